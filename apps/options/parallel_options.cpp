@@ -15,9 +15,10 @@ void add_parallel_flags(CLI::App& app, ParallelConfig& parallel) {
          "Stages that an engine's layers are divided into (-pp)");
   number("--data-parallel-size", parallel.data_parallel_size, 1,
          "Engines side by side behind one balancer (-dp)");
-  app.add_flag("--enable-expert-parallel", parallel.enable_expert_parallel,
-               "Deal the experts of a mixture out to the tensor parallel ranks, instead of cutting "
-               "each of them (-ep)")
+  app.add_flag(
+         "--enable-expert-parallel", parallel.enable_expert_parallel,
+         "Deal the experts of a mixture out to the ranks of all engines, instead of cutting each "
+         "of them (-ep)")
       ->group(group);
   app.add_option("--distributed-executor-backend", parallel.distributed_executor_backend,
                  "Ranks of an engine: uni (threads of one process) or mp (processes) (default: uni "

@@ -12,6 +12,7 @@ struct DeviceTraits {
   const char* name;       // as --device takes it
   const char* title;      // in a sentence
   bool exchanges_by_mpi;  // its ranks' bytes can go through MPI
+  bool exchanges_rows;    // kernels/comm/expert_exchange.h
 };
 
 // One row for each type.

@@ -41,12 +41,13 @@ class EngineImpl final : public Engine {
   // kIdle: without a loop and threads, for measuring steps; it takes no requests.
   enum class Start : uint8_t { kServing, kIdle };
   // `hooks` plants faults for tests. Without links the ranks that the configuration asks for are
-  // threads of this process; with them (of all lanes) this is one rank of their group, and above
-  // rank 0 takes no requests. `seat`: among engines that start at the same time.
+  // threads of this process; with those of one rank this is that rank of its group, and above rank
+  // 0 takes no requests; with those of all ranks the others are threads of this process. `seat`:
+  // among engines that start at the same time.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
                                                     const TestHooks& hooks,
                                                     Start start = Start::kServing,
-                                                    group::LaneLinks links = {},
+                                                    std::vector<RankLinks> links = {},
                                                     StartSeat* seat = nullptr);
   ~EngineImpl() override;
 
@@ -74,11 +75,11 @@ class EngineImpl final : public Engine {
   Status run_rank();
 
  private:
-  EngineImpl(group::LaneLinks links, const ParallelConfig& parallel, StartSeat* seat)
+  EngineImpl(RankLinks links, const ParallelConfig& parallel, StartSeat* seat)
       : seat_(seat),
         ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel) {}
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
-               std::vector<group::LaneLinks> other_ranks);
+               std::vector<RankLinks> other_ranks);
   Status open_device(const EngineConfig& config);
   Status load(EngineConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
@@ -153,7 +154,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<LengthController> policy_;
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;
-  std::unique_ptr<PlanFeed> feed_;  // null: one rank
+  std::unique_ptr<PlanFeed> feed_;                    // null: one rank
+  std::unique_ptr<group::ShapeAgreement> agreement_;  // null: no engine shares layers with it
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
   std::unique_ptr<GrammarService> grammars_;  // null: no tokenizer, or idle

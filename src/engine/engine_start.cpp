@@ -67,17 +67,15 @@ int paced_prompt_len(const EngineConfig& config) {
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks, Start start,
-                                                       group::LaneLinks links, StartSeat* seat) {
+                                                       std::vector<RankLinks> links,
+                                                       StartSeat* seat) {
   FT_RETURN_IF_ERROR(check_ranks(given, start == Start::kIdle));
   const int size = given.parallel.tensor_parallel_size * given.parallel.pipeline_parallel_size;
-  std::vector<group::LaneLinks> local;
-  if (size > 1) load_kernels_at_start();
-  if (size > 1 && links[0] == nullptr) {
-    local = group::make_local_links(size);
-    links = std::move(local[0]);
-  }
-  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links), given.parallel, seat));
-  const Status status = engine->start(given, hooks, start, std::move(local));
+  if (links.empty()) links = local_rank_links(size);
+  if (size > 1 || links[0].beside[0] != nullptr) load_kernels_at_start();
+  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links[0]), given.parallel, seat));
+  links.erase(links.begin());
+  const Status status = engine->start(given, hooks, start, std::move(links));
   engine->seat_ = nullptr;
   if (status.ok()) return engine;
   engine->ranks_.abort(status);
@@ -98,7 +96,7 @@ Status EngineImpl::open_device(const EngineConfig& config) {
 }
 
 Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Start start,
-                         std::vector<group::LaneLinks> other_ranks) {
+                         std::vector<RankLinks> other_ranks) {
   StartClock clock;
   FT_RETURN_IF_ERROR(check_speculative(given));
   FT_RETURN_IF_ERROR(open_device(given));
@@ -119,7 +117,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
   // All files are on this machine now.
   if (!other_ranks.empty()) {
-    local_ranks_ = std::make_unique<LocalRanks>(config, other_ranks);
+    local_ranks_ = std::make_unique<LocalRanks>(config, std::move(other_ranks));
   }
   FT_RETURN_IF_ERROR(
       ranks_.open(*device_, {.most_row_bytes = most_row_bytes(model),
@@ -391,6 +389,9 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
   if (!ranks_.is_alone()) {
     feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());
   }
+  if (ranks_.num_engines() > 1) {
+    agreement_ = std::make_unique<group::ShapeAgreement>(ranks_.shapes());
+  }
   loop_ = std::make_unique<EngineLoop>(
       EngineLoop::Parts{.queue = *queue_,
                         .runner = *runner_,
@@ -401,6 +402,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
                         .trace = trace_.get(),
                         .grammars = grammars_ != nullptr ? &grammars_->thread() : nullptr,
                         .feed = feed_.get(),
+                        .agreement = agreement_.get(),
+                        .ranks = &ranks_,
                         .num_adapter_slots = num_adapter_slots_,
                         .num_stages = ranks_.stages().count},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));

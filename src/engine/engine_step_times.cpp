@@ -56,8 +56,9 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   FT_ASSIGN_OR_RETURN(const bool is_cached, find_cached_step_times(config));
   if (is_cached) return use_step_times("cache");
   // Several ranks and engines measure at the same time, and a trace shows requests alone.
-  const bool may_wait = start == Start::kServing && ranks_.is_alone() && seat_ == nullptr &&
-                        trace_ == nullptr && file.empty();
+  const bool may_wait = start == Start::kServing && ranks_.is_alone() &&
+                        ranks_.num_engines() == 1 && seat_ == nullptr && trace_ == nullptr &&
+                        file.empty();
   if (config.measure_when_idle && may_wait) {
     guess_step_times();
     return {};
@@ -170,7 +171,7 @@ Status EngineImpl::check_step_times(const EngineConfig& config) const {
 }
 
 Status EngineImpl::share_step_times() {
-  if (ranks_.is_alone()) return {};
+  if (ranks_.is_alone() && ranks_.num_engines() == 1) return {};
   FT_ASSIGN_OR_RETURN(const std::string json,
                       ranks_.of_first(cost_table_to_json(step_times_), "sharing the step times"));
   FT_ASSIGN_OR_RETURN(step_times_, parse_cost_table(json, "rank 0's step times"));

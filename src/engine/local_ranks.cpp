@@ -20,11 +20,11 @@ EngineConfig config_of_rank(const EngineConfig& config, int rank) {
 
 }  // namespace
 
-LocalRanks::LocalRanks(const EngineConfig& config, std::vector<group::LaneLinks>& links) {
+LocalRanks::LocalRanks(const EngineConfig& config, std::vector<RankLinks> links) {
   make_logger();
-  for (size_t rank = 1; rank < links.size(); ++rank) {
-    threads_.emplace_back([own = config_of_rank(config, static_cast<int>(rank)),
-                           own_links = std::move(links[rank])]() mutable {
+  for (size_t i = 0; i < links.size(); ++i) {
+    threads_.emplace_back([own = config_of_rank(config, static_cast<int>(i) + 1),
+                           own_links = std::move(links[i])]() mutable {
       set_thread_role(ThreadRole::kEngine, "ft-rank");
       const Status status = run_rank(own, TestHooks{}, std::move(own_links));
       if (!status.ok()) FT_LOG(debug, "a rank ended: {}", status.message());

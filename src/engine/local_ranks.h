@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "group/rank_link.h"
+#include "engine/step/ranks.h"
 
 namespace foretoken {
 
@@ -12,10 +12,10 @@ namespace foretoken {
 // of the engine at the same time as rank 0, and runs rank 0's plans until they end.
 class LocalRanks {
  public:
-  // `links`: by rank; those from 1 on are taken. `config` is that of rank 0; on CUDA rank r takes
+  // `links`: of the ranks from 1 on. `config` is that of rank 0; on CUDA rank r takes
   // the r-th device from device_ordinal on. An error of a rank ends the group, and so comes to rank
   // 0 from its own link.
-  LocalRanks(const EngineConfig& config, std::vector<group::LaneLinks>& links);
+  LocalRanks(const EngineConfig& config, std::vector<RankLinks> links);
   // Waits for them: rank 0 has sent its last plan or ended the group.
   ~LocalRanks();
   LocalRanks(const LocalRanks&) = delete;

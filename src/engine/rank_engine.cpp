@@ -1,6 +1,7 @@
 #include "engine/rank_engine.h"
 
 #include <utility>
+#include <vector>
 
 #include "engine/engine_impl.h"
 
@@ -8,17 +9,23 @@ namespace foretoken {
 
 Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartSeat* seat,
                         std::unique_ptr<Engine>* engine) {
-  FT_ASSIGN_OR_RETURN(
-      std::unique_ptr<EngineImpl> made,
-      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, std::move(links), seat));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made,
+                      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing,
+                                         links_of_rank(std::move(links)), seat));
   *engine = std::move(made);
   return {};
 }
 
 Status run_rank(const EngineConfig& config, const TestHooks& hooks, group::LaneLinks links) {
+  return run_rank(config, hooks, RankLinks{std::move(links), {}});
+}
+
+Status run_rank(const EngineConfig& config, const TestHooks& hooks, RankLinks links) {
+  std::vector<RankLinks> own;
+  own.push_back(std::move(links));
   FT_ASSIGN_OR_RETURN(
       const std::unique_ptr<EngineImpl> made,
-      EngineImpl::create(config, hooks, EngineImpl::Start::kServing, std::move(links)));
+      EngineImpl::create(config, hooks, EngineImpl::Start::kServing, std::move(own)));
   return made->run_rank();
 }
 

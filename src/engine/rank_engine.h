@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "engine/start_seat.h"
+#include "engine/step/ranks.h"
 #include "engine/step/test_hooks.h"
 #include "group/rank_link.h"
 
@@ -21,5 +22,7 @@ Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, Star
 // A rank above 0: makes its part of the engine and runs rank 0's plans until rank 0 ends, or the
 // group does with an error. Blocks.
 Status run_rank(const EngineConfig& config, const TestHooks& hooks, group::LaneLinks links);
+// The same with links to the ranks of other engines.
+Status run_rank(const EngineConfig& config, const TestHooks& hooks, RankLinks links);
 
 }  // namespace foretoken

@@ -29,8 +29,11 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
     const auto counts = [&](const std::string& name) {
       return stage_packs(stages, config.num_layers, traits, name) && !is_absorbed(name);
     };
-    return bytes - WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts) /
-                       options.sharding.size;
+    const int64_t saving =
+        WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts);
+    if (!options.sharding.deals_experts()) return bytes - saving / options.sharding.size;
+    const int64_t whole = decoder_weight_bytes(config, traits, {}, stages);
+    return bytes - static_cast<int64_t>(double(saving) * double(bytes) / double(whole));
   }
   if (options.dummy_recipe == nullptr) return bytes;
   const auto element = static_cast<int64_t>(dtype_size(config.dtype));

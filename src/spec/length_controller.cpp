@@ -367,6 +367,7 @@ void LengthController::planned(uint64_t step, const PlannedStep& plan) {
   if (!adaptive()) return;
   planned_[step % kRingSize] = plan;
   num_live_[step % kRingSize] = 0;
+  if (plan.num_rows == 0) return;  // beside the steps of other engines
   const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ =
       std::min(budget_ns_ + step_ns / Tuning::kBudgetShare, Tuning::kBudgetSteps * step_ns);

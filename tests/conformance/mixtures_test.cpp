@@ -288,10 +288,11 @@ TEST(ExpertParallel, ADenseModelIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MixtureLayouts,
-    testing::Combine(testing::Values(Layout{.tp = 2}, Layout{.pp = 2}, Layout{.tp = 2, .ep = true},
-                                     Layout{.tp = 4, .ep = true}),
-                     testing::Values("Glm4MoeForCausalLM", "DeepseekV3ForCausalLM",
-                                     "GptOssForCausalLM")),
+    testing::Combine(
+        testing::Values(Layout{.tp = 2}, Layout{.pp = 2}, Layout{.tp = 2, .ep = true},
+                        Layout{.tp = 4, .ep = true}, Layout{.dp = 2, .ep = true},
+                        Layout{.dp = 4, .ep = true}, Layout{.tp = 2, .dp = 2, .ep = true}),
+        testing::Values("Glm4MoeForCausalLM", "DeepseekV3ForCausalLM", "GptOssForCausalLM")),
     [](const auto& test) {
       const std::string& architecture = std::get<1>(test.param);
       return architecture.substr(0, architecture.find("For")) + "_" +

@@ -96,15 +96,6 @@ Status check_ranks(const Combination& c) {
         "--decode-context-parallel-size: the KV entries of a sequence are not spread over ranks; "
         "leave it out");
   }
-  if (c.expert_parallel && c.num_engines > 1) {
-    return unsupported(
-        "--enable-expert-parallel and --data-parallel-size together: experts are dealt out to the "
-        "tensor parallel ranks of one engine, and engines exchange no rows; leave one of them out");
-  }
-  if (c.expert_parallel && c.num_experts == 0) {
-    return invalid_argument(
-        "--enable-expert-parallel: the model is no mixture of experts; leave it out");
-  }
   if (c.num_engines > 1 && c.num_hosts > 1) {
     return unsupported(
         "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
@@ -119,6 +110,31 @@ Status check_ranks(const Combination& c) {
     return unsupported(
         "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each other's "
         "memory, or through NCCL");
+  }
+  return {};
+}
+
+// Experts on the ranks of one engine, or of several.
+Status check_experts(const Combination& c) {
+  if (!c.expert_parallel) return {};
+  if (c.num_experts == 0) {
+    return invalid_argument(
+        "--enable-expert-parallel: the model is no mixture of experts; leave it out");
+  }
+  if (c.num_engines == 1) return {};
+  const std::string together = "--enable-expert-parallel and --data-parallel-size together";
+  if (c.device != nullptr && !c.device->exchanges_rows) {
+    return unsupported(together +
+                       ": engines exchange rows on CPUs only; leave one of them out, or " +
+                       "use --tensor-parallel-size");
+  }
+  if (c.num_stages > 1) {
+    return unsupported(together + ": the engines have their layers in one stage; leave " +
+                       "--pipeline-parallel-size out");
+  }
+  if (c.are_processes) {
+    return unsupported(together + ": the engines' ranks are threads of one process; leave " +
+                       "--distributed-executor-backend out");
   }
   return {};
 }
@@ -155,7 +171,7 @@ Status check_measuring(const Combination& c) {
 
 Status compat(const Combination& c) {
   for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
-                           check_ranks, check_requests, check_measuring}) {
+                           check_ranks, check_experts, check_requests, check_measuring}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

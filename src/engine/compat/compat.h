@@ -26,6 +26,7 @@ struct Combination {
   bool structured_outputs = false;
   bool logits_processors = false;
   int num_ranks = 1;    // of an engine: tensor and pipeline parallel
+  int num_stages = 1;   // of these, pipeline parallel
   int num_engines = 1;  // data parallel
   int num_hosts = 1;
   int num_context_ranks = 1;            // that share the KV entries of a sequence
@@ -33,6 +34,7 @@ struct Combination {
   std::optional<int> num_experts = {};  // of the model's mixture; 0: it has none
   bool has_launcher = false;            // mpirun, srun or torchrun started the process
   bool uses_mpi = false;                // --communicator mpi
+  bool are_processes = false;           // --distributed-executor-backend mp
   bool parts_of_steps = false;          // parts of steps are measured instead of steps
   bool has_profile = false;             // --profile
 };

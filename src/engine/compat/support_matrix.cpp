@@ -109,6 +109,8 @@ std::string ranks_table() {
     row("on " + std::string(device.title), {.device = &device});
     row("on " + std::string(device.title) + ", `--communicator mpi`",
         {.device = &device, .uses_mpi = true});
+    row("on " + std::string(device.title) + ", `--enable-expert-parallel`",
+        {.device = &device, .expert_parallel = true});
   }
   row("started by mpirun, srun or torchrun", {.has_launcher = true});
   row("structured outputs", {.structured_outputs = true});

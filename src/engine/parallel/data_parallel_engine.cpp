@@ -45,17 +45,35 @@ Status fetch_files(const EngineConfig& config) {
   return locate_drafters(located).status();
 }
 
+// Engines whose layers meet end only together.
+void end_together(std::vector<std::unique_ptr<Engine>>& engines) {
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Engine>& engine : engines) {
+    if (engine != nullptr) threads.emplace_back([&engine] { engine.reset(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Links between the engines whose layers meet in the experts; none where they are apart.
+std::vector<std::vector<RankLinks>> links_of_engines(const ParallelConfig& parallel) {
+  const auto engines = static_cast<size_t>(parallel.data_parallel_size);
+  if (!parallel.enable_expert_parallel) return std::vector<std::vector<RankLinks>>(engines);
+  return local_links_of_engines(parallel.data_parallel_size, parallel.tensor_parallel_size);
+}
+
 // Of several errors the first engine's.
 Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
   make_logger();
   const int size = config.parallel.data_parallel_size;
   std::latch seats(size);
   std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
+  std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
   std::vector<std::future<Status>> starts;
   for (int i = 0; i < size; ++i) {
     starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
+      const auto at = static_cast<size_t>(i);
       StartSeat seat(seats, i == 0);
-      return make_one_engine(own, &seat, &engines[static_cast<size_t>(i)]);
+      return make_one_engine(own, &seat, &engines[at], std::move(links[at]));
     }));
   }
   Status status;
@@ -63,8 +81,9 @@ Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& 
     const Status one = start.get();
     if (status.ok()) status = one;
   }
-  FT_RETURN_IF_ERROR(status);
-  return engines;
+  if (status.ok()) return engines;
+  end_together(engines);
+  return status;
 }
 
 // Every choice of every request gets the error.
@@ -87,9 +106,7 @@ DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engi
               blocks_to_remember(engines_.front()->info())) {}
 
 // Callbacks use this object until the last engine has ended.
-DataParallelEngine::~DataParallelEngine() {
-  for (std::unique_ptr<Engine>& engine : engines_) engine.reset();
-}
+DataParallelEngine::~DataParallelEngine() { end_together(engines_); }
 
 Result<std::unique_ptr<Engine>> DataParallelEngine::create(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(fetch_files(config));

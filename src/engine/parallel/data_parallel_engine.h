@@ -15,8 +15,10 @@
 namespace foretoken {
 
 // Several engines with the same model as one: each request runs on the engine that the router
-// chooses, and its text is the same on any of them. They share nothing but the router. An engine
-// that has failed gets no further requests; the health of the whole is that of its worst engine.
+// chooses, and its text is the same on any of them. They share nothing but the router, unless they
+// have the experts of a mixture together (ParallelConfig::enable_expert_parallel): then they run
+// steps together (group/shape_agreement.h), and fail and end together. An engine that has failed
+// gets no further requests; the health of the whole is that of its worst engine.
 class DataParallelEngine final : public Engine {
  public:
   // At least one engine, all with the same configuration; `seed` is EngineConfig::seed.

@@ -41,10 +41,12 @@ RequestState* Intake::take_and_leave(RequestState* left) {
 
 void Intake::wait() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [&] {
-    return head_.load() != nullptr || end_announced_.load() || change_announced_.load() ||
-           stopping_.load();
-  });
+  wake_.wait(lock, [&] { return has_news(); });
+}
+
+void Intake::wait_for(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, most, [&] { return has_news(); });
 }
 
 void Intake::wake() {

@@ -46,11 +46,13 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   // A child has its engine's place already.
   const bool is_child = environment(group::kChildRankVariable) != nullptr;
   return compat({.device = find_device_type(config.device),
+                 .num_stages = parallel.pipeline_parallel_size,
                  .num_engines = is_child ? 1 : parallel.data_parallel_size,
                  .num_hosts = parallel.nnodes,
                  .expert_parallel = parallel.enable_expert_parallel,
                  .has_launcher = group::started_as_rank(environment),
-                 .uses_mpi = parallel.communicator == "mpi"});
+                 .uses_mpi = parallel.communicator == "mpi",
+                 .are_processes = parallel.distributed_executor_backend == "mp"});
 }
 
 group::RankLayout layout_of_engine(const ParallelConfig& parallel) {

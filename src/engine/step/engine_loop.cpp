@@ -61,6 +61,8 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       trace_(parts.trace),
       grammars_(parts.grammars),
       feed_(parts.feed),
+      agreement_(parts.agreement),
+      ranks_(parts.ranks),
       pacer_(limits_.max_tokens),
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
@@ -100,12 +102,13 @@ void EngineLoop::main() {
     if (idle_work_ && live_.empty()) {
       std::exchange(idle_work_, nullptr)();
     } else {
-      intake_.wait();
+      rest();
     }
   }
   add_submitted(intake_.take_and_close());
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
   while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+  if (agreement_ != nullptr) run_for_others();
   if (feed_ != nullptr && !failed_.load()) (void)feed_->end();
   outputs_.close();
 }
@@ -120,7 +123,8 @@ bool EngineLoop::serve() {
   const bool waits =
       in_flight == static_cast<uint64_t>(steps_in_flight_) || (!planned && in_flight > 0);
   if (waits) wait_and_reconcile();
-  return planned || waits;
+  // Those who wait for their steps ask again at once.
+  return planned || waits || agreed_.next == group::AgreedShape::Next::kWait;
 }
 
 Status EngineLoop::serve_until_idle() {
@@ -240,15 +244,21 @@ bool EngineLoop::plan_next(StepPlan& plan) {
 bool EngineLoop::plan_and_submit() {
   if (failed_.load()) return false;
   StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
-  if (!plan_next(plan)) {
+  const bool planned = plan_next(plan);
+  if (!(agreement_ != nullptr ? agree(plan, planned) : planned)) {
     rested_ = true;
     return false;
   }
+  return submit(plan);
+}
+
+bool EngineLoop::submit(StepPlan& plan) {
   {
     const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
   }
-  const StepShape& shape = shapes_[plan.step % kStepRingSize] = runner_.shape_of(plan);
+  StepShape& shape = shapes_[plan.step % kStepRingSize];
+  if (agreement_ == nullptr) shape = runner_.shape_of(plan);
   if (!load_adapters(plan)) return false;
   if (feed_ != nullptr && !feed(plan)) return false;
   if (num_stages_ == 1) expect_masks(plan);
@@ -280,7 +290,7 @@ void EngineLoop::finish_before(uint64_t end_step) {
 
 void EngineLoop::expect_masks(const StepPlan& plan) {
   if (grammars_ == nullptr || (plan.features & kHasGrammar) == 0) return;
-  grammars_->expect(runner_.num_mask_tickets(plan));
+  grammars_->expect(runner_.num_mask_tickets(shapes_[plan.step % kStepRingSize]));
 }
 
 // Before this rank's own part, since the others are a message behind. After a failure the step is
@@ -424,11 +434,13 @@ void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView&
 
 void EngineLoop::fail_everything(const Status& status) {
   const Status reason = feed_ != nullptr ? feed_->fail(status) : status;
+  if (agreement_ != nullptr) ranks_->abort(reason);
   {
     std::lock_guard lock(error_mutex_);
     error_ = reason;
   }
   failed_.store(true);
+  agreed_ = {};
   for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kError);
 }
 

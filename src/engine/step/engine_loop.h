@@ -17,6 +17,7 @@
 #include "engine/step/prefill_pacer.h"
 #include "engine/step/step_clock.h"
 #include "engine/step/step_trace.h"
+#include "group/shape_agreement.h"
 #include "sched/scheduler.h"
 #include "spec/length_controller.h"
 
@@ -39,8 +40,12 @@ class EngineLoop {
     StepTrace* trace = nullptr;         // null: none is kept
     GrammarThread* grammars = nullptr;  // null: no request has a grammar
     PlanFeed* feed = nullptr;           // to the other ranks; null: there are none
-    int num_adapter_slots = 0;          // places of adapters on the device
-    int num_stages = 1;                 // that steps go through, the last one here
+    // With engines that share layers with this one; null: there are none. Such engines submit the
+    // same steps, empty ones where they have nothing to do.
+    group::ShapeAgreement* agreement = nullptr;
+    Ranks* ranks = nullptr;     // with an agreement: whom a failure ends
+    int num_adapter_slots = 0;  // places of adapters on the device
+    int num_stages = 1;         // that steps go through, the last one here
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -90,7 +95,11 @@ class EngineLoop {
   void end_requested();
   void end_late();
   std::span<const DraftGrant> grant_drafts();
+  void rest();
   bool plan_and_submit();
+  bool agree(StepPlan& plan, bool planned);
+  bool submit(StepPlan& plan);
+  void run_for_others();
   void hold_awaited();
   bool plan_next(StepPlan& plan);
   bool feed(const StepPlan& plan);
@@ -124,6 +133,8 @@ class EngineLoop {
   StepTrace* const trace_;
   GrammarThread* const grammars_;
   PlanFeed* const feed_;
+  group::ShapeAgreement* const agreement_;
+  Ranks* const ranks_;
   PrefillPacer pacer_;
   const int steps_in_flight_;
   const uint64_t num_stages_;
@@ -138,6 +149,7 @@ class EngineLoop {
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
   bool holds_ = false;                         // some sequence is held
   bool rested_ = true;                         // there was nothing to plan since the last step
+  group::AgreedShape agreed_;                  // the last agreement
   std::function<void()> idle_work_;
   uint64_t resumed_at_ = 0;  // the step before is no request's
   uint64_t num_submitted_ = 0;

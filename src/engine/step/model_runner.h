@@ -104,8 +104,8 @@ class ModelRunner {
   int64_t scratch_bytes() const { return scratch_.num_bytes(); }
   // After `start`; the other side is a GrammarThread.
   const MaskExchange& mask_exchange() const { return scratch_.masks; }
-  // Tickets of the exchange that a step draws.
-  int num_mask_tickets(const StepPlan& plan) const;
+  // Tickets of the exchange that a step of that shape draws.
+  int num_mask_tickets(const StepShape& shape) const;
 
  private:
   StepShape begun(StepShape shape) const;

@@ -67,8 +67,7 @@ DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
 }
 
 // One of the step itself, one of each pass that drafts, and one to mend what was looked up.
-int ModelRunner::num_mask_tickets(const StepPlan& plan) const {
-  const StepShape shape = shapes_.of(plan);
+int ModelRunner::num_mask_tickets(const StepShape& shape) const {
   if ((shape.features & kHasGrammar) == 0) return 0;
   int count = 1;
   for (size_t i = 0; i < drafters_.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "group/local_link.h"
 
 namespace foretoken {
 namespace {
@@ -25,13 +26,49 @@ Ranks::Ranks(group::LaneLinks links) : links_(std::move(links)) {
   place_ = place_of(layout_, rank_);
 }
 
-Ranks::Ranks(group::LaneLinks links, const group::RankLayout& layout, bool deals_experts)
-    : Ranks(std::move(links)) {
+Ranks::Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts)
+    : Ranks(std::move(links.own)) {
   deals_experts_ = deals_experts;
+  beside_ = std::move(links.beside);
   if (links_[0] == nullptr) return;
   FT_CHECK(layout.num_ranks() == size_);
   layout_ = layout;
   place_ = place_of(layout_, rank_);
+}
+
+std::vector<RankLinks> links_of_rank(group::LaneLinks own) {
+  std::vector<RankLinks> links(1);
+  links[0].own = std::move(own);
+  return links;
+}
+
+std::vector<RankLinks> local_rank_links(int num_ranks) {
+  std::vector<RankLinks> links(static_cast<size_t>(num_ranks));
+  if (num_ranks == 1) return links;
+  std::vector<group::LaneLinks> own = group::make_local_links(num_ranks);
+  for (size_t rank = 0; rank < links.size(); ++rank) links[rank].own = std::move(own[rank]);
+  return links;
+}
+
+std::vector<std::vector<RankLinks>> local_links_of_engines(int num_engines, int num_ranks) {
+  std::vector<std::vector<RankLinks>> engines;
+  for (int i = 0; i < num_engines; ++i) engines.push_back(local_rank_links(num_ranks));
+  for (size_t rank = 0; rank < static_cast<size_t>(num_ranks); ++rank) {
+    std::vector<group::LaneLinks> beside = group::make_local_links(num_engines);
+    for (size_t i = 0; i < engines.size(); ++i) engines[i][rank].beside = std::move(beside[i]);
+  }
+  return engines;
+}
+
+Sharding Ranks::sharding() const {
+  Sharding sharding{place_.tp, layout_.tp, comm()};
+  if (!deals_experts_) return sharding;
+  sharding.experts = {place_.tp, layout_.tp};
+  if (experts_ == nullptr) return sharding;
+  const int engines = num_engines();
+  sharding.experts = {experts_->rank() * layout_.tp + place_.tp, engines * layout_.tp, engines,
+                      experts_->handle()};
+  return sharding;
 }
 
 Status Ranks::open(Device& device, const CommunicatorOptions& options) {
@@ -43,23 +80,46 @@ Status Ranks::open(Device& device, const CommunicatorOptions& options) {
     FT_ASSIGN_OR_RETURN(ring_,
                         meet(device, group::Lane::kStages, pp_ranks(layout_, place_), options));
   }
+  if (num_engines() > 1) {
+    FT_ASSIGN_OR_RETURN(
+        experts_, device.make_communicator(link_of(beside_, group::Lane::kCollectives), options));
+  }
   {
     const std::lock_guard lock(watched_->mutex);
-    for (Communicator* made : {communicator_.get(), ring_.get()}) {
+    for (Communicator* made : {communicator_.get(), ring_.get(), experts_.get()}) {
       if (made != nullptr) watched_->communicators.push_back(made);
     }
   }
-  if (is_alone()) return {};
-  control().on_end([watched = watched_] {
-    const std::lock_guard lock(watched->mutex);
-    for (Communicator* communicator : watched->communicators) communicator->abort();
-  });
+  watch(links_);
+  watch(beside_);
   return {};
 }
 
+void Ranks::watch(const group::LaneLinks& links) {
+  if (links[0] == nullptr) return;
+  link_of(links, group::Lane::kControl).on_end([watched = watched_] { watched->end(); });
+}
+
+// The end of one group ends the other through the communicator, whose listeners may come back here.
+void Ranks::Watched::end() {
+  std::vector<Communicator*> ending;
+  {
+    const std::lock_guard lock(mutex);
+    ending = communicators;
+    ++num_ending;
+  }
+  for (Communicator* communicator : ending) communicator->abort();
+  {
+    const std::lock_guard lock(mutex);
+    --num_ending;
+  }
+  idle.notify_all();
+}
+
 Ranks::~Ranks() {
-  const std::lock_guard lock(watched_->mutex);
+  std::unique_lock lock(watched_->mutex);
   watched_->communicators.clear();
+  watched_->idle.wait(lock, [&] { return watched_->num_ending == 0; });
 }
 
 Result<std::unique_ptr<Communicator>> Ranks::meet(Device& device, group::Lane lane,
@@ -74,10 +134,17 @@ Result<std::unique_ptr<Communicator>> Ranks::meet(Device& device, group::Lane la
 }
 
 Result<int64_t> Ranks::least(int64_t value, std::string_view what) {
-  if (is_alone()) return value;
-  std::vector<int64_t> all(static_cast<size_t>(size_));
+  FT_ASSIGN_OR_RETURN(const int64_t own, least_of(links_, value, what));
+  return least_of(beside_, own, what);
+}
+
+Result<int64_t> Ranks::least_of(const group::LaneLinks& links, int64_t value,
+                                std::string_view what) {
+  if (links[0] == nullptr) return value;
+  group::RankLink& control = link_of(links, group::Lane::kControl);
+  std::vector<int64_t> all(static_cast<size_t>(control.size()));
   FT_RETURN_IF_ERROR(
-      control().all_gather(bytes_of(value), std::as_writable_bytes(std::span(all)), what));
+      control.all_gather(bytes_of(value), std::as_writable_bytes(std::span(all)), what));
   return *std::min_element(all.begin(), all.end());
 }
 
@@ -86,25 +153,34 @@ Result<int64_t> Ranks::most(int64_t value, std::string_view what) {
   return -negated;
 }
 
+// From the first engine's rank 0 to that of each engine, and on to its ranks.
+Status Ranks::give_first(std::span<std::byte> bytes, std::string_view what) {
+  if (is_first() && num_engines() > 1) {
+    FT_RETURN_IF_ERROR(link_of(beside_, group::Lane::kControl).broadcast(0, bytes, what));
+  }
+  if (is_alone()) return {};
+  return link_of(links_, group::Lane::kControl).broadcast(0, bytes, what);
+}
+
 Result<int64_t> Ranks::of_first(int64_t value, std::string_view what) {
-  if (is_alone()) return value;
-  FT_RETURN_IF_ERROR(control().broadcast(0, bytes_of(value), what));
+  FT_RETURN_IF_ERROR(give_first(bytes_of(value), what));
   return value;
 }
 
 Result<std::string> Ranks::of_first(const std::string& text, std::string_view what) {
-  if (is_alone()) return text;
   FT_ASSIGN_OR_RETURN(const int64_t size, of_first(static_cast<int64_t>(text.size()), what));
   std::string shared = text;
   shared.resize(static_cast<size_t>(size));
-  FT_RETURN_IF_ERROR(control().broadcast(0, std::as_writable_bytes(std::span(shared)), what));
+  FT_RETURN_IF_ERROR(give_first(std::as_writable_bytes(std::span(shared)), what));
   return shared;
 }
 
 void Ranks::abort(const Status& why) {
-  if (is_alone()) return;
-  links_[0]->abort(why);
-  for (const auto& link : links_) link->abort(why);
+  for (const group::LaneLinks* links : {&links_, &beside_}) {
+    for (const auto& link : *links) {
+      if (link != nullptr) link->abort(why);
+    }
+  }
 }
 
 }  // namespace foretoken

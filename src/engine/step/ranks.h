@@ -1,7 +1,9 @@
 #pragma once
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,18 @@
 
 namespace foretoken {
 
+// The links of a rank of an engine, of all lanes.
+struct RankLinks {
+  group::LaneLinks own;     // to the ranks of its engine; none where it is alone
+  group::LaneLinks beside;  // to the same rank of the engines that have experts together with it
+};
+// Those of a rank that has experts with no other engine.
+std::vector<RankLinks> links_of_rank(group::LaneLinks own);
+// Those of all ranks of an engine that are threads of this process.
+std::vector<RankLinks> local_rank_links(int num_ranks);
+// The same of several engines that have experts together, by engine.
+std::vector<std::vector<RankLinks>> local_links_of_engines(int num_engines, int num_ranks);
+
 // How an engine's rank meets the others. Its ranks are `layout.pp` groups of `layout.tp`, the first
 // of which has the last stage, so that rank 0 schedules, samples and drafts; the others have the
 // stages before it in their order. Start-up thread, unless said otherwise.
@@ -26,21 +40,20 @@ class Ranks {
   // Links of all lanes to all ranks, or none for one rank; without a layout all share each layer.
   explicit Ranks(group::LaneLinks links);
   // deals_experts: ranks that share layers have whole experts of mixtures.
-  Ranks(group::LaneLinks links, const group::RankLayout& layout, bool deals_experts = false);
+  Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts = false);
   ~Ranks();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  bool is_alone() const { return size_ == 1; }
+  bool is_alone() const { return size_ == 1; }  // in its engine
   bool is_first() const { return rank_ == 0; }
+  // Engines that have experts together: their steps are alike (group/shape_agreement.h).
+  int num_engines() const { return beside_[0] != nullptr ? beside_[0]->size() : 1; }
 
   // Makes the communicators; before the queue that uses them.
   Status open(Device& device, const CommunicatorOptions& options);
   // Of the target: inside of its layers, and its layers among the ranks.
-  Sharding sharding() const {
-    return {place_.tp, layout_.tp, comm(),
-            deals_experts_ ? ExpertRanks{place_.tp, layout_.tp} : ExpertRanks{}};
-  }
+  Sharding sharding() const;
   Stages stages() const {
     return {(place_.pp + layout_.pp - 1) % layout_.pp, layout_.pp, handle_of(ring_)};
   }
@@ -52,19 +65,23 @@ class Ranks {
   // Communicator::exchange_ns of all. Any thread, once the ranks are open.
   int64_t exchange_ns() const {
     return (communicator_ != nullptr ? communicator_->exchange_ns() : 0) +
-           (ring_ != nullptr ? ring_->exchange_ns() : 0);
+           (ring_ != nullptr ? ring_->exchange_ns() : 0) +
+           (experts_ != nullptr ? experts_->exchange_ns() : 0);
   }
 
-  // The least of the ranks' values, on all of them; `what` is named in errors.
+  // The least of the ranks' values, on all of them, those of engines beside this one included, as
+  // in all that follows; `what` is named in errors.
   Result<int64_t> least(int64_t value, std::string_view what);
   // The most of them.
   Result<int64_t> most(int64_t value, std::string_view what);
-  // What rank 0 says.
+  // What rank 0 (of the first engine) says.
   Result<int64_t> of_first(int64_t value, std::string_view what);
   Result<std::string> of_first(const std::string& text, std::string_view what);
 
   group::RankLink& plans() const { return link_of(links_, group::Lane::kPlans); }
-  // Ends all ranks of the group with `why`. Any thread.
+  // To rank 0 of the engines beside this one, for agreement.
+  group::RankLink& shapes() const { return link_of(beside_, group::Lane::kPlans); }
+  // Ends all ranks of the group, and of the engines beside it, with `why`. Any thread.
   void abort(const Status& why);
 
  private:
@@ -74,20 +91,29 @@ class Ranks {
   Result<std::unique_ptr<Communicator>> meet(Device& device, group::Lane lane,
                                              const std::vector<int>& ranks,
                                              const CommunicatorOptions& options);
-  group::RankLink& control() const { return link_of(links_, group::Lane::kControl); }
+  void watch(const group::LaneLinks& links);
+  static Result<int64_t> least_of(const group::LaneLinks& links, int64_t value,
+                                  std::string_view what);
+  Status give_first(std::span<std::byte> bytes, std::string_view what);
 
   group::LaneLinks links_;
+  group::LaneLinks beside_;
   int rank_ = 0;
   int size_ = 1;
   group::RankLayout layout_;
   group::RankPlace place_;
   bool deals_experts_ = false;
   std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<Communicator> ring_;  // of the stages
+  std::unique_ptr<Communicator> ring_;     // of the stages
+  std::unique_ptr<Communicator> experts_;  // with the engines beside this one
   // What ends with the group. A device that waits for a peer looks at nothing but its communicator.
   struct Watched {
     std::mutex mutex;
+    std::condition_variable idle;
     std::vector<Communicator*> communicators;
+    int num_ending = 0;  // listeners that use them now, without the mutex
+
+    void end();
   };
   const std::shared_ptr<Watched> watched_ = std::make_shared<Watched>();
 };

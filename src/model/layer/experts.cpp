@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/combine_experts.h"
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
@@ -223,6 +224,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   }
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
+  comm = loader.sharding().experts.comm;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
@@ -243,6 +245,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
 }
 
 void Experts::Scratch::fit(const ExpertsSpec& part) {
+  num_engines_ = std::max(num_engines_, part.num_engines);
   count_ = std::max(count_, part.count);
   top_k_ = std::max(top_k_, part.top_k);
   inputs_ = std::max(inputs_, part.inputs);
@@ -254,23 +257,55 @@ void Experts::Scratch::fit(const ExpertsSpec& part) {
 Status Experts::Scratch::take(const ScratchSource& source) {
   if (count_ == 0) return {};
   const char* what = ScratchSource::kWhat;
-  const auto choices = static_cast<size_t>(source.max_rows) * static_cast<size_t>(top_k_);
+  const ScratchSource all{source.device, source.attention, source.arena, source.dtype,
+                          source.max_rows * num_engines_};
+  const auto choices = [&](const ScratchSource& rows) {
+    return static_cast<size_t>(rows.max_rows) * static_cast<size_t>(top_k_);
+  };
+  most_rows = source.max_rows;
   FT_ASSIGN_OR_RETURN(logits, source.floats(count_));
   FT_ASSIGN_OR_RETURN(weights, source.floats(top_k_));
-  FT_ASSIGN_OR_RETURN(ids, source.arena.take_array<int32_t>(choices, what));
-  FT_ASSIGN_OR_RETURN(entries, source.arena.take_array<int32_t>(choices, what));
+  FT_ASSIGN_OR_RETURN(ids, source.arena.take_array<int32_t>(choices(source), what));
+  FT_ASSIGN_OR_RETURN(entries, source.arena.take_array<int32_t>(choices(all), what));
   FT_ASSIGN_OR_RETURN(begins,
                       source.arena.take_array<int32_t>(static_cast<size_t>(count_) + 1, what));
-  FT_ASSIGN_OR_RETURN(gated, source.act(int64_t{top_k_} * inner_));
-  FT_ASSIGN_OR_RETURN(products, source.act(int64_t{top_k_} * inputs_));
+  FT_ASSIGN_OR_RETURN(gated, all.act(int64_t{top_k_} * inner_));
+  FT_ASSIGN_OR_RETURN(products, all.act(int64_t{top_k_} * inputs_));
+  if (num_engines_ > 1) FT_RETURN_IF_ERROR(take_exchange(all));
   if (!has_shared_) return {};
   FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
   FT_ASSIGN_OR_RETURN(shared_logit, source.floats(1));
   return shared.take(source);
 }
 
+// `all`: for the rows of all engines.
+Status Experts::Scratch::take_exchange(const ScratchSource& all) {
+  const char* what = ScratchSource::kWhat;
+  const auto choices = static_cast<size_t>(all.max_rows) * static_cast<size_t>(top_k_);
+  FT_ASSIGN_OR_RETURN(exchanged.counts, all.arena.take_array<StepCounts>(1, what));
+  FT_ASSIGN_OR_RETURN(exchanged.begins,
+                      all.arena.take_array<int32_t>(static_cast<size_t>(num_engines_) + 1, what));
+  FT_ASSIGN_OR_RETURN(exchanged.x, all.act(inputs_));
+  FT_ASSIGN_OR_RETURN(exchanged.ids, all.arena.take_array<int32_t>(choices, what));
+  FT_ASSIGN_OR_RETURN(exchanged.weights, all.floats(top_k_));
+  FT_ASSIGN_OR_RETURN(sums, all.floats(inputs_));
+  const auto own = static_cast<size_t>(most_rows) * static_cast<size_t>(inputs_);
+  FT_ASSIGN_OR_RETURN(returns, all.arena.take_array<float>(2 * own, what));
+  return {};
+}
+
 ExpertLists Experts::lists(const Scratch& scratch) const {
   return {scratch.begins, scratch.entries, static_cast<int32_t>(own.count), spec.top_k, spec.count};
+}
+
+// Those that this rank's experts compute.
+LayerRows Experts::rows_of_experts(const LayerRows& rows, const Scratch& scratch) const {
+  if (comm == nullptr) return rows;
+  return {.queue = rows.queue,
+          .counts = scratch.exchanged.counts,
+          .positions = nullptr,
+          .row_slot = nullptr,
+          .max_rows = scratch.most_rows * spec.num_engines};
 }
 
 void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
@@ -291,14 +326,17 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
                              .normalised = spec.normalised ? 1 : 0,
                              .scale = spec.scale,
                              .jitter = spec.jitter});
-  expert_gemm(rows.queue, {.counts = rows.counts,
-                           .x = x,
+  if (comm != nullptr) exchange(rows, x, scratch);
+  const LayerRows all = rows_of_experts(rows, scratch);
+  const float* weights = comm != nullptr ? scratch.exchanged.weights : scratch.weights;
+  expert_gemm(rows.queue, {.counts = all.counts,
+                           .x = comm != nullptr ? scratch.exchanged.x : x,
                            .weight = gate_up.get(),
                            .y = scratch.gated,
                            .bias = gate_up_bias,
-                           .x_scales = spec.weighs_input ? scratch.weights : nullptr,
+                           .x_scales = spec.weighs_input ? weights : nullptr,
                            .lists = lists(scratch),
-                           .max_rows = rows.max_rows,
+                           .max_rows = all.max_rows,
                            .n = 2 * spec.inner,
                            .k = spec.inputs,
                            .dtype = dtype,
@@ -310,27 +348,57 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
 }
 
+// Brings the rows of all engines here and lists them for this rank's experts.
+void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  dispatch_rows(rows.queue, {.comm = comm,
+                             .counts = rows.counts,
+                             .x = x,
+                             .ids = scratch.ids,
+                             .weights = scratch.weights,
+                             .out = scratch.exchanged,
+                             .max_rows = rows.max_rows,
+                             .most_rows = scratch.most_rows,
+                             .hidden = spec.inputs,
+                             .top_k = spec.top_k,
+                             .dtype = dtype});
+  const LayerRows all = rows_of_experts(rows, scratch);
+  route_experts(rows.queue, {.counts = all.counts,
+                             .logits = nullptr,
+                             .correction = nullptr,
+                             .ids = scratch.exchanged.ids,
+                             .weights = scratch.exchanged.weights,
+                             .lists = lists(scratch),
+                             .first_expert = static_cast<int32_t>(own.begin),
+                             .num_experts = spec.count,
+                             .max_rows = all.max_rows,
+                             .score = spec.score});
+}
+
 void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
-  const bool has_shared = spec.shared_inner > 0;
-  if (has_shared) shared.output(rows, scratch.shared, {scratch.shared_out});
-  expert_gemm(rows.queue, {.counts = rows.counts,
+  if (spec.shared_inner > 0) shared.output(rows, scratch.shared, {scratch.shared_out});
+  const LayerRows all = rows_of_experts(rows, scratch);
+  expert_gemm(rows.queue, {.counts = all.counts,
                            .x = scratch.gated,
                            .weight = down.get(),
                            .y = scratch.products,
                            .bias = down_bias,
                            .x_scales = nullptr,
                            .lists = lists(scratch),
-                           .max_rows = rows.max_rows,
+                           .max_rows = all.max_rows,
                            .n = spec.inputs,
                            .k = spec.inner,
                            .dtype = dtype,
                            .by_entry = 1});
+  comm != nullptr ? combine_exchanged(rows, scratch, to) : combine(rows, scratch, to);
+}
+
+void Experts::combine(const LayerRows& rows, const Scratch& scratch, Sum to) const {
   combine_experts(rows.queue,
                   {.counts = rows.counts,
                    .y = scratch.products,
                    .ids = scratch.ids,
                    .weights = spec.weighs_input ? nullptr : scratch.weights,
-                   .shared = has_shared ? scratch.shared_out : nullptr,
+                   .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
                    .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
                    .out = to.rows,
                    .first_expert = static_cast<int32_t>(own.begin),
@@ -340,6 +408,35 @@ void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) cons
                    .hidden = spec.inputs,
                    .dtype = dtype,
                    .add = to.adds ? 1 : 0});
+}
+
+// This rank's sums of all rows, and of its own rows the sums of all ranks.
+void Experts::combine_exchanged(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+  const LayerRows all = rows_of_experts(rows, scratch);
+  combine_experts(rows.queue, {.counts = all.counts,
+                               .y = scratch.products,
+                               .ids = scratch.exchanged.ids,
+                               .weights = spec.weighs_input ? nullptr : scratch.exchanged.weights,
+                               .shared = nullptr,
+                               .shared_gate = nullptr,
+                               .out = scratch.sums,
+                               .first_expert = static_cast<int32_t>(own.begin),
+                               .num_own = static_cast<int32_t>(own.count),
+                               .top_k = spec.top_k,
+                               .max_rows = all.max_rows,
+                               .hidden = spec.inputs,
+                               .dtype = dtype});
+  return_rows(rows.queue, {.comm = comm,
+                           .counts = rows.counts,
+                           .begins = scratch.exchanged.begins,
+                           .sums = scratch.sums,
+                           .scratch = scratch.returns,
+                           .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
+                           .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
+                           .out = to.rows,
+                           .max_rows = rows.max_rows,
+                           .hidden = spec.inputs,
+                           .add = to.adds ? 1 : 0});
 }
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/expert_lists.h"
 #include "model/layer/gated_mlp.h"
 #include "model/layer/layer_rows.h"
@@ -14,10 +15,12 @@ namespace foretoken {
 
 // A mixture of experts with its weights, or a rank's part of it: a part of the inner columns of
 // every expert, or some experts whole (Sharding::experts). Either way each rank has its columns of
-// what is shared, and the router of all experts, so that ranks choose alike.
+// what is shared, and the router of all experts, so that ranks choose alike. Where engines have the
+// experts together, rows go to all of them behind the router and come back as sums.
 struct Experts {
-  ExpertsSpec spec;         // of the part
-  ShardRange own = {0, 0};  // the experts of this rank
+  ExpertsSpec spec;            // of the part
+  ShardRange own = {0, 0};     // the experts of this rank
+  const void* comm = nullptr;  // as of ExpertRanks
   DType dtype = DType::kF32;
   Linear router;                        // [count, hidden]
   const float* correction = nullptr;    // [count] or null
@@ -40,6 +43,12 @@ struct Experts {
     void* products = nullptr;       // [max_rows * top_k, hidden] act
     float* shared_out = nullptr;    // [max_rows, hidden]
     float* shared_logit = nullptr;  // [max_rows]
+    // With several engines, "all" being room for the rows of all of them: entries, gated and
+    // products are for all rows.
+    ExchangedRows exchanged{};
+    int32_t most_rows = 0;     // of an engine
+    float* sums = nullptr;     // [all rows, hidden] of this rank's experts
+    float* returns = nullptr;  // [2 * max_rows, hidden]
     GatedMlp::Scratch shared;
 
     // Makes room for a layer; before `take`.
@@ -47,6 +56,9 @@ struct Experts {
     Status take(const ScratchSource& source);
 
    private:
+    Status take_exchange(const ScratchSource& source);
+
+    int32_t num_engines_ = 1;
     int32_t count_ = 0;
     int32_t top_k_ = 0;
     int32_t inputs_ = 0;
@@ -70,6 +82,10 @@ struct Experts {
 
  private:
   ExpertLists lists(const Scratch& scratch) const;
+  LayerRows rows_of_experts(const LayerRows& rows, const Scratch& scratch) const;
+  void exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  void combine(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+  void combine_exchanged(const LayerRows& rows, const Scratch& scratch, Sum to) const;
 };
 
 }  // namespace foretoken

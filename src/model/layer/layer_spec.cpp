@@ -176,6 +176,7 @@ PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding) {
 
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
   ExpertsSpec part = whole;
+  part.num_engines = sharding.experts.num_engines;
   if (!sharding.deals_experts()) {
     part.inner = static_cast<int32_t>(shard_of(whole.inner, sharding).count);
   }

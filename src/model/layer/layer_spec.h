@@ -134,6 +134,7 @@ struct ExpertsSpec {
   int32_t inputs = 0;        // width of the rows, which is that of what comes out
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of the shared one; 0: there is none
+  int32_t num_engines = 1;   // whose rows come to a rank's experts
   Activation activation = Activation::kSilu;
   ExpertScore score = ExpertScore::kSoftmax;
   int32_t num_groups = 1;

@@ -14,6 +14,10 @@ namespace foretoken {
 struct ExpertRanks {
   int32_t rank = 0;
   int32_t size = 0;
+  // Engines side by side, each with rows of its own, that have the experts together, and the
+  // Communicator::handle of what kernels/comm/expert_exchange.h wants; null with one engine.
+  int32_t num_engines = 1;
+  const void* comm = nullptr;
 };
 
 // Which part of a model this rank has, and what its queue meets the other ranks with. The parts

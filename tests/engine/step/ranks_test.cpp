@@ -46,7 +46,7 @@ TEST(Ranks, StagesOfRanksThatShareLayers) {
   std::vector<std::thread> threads;
   for (auto& own : links) {
     threads.emplace_back([&own] {
-      Ranks ranks(std::move(own), {.tp = 2, .pp = 2});
+      Ranks ranks({std::move(own), {}}, {.tp = 2, .pp = 2});
       const auto device = open_device(DeviceType::kCpu, 0, 1).value();
       ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
       EXPECT_EQ(ranks.sharding().rank, ranks.rank() % 2);
@@ -60,6 +60,56 @@ TEST(Ranks, StagesOfRanksThatShareLayers) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Two engines of two ranks that have experts together.
+TEST(Ranks, EnginesBesideOneAnother) {
+  auto engines = local_links_of_engines(2, 2);
+  std::vector<std::thread> threads;
+  for (int engine = 0; engine < 2; ++engine) {
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, engine, rank] {
+        Ranks ranks(std::move(engines[static_cast<size_t>(engine)][static_cast<size_t>(rank)]),
+                    {.tp = 2}, true);
+        const auto device = open_device(DeviceType::kCpu, 0, 1).value();
+        ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+        EXPECT_EQ(ranks.num_engines(), 2);
+        const Sharding sharding = ranks.sharding();
+        EXPECT_EQ(sharding.rank, rank);
+        EXPECT_EQ(sharding.size, 2);
+        EXPECT_EQ(sharding.experts.rank, engine * 2 + rank);
+        EXPECT_EQ(sharding.experts.size, 4);
+        EXPECT_EQ(sharding.experts.num_engines, 2);
+        EXPECT_NE(sharding.experts.comm, nullptr);
+        EXPECT_EQ(ranks.least(10 - sharding.experts.rank, "a number").value(), 7);
+        EXPECT_EQ(ranks.most(sharding.experts.rank, "a number").value(), 3);
+        EXPECT_EQ(ranks.of_first(sharding.experts.rank + 5, "a number").value(), 5);
+        EXPECT_EQ(ranks.of_first(std::string(3 + sharding.experts.rank, 'x'), "text").value(),
+                  "xxx");
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// From a rank of one engine to the other rank of the other one.
+TEST(Ranks, AnEndReachesTheOtherEngines) {
+  auto engines = local_links_of_engines(2, 2);
+  std::vector<std::unique_ptr<Ranks>> all(4);
+  std::vector<std::unique_ptr<Device>> devices(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      all[i] = std::make_unique<Ranks>(std::move(engines[i / 2][i % 2]), group::RankLayout{.tp = 2},
+                                       true);
+      devices[i] = open_device(DeviceType::kCpu, 0, 1).value();
+      ASSERT_TRUE(all[i]->open(*devices[i], {.most_row_bytes = 1024}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  all[3]->abort({StatusCode::kInternal, "no more tea"});
+  for (const auto& ranks : all) EXPECT_FALSE(ranks->least(1, "a number").ok());
+  all.clear();
 }
 
 TEST(Ranks, AnEndReachesAll) {

@@ -1,0 +1,16 @@
+#pragma once
+#include "engine/step/step_shape.h"
+#include "group/shape_agreement.h"
+
+namespace foretoken {
+
+// The steps of engines that share layers (group/shape_agreement.h).
+
+// What a step of that shape wants of the others.
+group::StepShapeWish wish_of(const StepShape& shape);
+
+// The shape with the passes that all agreed on; those that are not its own have room for a row and
+// find none.
+StepShape with_passes_of(StepShape shape, const group::StepShapeWish& agreed);
+
+}  // namespace foretoken

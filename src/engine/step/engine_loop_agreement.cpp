@@ -1,0 +1,50 @@
+#include "engine/step/agreed_step.h"
+#include "engine/step/engine_loop.h"
+
+// The engine thread's part in the steps of engines that share layers with this one.
+
+namespace foretoken {
+namespace {
+
+// An engine that agrees with others about steps looks so often whether one of them has work.
+constexpr std::chrono::milliseconds kRest{1};
+
+}  // namespace
+
+// Until there may be something to do.
+void EngineLoop::rest() {
+  agreement_ == nullptr || failed_.load() ? intake_.wait() : intake_.wait_for(kRest);
+}
+
+// Engines leave together: the others may still want this one's part of their steps.
+void EngineLoop::run_for_others() {
+  while (!failed_.load() && agreed_.next != group::AgreedShape::Next::kEnd) {
+    StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
+    plan.clear();
+    if (agree(plan, false)) submit(plan);
+    while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+  }
+}
+
+// Sets the step's shape and says whether it runs, on every engine that shares layers with this one.
+// Without a plan of its own the engine's step is empty.
+bool EngineLoop::agree(StepPlan& plan, bool planned) {
+  const uint64_t step = num_submitted_;
+  if (!planned) {
+    plan.clear();
+    plan.step = step;
+  }
+  const StepShape own = runner_.shape_of(plan);
+  group::StepShapeWish wish = planned ? wish_of(own) : group::StepShapeWish{};
+  wish.has_work = num_submitted_ > num_reconciled_;
+  wish.wants_end = intake_.stopping();
+  const Result<group::AgreedShape> agreed = agreement_->next(wish, step);
+  if (!agreed.ok()) return feeds(agreed.status());
+  agreed_ = agreed.value();
+  if (agreed_.next != group::AgreedShape::Next::kRun) return false;
+  shapes_[step % kStepRingSize] = with_passes_of(own, agreed_.shape);
+  if (!planned) policy_.planned(step, {});
+  return true;
+}
+
+}  // namespace foretoken
