@@ -2,7 +2,6 @@
 # *_test.cpp; tests/support is linked to all.
 enable_testing()
 find_package(GTest REQUIRED)
-include(GoogleTest)
 
 set(test_libraries ft_engine ft_draft ft_sched ft_dialled)
 # The folders whose tests see the server's layers, and those that run the program: the others build
@@ -66,16 +65,14 @@ foreach(folder IN LISTS test_folders)
   if(TARGET foretoken AND folder IN_LIST folders_of_the_program)
     add_dependencies(test_${folder} foretoken)
   endif()
-  gtest_discover_tests(test_${folder} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
-    TEST_PREFIX "${folder}/"
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 1800)
 endforeach()
 
-# Labels stand beside the tests, in tests/<folder>/labels.cmake; tests_asan and tests_tsan build what
-# the sanitizers run.
-file(WRITE ${PROJECT_BINARY_DIR}/test_labels.cmake
-  "set(folders ${test_folders})\ninclude(${PROJECT_SOURCE_DIR}/tests/labels.cmake)\n")
-set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/test_labels.cmake)
+# ctest finds the unit tests and their labels when it starts (tests/entries.cmake); tests_asan and
+# tests_tsan build what the sanitizers run.
+file(WRITE ${PROJECT_BINARY_DIR}/unit_tests.cmake
+  "set(folders ${test_folders})\nset(programs [[${PROJECT_BINARY_DIR}]])\n"
+  "set(root [[${PROJECT_SOURCE_DIR}]])\ninclude([[${PROJECT_SOURCE_DIR}/tests/entries.cmake]])\n")
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/unit_tests.cmake)
 add_custom_target(tests_asan)
 add_custom_target(tests_tsan)
 foreach(folder IN LISTS test_folders)
@@ -102,12 +99,13 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     string(REGEX REPLACE "_door$" "" door ${door})
     add_test(NAME doors/${door} COMMAND ${Python3_EXECUTABLE} ${door_file} $<TARGET_FILE:foretoken>
       ${PROJECT_BINARY_DIR}/e2e-venv)
-    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS fast)
+    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 20 LABELS fast)
   endforeach()
-  # How the program ends, and a batch that is killed and resumed.
+  # How the program ends, and a batch that is killed and resumed. Suites with the lock `processes` start
+  # many and mostly wait: one of them at a time, first of all, beside the others.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
+  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS slow)
   # The same load in a small size.
   add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:foretoken> serve)
@@ -119,7 +117,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   # Ranks as threads, processes and hosts, killed and stopped ones among them.
   add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE LABELS slow)
+  set_tests_properties(e2e/ranks PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS slow)
   # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
@@ -160,7 +158,7 @@ target_link_libraries(test_group_program PRIVATE foretoken_warnings ft_group)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/group COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/group_suite.py $<TARGET_FILE:test_group_program>)
-  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RUN_SERIAL TRUE LABELS slow)
+  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS slow)
 endif()
 
 # The load suite against the server's layer alone.

@@ -1,4 +1,4 @@
-# See tests/labels.cmake.
+# See tests/entries.cmake.
 set(sanitizers tsan)
 # One axis of a drafter stands for the others under a sanitizer: they differ in values, not in who
 # touches them.
@@ -11,3 +11,4 @@ set(slow
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe"
   "BundledMixture")
+set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp)$")

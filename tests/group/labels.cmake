@@ -1,2 +1,2 @@
-# See tests/labels.cmake.
+# See tests/entries.cmake.
 set(sanitizers asan tsan)

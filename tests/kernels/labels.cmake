@@ -1,2 +1,6 @@
-# See tests/labels.cmake.
+# See tests/entries.cmake.
 set(sanitizers asan)
+# The same launches over again, and statistics of many: other tests touch the same memory in every
+# shape, and the smaller matrices are multiplied with every count of rows.
+set(slow_asan "Attention.*\\.RepeatsHaveTheSameBits" "LayerTailTest\\.RunsAgain" "LongRunRates"
+  "GemmTest\\.Rows.*_n(576|768|1000|1536|2048|3072)_")

@@ -1,3 +1,3 @@
-# See tests/labels.cmake.
+# See tests/entries.cmake.
 set(sanitizers tsan)
 set(slow "ResponseStore\\.(Bytes|AReplaced)")

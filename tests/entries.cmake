@@ -1,0 +1,110 @@
+# The unit tests as ctest's entries, made each time that ctest starts from what the programs list;
+# cmake/tests.cmake sets `folders`, `programs` (the folder of the programs) and `root`.
+#
+# An entry is a suite, <folder>/<suite>, or a part of a large one, <folder>/<suite>/partN: a process
+# for each test would cost more than most tests do, 0.1 to 0.8 s under a sanitizer. A test that takes
+# long is an entry of its own, <folder>/<suite>.<test>. Tests called DISABLED_ have none. What failed in
+# an entry stands in its output; `test_<folder> --gtest_filter=<suite>.<test>` runs it alone.
+#
+# tests/<folder>/labels.cmake may say:
+#   sanitizers   asan, tsan or both: what .ci/run runs the folder's fast tests under
+#   slow         regular expressions of names (folder/suite.test/parameter) that take long: no
+#                sanitizer runs them
+#   slow_asan, slow_tsan   of those that one sanitizer does not run
+# An entry is `slow` or `fast`, and bears the names of its sanitizers. A folder without the file has no
+# sanitizer, and its tests are fast.
+set(tests_of_an_entry 25)
+
+# add_entry(<name> <labels> <test>...)
+function(add_entry name labels)
+  list(JOIN ARGN ":" filter)
+  add_test(${name} ${programs}/test_${folder} --gtest_filter=${filter})
+  set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${root} TIMEOUT 1800 LABELS "${labels}")
+  # Only where there is one test: ctest would call an entry skipped that has a failure beside a skip.
+  list(LENGTH ARGN count)
+  if(count EQUAL 1)
+    set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  endif()
+endfunction()
+
+# add_suite(<name> <labels> <test>...): in parts of equal size.
+function(add_suite name labels)
+  list(LENGTH ARGN count)
+  if(count LESS_EQUAL tests_of_an_entry)
+    add_entry(${name} "${labels}" ${ARGN})
+    return()
+  endif()
+  math(EXPR parts "(${count} + ${tests_of_an_entry} - 1) / ${tests_of_an_entry}")
+  math(EXPR size "(${count} + ${parts} - 1) / ${parts}")
+  foreach(part RANGE 1 ${parts})
+    math(EXPR begin "(${part} - 1) * ${size}")
+    list(SUBLIST ARGN ${begin} ${size} tests)
+    add_entry(${name}/part${part} "${labels}" ${tests})
+  endforeach()
+endfunction()
+
+# labels_of(<variable> <name of a test>)
+function(labels_of variable name)
+  set(labels "fast;${sanitizers}")
+  if(slow AND name MATCHES "${slow}")
+    set(labels slow)
+  endif()
+  foreach(sanitizer IN ITEMS asan tsan)
+    if(slow_${sanitizer} AND name MATCHES "${slow_${sanitizer}}")
+      list(REMOVE_ITEM labels ${sanitizer})
+    endif()
+  endforeach()
+  set(${variable} "${labels}" PARENT_SCOPE)
+endfunction()
+
+# add_entries(<folder>)
+function(add_entries folder)
+  set(program ${programs}/test_${folder})
+  if(NOT EXISTS ${program})
+    add_test(test_${folder}_NOT_BUILT test_${folder}_NOT_BUILT)
+    return()
+  endif()
+  set(sanitizers "")
+  foreach(list IN ITEMS slow slow_asan slow_tsan)
+    set(${list} "")
+  endforeach()
+  include(${root}/tests/${folder}/labels.cmake OPTIONAL)
+  foreach(list IN ITEMS slow slow_asan slow_tsan)
+    list(JOIN ${list} "|" ${list})
+  endforeach()
+  execute_process(COMMAND ${program} --gtest_list_tests WORKING_DIRECTORY ${root} TIMEOUT 60
+    OUTPUT_VARIABLE listed RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${program} --gtest_list_tests ended with ${result}:\n${listed}")
+  endif()
+  string(REGEX REPLACE " +#[^\n]*" "" listed "${listed}")
+  string(REPLACE "\n" ";" listed "${listed}")
+  set(suites "")
+  foreach(line IN LISTS listed)
+    if(NOT line MATCHES "^  (.*)$")
+      set(suite "${line}")
+      list(APPEND suites "${suite}")
+      continue()
+    endif()
+    set(test ${suite}${CMAKE_MATCH_1})
+    if(test MATCHES "DISABLED_")
+      continue()
+    endif()
+    labels_of(labels ${folder}/${test})
+    if(labels STREQUAL "fast;${sanitizers}")
+      list(APPEND tests_of_${suite} ${test})
+    else()
+      add_entry(${folder}/${test} "${labels}" ${test})
+    endif()
+  endforeach()
+  foreach(suite IN LISTS suites)
+    string(REGEX REPLACE "\\.$" "" name "${folder}/${suite}")
+    if(tests_of_${suite})
+      add_suite(${name} "fast;${sanitizers}" ${tests_of_${suite}})
+    endif()
+  endforeach()
+endfunction()
+
+foreach(folder IN LISTS folders)
+  add_entries(${folder})
+endforeach()
