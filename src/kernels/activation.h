@@ -7,7 +7,7 @@ enum class Activation : int32_t {
   kSilu,      // x / (1 + exp(-x))
   kGelu,      // x * (1 + erf(x / sqrt(2))) / 2
   kGeluTanh,  // x * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-  // Of MLPs without a gate alone (kernels/activate.h):
+  // Of MLPs without a gate (kernels/activate.h), the first also of the op gated_act:
   kReluSquared,  // max(x, 0)^2 (So et al. 2021)
   kXielu,        // a x^2 + b x for x > 0, else n (expm1(min(x, e)) - x) + b x (Huang and Schlag
                  // 2024), with a = softplus(p[0]), b = p[2], n = b + softplus(p[1]), e = p[3]
@@ -29,5 +29,9 @@ struct GateClamp {
   float limit = 7;
   float alpha = 1.702f;
 };
+// What the op gated_act may have where the gates do not come from a gated product.
+constexpr bool has_gated_act(Activation activation) {
+  return has_gated_form(activation) || activation == Activation::kReluSquared;
+}
 
 }  // namespace foretoken

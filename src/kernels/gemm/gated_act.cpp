@@ -11,7 +11,8 @@ void gated_act(Queue& queue, const GatedActArgs& args) {
   FT_CHECK(args.counts != nullptr && args.gate_up != nullptr && args.out != nullptr);
   FT_CHECK(args.bias == nullptr || args.weight != nullptr);
   FT_CHECK(args.max_rows > 0 && args.size > 0);
-  FT_CHECK(has_gated_form(args.activation));
+  FT_CHECK(args.weight == nullptr ? has_gated_act(args.activation)
+                                  : has_gated_form(args.activation));
   FT_CHECK(args.out_dtype == DType::kF32 || args.out_dtype == DType::kBF16);
   queue.launch(args);
 }

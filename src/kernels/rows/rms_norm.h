@@ -14,6 +14,7 @@ namespace foretoken {
 // with r = i, over the live token rows, where x is stored to residual[r]; or, when row_index is
 // given, r = row_index[row_offset + i] over the live logits rows from row_offset on, where the
 // residual stays as it is. Rows of residual and delta up to max_rows are readable memory.
+// out may be the residual where it is of floats and delta and row_index are null.
 // The order of the sum does not depend on the number of rows.
 struct RmsNormArgs {
   static constexpr Op kOp = Op::kRmsNorm;

@@ -11,6 +11,16 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 4;
 
+template <Activation kActivation>
+__device__ float gated_value(float gate, float up) {
+  if constexpr (kActivation == Activation::kReluSquared) {
+    const float positive = fmaxf(gate, 0.0f);
+    return __fmul_rn(__fmul_rn(positive, positive), up);
+  } else {
+    return activation_math::gated<kActivation>(gate, up);
+  }
+}
+
 template <Activation kActivation, class T>
 __global__ void gated_act_kernel(GatedActArgs args) {
   wait_for_previous();
@@ -32,7 +42,7 @@ __global__ void gated_act_kernel(GatedActArgs args) {
       gate += args.bias[i];
       up += args.bias[args.size + i];
     }
-    out[i] = from_float<T>(activation_math::gated<kActivation>(gate, up));
+    out[i] = from_float<T>(gated_value<kActivation>(gate, up));
   }
 }
 
@@ -53,6 +63,8 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kSilu>(args, stream);
     case Activation::kGelu:
       return launch<Activation::kGelu>(args, stream);
+    case Activation::kReluSquared:
+      return launch<Activation::kReluSquared>(args, stream);
     default:
       return launch<Activation::kGeluTanh>(args, stream);
   }
