@@ -131,6 +131,7 @@ class Decoder final : public Model {
   std::unique_ptr<LoraPool> adapters_;  // null: there is no room for any
   LearnedPositions positions_;
   LayerInputs inputs_;
+  ResidualStreams streams_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   std::vector<TapSink> taps_;
@@ -152,7 +153,7 @@ Status Decoder::load(WeightLoader& loader) {
 Status Decoder::load_inputs(WeightLoader& loader) {
   const bool shares = std::any_of(config_.layers.begin(), config_.layers.end(),
                                   [](const LayerConfig& layer) { return layer.kv_of >= 0; });
-  if (stages_.is_cut() && (shares || config_.layer_input_size > 0)) {
+  if (stages_.is_cut() && (shares || config_.layer_input_size > 0 || config_.streams.exist())) {
     return unsupported(config_.architecture +
                        ": layers read tokens and other layers' keys, which stages do not have; use "
                        "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
@@ -164,6 +165,10 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   } else if (config_.learned_positions > 0) {
     const int64_t shape[] = {config_.learned_positions, config_.hidden_size};
     FT_RETURN_IF_ERROR(loader.expect(body + traits_.positions + ".weight", shape));
+  }
+  if (config_.streams.exist()) {
+    layers_.set_streams(&streams_);
+    FT_RETURN_IF_ERROR(streams_.load(parts, body));
   }
   if (config_.layer_input_size == 0) return {};
   layers_.set_inputs(&inputs_);
@@ -200,6 +205,7 @@ Status Decoder::take_scratch() {
                              max_rows_};
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
   FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
+  FT_RETURN_IF_ERROR(streams_.take_scratch(source));
   if (!stages_.is_last()) return {};
   const auto elements =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -277,7 +283,7 @@ void Decoder::run_layer(const Pass& pass, int32_t index) {
   const DecoderLayer& layer = weights_.layers[i];
   const void* x = nullptr;
   if (!follows_at_once(index)) {
-    if (i > 0) layers_.add_and_norm(pass.rows, last_delta_, layer.mixer_norm);
+    if (i > 0) layers_.enter(pass.rows, last_delta_, layer);
     tap(pass, index);
     if (is_passed_on(index)) send_residual(pass);
     x = layers_.normed();
@@ -297,6 +303,7 @@ void Decoder::run_stage(const Pass& pass) {
     receive_states(pass, first);
   }
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
+  if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
   if (stages_.is_last()) return;
   if (last_delta_ != nullptr) layers_.add_and_norm(pass.rows, last_delta_, {});
   last_delta_ = nullptr;
@@ -450,7 +457,9 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
 // The first norm rides along where the op knows it.
 void Decoder::embed_tokens(const Pass& pass) {
   const Norm& norm = weights_.layers.front().mixer_norm;
-  const bool norms_at_once = norm.is_rms() && positions_.empty();
+  const Norm& own = weights_.embedding_norm;
+  const bool norms_at_once =
+      norm.is_rms() && positions_.empty() && own.weight == nullptr && streams_.empty();
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -463,9 +472,14 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
                           .normed = norms_at_once ? layers_.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
+  if (own.weight != nullptr) {
+    norm_rows(pass.rows, layers_.residual(), nullptr, own, layers_.norm_size(),
+              {layers_.residual(), DType::kF32});
+  }
   if (!positions_.empty()) positions_.add(pass.rows, layers_.residual());
-  if (!norms_at_once) layers_.add_and_norm(pass.rows, nullptr, norm);
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers_.residual());
+  if (!streams_.empty()) streams_.expand(pass.rows, layers_.residual());
+  if (!norms_at_once) layers_.enter(pass.rows, nullptr, weights_.layers.front());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "model/layer/layer_tensors.h"
 #include "model/layer/learned_positions.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/residual_streams.h"
 
 namespace foretoken {
 namespace {
@@ -45,9 +46,22 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
   return sum;
 }
 
-double final_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
+double norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
   if (!traits.norms.weighted) return 0;
   return (traits.norms.bias ? 2.0 : 1.0) * config.hidden_size;
+}
+
+double embedding_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
+  return traits.embedding_norm != nullptr ? norm_weights(config, traits) : 0;
+}
+
+// A norm that another stage has is missed here too.
+Status expect_norm(WeightLoader& loader, const DecoderTraits& traits, const std::string& name,
+                   int64_t hidden) {
+  if (traits.norms.weighted) {
+    FT_RETURN_IF_ERROR(loader.expect(name + ".weight", {&hidden, 1}));
+  }
+  return traits.norms.bias ? loader.expect(name + ".bias", {&hidden, 1}) : Status();
 }
 
 // The largest where it is larger.
@@ -131,10 +145,12 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;
-  const double outside =
-      (config.tie_word_embeddings ? 1 : 2) * matrix + LearnedPositions::num_weights(config) +
-      final_norm_weights(config, traits) + (config.head_bias ? config.vocab_size : 0);
+  const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
+                         LearnedPositions::num_weights(config) + norm_weights(config, traits) +
+                         embedding_norm_weights(config, traits) +
+                         (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
+                      ResidualStreams::num_weights(config) +
                       layer_weights(config, traits, {0, config.num_layers}));
 }
 
@@ -145,10 +161,11 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   double count = layer_weights(config, traits, stages.layers(config.num_layers), sharding);
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
-             LayerInputs::num_weights(config);
+             LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +
+             embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
-  if (stages.is_last()) count += double(own.count) * hidden + final_norm_weights(config, traits);
+  if (stages.is_last()) count += double(own.count) * hidden + norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
 }
 
@@ -185,6 +202,12 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     FT_RETURN_IF_ERROR(loader.expect(embedding_name(traits, place), table));
   }
   PartLoader parts(arena, config, traits.norms, loader, sharding);
+  if (traits.embedding_norm != nullptr) {
+    const std::string name = body + traits.embedding_norm;
+    FT_RETURN_IF_ERROR(stages.is_first()
+                           ? parts.load_norm(name, config.hidden_size, &weights.embedding_norm)
+                           : expect_norm(loader, traits, name, config.hidden_size));
+  }
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   loader.transpose_matrices(traits.transposed);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
@@ -211,10 +234,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
           {{bias_name(place), config.vocab_size, own.begin, own.count}}, &weights.head_bias));
     }
   } else {
-    if (traits.norms.weighted) {
-      FT_RETURN_IF_ERROR(loader.expect(norm + ".weight", {&table[1], 1}));
-    }
-    if (traits.norms.bias) FT_RETURN_IF_ERROR(loader.expect(norm + ".bias", {&table[1], 1}));
+    FT_RETURN_IF_ERROR(expect_norm(loader, traits, norm, config.hidden_size));
     FT_RETURN_IF_ERROR(loader.expect(head, table));
     if (config.head_bias) FT_RETURN_IF_ERROR(loader.expect(bias_name(place), {&table[0], 1}));
   }

@@ -25,6 +25,7 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
 struct DecoderWeights {
   // [vocab, hidden] of the model's type; the first stage's, and of others that lend it to drafters.
   const void* embedding = nullptr;
+  Norm embedding_norm;               // the first stage's; without weights: there is none
   std::vector<DecoderLayer> layers;  // of all layers; those of other stages are empty
   // The last stage's. The head has this rank's part of the vocabulary, [part, hidden]; it is a copy
   // of the embedding where they are tied.

@@ -72,24 +72,25 @@ inline std::vector<GoldenCase> architecture_cases() {
 // The other families, which differ in what layers are made of.
 inline std::vector<GoldenCase> family_cases() {
   return golden_cases(
-      {"apertus",    "arcee",           "cohere",   "cohere2",      "deci",
-       "ernie4_5",   "exaone4",         "falcon",   "falcon-large", "gemma",
-       "gemma4",     "gemma4-large",    "glm",      "glm4",         "gpt2",
-       "gpt_neox",   "gpt_neox-serial", "granite",  "helium",       "hunyuan",
-       "internlm3",  "llama4",          "mimo",     "ministral3",   "mistral3",
-       "nemotron",   "olmo2",           "olmo3",    "opt",          "qwen2-vl",
-       "qwen2_5-vl", "qwen3-vl",        "seed-oss", "stablelm",     "stablelm-parallel",
-       "starcoder2", "vaultgemma",      "youtu"});
+      {"apertus",         "arcee",      "bitnet",     "bloom",    "cohere",
+       "cohere2",         "deci",       "ernie4_5",   "exaone4",  "falcon",
+       "falcon-large",    "falcon-rw",  "gemma",      "gemma4",   "gemma4-large",
+       "gemma3n",         "glm",        "glm4",       "gpt2",     "gpt_neox",
+       "gpt_neox-serial", "granite",    "helium",     "hunyuan",  "internlm3",
+       "llama4",          "mimo",       "ministral3", "mistral3", "mpt",
+       "nemotron",        "olmo2",      "olmo3",      "opt",      "qwen2-vl",
+       "qwen2_5-vl",      "qwen3-vl",   "seed-oss",   "stablelm", "stablelm-parallel",
+       "starcoder2",      "vaultgemma", "youtu"});
 }
 
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
-  return golden_cases({"deepseek_v2",  "deepseek_v2-lite", "deepseek_v3",   "dots1",
-                       "ernie4_5_moe", "glm4_moe",         "glm4_moe_lite", "gpt_oss",
-                       "granitemoe",   "granitemoeshared", "hunyuan-moe",   "kimi_k2",
-                       "llama4-moe",   "minimax_m2",       "mistral4",      "mixtral",
-                       "olmoe",        "phimoe",           "qwen2_moe",     "qwen3_moe",
-                       "qwen3_vl_moe"});
+  return golden_cases({"deepseek_v2",      "deepseek_v2-lite", "deepseek_v3",   "dots1",
+                       "ernie4_5_moe",     "glm4_moe",         "glm4_moe_lite", "granitemoe",
+                       "granitemoeshared", "flex_olmo",        "gpt_oss",       "ernie4_5_moe-bias",
+                       "hunyuan-moe",      "kimi_k2",          "llama4-moe",    "minimax_m2",
+                       "mistral4",         "mixtral",          "olmoe",         "phimoe",
+                       "qwen2_moe",        "qwen3_moe",        "qwen3_vl_moe"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

@@ -209,6 +209,23 @@ MODELS = {
                            ffn_hidden_size=48, activation="gelu", layer_norm_epsilon=1e-5,
                            bias=True, num_kv_heads=2, new_decoder_architecture=True, alibi=False,
                            rope_theta=10000.0, tie_word_embeddings=True),
+    "falcon-rw": family("FalconForCausalLM", "falcon", without=[*NOT_OLD, "hidden_act",
+                                                                "intermediate_size"],
+                        num_attention_heads=16, ffn_hidden_size=48, activation="gelu",
+                        layer_norm_epsilon=1e-5, bias=True, multi_query=False, parallel_attn=False,
+                        new_decoder_architecture=False, alibi=True, tie_word_embeddings=True),
+    "bloom": family("BloomForCausalLM", "bloom",
+                    without=[*NOT_OLD, "hidden_act", "intermediate_size", "num_hidden_layers",
+                             "num_attention_heads", "max_position_embeddings"],
+                    hidden_size=24, n_layer=2, n_head=6, layer_norm_epsilon=1e-5, seq_length=512,
+                    tie_word_embeddings=True),
+    "mpt": family("MptForCausalLM", "mpt", without=NOT_GPT2, d_model=24, n_layers=2, n_heads=3,
+                  max_seq_len=512, expansion_ratio=4, layer_norm_epsilon=1e-5, no_bias=True,
+                  attn_config={"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5,
+                               "softmax_scale": None, "attn_type": "multihead_attention"},
+                  tie_word_embeddings=True),
+    "bitnet": family("BitNetForCausalLM", "bitnet", hidden_act="relu2", attention_bias=False,
+                     tie_word_embeddings=True),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -227,7 +244,8 @@ REFERENCES = {
 
 # Families whose first draw is too badly conditioned for bf16.
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
-               "falcon": 99, "falcon-large": 99}
+               "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
+               "bitnet": 99}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
@@ -276,7 +294,7 @@ def random_weight(name, weight, config):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0
-        if tied and name.endswith(("model.norm.weight", "ln_f.weight", "decoder.final_layer_norm.weight")):
+        if tied and name.endswith(("model.norm.weight", "ln_f.weight", "norm_f.weight", "decoder.final_layer_norm.weight")):
             center += 2.0
         if kind.startswith("gemma") and ("post_attention" in name or "post_feedforward" in name):
             center += 2.0

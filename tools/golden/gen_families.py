@@ -61,8 +61,18 @@ def with_deci_blocks(model, blocks):
     return model
 
 
+def exact_slopes(attention_mask, num_heads, dtype):
+    """Falcon's ALiBi with slopes in bfloat16 as there, but products that are not rounded to it."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    slopes = build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)[:, 0, 1].bfloat16().float()
+    positions = torch.arange(attention_mask.shape[1], dtype=torch.float32)
+    return (slopes[:, None] * positions).reshape(num_heads, 1, -1).to(dtype)
+
+
 def new_model(name, config):
     """The model, unloaded, of a config.json."""
+    if config.get("alibi"):
+        transformers.models.falcon.modeling_falcon.build_alibi_tensor = exact_slopes
     config = {**config, **families.REFERENCES.get(name, {})}
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))

@@ -154,6 +154,15 @@ MODELS = {
                                           "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                           "llama_4_scaling_beta": 0.3,
                                           "partial_rotary_factor": 16 / 48}),
+    "flex_olmo": mixture("FlexOlmoForCausalLM", "flex_olmo", without=["head_dim"], num_experts=4,
+                         num_hidden_layers=1, num_experts_per_tok=2, norm_topk_prob=False,
+                         intermediate_size=32,
+                         attention_bias=False),
+    "ernie4_5_moe-bias": mixture("Ernie4_5_MoeForCausalLM", "ernie4_5_moe", moe_intermediate_size=32,
+                                 num_hidden_layers=1, moe_num_experts=4, moe_k=2,
+                                 moe_num_shared_experts=1, moe_layer_start_index=0, moe_layer_end_index=-1,
+                                 moe_layer_interval=1, moe_use_aux_free=True, moe_norm_min=1e-12,
+                                 use_bias=True, rope_theta=500000.0),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -168,6 +177,7 @@ VARIANTS["deepseek_v2"]["greedy"] = ({"topk_method": "greedy", "rope_scaling": N
 VARIANTS["qwen2_moe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
 VARIANTS["qwen3_moe"]["as-they-are"] = ({"norm_topk_prob": False, "num_experts_per_tok": 8}, LENGTH)
 VARIANTS["olmoe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
+VARIANTS["olmoe"]["clip"] = ({"clip_qkv": 0.9}, LENGTH)
 VARIANTS["granitemoeshared"]["not-shared"] = ({"shared_intermediate_size": 0}, LENGTH)
 VARIANTS["llama4-moe"]["two"] = ({"num_experts_per_tok": 2}, LENGTH)
 VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_position_embeddings": 64},

@@ -5,6 +5,8 @@
 namespace foretoken {
 namespace {
 
+using Json = nlohmann::json;
+
 LayerSpec ernie4_5_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.paired = config.rope.full.rotary_dim;
@@ -25,19 +27,19 @@ LayerSpec ernie4_5_moe_layer(const ModelConfig& config, const LayerConfig& layer
   ExpertsSpec experts = experts_of(config);
   experts.correction = "moe_statics.e_score_correction_bias";
   experts.correction_is_row = true;
+  experts.shared_bias = config.mlp_bias;
   return pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
 }
 
-Status translate_ernie4_5_moe(const ConfigFields& fields, nlohmann::json* json) {
+// Of all matrices but those of the experts and the router.
+Status translate_ernie4_5_moe(const ConfigFields& fields, Json* json) {
   const auto* bias = fields.find("use_bias");
-  if (bias != nullptr && *bias != false) {
-    return unsupported(fields.where() + ": use_bias is not supported in mixtures; set it false");
-  }
-  (*json)["attention_bias"] = false;
+  (*json)["attention_bias"] = (*json)["mlp_bias"] = bias != nullptr ? *bias : Json(false);
   return {};
 }
 
 Status read_ernie4_5_moe(const ConfigFields& fields, ModelConfig* config) {
+  config->head_bias = config->mlp_bias;
   config->experts.correction = true;
   config->experts.normalised = true;
   return read_mixture(fields, &config->experts, &config->layers);

@@ -63,23 +63,13 @@ Status read_or_none(const ConfigFields& fields, const char* name, int32_t* out) 
   return value == nullptr || *value == 0 ? Status() : fields.read_count(name, out);
 }
 
-// The last layers read what the last layer of their kind before them keeps.
-Status share_kv(const ConfigFields& fields, ModelConfig* config) {
-  int32_t shared = 0;
+// In the small models those that share keys and values have wider MLPs.
+Status share_kv_of_gemma4(const ConfigFields& fields, ModelConfig* config) {
   bool wide = false;
-  FT_RETURN_IF_ERROR(read_or_none(fields, "num_kv_shared_layers", &shared));
   FT_RETURN_IF_ERROR(fields.read_flag("use_double_wide_mlp", &wide));
-  const int32_t first = config->num_layers - shared;
-  for (int32_t i = first; shared > 0 && i < config->num_layers; ++i) {
-    LayerConfig& layer = config->layers[static_cast<size_t>(i)];
-    for (int32_t before = 0; before < first; ++before) {
-      const bool windowed = config->layers[static_cast<size_t>(before)].window > 0;
-      if (windowed == (layer.window > 0)) layer.kv_of = before;
-    }
-    if (layer.kv_of < 0) {
-      return fields.wrong("num_kv_shared_layers", "a number that leaves a layer of each type");
-    }
-    if (wide) layer.intermediate_size = 2 * config->intermediate_size;
+  FT_RETURN_IF_ERROR(share_kv(fields, &config->layers));
+  for (LayerConfig& layer : config->layers) {
+    if (wide && layer.kv_of >= 0) layer.intermediate_size = 2 * config->intermediate_size;
   }
   return {};
 }
@@ -101,7 +91,7 @@ Status read_gemma4(const ConfigFields& fields, ModelConfig* config) {
       read_or_none(fields, "hidden_size_per_layer_input", &config->layer_input_size));
   config->layer_input_vocab = config->vocab_size;
   FT_RETURN_IF_ERROR(fields.read_count("vocab_size_per_layer_input", &config->layer_input_vocab));
-  return share_kv(fields, config);
+  return share_kv_of_gemma4(fields, config);
 }
 
 constexpr const char* kGemma4Defaults =

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "model/config/families.h"
-#include "model/config/missing_parts.h"
+#include "base/bfloat16.h"
+#include "model/config/alibi.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -76,10 +76,19 @@ Status translate_falcon(const ConfigFields& fields, Json* json) {
   return {};
 }
 
+// In the models' own code slopes are bfloat16 and join products before these are scaled.
+void use_alibi(ModelConfig* config) {
+  for (const float slope : alibi_slopes(config->num_heads)) {
+    const float stored = bf16_to_float(bf16_from_float(slope));
+    config->alibi_slopes.push_back(stored * config->attention_scale);
+  }
+  for (LayerConfig& layer : config->layers) layer.rope = false;
+}
+
 Status read_falcon(const ConfigFields& fields, ModelConfig* config) {
   bool alibi = false, is_new = false;
   FT_RETURN_IF_ERROR(fields.read_flag("alibi", &alibi));
-  if (alibi) return refuse_parts(kAlibiPositions, fields.where());
+  if (alibi) use_alibi(config);
   config->parallel_blocks = true;
   FT_RETURN_IF_ERROR(fields.read_flag("parallel_attn", &config->parallel_blocks));
   FT_RETURN_IF_ERROR(fields.read_flag("new_decoder_architecture", &is_new));
@@ -113,7 +122,7 @@ constinit const Architecture kGptNeoXArchitecture = {
 // larger models through one each; one matrix holds the queries of each key head, it and its values.
 constinit const Architecture kFalconArchitecture = {
     .name = "FalconForCausalLM",
-    .description = "Falcon 7B to 180B",
+    .description = "Falcon 7B to 180B, Falcon RW",
     .defaults = R"({"max_position_embeddings": 2048, "layer_norm_epsilon": 1e-5,
                     "activation": "gelu", "bias": false, "attention_bias": false,
                     "tie_word_embeddings": true})",

@@ -40,11 +40,12 @@ struct DecoderTraits {
   };
   std::array<Place, 2> places = {{{"model.", "lm_head.weight"}, {nullptr, nullptr}}};
   // Names behind a place's body: of the embedding, of what stands before a layer's number, of the
-  // last norm, and of the table of positions.
+  // last norm, of the table of positions, and of the embedding's norm.
   const char* embedding = "embed_tokens";
   const char* layers = "layers.";
   const char* last_norm = "norm";
   const char* positions = "embed_positions";
+  const char* embedding_norm = nullptr;  // of what enters the first layer (BLOOM); null: none
   // Matrices of layers lie in the file as [inputs, outputs] (Conv1D of GPT-2).
   bool transposed = false;
   // Beginnings of tensors that belong to other parts of a model, such as a vision tower.

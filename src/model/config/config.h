@@ -22,6 +22,15 @@ struct QueryGrowth {
   int32_t context = 1;
 };
 
+// Streams of hidden states of which layers work on one and move the others (AltUp, Baykal et al.
+// 2023; Gemma 3n).
+struct StreamConfig {
+  int32_t count = 1;    // 1: an ordinary residual
+  int32_t active = 0;   // the one that layers work on
+  bool scaled = false;  // a vector multiplies it where a layer mixes in its own embedding
+  bool exist() const { return count > 1; }
+};
+
 // What config.json and generation_config.json say about a decoder-only model.
 struct ModelConfig {
   std::string architecture;  // for example "LlamaForCausalLM"
@@ -47,19 +56,23 @@ struct ModelConfig {
   bool attention_bias = false;      // of q, k and v
   bool attention_out_bias = false;  // of what attention adds; as attention_bias unless said
   bool mlp_bias = false;
-  bool head_bias = false;        // of the output matrix
-  bool qk_norm = false;          // q and k are normed, where architectures leave it to the file
-  bool parallel_blocks = false;  // attention and MLP read the same rows, where left to the file
-  bool parallel_norms = false;   // and each through a norm of its own (Falcon)
-  int32_t attention_chunk = 0;   // of layers with rotary positions, as of GqaSpec
+  bool head_bias = false;           // of the output matrix
+  bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
+  bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
+  bool parallel_norms = false;      // and each through a norm of its own (Falcon)
+  std::vector<float> alibi_slopes;  // [num_heads], as of AttentionArgs; empty: none
+  float qkv_clip = 0;               // of q, k and v, as of GqaSpec
+  int32_t attention_chunk = 0;      // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
   bool keys_are_values = false;  // of layers without a window (Gemma 4)
   // Rows of a table of positions that is added to the embeddings, and the row of position 0 (GPT-2,
   // OPT); 0 rows: there is none.
   int32_t learned_positions = 0;
   int32_t first_position_row = 0;
-  int32_t layer_input_size = 0;     // width of an embedding for each layer; 0: there is none
-  int32_t layer_input_vocab = 0;    // rows of its table
+  int32_t layer_input_size = 0;   // width of an embedding for each layer; 0: there is none
+  int32_t layer_input_vocab = 0;  // rows of its table
+  StreamConfig streams;
+  int32_t laurel_rank = 0;          // of a learned path around each mixer (Gemma 3n); 0: none
   DType dtype = DType::kF32;        // of weights, activations and KV
   ExpertConfig experts;             // of the layers that have some
   LatentConfig latent;              // of attention

@@ -10,18 +10,12 @@ using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
     {"BambaForCausalLM", "Bamba", kStateSpaceLayers},
-    {"BitNetForCausalLM", "BitNet b1.58", kBitLinear},
-    {"BloomForCausalLM", "BLOOM", kAlibiPositions},
     {"DbrxForCausalLM", "DBRX", kOtherExperts},
     {"DeepseekV32ForCausalLM", "DeepSeek V3.2", kSparseAttention},
     {"DeepseekV4ForCausalLM", "DeepSeek V4", kSparseAttention},
     {"DiffLlamaForCausalLM", "DiffLlama", kDifferentialAttention},
     {"DogeForCausalLM", "Doge", kDynamicMasks},
     {"FalconH1ForCausalLM", "Falcon H1", kStateSpaceLayers},
-    {"FlexOlmoForCausalLM", "FlexOlmo", kOtherExperts},
-    {"Gemma3nForCausalLM", "Gemma 3n, text", kSharedKv | kPerLayerEmbeddings | kResidualStreams},
-    {"Gemma3nForConditionalGeneration", "Gemma 3n",
-     kSharedKv | kPerLayerEmbeddings | kResidualStreams},
     {"GlmMoeDsaForCausalLM", "GLM 5", kSparseAttention},
     {"GraniteMoeHybridForCausalLM", "Granite 4", kStateSpaceLayers},
     {"JambaForCausalLM", "Jamba", kStateSpaceLayers},

@@ -108,4 +108,25 @@ Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, 
   return layers;
 }
 
+Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
+  const nlohmann::json* value = fields.find("num_kv_shared_layers");
+  int32_t shared = 0;
+  if (value != nullptr && *value != 0) {
+    FT_RETURN_IF_ERROR(fields.read_count("num_kv_shared_layers", &shared));
+  }
+  const auto num_layers = static_cast<int32_t>(layers->size());
+  const int32_t first = num_layers - shared;
+  for (int32_t i = std::max(first, 0); i < num_layers; ++i) {
+    LayerConfig& layer = (*layers)[static_cast<size_t>(i)];
+    for (int32_t before = 0; before < first; ++before) {
+      const bool windowed = (*layers)[static_cast<size_t>(before)].window > 0;
+      if (windowed == (layer.window > 0)) layer.kv_of = before;
+    }
+    if (layer.kv_of < 0) {
+      return fields.wrong("num_kv_shared_layers", "a number that leaves a layer of each type");
+    }
+  }
+  return {};
+}
+
 }  // namespace foretoken

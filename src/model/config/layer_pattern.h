@@ -31,6 +31,8 @@ struct LayerConfig {
   bool attention = true;
   bool feed_forward = true;
   bool experts = false;  // its feed-forward part is the mixture that ModelConfig::experts tells of
+  // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
+  float sparsity = 0;
   bool operator==(const LayerConfig&) const = default;
 };
 
@@ -40,5 +42,9 @@ struct LayerConfig {
 Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
                                                     int32_t num_layers,
                                                     bool only_windows_turn = false);
+
+// Lets the last num_kv_shared_layers of the layers read what the last one of their kind before them
+// keeps (Gemma 3n and 4). InvalidArgument where there is none.
+Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers);
 
 }  // namespace foretoken

@@ -13,14 +13,9 @@ constexpr MissingPartName kPartNames[] = {
     {kStateSpaceLayers, "state-space layers"},
     {kConvolutionLayers, "convolution layers"},
     {kAttentionSinks, "attention sinks"},
-    {kAlibiPositions, "ALiBi positions"},
     {kDifferentialAttention, "differential attention"},
     {kDynamicMasks, "dynamic attention masks"},
     {kEncoder, "an encoder"},
-    {kBitLinear, "ternary matrices with norms inside of blocks"},
-    {kSharedKv, "layers that share keys and values"},
-    {kPerLayerEmbeddings, "embeddings for each layer"},
-    {kResidualStreams, "several residual streams"},
     {kOtherExperts, "another form of mixtures of experts"},
 };
 
@@ -39,12 +34,8 @@ constexpr TellingField kTellingFields[] = {
     {"linear_attn_config", kLinearAttention},
     {"mamba_d_state", kStateSpaceLayers},
     {"ssm_state_size", kStateSpaceLayers},
-    {"num_kv_shared_layers", kSharedKv},
-    {"hidden_size_per_layer_input", kPerLayerEmbeddings},
-    {"altup_num_inputs", kResidualStreams},
     {"enable_moe_block", kOtherExperts},
     {"conv_L_cache", kConvolutionLayers},
-    {"alibi", kAlibiPositions},
     {"is_encoder_decoder", kEncoder},
 };
 

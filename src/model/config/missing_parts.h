@@ -15,14 +15,9 @@ enum MissingPart : uint32_t {
   kStateSpaceLayers = 1u << 4,
   kConvolutionLayers = 1u << 5,
   kAttentionSinks = 1u << 6,
-  kAlibiPositions = 1u << 7,
   kDifferentialAttention = 1u << 9,
   kDynamicMasks = 1u << 10,
   kEncoder = 1u << 11,
-  kBitLinear = 1u << 12,
-  kSharedKv = 1u << 14,
-  kPerLayerEmbeddings = 1u << 15,
-  kResidualStreams = 1u << 16,
 };
 
 struct MissingPartName {

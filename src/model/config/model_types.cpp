@@ -61,6 +61,7 @@ constexpr ModelType kModelTypes[] = {
     {"mistral3", "Mistral3ForConditionalGeneration"},
     {"mistral4", "Mistral4ForCausalLM"},
     {"mixtral", "MixtralForCausalLM"},
+    {"mpt", "MptForCausalLM"},
     {"nemotron", "NemotronForCausalLM"},
     {"nemotron-nas", "DeciLMForCausalLM"},
     {"nemotron_h", "NemotronHForCausalLM"},

@@ -44,6 +44,12 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   if (spec.input_size > 0) {
     FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
   }
+  if (spec.laurel_rank > 0) {
+    FT_RETURN_IF_ERROR(out->laurel.load(loader, base, spec.laurel_rank));
+  }
+  if (spec.streams.exist()) {
+    FT_RETURN_IF_ERROR(out->streams.load(loader, base, spec.streams));
+  }
   if (spec.scaled) {
     FT_ASSIGN_OR_RETURN(out->scale, loader.weights().number(base + "layer_scalar"));
   }

@@ -8,11 +8,13 @@
 #include "model/layer/gated_mlp.h"
 #include "model/layer/gqa.h"
 #include "model/layer/latent.h"
+#include "model/layer/laurel.h"
 #include "model/layer/layer_inputs.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
+#include "model/layer/residual_streams.h"
 
 namespace foretoken {
 
@@ -30,6 +32,8 @@ struct DecoderLayer {
   Norm feed_forward_post_norm;
   bool parallel = false;  // as of LayerSpec
   LayerInput input;
+  Laurel laurel;
+  StreamMixer streams;
   float scale = 1;  // of the residual behind the layer
 };
 

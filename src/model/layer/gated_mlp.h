@@ -6,6 +6,7 @@
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
+#include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 
 namespace foretoken {
@@ -14,12 +15,17 @@ namespace foretoken {
 struct GatedMlp {
   GatedMlpSpec spec;  // of the part
   DType dtype = DType::kF32;
-  Linear gate_up;  // [2 * inner, hidden] as kGateUp
+  float eps = 0;   // of sub_norm
+  Linear gate_up;  // [2 * inner, hidden] as kGateUp, or plainly where they are looked at apart
   Linear down;     // [hidden, inner]
+  Norm sub_norm;   // of what enters down; without weights: there is none
+  float deviations = 0;  // as of CutLowArgs, where spec.sparsity asks for that
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
-    void* gated = nullptr;  // [max_rows, inner] act
+    void* gated = nullptr;   // [max_rows, inner] act
+    float* apart = nullptr;  // [max_rows, 2 * inner]: gates, then ups
+    float* met = nullptr;    // [max_rows, inner] before sub_norm
 
     // Makes room for a layer; before `take`.
     void fit(const GatedMlpSpec& part);
@@ -27,6 +33,8 @@ struct GatedMlp {
 
    private:
     int32_t inner_ = 0;
+    bool apart_ = false;
+    bool normed_ = false;
   };
 
   // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
@@ -46,6 +54,9 @@ struct GatedMlp {
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
     multiply(rows, scratch.gated, down, to, dtype);
   }
+
+ private:
+  void expand_apart(const LayerRows& rows, const void* x, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/attention/rope_kv.h"
+#include "kernels/rows/move_rows.h"
 #include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
@@ -83,9 +84,9 @@ bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm
 Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
-  if (whole.qk_norm == QkNorm::kWidth && sharding.is_cut()) {
+  if ((whole.qk_norm == QkNorm::kWidth || whole.sub_norm != nullptr) && sharding.is_cut()) {
     return unsupported(loader.config().architecture +
-                       ": queries and keys are normed over all heads, which are not divided among "
+                       ": rows of attention are normed over all heads, which are not divided among "
                        "ranks; use --tensor-parallel-size 1 and divide by "
                        "--pipeline-parallel-size");
   }
@@ -103,6 +104,12 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
       FT_RETURN_IF_ERROR(loader.load_norm_weights(
           norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
     }
+  }
+  if (whole.sub_norm != nullptr) {
+    FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.q_size(), &sub_norm));
+  }
+  if (!spec.slopes.empty()) {
+    FT_RETURN_IF_ERROR(loader.upload(spec.slopes, "the slopes of heads", &slopes));
   }
   // Files may have what nothing reads.
   if (whole.kv_of < 0) {
@@ -214,7 +221,26 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.softcap = spec.softcap;
   attention.chunk = spec.chunk;
   attention.sinks = sinks;
+  attention.slopes = slopes;
   scratch.attention.backend->run(rows.queue, attention);
+  if (sub_norm.weight != nullptr) norm_attended(rows, scratch);
+}
+
+// By way of qkv, which nothing reads behind attention.
+void Gqa::norm_attended(const LayerRows& rows, const Scratch& scratch) const {
+  move_rows(rows.queue, {.counts = rows.counts,
+                         .in = scratch.attended,
+                         .out = scratch.qkv,
+                         .from = nullptr,
+                         .to = nullptr,
+                         .row_kind = RowKind::kToken,
+                         .max_rows = rows.max_rows,
+                         .width = spec.q_size(),
+                         .out_stride = spec.q_size(),
+                         .out_offset = 0,
+                         .in_dtype = dtype,
+                         .out_dtype = DType::kF32});
+  norm_rows(rows, scratch.qkv, nullptr, sub_norm, {spec.q_size(), eps}, {scratch.attended, dtype});
 }
 
 }  // namespace foretoken

@@ -22,9 +22,11 @@ struct Gqa {
   // Weights of the norms of q and k; null where there are none or they need none.
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
-  const float* sinks = nullptr;  // [q heads] or null
-  KvScales kv_scales;            // of the layer whose keys and values it reads
-  Linear o;                      // [hidden, q heads]
+  const float* sinks = nullptr;   // [q heads] or null
+  KvScales kv_scales;             // of the layer whose keys and values it reads
+  Norm sub_norm;                  // of what enters o; without weights: there is none
+  const float* slopes = nullptr;  // of spec.slopes, or null
+  Linear o;                       // [hidden, q heads]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
@@ -67,6 +69,7 @@ struct Gqa {
  private:
   void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
   void norm_values(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -1,13 +1,14 @@
 #include "model/layer/layer_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "base/check.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
 #include "kernels/rows/softcap.h"
-#include "model/layer/rope_table.h"
+#include "model/config/rope_table.h"
 
 namespace foretoken {
 namespace {
@@ -47,6 +48,7 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
   with_part(layer.mixer, make_room);
   with_part(layer.feed_forward, make_room);
+  laurel_.fit(layer.laurel);
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
                     layer.feed_forward_post_norm.weight != nullptr || layer.input.exists();
 }
@@ -65,6 +67,7 @@ Status LayerRunner::take_scratch(Arena& arena) {
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
+  FT_RETURN_IF_ERROR(laurel_.take(source));
   FT_ASSIGN_OR_RETURN(sync_,
                       arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, ScratchSource::kWhat));
   return {};
@@ -79,14 +82,19 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
     return run_tail(rows, tail, layer, next);
   }
   const float* delta = layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer);
-  if (layer.input.exists() || layer.scale != 1) {
+  if (layer.input.exists() || layer.scale != 1 || layer.streams.exists()) {
     finish(rows, layer, delta);
     delta = nullptr;
   }
   if (next == nullptr) return delta;
-  add_and_norm(rows, delta, next->mixer_norm);
+  enter(rows, delta, *next);
   project(rows, *next, normed_);
   return nullptr;
+}
+
+void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
+  if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
+  add_and_norm(rows, delta, layer.mixer_norm);
 }
 
 // What follows attention, one op after the other.
@@ -94,6 +102,10 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
   const float* delta = nullptr;
   with_part(layer.mixer,
             [&](const auto& mixer) { delta = add_output(rows, mixer, layer.mixer_post_norm); });
+  if (layer.laurel.exists()) {
+    join_laurel(rows, delta);
+    delta = nullptr;
+  }
   const LayerRows own = rows_of_feed_forward(rows);
   with_part(layer.feed_forward, [&](const auto& part) {
     add_and_norm(rows, delta, layer.feed_forward_norm);
@@ -103,15 +115,29 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
   return delta;
 }
 
+// residual = (residual + delta + the path around the mixer) / sqrt(2).
+void LayerRunner::join_laurel(const LayerRows& rows, const float* delta) {
+  add_and_norm(rows, delta, {});
+  add_and_norm(rows, laurel_.path, {});
+  scale_residual(rows, std::sqrt(0.5f));
+}
+
 // What stands behind both parts of a layer, on the whole residual.
 void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta) {
   add_and_norm(rows, delta, {});
+  if (layer.streams.exists()) {
+    streams_->correct(rows, layer.streams, residual_);
+    add_and_norm(rows, nullptr, {});
+  }
   if (layer.input.exists()) {
     inputs_->mix(rows, layer.input, normed_, delta_);
     norm_rows(rows, delta_, nullptr, layer.input.post_norm, norm_size(), {added_, DType::kF32});
-    add_and_norm(rows, added_, {});
+    layer.streams.exists() ? streams_->add(rows, added_) : add_and_norm(rows, added_, {});
   }
-  if (layer.scale == 1) return;
+  if (layer.scale != 1) scale_residual(rows, layer.scale);
+}
+
+void LayerRunner::scale_residual(const LayerRows& rows, float scale) {
   softcap(rows.queue, {.counts = rows.counts,
                        .x = residual_,
                        .row_kind = RowKind::kToken,
@@ -119,7 +145,7 @@ void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const
                        .max_rows = rows.max_rows,
                        .size = config_.hidden_size,
                        .cap = 0,
-                       .scale = layer.scale});
+                       .scale = scale});
 }
 
 // Both parts read the residual as it entered the layer, so that it waits for their sum.
@@ -150,8 +176,10 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
   const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     !layer.input.exists() && layer.scale == 1 && config_.residual_scale == 1;
+                     !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
+                     layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
+  if (feed_forward->spec.apart()) return {};
   if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr) return {};
   return {mixer, feed_forward};
 }
@@ -206,6 +234,10 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
 
 // What the mixer makes of x before it looks at other rows.
 void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, const void* x) {
+  if (layer.laurel.exists()) {
+    norm_rows(rows, residual_, nullptr, layer.mixer_norm, norm_size(), {laurel_.path, DType::kF32});
+    layer.laurel.add_path(rows, x, laurel_);
+  }
   with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
 }
 

@@ -33,6 +33,8 @@ class LayerRunner {
 
   // What layers take their own embeddings from, where they have some; outlives the runner.
   void set_inputs(LayerInputs* inputs) { inputs_ = inputs; }
+  // The streams that layers move, where there are some; outlives the runner.
+  void set_streams(ResidualStreams* streams) { streams_ = streams; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
   // Takes the buffers from `arena`.
@@ -48,6 +50,8 @@ class LayerRunner {
   }
   // residual += delta (when given); normed = norm(residual).
   void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
+  // The same with what else becomes of the residual before a layer, whose norm it is.
+  void enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
 
   // The mixer over x, rows of the config's type that are as wide as it reads, added to the
   // residual, then the feed-forward part. Returns what is still to be added to the residual, valid
@@ -68,6 +72,8 @@ class LayerRunner {
                         const DecoderLayer* next);
   const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
+  void join_laurel(const LayerRows& rows, const float* delta);
+  void scale_residual(const LayerRows& rows, float scale);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
@@ -87,6 +93,7 @@ class LayerRunner {
   const Sharding sharding_;
   bool has_post_norms_ = false;
   LayerInputs* inputs_ = nullptr;
+  ResidualStreams* streams_ = nullptr;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;  // [max_rows, hidden]
   void* normed_ = nullptr;     // [max_rows, hidden] act
@@ -98,6 +105,7 @@ class LayerRunner {
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;
+  Laurel::Scratch laurel_;
 };
 
 }  // namespace foretoken

@@ -39,7 +39,9 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .softcap = config.attention_softcap,
           .qkv_bias = config.attention_bias,
           .o_bias = config.attention_out_bias,
-          .kv_of = layer.kv_of};
+          .clip = config.qkv_clip,
+          .kv_of = layer.kv_of,
+          .slopes = config.alibi_slopes};
 }
 
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -60,7 +62,8 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
   return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
           .activation = config.activation,
-          .bias = config.mlp_bias};
+          .bias = config.mlp_bias,
+          .sparsity = layer.sparsity};
 }
 
 ExpertsSpec experts_of(const ModelConfig& config) {
@@ -94,6 +97,7 @@ ExpertsSpec mixtral_experts_of(const ModelConfig& config) {
 GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
   return {.inner = experts.shared_inner,
           .activation = experts.activation,
+          .bias = experts.shared_bias,
           .fused = experts.shared_fused,
           .base = "",
           .gate_up = experts.shared_gate_up,
@@ -151,7 +155,12 @@ std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTr
 GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
   if (!sharding.is_cut()) return whole;
   GqaSpec part = whole;
-  part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
+  const ShardRange heads = shard_of(whole.num_heads, sharding);
+  part.num_heads = static_cast<int32_t>(heads.count);
+  if (!whole.slopes.empty()) {
+    const auto first = whole.slopes.begin() + heads.begin;
+    part.slopes.assign(first, first + heads.count);
+  }
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(whole.num_kv_heads, sharding).count);
   return part;
 }

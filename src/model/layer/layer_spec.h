@@ -58,12 +58,14 @@ struct GqaSpec {
   bool keys_are_values = false;  // v is k before its norm, and there is no v_proj
   // The layer whose keys and values are read; then only queries are made. -1: its own.
   int32_t kv_of = -1;
-  QueryScale query_scale = {};  // as of RopeKvArgs
+  QueryScale query_scale = {};     // as of RopeKvArgs
+  std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
   const char* sinks = nullptr;  // [num_heads], as of AttentionArgs; null: there are none
   const char* qkv = "qkv_proj";
   const char* o = "o_proj";
+  const char* sub_norm = nullptr;  // of what enters it (BitNet)
   const char* q_norm = "q_norm";
   const char* k_norm = "k_norm";
 
@@ -103,10 +105,15 @@ struct GatedMlpSpec {
   int32_t inner = 0;
   Activation activation = Activation::kSilu;
   bool bias = false;
-  bool fused = false;  // the tensor gate_up_proj instead of gate_proj and up_proj
+  bool fused = false;              // the tensor gate_up_proj instead of gate_proj and up_proj
+  float sparsity = 0;              // as of LayerConfig
+  const char* sub_norm = nullptr;  // of what enters `down` (BitNet)
   const char* base = "mlp.";
   const char* gate_up = "gate_up_proj";
   const char* down = "down_proj";
+
+  // Whether gates and ups are looked at before they meet.
+  bool apart() const { return sparsity > 0 || sub_norm != nullptr || !has_gated_form(activation); }
 };
 
 // down(activation(up x)).
@@ -161,6 +168,7 @@ struct ExpertsSpec {
   const char* down = "down_proj";
   const char* gate_up = "gate_up_proj";  // fused; these and `down` are then whole names
   const char* shared = "shared_experts.";
+  bool shared_bias = false;   // of the shared one
   bool shared_fused = false;  // the shared one has gates and ups in one tensor
   const char* shared_gate_up = "gate_up_proj";
   const char* shared_down = "down_proj";
@@ -190,6 +198,10 @@ struct LayerSpec {
   // there is none), and whether a stored number multiplies the residual (Gemma 4).
   int32_t input_size = 0;
   bool scaled = false;
+  // Around both parts (Gemma 3n): the streams that it moves, and the rank of a path around the
+  // mixer; 0: there is none.
+  StreamConfig streams = {};
+  int32_t laurel_rank = 0;
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.

@@ -9,9 +9,13 @@ class LayerTensorList {
       : hidden_(hidden_size), norms_(norms) {}
 
   void add_layer_norm(const char* name) {
-    if (name == nullptr || !norms_.weighted) return;
-    all_.push_back({std::string(name) + ".weight", hidden_});
-    if (norms_.bias) all_.push_back({std::string(name) + ".bias", hidden_});
+    if (name != nullptr) add_norm(name, hidden_);
+  }
+
+  void add_norm(const std::string& name, int64_t size) {
+    if (!norms_.weighted) return;
+    all_.push_back({name + ".weight", size});
+    if (norms_.bias) all_.push_back({name + ".bias", size});
   }
 
   void add(const GqaSpec& mixer) {
@@ -30,6 +34,7 @@ class LayerTensorList {
     }
     add_linear(base + mixer.o, hidden_, mixer.q_size(), mixer.o_bias);
     if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
+    if (mixer.sub_norm != nullptr) add_norm(base + mixer.sub_norm, mixer.q_size());
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
     if (mixer.kv_of < 0) add_head_norm(base + mixer.k_norm, mixer, mixer.num_kv_heads);
   }
@@ -60,6 +65,7 @@ class LayerTensorList {
       add_linear(base + "up_proj", mlp.inner, hidden_, mlp.bias);
     }
     add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
+    if (mlp.sub_norm != nullptr) add_norm(base + mlp.sub_norm, mlp.inner);
   }
 
   void add(const ExpertsSpec& experts) {
@@ -95,11 +101,26 @@ class LayerTensorList {
       add_layer_norm("post_per_layer_input_norm");
     }
     if (layer.scaled) all_.push_back({"layer_scalar", 1});
+    if (layer.laurel_rank > 0) {
+      add_linear("laurel.linear_left", layer.laurel_rank, hidden_, false);
+      add_linear("laurel.linear_right", hidden_, layer.laurel_rank, false);
+      add_layer_norm("laurel.post_laurel_norm");
+    }
+    if (layer.streams.exist()) add_streams(layer.streams);
   }
 
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  void add_streams(const StreamConfig& streams) {
+    const int64_t count = streams.count;
+    add_layer_norm("altup.router_norm");
+    add_linear("altup.modality_router", count, hidden_, false);
+    add_linear("altup.prediction_coefs", count * count, count, false);
+    add_linear("altup.correction_coefs", count, count, false);
+    if (streams.scaled) all_.push_back({"altup.correct_output_scale", hidden_});
+  }
+
   // The matrices of all experts.
   void add_matrices(const std::string& base, const ExpertsSpec& experts) {
     const int64_t count = experts.count, inner = experts.inner;

@@ -4,13 +4,12 @@ namespace foretoken {
 
 Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
   out->kind = norms_.kind;
-  if (!norms_.weighted) return make_ones(size, &out->weight);
+  if (!norms_.weighted) {
+    const std::vector<float> ones(static_cast<size_t>(size), 1.0f);
+    return upload(ones, "the weights of norms", &out->weight);
+  }
   FT_RETURN_IF_ERROR(load_norm_weights({{name + ".weight", size}}, &out->weight));
   return norms_.bias ? load_vector({{name + ".bias", size}}, &out->bias) : Status();
-}
-
-Status PartLoader::make_ones(int32_t size, const float** out) {
-  return upload(std::vector<float>(static_cast<size_t>(size), 1.0f), "the weights of norms", out);
 }
 
 Status PartLoader::upload(const std::vector<float>& numbers, const char* what, const float** out) {

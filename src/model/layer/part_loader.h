@@ -43,7 +43,6 @@ class PartLoader {
   Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out);
 
  private:
-  Status make_ones(int32_t size, const float** out);
   Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, bool has_bias,
                       Linear* out, WeightOrder order);
 

@@ -29,16 +29,17 @@ TEST(MissingParts, FieldsTellThem) {
   EXPECT_EQ(parts_asked_for({{"index_topk", 0}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"index_topk", nullptr}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"num_experts", 64}, {"kv_lora_rank", 512}}), kNoMissingPart);
-  EXPECT_EQ(parts_asked_for({{"alibi", true}}), kAlibiPositions);
-  EXPECT_EQ(parts_asked_for({{"alibi", false}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"is_encoder_decoder", true}}), kEncoder);
+  EXPECT_EQ(parts_asked_for({{"is_encoder_decoder", false}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"compress_ratios", {0, 4}}}), kSparseAttention);
   EXPECT_EQ(parts_asked_for({{"compress_ratios", nlohmann::json::array()}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"ssm_state_size", "large"}}), kNoMissingPart);
 }
 
 TEST(MissingParts, LooksIntoTheTextConfig) {
-  EXPECT_EQ(parts_asked_for({{"text_config", {{"index_topk", 2048}, {"alibi", true}}}}),
-            kSparseAttention | kAlibiPositions);
+  EXPECT_EQ(
+      parts_asked_for({{"text_config", {{"index_topk", 2048}, {"is_encoder_decoder", true}}}}),
+      kSparseAttention | kEncoder);
   EXPECT_EQ(parts_asked_for({{"text_config", 3}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for(nlohmann::json::array()), kNoMissingPart);
 }

@@ -41,7 +41,7 @@ TEST_P(LayerTensors, AreThoseOfTheCheckpoint) {
 INSTANTIATE_TEST_SUITE_P(Architectures, LayerTensors,
                          testing::Values("gemma2", "gemma3", "llama", "mistral", "phi3", "qwen2",
                                          "qwen3", "smollm3", "youtu", "deepseek_v2",
-                                         "deepseek_v2-lite"));
+                                         "deepseek_v2-lite", "gemma3n", "bitnet"));
 
 }  // namespace
 }  // namespace foretoken

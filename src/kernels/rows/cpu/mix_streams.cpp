@@ -10,11 +10,11 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kPiece = 256;  // columns at once
+constexpr int kStreamPiece = 256;  // columns at once
 
 // Columns of all streams of a row: what entered, and where they lie.
 struct StreamPiece {
-  float entered[kMaxStreams][kPiece];
+  float entered[kMaxStreams][kStreamPiece];
   float* at[kMaxStreams];
   int count;  // of columns
 };
@@ -44,7 +44,7 @@ FT_HOT void write_active(const float* from, const float* scale, int count, float
 
 void mix_piece(const MixStreamsArgs& a, const float* factors, int64_t row, int column) {
   StreamPiece piece;
-  piece.count = std::min(kPiece, a.size - column);
+  piece.count = std::min(kStreamPiece, a.size - column);
   const int64_t at = row * a.size + column;
   for (int i = 0; i < a.num_streams; ++i) {
     piece.at[i] = a.streams + int64_t{i} * a.stream_rows * a.size + at;
@@ -69,7 +69,8 @@ void mix_streams(const void* args, CpuPool& pool) {
     const int count = num_stream_factors(a);
     const float* routed = a.routed + row * a.num_streams;
     for (int i = 0; i < count; ++i) factors[i] = stream_factor(a, routed, i);
-    for (int column = 0; column < a.size; column += kPiece) mix_piece(a, factors, row, column);
+    for (int column = 0; column < a.size; column += kStreamPiece)
+      mix_piece(a, factors, row, column);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "model/layer/rope_table.h"
+#include "model/config/rope_table.h"
 
 #include <algorithm>
 #include <cmath>
