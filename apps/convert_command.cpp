@@ -11,6 +11,8 @@
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
 #include "base/log.h"
+#include "convert/to_fp4.h"
+#include "convert/to_fp8.h"
 #include "convert/to_gguf.h"
 #include "convert/to_gptq.h"
 #include "hub/resolve_model.h"
@@ -31,9 +33,30 @@ struct Conversion {
 // Types of quantised Hugging Face folders; the others are those of GGUF files.
 struct FolderType {
   const char* name;
-  int bits;
+  bool has_group_size;
+  Result<int64_t> (*write)(const std::string& folder, int64_t group_size,
+                           const ConvertOptions& options);
 };
-constexpr FolderType kFolderTypes[] = {{"gptq-int4", 4}, {"gptq-int8", 8}};
+constexpr FolderType kFolderTypes[] = {
+    {"gptq-int4", true,
+     [](const std::string& folder, int64_t group, const ConvertOptions& options) {
+       return to_gptq(folder, {4, group}, options);
+     }},
+    {"gptq-int8", true,
+     [](const std::string& folder, int64_t group, const ConvertOptions& options) {
+       return to_gptq(folder, {8, group}, options);
+     }},
+    {"fp8", false,
+     [](const std::string& folder, int64_t, const ConvertOptions& options) {
+       return to_fp8(folder, options);
+     }},
+    {"nvfp4", false,
+     [](const std::string& folder, int64_t, const ConvertOptions& options) {
+       return to_fp4(folder, Fp4Form::kNvfp4, options);
+     }},
+    {"mxfp4", false, [](const std::string& folder, int64_t, const ConvertOptions& options) {
+       return to_fp4(folder, Fp4Form::kMxfp4, options);
+     }}};
 constexpr int64_t kGroupSize = 128;
 
 // Null for types of GGUF files.
@@ -45,11 +68,12 @@ const FolderType* find_folder_type(const std::string& name) {
 }
 
 Status check_flags(const Conversion& given) {
-  if (!given.importance.empty() && find_folder_type(given.type) != nullptr) {
+  const FolderType* type = find_folder_type(given.type);
+  if (!given.importance.empty() && type != nullptr) {
     return invalid_argument("--imatrix is for GGUF files, not for --type " + given.type +
                             "; remove --imatrix");
   }
-  if (!given.group_size || find_folder_type(given.type) != nullptr) return {};
+  if (!given.group_size || (type != nullptr && type->has_group_size)) return {};
   return invalid_argument("--group-size is for --type gptq-int4 and gptq-int8, not for " +
                           given.type + "; remove --group-size");
 }
@@ -58,7 +82,7 @@ Result<int64_t> write(const std::string& folder, const Conversion& given,
                       const ConvertOptions& options) {
   const FolderType* type = find_folder_type(given.type);
   if (type == nullptr) return to_gguf(folder, *find_gguf_recipe(given.type), options);
-  return to_gptq(folder, {type->bits, given.group_size.value_or(kGroupSize)}, options);
+  return type->write(folder, given.group_size.value_or(kGroupSize), options);
 }
 
 int fail(const Status& status) {
@@ -116,7 +140,8 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
   command
       ->add_option("-o,--output", options->output,
-                   "GGUF file (*.gguf) to write; with gptq-int4 and gptq-int8 a new folder")
+                   "GGUF file (*.gguf) to write; with gptq-int4, gptq-int8, fp8, nvfp4 and mxfp4 a "
+                   "new folder")
       ->type_name(kFileType)
       ->required();
   std::vector<std::string> types;
@@ -127,7 +152,9 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
     types.emplace_back(recipe.name);
   }
   for (const FolderType& type : kFolderTypes) types.emplace_back(type.name);
-  help += "; gptq-int4, gptq-int8 (a Hugging Face folder in GPTQ's layout, rounded to nearest)";
+  help +=
+      "; gptq-int4, gptq-int8 (a Hugging Face folder in GPTQ's layout, rounded to nearest); fp8, "
+      "nvfp4, mxfp4 (one in that of compressed-tensors)";
   command
       ->add_option("--group-size", options->group_size,
                    "Columns that share a scale, for gptq-int4 and gptq-int8 (default: " +

@@ -31,10 +31,6 @@ constexpr VllmFlag kTable[] = {
     {"--trust-request-chat-template", kFlag, "false", kRefused,
      "templates of requests are not taken; name one with --chat-template"},
     {"--chat-template-content-format", kValue, "auto", kWarned, "it is found from the template"},
-    {"--quantization", kValue,
-     "none|awq|awq_marlin|gptq|gptq_marlin|auto_gptq|compressed-tensors|gguf", kRefused,
-     "weights are taken as the model's files hold them (AWQ, GPTQ, compressed-tensors, GGUF); "
-     "remove it, or make a GGUF file with foretoken convert"},
     {"--allow-deprecated-quantization", kFlag, "", kWarned,
      "weights are taken as the model's files hold them"},
     {"--config-format", kValue, "auto|hf", kRefused, "only Hugging Face folders can be read"},

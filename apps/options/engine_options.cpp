@@ -37,6 +37,10 @@ void add_model_flags(CLI::App& app, EngineConfig& config, bool positional) {
   app.add_option("--dtype", config.dtype, "auto, float32 or bfloat16")
       ->capture_default_str()
       ->type_name(choices_type({"auto", "float32", "bfloat16"}));
+  app.add_option("--quantization", config.quantization,
+                 "fp8: round the matrices of layers to FP8 (E4M3, a scale for each output) while "
+                 "they are loaded; or the method by which the files are quantised already")
+      ->type_name(choices_type({"fp8", "awq", "gptq", "compressed-tensors", "modelopt", "mxfp4"}));
   app.add_option(
          "--load-format", config.load_format,
          "auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE: "

@@ -16,10 +16,6 @@ _LOGS = "the engine logs little; set FORETOKEN_LOGGING_LEVEL"
 NOT_BUILT: dict[str, tuple[tuple[Any, ...], str]] = {
     "prefill_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
     "decode_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
-    "quantization": (
-        (None, "awq", "awq_marlin", "gptq", "gptq_marlin", "compressed-tensors", "gguf"),
-        "weights are taken as the model's files hold them (AWQ, GPTQ, compressed-tensors, GGUF)",
-    ),
     "cpu_offload_gb": ((None, 0), "weights stay on the device; leave it out"),
     "kv_offloading_size": ((None, 0), "offloading is not built; leave it out"),
     "lora_modules": ((None,), "give lora_request=LoRARequest(...) with the prompts instead"),

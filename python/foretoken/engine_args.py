@@ -28,6 +28,7 @@ class EngineArgs:
     download_dir: str | None = None
     device: str | None = None  # cpu or cuda; None: $FORETOKEN_DEVICE, or cpu
     dtype: Any = "auto"
+    quantization: str | None = None  # fp8 rounds at load; or the method of the model's files
     kv_cache_dtype: str = "auto"  # auto: the checkpoint's or the model's; fp8; int8 on the CPU
     load_format: str = "auto"
     hf_overrides: Mapping[str, Any] | None = None
@@ -161,6 +162,7 @@ _SENT = (
     "model",
     "revision",
     "download_dir",
+    "quantization",
     "kv_cache_dtype",
     "load_format",
     "generation_config",

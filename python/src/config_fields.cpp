@@ -17,6 +17,7 @@ void read_model_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("device_ordinal", &config->device_ordinal);
   fields.read("cpu_threads", &config->cpu_threads);
   fields.read("dtype", &config->dtype);
+  fields.read("quantization", &config->quantization);
   fields.read("kv_cache_dtype", &config->kv_cache_dtype);
   fields.read("load_format", &config->load_format);
   fields.read("hf_overrides", &config->hf_overrides);

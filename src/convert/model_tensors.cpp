@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "model/files/convert.h"
-#include "model/files/fp8_tensor.h"
+#include "model/files/scaled_names.h"
 #include "model/layer/layer_tensors.h"
 
 namespace foretoken {
@@ -42,6 +42,7 @@ class Tensors {
       if (tensor.cols > 0) shape.push_back(tensor.cols);
       add(prefix + tensor.name, std::move(shape));
       all_.back().turned_head_dim = tensor.turned_rows;
+      all_.back().is_exact = tensor.is_exact;
     }
     layer_ = -1;
   }

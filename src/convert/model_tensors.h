@@ -17,6 +17,7 @@ struct ModelTensor {
   int32_t layer = -1;           // -1: of the whole model
   bool is_output = false;       // the output matrix, or the embedding where they are tied
   int32_t turned_head_dim = 0;  // query and key rows: of a head; else 0
+  bool is_exact = false;        // as of TensorPart: a router
 };
 
 // All that a decoder consists of, in the order in which it uses them.

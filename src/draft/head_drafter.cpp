@@ -220,17 +220,19 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   if (context.is_absent) return make_absent_drafter(name, traits);
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
-  FT_ASSIGN_OR_RETURN(auto head,
-                      load_draft_head(context.device, context.folder, config, context.target,
-                                      {.max_model_len = max_len,
-                                       .max_rows = std::max(context.max_rows, context.max_spans),
-                                       .max_logits_rows = context.max_spans,
-                                       .attention = context.attention,
-                                       .dummy = context.dummy,
-                                       .kv_format = context.kv_format,
-                                       .vocab_ids = context.draft_vocab_ids,
-                                       .target_folder = context.target_folder,
-                                       .sharding = context.sharding}));
+  FT_ASSIGN_OR_RETURN(
+      auto head, load_draft_head(
+                     context.device, context.folder, config, context.target,
+                     {.max_model_len = max_len,
+                      .max_rows = std::max(context.max_rows, context.max_spans),
+                      .max_logits_rows = context.max_spans,
+                      .attention = context.attention,
+                      .dummy = context.dummy,
+                      .kv_format = context.kv_format,
+                      .rounding = kind == HeadKind::kMtp ? context.rounding : WeightRounding::kNone,
+                      .vocab_ids = context.draft_vocab_ids,
+                      .target_folder = context.target_folder,
+                      .sharding = context.sharding}));
   auto drafter =
       std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

@@ -12,6 +12,7 @@
 #include "draft/drafter.h"
 #include "draft/method_fields.h"
 #include "gguf/gguf_recipe.h"
+#include "model/files/quantization_choice.h"
 #include "model/model.h"
 
 namespace foretoken {
@@ -30,6 +31,7 @@ struct DrafterContext {
   bool dummy = false;                        // random weights
   const GgufRecipe* dummy_recipe = nullptr;  // by which a draft model's are quantised, or null
   KvFormat kv_format = KvFormat::kPlain;     // of the drafter's own KV
+  WeightRounding rounding = WeightRounding::kNone;  // of the target, which its MTP modules follow
   bool with_grammars = false;  // steps may hold grammars, under whose masks drafts are made
   // Where the draft model has another vocabulary (engine/start/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative

@@ -170,6 +170,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;
+  FT_ASSIGN_OR_RETURN(options.rounding, choose_rounding(config, target));
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();
   options.stages = ranks_.stages();
@@ -192,6 +193,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
                                                         .tokenizer = tokenizer_.get(),
                                                         .attention = options.attention,
                                                         .kv_format = options.kv_format,
+                                                        .rounding = options.rounding,
                                                         .dummy_recipe = options.dummy_recipe,
                                                         .sharding = options.sharding,
                                                         .folders = std::move(drafter_folders),

@@ -209,7 +209,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                            : expect_norm(loader, traits, name, config.hidden_size));
   }
   weights.layers.resize(static_cast<size_t>(config.num_layers));
-  loader.transpose_matrices(traits.transposed);
+  loader.enter_layers(traits.transposed);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const std::string base = body + traits.layers + std::to_string(i) + ".";
     if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {
@@ -221,7 +221,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     share_kv_scales(weights.layers, i);
     weights.layers[i].input.index = static_cast<int32_t>(i);
   }
-  loader.transpose_matrices(false);
+  loader.leave_layers();
   const std::string norm = body + traits.last_norm;
   const std::string head = output_matrix_name(config, traits, place);
   if (stages.is_last()) {

@@ -143,6 +143,7 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
                            draft_head_weight_bytes(config_, target_.config()), {}, nullptr));
   const int32_t max_len =
       options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
+  loader->round_layers(options.rounding);
   WeightLoader::Guard guard(*loader);
   FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
   const DraftHeadSource source{device_, config_, options, target_, files};

@@ -11,6 +11,7 @@
 #include "kernels/draft/draft_tensors.h"
 #include "model/config/config.h"
 #include "model/draft_head_config.h"
+#include "model/files/quantization_choice.h"
 #include "model/model.h"
 #include "model/weights/weight_loader.h"
 
@@ -23,6 +24,7 @@ struct DraftHeadOptions {
   const AttentionBackend* attention = nullptr;
   bool dummy = false;  // random weights, config.json only
   KvFormat kv_format = KvFormat::kPlain;
+  WeightRounding rounding = WeightRounding::kNone;  // of matrices of its layers
   // Target ids that the output matrix is cut down to, ascending; empty: all that it has.
   std::vector<int32_t> vocab_ids;
   std::string target_folder;  // for rows of the target's output matrix, with vocab_ids

@@ -205,7 +205,10 @@ Status HeadLoader::load_own_layer(const std::string& base, int32_t module,
     if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
   PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
-  return load_layer(parts, base, layer, &out->layer);
+  loader_.enter_layers(false);
+  const Status status = load_layer(parts, base, layer, &out->layer);
+  loader_.leave_layers();
+  return status;
 }
 
 Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {

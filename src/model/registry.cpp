@@ -61,12 +61,20 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
                       bytes_to_load(device, config, architecture->decoder, weights, options));
   FT_ASSIGN_OR_RETURN(auto loader, WeightLoader::create(device, weights, config.dtype, bytes,
                                                         options.progress, options.cancelled));
+  loader->round_layers(options.rounding);
   if (options.dummy_recipe != nullptr) {
     loader->quantize_random(*options.dummy_recipe, config.num_layers);
   }
   FT_ASSIGN_OR_RETURN(
       auto model, load_decoder(device, {files, config, architecture->decoder}, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
+  if (weights != nullptr && weights->rounds_activations()) {
+    FT_LOG(
+        info,
+        "{}: activations are not rounded as quantization_config has it; products are at least as "
+        "exact, and scales of activations are passed over",
+        files.text());
+  }
   if (const std::string widened = loader->widened(); !widened.empty()) {
     FT_LOG(info, "quantised matrices that are widened to {} on {}: {}", dtype_name(config.dtype),
            device.name(), widened);

@@ -10,6 +10,7 @@
 #include "gguf/gguf_recipe.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
+#include "model/files/quantization_choice.h"
 #include "model/model.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
@@ -33,7 +34,9 @@ struct LoadOptions {
   // true: layers with a window live in the full group too and keep what lies behind it (draft
   // models, whose KV shares the target's full block tables).
   bool one_kv_group = false;
-  KvFormat kv_format = KvFormat::kPlain;        // of the model's KV groups
+  KvFormat kv_format = KvFormat::kPlain;  // of the model's KV groups
+  // Of the layers' matrices, without routers; embeddings and the output matrix stay as they are.
+  WeightRounding rounding = WeightRounding::kNone;
   const AttentionBackend* attention = nullptr;  // null: the best for the device
   Sharding sharding = {};                       // the part of the model that this rank loads
   Stages stages = {};                           // the layers of it

@@ -17,7 +17,7 @@ DROPPED = {
     "vision_config", "embedding_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop",
 }
 QUANTISATION_KEPT = {"quant_method", "quant_algo", "fmt", "format", "bits", "group_size",
-                     "weight_block_size", "activation_scheme"}
+                     "weight_block_size", "activation_scheme", "config_groups"}
 
 
 def packed(config):
@@ -25,6 +25,8 @@ def packed(config):
     if isinstance(kept.get("quantization_config"), dict):
         kept["quantization_config"] = {key: value for key, value in kept["quantization_config"].items()
                                        if key in QUANTISATION_KEPT}
+        for group in kept["quantization_config"].get("config_groups", {}).values():
+            group["targets"] = group.get("targets", [])[:1]
     for inner in ("text_config", "encoder", "decoder"):
         if isinstance(kept.get(inner), dict):
             kept[inner] = packed(kept[inner])

@@ -51,6 +51,7 @@ group::AgreedParts agreed_parts(const EngineConfig& config) {
                               {"--revision", config.revision},
                               {"--device", config.device},
                               {"--dtype", config.dtype},
+                              {"--quantization", config.quantization},
                               {"--kv-cache-dtype", config.kv_cache_dtype},
                               {"--load-format", config.load_format},
                               {"--hf-overrides", group::digest(config.hf_overrides)},

@@ -1,4 +1,6 @@
 #pragma once
+#include <foretoken/config.h>
+
 #include <string>
 
 #include "base/result.h"
@@ -16,6 +18,10 @@ struct LoadChoice {
 // auto, safetensors, gguf, dummy, or dummy-RECIPE with a quantising recipe of `foretoken convert
 // --type`. InvalidArgument otherwise, and where the model (a path or a Hub id) has other files.
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model);
+
+// What --quantization asks for. Errors as of choose_quantization; InvalidArgument where it would
+// round random weights.
+Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFiles& model);
 
 // Whether no weights are read.
 inline bool is_dummy(const std::string& load_format) { return load_format.starts_with("dummy"); }

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "draft/drafter.h"
 #include "gguf/gguf_recipe.h"
+#include "model/files/quantization_choice.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -22,11 +23,12 @@ struct DrafterParts {
   Model& target;
   const Tokenizer* tokenizer = nullptr;  // of the target; null: it has none
   const AttentionBackend* attention = nullptr;
-  KvFormat kv_format = KvFormat::kPlain;     // of their KV, as of the target's
-  const GgufRecipe* dummy_recipe = nullptr;  // LoadOptions::dummy_recipe of the target
-  Sharding sharding = {};                    // of the target
-  std::vector<std::string> folders;          // of locate_drafters
-  bool are_absent = false;                   // this rank's stage never drafts
+  KvFormat kv_format = KvFormat::kPlain;            // of their KV, as of the target's
+  WeightRounding rounding = WeightRounding::kNone;  // of the target
+  const GgufRecipe* dummy_recipe = nullptr;         // LoadOptions::dummy_recipe of the target
+  Sharding sharding = {};                           // of the target
+  std::vector<std::string> folders;                 // of locate_drafters
+  bool are_absent = false;                          // this rank's stage never drafts
 };
 
 // The drafters of a resolved configuration, in its order, loaded but without the memory that

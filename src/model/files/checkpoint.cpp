@@ -10,6 +10,7 @@
 #include "model/files/json_file.h"
 #include "model/files/packed_names.h"
 #include "model/files/quantization.h"
+#include "model/files/scaled_names.h"
 #include "model/files/tensor_names.h"
 
 namespace foretoken {
@@ -63,7 +64,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
-  FT_RETURN_IF_ERROR(checkpoint.add_fp8());
+  FT_RETURN_IF_ERROR(checkpoint.add_scaled());
   return checkpoint;
 }
 
@@ -120,11 +121,27 @@ Result<Quantization> Checkpoint::read_own_quantization() const {
                           "fetch the quantize_config.json or quant_config.json of the model");
 }
 
-// The matrices that several tensors make up take the place of those.
+// A matrix takes the place of the tensors that make it up.
+Status Checkpoint::add_matrix(std::unique_ptr<TensorView> view,
+                              const std::vector<std::string>& parts) {
+  for (const std::string& name : parts) tensors_.erase(name);
+  if (!tensors_.emplace(view->name, view.get()).second) {
+    return invalid_argument(view->file + ": the matrix '" + view->name +
+                            "' is there quantised and plain; remove one of them");
+  }
+  made_tensors_.push_back(std::move(view));
+  return {};
+}
+
 Status Checkpoint::add_packed() {
   if (!has_packed(tensors_)) return {};
-  FT_ASSIGN_OR_RETURN(const Quantization quantization, read_own_quantization());
+  FT_ASSIGN_OR_RETURN(Quantization quantization, read_own_quantization());
   FT_ASSIGN_OR_RETURN(const auto found, find_packed(tensors_, quantization.layout));
+  rounds_activations_ = quantization.rounds_activations;
+  if (quantization.layout == PackLayout::kScaled) {
+    quantization.layout = PackLayout::kCompressed;
+    quantization.differs = true;
+  }
   for (const NamedParts& named : found) {
     FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(quantization, named.parts));
     packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
@@ -132,44 +149,36 @@ Status Checkpoint::add_packed() {
     view->name = named.base + ".weight";
     view->file = named.parts.codes->file;
     view->dtype = FileDType::kOther;
-    view->dtype_name = std::to_string(quantization.bits) + " bits";
+    view->dtype_name = std::to_string(packed_.back()->quantization().bits) + " bits";
     view->shape = {packed_.back()->rows(), packed_.back()->cols()};
     view->packed = packed_.back().get();
-    for (const std::string& name : named.names) tensors_.erase(name);
-    if (!tensors_.emplace(view->name, view.get()).second) {
-      return invalid_argument(view->file + ": the matrix '" + view->name +
-                              "' is there quantised and plain; remove one of them");
+    for (const TensorView* part : {named.parts.codes, named.parts.scales, named.parts.zeros}) {
+      if (part != nullptr) view->num_bytes += part->num_bytes;
     }
-    made_tensors_.push_back(std::move(view));
+    FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
   }
   return {};
 }
 
-// Codes of FP8 take their scales along; those of activations go, since these are not rounded.
-Status Checkpoint::add_fp8() {
-  std::vector<std::string> codes;
-  for (const auto& [name, tensor] : tensors_) {
-    if (has_fp8_codes(*tensor)) codes.push_back(name);
-  }
-  if (codes.empty()) return {};
+// Scales of activations go, since these are not rounded.
+Status Checkpoint::add_scaled() {
+  FT_ASSIGN_OR_RETURN(const auto found, find_scaled(tensors_));
+  if (found.empty()) return {};
   FT_ASSIGN_OR_RETURN(const Quantization quantization, read_own_quantization());
-  std::erase_if(tensors_, [](const auto& entry) { return is_fp8_activation_scale(entry.first); });
-  for (const std::string& name : codes) {
-    const TensorView& plain = *tensors_.at(name);
-    const std::string scales = find_fp8_scales(tensors_, name);
-    if (scales.empty()) {
-      return invalid_argument(plain.file + ": the FP8 tensor '" + name +
-                              "' lacks its scales (weight_scale_inv or weight_scale); fetch the "
-                              "checkpoint again");
-    }
-    FT_ASSIGN_OR_RETURN(Fp8Tensor fp8,
-                        Fp8Tensor::create(quantization, plain, *tensors_.at(scales)));
-    fp8_.push_back(std::make_unique<Fp8Tensor>(std::move(fp8)));
-    auto view = std::make_unique<TensorView>(plain);
-    view->fp8 = fp8_.back().get();
-    tensors_.erase(scales);
-    tensors_[name] = view.get();
-    made_tensors_.push_back(std::move(view));
+  rounds_activations_ = quantization.rounds_activations;
+  std::erase_if(tensors_, [](const auto& entry) { return is_activation_scale(entry.first); });
+  for (const NamedScaled& named : found) {
+    FT_ASSIGN_OR_RETURN(ScaledTensor scaled, ScaledTensor::create(quantization, named.parts));
+    scaled_.push_back(std::make_unique<ScaledTensor>(std::move(scaled)));
+    auto view = std::make_unique<TensorView>();
+    view->name = named.name;
+    view->file = named.parts.codes->file;
+    view->dtype = FileDType::kOther;
+    view->dtype_name = scaled_.back()->type_name();
+    view->shape = scaled_.back()->shape();
+    view->num_bytes = named.parts.codes->num_bytes + named.parts.scales->num_bytes;
+    view->scaled = scaled_.back().get();
+    FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
   }
   return {};
 }

@@ -8,9 +8,9 @@
 #include "gguf/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
-#include "model/files/fp8_tensor.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
+#include "model/files/scaled_tensor.h"
 #include "model/files/torch_file.h"
 #include "model/files/weight_files.h"
 
@@ -22,8 +22,8 @@ TensorView gguf_tensor_view(const GgufTensor& tensor);
 // The weights of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
 // such a folder. Quantised matrices of several tensors (model/files/quantization.h) are one,
-// X.weight, and so are codes of FP8 with their scales. Tensors stay mapped, not read, until they
-// are used.
+// X.weight, and so are codes with their scales (model/files/scaled_names.h). Tensors stay mapped,
+// not read, until they are used.
 class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
@@ -36,13 +36,16 @@ class Checkpoint {
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
   // What says which tensors there must be, for messages: "its config.json".
   std::string config_name() const;
+  // Whether the tool that quantised the weights rounds activations too, which is not done here.
+  bool rounds_activations() const { return rounds_activations_; }
   // Whether a model may do without the tensor: a bias of zeros, which GPTQ writes beside every
   // matrix.
   bool may_be_left_out(const TensorView& tensor) const;
 
  private:
   Status add_packed();
-  Status add_fp8();
+  Status add_scaled();
+  Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
   Status add_file(const std::string& path);
@@ -50,13 +53,14 @@ class Checkpoint {
   Status check_index(const std::string& index_path) const;
 
   std::string folder_;
+  bool rounds_activations_ = false;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::vector<std::unique_ptr<TorchFile>> torch_files_;
   std::shared_ptr<const GgufFile> gguf_;
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
-  std::vector<std::unique_ptr<Fp8Tensor>> fp8_;
+  std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::map<std::string, const TensorView*> tensors_;
 };
 

@@ -8,8 +8,9 @@
 #include "base/half.h"
 #include "kernels/random_weight.h"
 #include "kernels/rows/fill_random.h"
-#include "model/files/fp8_tensor.h"
 #include "model/files/packed_tensor.h"
+#include "model/files/rounded_tensor.h"
+#include "model/files/scaled_tensor.h"
 
 namespace foretoken {
 namespace {
@@ -63,7 +64,8 @@ Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType
 Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                 std::vector<std::byte>& raw) {
   if (tensor.packed != nullptr) return tensor.packed->read_elements(first, count, dtype, to);
-  if (tensor.fp8 != nullptr) return tensor.fp8->read_elements(first, count, dtype, to, raw);
+  if (tensor.scaled != nullptr) return tensor.scaled->read_elements(first, count, dtype, to, raw);
+  if (tensor.rounded != nullptr) return tensor.rounded->read_elements(first, count, dtype, to, raw);
   if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
   const int64_t size = tensor.element_bytes();
   if (has_type(tensor, dtype)) return tensor.read(first * size, count * size, to);
@@ -82,8 +84,8 @@ bool has_type(const TensorView& tensor, DType dtype) {
 Status check_convertible(const TensorView& tensor) {
   const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
                         tensor.dtype == FileDType::kF16;
-  if (is_plain || tensor.packed != nullptr || tensor.fp8 != nullptr ||
-      (tensor.block != nullptr && tensor.block->decode != nullptr))
+  if (is_plain || tensor.packed != nullptr || tensor.scaled != nullptr ||
+      tensor.rounded != nullptr || (tensor.block != nullptr && tensor.block->decode != nullptr))
     return {};
   return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
                      "; convert the model to F32, BF16 or F16");

@@ -15,8 +15,8 @@ struct NamedParts {
   std::vector<std::string> names;  // of all its tensors, those without a use included
 };
 
-// Those whose codes have the layout's name. InvalidArgument when a matrix lacks its scales, or its
-// zeros where the layout has them.
+// All of a checkpoint of that layout, whose integers are words. InvalidArgument when a matrix lacks
+// its scales, or its zeros where the layout has them, or is of another layout.
 Result<std::vector<NamedParts>> find_packed(const std::map<std::string, const TensorView*>& tensors,
                                             PackLayout layout);
 

@@ -43,6 +43,30 @@ Status read_words(const TensorView& tensor, int64_t row, int64_t first, int64_t 
   return tensor.read((row * tensor.shape[1] + first) * 4, count * 4, words.data());
 }
 
+// Two integers of 64 or 32 bits.
+Status read_shape(const TensorView& tensor, int64_t* sizes) {
+  const int64_t bytes = tensor.num_elements() == 2 ? tensor.num_bytes / 2 : 0;
+  int32_t small[2];
+  if (tensor.dtype_name == "I64" && bytes == 8) return tensor.read(0, 16, sizes);
+  if (tensor.dtype_name != "I32" || bytes != 4) {
+    return unsupported(tensor.file + ": tensor '" + tensor.name +
+                       "' must be two integers (I64); save the model again");
+  }
+  FT_RETURN_IF_ERROR(tensor.read(0, 8, small));
+  sizes[0] = small[0];
+  sizes[1] = small[1];
+  return {};
+}
+
+// Columns that share a scale where a row of `cols` has `count` of them.
+int64_t group_size(int64_t cols, int64_t count) {
+  if (count <= 1) return -1;
+  if (cols % count == 0) return cols / count;
+  int64_t group = 32;
+  while ((cols + group - 1) / group > count) group *= 2;
+  return group;
+}
+
 int code_in(uint32_t word, int64_t place, int bits) {
   return static_cast<int>(word >> (place * bits) & ((1u << bits) - 1));
 }
@@ -53,10 +77,39 @@ Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
                                           const PackedParts& parts) {
   FT_CHECK(parts.codes != nullptr && parts.scales != nullptr);
   PackedTensor tensor(quantization, parts);
+  if (quantization.differs) FT_RETURN_IF_ERROR(tensor.find_sizes());
   FT_RETURN_IF_ERROR(tensor.check_shapes());
   FT_RETURN_IF_ERROR(tensor.read_groups());
   FT_RETURN_IF_ERROR(tensor.find_form());
   return tensor;
+}
+
+// The matrix's own bits and group, where each may have others.
+Status PackedTensor::find_sizes() {
+  const TensorView& codes = *parts_.codes;
+  FT_RETURN_IF_ERROR(expect_words(codes));
+  const bool by_row = quantization_.layout == PackLayout::kCompressed;
+  int64_t bits = 4;
+  if (quantization_.layout == PackLayout::kGptq) {
+    FT_RETURN_IF_ERROR(expect_words(*parts_.zeros));
+    bits = codes.shape[1] > 0 ? parts_.zeros->shape[1] * 32 / codes.shape[1] : 0;
+  } else if (by_row) {
+    int64_t sizes[2] = {0, 0};
+    if (parts_.shape != nullptr) FT_RETURN_IF_ERROR(read_shape(*parts_.shape, sizes));
+    bits = sizes[1] > 0 ? codes.shape[1] * 32 / sizes[1] : 0;
+  }
+  const TensorView& scales = *parts_.scales;
+  if ((bits != 4 && bits != 8) || scales.shape.size() != 2) {
+    return unsupported(codes.file + ": the codes of '" + codes.name + "', " + codes.shape_text() +
+                       ", and their scales, " + scales.shape_text() +
+                       ", are of no matrix of 4 or 8 bits; save the model in the layout of "
+                       "AutoGPTQ or compressed-tensors (pack-quantized, with weight_shape)");
+  }
+  quantization_.bits = static_cast<int32_t>(bits);
+  const int64_t words = by_row ? codes.shape[1] : codes.shape[0];
+  const int64_t cols = quantization_.layout == PackLayout::kAwq ? words : words * 32 / bits;
+  quantization_.group = group_size(cols, by_row ? scales.shape[1] : scales.shape[0]);
+  return {};
 }
 
 Status PackedTensor::find_form() {

@@ -20,6 +20,7 @@ struct PackedParts {
   const TensorView* scales = nullptr;
   const TensorView* zeros = nullptr;   // null: codes are symmetric around 2^(bits - 1)
   const TensorView* groups = nullptr;  // g_idx: the group of each column; null: they follow
+  const TensorView* shape = nullptr;   // compressed-tensors: two integers, [n, k]
 };
 
 // Rows of such a matrix, taken apart: value = scale of its group * (code - zero of its group).
@@ -58,6 +59,7 @@ class PackedTensor {
  private:
   PackedTensor(const Quantization& quantization, const PackedParts& parts)
       : quantization_(quantization), parts_(parts) {}
+  Status find_sizes();
   Status check_shapes();
   Status read_groups();
   Status find_form();

@@ -1,6 +1,9 @@
 #include "model/files/quantization.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
 
 #include "gguf/model_texts.h"
 #include "model/files/json_file.h"
@@ -11,9 +14,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kRemedy =
-    "; use a checkpoint in the layout of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or "
-    "compressed-tensors (pack-quantized) of 4 or 8 bits, one of FP8 (e4m3), the unquantised model, "
-    "or a GGUF file";
+    "; use a checkpoint of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or compressed-tensors of 4 "
+    "or "
+    "8 bits, one of FP8 (e4m3), NVFP4 or MXFP4, the unquantised model, or a GGUF file";
 
 // One quantization_config; the first error stays.
 class Reader {
@@ -69,7 +72,7 @@ class Reader {
 std::string bits_text(int64_t bits) { return std::to_string(bits) + " bits"; }
 
 void check_sizes(Reader& reader, const Quantization& found) {
-  if (found.layout == PackLayout::kFp8) return;
+  if (found.layout == PackLayout::kScaled || found.differs) return;
   reader.want(found.bits == 4 || found.bits == 8, bits_text(found.bits));
   reader.want(found.group == -1 || (found.group > 0 && found.group % 8 == 0),
               "group_size " + std::to_string(found.group));
@@ -79,8 +82,10 @@ void read_gptq(Reader& reader, Quantization* out) {
   const std::string format = reader.text("checkpoint_format", "gptq");
   reader.want(format == "gptq" || format == "gptq_v2", "checkpoint_format " + format);
   reader.want_none("is_marlin_format");
-  reader.want_none("dynamic");
   out->layout = PackLayout::kGptq;
+  // GPTQModel's rules for some matrices.
+  const Json* rules = reader.find("dynamic");
+  out->differs = rules != nullptr && !rules->empty();
   out->bits = static_cast<int32_t>(reader.integer("bits", "w_bit", 4));
   out->group = reader.integer("group_size", "q_group_size", -1);
   out->stores_zero_less_one = format == "gptq";
@@ -109,56 +114,106 @@ void read_block(Reader& reader, const char* name, Quantization* out) {
   out->block_cols = (*block)[1].get<int64_t>();
 }
 
+void set_scaled(Quantization* out) {
+  out->layout = PackLayout::kScaled;
+  out->bits = 8;
+}
+
 // DeepSeek's blocks, and scales of rows or tensors as vLLM writes them.
 void read_fp8(Reader& reader, Quantization* out) {
+  out->is_fp8 = reader.text("quant_algo", "") != "MIXED_PRECISION";
   const std::string format = reader.text("fmt", "e4m3");
   reader.want(format == "e4m3" || format == "float8_e4m3fn", "fmt " + format);
-  out->layout = PackLayout::kFp8;
-  out->bits = 8;
+  set_scaled(out);
+  out->rounds_activations = true;
   read_block(reader, "weight_block_size", out);
 }
 
-// compressed-tensors' floats; how activations are rounded is not looked at: they are not.
-void read_compressed_fp8(Reader& weights, Quantization* out) {
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
+  return std::find(all.begin(), all.end(), text) != all.end();
+}
+
+// Floats, or integers of a byte each.
+void read_compressed_scaled(Reader& weights, bool is_float, Quantization* out) {
+  const int64_t bits = weights.integer("num_bits", "", 8);
   const std::string strategy = weights.text("strategy", "tensor");
-  weights.want(weights.text("type", "float") == "float" && weights.integer("num_bits", "", 8) == 8,
-               "weights other than floats of 8 bits");
-  weights.want(strategy == "tensor" || strategy == "channel" || strategy == "block",
+  weights.want(bits == 8 || (is_float && bits == 4),
+               std::string(is_float ? "floats" : "integers") + " of " + bits_text(bits));
+  if (!is_float || bits != 8) out->is_fp8 = false;
+  weights.want(is_one_of(strategy, {"tensor", "channel", "block", "group", "tensor_group"}),
                "strategy " + strategy);
-  out->layout = PackLayout::kFp8;
-  out->bits = 8;
-  read_block(weights, "block_structure", out);
+  Quantization block;
+  read_block(weights, "block_structure", &block);
+  const bool differs = out->block_rows > 0 && block.block_rows > 0 &&
+                       (out->block_rows != block.block_rows || out->block_cols != block.block_cols);
+  weights.want(!differs, "blocks of several sizes");
+  if (block.block_rows > 0) {
+    out->block_rows = block.block_rows;
+    out->block_cols = block.block_cols;
+  }
+}
+
+// Integers in words.
+void read_compressed_packed(Reader& weights, Quantization* out) {
+  const std::string strategy = weights.text("strategy", "group");
+  weights.want(strategy == "group" || strategy == "channel", "strategy " + strategy);
+  out->layout = PackLayout::kCompressed;
+  out->bits = static_cast<int32_t>(weights.integer("num_bits", "", 4));
+  out->group = strategy == "channel" ? -1 : weights.integer("group_size", "", -1);
+  weights.want(out->bits == 4 || out->bits == 8, bits_text(out->bits));
+}
+
+// One of config_groups. How activations are rounded is not looked at: they are not.
+Status read_compressed_group(const Json& group, const std::string& all_format,
+                             const std::string& where, Quantization* out) {
+  Reader outer(group, where);
+  const std::string format = outer.text("format", all_format.c_str());
+  const Json* weights = outer.find("weights");
+  outer.want(weights != nullptr && weights->is_object(), "config_groups without weights");
+  outer.want(is_one_of(format, {"pack-quantized", "int-quantized", "float-quantized",
+                                "naive-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized",
+                                "mxfp8-quantized", "mixed-precision", "dense"}),
+             "format '" + format + "'");
+  if (outer.failed()) return outer.status();
+  if (outer.find("input_activations") != nullptr) out->rounds_activations = true;
+  Reader inner(*weights, where);
+  const std::string type = inner.text("type", "int");
+  inner.want(type == "int" || type == "float", "weights of the type " + type);
+  const bool packed = format == "pack-quantized" || (format == "mixed-precision" && type == "int");
+  inner.want(type == "int" || format != "pack-quantized", "weights of the type " + type);
+  if (packed) {
+    out->is_fp8 = false;
+    read_compressed_packed(inner, out);
+  } else {
+    read_compressed_scaled(inner, type == "float", out);
+  }
+  return inner.status();
+}
+
+// An object that may say that nothing more was done to the weights.
+bool is_dense(const Json* object) {
+  if (object == nullptr || object->empty()) return true;
+  const auto format = object->find("format");
+  return object->is_object() && format != object->end() && *format == "dense";
 }
 
 Status read_compressed(Reader& reader, const std::string& where, Quantization* out) {
   const std::string format = reader.text("format", "");
-  const bool is_fp8 = format == "float-quantized";
-  reader.want(is_fp8 || format == "pack-quantized", "format '" + format + "'");
   const Json* groups = reader.find("config_groups");
-  const bool one = groups != nullptr && groups->is_object() && groups->size() == 1 &&
-                   groups->front().is_object();
-  reader.want(one, "other than one of config_groups");
+  reader.want(groups != nullptr && groups->is_object() && !groups->empty() &&
+                  std::all_of(groups->begin(), groups->end(),
+                              [](const Json& group) { return group.is_object(); }),
+              "format '" + format + "' and no config_groups");
+  reader.want(is_dense(reader.find("sparsity_config")), "sparse weights");
+  reader.want_none("transform_config");
   if (reader.failed()) return reader.status();
-  const Json& group = groups->front();
-  const Json weights = group.value("weights", Json());
-  reader.want(weights.is_object(), "config_groups without weights");
-  reader.want(is_fp8 || group.value("input_activations", Json()).is_null(),
-              "quantised activations");
-  if (reader.failed()) return reader.status();
-  Reader inner(weights, where);
-  if (is_fp8) {
-    read_compressed_fp8(inner, out);
-    return inner.status();
+  set_scaled(out);
+  out->is_fp8 = true;
+  for (const Json& group : *groups) {
+    FT_RETURN_IF_ERROR(read_compressed_group(group, format, where, out));
   }
-  const std::string type = inner.text("type", "int");
-  const std::string strategy = inner.text("strategy", "group");
-  inner.want(type == "int", "weights of the type " + type);
-  inner.want(strategy == "group" || strategy == "channel", "strategy " + strategy);
-  inner.want_none("actorder");
-  out->layout = PackLayout::kCompressed;
-  out->bits = static_cast<int32_t>(inner.integer("num_bits", "num_bits", 4));
-  out->group = strategy == "channel" ? -1 : inner.integer("group_size", "group_size", -1);
-  return inner.status();
+  out->differs = groups->size() > 1;
+  return {};
 }
 
 bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
@@ -171,10 +226,91 @@ bool rounds_kv_alone(const std::string& method, const Reader& reader) {
   return method == "modelopt" && rounds && is_empty(reader.find("quant_algo"));
 }
 
-bool is_fp8_method(const std::string& method, Reader& reader) {
-  if (method == "fp8") return true;
-  const bool of_modelopt = method.empty() || method == "modelopt";
-  return of_modelopt && reader.text("quant_algo", "") == "FP8";
+// The algorithms of NVIDIA's ModelOpt whose weights are codes and scales alone.
+bool is_read_algorithm(std::string_view name) {
+  return is_one_of(name, {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4",
+                          "MXFP8", "MXFP4", "W4A8_MXFP4_FP8"});
+}
+
+void read_modelopt(Reader& reader, Quantization* out) {
+  const std::string algorithm = reader.text("quant_algo", "");
+  const std::string named = "quant_method 'modelopt' (quant_algo " + algorithm + ")";
+  reader.want(algorithm == "MIXED_PRECISION" || is_read_algorithm(algorithm), named);
+  if (const Json* layers = reader.find("quantized_layers"); layers != nullptr) {
+    for (const Json& layer : *layers) {
+      const Json own = layer.is_object() ? layer.value("quant_algo", Json()) : Json();
+      reader.want(own.is_string() && is_read_algorithm(own.get<std::string>()),
+                  "quantized_layers of quant_algo " + own.dump().substr(0, 80));
+    }
+  }
+  set_scaled(out);
+  out->is_fp8 = algorithm.starts_with("FP8");
+  out->rounds_activations = !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO";
+}
+
+// AMD's Quark: what it has for weights, for all layers and for some.
+void read_quark(Reader& reader, Quantization* out) {
+  std::vector<const Json*> specs;
+  for (const char* name : {"layer_quant_config", "layer_type_quant_config"}) {
+    const Json* layers = reader.find(name);
+    if (layers == nullptr) continue;
+    for (const Json& layer : *layers) specs.push_back(&layer);
+  }
+  const Json* global = reader.find("global_quant_config");
+  if (global != nullptr) specs.push_back(global);
+  reader.want(!specs.empty(), "quant_method 'quark' and no global_quant_config");
+  for (const Json* spec : specs) {
+    const Json weight = spec->is_object() ? spec->value("weight", Json()) : Json();
+    if (weight.is_null()) continue;
+    const Json dtype = weight.is_object() ? weight.value("dtype", Json()) : Json();
+    reader.want(dtype == "fp8_e4m3" || dtype == "fp4" || dtype == "int8",
+                "Quark's weights " + weight.dump().substr(0, 80));
+    const Json inputs = spec->value("input_tensors", Json());
+    if (!inputs.is_null()) out->rounds_activations = true;
+  }
+  set_scaled(out);
+}
+
+// Intel's AutoRound in the layouts of others.
+void read_auto_round(Reader& reader, Quantization* out) {
+  const std::string packing = reader.text("packing_format", "auto_round:auto_gptq");
+  const bool gptq = packing.ends_with("gptq");
+  reader.want(gptq || packing.ends_with("awq"), "packing_format " + packing);
+  out->layout = gptq ? PackLayout::kGptq : PackLayout::kAwq;
+  out->bits = static_cast<int32_t>(reader.integer("bits", "", 4));
+  out->group = reader.integer("group_size", "", 128);
+  out->stores_zero_less_one = gptq;
+  const Json* rules = reader.find("extra_config");
+  out->differs = rules != nullptr && !rules->empty();
+}
+
+Status read_method(Reader& reader, const std::string& where, Quantization* out) {
+  const std::string& method = out->method;
+  const std::string algorithm = reader.text("quant_algo", "");
+  const bool of_modelopt = method.starts_with("modelopt") || (method.empty() && !algorithm.empty());
+  if (method == "gptq") {
+    read_gptq(reader, out);
+  } else if (method == "awq") {
+    read_awq(reader, out);
+  } else if (method == "compressed-tensors") {
+    return read_compressed(reader, where, out);
+  } else if (method == "fp8") {
+    read_fp8(reader, out);
+  } else if (method == "fbgemm_fp8") {
+    set_scaled(out);
+    out->is_fp8 = true;
+    out->rounds_activations = true;
+  } else if (of_modelopt) {
+    read_modelopt(reader, out);
+  } else if (method == "quark") {
+    read_quark(reader, out);
+  } else if (method == "auto-round" || method == "intel/auto-round") {
+    read_auto_round(reader, out);
+  } else {
+    reader.want(false, "quant_method '" + method + "'" +
+                           (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
+  }
+  return {};
 }
 
 }  // namespace
@@ -187,22 +323,10 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
     return invalid_argument(where + ": 'quantization_config' must be an object; correct the file");
   }
   Reader reader(*found, where);
-  const std::string method = reader.text("quant_method", "");
-  if (rounds_kv_alone(method, reader)) return std::optional<Quantization>();
   Quantization quantization;
-  if (method == "gptq") {
-    read_gptq(reader, &quantization);
-  } else if (method == "awq") {
-    read_awq(reader, &quantization);
-  } else if (method == "compressed-tensors") {
-    FT_RETURN_IF_ERROR(read_compressed(reader, where, &quantization));
-  } else if (is_fp8_method(method, reader)) {
-    read_fp8(reader, &quantization);
-  } else {
-    const std::string algorithm = reader.text("quant_algo", "");
-    reader.want(false, "quant_method '" + method + "'" +
-                           (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
-  }
+  quantization.method = reader.text("quant_method", "");
+  if (rounds_kv_alone(quantization.method, reader)) return std::optional<Quantization>();
+  FT_RETURN_IF_ERROR(read_method(reader, where, &quantization));
   if (!reader.failed()) check_sizes(reader, quantization);
   if (reader.failed()) return reader.status();
   return std::optional(quantization);

@@ -10,23 +10,29 @@
 namespace foretoken {
 
 // Where the codes of quantised matrices lie in safetensors files. A matrix has n rows and k
-// columns; codes are unsigned and fill words of 32 bits from the lowest bit on.
+// columns; codes of the first three are unsigned and fill words of 32 bits from the lowest bit on.
 enum class PackLayout : uint8_t {
   kGptq,        // AutoGPTQ, GPTQModel: words of codes that follow along k, [k / 8, n] for 4 bits
   kAwq,         // AutoAWQ "gemm": words of 8 interleaved rows, [k, n / 8]
   kCompressed,  // compressed-tensors "pack-quantized": [n, k / 8]
-  kFp8,         // a float of eight bits each (model/files/fp8_tensor.h), [n, k]
+  kScaled,      // floats of eight or four bits, or integers of eight (model/files/scaled_tensor.h)
 };
 
-// What quantization_config of a config.json says.
+// What quantization_config of a config.json says. Which matrices are quantised, and which of them
+// as floats and which as integers, is what their tensors tell: lists of modules are not needed.
 struct Quantization {
+  std::string method;  // quant_method, as vLLM names it; empty: of ModelOpt's older files
   PackLayout layout = PackLayout::kGptq;
   int32_t bits = 4;                   // 4 or 8
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
-  // Of FP8: rows and columns that share a scale; 0: whole rows or tensors do.
+  // Bits and groups may differ from matrix to matrix: the shapes of each tell them.
+  bool differs = false;
+  // Of scaled codes: rows and columns that share a scale; 0: shapes alone tell.
   int64_t block_rows = 0;
   int64_t block_cols = 0;
+  bool is_fp8 = false;              // all weights that are quantised are E4M3
+  bool rounds_activations = false;  // where the file's tool multiplies; here they are not
 };
 
 // None where the config names none. Unsupported names a method, layout or number of bits that is

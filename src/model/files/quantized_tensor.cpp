@@ -6,6 +6,7 @@
 #include "gguf/blocks/block_codes.h"
 #include "model/files/convert.h"
 #include "model/files/packed_tensor.h"
+#include "model/files/scaled_tensor.h"
 
 namespace foretoken {
 
@@ -13,6 +14,7 @@ const QuantForm* quantized_form(const TensorView& tensor) {
   static constexpr QuantForm kHalves{16, GroupScale::kNone, 1};
   if (tensor.dtype == FileDType::kF16) return &kHalves;
   if (tensor.packed != nullptr) return tensor.packed->form();
+  if (tensor.scaled != nullptr) return tensor.scaled->form();
   return tensor.block != nullptr ? form_of_blocks(*tensor.block) : nullptr;
 }
 
@@ -40,12 +42,20 @@ Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t coun
   const QuantForm* form = quantized_form(tensor);
   FT_CHECK(form != nullptr && tensor.shape.size() >= 2);
   if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
+  if (tensor.scaled != nullptr && tensor.interleaved_rows == 0) {
+    return tensor.scaled->read_quantized(first, count, to);
+  }
   const int64_t k = tensor.shape.back();
   const bool is_half = tensor.block == nullptr;
   const int64_t file_bytes = is_half ? 2 * k : k / tensor.block->elements * tensor.block->bytes;
   const int64_t at_once = tensor.interleaved_rows > 0 ? 1 : count;
   if (!is_half) raw.resize(static_cast<size_t>(at_once * file_bytes));
   for (int64_t row = first; row < first + count; row += at_once) {
+    if (tensor.scaled != nullptr) {
+      FT_RETURN_IF_ERROR(tensor.scaled->read_quantized(row_in_file(tensor, row), 1, to));
+      to += quantized_row_bytes(*form, k);
+      continue;
+    }
     if (is_half) {
       FT_RETURN_IF_ERROR(
           tensor.read(row_in_file(tensor, row) * file_bytes, at_once * file_bytes, to));

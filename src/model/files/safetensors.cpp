@@ -23,14 +23,14 @@ struct ElementType {
 };
 
 constexpr ElementType kElementTypes[] = {
-    {"F32", 4, FileDType::kF32},      {"BF16", 2, FileDType::kBF16},
-    {"F16", 2, FileDType::kF16},      {"F64", 8, FileDType::kOther},
-    {"I64", 8, FileDType::kI64},      {"U64", 8, FileDType::kOther},
-    {"I32", 4, FileDType::kOther},    {"U32", 4, FileDType::kOther},
-    {"I16", 2, FileDType::kOther},    {"U16", 2, FileDType::kOther},
-    {"I8", 1, FileDType::kOther},     {"U8", 1, FileDType::kOther},
-    {"BOOL", 1, FileDType::kBool},    {"F8_E4M3", 1, FileDType::kOther},
-    {"F8_E5M2", 1, FileDType::kOther}};
+    {"F32", 4, FileDType::kF32},       {"BF16", 2, FileDType::kBF16},
+    {"F16", 2, FileDType::kF16},       {"F64", 8, FileDType::kOther},
+    {"I64", 8, FileDType::kI64},       {"U64", 8, FileDType::kOther},
+    {"I32", 4, FileDType::kOther},     {"U32", 4, FileDType::kOther},
+    {"I16", 2, FileDType::kOther},     {"U16", 2, FileDType::kOther},
+    {"I8", 1, FileDType::kOther},      {"U8", 1, FileDType::kOther},
+    {"BOOL", 1, FileDType::kBool},     {"F8_E4M3", 1, FileDType::kOther},
+    {"F8_E5M2", 1, FileDType::kOther}, {"F8_E8M0", 1, FileDType::kOther}};
 
 constexpr const char* kFetchAgain = "; the file is damaged or incomplete, fetch it again";
 

@@ -12,8 +12,9 @@
 
 namespace foretoken {
 
-class Fp8Tensor;
 class PackedTensor;
+class RoundedTensor;
+class ScaledTensor;
 
 // Element types of the safetensors format that models are made of: weights, and the id lists of
 // draft heads. Others are kOther.
@@ -35,8 +36,12 @@ struct TensorView {
   // Of a matrix whose codes, scales and zeros are tensors of their own
   // (model/files/packed_tensor.h): `dtype` is kOther and there are no `data`.
   const PackedTensor* packed = nullptr;
-  // Of a tensor of FP8 codes, whose scales are a tensor of their own: `dtype` is kOther.
-  const Fp8Tensor* fp8 = nullptr;
+  // Of codes whose scales are tensors of their own (model/files/scaled_tensor.h): `dtype` is
+  // kOther, `shape` that of the elements, and there are no `data`.
+  const ScaledTensor* scaled = nullptr;
+  // Of a plain tensor whose elements are rounded while they are read
+  // (model/files/rounded_tensor.h): `dtype` is kOther and there are no `data`.
+  const RoundedTensor* rounded = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

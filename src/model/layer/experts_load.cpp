@@ -53,6 +53,7 @@ TensorPart fused_part(const ExpertSource& from, int32_t expert, bool is_up) {
     part.first_row = expert * from.hidden;
     part.num_rows = from.hidden;
     part.transposed = {2 * inner, first, from.own.count};
+    part.columns_are_outputs = true;
   }
   return part;
 }
@@ -119,6 +120,7 @@ ExpertParts down_parts(const ExpertSource& from) {
     TensorPart& part = parts.rows.emplace_back(TensorPart{fused, count * rows, e * rows, rows});
     part.stacked = count;
     if (turned) part.transposed = {hidden, 0, hidden};
+    part.columns_are_outputs = turned;
   });
   return parts;
 }
@@ -213,8 +215,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   dtype = loader.config().dtype;
   const int32_t hidden = spec.inputs;
   FT_RETURN_IF_ERROR(check_packable(loader, spec));
-  FT_RETURN_IF_ERROR(
-      loader.load_linear({{base + whole.router, whole.count}}, hidden, whole.biased, &router));
+  TensorPart router_part{base + whole.router, whole.count};
+  router_part.is_exact = true;
+  FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, whole.biased, &router));
   if (whole.correction != nullptr) {
     TensorPart part{base + whole.correction, whole.count};
     if (whole.correction_is_row) part.row_size = whole.count;
@@ -239,7 +242,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   }
   FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp_of(whole)));
   if (whole.shared_gate == nullptr) return {};
-  return loader.load_linear({{base + whole.shared_gate, 1}}, hidden, false, &shared_gate);
+  TensorPart gate_part{base + whole.shared_gate, 1};
+  gate_part.is_exact = true;
+  return loader.load_linear({gate_part}, hidden, false, &shared_gate);
 }
 
 }  // namespace foretoken

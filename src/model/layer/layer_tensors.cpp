@@ -70,7 +70,9 @@ class LayerTensorList {
 
   void add(const ExpertsSpec& experts) {
     const std::string base = experts.base;
+    const size_t router = all_.size();
     add_linear(base + experts.router, experts.count, hidden_, experts.biased);
+    all_[router].is_exact = true;
     if (experts.correction != nullptr) {
       LayerTensor correction{base + experts.correction, experts.count};
       if (experts.correction_is_row) correction = {correction.name, 1, experts.count};
@@ -79,7 +81,9 @@ class LayerTensorList {
     add_matrices(base + experts.experts, experts);
     if (experts.shared_inner == 0) return;
     add(shared_mlp_of(experts), base + experts.shared);
-    if (experts.shared_gate != nullptr) add_linear(base + experts.shared_gate, 1, hidden_, false);
+    if (experts.shared_gate == nullptr) return;
+    add_linear(base + experts.shared_gate, 1, hidden_, false);
+    all_.back().is_exact = true;
   }
 
   void add(const PlainMlpSpec& mlp) {

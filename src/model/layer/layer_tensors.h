@@ -14,6 +14,7 @@ struct LayerTensor {
   int64_t cols = 0;         // 0: a vector of `rows` elements
   int32_t turned_rows = 0;  // rows of a head that turns with positions; else 0
   int64_t stacked = 0;      // as of TensorPart
+  bool is_exact = false;    // as of TensorPart
 
   double size() const { return double(rows) * (cols > 0 ? double(cols) : 1.0); }
 };

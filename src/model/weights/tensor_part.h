@@ -40,6 +40,10 @@ struct TensorPart {
   // matrix [transposed.count, wanted_of_file()].
   Transposed transposed = {};
   bool widened = false;  // not kept quantised
+  // Where the loader rounds matrices (WeightLoader::round_layers): this one it does not, and of
+  // this one columns of the file make an output.
+  bool is_exact = false;
+  bool columns_are_outputs = false;
   // Matrices that the file has as one tensor of three dimensions, `rows` being those of all; 0: the
   // tensor is a matrix.
   int64_t stacked = 0;
@@ -61,6 +65,7 @@ struct TensorPart {
     part.rows = cols;
     part.first_row = 0;
     part.num_rows = -1;
+    part.columns_are_outputs = true;
     return part;
   }
 };

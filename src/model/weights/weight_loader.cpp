@@ -63,7 +63,8 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const QuantForm* form = quantized_form(*tensor, dtype);
-    const bool is_stack = tensor->shape.size() == 3 && tensor->block != nullptr;
+    const bool is_stack =
+        tensor->shape.size() == 3 && (tensor->block != nullptr || tensor->scaled != nullptr);
     if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;
     const int64_t k = tensor->shape.back();
     if (!device.keeps_quantized(*form, k)) continue;
@@ -149,8 +150,7 @@ std::vector<int64_t> shape_of(const TensorPart& part, int64_t cols) {
 Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const ColumnRange& cols) {
   const Transposed& turned = part.transposed;
   FT_CHECK(cols.total == part.wanted_of_file());
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor,
-                      find_weights(part.name, shape_of(part, turned.total)));
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_matrix(part, shape_of(part, turned.total)));
   if (tensor != nullptr) {
     const ColumnRange of_file = {part.rows, part.first_row + cols.first, cols.count};
     tensor = in_halves(tensor, part.alternating, true);
@@ -171,8 +171,7 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
     run.name = part.name;
     return run;
   }
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor,
-                      find_weights(part.name, shape_of(part, cols.total)));
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_matrix(part, shape_of(part, cols.total)));
   tensor = in_halves(tensor, part.alternating, false);
   RowRun run{part.name, tensor, part.first_row, part.wanted(), cols, nullptr};
   if (part.widened) return run;
@@ -234,25 +233,6 @@ bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) c
     return run.form != nullptr && device_.keeps_quantized(*run.form, cols) &&
            is_half(run) == is_half(runs[0]);
   });
-}
-
-void WeightLoader::note_widened(std::span<const RowRun> runs) {
-  for (const RowRun& run : runs) {
-    const TensorView* tensor = run.tensor;
-    const bool is_quantized =
-        tensor != nullptr &&
-        (tensor->block != nullptr || tensor->packed != nullptr || tensor->fp8 != nullptr);
-    if (!is_quantized) continue;
-    widened_[tensor->dtype_name].insert(std::string(run.name));
-  }
-}
-
-std::string WeightLoader::widened() const {
-  std::string text;
-  for (const auto& [type, names] : widened_) {
-    text += (text.empty() ? "" : ", ") + std::to_string(names.size()) + " of " + type;
-  }
-  return text;
 }
 
 int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,

@@ -16,6 +16,8 @@
 #include "device/device.h"
 #include "gguf/gguf_recipe.h"
 #include "model/files/checkpoint.h"
+#include "model/files/quantization_choice.h"
+#include "model/files/rounded_tensor.h"
 #include "model/weights/row_runs.h"
 #include "model/weights/tensor_part.h"
 #include "model/weights/weight_stream.h"
@@ -73,8 +75,16 @@ class WeightLoader {
     num_layers_ = num_layers;
   }
 
-  // From here on matrices lie in the file as [columns, rows], or as they are wanted again.
-  void transpose_matrices(bool transposed) { transposed_ = transposed; }
+  // Matrices of layers that the files hold unquantised are to be rounded.
+  void round_layers(WeightRounding rounding) { rounding_ = rounding; }
+
+  // From here on matrices are those of layers, which lie in the file as [columns, rows] or as they
+  // are wanted.
+  void enter_layers(bool transposed) {
+    in_layers_ = true;
+    transposed_ = transposed;
+  }
+  void leave_layers() { in_layers_ = transposed_ = false; }
 
   // The parts stacked into one matrix [sum of rows, cols], packed for the gemm op: quantised as the
   // file has them where the device keeps all parts so, else of `dtype`.
@@ -130,8 +140,8 @@ class WeightLoader {
     WeightLoader* loader_;
   };
 
-  // Quantised matrices that the device does not keep so, by their types: "30 of IQ2_XS, 1 of
-  // MXFP4". Empty: none.
+  // Quantised matrices that the device does not keep so, by their types, and what that takes: "30
+  // of IQ2_XS, 1 of MXFP4; 2.0 GiB instead of 0.6". Empty: none.
   std::string widened() const;
 
   // Names a tensor of the checkpoint that nothing asked for: the model would be wrong without it.
@@ -151,6 +161,12 @@ class WeightLoader {
   int64_t bytes_loaded() const { return bytes_; }
 
  private:
+  // A matrix that is rounded while it is read.
+  struct RoundedMatrix {
+    RoundedTensor tensor;
+    TensorView view;
+  };
+
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
@@ -160,6 +176,7 @@ class WeightLoader {
   Result<const QuantForm*> kept_form(const std::string& name, const TensorView& tensor,
                                      int64_t cols);
   Result<RowRun> find_turned_run(const TensorPart& part, const ColumnRange& cols);
+  Result<const TensorView*> find_matrix(const TensorPart& part, std::span<const int64_t> shape);
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
   Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
@@ -192,11 +209,16 @@ class WeightLoader {
   const std::atomic<bool>* cancelled_;
   const GgufRecipe* recipe_ = nullptr;
   int32_t num_layers_ = 0;
+  bool in_layers_ = false;
   bool transposed_ = false;
+  WeightRounding rounding_ = WeightRounding::kNone;
+  std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;
   std::set<std::string> used_;
   std::map<std::pair<const TensorView*, bool>, TensorView> in_halves_;
   std::map<std::string, bool> keeps_values_;  // of tensors by name, where that was looked up
   std::map<std::string, std::set<std::string>> widened_;  // names by type
+  double widened_from_ = 0;                               // bytes in the files
+  int64_t widened_to_ = 0;                                // bytes
   int64_t bytes_ = 0;
   int64_t bytes_streamed_ = 0;
   int64_t reported_ = 0;  // bytes

@@ -40,7 +40,7 @@ TEST(Quantization, Fp8) {
   const auto blocks = read(R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
                                "weight_block_size": [128, 64]})")
                           .value();
-  EXPECT_EQ(blocks->layout, PackLayout::kFp8);
+  EXPECT_EQ(blocks->layout, PackLayout::kScaled);
   EXPECT_EQ(blocks->block_rows, 128);
   EXPECT_EQ(blocks->block_cols, 64);
   const char* const others[] = {
@@ -54,9 +54,59 @@ TEST(Quantization, Fp8) {
   for (const char* json : others) {
     const auto found = read(json);
     ASSERT_TRUE(found.ok()) << found.status().message();
-    EXPECT_EQ(found.value()->layout, PackLayout::kFp8) << json;
+    EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
     EXPECT_EQ(found.value()->block_rows, 0);
   }
+}
+
+// What tools of others name so, whose tensors tell the rest.
+TEST(Quantization, FloatsAndBytes) {
+  const char* const all[] = {
+      R"({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0})",
+      R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]})",
+      R"({"quant_method": "modelopt_fp4", "quant_algo": "NVFP4"})",
+      R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+          "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}})",
+      R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}},
+          "layer_quant_config": {"*.down_proj": {"weight": {"dtype": "fp4"}}}})",
+      R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized",
+          "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float",
+                                              "strategy": "tensor_group", "group_size": 16}}}})",
+      R"({"quant_method": "compressed-tensors", "format": "int-quantized",
+          "sparsity_config": {"format": "dense"}, "transform_config": {},
+          "config_groups": {"g": {"weights": {"num_bits": 8, "type": "int",
+                                              "strategy": "channel"},
+                                  "input_activations": {"num_bits": 8}}}})"};
+  for (const char* json : all) {
+    const auto found = read(json);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
+  }
+  EXPECT_TRUE(read(all[6]).value()->rounds_activations);
+  EXPECT_FALSE(read(all[5]).value()->rounds_activations);
+}
+
+TEST(Quantization, MatricesThatDiffer) {
+  const auto mixed = read(R"({"quant_method": "compressed-tensors", "format": "mixed-precision",
+      "config_groups": {
+        "a": {"format": "pack-quantized", "targets": ["re:.*mlp.*"],
+              "weights": {"num_bits": 4, "type": "int", "actorder": "group", "group_size": 64}},
+        "b": {"format": "float-quantized", "targets": ["Linear"],
+              "weights": {"num_bits": 8, "type": "float", "strategy": "block",
+                          "block_structure": [128, 64]}}}})")
+                         .value();
+  EXPECT_TRUE(mixed->differs);
+  EXPECT_EQ(mixed->layout, PackLayout::kCompressed);
+  EXPECT_EQ(mixed->block_cols, 64);
+  EXPECT_TRUE(read(R"({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}})")
+                  .value()
+                  ->differs);
+  const auto rounds = read(R"({"quant_method": "auto-round", "bits": 4, "group_size": 128,
+                               "packing_format": "auto_round:auto_gptq",
+                               "extra_config": {"x": {"bits": 8}}})")
+                          .value();
+  EXPECT_EQ(rounds->layout, PackLayout::kGptq);
+  EXPECT_TRUE(rounds->differs);
 }
 
 TEST(Quantization, OthersAreNamedWithARemedy) {
@@ -65,23 +115,42 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "gptq", "bits": 2.5})", "bits 2.5"},
       {R"({"quant_method": "gptq", "checkpoint_format": "marlin"})", "checkpoint_format marlin"},
       {R"({"quant_method": "gptq", "is_marlin_format": true})", "is_marlin_format"},
-      {R"({"quant_method": "gptq", "dynamic": {"x": {"bits": 8}}})", "dynamic"},
       {R"({"quant_method": "gptq", "group_size": 12})", "group_size 12"},
       {R"({"quant_method": "awq", "bits": 8})", "8 bits"},
       {R"({"quant_method": "awq", "version": "gemv"})", "version gemv"},
       {R"({"quant_method": "awq", "version": "exllama"})", "version exllama"},
       {R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"})",
-       "nvfp4-pack-quantized"},
+       "no config_groups"},
       {R"({"quant_method": "compressed-tensors", "format": "float-quantized",
-           "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float"}}}})",
-       "weights other than floats of 8 bits"},
+           "config_groups": {"g": {"weights": {"num_bits": 6, "type": "float"}}}})",
+       "floats of 6 bits"},
+      {R"({"quant_method": "compressed-tensors", "format": "int-quantized",
+           "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}})",
+       "integers of 4 bits"},
+      {R"({"quant_method": "compressed-tensors", "format": "marlin-24",
+           "config_groups": {"g": {"weights": {"num_bits": 4}}}})",
+       "format 'marlin-24'"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+           "sparsity_config": {"format": "sparse-24-bitmask"},
+           "config_groups": {"g": {"weights": {"num_bits": 4}}}})",
+       "sparse weights"},
+      {R"({"quant_method": "compressed-tensors", "format": "float-quantized",
+           "transform_config": {"config_groups": {"u": {}}},
+           "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}})",
+       "transform_config"},
+      {R"({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"})", "quant_algo W4A8_AWQ"},
+      {R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+           "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "INT4_AWQ"}}})",
+       "INT4_AWQ"},
+      {R"({"quant_method": "quark"})", "no global_quant_config"},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "uint4"}}})",
+       "Quark's weights"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round:llm_compressor"})",
+       "packing_format"},
       {R"({"quant_method": "fp8", "fmt": "e5m2"})", "fmt e5m2"},
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
-      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
-           "config_groups": {"g": {"weights": {"actorder": "group"}}}})",
-       "actorder"},
       {R"({"quant_method": "mxfp4"})", "quant_method 'mxfp4'"},
       {R"({"quant_method": 4})", "quant_method 4"},
       {R"({})", "quant_method ''"}};
@@ -115,10 +184,10 @@ TEST(Quantization, ModelOptsFileIsNamed) {
   const test::ScratchFolder folder;
   folder.write("config.json", "{}");
   folder.write("hf_quant_config.json",
-               R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}})");
+               R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "INT4_AWQ"}})");
   const auto found = read_quantization(read_config_json(folder.path()).value(), "config.json");
   ASSERT_FALSE(found.ok());
-  EXPECT_NE(found.status().message().find("quant_method 'modelopt' (quant_algo NVFP4)"),
+  EXPECT_NE(found.status().message().find("quant_method 'modelopt' (quant_algo INT4_AWQ)"),
             std::string::npos)
       << found.status().message();
   // The KV cache alone.

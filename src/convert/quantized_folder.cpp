@@ -1,0 +1,224 @@
+#include "convert/quantized_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/new_file.h"
+#include "gguf/model_texts.h"
+#include "model/config/architecture.h"
+#include "model/files/checkpoint.h"
+#include "model/files/json_file.h"
+
+namespace foretoken {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int64_t kBytesAtOnce = int64_t{16} << 20;
+constexpr std::string_view kWeight = ".weight";
+
+NewTensor as_it_is(const TensorView& view) {
+  return {view.name, view.dtype_name, view.shape, view.num_bytes};
+}
+
+// The folder while it is written; removed again unless it is committed.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path), partial_(path + ".partial") {}
+  ~NewFolder() {
+    std::error_code ignored;
+    if (made_) fs::remove_all(partial_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  Status create() {
+    std::error_code error;
+    if (fs::exists(path_, error) &&
+        !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+      return invalid_argument("'" + path_ +
+                              "' exists already; name a new folder (folders are never replaced)");
+    }
+    fs::remove_all(partial_, error);
+    made_ = fs::create_directories(partial_, error);
+    if (made_) return {};
+    return invalid_argument("'" + partial_.string() + "' cannot be created (" + error.message() +
+                            "); name a folder that may be written");
+  }
+  std::string file(const fs::path& name) const { return (partial_ / name).string(); }
+  Status commit() {
+    std::error_code error;
+    fs::rename(partial_, path_, error);
+    if (error) return internal_error("'" + path_ + "' cannot be made (" + error.message() + ")");
+    made_ = false;
+    return {};
+  }
+
+ private:
+  const std::string path_;
+  const fs::path partial_;
+  bool made_ = false;
+};
+
+class FolderConversion {
+ public:
+  FolderConversion(const FolderForm& form, const ConvertOptions& options)
+      : form_(form), options_(options) {}
+
+  // Plans the new file.
+  Status add(const ModelTensor& tensor, const TensorView& view) {
+    const bool is_matrix = tensor.layer >= 0 && tensor.shape.size() >= 2 && !tensor.is_exact;
+    Item& item = items_.emplace_back(Item{&tensor, &view, {}, is_matrix});
+    if (!is_matrix) {
+      item.made = {as_it_is(view)};
+      return {};
+    }
+    if (tensor.shape.size() > 2 || !view.name.ends_with(kWeight)) {
+      return unsupported(view.file + ": tensor '" + view.name +
+                         "' holds the matrices of all experts, which cannot be converted; use "
+                         "--quantization fp8 while loading");
+    }
+    const std::string base = view.name.substr(0, view.name.size() - kWeight.size());
+    FT_ASSIGN_OR_RETURN(item.made, form_.plan(base, tensor, view));
+    return {};
+  }
+
+  Result<int64_t> write(const std::string& path) {
+    const std::string front = header();
+    FT_ASSIGN_OR_RETURN(file_, NewFile::create(path, std::ssize(front) + total_, true));
+    FT_RETURN_IF_ERROR(file_->append(front.data(), std::ssize(front)));
+    const FolderForm::Append append = [this](const void* data, int64_t bytes) {
+      return append_bytes(data, bytes);
+    };
+    for (const Item& item : items_) {
+      FT_RETURN_IF_ERROR(item.is_matrix ? form_.write(*item.tensor, *item.view, append)
+                                        : copy(*item.view));
+    }
+    FT_RETURN_IF_ERROR(file_->commit());
+    return file_->size();
+  }
+
+ private:
+  struct Item {
+    const ModelTensor* tensor;
+    const TensorView* view;
+    std::vector<NewTensor> made;
+    bool is_matrix;
+  };
+
+  // The length of the JSON, then the JSON.
+  std::string header() {
+    Json json = {{"__metadata__", {{"format", "pt"}}}};
+    for (const Item& item : items_) {
+      for (const NewTensor& tensor : item.made) {
+        json[tensor.name] = {{"dtype", tensor.dtype},
+                             {"shape", tensor.shape},
+                             {"data_offsets", {total_, total_ + tensor.num_bytes}}};
+        total_ += tensor.num_bytes;
+      }
+    }
+    std::string text = json.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    const uint64_t bytes = text.size();
+    return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + text;
+  }
+  Status append_bytes(const void* data, int64_t bytes) {
+    FT_RETURN_IF_ERROR(file_->append(data, bytes));
+    done_ += bytes;
+    if (options_.progress) options_.progress(done_, total_);
+    return options_.is_cancelled() ? aborted("converting was cancelled") : Status();
+  }
+  Status copy(const TensorView& view) {
+    std::vector<std::byte> bytes;
+    for (int64_t first = 0; first < view.num_bytes; first += kBytesAtOnce) {
+      bytes.resize(static_cast<size_t>(std::min(kBytesAtOnce, view.num_bytes - first)));
+      FT_RETURN_IF_ERROR(view.read(first, std::ssize(bytes), bytes.data()));
+      FT_RETURN_IF_ERROR(append_bytes(bytes.data(), std::ssize(bytes)));
+    }
+    return {};
+  }
+
+  const FolderForm& form_;
+  const ConvertOptions& options_;
+  std::vector<Item> items_;
+  std::unique_ptr<NewFile> file_;
+  int64_t total_ = 0;
+  int64_t done_ = 0;
+};
+
+bool holds_weights(const fs::path& file) {
+  const std::string name = file.filename().string();
+  for (const char* ending : {".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json",
+                             ".pth", ".pt", ".gguf", ".onnx"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+Status copy_others(const fs::path& from, const NewFolder& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    const fs::path name = entry.path().filename();
+    if (!entry.is_regular_file() || holds_weights(name) || name == "config.json") continue;
+    fs::copy_file(entry.path(), folder.file(name), error);
+    if (error) {
+      return internal_error("'" + entry.path().string() + "' cannot be copied (" + error.message() +
+                            "); check the disk");
+    }
+  }
+  return {};
+}
+
+Status write_config(const ModelFiles& model, const FolderForm& form, const NewFolder& folder) {
+  FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
+  config["quantization_config"] = form.quantization;
+  const std::string text = config.dump(2) + "\n";
+  FT_ASSIGN_OR_RETURN(const auto file,
+                      NewFile::create(folder.file("config.json"), std::ssize(text), true));
+  FT_RETURN_IF_ERROR(file->append(text.data(), std::ssize(text)));
+  return file->commit();
+}
+
+Status check_names(const ModelFiles& model, const ConvertOptions& options) {
+  if (model.is_gguf()) {
+    return invalid_argument(model.text() + " is a GGUF file; name a Hugging Face folder");
+  }
+  if (!is_gguf(options.output)) return {};
+  return invalid_argument("'" + options.output +
+                          "' has the name of a GGUF file, but a folder is written; name another");
+}
+
+}  // namespace
+
+Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm& form,
+                                       const ConvertOptions& options) {
+  FT_RETURN_IF_ERROR(check_names(model, options));
+  FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(model, {}));
+  const DecoderTraits& traits = find_architecture(config.architecture)->decoder;
+  if (traits.transposed) {
+    return unsupported(model.text() + ": models of the architecture " + config.architecture +
+                       ", whose matrices lie as [inputs, outputs], are not converted; use "
+                       "--quantization fp8 while loading");
+  }
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
+  const auto tensors = model_tensors(config, traits);
+  FT_ASSIGN_OR_RETURN(const auto views, find_tensors(checkpoint, tensors));
+  FolderConversion conversion(form, options);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (views[i]->dtype == FileDType::kOther) {
+      return invalid_argument(model.text() + " is quantised already; name the model as it was");
+    }
+    FT_RETURN_IF_ERROR(conversion.add(tensors[i], *views[i]));
+  }
+  NewFolder folder(options.output);
+  FT_RETURN_IF_ERROR(folder.create());
+  FT_ASSIGN_OR_RETURN(const int64_t bytes, conversion.write(folder.file("model.safetensors")));
+  FT_RETURN_IF_ERROR(write_config(model, form, folder));
+  FT_RETURN_IF_ERROR(copy_others(model.path(), folder));
+  FT_RETURN_IF_ERROR(folder.commit());
+  return bytes;
+}
+
+}  // namespace foretoken

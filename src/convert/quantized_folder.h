@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "convert/convert_options.h"
+#include "convert/model_tensors.h"
+#include "gguf/model_files.h"
+
+namespace foretoken {
+
+// A tensor of a safetensors file that is to be written.
+struct NewTensor {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  int64_t num_bytes;
+};
+
+// How the matrices of layers are stored in a quantised Hugging Face folder.
+struct FolderForm {
+  nlohmann::json quantization;  // quantization_config
+  // The tensors that a matrix [n, k] becomes, named behind `base`, the matrix' name without
+  // ".weight". Unsupported where its shape does not fit. Called for all before the first is
+  // written.
+  std::function<Result<std::vector<NewTensor>>(const std::string& base, const ModelTensor& tensor,
+                                               const TensorView& view)>
+      plan;
+  // Appends their bytes, in that order.
+  using Append = std::function<Status(const void* data, int64_t bytes)>;
+  std::function<Status(const ModelTensor& tensor, const TensorView& view, const Append& append)>
+      write;
+};
+
+// Writes a Hugging Face folder as another one whose layers' matrices, without routers, are stored
+// so; other tensors and files are copied. Returns the bytes of model.safetensors. `options.output`
+// is a folder that does not exist or is empty, and is there whole or not at all. Unsupported names
+// an architecture whose matrices cannot be told, InvalidArgument files that are quantised already;
+// Aborted when cancelled.
+Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm& form,
+                                       const ConvertOptions& options);
+
+}  // namespace foretoken

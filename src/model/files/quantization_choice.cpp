@@ -1,0 +1,103 @@
+#include "model/files/quantization_choice.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "gguf/gguf_file.h"
+#include "model/files/quantization.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Names of vLLM's for kernels and variants of a method.
+struct MethodAlias {
+  std::string_view name;
+  std::string_view method;
+};
+constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
+                                          {"auto_gptq", "gptq"},
+                                          {"awq_marlin", "awq"},
+                                          {"gpt_oss_mxfp4", "mxfp4"},
+                                          {"gptq_marlin", "gptq"},
+                                          {"inc", "auto-round"},
+                                          {"intel/auto-round", "auto-round"},
+                                          {"modelopt_fp4", "modelopt"},
+                                          {"modelopt_mixed", "modelopt"},
+                                          {"modelopt_mxfp8", "modelopt"},
+                                          {"ptpc_fp8", "fp8"}};
+constexpr std::string_view kMethods[] = {"fp8",      "awq",   "gptq",       "compressed-tensors",
+                                         "modelopt", "quark", "fbgemm_fp8", "auto-round",
+                                         "mxfp4",    "gguf"};
+
+std::string_view method_named(std::string_view name) {
+  for (const MethodAlias& alias : kMethodAliases) {
+    if (name == alias.name) return alias.method;
+  }
+  return name;
+}
+
+std::string known_methods() {
+  std::string text;
+  for (const std::string_view method : kMethods) {
+    text += (text.empty() ? "" : ", ") + std::string(method);
+  }
+  return text;
+}
+
+bool holds_quantised_blocks(const GgufFile& file) {
+  return std::any_of(file.tensors().begin(), file.tensors().end(), [](const auto& entry) {
+    const std::string_view type = entry.second.type->name;
+    return type != "F32" && type != "F16" && type != "BF16";
+  });
+}
+
+// Of the files, as vLLM names it, and whether it is one of E4M3; none where they are not quantised.
+struct FilesMethod {
+  std::string name;
+  bool is_fp8 = false;
+};
+
+Result<std::optional<FilesMethod>> method_of(const ModelFiles& model) {
+  if (model.is_gguf()) {
+    FT_ASSIGN_OR_RETURN(const auto file, model.gguf());
+    if (!holds_quantised_blocks(*file)) return std::optional<FilesMethod>();
+    return std::optional(FilesMethod{"gguf"});
+  }
+  FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
+  const auto text = config.find("text_config");
+  const bool inside = text != config.end() && text->is_object() &&
+                      text->contains("quantization_config") &&
+                      !config.contains("quantization_config");
+  FT_ASSIGN_OR_RETURN(const auto found, read_quantization(inside ? *text : config, model.text()));
+  if (!found) return std::optional<FilesMethod>();
+  const std::string method = found->method.empty() ? "modelopt" : found->method;
+  return std::optional(FilesMethod{std::string(method_named(method)), found->is_fp8});
+}
+
+}  // namespace
+
+Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model) {
+  if (name.empty() || name == "none") return WeightRounding::kNone;
+  const std::string_view wanted = method_named(name);
+  if (std::find(std::begin(kMethods), std::end(kMethods), wanted) == std::end(kMethods)) {
+    return unsupported("--quantization " + name + " is not known; use fp8, or leave it out for " +
+                       "weights as the files hold them (" + known_methods() + ")");
+  }
+  FT_ASSIGN_OR_RETURN(const auto found, method_of(model));
+  if (!found) {
+    if (wanted == "fp8") return WeightRounding::kFp8;
+    if (wanted == "gguf" && model.is_gguf()) return WeightRounding::kNone;
+    return invalid_argument("--quantization " + name + ": the weights of " + model.text() +
+                            " are not quantised; remove it, or use fp8, which rounds them while "
+                            "they are loaded");
+  }
+  if (found->name == wanted || (wanted == "fp8" && found->is_fp8)) return WeightRounding::kNone;
+  return invalid_argument("--quantization " + name + ": the weights of " + model.text() +
+                          " are quantised by " + found->name +
+                          "; remove it, or name the model as it was before");
+}
+
+}  // namespace foretoken

@@ -1,0 +1,290 @@
+#include "model/files/scaled_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/float8.h"
+#include "base/half.h"
+#include "base/microscaling.h"
+#include "model/files/convert.h"
+#include "model/files/safetensors.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kUsualBlock = 128;  // rows and columns, where no file says otherwise
+constexpr int64_t kFormGroup = 32;    // columns of a form's group at most
+
+int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
+
+bool is_e8m0(const TensorView& scales) {
+  return scales.dtype_name == "U8" || scales.dtype_name == "F8_E8M0";
+}
+
+bool is_e4m3(const TensorView& scales) { return scales.dtype_name == "F8_E4M3"; }
+
+// What a byte of codes stands for, but for E2M1, of which a byte holds two.
+std::array<float, 256> values_of(CodeType type) {
+  std::array<float, 256> values;
+  for (int code = 0; code < 256; ++code) {
+    const auto byte = static_cast<uint8_t>(code);
+    values[byte] =
+        type == CodeType::kE4m3 ? e4m3_value(byte) : static_cast<float>(static_cast<int8_t>(byte));
+  }
+  return values;
+}
+
+const std::array<float, 256>& byte_values(CodeType type) {
+  static const std::array<float, 256> e4m3 = values_of(CodeType::kE4m3);
+  static const std::array<float, 256> integers = values_of(CodeType::kInt8);
+  return type == CodeType::kE4m3 ? e4m3 : integers;
+}
+
+// Elements [first, first + count) of a tensor of scales.
+Status read_scales(const TensorView& scales, int64_t first, int64_t count, float* out,
+                   std::vector<std::byte>& raw) {
+  const bool bytes = is_e8m0(scales) || is_e4m3(scales) || scales.dtype_name == "I8";
+  if (!bytes) return read_elements(scales, first, count, DType::kF32, out, raw);
+  raw.resize(static_cast<size_t>(count));
+  FT_RETURN_IF_ERROR(scales.read(first, count, raw.data()));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto byte = static_cast<uint8_t>(raw[static_cast<size_t>(i)]);
+    out[i] = is_e8m0(scales)   ? e8m0_value(byte)
+             : is_e4m3(scales) ? e4m3_value(byte)
+                               : static_cast<float>(static_cast<int8_t>(byte));
+  }
+  return {};
+}
+
+// Elements of one side of a block, of which there are `count`; 0: they do not fit. `named` is what
+// the quantization names, 0: nothing.
+int64_t block_size(int64_t size, int64_t count, int64_t named) {
+  if (count == 1) return std::max<int64_t>(size, 1);
+  if (count == size) return 1;
+  const int64_t block = named > 0 ? named : kUsualBlock;
+  return blocks_of(size, block) == count ? block : 0;
+}
+
+bool is_half(float value) { return half_to_float(half_from_float(value)) == value; }
+
+}  // namespace
+
+Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
+                                          const ScaledParts& parts) {
+  ScaledTensor tensor(parts);
+  FT_RETURN_IF_ERROR(tensor.find_shape());
+  FT_RETURN_IF_ERROR(tensor.check_scale_types());
+  FT_RETURN_IF_ERROR(tensor.find_blocks(quantization));
+  FT_RETURN_IF_ERROR(tensor.read_factors());
+  FT_RETURN_IF_ERROR(tensor.find_form());
+  return tensor;
+}
+
+const char* ScaledTensor::type_name() const {
+  if (parts_.type == CodeType::kE4m3) return "FP8";
+  if (parts_.type == CodeType::kInt8) return "INT8";
+  return is_e8m0(*parts_.scales) ? "MXFP4" : "NVFP4";
+}
+
+Status ScaledTensor::find_shape() {
+  const TensorView& codes = *parts_.codes;
+  if (codes.shape.size() < 2 || codes.num_elements() == 0) {
+    return invalid_argument(codes.file + ": tensor '" + codes.name + "' has shape " +
+                            codes.shape_text() +
+                            ", but codes with scales are a matrix; fetch the checkpoint again");
+  }
+  shape_ = codes.shape;
+  if (parts_.type == CodeType::kE2m1) shape_.back() *= 2;
+  rows_ = shape_[shape_.size() - 2];
+  cols_ = shape_.back();
+  return {};
+}
+
+Status ScaledTensor::check_scale_types() const {
+  const TensorView& scales = *parts_.scales;
+  if (!is_e8m0(scales) && !is_e4m3(scales)) FT_RETURN_IF_ERROR(check_convertible(scales));
+  if (parts_.factor != nullptr) FT_RETURN_IF_ERROR(check_convertible(*parts_.factor));
+  if (parts_.zeros == nullptr) return {};
+  const TensorView& zeros = *parts_.zeros;
+  if (parts_.type == CodeType::kInt8 && zeros.dtype_name == "I8" && zeros.shape == scales.shape) {
+    return {};
+  }
+  return unsupported(zeros.file + ": tensor '" + zeros.name + "' is " + zeros.dtype_name + " " +
+                     zeros.shape_text() + ", but zeros are I8 and as many as the scales, " +
+                     scales.shape_text() + "; save the model with symmetric weights");
+}
+
+Status ScaledTensor::misfit() const {
+  const TensorView& scales = *parts_.scales;
+  TensorView elements;
+  elements.shape = shape_;
+  return invalid_argument(scales.file + ": tensor '" + scales.name + "' has shape " +
+                          scales.shape_text() + ", which are no scales of '" + parts_.codes->name +
+                          "' of shape " + elements.shape_text() +
+                          " with the blocks of quantization_config; the files must be of one "
+                          "model");
+}
+
+// Scales have the dimensions of the matrix, fewer where they are one a row or one in all, or more
+// of one element each (ModelOpt's blocks).
+Status ScaledTensor::find_blocks(const Quantization& quantization) {
+  const int64_t matrices = parts_.codes->num_elements() / parts_.codes->shape.back() / rows_;
+  const int64_t num_scales = parts_.scales->num_elements();
+  std::vector<int64_t> shape = parts_.scales->shape;
+  for (size_t i = shape.size(); i-- > 0 && shape.size() > shape_.size();) {
+    if (shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  int64_t down = 0, across = 0;
+  if (num_scales == 1 || (matrices > 1 && num_scales == matrices)) {
+    down = across = 1;
+  } else if (num_scales == matrices * rows_ && (shape.size() < 2 || shape.back() != cols_)) {
+    down = rows_;
+    across = 1;
+  } else if (shape.size() >= 2) {
+    down = shape[shape.size() - 2];
+    across = shape.back();
+  }
+  if (down == 0 || across == 0) return misfit();
+  const bool one_for_all = num_scales == 1 && matrices > 1;
+  if (!one_for_all && num_scales != matrices * down * across) return misfit();
+  block_rows_ = block_size(rows_, down, quantization.block_rows);
+  block_cols_ = block_size(cols_, across, quantization.block_cols);
+  // Groups along whole rows divide them.
+  if (block_rows_ == 1 && across > 1 && cols_ % across == 0) block_cols_ = cols_ / across;
+  if (block_rows_ == 0 || block_cols_ == 0) return misfit();
+  lines_ = one_for_all ? 0 : down;
+  across_ = across;
+  return {};
+}
+
+Status ScaledTensor::read_factors() {
+  const int64_t matrices = parts_.codes->num_elements() / parts_.codes->shape.back() / rows_;
+  factors_.assign(static_cast<size_t>(matrices), 1.0F);
+  if (parts_.factor == nullptr) return {};
+  const TensorView& given = *parts_.factor;
+  const int64_t count = given.num_elements();
+  if (count != 1 && count != matrices) {
+    return invalid_argument(given.file + ": tensor '" + given.name + "' has shape " +
+                            given.shape_text() + ", but there is one scale for each matrix of '" +
+                            parts_.codes->name + "'; the files must be of one model");
+  }
+  std::vector<std::byte> raw;
+  FT_RETURN_IF_ERROR(foretoken::read_elements(given, 0, count, DType::kF32, factors_.data(), raw));
+  if (count == 1) std::fill(factors_.begin(), factors_.end(), factors_[0]);
+  const bool zero =
+      parts_.divides && std::find(factors_.begin(), factors_.end(), 0.0F) != factors_.end();
+  if (!zero) return {};
+  return invalid_argument(given.file + ": tensor '" + given.name +
+                          "' is 0, by which scales are to be divided; fetch the checkpoint again");
+}
+
+Status ScaledTensor::read_line(int64_t index, BlockLine* line, std::vector<std::byte>& raw) const {
+  line->index = index;
+  line->scales.resize(static_cast<size_t>(across_));
+  const int64_t first = lines_ == 0 ? 0 : index * across_;
+  FT_RETURN_IF_ERROR(read_scales(*parts_.scales, first, across_, line->scales.data(), raw));
+  if (parts_.factor != nullptr) {
+    const float factor = factors_[static_cast<size_t>(lines_ == 0 ? 0 : index / lines_)];
+    for (float& scale : line->scales) scale = parts_.divides ? scale / factor : scale * factor;
+  }
+  line->zeros.assign(static_cast<size_t>(across_), 0.0F);
+  if (parts_.zeros == nullptr) return {};
+  return read_scales(*parts_.zeros, first, across_, line->zeros.data(), raw);
+}
+
+// The bytes that hold elements [first, first + count).
+Status ScaledTensor::read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const {
+  const int64_t in_byte = parts_.type == CodeType::kE2m1 ? 2 : 1;
+  const int64_t begin = first / in_byte, end = (first + count + in_byte - 1) / in_byte;
+  raw.resize(static_cast<size_t>(end - begin));
+  return parts_.codes->read(begin, end - begin, raw.data());
+}
+
+Status ScaledTensor::read_elements(int64_t first, int64_t count, DType dtype, void* to,
+                                   std::vector<std::byte>& raw) const {
+  FT_RETURN_IF_ERROR(read_codes(first, count, raw));
+  const std::array<float, 256>& values = byte_values(parts_.type);
+  const bool halves = parts_.type == CodeType::kE2m1;
+  const auto code_at = [&](int64_t i) {
+    const int64_t at = halves ? first % 2 + i : i;
+    const auto byte = static_cast<uint8_t>(raw[static_cast<size_t>(halves ? at / 2 : at)]);
+    return halves ? e2m1_value(at % 2 == 0 ? byte & 15 : byte >> 4) : values[byte];
+  };
+  BlockLine line;
+  std::vector<std::byte> scratch;
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols_, col = (first + done) % cols_;
+    if (line_of(row) != line.index) FT_RETURN_IF_ERROR(read_line(line_of(row), &line, scratch));
+    const int64_t end_of_block = std::min((col / block_cols_ + 1) * block_cols_, cols_);
+    const int64_t here = std::min(end_of_block - col, count - done);
+    const float scale = line.scales[static_cast<size_t>(col / block_cols_)];
+    const float zero = line.zeros[static_cast<size_t>(col / block_cols_)];
+    for (int64_t i = done; i < done + here; ++i) {
+      const float value = (code_at(i) - zero) * scale;
+      if (dtype == DType::kF32) {
+        static_cast<float*>(to)[i] = value;
+      } else {
+        static_cast<uint16_t*>(to)[i] = bf16_from_float(value);
+      }
+    }
+    done += here;
+  }
+  return {};
+}
+
+// Integers, and floats of four bits, of which the table has the doubles, fit forms that exist where
+// their scales are halves. Looking ends at the first one that is not. Long groups become several
+// with one scale, so that ranks can cut between them.
+Status ScaledTensor::find_form() {
+  if (parts_.type == CodeType::kE4m3 || lines_ == 0) return {};
+  const int64_t group = std::min(block_cols_, kFormGroup);
+  if (block_cols_ % group != 0 || cols_ % block_cols_ != 0) return {};
+  const float step = parts_.type == CodeType::kE2m1 ? 0.5F : 1.0F;
+  BlockLine line;
+  std::vector<std::byte> raw;
+  const auto num_lines = static_cast<int64_t>(factors_.size()) * lines_;
+  for (int64_t index = 0; index < num_lines; ++index) {
+    FT_RETURN_IF_ERROR(read_line(index, &line, raw));
+    const bool fits = std::all_of(line.scales.begin(), line.scales.end(),
+                                  [=](float scale) { return is_half(scale * step); });
+    if (!fits) return {};
+  }
+  form_ = QuantForm{8, GroupScale::kHalf, static_cast<int32_t>(group)};
+  if (parts_.zeros != nullptr) form_->scale = GroupScale::kHalfAndZero;
+  if (parts_.type == CodeType::kE2m1) {
+    form_->bits = 4;
+    form_->table = CodeTable::kE2m1;
+  }
+  return {};
+}
+
+Status ScaledTensor::read_quantized(int64_t first, int64_t count, std::byte* to) const {
+  const bool pairs = parts_.type == CodeType::kE2m1;
+  BlockLine line;
+  std::vector<std::byte> raw, scratch;
+  for (int64_t row = first; row < first + count; ++row) {
+    FT_RETURN_IF_ERROR(read_codes(row * cols_, cols_, raw));
+    for (int64_t i = 0; i < cols_; ++i) {
+      const auto byte = static_cast<uint8_t>(raw[static_cast<size_t>(pairs ? i / 2 : i)]);
+      const uint8_t half = i % 2 == 0 ? byte & 15 : byte >> 4;
+      to[i] = static_cast<std::byte>(pairs ? half : byte ^ 0x80u);
+    }
+    to += cols_;
+    if (line_of(row) != line.index) FT_RETURN_IF_ERROR(read_line(line_of(row), &line, scratch));
+    for (int64_t i = 0; i < cols_; i += form_->group, to += sizeof(uint16_t)) {
+      const float scale = line.scales[static_cast<size_t>(i / block_cols_)];
+      const uint16_t half = half_from_float(pairs ? scale * 0.5F : scale);
+      std::memcpy(to, &half, sizeof half);
+    }
+    if (form_->scale != GroupScale::kHalfAndZero) continue;
+    for (int64_t i = 0; i < cols_; i += form_->group) {
+      const float zero = line.zeros[static_cast<size_t>(i / block_cols_)];
+      *to++ = static_cast<std::byte>(static_cast<int>(zero) + 128);
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken
