@@ -302,6 +302,8 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     out->rounds_activations = true;
   } else if (of_modelopt) {
     read_modelopt(reader, out);
+  } else if (method == "mxfp4") {
+    set_scaled(out);
   } else if (method == "quark") {
     read_quark(reader, out);
   } else if (method == "auto-round" || method == "intel/auto-round") {

@@ -8,6 +8,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kPacked = ".weight_packed";
+constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale", "_weight_scale"};
 constexpr std::string_view kActivationScales[] = {
     "input_scale",       "output_scale",       "input_global_scale", "output_global_scale",
@@ -29,7 +30,8 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
 }
 
 bool is_scale(std::string_view name) {
-  return name.ends_with("_scale") || name.ends_with("_scale_inv") || name.ends_with("_scale_2");
+  return name.ends_with("_scale") || name.ends_with("_scale_inv") || name.ends_with("_scale_2") ||
+         name.ends_with("_scales");
 }
 
 // Of a tensor that may hold codes; none where its type is another.
@@ -59,6 +61,16 @@ NamedScaled packed_matrix(const Tensors& tensors, const std::string& name) {
   named.parts.factor = take_part(tensors, base + ".weight_global_scale", &named);
   named.parts.divides = true;
   take_part(tensors, base + ".weight_shape", &named);
+  return named;
+}
+
+NamedScaled matrix_of_blocks(const Tensors& tensors, const std::string& name) {
+  NamedScaled named;
+  named.name = name.substr(0, name.size() - kBlocks.size());
+  named.parts.type = CodeType::kE2m1;
+  named.parts.in_blocks = true;
+  named.parts.codes = take_part(tensors, name, &named);
+  named.parts.scales = take_part(tensors, named.name + "_scales", &named);
   return named;
 }
 
@@ -92,11 +104,13 @@ Result<std::vector<NamedScaled>> find_scaled(const Tensors& tensors) {
     const std::optional<CodeType> type = code_type(*tensor);
     if (!type || is_scale(name)) continue;
     const bool is_packed = name.ends_with(kPacked) && type == CodeType::kE2m1;
-    NamedScaled named =
-        is_packed ? packed_matrix(tensors, name) : plain_matrix(tensors, name, *type);
+    const bool has_blocks = name.ends_with(kBlocks) && type == CodeType::kE2m1;
+    NamedScaled named = is_packed    ? packed_matrix(tensors, name)
+                        : has_blocks ? matrix_of_blocks(tensors, name)
+                                     : plain_matrix(tensors, name, *type);
     if (named.parts.scales == nullptr) {
       // Bytes and integers may be something else, which whoever loads the model judges.
-      if (!is_packed && type != CodeType::kE4m3) continue;
+      if (!is_packed && !has_blocks && type != CodeType::kE4m3) continue;
       return invalid_argument(tensor->file + ": the quantised matrix '" + name +
                               "' lacks its scales (weight_scale or weight_scale_inv); fetch the "
                               "checkpoint again");

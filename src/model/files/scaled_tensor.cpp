@@ -15,6 +15,7 @@ namespace foretoken {
 namespace {
 
 constexpr int64_t kUsualBlock = 128;  // rows and columns, where no file says otherwise
+constexpr int64_t kBlockBytes = 16;   // of MXFP4's codes
 constexpr int64_t kFormGroup = 32;    // columns of a form's group at most
 
 int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
@@ -96,6 +97,16 @@ Status ScaledTensor::find_shape() {
                             ", but codes with scales are a matrix; fetch the checkpoint again");
   }
   shape_ = codes.shape;
+  if (parts_.in_blocks) {
+    if (shape_.size() < 3 || shape_.back() != kBlockBytes) {
+      return invalid_argument(codes.file + ": tensor '" + codes.name + "' has shape " +
+                              codes.shape_text() +
+                              ", but blocks of MXFP4 are [.., rows, columns / " +
+                              "32, 16]; fetch the checkpoint again");
+    }
+    shape_.pop_back();
+    shape_.back() *= kBlockBytes;
+  }
   if (parts_.type == CodeType::kE2m1) shape_.back() *= 2;
   rows_ = shape_[shape_.size() - 2];
   cols_ = shape_.back();
@@ -130,7 +141,7 @@ Status ScaledTensor::misfit() const {
 // Scales have the dimensions of the matrix, fewer where they are one a row or one in all, or more
 // of one element each (ModelOpt's blocks).
 Status ScaledTensor::find_blocks(const Quantization& quantization) {
-  const int64_t matrices = parts_.codes->num_elements() / parts_.codes->shape.back() / rows_;
+  const int64_t matrices = num_matrices();
   const int64_t num_scales = parts_.scales->num_elements();
   std::vector<int64_t> shape = parts_.scales->shape;
   for (size_t i = shape.size(); i-- > 0 && shape.size() > shape_.size();) {
@@ -160,7 +171,7 @@ Status ScaledTensor::find_blocks(const Quantization& quantization) {
 }
 
 Status ScaledTensor::read_factors() {
-  const int64_t matrices = parts_.codes->num_elements() / parts_.codes->shape.back() / rows_;
+  const int64_t matrices = num_matrices();
   factors_.assign(static_cast<size_t>(matrices), 1.0F);
   if (parts_.factor == nullptr) return {};
   const TensorView& given = *parts_.factor;
@@ -234,13 +245,13 @@ Status ScaledTensor::read_elements(int64_t first, int64_t count, DType dtype, vo
   return {};
 }
 
-// Integers, and floats of four bits, of which the table has the doubles, fit forms that exist where
-// their scales are halves. Looking ends at the first one that is not. Long groups become several
-// with one scale, so that ranks can cut between them.
-Status ScaledTensor::find_form() {
-  if (parts_.type == CodeType::kE4m3 || lines_ == 0) return {};
-  const int64_t group = std::min(block_cols_, kFormGroup);
-  if (block_cols_ % group != 0 || cols_ % block_cols_ != 0) return {};
+int64_t ScaledTensor::num_matrices() const {
+  int64_t count = 1;
+  for (size_t i = 0; i + 2 < shape_.size(); ++i) count *= shape_[i];
+  return count;
+}
+
+Result<bool> ScaledTensor::has_half_scales() const {
   const float step = parts_.type == CodeType::kE2m1 ? 0.5F : 1.0F;
   BlockLine line;
   std::vector<std::byte> raw;
@@ -249,8 +260,48 @@ Status ScaledTensor::find_form() {
     FT_RETURN_IF_ERROR(read_line(index, &line, raw));
     const bool fits = std::all_of(line.scales.begin(), line.scales.end(),
                                   [=](float scale) { return is_half(scale * step); });
-    if (!fits) return {};
+    if (!fits) return false;
   }
+  return true;
+}
+
+// The same of many powers of two at once. Groups of zeros have any.
+Result<bool> ScaledTensor::has_half_powers() const {
+  constexpr int64_t kAtOnce = 1 << 20;
+  const int64_t all = parts_.scales->num_elements();
+  std::vector<std::byte> powers;
+  for (int64_t first = 0; first < all; first += kAtOnce) {
+    powers.resize(static_cast<size_t>(std::min(kAtOnce, all - first)));
+    FT_RETURN_IF_ERROR(parts_.scales->read(first, std::ssize(powers), powers.data()));
+    for (size_t i = 0; i < powers.size(); ++i) {
+      if (is_half(e8m0_value(static_cast<uint8_t>(powers[i])) * 0.5F)) continue;
+      const int64_t group = first + static_cast<int64_t>(i);
+      FT_ASSIGN_OR_RETURN(const bool zero, is_zero(group * block_cols_, block_cols_));
+      if (!zero) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the codes of elements [first, first + count) stand for zeros of either sign.
+Result<bool> ScaledTensor::is_zero(int64_t first, int64_t count) const {
+  std::vector<std::byte> codes;
+  FT_RETURN_IF_ERROR(read_codes(first, count, codes));
+  return std::all_of(codes.begin(), codes.end(),
+                     [](std::byte pair) { return (pair & std::byte{0x77}) == std::byte{0}; });
+}
+
+// Integers, and floats of four bits, of which the table has the doubles, fit forms that exist where
+// their scales are halves. Looking ends at the first one that is not. Long groups become several
+// with one scale, so that ranks can cut between them.
+Status ScaledTensor::find_form() {
+  if (parts_.type == CodeType::kE4m3 || lines_ == 0) return {};
+  const int64_t group = std::min(block_cols_, kFormGroup);
+  if (block_cols_ % group != 0 || cols_ % block_cols_ != 0) return {};
+  const bool has_powers = is_e8m0(*parts_.scales) && parts_.factor == nullptr &&
+                          parts_.type == CodeType::kE2m1 && block_rows_ == 1;
+  FT_ASSIGN_OR_RETURN(const bool fits, has_powers ? has_half_powers() : has_half_scales());
+  if (!fits) return {};
   form_ = QuantForm{8, GroupScale::kHalf, static_cast<int32_t>(group)};
   if (parts_.zeros != nullptr) form_->scale = GroupScale::kHalfAndZero;
   if (parts_.type == CodeType::kE2m1) {
@@ -274,8 +325,9 @@ Status ScaledTensor::read_quantized(int64_t first, int64_t count, std::byte* to)
     to += cols_;
     if (line_of(row) != line.index) FT_RETURN_IF_ERROR(read_line(line_of(row), &line, scratch));
     for (int64_t i = 0; i < cols_; i += form_->group, to += sizeof(uint16_t)) {
-      const float scale = line.scales[static_cast<size_t>(i / block_cols_)];
-      const uint16_t half = half_from_float(pairs ? scale * 0.5F : scale);
+      const float scale = line.scales[static_cast<size_t>(i / block_cols_)] * (pairs ? 0.5F : 1.0F);
+      // Powers of two that are no halves belong to zeros.
+      const uint16_t half = is_half(scale) ? half_from_float(scale) : uint16_t{0};
       std::memcpy(to, &half, sizeof half);
     }
     if (form_->scale != GroupScale::kHalfAndZero) continue;

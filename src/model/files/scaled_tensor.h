@@ -29,7 +29,8 @@ struct ScaledParts {
   const TensorView* zeros = nullptr;   // of integers: as many as scales, I8; null: 0
   // A number for all scales, or one for each matrix of a stack. Null: 1.
   const TensorView* factor = nullptr;
-  bool divides = false;  // scales are divided by the factor, else multiplied
+  bool divides = false;    // scales are divided by the factor, else multiplied
+  bool in_blocks = false;  // codes are E2M1 as gpt-oss has them: [.., n, k / 32, 16]
 };
 
 // A matrix, or a stack of them, whose neighbours share scales: value = (code - zero) * s, where s
@@ -71,6 +72,10 @@ class ScaledTensor {
   Status check_scale_types() const;
   Status read_factors();
   Status find_form();
+  Result<bool> has_half_scales() const;
+  Result<bool> has_half_powers() const;
+  Result<bool> is_zero(int64_t first, int64_t count) const;
+  int64_t num_matrices() const;
   int64_t line_of(int64_t row) const { return row / rows_ * lines_ + row % rows_ / block_rows_; }
   Status read_line(int64_t index, BlockLine* line, std::vector<std::byte>& raw) const;
   Status read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const;

@@ -31,12 +31,15 @@ TEST(ScaledNames, PartsOfMatrices) {
                                                             {"e.weight_scale", &floats},
                                                             {"f.mask", &bytes},
                                                             {"g", &fp8},
+                                                            {"h_blocks", &bytes},
+                                                            {"h_scales", &bytes},
                                                             {"g_weight_scale", &floats}};
   const auto found = find_scaled(tensors);
   ASSERT_TRUE(found.ok()) << found.status().message();
   std::vector<std::string> names;
   for (const NamedScaled& named : found.value()) names.push_back(named.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"a.weight", "b.weight", "c.weight", "d.weight", "g"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"a.weight", "b.weight", "c.weight", "d.weight", "g", "h"}));
   const auto& all = found.value();
   EXPECT_EQ(all[0].parts.type, CodeType::kE4m3);
   EXPECT_EQ(all[1].parts.type, CodeType::kE2m1);
@@ -45,6 +48,8 @@ TEST(ScaledNames, PartsOfMatrices) {
   EXPECT_TRUE(all[2].parts.divides);
   EXPECT_EQ(all[2].names.size(), 3u);
   EXPECT_EQ(all[3].parts.zeros, &integers);
+  EXPECT_TRUE(all[5].parts.in_blocks);
+  EXPECT_EQ(all[5].parts.scales, &bytes);
   EXPECT_EQ(all[4].names, (std::vector<std::string>{"g", "g_weight_scale"}));
 }
 
@@ -54,6 +59,7 @@ TEST(ScaledNames, CodesWithoutScalesAreNamed) {
       find_scaled({{"a.weight", &fp8}}).status().message().find("'a.weight' lacks its scales"),
       std::string::npos);
   EXPECT_FALSE(find_scaled({{"a.weight_packed", &bytes}}).ok());
+  EXPECT_FALSE(find_scaled({{"a_blocks", &bytes}}).ok());
   EXPECT_TRUE(find_scaled({{"a.weight", &bytes}}).value().empty());
 }
 
