@@ -44,8 +44,9 @@ TEST(GptqMatrix, ComesBackRounded) {
     const TensorView zeros = view_of(m.zeros.data(), "I32", {2, kRows / pack}, 4);
     const TensorView scales = view_of(m.scales.data(), "F16", {2, kRows}, 2);
     const TensorView groups = view_of(m.groups.data(), "I32", {kCols}, 4);
-    const auto packed = PackedTensor::create({PackLayout::kGptq, bits, 32, true},
-                                             {&codes, &scales, &zeros, &groups});
+    const Quantization layout{
+        .layout = PackLayout::kGptq, .bits = bits, .group = 32, .stores_zero_less_one = true};
+    const auto packed = PackedTensor::create(layout, {&codes, &scales, &zeros, &groups});
     ASSERT_TRUE(packed.ok()) << packed.status().message();
     std::vector<float> back(weights.size());
     ASSERT_TRUE(packed.value().read_elements(0, kRows * kCols, DType::kF32, back.data()).ok());

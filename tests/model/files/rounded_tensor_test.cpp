@@ -59,29 +59,29 @@ TEST(RoundedTensor, ScalesAreTheSmallestPowersThatFit) {
 
 // Each value is the nearest of its channel's grid, which bfloat16 holds without loss.
 TEST(RoundedTensor, RowsShareAScale) {
-  constexpr int64_t kRows = 5, kCols = 12;
-  const Plain plain({kRows, kCols}, some_weights(kRows * kCols));
-  const auto tensor = RoundedTensor::create(plain.view, Fp8Channels::kRows).value();
-  const std::vector<float> got = elements_of(tensor, 0, kRows * kCols);
-  std::vector<uint8_t> codes(kRows * kCols);
-  std::vector<float> scales(kRows);
+  constexpr int64_t kMatrixRows = 5, kMatrixCols = 12;
+  const Plain plain({kMatrixRows, kMatrixCols}, some_weights(kMatrixRows * kMatrixCols));
+  const auto tensor = RoundedTensor::create(plain.view, Fp8Channels::kMatrixRows).value();
+  const std::vector<float> got = elements_of(tensor, 0, kMatrixRows * kMatrixCols);
+  std::vector<uint8_t> codes(kMatrixRows * kMatrixCols);
+  std::vector<float> scales(kMatrixRows);
   std::vector<std::byte> raw;
-  ASSERT_TRUE(tensor.read_codes(0, kRows, codes.data(), scales.data(), raw).ok());
+  ASSERT_TRUE(tensor.read_codes(0, kMatrixRows, codes.data(), scales.data(), raw).ok());
   for (size_t i = 0; i < got.size(); ++i) {
-    const float scale = scales[i / kCols];
+    const float scale = scales[i / kMatrixCols];
     EXPECT_EQ(got[i], e4m3_value(codes[i]) * scale) << i;
     EXPECT_EQ(codes[i], e4m3_code(plain.values[i] / scale)) << i;
     EXPECT_EQ(got[i], bf16_to_float(bf16_from_float(got[i]))) << i;
   }
-  for (int64_t first = 0; first < kRows * kCols; first += 7) {
-    const int64_t count = std::min<int64_t>(7, kRows * kCols - first);
+  for (int64_t first = 0; first < kMatrixRows * kMatrixCols; first += 7) {
+    const int64_t count = std::min<int64_t>(7, kMatrixRows * kMatrixCols - first);
     EXPECT_EQ(elements_of(tensor, first, count),
               std::vector<float>(got.begin() + first, got.begin() + first + count));
   }
   // What is on the grid stays.
-  const Plain again({kRows, kCols}, got);
-  const auto twice = RoundedTensor::create(again.view, Fp8Channels::kRows).value();
-  EXPECT_EQ(elements_of(twice, 0, kRows * kCols), got);
+  const Plain again({kMatrixRows, kMatrixCols}, got);
+  const auto twice = RoundedTensor::create(again.view, Fp8Channels::kMatrixRows).value();
+  EXPECT_EQ(elements_of(twice, 0, kMatrixRows * kMatrixCols), got);
 }
 
 // A stack whose matrices lie as [inputs, outputs]: the transpose of what rows would be.
@@ -98,7 +98,7 @@ TEST(RoundedTensor, ColumnsShareAScale) {
   }
   const Plain plain({2, kInputs, kOutputs}, weights), rows({2, kOutputs, kInputs}, turned);
   const auto by_column = RoundedTensor::create(plain.view, Fp8Channels::kColumns).value();
-  const auto by_row = RoundedTensor::create(rows.view, Fp8Channels::kRows).value();
+  const auto by_row = RoundedTensor::create(rows.view, Fp8Channels::kMatrixRows).value();
   const std::vector<float> got = elements_of(by_column, 0, 48), want = elements_of(by_row, 0, 48);
   for (size_t m = 0; m < 2; ++m) {
     for (size_t o = 0; o < kOutputs; ++o) {

@@ -75,46 +75,49 @@ std::vector<float> scaled_elements(const TensorView& tensor, int64_t first, int6
 // Blocks of 4 x 8 that end before the matrix does, scales of rows, and one of the tensor; whole and
 // in pieces that begin and end inside rows.
 TEST(ScaledTensor, ScalesOfBlocksRowsAndTensors) {
-  constexpr int64_t kRows = 10, kCols = 20;
+  constexpr int64_t kMatrixRows = 10, kMatrixCols = 20;
   std::vector<float> blocks, rows;
   for (int i = 0; i < 9; ++i) blocks.push_back(0.25f * static_cast<float>(i + 1));
-  for (int i = 0; i < kRows; ++i) rows.push_back(0.5f * static_cast<float>(i + 1));
+  for (int i = 0; i < kMatrixRows; ++i) rows.push_back(0.5f * static_cast<float>(i + 1));
   ScaledFile file;
   for (const char* name : {"a", "b", "c", "d"}) {
-    file.add(std::string(name) + ".weight", "F8_E4M3", {kRows, kCols}, fp8_codes(kRows * kCols));
+    file.add(std::string(name) + ".weight", "F8_E4M3", {kMatrixRows, kMatrixCols},
+             fp8_codes(kMatrixRows * kMatrixCols));
   }
   file.add_floats("a.weight_scale_inv", {3, 3}, blocks);
-  file.add_floats("b.weight_scale", {kRows, 1}, rows);
+  file.add_floats("b.weight_scale", {kMatrixRows, 1}, rows);
   file.add_floats("c.weight_scale", {}, {3});
   file.add_floats("c.input_scale", {}, {9});
-  file.add_floats("d.weight_scale", {kRows}, rows);
+  file.add_floats("d.weight_scale", {kMatrixRows}, rows);
   file.add_floats("norm.weight", {2}, {1, 2});
   const test::ScratchFolder folder;
   const auto checkpoint =
       open_scaled(folder, file, {{"quant_method", "fp8"}, {"weight_block_size", {4, 8}}});
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_EQ(checkpoint.value().tensors().size(), 5u);
-  const std::string raw = fp8_codes(kRows * kCols);
+  const std::string raw = fp8_codes(kMatrixRows * kMatrixCols);
   for (const std::string name : {"a", "b", "c", "d"}) {
     const TensorView& tensor = *checkpoint.value().find(name + ".weight").value();
     std::vector<float> wanted;
-    for (int64_t i = 0; i < kRows * kCols; ++i) {
-      const int64_t row = i / kCols, col = i % kCols;
+    for (int64_t i = 0; i < kMatrixRows * kMatrixCols; ++i) {
+      const int64_t row = i / kMatrixCols, col = i % kMatrixCols;
       const float scale = name == "a"   ? blocks[size_t(row / 4 * 3 + col / 8)]
                           : name == "c" ? 3
                                         : rows[size_t(row)];
       wanted.push_back(e4m3_value(static_cast<uint8_t>(raw[size_t(i)])) * scale);
     }
-    EXPECT_EQ(scaled_elements(tensor, 0, kRows * kCols), wanted) << name;
-    for (int64_t first = 0; first < kRows * kCols; first += 37) {
-      const int64_t count = std::min<int64_t>(37, kRows * kCols - first);
+    EXPECT_EQ(scaled_elements(tensor, 0, kMatrixRows * kMatrixCols), wanted) << name;
+    for (int64_t first = 0; first < kMatrixRows * kMatrixCols; first += 37) {
+      const int64_t count = std::min<int64_t>(37, kMatrixRows * kMatrixCols - first);
       ASSERT_EQ(scaled_elements(tensor, first, count),
                 std::vector<float>(wanted.begin() + first, wanted.begin() + first + count))
           << name << " from " << first;
     }
     std::vector<uint16_t> bits(wanted.size());
     std::vector<std::byte> scratch;
-    ASSERT_TRUE(read_elements(tensor, 0, kRows * kCols, DType::kBF16, bits.data(), scratch).ok());
+    ASSERT_TRUE(
+        read_elements(tensor, 0, kMatrixRows * kMatrixCols, DType::kBF16, bits.data(), scratch)
+            .ok());
     for (size_t i = 0; i < bits.size(); ++i) ASSERT_EQ(bits[i], bf16_from_float(wanted[i]));
   }
 }
@@ -177,14 +180,14 @@ std::string e4m3_scales(int64_t count) {
 
 // ModelOpt multiplies scales of 16 by a second one; compressed-tensors divides by it.
 TEST(ScaledTensor, Nvfp4) {
-  constexpr int64_t kRows = 3, kCols = 32;
+  constexpr int64_t kMatrixRows = 3, kMatrixCols = 32;
   for (const bool divides : {false, true}) {
-    CodesFile made(divides ? "x.weight_packed" : "x.weight", "U8", kRows, kCols / 2);
-    made.file.add("x.weight_scale", "F8_E4M3", {kRows, kCols / 16}, e4m3_scales(6));
+    CodesFile made(divides ? "x.weight_packed" : "x.weight", "U8", kMatrixRows, kMatrixCols / 2);
+    made.file.add("x.weight_scale", "F8_E4M3", {kMatrixRows, kMatrixCols / 16}, e4m3_scales(6));
     made.file.add_floats(divides ? "x.weight_global_scale" : "x.weight_scale_2", {1}, {0.3f});
     made.file.add_floats(divides ? "x.input_global_scale" : "x.input_scale", {1}, {7});
     std::vector<float> wanted;
-    for (int64_t i = 0; i < kRows * kCols; ++i) {
+    for (int64_t i = 0; i < kMatrixRows * kMatrixCols; ++i) {
       const float scale = 1 + 0.125f * static_cast<float>(i / 16);
       wanted.push_back(made.value(i) * (divides ? scale / 0.3f : scale * 0.3f));
     }
@@ -223,12 +226,12 @@ void expect_kept(const Result<Checkpoint>& checkpoint, const QuantForm& form) {
 }
 
 TEST(ScaledTensor, Mxfp4StaysAtFourBitsWhereScalesAreHalves) {
-  constexpr int64_t kRows = 2, kCols = 64;
-  CodesFile made("x.weight_packed", "U8", kRows, kCols / 2);
+  constexpr int64_t kMatrixRows = 2, kMatrixCols = 64;
+  CodesFile made("x.weight_packed", "U8", kMatrixRows, kMatrixCols / 2);
   const std::string exponents = {120, 127, 126, 113};
-  made.file.add("x.weight_scale", "U8", {kRows, kCols / 32}, exponents);
+  made.file.add("x.weight_scale", "U8", {kMatrixRows, kMatrixCols / 32}, exponents);
   std::vector<float> wanted;
-  for (int64_t i = 0; i < kRows * kCols; ++i) {
+  for (int64_t i = 0; i < kMatrixRows * kMatrixCols; ++i) {
     wanted.push_back(made.value(i) * std::ldexp(1.0f, exponents[size_t(i / 32)] - 127));
   }
   const test::ScratchFolder folder;
@@ -254,16 +257,16 @@ TEST(ScaledTensor, ScalesThatAreNoHalvesAreWidened) {
 
 // One scale a row, for 32 columns each in memory; symmetric, and with zeros.
 TEST(ScaledTensor, IntegersOfEightBits) {
-  constexpr int64_t kRows = 3, kCols = 64;
+  constexpr int64_t kMatrixRows = 3, kMatrixCols = 64;
   for (const bool has_zeros : {false, true}) {
-    CodesFile made("x.weight", "I8", kRows, kCols);
+    CodesFile made("x.weight", "I8", kMatrixRows, kMatrixCols);
     const std::vector<float> scales = {0.5f, 0.01171875f, 2};
     const std::string zeros = {3, -128, 127};
-    made.file.add_floats("x.weight_scale", {kRows, 1}, scales);
-    if (has_zeros) made.file.add("x.weight_zero_point", "I8", {kRows, 1}, zeros);
+    made.file.add_floats("x.weight_scale", {kMatrixRows, 1}, scales);
+    if (has_zeros) made.file.add("x.weight_zero_point", "I8", {kMatrixRows, 1}, zeros);
     std::vector<float> wanted;
-    for (int64_t i = 0; i < kRows * kCols; ++i) {
-      const auto row = static_cast<size_t>(i / kCols);
+    for (int64_t i = 0; i < kMatrixRows * kMatrixCols; ++i) {
+      const auto row = static_cast<size_t>(i / kMatrixCols);
       const int zero = has_zeros ? static_cast<int8_t>(zeros[row]) : 0;
       wanted.push_back(static_cast<float>(static_cast<int8_t>(made.byte(i)) - zero) * scales[row]);
     }
