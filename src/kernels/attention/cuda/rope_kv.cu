@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/float8.h"
+#include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/rows/cuda/norm_row.cuh"
@@ -58,13 +59,6 @@ __device__ float clipped(const RopeKvArgs& args, float x) {
   return args.clip > 0 ? fminf(fmaxf(x, -args.clip), args.clip) : x;
 }
 
-// What queries of a position are multiplied by.
-__device__ float query_scale(const RopeKvArgs& args, float position) {
-  const QueryScale& scale = args.query_scale;
-  if (scale.beta == 0) return 1.0f;
-  return 1.0f + scale.beta * log1pf(floorf((position + scale.offset) / scale.period));
-}
-
 // 1 / sqrt(mean(x^2) + eps), for each lane of the warp.
 __device__ float norm_factor(const RopeKvArgs& args, const float* x) {
   const int dim = args.kv.head_dim;
@@ -83,22 +77,18 @@ __device__ float norm_factor(const RopeKvArgs& args, const float* x) {
 // One block: one row, kHeadsPerBlock of its q, k and v heads.
 template <class T>
 __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
-  __shared__ float cosines[kMaxHeadDim / 2];
-  __shared__ float sines[kMaxHeadDim / 2];
+  __shared__ float2 turns[kMaxHeadDim / 2];  // (cos, sin)
   __shared__ float factors[kHeadsPerBlock];
   wait_for_all_before();
   let_next_start();
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
   const int half = args.inv_freq == nullptr ? 0 : args.rotary_dim / 2;
-  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
-  const float q_scale = query_scale(args, position);
+  const float position = turning_position(args.positions, row, args.position_shift);
+  const float q_scale = query_scale_at(args.query_scale, position);
   const int slot = args.kv_slot[row];
   for (int i = threadIdx.x; i < half; i += kThreads) {
-    float sine, cosine;
-    sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);
-    cosines[i] = cosine * args.scaling;
-    sines[i] = sine * args.scaling;
+    turns[i] = turn_at(args.inv_freq[i], position, args.scaling);
   }
   const int dim = args.kv.head_dim;
   const int num_rotated = args.num_heads + args.kv.num_kv_heads;
@@ -123,9 +113,9 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     };
     float value = value_at(i);
     if (first + head < num_rotated && i < half) {
-      value = value * cosines[i] - value_at(i + half) * sines[i];
+      value = value * turns[i].x - value_at(i + half) * turns[i].y;
     } else if (first + head < num_rotated && i < 2 * half) {
-      value = value * cosines[i - half] + value_at(i - half) * sines[i - half];
+      value = value * turns[i - half].x + value_at(i - half) * turns[i - half].y;
     }
     if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
     if (first + head < args.num_heads) value *= q_scale;
@@ -164,13 +154,7 @@ __device__ void norm_head(Group& group, const float* weight, int i, int lanes, f
   group.high = times(times(group.high, factor), load4(weight + 4 * lanes + i));
 }
 
-__device__ void turn(float& low, float& high, float2 by) {
-  const float a = low, b = high;
-  low = a * by.x - b * by.y;
-  high = b * by.x + a * by.y;
-}
-
-__device__ void turn(Group& group, const float2* by) {
+__device__ void turn_group(Group& group, const float2* by) {
   turn(group.low.x, group.high.x, by[0]);
   turn(group.low.y, group.high.y, by[1]);
   turn(group.low.z, group.high.z, by[2]);
@@ -194,8 +178,8 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
   let_next_start();
   const int row = blockIdx.x;
   const bool live = row < args.counts->num_rows;
-  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
-  const float q_scale = query_scale(args, position);
+  const float position = turning_position(args.positions, row, args.position_shift);
+  const float q_scale = query_scale_at(args.query_scale, position);
   const int slot = args.kv_slot[row];
   const float* x = args.qkv + int64_t{row} * num_groups * 8;
   for (int begin = 0; begin < num_groups; begin += kGroups * blockDim.x) {
@@ -211,9 +195,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
     if (begin == 0) {
       for (int i = thread; i < half; i += blockDim.x) {
         if (i != thread) inv_freq = args.inv_freq[i];
-        float sine, cosine;
-        sincosf(__fmul_rn(position, inv_freq), &sine, &cosine);
-        turns[i] = {cosine * args.scaling, sine * args.scaling};
+        turns[i] = turn_at(inv_freq, position, args.scaling);
       }
       __syncthreads();
     }
@@ -224,7 +206,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
       const int i = g % lanes * 4;
       if (Norms) norm_head(groups[j], norm_weight(args, head), i, lanes, args.norm_eps);
       if (g >= num_groups) continue;
-      if (half > 0 && head < num_turning) turn(groups[j], turns + i);
+      if (half > 0 && head < num_turning) turn_group(groups[j], turns + i);
       if (q_scale != 1.0f && head < args.num_heads) {
         groups[j] = {times(groups[j].low, q_scale), times(groups[j].high, q_scale)};
       }

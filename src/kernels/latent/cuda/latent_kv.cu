@@ -1,6 +1,7 @@
 #include "kernels/latent/latent_kv.h"
 
 #include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
@@ -60,17 +61,12 @@ __global__ void __launch_bounds__(kThreads) latent_kv_kernel(LatentKvArgs args) 
   }
   const float* key = latent + args.kv_rank;
   const int half = args.rope_dim / 2;
-  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const float position = turning_position(args.positions, row, args.position_shift);
   for (int i = threadIdx.x; i < half; i += kThreads) {
-    float sine = 0, cosine = 1;
-    if (args.inv_freq != nullptr) {
-      sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);
-      sine *= args.scaling;
-      cosine *= args.scaling;
-    }
-    const float a = key[i], b = key[half + i];
-    store_key<T>(args.kv, entry, i, a * cosine - b * sine);
-    store_key<T>(args.kv, entry, half + i, b * cosine + a * sine);
+    float low = key[i], high = key[half + i];
+    turn(low, high, turn_at(args.inv_freq, i, position, args.scaling));
+    store_key<T>(args.kv, entry, i, low);
+    store_key<T>(args.kv, entry, half + i, high);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/latent/latent_q.h"
 
+#include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -8,12 +9,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kHeadsPerBlock = 8;
-
-// What queries of a position are multiplied by.
-__device__ float growth_at(const QueryScale& scale, float position) {
-  if (scale.beta == 0) return 1.0f;
-  return 1.0f + scale.beta * log1pf(floorf((position + scale.offset) / scale.period));
-}
 
 // One block: one row, kHeadsPerBlock of its heads.
 template <class T>
@@ -24,18 +19,12 @@ __global__ void __launch_bounds__(kThreads) latent_q_kernel(LatentQArgs args) {
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
   const int half = args.rope_dim / 2;
-  const float position = static_cast<float>(max(args.positions[row] + args.position_shift, 0));
+  const float position = turning_position(args.positions, row, args.position_shift);
   for (int i = threadIdx.x; i < half; i += kThreads) {
-    float sine = 0, cosine = 1;
-    if (args.inv_freq != nullptr) {
-      sincosf(__fmul_rn(position, args.inv_freq[i]), &sine, &cosine);
-      sine *= args.scaling;
-      cosine *= args.scaling;
-    }
-    turns[i] = make_float2(cosine, sine);
+    turns[i] = turn_at(args.inv_freq, i, position, args.scaling);
   }
   __syncthreads();
-  const float scale = growth_at(args.query_scale, position);
+  const float scale = query_scale_at(args.query_scale, position);
   const int first = blockIdx.y * kHeadsPerBlock;
   const int count = min(kHeadsPerBlock, args.num_heads - first);
   const int dim = args.nope_dim + args.rope_dim;
