@@ -44,8 +44,10 @@ TEST(GptqMatrix, ComesBackRounded) {
     const TensorView zeros = view_of(m.zeros.data(), "I32", {2, kRows / pack}, 4);
     const TensorView scales = view_of(m.scales.data(), "F16", {2, kRows}, 2);
     const TensorView groups = view_of(m.groups.data(), "I32", {kCols}, 4);
-    const Quantization layout{
-        .layout = PackLayout::kGptq, .bits = bits, .group = 32, .stores_zero_less_one = true};
+    Quantization layout;
+    layout.bits = bits;
+    layout.group = 32;
+    layout.stores_zero_less_one = true;
     const auto packed = PackedTensor::create(layout, {&codes, &scales, &zeros, &groups});
     ASSERT_TRUE(packed.ok()) << packed.status().message();
     std::vector<float> back(weights.size());

@@ -11,7 +11,7 @@
 namespace foretoken {
 namespace {
 
-std::vector<float> floats_of(const TensorView& view) {
+std::vector<float> weights_of(const TensorView& view) {
   std::vector<float> values(static_cast<size_t>(view.num_elements()));
   std::vector<std::byte> raw;
   EXPECT_TRUE(read_elements(view, 0, view.num_elements(), DType::kF32, values.data(), raw).ok());
@@ -40,7 +40,7 @@ TEST(ToFp8, IsWhatRoundingWhileLoadingMakes) {
     const bool is_matrix = name.find("_proj.weight") != std::string::npos;
     ASSERT_EQ(made.scaled != nullptr, is_matrix) << name;
     if (!is_matrix) {
-      EXPECT_EQ(floats_of(made), floats_of(*view)) << name;
+      EXPECT_EQ(weights_of(made), weights_of(*view)) << name;
       continue;
     }
     ++matrices;
@@ -49,8 +49,8 @@ TEST(ToFp8, IsWhatRoundingWhileLoadingMakes) {
     std::vector<std::byte> raw;
     ASSERT_TRUE(
         rounded.read_elements(0, view->num_elements(), DType::kF32, wanted.data(), raw).ok());
-    EXPECT_EQ(floats_of(made), wanted) << name;
-    EXPECT_NE(wanted, floats_of(*view)) << name;
+    EXPECT_EQ(weights_of(made), wanted) << name;
+    EXPECT_NE(wanted, weights_of(*view)) << name;
   }
   EXPECT_GT(matrices, 0);
   options.output = out.file("again");

@@ -61,7 +61,7 @@ TEST(RoundedTensor, ScalesAreTheSmallestPowersThatFit) {
 TEST(RoundedTensor, RowsShareAScale) {
   constexpr int64_t kMatrixRows = 5, kMatrixCols = 12;
   const Plain plain({kMatrixRows, kMatrixCols}, some_weights(kMatrixRows * kMatrixCols));
-  const auto tensor = RoundedTensor::create(plain.view, Fp8Channels::kMatrixRows).value();
+  const auto tensor = RoundedTensor::create(plain.view, Fp8Channels::kRows).value();
   const std::vector<float> got = elements_of(tensor, 0, kMatrixRows * kMatrixCols);
   std::vector<uint8_t> codes(kMatrixRows * kMatrixCols);
   std::vector<float> scales(kMatrixRows);
@@ -80,7 +80,7 @@ TEST(RoundedTensor, RowsShareAScale) {
   }
   // What is on the grid stays.
   const Plain again({kMatrixRows, kMatrixCols}, got);
-  const auto twice = RoundedTensor::create(again.view, Fp8Channels::kMatrixRows).value();
+  const auto twice = RoundedTensor::create(again.view, Fp8Channels::kRows).value();
   EXPECT_EQ(elements_of(twice, 0, kMatrixRows * kMatrixCols), got);
 }
 
@@ -98,7 +98,7 @@ TEST(RoundedTensor, ColumnsShareAScale) {
   }
   const Plain plain({2, kInputs, kOutputs}, weights), rows({2, kOutputs, kInputs}, turned);
   const auto by_column = RoundedTensor::create(plain.view, Fp8Channels::kColumns).value();
-  const auto by_row = RoundedTensor::create(rows.view, Fp8Channels::kMatrixRows).value();
+  const auto by_row = RoundedTensor::create(rows.view, Fp8Channels::kRows).value();
   const std::vector<float> got = elements_of(by_column, 0, 48), want = elements_of(by_row, 0, 48);
   for (size_t m = 0; m < 2; ++m) {
     for (size_t o = 0; o < kOutputs; ++o) {
