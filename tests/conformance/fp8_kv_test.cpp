@@ -14,7 +14,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kFp8Tokens = 32;
+constexpr int kFp8Tokens = 24;
 constexpr int kFp8Drafts = 4;
 constexpr int kFewFp8Blocks = 26;  // hardly more than one sequence at full length
 
@@ -23,7 +23,7 @@ Variant fp8(Variant variant) {
   return variant;
 }
 
-std::vector<std::string> fp8_prompts() { return bench_prompts(num_test_prompts(6)); }
+std::vector<std::string> fp8_prompts() { return bench_prompts(num_test_prompts(5)); }
 
 // The bundled model of some type, with drafters or without.
 RunResult run_bundled(const Variant& variant, const std::string& dtype,
@@ -34,10 +34,26 @@ RunResult run_bundled(const Variant& variant, const std::string& dtype,
   return run_config(config, variant, fp8_prompts(), sampled, kFp8Tokens);
 }
 
-class Fp8Kv : public ::testing::TestWithParam<std::tuple<SampledDrafter, std::string>> {
+// A drafter and the type of the models, whose kernels differ.
+struct Fp8Case : SampledDrafter {
+  std::string dtype;
+};
+void PrintTo(const Fp8Case& c, std::ostream* out) { *out << c.drafter << " " << c.dtype; }
+
+// Every drafter greedy and sampled, in one type each; two of them greedy in the other type too.
+std::vector<Fp8Case> fp8_cases() {
+  std::vector<Fp8Case> cases;
+  for (const SampledDrafter& one : sampled_drafters()) {
+    cases.push_back({one, one.sampled ? "bfloat16" : "float32"});
+  }
+  for (const char* drafter : {"eagle3", "mtp"}) cases.push_back({{drafter, false}, "bfloat16"});
+  return cases;
+}
+
+class Fp8Kv : public ::testing::TestWithParam<Fp8Case> {
  protected:
-  static const std::string& dtype() { return std::get<1>(GetParam()); }
-  static bool sampled() { return std::get<0>(GetParam()).sampled; }
+  static const std::string& dtype() { return GetParam().dtype; }
+  static bool sampled() { return GetParam().sampled; }
 
   // Without speculation, one request after the other.
   static const RunResult& base() {
@@ -48,7 +64,7 @@ class Fp8Kv : public ::testing::TestWithParam<std::tuple<SampledDrafter, std::st
   }
 
   static RunResult expect_same(const Variant& variant) {
-    const std::string& name = std::get<0>(GetParam()).drafter;
+    const std::string& name = GetParam().drafter;
     const RunResult other =
         run_bundled(variant, dtype(), {bundled_drafter(name, kFp8Drafts).config}, sampled());
     EXPECT_EQ(count_differences(base(), other, name + ", " + variant.describe()), 0);
@@ -58,11 +74,10 @@ class Fp8Kv : public ::testing::TestWithParam<std::tuple<SampledDrafter, std::st
 
 TEST_P(Fp8Kv, IdsAndCountsAreTheSame) {
   const RunResult alone = expect_same({.name = "alone"});
-  std::cout << std::get<0>(GetParam()).drafter << ", " << dtype() << ": drafted "
-            << alone.stats.num_draft_tokens << ", accepted " << alone.stats.num_accepted_tokens
-            << "\n";
+  std::cout << GetParam().drafter << ", " << dtype() << ": drafted " << alone.stats.num_draft_tokens
+            << ", accepted " << alone.stats.num_accepted_tokens << "\n";
   EXPECT_GT(alone.stats.num_accepted_tokens, 0);
-  for (const int in_flight : {1, 2, 3}) {
+  for (const int in_flight : {1, 3}) {
     const RunResult other =
         expect_same({.name = "batched", .steps_in_flight = in_flight, .batch = 32});
     EXPECT_EQ(other.stats.num_draft_tokens, alone.stats.num_draft_tokens) << in_flight;
@@ -87,16 +102,9 @@ TEST_P(Fp8Kv, ChunkedPreemptedAndBehindPrefixHits) {
   EXPECT_GT(preempted.stats.num_preemptions, 0);
 }
 
-std::string fp8_case_name(
-    const ::testing::TestParamInfo<std::tuple<SampledDrafter, std::string>>& test) {
-  const auto& [drafter, dtype] = test.param;
-  return drafter.drafter + (drafter.sampled ? "Sampled_" : "Greedy_") + dtype;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Fp8Kv,
-                         ::testing::Combine(::testing::ValuesIn(sampled_drafters()),
-                                            ::testing::Values("float32", "bfloat16")),
-                         fp8_case_name);
+INSTANTIATE_TEST_SUITE_P(All, Fp8Kv, ::testing::ValuesIn(fp8_cases()), [](const auto& test) {
+  return test.param.drafter + (test.param.sampled ? "Sampled_" : "Greedy_") + test.param.dtype;
+});
 
 std::string fp8_family_name(const std::string& architecture) {
   return architecture.substr(0, architecture.find("For"));
@@ -111,7 +119,7 @@ class Fp8KvFamilies : public ::testing::TestWithParam<std::tuple<std::string, st
 
 TEST_P(Fp8KvFamilies, IdsAreTheSame) {
   const std::vector<Request> requests =
-      dialled_requests(set(), kind(), num_test_prompts(6), kFp8Tokens);
+      dialled_requests(set(), kind(), num_test_prompts(5), kFp8Tokens);
   const RunResult plain = run_dialled(fp8({.drafter = kind()}), set(), requests);
   const auto expect_same = [&](Variant variant) {
     variant.num_drafts = kFp8Drafts;
@@ -131,13 +139,16 @@ TEST_P(Fp8KvFamilies, IdsAreTheSame) {
   EXPECT_GT(hits.stats.num_cached_tokens, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Fp8KvFamilies,
-    ::testing::Combine(::testing::Values("Gemma3ForCausalLM", "DeepseekV3ForCausalLM"),
-                       ::testing::Values("draft_model", "eagle3", "mtp", "mtp_chained")),
-    [](const auto& test) {
-      return fp8_family_name(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
-    });
+INSTANTIATE_TEST_SUITE_P(All, Fp8KvFamilies,
+                         ::testing::Values(std::tuple{"Gemma3ForCausalLM", "draft_model"},
+                                           std::tuple{"Gemma3ForCausalLM", "mtp"},
+                                           std::tuple{"DeepseekV3ForCausalLM", "draft_model"},
+                                           std::tuple{"DeepseekV3ForCausalLM", "eagle3"},
+                                           std::tuple{"DeepseekV3ForCausalLM", "mtp_chained"}),
+                         [](const auto& test) {
+                           return fp8_family_name(std::get<0>(test.param)) + "_" +
+                                  std::get<1>(test.param);
+                         });
 
 // Stages compute what one rank does. Ranks that sum round otherwise, and a code may become its
 // neighbour: there drafts must not change what the same ranks give without.
@@ -171,7 +182,7 @@ class Fp8KvLayouts : public ::testing::TestWithParam<std::tuple<Layout, std::str
 TEST_P(Fp8KvLayouts, DraftsChangeNothing) {
   const Layout& layout = std::get<0>(GetParam());
   const std::vector<Request> requests = dialled_requests(
-      test::DialledSet::of(std::get<1>(GetParam())), "mtp", num_test_prompts(6), 24);
+      test::DialledSet::of(std::get<1>(GetParam())), "mtp", num_test_prompts(5), 24);
   const RunResult plain = run(layout, 0, requests);
   const RunResult drafting = run(layout, 3, requests);
   EXPECT_EQ(count_differences(plain, drafting, layout.name()), 0);
@@ -203,7 +214,9 @@ TEST(Fp8KvMemory, HasHalfTheBytesOfBfloat16) {
   const int plain = engine->info().num_blocks;
   config.kv_cache_dtype = "fp8";
   ASSERT_TRUE(make_engine(config, &engine).ok());
-  EXPECT_EQ(engine->info().num_blocks, 2 * plain);
+  // One more where the rest of the memory is worth half a block.
+  EXPECT_GE(engine->info().num_blocks, 2 * plain);
+  EXPECT_LE(engine->info().num_blocks, 2 * plain + 1);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ set(slow
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
   "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
-  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv"
+  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\."
+  "Fp8KvFamilies.*_(draft_model|eagle3)"
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe"
   "BundledMixture")
