@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <iostream>
 #include <random>
 #include <thread>
 
@@ -25,6 +26,85 @@ EngineConfig expert_config(const Layout& layout, const std::string& policy) {
                                   mixture_set());
   layout.apply(config);
   return config;
+}
+
+// The bundled mixture, which was trained, with looked-up drafts and those of its own module.
+EngineConfig bundled_experts(const Layout& layout) {
+  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek";
+  EngineConfig config = config_of({.steps_in_flight = 2, .max_batched_tokens = 128}, folder);
+  config.dtype = "float32";
+  for (const char* method : {"ngram", "mtp"}) {
+    SpeculativeConfig& drafter = config.speculative.emplace_back();
+    drafter.method = method;
+    drafter.num_speculative_tokens = 3;
+    drafter.length_policy = "fixed";
+  }
+  layout.apply(config);
+  return config;
+}
+
+constexpr const char* kAskedDrafters[] = {"", "ngram", "mtp"};
+
+// Of all drafters, greedy and sampled, in this order.
+std::vector<std::vector<RequestOutput>> outputs_of_bundled(const Layout& layout) {
+  std::vector<std::vector<RequestOutput>> all;
+  const auto engine = start_engine(bundled_experts(layout));
+  for (const char* method : kAskedDrafters) {
+    for (const bool sampled : {false, true}) {
+      if (engine == nullptr) return {};
+      all.push_back(
+          run_in_batches(*engine, layout_requests(method, sampled, num_test_prompts(12))));
+    }
+  }
+  expect_all_free(*engine);
+  return all;
+}
+
+// Sums over ranks may round otherwise; what decides is the same.
+int count_in_doubt(const std::vector<std::vector<RequestOutput>>& one,
+                   const std::vector<std::vector<RequestOutput>>& several) {
+  EXPECT_EQ(one.size(), several.size());
+  int differing = 0;
+  for (size_t i = 0; i < std::min(one.size(), several.size()); ++i) {
+    const char* method = kAskedDrafters[i / 2];
+    differing += count_undecided(one[i], several[i], i % 2 == 1, method);
+    const RequestStats stats = sum_of_stats(several[i]);
+    EXPECT_TRUE(*method == '\0' || i % 2 == 1 || stats.num_accepted_tokens > 0) << method;
+  }
+  return differing;
+}
+
+TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
+  const auto base = outputs_of_bundled({});
+  std::vector<std::vector<std::vector<RequestOutput>>> others;
+  for (const Layout& layout : {Layout{.tp = 2, .ep = true}, Layout{.dp = 2, .ep = true}}) {
+    others.push_back(outputs_of_bundled(layout));
+    const int differing = count_in_doubt(base, others.back());
+    std::cout << "device=" << test_device_name() << " " << layout.name() << ": differing "
+              << differing << " of " << base.size() * base[0].size() << std::endl;
+    EXPECT_LE(differing, 2) << layout.name();
+  }
+  EXPECT_LE(count_in_doubt(others[0], others[1]), 2);
+}
+
+// Masks are drawn by each pass, of which an engine runs as many as the other one wants.
+TEST(BundledExperts, TextUnderAGrammarIsThatOfOneRank) {
+  std::vector<Request> requests = layout_requests("mtp", true, num_test_prompts(12));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (i % 3 == 0) requests[i].speculative.method = "ngram";
+    if (i % 2 == 0) continue;
+    requests[i].sampling.structured_outputs.emplace();
+    requests[i].sampling.structured_outputs->regex = "[a-f]{4}(-[0-9]{3}){3}";
+  }
+  std::vector<std::vector<RequestOutput>> outputs;
+  for (const Layout& layout : {Layout{}, Layout{.dp = 2, .ep = true}}) {
+    const auto engine = start_engine(bundled_experts(layout));
+    ASSERT_NE(engine, nullptr);
+    outputs.push_back(run_in_batches(*engine, requests));
+    expect_all_free(*engine);
+  }
+  EXPECT_LE(count_undecided(outputs[0], outputs[1], true, "grammar"), 1);
+  EXPECT_EQ(outputs[1][1].text.size(), 16u) << outputs[1][1].text;
 }
 
 class ExpertEngines : public RankTest<Layout> {};

@@ -227,8 +227,13 @@ RunResult run_mixture_layout(const test::DialledSet& set, const Layout& layout,
 class MixtureLayouts : public testing::TestWithParam<std::tuple<Layout, std::string>> {
  protected:
   void SetUp() override {
-    const std::string missing = missing_devices(std::get<0>(GetParam()).num_ranks());
+    const Layout& layout = std::get<0>(GetParam());
+    const std::string missing = missing_devices(layout.num_ranks());
     if (!missing.empty()) GTEST_SKIP() << missing;
+    const bool is_first = set().shape().architecture == "DeepseekV3ForCausalLM";
+    if (!runs_all_mixtures() && !is_first && layout.ep && (layout.dp > 1 || layout.tp > 2)) {
+      GTEST_SKIP() << "a short run";
+    }
   }
   const test::DialledSet& set() const { return test::DialledSet::of(std::get<1>(GetParam())); }
 };
@@ -259,7 +264,9 @@ TEST_P(MixtureLayouts, CountsAreThoseOfOneRank) {
   } else if (!runs_all_mixtures() && architecture != "DeepseekV3ForCausalLM") {
     kinds = {"", "mtp"};
   }
-  expect_counts_of_one_rank(set(), std::get<0>(GetParam()), kinds);
+  const Layout& layout = std::get<0>(GetParam());
+  if (!runs_all_mixtures() && layout.ep && layout.num_ranks() > 2) kinds = {"", kinds.back()};
+  expect_counts_of_one_rank(set(), layout, kinds);
 }
 
 // What the start of an engine ends with.
