@@ -222,9 +222,10 @@ ChatReply spec(const std::string& argument, ChatState& state) {
   }
   const DrafterInfo& drafter = *current_drafter(state, wanted);
   const int most = drafter.num_speculative_tokens;
-  const int num_drafts = wanted.num_speculative_tokens.value_or(most);
-  if (num_drafts < 1 || num_drafts > most) {
-    return fail(fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_drafts));
+  const int num_draft_tokens = wanted.num_speculative_tokens.value_or(most);
+  if (num_draft_tokens < 1 || num_draft_tokens > most) {
+    return fail(
+        fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_draft_tokens));
   }
   state.speculative = wanted;
   return say(speculation_text(state));

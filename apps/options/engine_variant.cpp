@@ -11,14 +11,14 @@ namespace foretoken {
 namespace {
 
 // Drafts that none of the rates speaks of are cut off with them.
-void fix_length(int num_drafts, EngineConfig* config) {
+void fix_length(int num_draft_tokens, EngineConfig* config) {
   for (SpeculativeConfig& drafter : config->speculative) {
     drafter.length_policy = "fixed";
     drafter.num_speculative_tokens_per_batch_size.clear();
-    if (num_drafts == 0) continue;
-    drafter.num_speculative_tokens = num_drafts;
+    if (num_draft_tokens == 0) continue;
+    drafter.num_speculative_tokens = num_draft_tokens;
     std::vector<double>& rates = drafter.synthetic_acceptance_rates;
-    rates.resize(std::min(rates.size(), static_cast<size_t>(num_drafts)));
+    rates.resize(std::min(rates.size(), static_cast<size_t>(num_draft_tokens)));
   }
 }
 

@@ -7,10 +7,10 @@ namespace {
 
 Status check_count(const SpeculativeConfig& config, const DrafterTraits& traits) {
   const int count = config.num_speculative_tokens;
-  if (count >= 1 && count <= kMaxDrafts) return {};
+  if (count >= 1 && count <= kMaxDraftTokens) return {};
   if (count == 0 && traits.counts_itself) return {};
   return invalid_argument("speculative config: num_speculative_tokens is " + std::to_string(count) +
-                          "; give a number from 1 to " + std::to_string(kMaxDrafts) +
+                          "; give a number from 1 to " + std::to_string(kMaxDraftTokens) +
                           (count == 0 ? ", or no speculative config at all" : ""));
 }
 

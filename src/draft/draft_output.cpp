@@ -121,7 +121,7 @@ void DraftOutput::await_own(Queue& queue, const DraftStep& step) {
                       .ticket = step.masks.ticket,
                       .budget_ns = step.masks.budget_ns,
                       .drafter = step.index,
-                      .mends = 0});
+                      .repairs = 0});
 }
 
 // Logits of the tile's rows.

@@ -49,7 +49,7 @@ void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {
                        .exchange = step.masks.exchange,
                        .ticket = step.masks.ticket,
                        .drafter = step.index,
-                       .num_mended = 0});
+                       .num_repaired = 0});
 }
 
 void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape,

@@ -57,8 +57,8 @@ struct DrafterTraits {
 };
 
 // Proposes tokens for the next step. It knows nothing of asynchrony, graphs or ranks: it enqueues
-// ops that read device state and write SlotState::drafts and num_drafts. For each slot of the step
-// that drafts with it, the number wanted stands in SlotState::draft.num_draft_tokens
+// ops that read device state and write SlotState::drafts and num_draft_tokens. For each slot of the
+// step that drafts with it, the number wanted stands in SlotState::draft.num_draft_tokens
 // (choose_lengths runs before). Engine thread.
 class Drafter {
  public:

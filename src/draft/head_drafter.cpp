@@ -189,10 +189,10 @@ void HeadDrafter::draw(const Pass& pass, int module) {
 }
 
 // How many drafts the configuration asks for, by vLLM's rules for MTP.
-Result<int> num_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
+Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int wanted = config.num_speculative_tokens;
   if (head.kind != HeadKind::kMtp) return wanted;
-  if (wanted == 0) return std::min(head.num_modules, kMaxDrafts);
+  if (wanted == 0) return std::min(head.num_modules, kMaxDraftTokens);
   if (wanted > head.num_modules && wanted % head.num_modules != 0) {
     return invalid_argument("speculative config: num_speculative_tokens is " +
                             std::to_string(wanted) + ", but beyond the " +
@@ -211,7 +211,7 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   options.dtype = dtype_name(target.dtype);
   FT_ASSIGN_OR_RETURN(DraftHeadConfig config,
                       read_draft_head_config(context.folder, kind, target, options));
-  FT_ASSIGN_OR_RETURN(const int drafts, num_drafts(context.config, config));
+  FT_ASSIGN_OR_RETURN(const int drafts, num_draft_tokens(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   DrafterTraits traits = declared_traits(name);

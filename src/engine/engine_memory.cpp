@@ -69,7 +69,7 @@ int64_t EngineImpl::bytes_beside_kv(const EngineConfig& config) const {
 
 // Both decisions look at the same budget, since free memory changes from call to call.
 Status EngineImpl::size_kv_cache(EngineConfig& config) {
-  DrafterDemand drafters{.max_draft_tokens = most_drafts(config)};
+  DrafterDemand drafters{.max_draft_tokens = max_draft_tokens(config)};
   for (const auto& drafter : drafters_) {
     if (!ranks_.stages().is_last()) break;
     drafters.block_bytes += drafter->bytes_per_block(config.block_size);

@@ -296,13 +296,13 @@ Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hook
                         .max_len = config.max_model_len,
                         .max_catch_up_rows = max_catch_up_rows(config),
                         .with_grammars = tokenizer_ != nullptr,
-                        .max_draft_tokens = most_drafts(config),
+                        .max_draft_tokens = max_draft_tokens(config),
                         .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
                         .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
                         .synthetic = synthetic,
                         .synthetic_chances = synthetic
                                                  ? synthetic_chances(config.speculative.front())
-                                                 : std::array<uint32_t, kMaxDrafts>{},
+                                                 : std::array<uint32_t, kMaxDraftTokens>{},
                         .graphs = graphs_,
                         .hooks = hooks,
                         .comm = ranks_.comm(),
@@ -342,12 +342,12 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   if (tokenizer_ == nullptr) return {};
   GrammarServiceConfig service;
   service.eos_ids = eos_token_ids();
-  service.max_draft_tokens = most_drafts(config);
+  service.max_draft_tokens = max_draft_tokens(config);
   // A part of the machine; on two cores the forward itself needs both.
   service.num_helpers =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4 - 1, 0, 7);
   service.slow_ns = hooks.slow_mask_ns.value_or(service.slow_ns);
-  service.mend_share = hooks.mend_share.value_or(service.mend_share);
+  service.repair_share = hooks.repair_share.value_or(service.repair_share);
   service.masks_ready = [this] { loop_->intake().announce_change(); };
   const int32_t vocab_size = model_->config().vocab_size;
   std::erase_if(service.eos_ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });

@@ -17,7 +17,7 @@ Packed pack(const StepShapeWish& wish) {
                 static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
     const DraftPassesWish& passes = wish.drafts[i];
-    packed[2 + i] = static_cast<uint32_t>(passes.catches_up) | passes.num_drafts << 1;
+    packed[2 + i] = static_cast<uint32_t>(passes.catches_up) | passes.num_draft_tokens << 1;
   }
   return packed;
 }
@@ -44,7 +44,8 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
     shape.wants_end &= wish.wants_end;
     for (std::size_t i = 0; i < shape.drafts.size(); ++i) {
       shape.drafts[i].catches_up |= wish.drafts[i].catches_up;
-      shape.drafts[i].num_drafts = std::max(shape.drafts[i].num_drafts, wish.drafts[i].num_drafts);
+      shape.drafts[i].num_draft_tokens =
+          std::max(shape.drafts[i].num_draft_tokens, wish.drafts[i].num_draft_tokens);
     }
   }
   using Next = AgreedShape::Next;

@@ -15,7 +15,7 @@ namespace foretoken::group {
 // each further draft.
 struct DraftPassesWish {
   bool catches_up = false;
-  uint32_t num_drafts = 0;
+  uint32_t num_draft_tokens = 0;
   bool operator==(const DraftPassesWish&) const = default;
 };
 

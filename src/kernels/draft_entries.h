@@ -52,14 +52,14 @@ FT_HD inline int32_t known_after(const SpanState& span, const SlotState& state) 
 // Sampling rows of the span that may be committed: all, except where a grammar's masks are late.
 FT_HD inline int32_t num_decided(const SpanState& span, const SlotParams& params,
                                  const SlotState& state) {
-  const int32_t rows = span.num_drafts + 1;
+  const int32_t rows = span.num_draft_tokens + 1;
   return params.grammar != 0 && state.num_decided < rows ? state.num_decided : rows;
 }
 // Its drafts that these rows decide over.
 FT_HD inline int32_t num_verified(const SpanState& span, const SlotParams& params,
                                   const SlotState& state) {
   const int32_t rows = num_decided(span, params, state);
-  return rows < span.num_drafts ? rows : span.num_drafts;
+  return rows < span.num_draft_tokens ? rows : span.num_draft_tokens;
 }
 
 }  // namespace foretoken

@@ -86,8 +86,8 @@ struct SlotState {
   int32_t len;       // known tokens: prompt and committed output
   int32_t computed;  // KV positions written and valid; len - 1 while decoding
   int32_t finished;  // DeviceFinish; a finished slot gets no rows
-  int32_t num_drafts;
-  int32_t drafts[kMaxDrafts];
+  int32_t num_draft_tokens;
+  int32_t drafts[kMaxDraftTokens];
   int32_t from_prediction;  // 1: they were looked up in the slot's prediction
   int32_t mask_begin;       // of a slot with a grammar: its first row in MaskExchange::masks,
   int32_t num_masks;        // how many of its logits rows have masks in this step,
@@ -199,8 +199,8 @@ struct SpanState {
   int32_t row_begin;  // first token row
   int32_t num_rows;
   int32_t logits_begin;  // first logits row
-  int32_t num_logits;    // num_scored, and num_drafts + 1 unless prompt tokens are missing
-  int32_t num_drafts;
+  int32_t num_logits;    // num_scored, and num_draft_tokens + 1 unless prompt tokens are missing
+  int32_t num_draft_tokens;
   int32_t num_scored;  // leading logits rows whose next token is known; only with wants_all
 };
 
@@ -229,8 +229,8 @@ struct SpanResult {
   int32_t logits_begin;     // of the span, for ResultView::rows
   int32_t num_scored;       // of the span; rows of committed ids follow them
   int32_t from_prediction;  // 1: the drafts came from the slot's prediction
-  int32_t ids[kMaxDrafts + 1];
-  int32_t drafts[kMaxDrafts];  // the num_drafted ids that were verified
+  int32_t ids[kMaxDraftTokens + 1];
+  int32_t drafts[kMaxDraftTokens];  // the num_drafted ids that were verified
 };
 
 struct ResultHeader {

@@ -7,13 +7,14 @@
 
 namespace foretoken {
 
-inline constexpr int kMaxDrafts = kMaxSpeculativeTokens;
+inline constexpr int kMaxDraftTokens = kMaxSpeculativeTokens;
 
 // How often drafts were accepted of late: of a sequence, or of all sequences of a drafter.
 struct DraftRates {
-  int32_t since_draft;         // tokens committed since drafts were last verified
-  int32_t num_rated;           // verifications that shaped `rates`; 0: they are not set yet
-  uint16_t rates[kMaxDrafts];  // chance, in 1/65535, that draft i is accepted when those before are
+  int32_t since_draft;  // tokens committed since drafts were last verified
+  int32_t num_rated;    // verifications that shaped `rates`; 0: they are not set yet
+  uint16_t
+      rates[kMaxDraftTokens];  // chance, in 1/65535, that draft i is accepted when those before are
 };
 
 }  // namespace foretoken
@@ -95,14 +96,14 @@ FT_HD inline void move_rate(DraftRates& state, int32_t i, int32_t towards, int32
 // Rates of drafts from `first` on, which were reached and not offered, rise towards the one before.
 FT_HD inline void raise_unseen(DraftRates& state, int32_t first) {
   const int32_t window = open_window(state.num_rated, RateConstants::kUnseenWindow);
-  for (int32_t i = first > 0 ? first : 1; i < kMaxDrafts; ++i) {
+  for (int32_t i = first > 0 ? first : 1; i < kMaxDraftTokens; ++i) {
     if (state.rates[i] < state.rates[i - 1]) move_rate(state, i, state.rates[i - 1], window);
   }
 }
 
 // Rates that are not set yet: those of the prior, or where it has none kFirstRate.
 FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior) {
-  for (int32_t i = 0; i < kMaxDrafts; ++i) {
+  for (int32_t i = 0; i < kMaxDraftTokens; ++i) {
     state.rates[i] = prior.num_rated > 0 ? prior.rates[i] : static_cast<uint16_t>(kFirstRate);
   }
 }
@@ -119,11 +120,12 @@ FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o) {
 // The verifications of one step, over all sequences of a drafter. Sums and a minimum: their order
 // does not matter.
 struct StepVerifications {
-  int32_t accepted[kMaxDrafts];  // how often draft i was accepted
-  int32_t rejected[kMaxDrafts];
+  int32_t accepted[kMaxDraftTokens];  // how often draft i was accepted
+  int32_t rejected[kMaxDraftTokens];
   int32_t count;
-  int32_t committed;     // tokens, of all its sequences
-  int32_t first_unseen;  // least number of drafts that were all accepted; kMaxDrafts: none were
+  int32_t committed;  // tokens, of all its sequences
+  int32_t
+      first_unseen;  // least number of drafts that were all accepted; kMaxDraftTokens: none were
 };
 
 // The prior takes in those of a step: each rate moves by one share a verification, towards their
@@ -133,7 +135,7 @@ FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step) {
   if (step.count == 0) return;
   if (prior.num_rated == 0) start_rates(prior, prior);
   const int32_t window = open_window(prior.num_rated, RateConstants::kPriorWindow);
-  for (int32_t i = 0; i < kMaxDrafts; ++i) {
+  for (int32_t i = 0; i < kMaxDraftTokens; ++i) {
     const int32_t tries = step.accepted[i] + step.rejected[i];
     if (tries == 0) continue;
     const auto mean = static_cast<int32_t>(int64_t{RateConstants::kOne} * step.accepted[i] / tries);

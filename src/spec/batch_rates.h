@@ -8,8 +8,8 @@ namespace foretoken {
 
 // What the results of one step told about the drafts of a drafter, by position of the draft.
 struct BatchResults {
-  std::array<int, kMaxDrafts> reached{};  // verified, and all drafts before it accepted
-  std::array<int, kMaxDrafts> accepted{};
+  std::array<int, kMaxDraftTokens> reached{};  // verified, and all drafts before it accepted
+  std::array<int, kMaxDraftTokens> accepted{};
   int num_idle = 0;  // spans with room for drafts that had none
 
   // One span, which had room for so many drafts.
@@ -39,8 +39,8 @@ class BatchRates {
  private:
   // Chance that a draft is accepted when those before it are, in 1/kOne, and the observations that
   // it rests on.
-  std::array<int64_t, kMaxDrafts> rates_{};
-  std::array<int64_t, kMaxDrafts> weights_{};
+  std::array<int64_t, kMaxDraftTokens> rates_{};
+  std::array<int64_t, kMaxDraftTokens> weights_{};
   int64_t share_ = kOne;
 };
 

@@ -22,7 +22,7 @@ size_t CostFeedback::row_of(int num_seqs) {
 
 void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
-  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(std::clamp(drafts, 0, kMaxDrafts))];
+  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(std::clamp(drafts, 0, kMaxDraftTokens))];
   ++num_added_;
   if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
     cell = {};
@@ -42,9 +42,9 @@ void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
 int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
   if (num_seqs <= 0) return 0;
   const Row& row = rows_[row_of(num_seqs)];
-  const int own = std::clamp(drafts, 0, kMaxDrafts);
+  const int own = std::clamp(drafts, 0, kMaxDraftTokens);
   int nearest = -1;
-  for (int i = 0; i <= kMaxDrafts; ++i) {
+  for (int i = 0; i <= kMaxDraftTokens; ++i) {
     if (!is_known(row[static_cast<size_t>(i)])) continue;
     if (nearest < 0 || std::abs(i - own) < std::abs(nearest - own)) nearest = i;
   }

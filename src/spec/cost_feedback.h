@@ -42,7 +42,7 @@ class CostFeedback {
     int64_t table_ns = 0;                   // of the last step
     int64_t last = 0;                       // in steps that were added
   };
-  using Row = std::array<Cell, kMaxDrafts + 1>;
+  using Row = std::array<Cell, kMaxDraftTokens + 1>;
 
   static size_t row_of(int num_seqs);
   bool is_known(const Cell& cell) const {

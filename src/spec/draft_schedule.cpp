@@ -20,10 +20,10 @@ Status check_schedule(const std::vector<DraftSchedule>& schedule) {
       return invalid_argument(name + ": range " + text +
                               " is empty or overlaps the one before; give rising ranges");
     }
-    if (range.num_speculative_tokens < 0 || range.num_speculative_tokens > kMaxDrafts) {
+    if (range.num_speculative_tokens < 0 || range.num_speculative_tokens > kMaxDraftTokens) {
       return invalid_argument(name + ": range " + text + " asks for " +
                               std::to_string(range.num_speculative_tokens) + " drafts; use 0 to " +
-                              std::to_string(kMaxDrafts));
+                              std::to_string(kMaxDraftTokens));
     }
     next = int64_t{range.last} + 1;
   }

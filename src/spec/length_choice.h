@@ -29,9 +29,9 @@ struct DraftRoom {
   int32_t draft_max_len;     // positions that the drafter can compute
 };
 
-FT_HD inline int32_t most_drafts(const DraftRoom& room) {
+FT_HD inline int32_t max_draft_tokens(const DraftRoom& room) {
   const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
-  int64_t most = least(least(room.granted, room.max_draft_tokens), kMaxDrafts);
+  int64_t most = least(least(room.granted, room.max_draft_tokens), kMaxDraftTokens);
   most = least(most, int64_t{room.max_len} - room.len - 1);
   most = least(most, int64_t{room.draft_max_len} - room.len + 1);
   return most > 0 ? static_cast<int32_t>(most) : 0;

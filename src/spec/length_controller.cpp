@@ -204,8 +204,8 @@ LengthController::Choice LengthController::choose(int drafter, const State& stat
                                                   int num_sequences, const Load& load) const {
   const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
   if (num_sequences == 0) return {};
-  std::array<int64_t, kMaxDrafts + 1> speeds{};
-  std::array<int64_t, kMaxDrafts + 1> token_ns{};
+  std::array<int64_t, kMaxDraftTokens + 1> speeds{};
+  std::array<int64_t, kMaxDraftTokens + 1> token_ns{};
   size_t best = 0;
   for (int limit = 0; limit <= traits.max_draft_tokens; ++limit) {
     const DraftUse use{.num_draft_tokens = limit,

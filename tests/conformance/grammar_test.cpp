@@ -167,9 +167,9 @@ class GrammarIdentity : public ::testing::TestWithParam<SampledDrafter> {
                    const TestHooks& hooks = {}, int rounds = 1) const {
     const int count = num_test_prompts(9);
     const auto requests = make_requests(count, GetParam().sampled);
-    TestHooks mending = hooks;
-    mending.mend_share = 1e6;
-    const Outcome result = run_all(config, requests, batch, mending, rounds);
+    TestHooks repairing = hooks;
+    repairing.repair_share = 1e6;
+    const Outcome result = run_all(config, requests, batch, repairing, rounds);
     expect_same(base(GetParam().sampled, count), result, what);
     std::cout << GetParam().drafter << ", " << what << ": drafted " << result.stats.num_draft_tokens
               << ", accepted " << result.stats.num_accepted_tokens << ", preemptions "
@@ -210,11 +210,11 @@ TEST_P(GrammarIdentity, WhenMasksAreLate) {
   }
 }
 
-// A text that nobody would guess: only the masks can tell a drafter what comes, and mend what was
+// A text that nobody would guess: only the masks can tell a drafter what comes, and repair what was
 // looked up. No mask is late, however busy the machine is.
 TEST_P(GrammarIdentity, DraftsAreMadeUnderTheMasks) {
   TestHooks hooks;
-  hooks.mend_share = 1e6;
+  hooks.repair_share = 1e6;
   hooks.mask_budget_ns = hooks.slow_mask_ns = int64_t{60} * 1'000'000'000;
   const auto engine = EngineImpl::create(config({.steps_in_flight = 2, .batch = 4}), hooks);
   ASSERT_TRUE(engine.ok()) << engine.status().message();

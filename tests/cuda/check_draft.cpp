@@ -137,7 +137,7 @@ struct ManySlots {
     while (row_ns.size() < kNumRowNs) {
       row_ns.push_back(row_ns.back() + static_cast<int32_t>(random() % 3000));
     }
-    for (int i = 0; i < num_slots * kMaxDrafts; ++i) {
+    for (int i = 0; i < num_slots * kMaxDraftTokens; ++i) {
       drafted.push_back(random() % 20 == 0 ? -1 : static_cast<int32_t>(random() % kVocab));
     }
   }
@@ -163,7 +163,7 @@ struct ManySlots {
       count = std::max<int16_t>(count, static_cast<int16_t>(p % kBlock + 1));
     }
     params[i].drafter = random() % 5 == 0 ? 0 : 1;
-    params[i].max_draft_tokens = static_cast<int>(random() % (kMaxDrafts + 1));
+    params[i].max_draft_tokens = static_cast<int>(random() % (kMaxDraftTokens + 1));
     params[i].max_len = kMaxBlocks * kBlock;
     const bool samples = random() % 8 != 0;
     spans[i] = {i, 0, random() % 13 == 0 ? 0 : 1, 0, samples ? 1 : 0, 0, 0};
@@ -176,7 +176,7 @@ struct ManySlots {
             0,
             0,
             0,
-            static_cast<int32_t>(random() % (kMaxDrafts + 1)),
+            static_cast<int32_t>(random() % (kMaxDraftTokens + 1)),
             static_cast<int32_t>(random() % 40)};
     SpanResult& told = result_view(result.data(), result_limits).spans[i];
     told.num_drafted = samples ? static_cast<int32_t>(random() % 6) : 0;
@@ -236,7 +236,7 @@ Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
                                  pairs ? 1 : 0, kRows, 40});
   Outcome outcome;
   outcome.first = download(on, passes[0].rows.counts, 1)[0];
-  for (int pass = 0; pass < kMaxDrafts; ++pass) {
+  for (int pass = 0; pass < kMaxDraftTokens; ++pass) {
     const StepTensors& in = passes[pass % 2].rows;
     on.queue->launch(DraftNextArgs{batch, in.counts, in.row_slot, in.logits_rows,
                                    drafted + pass * num_slots, passes[1 - pass % 2], nullptr, pass,

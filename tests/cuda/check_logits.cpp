@@ -92,7 +92,7 @@ Batch::Batch(const Sizes& wanted) : sizes(wanted) {
   for (int i = 0; i < n; ++i) {
     rows.push_back(i);
     slots[i].len = sizes.history;
-    slots[i].num_drafts = 1;
+    slots[i].num_draft_tokens = 1;
     slots[i].drafts[0] = sizes.vocab - 1;
     positions.push_back(sizes.history - 1 + i / 3 % 2);
     sampled.push_back(i % 50 == 49 ? -1 : static_cast<int32_t>(random() % sizes.vocab));

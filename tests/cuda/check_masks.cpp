@@ -36,14 +36,14 @@ Batch::Batch(int vocab_size) : vocab(vocab_size), mask_words((vocab_size + 31) /
     params[i].grammar = i % 3 == 0 ? 0 : 1000 + static_cast<uint64_t>(i);
     SlotState& slot = slots[i];
     slot.len = kPromptLen + i;
-    slot.num_drafts = i % 4;
+    slot.num_draft_tokens = i % 4;
     slot.computed = slot.len - 1;
     slot.draft.num_draft_tokens = i % 5;
-    for (int d = 0; d < slot.num_drafts; ++d) slot.drafts[d] = d + i;
+    for (int d = 0; d < slot.num_draft_tokens; ++d) slot.drafts[d] = d + i;
     const int begin = static_cast<int>(rows.size());
-    spans.push_back(
-        {i, begin, slot.num_drafts + 1, begin, slot.num_drafts + 1, slot.num_drafts, 0});
-    for (int r = 0; r <= slot.num_drafts; ++r) {
+    spans.push_back({i, begin, slot.num_draft_tokens + 1, begin, slot.num_draft_tokens + 1,
+                     slot.num_draft_tokens, 0});
+    for (int r = 0; r <= slot.num_draft_tokens; ++r) {
       rows.push_back(static_cast<int32_t>(rows.size()));
       row_slot.push_back(i);
       positions.push_back(slot.len - 1 + r);
@@ -83,20 +83,20 @@ struct Side {
                 static_cast<uint64_t*>(pin(kMaskRing * kSpans * sizeof(uint64_t))),
                 static_cast<uint32_t*>(pin(mask_bytes)),
                 words + 4,
-                static_cast<int32_t*>(pin(kSpans * kMaxDrafts * sizeof(int32_t))),
+                static_cast<int32_t*>(pin(kSpans * kMaxDraftTokens * sizeof(int32_t))),
                 kSpans,
                 kRowsEach,
                 b.mask_words};
   }
 
-  // Every other ticket asks for mended drafts.
+  // Every other ticket asks for repaired drafts.
   void launch(Queue& queue, int64_t budget_ns, uint64_t number = 0) const {
-    const bool mends = number % 2 == 1;
-    const int32_t drafter = mends ? 0 : kVerifying;
+    const bool repairs = number % 2 == 1;
+    const int32_t drafter = repairs ? 0 : kVerifying;
     export_spans(queue, {tensors.counts, tensors.spans, batch, exchange, ticket, drafter,
-                         mends ? kRowsEach - 1 : 0});
+                         repairs ? kRowsEach - 1 : 0});
     await_masks(queue, {tensors.counts, tensors.spans, batch.slots, batch.params, exchange, ticket,
-                        budget_ns, drafter, mends ? 1 : 0});
+                        budget_ns, drafter, repairs ? 1 : 0});
   }
   void apply(Queue& queue, const Batch& b) const {
     apply_masks(queue, {logits, tensors, batch.slots, batch.params, exchange.masks, b.mask_words, 0,
@@ -110,10 +110,10 @@ struct Side {
     std::mt19937 random(static_cast<uint32_t>(number));
     const size_t words = size_t{kSpans} * kRowsEach * b.mask_words;
     for (size_t i = 0; i < words; ++i) exchange.masks[i] = static_cast<uint32_t>(random());
-    for (int i = 0; i < kSpans * kMaxDrafts; ++i)
-      exchange.mends[i] = static_cast<int32_t>(random());
+    for (int i = 0; i < kSpans * kMaxDraftTokens; ++i)
+      exchange.repairs[i] = static_cast<int32_t>(random());
     for (int i = 0; i + 1 < kSpans; ++i) {
-      const int drafts = b.slots[i].num_drafts;
+      const int drafts = b.slots[i].num_draft_tokens;
       exchange.answers[number % kMaskRing * kSpans + i] =
           mask_answer_word(number, {drafts > 1 ? drafts : drafts + 1, drafts + 1});
     }
@@ -131,8 +131,8 @@ struct Side {
 bool same_slots(const std::vector<SlotState>& a, const SlotState* b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].mask_begin != b[i].mask_begin || a[i].num_masks != b[i].num_masks ||
-        a[i].num_decided != b[i].num_decided || a[i].num_drafts != b[i].num_drafts ||
-        !std::equal(a[i].drafts, a[i].drafts + a[i].num_drafts, b[i].drafts)) {
+        a[i].num_decided != b[i].num_decided || a[i].num_draft_tokens != b[i].num_draft_tokens ||
+        !std::equal(a[i].drafts, a[i].drafts + a[i].num_draft_tokens, b[i].drafts)) {
       return false;
     }
   }

@@ -68,7 +68,7 @@ StepSide::StepSide(Device& owner, Queue& its_queue) : device(owner), queue(its_q
   drafted_ids = take<int32_t>(kNumDrafters * kNumPasses * kSlots);
   token_map = take<int32_t>(kVocab);
   row_ns = take<int32_t>(kNumRowNs);
-  synthetic = take<uint32_t>(kMaxDrafts);
+  synthetic = take<uint32_t>(kMaxDraftTokens);
   plan = take<char>(plan_bytes(kLimits));
   result = take<char>(result_bytes(kResultLimits));
   model_logits = take<float>(kMaxRows * kVocab);

@@ -124,7 +124,7 @@ class DraftOutputTest : public DeviceTest {
                                .answers = words + 4,
                                .masks = to_device(masks),
                                .resting = words + 5,
-                               .mends = to_device(std::vector<int32_t>(kMaxDrafts)),
+                               .repairs = to_device(std::vector<int32_t>(kMaxDraftTokens)),
                                .max_spans = 1,
                                .rows_each = kRows,
                                .mask_words = kWords},

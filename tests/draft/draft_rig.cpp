@@ -63,7 +63,7 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
   params.top_p = 1;
   params.repetition_penalty = 1;
   params.max_len = kMaxLen;
-  params.max_draft_tokens = kMaxDrafts;
+  params.max_draft_tokens = kMaxDraftTokens;
   params.num_logprobs = kNoLogprobs;
   take_batch();
   take_step();
@@ -151,8 +151,9 @@ int32_t DraftRig::write_plan(const std::vector<RigSpan>& spans) {
   int32_t rows = 0;
   for (const RigSpan& span : spans) {
     const SlotState& s = state(span.slot);
-    cover(span.slot, s.len + std::min(s.num_drafts, span.max_verified) + 1 + span.num_draft_tokens);
-    rows += span.num_tokens + std::min(s.num_drafts, span.max_verified);
+    cover(span.slot,
+          s.len + std::min(s.num_draft_tokens, span.max_verified) + 1 + span.num_draft_tokens);
+    rows += span.num_tokens + std::min(s.num_draft_tokens, span.max_verified);
   }
   const PlanView view =
       plan_view(ring_ + static_cast<int64_t>(*step_ % kStepRingSize) * entry_bytes_, limits_);
@@ -276,7 +277,7 @@ std::vector<RigOutput> DraftRig::step(const std::vector<RigSpan>& spans) {
     FT_CHECK(result.slot == spans[i].slot);
     outputs.push_back({.committed = {result.ids, result.ids + result.num_committed},
                        .drafted = {result.drafts, result.drafts + result.num_drafted},
-                       .proposed = {s.drafts, s.drafts + s.num_drafts},
+                       .proposed = {s.drafts, s.drafts + s.num_draft_tokens},
                        .num_accepted = result.num_accepted,
                        .draft_missing = result.draft_missing,
                        .finish = static_cast<DeviceFinish>(result.finish)});

@@ -20,10 +20,10 @@ namespace foretoken::test {
 // What a step does for one sequence, as a scheduler would say it.
 struct RigSpan {
   int32_t slot = 0;
-  int32_t num_tokens = 1;             // known tokens to compute
-  int32_t max_verified = kMaxDrafts;  // drafts to verify at most
-  int32_t num_draft_tokens = 0;       // drafts to propose at most
-  int32_t draft_rows = 64;            // entries to catch up at most; with 0 and no limit it rests
+  int32_t num_tokens = 1;                  // known tokens to compute
+  int32_t max_verified = kMaxDraftTokens;  // drafts to verify at most
+  int32_t num_draft_tokens = 0;            // drafts to propose at most
+  int32_t draft_rows = 64;  // entries to catch up at most; with 0 and no limit it rests
 };
 
 // A sequence of ids, and what the drafter proposed behind it.

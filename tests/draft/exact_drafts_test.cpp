@@ -34,7 +34,7 @@ class ExactDrafts : public testing::TestWithParam<DrafterCase> {
   const DraftState& draft(int32_t slot) const { return rig_->state(slot).draft; }
 
   // The next step of a sequence whose prompt is computed.
-  RigOutput next(int32_t slot, int limit, int rows = 64, int max_verified = kMaxDrafts) {
+  RigOutput next(int32_t slot, int limit, int rows = 64, int max_verified = kMaxDraftTokens) {
     return rig_->step({.slot = slot,
                        .num_tokens = rig_->state(slot).len - rig_->state(slot).computed,
                        .max_verified = max_verified,
@@ -225,7 +225,7 @@ TEST_P(ExactDrafts, OptedOutAndBack) {
   const std::vector<int32_t> ids = rig_->tokens(0);
   const std::vector<int32_t> blocks = rig_->blocks(0);
   rig_->release(0, true);
-  rig_->params.max_draft_tokens = kMaxDrafts;
+  rig_->params.max_draft_tokens = kMaxDraftTokens;
   rig_->start(2, ids, {blocks.begin(), blocks.begin() + 3});
   const RigOutput output = next(2, kDrafts);
   ASSERT_NO_FATAL_FAILURE(expect_fresh(2, output, kDrafts));
@@ -237,7 +237,7 @@ TEST_P(ExactDrafts, RaggedInOneBatch) {
   for (int32_t slot = 0; slot < 4; ++slot) {
     rig_->params.max_draft_tokens = slot;
     rig_->start(slot, cycle_from(slot * 40, 5 + slot * 9));
-    rig_->params.max_draft_tokens = kMaxDrafts;
+    rig_->params.max_draft_tokens = kMaxDraftTokens;
   }
   for (int step = 0; step < 12; ++step) {
     std::vector<RigSpan> spans;
@@ -312,7 +312,7 @@ class RandomSchedule {
     const int budgets[] = {0, 1, 3, 64, 64, 64};
     return {.slot = slot,
             .num_tokens = missing > 1 ? 1 + draw(missing) : 1,
-            .max_verified = draw(4) == 0 ? draw(3) : kMaxDrafts,
+            .max_verified = draw(4) == 0 ? draw(3) : kMaxDraftTokens,
             .num_draft_tokens = std::max(0, draw(max_draft_tokens_ + 3) - 2),
             .draft_rows = budgets[draw(6)]};
   }

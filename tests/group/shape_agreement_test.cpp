@@ -40,7 +40,7 @@ TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
 Status run_shared_layer(RankLink& link, const AgreedShape& agreed, uint32_t step) {
   uint32_t passes = 0;
   for (const DraftPassesWish& drafts : agreed.shape.drafts) {
-    passes += drafts.catches_up ? std::max(drafts.num_drafts, 1u) : 0;
+    passes += drafts.catches_up ? std::max(drafts.num_draft_tokens, 1u) : 0;
   }
   for (uint32_t pass = 0; pass <= passes; ++pass) {
     const uint32_t word = step * 131 + pass;

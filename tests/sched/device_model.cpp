@@ -78,7 +78,7 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
   } else if (reached) {
     sample(slot, work, result, problem);
   }
-  slot.num_drafts = 0;
+  slot.num_draft_tokens = 0;
   const int known = reached ? static_cast<int>(slot.tokens.size()) : slot.computed;
   result.draft_missing = known - slot.draft_computed;
   return result;
@@ -86,10 +86,11 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
 
 void DeviceModel::sample(Slot& slot, const Work& work, Result& result, std::string& problem) {
   const int room = work.span.sequence->max_len - static_cast<int>(slot.tokens.size());
-  const int num_drafts = std::min({room - 1, slot.num_drafts, work.span.max_verified});
-  result.num_drafted = num_drafts;
-  const int num_accepted = static_cast<int>(random_() % static_cast<unsigned>(num_drafts + 1));
-  for (int i = 0; i < num_drafts; ++i) write_row(slot, slot.computed + i, ~0ull, problem);
+  const int num_draft_tokens = std::min({room - 1, slot.num_draft_tokens, work.span.max_verified});
+  result.num_drafted = num_draft_tokens;
+  const int num_accepted =
+      static_cast<int>(random_() % static_cast<unsigned>(num_draft_tokens + 1));
+  for (int i = 0; i < num_draft_tokens; ++i) write_row(slot, slot.computed + i, ~0ull, problem);
   // Masks may be late for all rows from one on.
   const bool pauses = work.span.sequence->may_pause && random_() % 3 == 0;
   const int num_ids = pauses ? static_cast<int>(random_() % (num_accepted + 1u)) : num_accepted + 1;
@@ -157,13 +158,13 @@ void DeviceModel::propose(Slot& slot, const Work& work, std::string& problem) {
     return;
   }
   // Mostly all of them, as without a length policy on the device.
-  slot.num_drafts = random_() % 4 == 0 ? static_cast<int>(random_() % (most + 1u)) : most;
-  num_proposed_ += slot.num_drafts;
-  if (!traits.has_kv || slot.num_drafts == 0) return;
-  for (int i = 0; i + 1 < slot.num_drafts; ++i) {
+  slot.num_draft_tokens = random_() % 4 == 0 ? static_cast<int>(random_() % (most + 1u)) : most;
+  num_proposed_ += slot.num_draft_tokens;
+  if (!traits.has_kv || slot.num_draft_tokens == 0) return;
+  for (int i = 0; i + 1 < slot.num_draft_tokens; ++i) {
     write_entry(slot, sequence.drafter, len + i, ~0ull, problem);
   }
-  if (traits.keeps_written) slot.draft_written = len + slot.num_drafts - 1;
+  if (traits.keeps_written) slot.draft_written = len + slot.num_draft_tokens - 1;
   for (int i = 0; i < len; ++i) {
     const Held& held = full_.table.at({slot.number, i / config_.block_size});
     const int64_t at = int64_t{held.block} * config_.block_size + i % config_.block_size;

@@ -79,7 +79,7 @@ class DeviceModel {
     std::vector<uint64_t> hashes;  // of the tokens up to each
     int computed = 0;
     bool ended = false;
-    int num_drafts = 0;  // that stand for the next span
+    int num_draft_tokens = 0;  // that stand for the next span
     int draft_computed = 0;
     int draft_written = 0;
   };

@@ -10,7 +10,7 @@ namespace {
 
 DraftRates rates_of(uint16_t rate) {
   DraftRates state{};
-  std::fill_n(state.rates, kMaxDrafts, rate);
+  std::fill_n(state.rates, kMaxDraftTokens, rate);
   return state;
 }
 
@@ -60,7 +60,7 @@ TEST(AcceptanceRates, UnofferedRatesRiseAfterFullAcceptance) {
   EXPECT_EQ(falling.rates[1], 10000 + (falling.rates[0] - 10000) / 8) << "the window opens";
   EXPECT_EQ(falling.rates[2], 60000) << "never lowered";
   DraftRates full = rates_of(100);
-  rate_sequence(full, {kMaxDrafts, kMaxDrafts, false});
+  rate_sequence(full, {kMaxDraftTokens, kMaxDraftTokens, false});
   EXPECT_EQ(full.num_rated, 1);
 }
 
@@ -81,7 +81,7 @@ TEST(AcceptanceRates, SlotsStartFromThePrior) {
   DraftRates prior{}, state{};
   start_rates(state, prior);
   EXPECT_EQ(state.rates[0], kFirstRate);
-  EXPECT_EQ(state.rates[kMaxDrafts - 1], kFirstRate);
+  EXPECT_EQ(state.rates[kMaxDraftTokens - 1], kFirstRate);
   prior = rates_of(123);
   prior.num_rated = 1;
   start_rates(state, prior);
@@ -92,11 +92,11 @@ TEST(AcceptanceRates, SlotsStartFromThePrior) {
 TEST(AcceptanceRates, ThePriorTakesInAStepAtOnce) {
   DraftRates prior{};
   StepVerifications none{};
-  none.first_unseen = kMaxDrafts;
+  none.first_unseen = kMaxDraftTokens;
   rate_prior(prior, none);
   EXPECT_EQ(prior.num_rated, 0);
   StepVerifications step{};
-  step.first_unseen = kMaxDrafts;
+  step.first_unseen = kMaxDraftTokens;
   step.count = 3;
   step.accepted[0] = 2;
   step.rejected[0] = 1;

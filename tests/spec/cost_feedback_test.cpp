@@ -72,17 +72,17 @@ TEST(CostFeedback, OddSizesAreHarmless) {
   add(feedback, 10, 0, 0, 1000, 1000);
   add(feedback, 10, 1, 0, 0, 1000);
   add(feedback, 10, 1, 0, 1000, 0);
-  add(feedback, 10, 1 << 30, kMaxDrafts, 1000, 2000);
+  add(feedback, 10, 1 << 30, kMaxDraftTokens, 1000, 2000);
   EXPECT_EQ(feedback.extra_ns(0, 0, 1000), 0);
   EXPECT_EQ(feedback.extra_ns(1, 0, 1000), 0);
-  EXPECT_EQ(feedback.extra_ns(8192, kMaxDrafts, 1000), 1000);
+  EXPECT_EQ(feedback.extra_ns(8192, kMaxDraftTokens, 1000), 1000);
 }
 
 using Really = std::function<int64_t(int, int, int64_t)>;
 
-double speed(LengthMode mode, int num_drafts, bool follows, int batch, const Really& really) {
+double speed(LengthMode mode, int num_draft_tokens, bool follows, int batch, const Really& really) {
   const CostTable times = tiled_times();
-  LengthControllerConfig config = policy_config(mode, num_drafts);
+  LengthControllerConfig config = policy_config(mode, num_draft_tokens);
   config.follows_device = follows;
   PolicyWorld world(times, config,
                     {.batch = batch,

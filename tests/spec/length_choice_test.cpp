@@ -11,7 +11,7 @@ namespace {
 
 DraftRates equal_rates(uint16_t rate) {
   DraftRates state{};
-  std::fill_n(state.rates, kMaxDrafts, rate);
+  std::fill_n(state.rates, kMaxDraftTokens, rate);
   return state;
 }
 
@@ -77,7 +77,7 @@ TEST(LengthChoice, LargestSumsStayInRange) {
 
 TEST(LengthChoice, MostDraftsKeepsEveryBound) {
   const auto most = [](int granted, int max_len, int draft_max_len) {
-    return most_drafts({granted, 5, 10, max_len, draft_max_len});
+    return max_draft_tokens({granted, 5, 10, max_len, draft_max_len});
   };
   EXPECT_EQ(most(8, 100, 1000), 5);
   EXPECT_EQ(most(3, 100, 1000), 3);

@@ -331,8 +331,8 @@ struct Case {
   int drafting = 8;
 };
 
-PolicyWorld::Totals simulate(const Case& one, LengthMode mode, int num_drafts) {
-  PolicyWorld world(one.times, policy_config(mode, num_drafts),
+PolicyWorld::Totals simulate(const Case& one, LengthMode mode, int num_draft_tokens) {
+  PolicyWorld world(one.times, policy_config(mode, num_draft_tokens),
                     {.batch = one.batch,
                      .num_requests = std::max(8, one.batch * 3),
                      .prompt_len = one.prompt_len,

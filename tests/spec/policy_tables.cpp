@@ -75,11 +75,11 @@ CostTable mixture_times() {
   return times;
 }
 
-LengthControllerConfig policy_config(LengthMode mode, int num_drafts) {
-  return {
-      .mode = mode,
-      .steps_in_flight = 2,
-      .drafters = {{.max_draft_tokens = num_drafts, .has_kv = true, .max_catch_up_rows = 2048}}};
+LengthControllerConfig policy_config(LengthMode mode, int num_draft_tokens) {
+  return {.mode = mode,
+          .steps_in_flight = 2,
+          .drafters = {
+              {.max_draft_tokens = num_draft_tokens, .has_kv = true, .max_catch_up_rows = 2048}}};
 }
 
 }  // namespace foretoken

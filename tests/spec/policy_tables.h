@@ -16,6 +16,6 @@ CostTable tiled_times();
 CostTable mixture_times();
 
 // Two steps in flight, one drafter with entries.
-LengthControllerConfig policy_config(LengthMode mode, int num_drafts);
+LengthControllerConfig policy_config(LengthMode mode, int num_draft_tokens);
 
 }  // namespace foretoken

@@ -91,23 +91,23 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
   const Span& span = work.span;
   Sequence& sequence = *span.sequence;
   std::vector<int32_t> ids;
-  int num_drafts = 0;
+  int num_draft_tokens = 0;
   bool ended = sequence.state == SequenceState::kFinished;
   if (!ended && span.samples) {
     const int room = sequence.max_len - sequence.known_len();
-    num_drafts = std::min(work.standing, room - 1);
+    num_draft_tokens = std::min(work.standing, room - 1);
     int num_accepted = 0;
     std::uniform_real_distribution<double> coin(0, 1);
     const auto percent = static_cast<int>(totals_.num_tokens * 100 / num_wanted_);
-    while (num_accepted < num_drafts &&
+    while (num_accepted < num_draft_tokens &&
            coin(random_) < workload_.acceptance(percent, num_accepted)) {
       ++num_accepted;
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
     ended = sequence.known_len() + num_accepted + 1 == sequence.max_len;
-    policy_.observe(number, 0, span.max_verified, num_drafts, num_accepted);
+    policy_.observe(number, 0, span.max_verified, num_draft_tokens, num_accepted);
     totals_.num_tokens += num_accepted + 1;
-    totals_.num_drafted += num_drafts;
+    totals_.num_drafted += num_draft_tokens;
     totals_.num_accepted += num_accepted;
   }
   const SequenceEvent event =
@@ -116,7 +116,7 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     --num_running_;
     submit();
   }
-  return span.num_tokens + num_drafts;
+  return span.num_tokens + num_draft_tokens;
 }
 
 void PolicyWorld::finish_step() {

@@ -29,7 +29,7 @@ class PolicyWorld {
     std::function<double(int percent, int position)> acceptance;
     int drafting = 8;  // of eight sequences, those for which the device drafts what it may
     // What a step takes whose table time is `ns`; empty: that.
-    std::function<int64_t(int num_seqs, int num_drafts, int64_t ns)> really = nullptr;
+    std::function<int64_t(int num_seqs, int num_draft_tokens, int64_t ns)> really = nullptr;
 
     int length_of(int index) const;  // tokens of output
   };

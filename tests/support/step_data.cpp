@@ -33,7 +33,7 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   }
   for (SlotParams& p : params) {
     p.max_len = sizes.max_blocks * sizes.block_size;
-    p.max_draft_tokens = kMaxDrafts;
+    p.max_draft_tokens = kMaxDraftTokens;
     p.top_p = 1;
     p.repetition_penalty = 1;
     p.num_logprobs = kNoLogprobs;
@@ -56,7 +56,7 @@ void StepData::set_sequence(int slot, const std::vector<int32_t>& ids, int compu
 
 void StepData::set_drafts(int slot, const std::vector<int32_t>& drafts) {
   SlotState& state = slots[static_cast<size_t>(slot)];
-  state.num_drafts = static_cast<int32_t>(drafts.size());
+  state.num_draft_tokens = static_cast<int32_t>(drafts.size());
   std::copy(drafts.begin(), drafts.end(), state.drafts);
 }
 
@@ -190,8 +190,8 @@ VerifyAndCommitArgs StepTest::verify_and_commit_args() const {
   return {plan_, sizes_.limits, batch_, tensors_, result_, sizes_.result_limits, nullptr};
 }
 
-NgramArgs StepTest::ngram_args(int num_drafts, int min_n, int max_n, int drafter) const {
-  return {plan_, sizes_.limits, batch_, num_drafts, drafter, min_n, max_n};
+NgramArgs StepTest::ngram_args(int num_draft_tokens, int min_n, int max_n, int drafter) const {
+  return {plan_, sizes_.limits, batch_, num_draft_tokens, drafter, min_n, max_n};
 }
 
 ChooseLengthsArgs StepTest::choose_lengths_args(int drafter) const {

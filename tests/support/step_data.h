@@ -87,7 +87,7 @@ class StepTest : public DeviceTest {
 
   PrepareArgs prepare_args() const;
   VerifyAndCommitArgs verify_and_commit_args() const;
-  NgramArgs ngram_args(int num_drafts, int min_n, int max_n, int drafter = 0) const;
+  NgramArgs ngram_args(int num_draft_tokens, int min_n, int max_n, int drafter = 0) const;
   // Not adaptive, and no bound on the length of a sequence.
   ChooseLengthsArgs choose_lengths_args(int drafter = 0) const;
   DraftRowsArgs draft_rows_args(const DraftTensors& out, int max_rows, int drafter = 0) const;

@@ -41,29 +41,29 @@ MaskAnswer GrammarSequence::answer() const {
 }
 
 void GrammarSequence::begin(const MaskSpan& span) {
-  FT_CHECK(span.num_drafts <= max_draft_tokens_ && span.num_mended <= max_draft_tokens_);
+  FT_CHECK(span.num_draft_tokens <= max_draft_tokens_ && span.num_repaired <= max_draft_tokens_);
   if (span.len != len_) {
     commit_tail(span);
-  } else if (span.num_mended == 0) {
+  } else if (span.num_repaired == 0) {
     keep_prefix(span);
   } else {
     take_back(0);
     num_rows_ = 0;
   }
-  num_mended_ = span.num_mended;
-  drafts_.assign(span.drafts, span.drafts + span.num_drafts);
-  is_done_ = num_mended_ == 0 && num_rows_ > span.num_drafts;
+  num_repaired_ = span.num_repaired;
+  drafts_.assign(span.drafts, span.drafts + span.num_draft_tokens);
+  is_done_ = num_repaired_ == 0 && num_rows_ > span.num_draft_tokens;
 }
 
 bool GrammarSequence::is_at(const MaskSpan& span) const {
-  return span.len == len_ &&
-         std::equal(drafts_.begin(), drafts_.end(), span.drafts, span.drafts + span.num_drafts);
+  return span.len == len_ && std::equal(drafts_.begin(), drafts_.end(), span.drafts,
+                                        span.drafts + span.num_draft_tokens);
 }
 
 // Masks depend on the drafts before their row alone.
 void GrammarSequence::keep_prefix(const MaskSpan& span) {
-  const auto end =
-      std::mismatch(drafts_.begin(), drafts_.end(), span.drafts, span.drafts + span.num_drafts);
+  const auto end = std::mismatch(drafts_.begin(), drafts_.end(), span.drafts,
+                                 span.drafts + span.num_draft_tokens);
   const int common = static_cast<int>(end.first - drafts_.begin());
   num_rows_ = std::min(num_rows_, common + 1);
   take_back(std::min(num_consumed_, common));
@@ -102,7 +102,7 @@ void GrammarSequence::consume(int32_t id) {
 
 void GrammarSequence::advance() {
   if (is_done_) return;
-  const auto num_drafts = static_cast<int>(drafts_.size());
+  const auto num_draft_tokens = static_cast<int>(drafts_.size());
   if (num_rows_ > 0) {
     const int32_t draft = drafts_[static_cast<size_t>(num_rows_ - 1)];
     if (!allows(row(num_rows_ - 1), draft) || mask_->ends(draft)) {
@@ -120,11 +120,11 @@ void GrammarSequence::advance() {
   const bool is_empty = std::all_of(words.begin(), words.end(), [](uint32_t w) { return w == 0; });
   note_end();
   ++num_rows_;
-  is_done_ = num_mended_ > 0 ? !mend(num_rows_ - 1) : is_empty || num_rows_ > num_drafts;
+  is_done_ = num_repaired_ > 0 ? !repair(num_rows_ - 1) : is_empty || num_rows_ > num_draft_tokens;
 }
 
 // The draft of the newest row. False: none follows it.
-bool GrammarSequence::mend(int index) {
+bool GrammarSequence::repair(int index) {
   const auto at = static_cast<size_t>(index);
   if (at >= drafts_.size() || !allows(row(index), drafts_[at])) {
     drafts_.resize(at);
@@ -132,7 +132,7 @@ bool GrammarSequence::mend(int index) {
     if (id < 0) return false;
     drafts_.push_back(id);
   }
-  if (index + 1 < num_mended_ && !mask_->ends(drafts_[at])) return true;
+  if (index + 1 < num_repaired_ && !mask_->ends(drafts_[at])) return true;
   drafts_.resize(at + 1);
   return false;
 }

@@ -23,14 +23,14 @@ class GrammarSequence {
 
   // Grammar threads, under `mutex`.
   void begin(const MaskSpan& span);
-  // Computes one more mask of that span, and mends the draft of its row. Nothing to do when
+  // Computes one more mask of that span, and repairs the draft of its row. Nothing to do when
   // `is_done`.
   void advance();
   bool is_done() const { return is_done_; }
   // Whether that is the span seen last.
   bool is_at(const MaskSpan& span) const;
   MaskAnswer answer() const;
-  // Those of the span. With MaskSpan::num_mended, once it is done: cut before the first one that
+  // Those of the span. With MaskSpan::num_repaired, once it is done: cut before the first one that
   // the grammar forbids, and continued by ids that it forces.
   std::span<const int32_t> drafts() const { return drafts_; }
   std::span<const uint32_t> row(int index) const;
@@ -55,7 +55,7 @@ class GrammarSequence {
   void keep_prefix(const MaskSpan& span);
   void take_back(int num_kept);
   void consume(int32_t id);
-  bool mend(int index);
+  bool repair(int index);
   void note(const Status& status);
   void note_end();
 
@@ -65,7 +65,7 @@ class GrammarSequence {
   const int max_draft_tokens_;
   int len_;                      // the mask of row 0 is for the id at this position
   std::vector<int32_t> drafts_;  // of the span seen last
-  int num_mended_ = 0;           // how many they may become; 0: they stay as they are
+  int num_repaired_ = 0;         // how many they may become; 0: they stay as they are
   int num_consumed_ = 0;         // of them, by mask_
   int num_rows_ = 0;             // masks in rows_
   bool is_done_ = false;

@@ -32,11 +32,11 @@ void release(uint64_t* word, uint64_t value) {
 }  // namespace
 
 GrammarThread::GrammarThread(const MaskExchange& exchange, int64_t slow_ns, int num_helpers,
-                             std::function<void()> masks_ready, double mend_share)
+                             std::function<void()> masks_ready, double repair_share)
     : exchange_(exchange),
       slow_ns_(slow_ns),
       masks_ready_(std::move(masks_ready)),
-      mend_pace_(mend_share),
+      repair_pace_(repair_share),
       limit_ns_(slow_ns),
       num_helpers_(num_helpers) {
   spans_.reserve(static_cast<size_t>(exchange.max_spans));
@@ -155,20 +155,20 @@ void GrammarThread::main() {
     const int64_t begin = thread_cpu_ns();
     answer(ticket);
     release(exchange_.answered, seen_);
-    note_mends(thread_cpu_ns() - begin);
+    note_repairs(thread_cpu_ns() - begin);
     num_tickets_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-void GrammarThread::note_mends(int64_t ns) {
-  const bool mended =
-      std::ranges::any_of(spans_, [](const MaskSpan& span) { return span.num_mended > 0; });
-  if (mended) {
-    mend_pace_.note_mended(ns, step_ns_);
+void GrammarThread::note_repairs(int64_t ns) {
+  const bool repaired =
+      std::ranges::any_of(spans_, [](const MaskSpan& span) { return span.num_repaired > 0; });
+  if (repaired) {
+    repair_pace_.note_repaired(ns, step_ns_);
   } else {
-    mend_pace_.note_step();
+    repair_pace_.note_step();
   }
-  release(exchange_.resting, mend_pace_.rests() ? 1 : 0);
+  release(exchange_.resting, repair_pace_.rests() ? 1 : 0);
 }
 
 // First what costs next to nothing, so that nobody waits for a neighbour without need.
@@ -235,7 +235,7 @@ void GrammarThread::answer_span(uint64_t ticket, int index, const MaskSpan& span
   std::unique_lock lock(sequence->mutex, std::try_to_lock);
   // The slow thread is at it; what it finds is there when the span comes again.
   if (!lock.owns_lock()) return;
-  if (span.num_mended > 0) return mend_span(ticket, index, span, *sequence);
+  if (span.num_repaired > 0) return repair_span(ticket, index, span, *sequence);
   sequence->begin(span);
   int num_published = 0;
   publish(ticket, index, *sequence, num_published);
@@ -250,8 +250,8 @@ void GrammarThread::answer_span(uint64_t ticket, int index, const MaskSpan& span
 
 // The masks that it takes are those of the next step, so they are not published. A slow sequence
 // gets no answer: its masks are computed when that step asks for them.
-void GrammarThread::mend_span(uint64_t ticket, int index, const MaskSpan& span,
-                              GrammarSequence& sequence) {
+void GrammarThread::repair_span(uint64_t ticket, int index, const MaskSpan& span,
+                                GrammarSequence& sequence) {
   if (sequence.pace.is_slow()) return;
   sequence.begin(span);
   const int64_t begin = thread_cpu_ns();
@@ -260,7 +260,7 @@ void GrammarThread::mend_span(uint64_t ticket, int index, const MaskSpan& span,
     if (thread_cpu_ns() - begin > limit_ns()) sequence.pace.note_slow();
   }
   if (!sequence.is_done()) return;
-  std::ranges::copy(sequence.drafts(), exchange_.mends + int64_t{index} * kMaxDrafts);
+  std::ranges::copy(sequence.drafts(), exchange_.repairs + int64_t{index} * kMaxDraftTokens);
   const auto entry = static_cast<int64_t>(ticket % kMaskRing);
   release(exchange_.answers + entry * exchange_.max_spans + index,
           mask_answer_word(ticket, sequence.answer()));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/grammar/grammar_sequence.h"
-#include "engine/grammar/mend_pace.h"
+#include "engine/grammar/repair_pace.h"
 #include "kernels/sampling/token_masks.h"
 
 namespace foretoken {
@@ -30,11 +30,11 @@ class GrammarThread {
   static constexpr int64_t kSlowRange = 12;
 
   // `num_helpers`: further threads that share the spans of a step where there are several.
-  // `masks_ready`: called by the second thread when a sequence is no longer awaited. `mend_share`:
-  // of a step, for mending drafts.
+  // `masks_ready`: called by the second thread when a sequence is no longer awaited.
+  // `repair_share`: of a step, for repairing drafts.
   explicit GrammarThread(const MaskExchange& exchange, int64_t slow_ns = kSlowNs,
                          int num_helpers = 0, std::function<void()> masks_ready = {},
-                         double mend_share = MendPace::kShare);
+                         double repair_share = RepairPace::kShare);
   ~GrammarThread();
 
   void start();
@@ -71,10 +71,10 @@ class GrammarThread {
   int64_t limit_ns() const { return limit_ns_.load(std::memory_order_relaxed); }
   bool all_passed() const;
   void answer(uint64_t ticket);
-  void note_mends(int64_t ns);
+  void note_repairs(int64_t ns);
   void answer_span(uint64_t ticket, int index, const MaskSpan& span,
                    const std::shared_ptr<GrammarSequence>& sequence);
-  void mend_span(uint64_t ticket, int index, const MaskSpan& span, GrammarSequence& sequence);
+  void repair_span(uint64_t ticket, int index, const MaskSpan& span, GrammarSequence& sequence);
   void publish(uint64_t ticket, int index, const GrammarSequence& sequence, int& num_published);
   void hand_over(std::shared_ptr<GrammarSequence> sequence, const MaskSpan& span);
   std::shared_ptr<GrammarSequence> find(uint64_t number);
@@ -86,7 +86,7 @@ class GrammarThread {
   uint64_t seen_ = 0;            // the last ticket seen, plus one
   uint64_t last_passed_ = 0;
   int64_t last_post_ns_ = 0;  // 0: it has parked since
-  MendPace mend_pace_;
+  RepairPace repair_pace_;
   double step_ns_ = 0;             // from one post to the next, a moving mean
   std::atomic<int64_t> limit_ns_;  // what makes a sequence slow now
 

@@ -46,8 +46,8 @@ void MadeUpIds::copy_to_pages(Queue& queue, const BatchState& batch,
 }
 
 void MadeUpIds::write_drafts(size_t index, SlotState& state) const {
-  for (size_t i = 0; i < size_t{kMaxDrafts}; ++i) {
-    state.drafts[i] = at(kFirstDraft + index * kMaxDrafts + i);
+  for (size_t i = 0; i < size_t{kMaxDraftTokens}; ++i) {
+    state.drafts[i] = at(kFirstDraft + index * kMaxDraftTokens + i);
   }
 }
 

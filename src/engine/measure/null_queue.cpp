@@ -57,7 +57,7 @@ class NullQueue final : public Queue {
     int32_t len = 0;
     int32_t computed = 0;
     int32_t max_len = 0;
-    int32_t num_drafts = 0;
+    int32_t num_draft_tokens = 0;
     bool finished = false;
   };
 
@@ -145,14 +145,14 @@ SpanResult NullQueue::result_of(const SpanPlan& span) {
     state.computed = known;
     return result;
   }
-  result.num_drafted = std::min(state.num_drafts, span.max_verified);
+  result.num_drafted = std::min(state.num_draft_tokens, span.max_verified);
   const int32_t accepted = std::min(result.num_drafted, config_.num_accepted);
   result.num_committed = std::min(accepted + 1, state.max_len - state.len);
   result.num_accepted = std::min(accepted, result.num_committed);
   std::fill_n(result.ids, result.num_committed, config_.token_id);
   state.len += result.num_committed;
   state.computed = state.len - 1;
-  state.num_drafts = span.num_draft_tokens;
+  state.num_draft_tokens = span.num_draft_tokens;
   state.finished = state.len == state.max_len;
   if (state.finished) result.finish = static_cast<int32_t>(DeviceFinish::kLength);
   return result;

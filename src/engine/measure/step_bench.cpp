@@ -21,7 +21,7 @@ SlotParams greedy_params(int max_len) {
   params.repetition_penalty = 1;
   params.prompt_len = 1;
   params.max_len = max_len;
-  params.max_draft_tokens = kMaxDrafts;
+  params.max_draft_tokens = kMaxDraftTokens;
   params.num_logprobs = kNoLogprobs;
   return params;
 }
@@ -31,7 +31,7 @@ double median_of(std::vector<double>& samples) {
   return samples[samples.size() / 2];
 }
 
-bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxDrafts + 1; }
+bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxDraftTokens + 1; }
 
 int logits_rows_of(const MadeUpSequence& sequence) {
   return is_prompt(sequence) ? 1 : sequence.rows;
@@ -110,7 +110,7 @@ void StepBench::write_states(const std::vector<MadeUpSequence>& sequences) {
     state = {};
     state.computed = sequence.context;
     state.len = sequence.context + (is_prompt(sequence) ? sequence.rows : 1);
-    state.num_drafts = is_prompt(sequence) ? 0 : sequence.rows - 1;
+    state.num_draft_tokens = is_prompt(sequence) ? 0 : sequence.rows - 1;
     state.draft.computed = sequence.context;
     ids_.write_drafts(i, state);
     params_[i] = greedy_params(parts_.max_len);

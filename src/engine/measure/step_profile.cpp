@@ -72,7 +72,7 @@ Result<CostTable> StepProfile::measure() {
 void StepProfile::add_curves() {
   const auto batch_of = [](int drafter, int num_seqs, int catch_up, int limit) {
     return Batch{.num_seqs = num_seqs,
-                 .num_drafts = 0,
+                 .num_verified = 0,
                  .drafter = drafter,
                  .num_draft_tokens = limit,
                  .catch_up = catch_up};
@@ -107,8 +107,8 @@ void StepProfile::add_curves() {
 
 // Sizes 1, 2, 4, ..., or where that takes too long every second one of them; none where that does.
 Status StepProfile::add_verify_curves() {
-  const auto batch_of = [](int num_drafts, bool idle, int seqs) {
-    return Batch{.num_seqs = seqs, .num_drafts = num_drafts, .idle = idle};
+  const auto batch_of = [](int num_verified, bool idle, int seqs) {
+    return Batch{.num_seqs = seqs, .num_verified = num_verified, .idle = idle};
   };
   const std::vector<int> counts = profile_drafts(max_draft_tokens_);
   const int most_seqs_here = most_seqs(batch_of(max_draft_tokens_, false, 1));
@@ -147,12 +147,13 @@ Status StepProfile::add_verify_curves() {
 Status StepProfile::add_context_curves() {
   const int far = std::min(longest_, kFarContext);
   if (far < 2 * context_ || config_.seconds <= 0) return {};
-  const int most_drafts = std::min(max_draft_tokens_, config_.max_rows - 1);
-  Batch batch{.num_drafts = most_drafts, .known = far};
-  batch.num_seqs = std::min({most_seqs(batch), kFarSeqs, config_.max_rows / (most_drafts + 1)});
+  const int max_draft_tokens = std::min(max_draft_tokens_, config_.max_rows - 1);
+  Batch batch{.num_verified = max_draft_tokens, .known = far};
+  batch.num_seqs =
+      std::min({most_seqs(batch), kFarSeqs, config_.max_rows / (max_draft_tokens + 1)});
   int64_t far_ns = 0;  // what one far sequence takes longer, without drafts
-  for (const int drafts : {0, most_drafts}) {
-    batch.num_drafts = drafts;
+  for (const int drafts : {0, max_draft_tokens}) {
+    batch.num_verified = drafts;
     const auto expected = [&] {
       return 2 * expected_ns(curves_.front(), batch.num_rows()) + far_ns * batch.num_rows();
     };
@@ -172,7 +173,7 @@ Status StepProfile::add_context_curves() {
     far_ns =
         std::max<int64_t>(curve.probes[far].ns - curve.probes[context_].ns, 0) / batch.num_seqs;
     curves_.push_back(std::move(curve));
-    if (most_drafts == 0) break;
+    if (max_draft_tokens == 0) break;
   }
   return {};
 }
@@ -274,11 +275,11 @@ std::vector<VerifyTimes> StepProfile::verify_times() const {
     if (curve->kind != CurveKind::kVerify) break;
     const Batch& batch = curve->probes.begin()->second.batch;
     if (batch.idle) {
-      all.push_back({batch.num_drafts, curve_of(lower(shortest(*curve), most_idle)), {}});
+      all.push_back({batch.num_verified, curve_of(lower(shortest(*curve), most_idle)), {}});
       continue;
     }
     const std::map<int, int64_t> full = lower(shortest(*curve), most_full);
-    if (batch.num_drafts == 0) all.push_back({0, curve_of(lower(full, most_idle)), {}});
+    if (batch.num_verified == 0) all.push_back({0, curve_of(lower(full, most_idle)), {}});
     all.back().full = curve_of(full);
   }
   std::reverse(all.begin(), all.end());
@@ -290,7 +291,7 @@ ContextTime StepProfile::context_time(const Curve& curve) {
   const auto [near, near_ns] = *times.begin();
   const auto [far, far_ns] = *times.rbegin();
   const Batch& batch = curve.probes.begin()->second.batch;
-  return {batch.num_drafts, (far_ns - near_ns) * 1000 / (int64_t{batch.num_seqs} * (far - near))};
+  return {batch.num_verified, (far_ns - near_ns) * 1000 / (int64_t{batch.num_seqs} * (far - near))};
 }
 
 CostTable StepProfile::step_times() const {

@@ -64,13 +64,13 @@ class StepProfile {
   // Sequences of one kind that fill a step.
   struct Batch {
     int num_seqs = 1;
-    int num_drafts = 0;  // verified for each
+    int num_verified = 0;  // verified for each
     int drafter = 0;
     int num_draft_tokens = 0;  // proposed for each
     int catch_up = 0;          // entries that each lacks
-    bool idle = false;         // num_drafts are room only
+    bool idle = false;         // num_verified are room only
     int known = 0;  // tokens that each knows, in blocks of its own; 0: as all, in the null block
-    int num_rows() const { return num_seqs * (num_drafts + 1); }
+    int num_rows() const { return num_seqs * (num_verified + 1); }
   };
 
   // Blocks [first, last] of a sequence.

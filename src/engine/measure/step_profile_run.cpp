@@ -25,7 +25,7 @@ SlotParams plain_params(int drafter, int max_len) {
   params.repetition_penalty = 1;
   params.prompt_len = 1;
   params.max_len = max_len;
-  params.max_draft_tokens = kMaxDrafts;
+  params.max_draft_tokens = kMaxDraftTokens;
   params.drafter = drafter;
   params.num_logprobs = kNoLogprobs;
   return params;
@@ -69,11 +69,11 @@ StepProfile::Batch StepProfile::target_batch(int num_rows) const {
   for (int drafts = max_draft_tokens_; drafts >= 0; --drafts) {
     if (num_rows % (drafts + 1) != 0 || num_rows / (drafts + 1) > most) continue;
     batch.num_seqs = num_rows / (drafts + 1);
-    batch.num_drafts = drafts;
+    batch.num_verified = drafts;
     return batch;
   }
   batch.num_seqs = std::clamp((num_rows + max_draft_tokens_) / (max_draft_tokens_ + 1), 1, most);
-  batch.num_drafts = std::clamp(num_rows / batch.num_seqs - 1, 0, max_draft_tokens_);
+  batch.num_verified = std::clamp(num_rows / batch.num_seqs - 1, 0, max_draft_tokens_);
   return batch;
 }
 
@@ -84,7 +84,7 @@ void StepProfile::write_states(const Batch& batch, bool committed) {
     state = {};
     state.len = known_tokens(batch) + (committed ? 1 : 0);
     state.computed = state.len - 1;
-    state.num_drafts = committed || batch.idle ? 0 : batch.num_drafts;
+    state.num_draft_tokens = committed || batch.idle ? 0 : batch.num_verified;
     state.draft.computed = std::max(state.len - batch.catch_up, 1);
     ids_.write_drafts(static_cast<size_t>(i), state);
     params_[i] = plain_params(batch.drafter, config_.max_len);
@@ -149,7 +149,7 @@ StepPlan StepProfile::encode(const Batch& batch) {
   for (int i = 0; i < batch.num_seqs; ++i) {
     entry.spans[i] = {.slot = i,
                       .num_tokens = 1,
-                      .max_verified = batch.num_drafts,
+                      .max_verified = batch.num_verified,
                       .num_new_ids = 0,
                       .token_offset = 0,
                       .write_position = 0,

@@ -20,7 +20,7 @@ GrammarService::GrammarService(std::unique_ptr<GrammarCompiler> compiler,
       mask_words_(exchange.mask_words),
       ready_(std::move(ready)),
       thread_(exchange, config_.slow_ns, config_.num_helpers, config_.masks_ready,
-              config_.mend_share) {}
+              config_.repair_share) {}
 
 GrammarService::~GrammarService() {
   stop_compiling();

@@ -26,7 +26,7 @@ struct GrammarServiceConfig {
   size_t max_cached = 64;    // compiled grammars that are kept
   int num_helpers = 0;       // of the thread that computes masks
   int64_t slow_ns = GrammarThread::kSlowNs;
-  double mend_share = MendPace::kShare;
+  double repair_share = RepairPace::kShare;
   std::function<void()> masks_ready = {};  // see GrammarThread
 };
 

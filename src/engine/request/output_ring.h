@@ -18,7 +18,7 @@ struct RequestState;
 // What one step did to one request.
 struct OutputEvent {
   RequestState* request = nullptr;
-  int32_t ids[kMaxDrafts + 1] = {};
+  int32_t ids[kMaxDraftTokens + 1] = {};
   int32_t num_ids = 0;
   int32_t num_drafted = 0;
   int32_t num_accepted = 0;

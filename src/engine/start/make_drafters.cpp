@@ -93,7 +93,7 @@ std::vector<std::string> drafter_names(const EngineConfig& config) {
   return names;
 }
 
-int most_drafts(const EngineConfig& config) {
+int max_draft_tokens(const EngineConfig& config) {
   int most = 0;
   for (const SpeculativeConfig& drafter : config.speculative) {
     const int k = drafter.num_speculative_tokens;

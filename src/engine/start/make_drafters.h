@@ -41,7 +41,7 @@ Result<std::vector<std::unique_ptr<Drafter>>> make_drafters(const EngineConfig& 
 std::vector<std::string> drafter_names(const EngineConfig& config);
 
 // The most drafts of any one, 0 without drafters; the most there can be where one is not told.
-int most_drafts(const EngineConfig& config);
+int max_draft_tokens(const EngineConfig& config);
 
 // Rows of the largest catch-up pass of a step: a whole step's rows, and the token that each
 // sequence gets beyond them.

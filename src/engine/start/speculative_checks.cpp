@@ -25,9 +25,9 @@ std::string text_of(double value) {
 
 // What can be told before the model of an unnamed method says what it is.
 Status check_fields(const SpeculativeConfig& config) {
-  if (config.num_speculative_tokens < 0 || config.num_speculative_tokens > kMaxDrafts) {
+  if (config.num_speculative_tokens < 0 || config.num_speculative_tokens > kMaxDraftTokens) {
     return fault("num_speculative_tokens is " + std::to_string(config.num_speculative_tokens) +
-                 "; give a number from 1 to " + std::to_string(kMaxDrafts));
+                 "; give a number from 1 to " + std::to_string(kMaxDraftTokens));
   }
   if (config.max_model_len < 0) {
     return fault("max_model_len is " + std::to_string(config.max_model_len) +
@@ -71,9 +71,9 @@ Status check_rates(const SpeculativeConfig& config) {
   const std::vector<double>& rates = config.synthetic_acceptance_rates;
   const int k = config.num_speculative_tokens;
   // An MTP drafter may leave K to its model: the rates are looked at again once that is known.
-  if (k == 0 && rates.size() > kMaxDrafts) {
+  if (k == 0 && rates.size() > kMaxDraftTokens) {
     return fault("synthetic_acceptance_rates has " + std::to_string(rates.size()) +
-                 " entries; at most " + std::to_string(kMaxDrafts) + " are possible");
+                 " entries; at most " + std::to_string(kMaxDraftTokens) + " are possible");
   }
   if (k > 0 && static_cast<int>(rates.size()) != k) {
     return fault("synthetic_acceptance_rates has " + std::to_string(rates.size()) +
@@ -105,7 +105,7 @@ Status check_synthetic(const SpeculativeConfig& config) {
   }
   if (has_rates) return check_rates(config);
   const int k = config.num_speculative_tokens;
-  const int most = (k > 0 ? k : kMaxDrafts) + 1;
+  const int most = (k > 0 ? k : kMaxDraftTokens) + 1;
   if (length == 0) {
     return fault(
         "rejection_sample_method 'synthetic' needs synthetic_acceptance_rates or "
@@ -235,18 +235,18 @@ LengthControllerConfig length_policy_config(const EngineConfig& config) {
   return policy;
 }
 
-std::array<uint32_t, kMaxDrafts> synthetic_chances(const SpeculativeConfig& config) {
-  std::array<double, kMaxDrafts> rates{};
+std::array<uint32_t, kMaxDraftTokens> synthetic_chances(const SpeculativeConfig& config) {
+  std::array<double, kMaxDraftTokens> rates{};
   if (config.synthetic_acceptance_rates.empty()) {
     const double mean = config.synthetic_acceptance_length - 1;
-    for (int i = 0; i < kMaxDrafts; ++i) {
+    for (int i = 0; i < kMaxDraftTokens; ++i) {
       rates[static_cast<size_t>(i)] = std::clamp(mean - i, 0.0, 1.0);
     }
   } else {
     std::copy(config.synthetic_acceptance_rates.begin(), config.synthetic_acceptance_rates.end(),
               rates.begin());
   }
-  std::array<uint32_t, kMaxDrafts> chances{};
+  std::array<uint32_t, kMaxDraftTokens> chances{};
   double before = 1;
   for (size_t i = 0; i < chances.size() && before > 0; ++i) {
     const double chance = std::min(rates[i] / before, 1.0);

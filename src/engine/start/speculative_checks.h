@@ -30,6 +30,6 @@ LengthControllerConfig length_policy_config(const EngineConfig& config);
 // Chance of draft i given those before it, in 2^-32 (~0: always), as
 // kernels/step/verify_and_commit.h wants it: from the rates, or from the mean length as 1, 1, ...,
 // the rest, 0, ... For a checked configuration of the rule `synthetic`.
-std::array<uint32_t, kMaxDrafts> synthetic_chances(const SpeculativeConfig& config);
+std::array<uint32_t, kMaxDraftTokens> synthetic_chances(const SpeculativeConfig& config);
 
 }  // namespace foretoken

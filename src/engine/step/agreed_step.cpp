@@ -21,7 +21,7 @@ StepShape with_passes_of(StepShape shape, const group::StepShapeWish& agreed) {
     if (!passes.catches_up) continue;
     DraftShape& own = shape.drafts[i];
     own.max_catch_up_rows = std::max(own.max_catch_up_rows, 1);
-    own.num_draft_tokens = static_cast<int>(passes.num_drafts);
+    own.num_draft_tokens = static_cast<int>(passes.num_draft_tokens);
     if (own.num_draft_tokens > 0) own.max_spans = std::max(own.max_spans, 1);
   }
   return shape;

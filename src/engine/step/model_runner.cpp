@@ -14,13 +14,13 @@ namespace foretoken {
 namespace {
 
 // Step times by how many sequences draft, in powers of two, and how many drafts each has room for.
-int row_table(int num_spans, int num_drafts, int most_drafts) {
+int row_table(int num_spans, int num_draft_tokens, int max_draft_tokens) {
   const auto power = std::countr_zero(std::bit_ceil(static_cast<unsigned>(std::max(num_spans, 1))));
-  return power * most_drafts + std::clamp(num_drafts, 1, most_drafts) - 1;
+  return power * max_draft_tokens + std::clamp(num_draft_tokens, 1, max_draft_tokens) - 1;
 }
 
-int num_row_tables(int max_spans, int most_drafts) {
-  return most_drafts > 0 ? row_table(max_spans, most_drafts, most_drafts) + 1 : 1;
+int num_row_tables(int max_spans, int max_draft_tokens) {
+  return max_draft_tokens > 0 ? row_table(max_spans, max_draft_tokens, max_draft_tokens) + 1 : 1;
 }
 
 StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
@@ -30,7 +30,7 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
           .logits_tile = config.logits_tile,
           .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
           .max_rows = config.max_rows,
-          .max_len = config.max_len + kMaxDrafts,
+          .max_len = config.max_len + kMaxDraftTokens,
           .num_slots = memory.batch.num_slots,
           .num_row_tables = num_row_tables(memory.limits().max_spans, config.max_draft_tokens),
           .hidden_size = memory.result_limits().hidden,

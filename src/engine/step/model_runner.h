@@ -38,7 +38,7 @@ struct ModelRunnerConfig {
   int64_t draft_mask_budget_ns = kDraftMaskBudgetNs;
   // Verification by the rule `synthetic`, with the chances of kernels/step/verify_and_commit.h.
   bool synthetic = false;
-  std::array<uint32_t, kMaxDrafts> synthetic_chances{};
+  std::array<uint32_t, kMaxDraftTokens> synthetic_chances{};
   GraphConfig graphs;
   TestHooks hooks;
   // Of a group of ranks: its communicator, and whether this rank has the masks of grammars, which
@@ -125,16 +125,16 @@ class ModelRunner {
   void enqueue_pooling(Queue& queue, int max_rows);
   void enqueue_logits(Queue& queue, const StepShape& shape);
   void enqueue_processors(Queue& queue, int row_offset, int rows);
-  void enqueue_mask_post(Queue& queue, int drafter, int num_mended);
-  void enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends);
+  void enqueue_mask_post(Queue& queue, int drafter, int num_repaired);
+  void enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool repairs);
   void enqueue_mask_share(Queue& queue, int max_rows);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);
   void enqueue_drafter(Queue& queue, int index, const StepShape& step);
   DraftMasks draft_masks(const StepShape& shape) const;
-  bool mends(const Drafter& drafter, const StepShape& step, const DraftShape& shape) const;
-  void enqueue_mends(Queue& queue, int index, int num_drafts);
+  bool repairs(const Drafter& drafter, const StepShape& step, const DraftShape& shape) const;
+  void enqueue_repairs(Queue& queue, int index, int num_draft_tokens);
   int32_t draft_ns(int index, const DraftShape& shape) const;
   const int32_t* row_ns(const DraftShape& shape) const;
 

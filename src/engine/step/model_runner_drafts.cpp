@@ -42,18 +42,18 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);
-  if (mends(drafter, step, shape)) enqueue_mends(queue, index, shape.num_draft_tokens);
+  if (repairs(drafter, step, shape)) enqueue_repairs(queue, index, shape.num_draft_tokens);
 }
 
 // Of several ranks the first alone has masks, and all must have the same drafts.
-bool ModelRunner::mends(const Drafter& drafter, const StepShape& step,
-                        const DraftShape& shape) const {
+bool ModelRunner::repairs(const Drafter& drafter, const StepShape& step,
+                          const DraftShape& shape) const {
   return (step.features & kHasGrammar) != 0 && drafter.traits().proposes_unmasked &&
          shape.num_draft_tokens > 0 && config_.comm == nullptr;
 }
 
-void ModelRunner::enqueue_mends(Queue& queue, int index, int num_drafts) {
-  enqueue_mask_post(queue, index, num_drafts);
+void ModelRunner::enqueue_repairs(Queue& queue, int index, int num_draft_tokens) {
+  enqueue_mask_post(queue, index, num_draft_tokens);
   enqueue_mask_wait(queue, index, config_.draft_mask_budget_ns, true);
 }
 
@@ -66,14 +66,14 @@ DraftMasks ModelRunner::draft_masks(const StepShape& shape) const {
           .waits = config_.has_masks};
 }
 
-// One of the step itself, one of each pass that drafts, and one to mend what was looked up.
+// One of the step itself, one of each pass that drafts, and one to repair what was looked up.
 int ModelRunner::num_mask_tickets(const StepShape& shape) const {
   if ((shape.features & kHasGrammar) == 0) return 0;
   int count = 1;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DraftShape& drafts = shape.drafts[i];
     if (drafts.max_catch_up_rows > 0) count += drafts.num_draft_tokens;
-    if (mends(*drafters_[i], shape, drafts)) ++count;
+    if (repairs(*drafters_[i], shape, drafts)) ++count;
   }
   return count;
 }
@@ -91,17 +91,17 @@ void ModelRunner::enqueue_mask_share(Queue& queue, int max_rows) {
                       .max_rows = std::min(max_rows, masks.max_spans * masks.rows_each)});
 }
 
-void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_mended) {
+void ModelRunner::enqueue_mask_post(Queue& queue, int drafter, int num_repaired) {
   export_spans(queue, {.counts = memory_.tensors.counts,
                        .spans = memory_.tensors.spans,
                        .batch = memory_.batch,
                        .exchange = scratch_.masks,
                        .ticket = scratch_.mask_ticket,
                        .drafter = drafter,
-                       .num_mended = num_mended});
+                       .num_repaired = num_repaired});
 }
 
-void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool mends) {
+void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool repairs) {
   await_masks(queue, {.counts = memory_.tensors.counts,
                       .spans = memory_.tensors.spans,
                       .slots = memory_.batch.slots,
@@ -110,7 +110,7 @@ void ModelRunner::enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns
                       .ticket = scratch_.mask_ticket,
                       .budget_ns = budget_ns,
                       .drafter = drafter,
-                      .mends = mends ? 1 : 0});
+                      .repairs = repairs ? 1 : 0});
 }
 
 }  // namespace foretoken

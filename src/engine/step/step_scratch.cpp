@@ -43,8 +43,8 @@ Status StepScratch::take_masks() {
                       pinned_.take_array<MaskSpan>(kMaskRing * spans, "spans of masks"));
   FT_ASSIGN_OR_RETURN(masks.answers,
                       pinned_.take_array<uint64_t>(kMaskRing * spans, "answers of masks"));
-  FT_ASSIGN_OR_RETURN(masks.mends,
-                      pinned_.take_array<int32_t>(spans * kMaxDrafts, "drafts under grammars"));
+  FT_ASSIGN_OR_RETURN(
+      masks.repairs, pinned_.take_array<int32_t>(spans * kMaxDraftTokens, "drafts under grammars"));
   FT_ASSIGN_OR_RETURN(masks.masks,
                       pinned_.take_array<uint32_t>(rows * static_cast<size_t>(masks.mask_words),
                                                    "masks of grammars"));
@@ -56,8 +56,9 @@ Status StepScratch::take_tables() {
       (static_cast<size_t>(config_.max_rows) + 1) * static_cast<size_t>(config_.num_row_tables);
   FT_ASSIGN_OR_RETURN(row_ns, arena_.take_array<int32_t>(rows, "step times"));
   FT_ASSIGN_OR_RETURN(row_ns_host, pinned_.take_array<int32_t>(rows, "step times"));
-  FT_ASSIGN_OR_RETURN(synthetic, arena_.take_array<uint32_t>(kMaxDrafts, "acceptance rates"));
-  FT_ASSIGN_OR_RETURN(synthetic_host, pinned_.take_array<uint32_t>(kMaxDrafts, "acceptance rates"));
+  FT_ASSIGN_OR_RETURN(synthetic, arena_.take_array<uint32_t>(kMaxDraftTokens, "acceptance rates"));
+  FT_ASSIGN_OR_RETURN(synthetic_host,
+                      pinned_.take_array<uint32_t>(kMaxDraftTokens, "acceptance rates"));
   return {};
 }
 

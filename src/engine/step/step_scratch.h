@@ -40,7 +40,7 @@ class StepScratch {
   MaskTicket* mask_ticket = nullptr;
   int32_t* row_ns = nullptr;           // [num_row_tables, max_rows + 1] for choose_lengths
   int32_t* row_ns_host = nullptr;      // pinned, the same
-  uint32_t* synthetic = nullptr;       // [kMaxDrafts] for commit
+  uint32_t* synthetic = nullptr;       // [kMaxDraftTokens] for commit
   uint32_t* synthetic_host = nullptr;  // pinned, the same
 
   // The call that runs the processors of `num_rows` exported rows; it stays valid.

@@ -17,7 +17,7 @@ struct TestHooks {
   // Of ModelRunnerConfig (both budgets) and GrammarThread.
   std::optional<int64_t> mask_budget_ns = std::nullopt;
   std::optional<int64_t> slow_mask_ns = std::nullopt;
-  std::optional<double> mend_share = std::nullopt;
+  std::optional<double> repair_share = std::nullopt;
   // Stands between the engine and its queue.
   std::function<std::unique_ptr<Queue>(std::unique_ptr<Queue> real)> wrap_queue = nullptr;
   // Engine thread: changes what the length policy grants step `step`.

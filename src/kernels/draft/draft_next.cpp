@@ -12,7 +12,7 @@ void draft_next(Queue& queue, const DraftNextArgs& args) {
   FT_CHECK(out.counts != nullptr && out.counts != args.counts && out.token_ids != nullptr);
   FT_CHECK(out.positions != nullptr && out.row_slot != nullptr && out.kv_slot != nullptr);
   FT_CHECK(out.logits_rows != nullptr && args.out.source != nullptr);
-  FT_CHECK(args.pass >= 0 && args.pass < kMaxDrafts && args.max_rows > 0);
+  FT_CHECK(args.pass >= 0 && args.pass < kMaxDraftTokens && args.max_rows > 0);
   queue.launch(args);
 }
 

@@ -9,9 +9,9 @@ namespace foretoken {
 // Step part 9, after the logits of pass `pass` (from 0): takes the drafted ids and lays out the
 // rows of the pass after it. For logits row j of the pass before (`in`) with slot s and id =
 // sampled[j]:
-//   id < 0 (no valid draft): draft.num_draft_tokens = num_drafts, and s has no further rows.
-//   Otherwise drafts[pass] = id, num_drafts = pass + 1; when draft.num_draft_tokens > pass + 1, a
-//   row of `out`: id = token_map[id] where a map is given, position = len + pass, source =
+//   id < 0 (no valid draft): draft.num_draft_tokens = num_draft_tokens, and s has no further rows.
+//   Otherwise drafts[pass] = id, num_draft_tokens = pass + 1; when draft.num_draft_tokens > pass +
+//   1, a row of `out`: id = token_map[id] where a map is given, position = len + pass, source =
 //   logits_rows[j], wanting logits; with keeps_written draft.written = len + pass + 1.
 // Rows of `out` keep the order of j. Padding as in draft_rows.
 struct DraftNextArgs {

@@ -19,9 +19,9 @@ namespace foretoken {
 //   before. draft.computed += n, and draft_counts follow.
 //   When the slot wants drafts (draft.num_draft_tokens > 0), sampled, has not ended and now has
 //   computed == len, its last row wants logits. Otherwise draft.num_draft_tokens becomes 0.
-// num_drafts becomes 0 for every slot that was looked at. counts are set, num_spans to 0; rows up
-// to max_rows beyond the live ones become harmless padding as in prepare, their source 0. The
-// source of entry 0 is 0 too.
+// num_draft_tokens becomes 0 for every slot that was looked at. counts are set, num_spans to 0;
+// rows up to max_rows beyond the live ones become harmless padding as in prepare, their source 0.
+// The source of entry 0 is 0 too.
 struct DraftRowsArgs {
   static constexpr Op kOp = Op::kDraftRows;
   const void* plan;

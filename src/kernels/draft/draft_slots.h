@@ -25,9 +25,9 @@ FT_HD inline bool goes_on(const SpanState& span, const SlotState& state) {
 }
 
 // The most drafts that a slot which goes on can use.
-FT_HD inline int32_t most_drafts(const SlotState& state, const SlotParams& params, int32_t limit,
-                                 int32_t draft_max_len) {
-  return spec::most_drafts(
+FT_HD inline int32_t max_draft_tokens(const SlotState& state, const SlotParams& params,
+                                      int32_t limit, int32_t draft_max_len) {
+  return spec::max_draft_tokens(
       {limit, params.max_draft_tokens, state.len, params.max_len, draft_max_len});
 }
 

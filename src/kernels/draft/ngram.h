@@ -20,7 +20,7 @@ struct NgramArgs {
   const void* plan;
   PlanLimits limits;
   BatchState batch;
-  int32_t num_draft_tokens;  // K, at most kMaxDrafts
+  int32_t num_draft_tokens;  // K, at most kMaxDraftTokens
   int32_t drafter;
   int32_t min_n;
   int32_t max_n;

@@ -10,7 +10,7 @@ void check_exchange(const MaskExchange& exchange) {
   FT_CHECK(exchange.taken != nullptr && exchange.answered != nullptr);
   FT_CHECK(exchange.num_spans != nullptr && exchange.spans != nullptr);
   FT_CHECK(exchange.answers != nullptr && exchange.masks != nullptr);
-  FT_CHECK(exchange.mends != nullptr && exchange.resting != nullptr);
+  FT_CHECK(exchange.repairs != nullptr && exchange.resting != nullptr);
   FT_CHECK(exchange.max_spans > 0 && exchange.rows_each > 0 && exchange.mask_words > 0);
 }
 
@@ -20,8 +20,8 @@ void export_spans(Queue& queue, const ExportSpansArgs& args) {
   check_exchange(args.exchange);
   FT_CHECK(args.counts != nullptr && args.spans != nullptr && args.ticket != nullptr);
   FT_CHECK(args.batch.params != nullptr && args.batch.slots != nullptr);
-  FT_CHECK(args.num_mended >= 0 && args.num_mended < args.exchange.rows_each);
-  FT_CHECK(args.num_mended == 0 || args.drafter != kVerifying);
+  FT_CHECK(args.num_repaired >= 0 && args.num_repaired < args.exchange.rows_each);
+  FT_CHECK(args.num_repaired == 0 || args.drafter != kVerifying);
   queue.launch(args);
 }
 

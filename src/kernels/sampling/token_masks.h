@@ -17,10 +17,11 @@ struct MaskSpan {
   uint64_t grammar;  // SlotParams::grammar; 0: the span wants no masks
   int32_t len;       // known tokens at the start of the step
   int32_t num_tail;
-  int32_t num_drafts;
-  int32_t num_mended;  // drafts that the answer may hold: the ones below, mended; 0: masks alone
-  int32_t tail[kMaxDrafts + 1];  // the last num_tail known ids of the output
-  int32_t drafts[kMaxDrafts];
+  int32_t num_draft_tokens;
+  int32_t
+      num_repaired;  // drafts that the answer may hold: the ones below, repaired; 0: masks alone
+  int32_t tail[kMaxDraftTokens + 1];  // the last num_tail known ids of the output
+  int32_t drafts[kMaxDraftTokens];
   int32_t reserved;
 };
 
@@ -56,8 +57,8 @@ struct MaskExchange {
   MaskSpan* spans;     // [kMaskRing, max_spans] in the order of the plan
   uint64_t* answers;   // [kMaskRing, max_spans] mask_answer_word
   uint32_t* masks;     // [max_spans, rows_each, mask_words] bit i of a row: id i is allowed
-  uint64_t* resting;   // not 0: drafts are not mended at present; written by the host
-  int32_t* mends;      // [max_spans, kMaxDrafts] the first num_decided - 1 drafts, mended
+  uint64_t* resting;   // not 0: drafts are not repaired at present; written by the host
+  int32_t* repairs;    // [max_spans, kMaxDraftTokens] the first num_decided - 1 drafts, repaired
   int32_t max_spans;
   int32_t rows_each;   // logits rows of a span at most
   int32_t mask_words;  // ceil(vocab / 32)
@@ -89,9 +90,9 @@ inline constexpr int32_t kVerifying = -1;
 // nothing is posted, and these spans get no masks. Behind prepare (kVerifying) with the drafts that
 // the step verifies; behind the commit, before each pass of a drafter, the slots for which it goes
 // on drafting, with its drafts so far: their next one is drafted under the last mask of the answer,
-// and the answers are what the next step wants again. With `num_mended`, behind a drafter that
-// proposed without masks: all its slots, for drafts as their grammars mend them; nothing is posted
-// while the host rests.
+// and the answers are what the next step wants again. With `num_repaired`, behind a drafter that
+// proposed without masks: all its slots, for drafts as their grammars repair them; nothing is
+// posted while the host rests.
 struct ExportSpansArgs {
   static constexpr Op kOp = Op::kExportSpans;
   const StepCounts* counts;
@@ -99,19 +100,19 @@ struct ExportSpansArgs {
   BatchState batch;
   MaskExchange exchange;
   MaskTicket* ticket;
-  int32_t drafter;     // or kVerifying
-  int32_t num_mended;  // most drafts of a slot; 0: none are mended
+  int32_t drafter;       // or kVerifying
+  int32_t num_repaired;  // most drafts of a slot; 0: none are repaired
 };
 
-// Drafts of the slot that its grammar may mend.
-FT_HD inline int32_t num_mended(const SlotState& state, int32_t most) {
+// Drafts of the slot that its grammar may repair.
+FT_HD inline int32_t num_repaired(const SlotState& state, int32_t most) {
   if (state.computed != state.len - 1 || state.draft.num_draft_tokens <= 0) return 0;
   return state.draft.num_draft_tokens < most ? state.draft.num_draft_tokens : most;
 }
 
 // Whether the span's masks are wanted.
 FT_HD inline bool wants_masks(const BatchState& batch, const SpanState& span, int32_t drafter,
-                              int32_t most_mended) {
+                              int32_t max_repaired) {
   const SlotParams& params = batch.params[span.slot];
   if (!has_sampled(span) || params.grammar == 0) return false;
   const SlotState& state = batch.slots[span.slot];
@@ -119,8 +120,8 @@ FT_HD inline bool wants_masks(const BatchState& batch, const SpanState& span, in
   if (drafter != params.drafter || state.finished != static_cast<int32_t>(DeviceFinish::kNone)) {
     return false;
   }
-  return most_mended > 0 ? num_mended(state, most_mended) > 0
-                         : state.draft.num_draft_tokens > state.num_drafts;
+  return max_repaired > 0 ? num_repaired(state, max_repaired) > 0
+                          : state.draft.num_draft_tokens > state.num_draft_tokens;
 }
 
 void export_spans(Queue& queue, const ExportSpansArgs& args);
@@ -138,7 +139,8 @@ struct AwaitMasksArgs {
   MaskTicket* ticket;
   int64_t budget_ns;
   int32_t drafter;  // or kVerifying
-  int32_t mends;    // 1: the ticket asked for mended drafts, which take the place of the slots' own
+  int32_t
+      repairs;  // 1: the ticket asked for repaired drafts, which take the place of the slots' own
 };
 
 void await_masks(Queue& queue, const AwaitMasksArgs& args);

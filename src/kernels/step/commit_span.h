@@ -63,7 +63,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
   state.len += appended.num_ids;
   state.computed = state.len - 1;
-  state.num_drafts = 0;
+  state.num_draft_tokens = 0;
   state.finished = result.finish;
   keep_entries(a.batch, span.slot);
   state.draft.since_draft =

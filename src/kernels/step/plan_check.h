@@ -50,7 +50,7 @@ FT_HD inline bool is_valid_block_update(const BlockUpdate& update, const BatchSt
 FT_HD inline bool is_valid_span(const SpanPlan& span, const PlanHeader& header,
                                 const BatchState& batch) {
   if (!is_within(span.slot, batch.num_slots - 1) || span.num_new_ids < 0) return false;
-  if (!is_within(span.num_draft_tokens, kMaxDrafts) || span.draft_rows < 0) return false;
+  if (!is_within(span.num_draft_tokens, kMaxDraftTokens) || span.draft_rows < 0) return false;
   return span.num_new_ids == 0 ||
          (is_within(span.token_offset, int64_t{header.num_tokens} - span.num_new_ids) &&
           is_within(span.write_position,

@@ -9,7 +9,7 @@ namespace foretoken {
 // order. For a span of slot s, unless s is finished (then it gets no rows):
 //   n = min(num_tokens, len - computed); rows for positions computed .. computed + n - 1 take their
 //   ids from the token pages;
-//   when computed + n == len: drafts d = min(num_drafts, span.max_verified) add d rows with
+//   when computed + n == len: drafts d = min(num_draft_tokens, span.max_verified) add d rows with
 //   positions len .. len + d - 1 and the drafts' ids, and the last known row and all draft rows
 //   want logits; otherwise no row wants logits; with wants_all every row of known tokens wants
 //   logits too, ahead of those above; the rows whose next token is known are counted in num_scored.

@@ -18,8 +18,8 @@ namespace foretoken {
 //   the first stop id (finish = kStop, the id is kept) or when len reaches max_len (kLength); stop
 //   wins over length; a sampled -1 ends the sequence with kError, ids before it kept. The ids are
 //   appended to the token pages (raising the headers' counts), len += committed, computed = len -
-//   1, num_drafts = 0, finished = finish. draft.computed rises to min(draft.written, len - 1) where
-//   that is more, with the page headers' draft_counts, and draft.written becomes 0;
+//   1, num_draft_tokens = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
+//   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
 //   draft.since_draft becomes 0 when d > 0 and otherwise rises by the committed ids.
 // A slot with a grammar commits at most num_decided ids, and verifies as many drafts: what is
 // behind them is rejected without being counted, and the next step has the same span again.
@@ -35,8 +35,8 @@ struct VerifyAndCommitArgs {
   StepTensors tensors;
   void* result;  // device copy of the result entry (result_view)
   ResultLimits result_limits;
-  const uint32_t* synthetic;  // [kMaxDrafts] chance of draft i given those before, in 2^-32; ~0 is
-                              // always; null: the rule `coupled`
+  const uint32_t* synthetic;  // [kMaxDraftTokens] chance of draft i given those before, in 2^-32;
+                              // ~0 is always; null: the rule `coupled`
 };
 
 void verify_and_commit(Queue& queue, const VerifyAndCommitArgs& args);

@@ -138,7 +138,7 @@ struct ServeMetrics::Families {
 
 namespace {
 
-int most_drafts(const EngineInfo& info) {
+int max_draft_tokens(const EngineInfo& info) {
   int most = 0;
   for (const DrafterInfo& drafter : info.drafters) {
     most = std::max(most, drafter.num_speculative_tokens);
@@ -151,7 +151,7 @@ int most_drafts(const EngineInfo& info) {
 ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo& info)
     : base{{"model_name", model_name}, {"engine", info.num_engines > 1 ? "all" : "0"}},
       max_model_len(info.max_model_len),
-      num_positions(most_drafts(info)),
+      num_positions(max_draft_tokens(info)),
       first_token(histogram("vllm:time_to_first_token_seconds",
                             "From a request to its first token.", first_token_buckets())),
       inter_token(histogram("vllm:inter_token_latency_seconds",

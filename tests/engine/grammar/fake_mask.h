@@ -82,14 +82,14 @@ class FakeMask final : public TokenMask {
   }
 
   static MaskSpan span(uint64_t grammar, int prompt_len, const std::vector<int32_t>& output,
-                       const std::vector<int32_t>& drafts, int num_mended = 0) {
+                       const std::vector<int32_t>& drafts, int num_repaired = 0) {
     MaskSpan span{};
-    span.num_mended = num_mended;
+    span.num_repaired = num_repaired;
     span.grammar = grammar;
     span.len = prompt_len + static_cast<int32_t>(output.size());
-    span.num_tail = std::min<int32_t>(static_cast<int32_t>(output.size()), kMaxDrafts + 1);
+    span.num_tail = std::min<int32_t>(static_cast<int32_t>(output.size()), kMaxDraftTokens + 1);
     std::copy(output.end() - span.num_tail, output.end(), span.tail);
-    span.num_drafts = static_cast<int32_t>(drafts.size());
+    span.num_draft_tokens = static_cast<int32_t>(drafts.size());
     std::copy(drafts.begin(), drafts.end(), span.drafts);
     return span;
   }

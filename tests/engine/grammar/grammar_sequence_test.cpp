@@ -71,9 +71,9 @@ TEST_F(GrammarSequenceTest, TheSameSpanKeepsItsMasks) {
   EXPECT_EQ(rows({0}, {1, 2, 3}), (Ids{1, 2, 3, 4}));
 }
 
-class MendedDrafts : public GrammarSequenceTest {
+class RepairedDrafts : public GrammarSequenceTest {
  protected:
-  Ids mended(const Ids& output, const Ids& drafts, int most) {
+  Ids repaired(const Ids& output, const Ids& drafts, int most) {
     sequence_->begin(FakeMask::span(1, kPromptLen, output, drafts, most));
     while (!sequence_->is_done()) sequence_->advance();
     EXPECT_EQ(sequence_->answer().num_decided, std::ssize(sequence_->drafts()) + 1);
@@ -81,50 +81,50 @@ class MendedDrafts : public GrammarSequenceTest {
   }
 };
 
-TEST_F(MendedDrafts, ForcedIdsFollowTheMatch) {
-  EXPECT_EQ(mended({}, {0, 1}, 4), (Ids{0, 1, 2, 3}));
-  EXPECT_EQ(mended({0}, {}, 3), (Ids{1, 2, 3}));
+TEST_F(RepairedDrafts, ForcedIdsFollowTheMatch) {
+  EXPECT_EQ(repaired({}, {0, 1}, 4), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(repaired({0}, {}, 3), (Ids{1, 2, 3}));
 }
 
-TEST_F(MendedDrafts, AForcedIdTakesThePlaceOfWhatIsForbidden) {
-  EXPECT_EQ(mended({}, {0, 9, 2}, 3), (Ids{0, 1, 2}));
-  EXPECT_EQ(mended({0, 1}, {7}, 1), Ids{2});
+TEST_F(RepairedDrafts, AForcedIdTakesThePlaceOfWhatIsForbidden) {
+  EXPECT_EQ(repaired({}, {0, 9, 2}, 3), (Ids{0, 1, 2}));
+  EXPECT_EQ(repaired({0, 1}, {7}, 1), Ids{2});
 }
 
-TEST_F(MendedDrafts, DraftsEndWhereNothingIsForced) {
+TEST_F(RepairedDrafts, DraftsEndWhereNothingIsForced) {
   mask_->free_at = {2};
-  EXPECT_EQ(mended({}, {0, 1}, 4), (Ids{0, 1}));
-  EXPECT_EQ(mended({}, {0, 1, 61}, 3), (Ids{0, 1, 61}));
-  EXPECT_EQ(mended({}, {0, 1, 50, 3}, 4), (Ids{0, 1}));
-  EXPECT_EQ(mended({0, 1}, {8}, 4), Ids{});
+  EXPECT_EQ(repaired({}, {0, 1}, 4), (Ids{0, 1}));
+  EXPECT_EQ(repaired({}, {0, 1, 61}, 3), (Ids{0, 1, 61}));
+  EXPECT_EQ(repaired({}, {0, 1, 50, 3}, 4), (Ids{0, 1}));
+  EXPECT_EQ(repaired({0, 1}, {8}, 4), Ids{});
 }
 
-TEST_F(MendedDrafts, DraftsEndWithTheOutput) {
+TEST_F(RepairedDrafts, DraftsEndWithTheOutput) {
   mask_->end_id = 2;
-  EXPECT_EQ(mended({}, {0, 1, 2, 3}, 4), (Ids{0, 1, 2}));
+  EXPECT_EQ(repaired({}, {0, 1, 2, 3}, 4), (Ids{0, 1, 2}));
   mask_->complete_at = 1;
-  EXPECT_EQ(mended({}, {0, 1, 2}, 4), Ids{0});
+  EXPECT_EQ(repaired({}, {0, 1, 2}, 4), Ids{0});
 }
 
-TEST_F(MendedDrafts, TheNextStepFindsTheirMasks) {
-  (void)mended({}, {0, 9}, 3);
+TEST_F(RepairedDrafts, TheNextStepFindsTheirMasks) {
+  (void)repaired({}, {0, 9}, 3);
   const int fills = mask_->num_fills();
   EXPECT_EQ(rows({}, {0, 1, 2}), (Ids{0, 1, 2, 3}));
   EXPECT_EQ(mask_->num_fills(), fills + 1);
   EXPECT_EQ(mask_->num_taken_back(), 0);
-  EXPECT_EQ(mended({0, 1, 2, 3}, {}, 2), (Ids{4, 5}));
+  EXPECT_EQ(repaired({0, 1, 2, 3}, {}, 2), (Ids{4, 5}));
   EXPECT_EQ(rows({0, 1, 2, 3}, {4, 8}), (Ids{4, 5}));
 }
 
-TEST_F(MendedDrafts, TheSameOutputAgain) {
-  EXPECT_EQ(mended({}, {0}, 4), (Ids{0, 1, 2, 3}));
-  EXPECT_EQ(mended({}, {5}, 2), (Ids{0, 1}));
+TEST_F(RepairedDrafts, TheSameOutputAgain) {
+  EXPECT_EQ(repaired({}, {0}, 4), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(repaired({}, {5}, 2), (Ids{0, 1}));
   EXPECT_EQ(rows({}, {0, 1, 2}), (Ids{0, 1, 2, 3}));
 }
 
-TEST_F(MendedDrafts, AFaultForcesNothing) {
+TEST_F(RepairedDrafts, AFaultForcesNothing) {
   make(1);
-  EXPECT_EQ(mended({}, {}, 4), Ids{0});
+  EXPECT_EQ(repaired({}, {}, 4), Ids{0});
 }
 
 // A long jump: a span was lost on the way.

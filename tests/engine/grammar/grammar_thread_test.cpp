@@ -25,7 +25,7 @@ class GrammarThreadTest : public ::testing::Test {
                  .answers = answers_,
                  .masks = masks_,
                  .resting = &words_[4],
-                 .mends = mends_,
+                 .repairs = repairs_,
                  .max_spans = kSpans,
                  .rows_each = kRowsEach,
                  .mask_words = kWords};
@@ -89,7 +89,7 @@ class GrammarThreadTest : public ::testing::Test {
   int32_t num_spans_[kMaskRing] = {};
   MaskSpan spans_[kMaskRing * kSpans] = {};
   uint64_t answers_[kMaskRing * kSpans] = {};
-  int32_t mends_[kSpans * kMaxDrafts] = {};
+  int32_t repairs_[kSpans * kMaxDraftTokens] = {};
   uint32_t masks_[kSpans * kRowsEach * kWords] = {};
   MaskExchange exchange_{};
   uint64_t next_ = 0;
@@ -109,12 +109,12 @@ TEST_F(GrammarThreadTest, AnswersEverySpanThatHasAGrammar) {
   EXPECT_EQ(bits(ticket, 2), Ids{2});
 }
 
-TEST_F(GrammarThreadTest, MendsTheDraftsOfTicketsThatAskForIt) {
+TEST_F(GrammarThreadTest, RepairsTheDraftsOfTicketsThatAskForIt) {
   start();
   const auto a = sequence(), b = sequence();
   const uint64_t first = thread_->add(a), second = thread_->add(b);
   const auto drafts = [&](uint64_t ticket, int span) {
-    const int32_t* begin = mends_ + span * kMaxDrafts;
+    const int32_t* begin = repairs_ + span * kMaxDraftTokens;
     return Ids(begin, begin + answer(ticket, span).num_decided - 1);
   };
   uint64_t ticket = post({FakeMask::span(first, kPromptLen, {}, {0, 9}, 3), MaskSpan{},
@@ -128,7 +128,7 @@ TEST_F(GrammarThreadTest, MendsTheDraftsOfTicketsThatAskForIt) {
   EXPECT_EQ(bits(ticket, 0), (Ids{0, 1, 2, 3}));
 }
 
-TEST_F(GrammarThreadTest, RestsWhereMendingTakesTooLong) {
+TEST_F(GrammarThreadTest, RestsWhereRepairingTakesTooLong) {
   for (const double share : {0.0, 1e6}) {
     next_ = 0;
     std::fill(std::begin(words_), std::end(words_), 0);

@@ -55,7 +55,7 @@ TEST_F(MadeUpIdsTest, DraftsOfSequencesDiffer) {
     ids_.write_drafts(i, states[i]);
     different.insert(std::begin(states[i].drafts), std::end(states[i].drafts));
   }
-  EXPECT_GT(different.size(), states.size() * kMaxDrafts * 95 / 100);
+  EXPECT_GT(different.size(), states.size() * kMaxDraftTokens * 95 / 100);
 }
 
 // Runs of blocks and those that lie apart, and more ids than were drawn.

@@ -26,10 +26,10 @@ TEST(DrafterNames, CountThoseOfOneMethod) {
   EngineConfig config;
   config.speculative = {of_method("eagle", 3), of_method("ngram", 5), of_method("eagle", 2)};
   EXPECT_EQ(drafter_names(config), (std::vector<std::string>{"eagle", "ngram", "eagle-2"}));
-  EXPECT_EQ(most_drafts(config), 5);
-  EXPECT_EQ(most_drafts(EngineConfig()), 0);
+  EXPECT_EQ(max_draft_tokens(config), 5);
+  EXPECT_EQ(max_draft_tokens(EngineConfig()), 0);
   config.speculative.push_back(of_method("mtp", 0));
-  EXPECT_EQ(most_drafts(config), kMaxSpeculativeTokens);
+  EXPECT_EQ(max_draft_tokens(config), kMaxSpeculativeTokens);
 }
 
 // Every contradiction ends the start with one line that says what to change.

@@ -96,7 +96,7 @@ TEST(SpeculativeChecks, SyntheticAcceptanceIsWhole) {
   SpeculativeConfig mtp;
   mtp.method = "mtp";
   mtp.rejection_sample_method = "synthetic";
-  mtp.synthetic_acceptance_rates.assign(kMaxDrafts + 1, 0.5);
+  mtp.synthetic_acceptance_rates.assign(kMaxDraftTokens + 1, 0.5);
   expect_refused(engine_with({mtp}), "has 17 entries; at most 16 are possible");
   expect_refused([](SpeculativeConfig& c) { c.synthetic_acceptance_length = 2; },
                  "needs \"rejection_sample_method\": \"synthetic\"");

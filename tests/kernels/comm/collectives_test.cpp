@@ -177,7 +177,7 @@ TEST(Collectives, MasksAreThoseOfRankZero) {
                        .num_rows = 1,
                        .logits_begin = i,
                        .num_logits = 1,
-                       .num_drafts = 0,
+                       .num_draft_tokens = 0,
                        .num_scored = 0};
           params[at].grammar = i == 1 ? 0 : 7;
           states[at].mask_begin = i * kRowsEach;

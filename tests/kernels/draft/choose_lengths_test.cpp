@@ -20,11 +20,11 @@ class ChooseLengthsTest : public StepTest {
   // A slot that sampled in this step, after its commit.
   static void add_slot(StepData& d, int slot, int num_draft_tokens, uint16_t rate = 0) {
     d.set_sequence(slot, Ids(6, 1), 5);
-    d.add_span(slot, 1, kMaxDrafts, num_draft_tokens, 1);
+    d.add_span(slot, 1, kMaxDraftTokens, num_draft_tokens, 1);
     SpanState& span = d.span_states[d.spans.size() - 1];
     span = SpanState{slot, 0, 1, 0, 1, 0, 0};
     d.slots[slot].draft.num_rated = 10;
-    std::fill_n(d.slots[slot].draft.rates, kMaxDrafts, rate);
+    std::fill_n(d.slots[slot].draft.rates, kMaxDraftTokens, rate);
     d.slots[slot].draft.num_draft_tokens = -7;
   }
   static void set_result(StepData& d, int span, int drafted, int accepted, int committed) {
@@ -95,7 +95,7 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
       draft.num_rated = static_cast<int32_t>(random() % 40);
       for (uint16_t& rate : draft.rates) rate = static_cast<uint16_t>(random());
       d.params[s].drafter = static_cast<int32_t>(random() % 2);
-      const int drafted = static_cast<int>(random() % (kMaxDrafts + 1));
+      const int drafted = static_cast<int>(random() % (kMaxDraftTokens + 1));
       const int accepted = static_cast<int>(random() % (drafted + 1));
       set_result(d, s, drafted, accepted, accepted + static_cast<int>(random() % 4 > 0));
     }
@@ -106,7 +106,7 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
 
     std::vector<SlotState> want = d.slots;
     spec::StepVerifications step{};
-    step.first_unseen = kMaxDrafts;
+    step.first_unseen = kMaxDraftTokens;
     for (int s = 0; s < 12; ++s) {
       if (d.params[s].drafter != 1) continue;
       DraftState& draft = want[s].draft;
@@ -133,7 +133,7 @@ TEST_F(ChooseLengthsTest, RatesAndThePriorTakeInTheResults) {
     for (size_t s = 0; s < want.size(); ++s) {
       const DraftState &got = d.slots[s].draft, &expected = want[s].draft;
       ASSERT_EQ(got.num_rated, expected.num_rated) << "round " << round << " slot " << s;
-      ASSERT_TRUE(std::equal(got.rates, got.rates + kMaxDrafts, expected.rates)) << s;
+      ASSERT_TRUE(std::equal(got.rates, got.rates + kMaxDraftTokens, expected.rates)) << s;
     }
   }
 }
@@ -144,9 +144,9 @@ TEST_F(ChooseLengthsTest, ANewSlotStartsFromAllOthers) {
   d.slots[0].draft.num_rated = 0;
   DraftRates& prior = d.priors[0];
   prior.num_rated = 1;
-  std::fill_n(prior.rates, kMaxDrafts, uint16_t{65000});
+  std::fill_n(prior.rates, kMaxDraftTokens, uint16_t{65000});
   StepData hopeless = d;
-  std::fill_n(hopeless.priors[0].rates, kMaxDrafts, uint16_t{600});
+  std::fill_n(hopeless.priors[0].rates, kMaxDraftTokens, uint16_t{600});
   const std::vector<int32_t> row_ns = {0, 1000, 1300, 1600, 1900};
   run(d, row_ns, 50);
   EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 3);
@@ -162,7 +162,7 @@ TEST_F(ChooseLengthsTest, ASlotWithAPredictionLearnsByItself) {
   d.slots[0].draft.num_rated = d.slots[1].draft.num_rated = 0;
   d.set_prediction(0, {1, 2, 3});
   d.priors[0].num_rated = 100;
-  std::fill_n(d.priors[0].rates, kMaxDrafts, uint16_t{600});
+  std::fill_n(d.priors[0].rates, kMaxDraftTokens, uint16_t{600});
   const DraftRates prior = d.priors[0];
   set_result(d, 0, 2, 2, 3);
   set_result(d, 1, 0, 0, 1);

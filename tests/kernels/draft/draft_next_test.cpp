@@ -11,9 +11,9 @@ class DraftNextTest : public StepTest {
  protected:
   static constexpr int kRows = 8;
 
-  static void add_slot(StepData& d, int slot, int len, int wanted, int num_drafts) {
+  static void add_slot(StepData& d, int slot, int len, int wanted, int num_draft_tokens) {
     d.set_sequence(slot, Ids(static_cast<size_t>(len), 1), len - 1);
-    d.set_drafts(slot, Ids(static_cast<size_t>(num_drafts), 77));
+    d.set_drafts(slot, Ids(static_cast<size_t>(num_draft_tokens), 77));
     d.slots[slot].draft.num_draft_tokens = wanted;
     d.slots[slot].draft.computed = len;
   }
@@ -55,7 +55,7 @@ class DraftNextTest : public StepTest {
   }
   static Ids drafts(const StepData& d, int slot) {
     const SlotState& s = d.slots[slot];
-    return Ids(s.drafts, s.drafts + s.num_drafts);
+    return Ids(s.drafts, s.drafts + s.num_draft_tokens);
   }
 
   DraftTensors in_{}, out_{};
@@ -137,11 +137,11 @@ TEST_F(DraftNextTest, IdsOfAnotherVocabularyComeFromTheMap) {
 
 TEST_F(DraftNextTest, TheLastDraftAndAnEmptyPassLeavePaddingOnly) {
   StepData d{StepSizes{}};
-  add_slot(d, 0, 5, kMaxDrafts, kMaxDrafts - 1);
+  add_slot(d, 0, 5, kMaxDraftTokens, kMaxDraftTokens - 1);
   push(d);
-  run(d, args({0}, {0}, {3}, kMaxDrafts - 1, 4));
+  run(d, args({0}, {0}, {3}, kMaxDraftTokens - 1, 4));
   EXPECT_EQ(pass_.counts.num_rows, 0);
-  EXPECT_EQ(d.slots[0].num_drafts, kMaxDrafts);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, kMaxDraftTokens);
   run(d, args({}, {}, {}, 0, 4));
   EXPECT_EQ(pass_.counts.num_rows, 0);
 }

@@ -45,8 +45,8 @@ class DraftRowsTest : public StepTest {
         count = static_cast<int16_t>(i % d.sizes.block_size + 1);
       }
     }
-    d.slots[slot].num_drafts = 3;
-    d.add_span(slot, 1, kMaxDrafts, 4, draft_rows);
+    d.slots[slot].num_draft_tokens = 3;
+    d.add_span(slot, 1, kMaxDraftTokens, 4, draft_rows);
     d.span_states[d.spans.size() - 1] = SpanState{slot, 0, 1, 0, 0, 0, 0};
   }
 
@@ -104,7 +104,7 @@ TEST_F(DraftRowsTest, CatchesUpAndDraftsWhereComplete) {
   EXPECT_EQ(logits_rows(), (Ids{1, 2}));
   EXPECT_EQ(d.slots[1].draft.computed, 7);
   EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 2);
-  EXPECT_EQ(d.slots[1].num_drafts, 0);
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 0);
   EXPECT_EQ(d.slots[3].draft.computed, 6);
   EXPECT_EQ(counts(d, 1, 2), (Ids{4, 3}));
 }
@@ -115,7 +115,7 @@ TEST_F(DraftRowsTest, WithoutWantedDraftsEntriesAreCaughtUpOnly) {
   EXPECT_EQ(run(d).size(), 5u);
   EXPECT_EQ(logits_rows(), Ids{});
   EXPECT_EQ(d.slots[0].draft.computed, 7);
-  EXPECT_EQ(d.slots[0].num_drafts, 0);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 0);
 }
 
 TEST_F(DraftRowsTest, ABudgetCutsASpanInTheMiddle) {
@@ -135,7 +135,7 @@ TEST_F(DraftRowsTest, ABudgetCutsASpanInTheMiddle) {
   for (int s = 0; s < 4; ++s) {
     computed.push_back(d.slots[s].draft.computed);
     wanted.push_back(d.slots[s].draft.num_draft_tokens);
-    EXPECT_EQ(d.slots[s].num_drafts, 0);
+    EXPECT_EQ(d.slots[s].num_draft_tokens, 0);
   }
   EXPECT_EQ(computed, (Ids{6, 9, 5, 4}));
   EXPECT_EQ(wanted, (Ids{0, 3, 0, 0}));
@@ -164,7 +164,7 @@ TEST_F(DraftRowsTest, OtherDraftersAndSpansWithoutRowsArePassedOver) {
   const auto rows = run(d, args(kRows, 2));
   EXPECT_EQ(rows, (std::vector<Row>{{1, 5, 105}, {1, 6, 106}}));
   for (const int s : {0, 2}) {
-    EXPECT_EQ(d.slots[s].num_drafts, 3);
+    EXPECT_EQ(d.slots[s].num_draft_tokens, 3);
     EXPECT_EQ(d.slots[s].draft.num_draft_tokens, 2);
     EXPECT_EQ(d.slots[s].draft.computed, 5);
   }
@@ -172,8 +172,8 @@ TEST_F(DraftRowsTest, OtherDraftersAndSpansWithoutRowsArePassedOver) {
   EXPECT_EQ(counts(d, 1, 2, 0), (Ids{4, 1}));
   draft_rows(queue(), draft_rows_args(out_, kRows, 0));
   pull(d);
-  EXPECT_EQ(d.slots[0].num_drafts, 3) << "it got no rows in this step";
-  EXPECT_EQ(d.slots[2].num_drafts, 0);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 3) << "it got no rows in this step";
+  EXPECT_EQ(d.slots[2].num_draft_tokens, 0);
 }
 
 TEST_F(DraftRowsTest, ASequenceThatEndedStillFillsItsBlocks) {
@@ -329,7 +329,7 @@ TEST_F(DraftRowsTest, RandomBatchesMatchAPlainReference) {
         count = std::max<int16_t>(count, static_cast<int16_t>(p % 4 + 1));
       }
       s.draft.computed = at;
-      s.num_drafts = 0;
+      s.num_draft_tokens = 0;
       if (sampled && s.finished == 0 && s.draft.num_draft_tokens > 0 && at == s.len && added > 0) {
         logits.push_back(static_cast<int32_t>(rows.size()) - 1);
       } else {

@@ -38,11 +38,11 @@ TEST(DraftSlots, MostDraftsTakesTheBoundsOfTheSlot) {
   SlotParams params{};
   params.max_draft_tokens = 5;
   params.max_len = 100;
-  EXPECT_EQ(most_drafts(state, params, 8, 1000), 5);
-  EXPECT_EQ(most_drafts(state, params, 3, 1000), 3);
-  EXPECT_EQ(most_drafts(state, params, 8, 12), 3);
+  EXPECT_EQ(max_draft_tokens(state, params, 8, 1000), 5);
+  EXPECT_EQ(max_draft_tokens(state, params, 3, 1000), 3);
+  EXPECT_EQ(max_draft_tokens(state, params, 8, 12), 3);
   params.max_len = 13;
-  EXPECT_EQ(most_drafts(state, params, 8, 1000), 2);
+  EXPECT_EQ(max_draft_tokens(state, params, 8, 1000), 2);
 }
 
 TEST(DraftSlots, SlotsWithAPredictionAreApart) {

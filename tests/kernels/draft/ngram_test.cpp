@@ -68,15 +68,16 @@ class NgramTest : public StepTest {
     d.set_sequence(1, tokens, computed);
     d.slots[1].draft.num_draft_tokens = wanted;
     d.slots[1].finished = static_cast<int32_t>(finished);
-    d.slots[1].num_drafts = 9;
+    d.slots[1].num_draft_tokens = 9;
     d.add_span(1, 1, 4);
     push(d);
     ngram(queue(), ngram_args(k, min_n, max_n));
     pull(d);
-    return {d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_drafts};
+    return {d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_draft_tokens};
   }
   Ids drafts_for(const Ids& tokens, int k, int min_n, int max_n) {
-    return drafts_for(tokens, static_cast<int>(tokens.size()) - 1, kMaxDrafts, k, min_n, max_n);
+    return drafts_for(tokens, static_cast<int>(tokens.size()) - 1, kMaxDraftTokens, k, min_n,
+                      max_n);
   }
 };
 
@@ -117,9 +118,10 @@ TEST_F(NgramTest, LeavesTheSlotsOfOtherDraftersAlone) {
   push(d);
   ngram(queue(), ngram_args(4, 1, 2, 1));
   pull(d);
-  EXPECT_EQ(Ids(d.slots[0].drafts, d.slots[0].drafts + d.slots[0].num_drafts), (Ids{5, 5, 5}));
-  EXPECT_EQ(Ids(d.slots[2].drafts, d.slots[2].drafts + d.slots[2].num_drafts), (Ids{9}));
-  EXPECT_EQ(d.slots[1].num_drafts, 1) << "it has no span";
+  EXPECT_EQ(Ids(d.slots[0].drafts, d.slots[0].drafts + d.slots[0].num_draft_tokens),
+            (Ids{5, 5, 5}));
+  EXPECT_EQ(Ids(d.slots[2].drafts, d.slots[2].drafts + d.slots[2].num_draft_tokens), (Ids{9}));
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 1) << "it has no span";
   EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 3);
 }
 
@@ -135,8 +137,8 @@ TEST_F(NgramTest, APredictionIsFollowedWhereTheTextStands) {
     push(d);
     ngram(queue(), ngram_args(8, 5, 5));
     pull(d);
-    EXPECT_EQ(d.slots[1].from_prediction, d.slots[1].num_drafts > 0 ? 1 : 0);
-    return Ids{d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_drafts};
+    EXPECT_EQ(d.slots[1].from_prediction, d.slots[1].num_draft_tokens > 0 ? 1 : 0);
+    return Ids{d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_draft_tokens};
   };
   const Ids prediction = {11, 12, 13, 14, 15, 16, 17};
   EXPECT_EQ(drafts({1, 2}, prediction), (Ids{11, 12, 13})) << "nothing is emitted yet";
@@ -174,7 +176,7 @@ TEST_F(NgramTest, RandomPredictionsMatchAPlainReference) {
     for (int s = 0; s < 4; ++s) {
       const SlotState& state = d.slots[s];
       num_predicted += state.from_prediction;
-      ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_drafts),
+      ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_draft_tokens),
                 reference(history[s], prediction[s], d.params[s].prompt_len,
                           std::min(k, state.draft.num_draft_tokens), min_n, max_n))
           << "round " << round << " slot " << s;
@@ -204,7 +206,7 @@ TEST_F(NgramTest, RandomHistoriesMatchAPlainReference) {
     pull(d);
     for (int s = 0; s < 4; ++s) {
       const SlotState& state = d.slots[s];
-      ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_drafts),
+      ASSERT_EQ(Ids(state.drafts, state.drafts + state.num_draft_tokens),
                 reference(history[s], std::min(k, state.draft.num_draft_tokens), min_n, max_n))
           << "round " << round;
     }

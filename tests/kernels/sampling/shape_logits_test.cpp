@@ -17,7 +17,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 Ids history_of(StepData& d, int slot, int position) {
   Ids ids = d.tokens(slot);
   const SlotState& state = d.slots[static_cast<size_t>(slot)];
-  ids.insert(ids.end(), state.drafts, state.drafts + state.num_drafts);
+  ids.insert(ids.end(), state.drafts, state.drafts + state.num_draft_tokens);
   ids.resize(static_cast<size_t>(position + 1));
   return ids;
 }

@@ -47,7 +47,7 @@ class TokenMasksTest : public StepTest {
                  .answers = allocate<uint64_t>(kMaskRing * kSpans, MemoryKind::kPinned),
                  .masks = allocate<uint32_t>(kSpans * kRowsEach * kWords, MemoryKind::kPinned),
                  .resting = words + 4,
-                 .mends = allocate<int32_t>(kSpans * kMaxDrafts, MemoryKind::kPinned),
+                 .repairs = allocate<int32_t>(kSpans * kMaxDraftTokens, MemoryKind::kPinned),
                  .max_spans = kSpans,
                  .rows_each = kRowsEach,
                  .mask_words = kWords};
@@ -69,14 +69,14 @@ class TokenMasksTest : public StepTest {
     return d;
   }
 
-  void run_export(int32_t drafter = kVerifying, int32_t num_mended = 0) {
+  void run_export(int32_t drafter = kVerifying, int32_t num_repaired = 0) {
     export_spans(queue(), {tensors_.counts, tensors_.spans, batch_, exchange_, ticket_, drafter,
-                           num_mended});
+                           num_repaired});
     drain();
   }
-  void await(int64_t budget_ns, int32_t drafter = kVerifying, int32_t mends = 0) {
+  void await(int64_t budget_ns, int32_t drafter = kVerifying, int32_t repairs = 0) {
     await_masks(queue(), {tensors_.counts, tensors_.spans, batch_.slots, batch_.params, exchange_,
-                          ticket_, budget_ns, drafter, mends});
+                          ticket_, budget_ns, drafter, repairs});
   }
 
   MaskExchange exchange_{};
@@ -96,9 +96,9 @@ TEST_F(TokenMasksTest, ExportsTailAndDraftsOfSamplingSpans) {
   EXPECT_EQ(span.grammar, 101u);
   EXPECT_EQ(span.len, 5);
   EXPECT_EQ(Ids(span.tail, span.tail + span.num_tail), (Ids{12, 13, 14}));
-  EXPECT_EQ(Ids(span.drafts, span.drafts + span.num_drafts), (Ids{15, 16}));
+  EXPECT_EQ(Ids(span.drafts, span.drafts + span.num_draft_tokens), (Ids{15, 16}));
   EXPECT_EQ(exchange_.spans[3].num_tail, 0);
-  EXPECT_EQ(exchange_.spans[3].num_drafts, 0);
+  EXPECT_EQ(exchange_.spans[3].num_draft_tokens, 0);
 }
 
 // Slot 1 has one of two wanted drafts; slot 3 belongs to another drafter, or has all of its drafts.
@@ -111,13 +111,13 @@ TEST_F(TokenMasksTest, ExportsTheSlotsThatGoOnDrafting) {
     d.slots[3].draft.num_draft_tokens = other ? 2 : 0;
     run_prepare(d);
     pull(d);
-    d.slots[1].num_drafts = 1;
-    d.slots[3].num_drafts = 0;
+    d.slots[1].num_draft_tokens = 1;
+    d.slots[3].num_draft_tokens = 0;
     push(d);
     run_export(1);
     const auto entry = (*exchange_.posted - 1) % kMaskRing * kSpans;
     EXPECT_EQ(exchange_.spans[entry + 1].grammar, 101u);
-    EXPECT_EQ(exchange_.spans[entry + 1].num_drafts, 1);
+    EXPECT_EQ(exchange_.spans[entry + 1].num_draft_tokens, 1);
     EXPECT_EQ(exchange_.spans[entry + 1].drafts[0], 15);
     EXPECT_EQ(exchange_.spans[entry + 2].grammar, 0u);
     EXPECT_EQ(exchange_.spans[entry + 3].grammar, 0u);
@@ -126,7 +126,7 @@ TEST_F(TokenMasksTest, ExportsTheSlotsThatGoOnDrafting) {
 }
 
 // Slot 1 has all of its drafts, slot 3 none; 3 are wanted, 2 are possible.
-TEST_F(TokenMasksTest, DraftsAreMendedWhereTheyWereAnswered) {
+TEST_F(TokenMasksTest, DraftsAreRepairedWhereTheyWereAnswered) {
   StepData d = data();
   run_prepare(d);
   pull(d);
@@ -135,25 +135,25 @@ TEST_F(TokenMasksTest, DraftsAreMendedWhereTheyWereAnswered) {
     d.slots[slot].computed = d.slots[slot].len - 1;
     d.slots[slot].draft.num_draft_tokens = 3;
   }
-  d.slots[1].num_drafts = 2;
-  d.slots[3].num_drafts = 0;
+  d.slots[1].num_draft_tokens = 2;
+  d.slots[3].num_draft_tokens = 0;
   push(d);
   run_export(1, 2);
-  EXPECT_EQ(exchange_.spans[0].num_mended, 0);
-  EXPECT_EQ(exchange_.spans[1].num_mended, 2);
-  EXPECT_EQ(exchange_.spans[1].num_drafts, 2);
+  EXPECT_EQ(exchange_.spans[0].num_repaired, 0);
+  EXPECT_EQ(exchange_.spans[1].num_repaired, 2);
+  EXPECT_EQ(exchange_.spans[1].num_draft_tokens, 2);
   EXPECT_EQ(exchange_.spans[2].grammar, 0u);
-  EXPECT_EQ(exchange_.spans[3].num_mended, 2);
-  const Ids mends = {15, 40};
-  std::copy(mends.begin(), mends.end(), exchange_.mends + kMaxDrafts);
+  EXPECT_EQ(exchange_.spans[3].num_repaired, 2);
+  const Ids repairs = {15, 40};
+  std::copy(repairs.begin(), repairs.end(), exchange_.repairs + kMaxDraftTokens);
   exchange_.answers[1] = mask_answer_word(0, {2, 3});
   exchange_.answers[3] = mask_answer_word(7, {2, 3});  // for another ticket
   *exchange_.answered = 1;
   await(kLongNs, 1, 1);
   drain();
   pull(d);
-  EXPECT_EQ(Ids(d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_drafts), mends);
-  EXPECT_EQ(d.slots[3].num_drafts, 0);
+  EXPECT_EQ(Ids(d.slots[1].drafts, d.slots[1].drafts + d.slots[1].num_draft_tokens), repairs);
+  EXPECT_EQ(d.slots[3].num_draft_tokens, 0);
   // A host that rests is not asked.
   *exchange_.resting = 1;
   run_export(1, 2);
@@ -172,7 +172,8 @@ TEST_F(TokenMasksTest, ALongOutputSendsItsEnd) {
   run_prepare(d);
   run_export();
   const MaskSpan& span = exchange_.spans[0];
-  EXPECT_EQ(Ids(span.tail, span.tail + span.num_tail), Ids(ids.end() - kMaxDrafts - 1, ids.end()));
+  EXPECT_EQ(Ids(span.tail, span.tail + span.num_tail),
+            Ids(ids.end() - kMaxDraftTokens - 1, ids.end()));
 }
 
 TEST_F(TokenMasksTest, PostsNothingIntoEntriesThatTheHostStillNeeds) {
@@ -296,7 +297,7 @@ TEST_F(TokenMasksTest, CommitEndsWithTheDecidedRows) {
     EXPECT_EQ(result.finish, static_cast<int32_t>(DeviceFinish::kNone));
     EXPECT_EQ(d.slots[1].len, 3 + decided);
     EXPECT_EQ(d.slots[1].computed, 2 + decided);
-    EXPECT_EQ(d.slots[1].num_drafts, 0);
+    EXPECT_EQ(d.slots[1].num_draft_tokens, 0);
   }
 }
 

@@ -98,8 +98,8 @@ TEST_F(PlanCheck, DraftBoundsAndDrafters) {
     return is_valid_span({0, 1, 0, 0, 0, 0, 0, limit, rows}, header, batch);
   };
   EXPECT_TRUE(span(0, 0));
-  EXPECT_TRUE(span(kMaxDrafts, INT32_MAX));
-  EXPECT_FALSE(span(kMaxDrafts + 1, 0));
+  EXPECT_TRUE(span(kMaxDraftTokens, INT32_MAX));
+  EXPECT_FALSE(span(kMaxDraftTokens + 1, 0));
   EXPECT_FALSE(span(-1, 0));
   EXPECT_FALSE(span(0, -1));
   SlotInit init{0, 0, 0, 0, {}};

@@ -53,7 +53,7 @@ TEST_F(PrepareTest, PacksPrefillDecodeAndDrafts) {
   EXPECT_EQ(d.span_states[0].num_logits, 0);
   EXPECT_EQ(d.span_states[1].row_begin, 3);
   EXPECT_EQ(d.span_states[1].num_rows, 3);
-  EXPECT_EQ(d.span_states[1].num_drafts, 2);
+  EXPECT_EQ(d.span_states[1].num_draft_tokens, 2);
   EXPECT_EQ(d.span_states[1].logits_begin, 0);
   EXPECT_EQ(d.span_states[1].num_logits, 3);
   EXPECT_EQ(d.span_states[2].logits_begin, 3);
@@ -90,11 +90,11 @@ TEST_F(PrepareTest, WantsAllScoresTheRowsWhoseNextTokenIsKnown) {
   EXPECT_EQ(head(d.logits_rows, 9), (Ids{0, 1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(d.span_states[0].num_logits, 3);
   EXPECT_EQ(d.span_states[0].num_scored, 3);
-  EXPECT_EQ(d.span_states[0].num_drafts, 0);
+  EXPECT_EQ(d.span_states[0].num_draft_tokens, 0);
   EXPECT_EQ(d.span_states[1].logits_begin, 3);
   EXPECT_EQ(d.span_states[1].num_logits, 5);
   EXPECT_EQ(d.span_states[1].num_scored, 2);
-  EXPECT_EQ(d.span_states[1].num_drafts, 2);
+  EXPECT_EQ(d.span_states[1].num_draft_tokens, 2);
   EXPECT_EQ(d.span_states[2].num_logits, 1);
   EXPECT_EQ(d.span_states[2].num_scored, 0);
 }
@@ -128,7 +128,7 @@ TEST_F(PrepareTest, PoolingSlotsGetNeitherDraftsNorLogits) {
   run(d);
   EXPECT_EQ(d.span_states[0].num_rows, 3);
   EXPECT_EQ(d.span_states[0].num_logits, 0);
-  EXPECT_EQ(d.span_states[0].num_drafts, 0);
+  EXPECT_EQ(d.span_states[0].num_draft_tokens, 0);
   EXPECT_EQ(d.counts.num_logits_rows, 1);
   EXPECT_EQ(head(d.token_ids, 4), (Ids{1, 2, 3, 6}));
 }
@@ -140,7 +140,7 @@ TEST_F(PrepareTest, TrimsDraftsToTheGrant) {
   d.add_span(0, 1, 2);
   run(d);
   EXPECT_EQ(d.counts.num_rows, 3);
-  EXPECT_EQ(d.span_states[0].num_drafts, 2);
+  EXPECT_EQ(d.span_states[0].num_draft_tokens, 2);
   EXPECT_EQ(head(d.token_ids, 3), (Ids{3, 4, 5}));
 }
 

@@ -21,7 +21,7 @@ TEST_F(PublishTest, FillsTheRingAndCountsSteps) {
     const ResultView view = result_view(result.data(), limits);
     *view.header = {n, 2, 5, 3};
     view.spans[0].slot = 3;
-    view.spans[1].ids[kMaxDrafts] = static_cast<int32_t>(n) * 10;
+    view.spans[1].ids[kMaxDraftTokens] = static_cast<int32_t>(n) * 10;
     view.spans[2].slot = 77;  // beyond num_spans: not copied
     write(result_, result);
     publish(queue(), {step, result_, limits, 0, 0, ring, entry_bytes, word});
@@ -33,7 +33,7 @@ TEST_F(PublishTest, FillsTheRingAndCountsSteps) {
     EXPECT_EQ(seen.header->num_rows, 5);
     EXPECT_EQ(seen.header->num_logits_rows, 3);
     EXPECT_EQ(seen.spans[0].slot, 3);
-    EXPECT_EQ(seen.spans[1].ids[kMaxDrafts], static_cast<int32_t>(n) * 10);
+    EXPECT_EQ(seen.spans[1].ids[kMaxDraftTokens], static_cast<int32_t>(n) * 10);
     EXPECT_EQ(seen.spans[2].slot, 0);
     EXPECT_EQ(word->load(), n + 1);
   }

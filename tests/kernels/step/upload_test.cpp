@@ -94,7 +94,7 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   EXPECT_EQ(d.slots[0].len, 5);
   EXPECT_EQ(d.slots[0].computed, 4);
   EXPECT_EQ(d.slots[0].finished, 0);
-  EXPECT_EQ(d.slots[0].num_drafts, 0);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 0);
   EXPECT_EQ(d.slots[1].len, 6);
   EXPECT_EQ(d.block_tables[0], 20);
   EXPECT_EQ(d.block_tables[1], 21);
@@ -138,7 +138,7 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   EXPECT_EQ(d.page_headers[5].parent, -1);
   EXPECT_EQ(d.page_headers[5].count, 2);
   EXPECT_EQ(d.slots[2].finished, 0);
-  EXPECT_EQ(d.slots[2].num_drafts, 0);
+  EXPECT_EQ(d.slots[2].num_draft_tokens, 0);
   EXPECT_EQ(d.tokens(2), (Ids{8, 9}));
 }
 
@@ -267,7 +267,8 @@ const Defect kDefects[] = {
     {"token_offset", [](const PlanView& p) { p.spans[0].token_offset = 1; }},
     {"new_ids", [](const PlanView& p) { p.spans[0].num_new_ids = -1; }},
     {"write_position", [](const PlanView& p) { p.spans[0].write_position = 31; }},
-    {"num_draft_tokens", [](const PlanView& p) { p.spans[0].num_draft_tokens = kMaxDrafts + 1; }},
+    {"num_draft_tokens",
+     [](const PlanView& p) { p.spans[0].num_draft_tokens = kMaxDraftTokens + 1; }},
     {"negative_draft_limit", [](const PlanView& p) { p.spans[0].num_draft_tokens = -1; }},
     {"negative_draft_rows", [](const PlanView& p) { p.spans[0].draft_rows = -1; }},
     {"drafter", [](const PlanView& p) { p.inits[0].params.drafter = kMaxDrafters; }},

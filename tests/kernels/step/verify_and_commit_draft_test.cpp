@@ -19,7 +19,7 @@ class VerifyAndCommitDraftTest : public StepTest {
     for (int i = 0; i < len; ++i) tokens[i] = 10 * slot + i;
     d.set_sequence(slot, tokens, len - 1);
     d.set_drafts(slot, drafts);
-    d.add_span(slot, 1, kMaxDrafts);
+    d.add_span(slot, 1, kMaxDraftTokens);
   }
   void run(StepData& d, const Ids& sampled, const uint32_t* synthetic = nullptr) {
     push(d);
@@ -125,7 +125,7 @@ int accepted_by_draws(const SlotParams& p, int len, int drafts,
 }
 
 TEST_F(VerifyAndCommitDraftTest, SyntheticRuleCommitsDraftsByDraws) {
-  const std::vector<uint32_t> chance(kMaxDrafts, 1u << 31);
+  const std::vector<uint32_t> chance(kMaxDraftTokens, 1u << 31);
   const uint32_t* device_chance = to_device(chance);
   int seen[4] = {};
   for (int round = 0; round < 40; ++round) {
@@ -160,7 +160,7 @@ TEST_F(VerifyAndCommitDraftTest, SyntheticRuleCommitsDraftsByDraws) {
 }
 
 TEST_F(VerifyAndCommitDraftTest, SyntheticChancesOfZeroAndOne) {
-  std::vector<uint32_t> chance(kMaxDrafts, UINT32_MAX);
+  std::vector<uint32_t> chance(kMaxDraftTokens, UINT32_MAX);
   chance[2] = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     StepData d{StepSizes{}};
@@ -172,7 +172,7 @@ TEST_F(VerifyAndCommitDraftTest, SyntheticChancesOfZeroAndOne) {
 }
 
 TEST_F(VerifyAndCommitDraftTest, SyntheticIdsStopAndFailLikeAny) {
-  const std::vector<uint32_t> always(kMaxDrafts, UINT32_MAX);
+  const std::vector<uint32_t> always(kMaxDraftTokens, UINT32_MAX);
   StepData d{StepSizes{}};
   add_slot(d, 0, 5, {50, 51, 52});
   d.params[0].num_stop_ids = 1;
@@ -198,7 +198,7 @@ TEST_F(VerifyAndCommitDraftTest, LongRunRatesAreThoseAskedFor) {
   sizes.limits = {500, 4, 4, 4};
   sizes.result_limits = {500, 0, 0, 0};
   constexpr double kChance[] = {0.8, 0.75, 2.0 / 3};  // 0.8, 0.6, 0.4 from the first draft on
-  std::vector<uint32_t> chance(kMaxDrafts, 0);
+  std::vector<uint32_t> chance(kMaxDraftTokens, 0);
   for (int i = 0; i < 3; ++i) chance[i] = static_cast<uint32_t>(kChance[i] * 4294967296.0);
   const uint32_t* device_chance = to_device(chance);
   constexpr int kRounds = 40;

@@ -49,7 +49,7 @@ TEST_P(VerifyAndCommitTest, FollowsTheRules) {
   d.params[2].num_stop_ids = static_cast<int32_t>(c.stop_ids.size());
   std::copy(c.stop_ids.begin(), c.stop_ids.end(), d.params[2].stop_ids);
   d.header.step = 41;
-  d.add_span(2, 1, kMaxDrafts);
+  d.add_span(2, 1, kMaxDraftTokens);
   push(d);
   prepare(queue(), prepare_args());
   pull(d);
@@ -73,7 +73,7 @@ TEST_P(VerifyAndCommitTest, FollowsTheRules) {
   const SlotState& s = d.slots[2];
   EXPECT_EQ(s.len, static_cast<int>(tokens.size()));
   EXPECT_EQ(s.computed, s.len - 1);
-  EXPECT_EQ(s.num_drafts, 0);
+  EXPECT_EQ(s.num_draft_tokens, 0);
   EXPECT_EQ(s.finished, static_cast<int32_t>(c.finish));
   const int32_t* table = &d.block_tables[2 * d.sizes.max_blocks];
   EXPECT_EQ(d.page_headers[table[0]].count, std::min(s.len, 4));
@@ -199,7 +199,7 @@ TEST_F(CommitSpansTest, RandomBatchesMatchAPlainReference) {
       const SlotParams& p = before.params[i];
       Ids want;
       auto finish = DeviceFinish::kNone;
-      for (int k = 0; k <= span.num_drafts && finish == DeviceFinish::kNone; ++k) {
+      for (int k = 0; k <= span.num_draft_tokens && finish == DeviceFinish::kNone; ++k) {
         const int32_t id = before.sampled[span.logits_begin + k];
         if (id < 0) {
           finish = DeviceFinish::kError;
@@ -209,7 +209,7 @@ TEST_F(CommitSpansTest, RandomBatchesMatchAPlainReference) {
         history[i].push_back(id);
         if (static_cast<int>(history[i].size()) >= p.max_len) finish = DeviceFinish::kLength;
         if (p.num_stop_ids > 0 && id == p.stop_ids[0]) finish = DeviceFinish::kStop;
-        if (k < span.num_drafts && before.slots[i].drafts[k] != id) break;
+        if (k < span.num_draft_tokens && before.slots[i].drafts[k] != id) break;
       }
       const SpanResult& r = d.results[i];
       ASSERT_EQ(Ids(r.ids, r.ids + r.num_committed), want) << "round " << round << " span " << i;

@@ -22,8 +22,8 @@ struct Lengths {
   DraftRates& prior() const { return a.batch.priors[a.drafter]; }
   int most(int span) const {
     const SpanPlan& s = plan.spans[span];
-    return goes_on(span) ? most_drafts(state(span), a.batch.params[s.slot], s.num_draft_tokens,
-                                       a.draft_max_len)
+    return goes_on(span) ? max_draft_tokens(state(span), a.batch.params[s.slot], s.num_draft_tokens,
+                                            a.draft_max_len)
                          : 0;
   }
   int least(int span, int most) const {
@@ -44,7 +44,7 @@ void update_rates(const Lengths& lengths) {
   const ChooseLengthsArgs& a = lengths.a;
   const ResultView result = result_view(const_cast<void*>(a.result), a.result_limits);
   spec::StepVerifications step{};
-  step.first_unseen = kMaxDrafts;
+  step.first_unseen = kMaxDraftTokens;
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
     DraftState& draft = lengths.state(i).draft;

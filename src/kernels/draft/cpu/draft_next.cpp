@@ -14,11 +14,11 @@ void draft_next(const void* args, CpuPool&) {
     const int32_t id = a.sampled[j];
     SlotState& state = a.batch.slots[slot];
     if (id < 0) {
-      state.draft.num_draft_tokens = state.num_drafts;
+      state.draft.num_draft_tokens = state.num_draft_tokens;
       continue;
     }
     state.drafts[a.pass] = id;
-    state.num_drafts = a.pass + 1;
+    state.num_draft_tokens = a.pass + 1;
     if (state.draft.num_draft_tokens <= a.pass + 1) continue;
     const int32_t position = state.len + a.pass;
     pass.add_row(slot, position, a.token_map != nullptr ? a.token_map[id] : id, row);

@@ -67,7 +67,7 @@ void propose(const NgramArgs& a, int32_t slot) {
   SlotState& state = a.batch.slots[slot];
   if (a.batch.params[slot].drafter != a.drafter) return;
   const int32_t len = state.len;
-  state.num_drafts = 0;
+  state.num_draft_tokens = 0;
   state.from_prediction = 0;
   const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);
   if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || state.computed != len - 1 ||
@@ -80,8 +80,8 @@ void propose(const NgramArgs& a, int32_t slot) {
   const int32_t match = length < a.max_n ? find_match(a, slot, len, length) : -1;
   if (match < 0 && key != 0) {
     const int32_t next = prediction_match::next_of(predicted, key);
-    state.num_drafts = std::min(wanted, predicted.num_ids - next);
-    std::copy_n(predicted.ids + next, state.num_drafts, state.drafts);
+    state.num_draft_tokens = std::min(wanted, predicted.num_ids - next);
+    std::copy_n(predicted.ids + next, state.num_draft_tokens, state.drafts);
     state.from_prediction = 1;
     return;
   }
@@ -90,7 +90,7 @@ void propose(const NgramArgs& a, int32_t slot) {
     const int32_t from = match + 1 + i;
     state.drafts[i] = from < len ? token_at(a.batch, slot, from) : state.drafts[from - len];
   }
-  state.num_drafts = wanted;
+  state.num_draft_tokens = wanted;
 }
 
 }  // namespace

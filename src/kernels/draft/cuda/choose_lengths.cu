@@ -45,22 +45,22 @@ __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, in
                          int probe_rank) {
   SlotState& state = args.batch.slots[span.slot];
   const int most = goes_on(args.spans[i], state)
-                       ? most_drafts(state, args.batch.params[span.slot], span.num_draft_tokens,
-                                     args.draft_max_len)
+                       ? max_draft_tokens(state, args.batch.params[span.slot],
+                                          span.num_draft_tokens, args.draft_max_len)
                        : 0;
   const bool is_probe = probe_rank > 0 && spec::probe_rank(state.draft, most, i) == probe_rank;
   return {state, most, is_probe ? 1 : spec::least_drafts(state.draft, most)};
 }
 
 __device__ void clear(Shared& shared) {
-  if (threadIdx.x < kMaxDrafts) {
+  if (threadIdx.x < kMaxDraftTokens) {
     shared.step.accepted[threadIdx.x] = 0;
     shared.step.rejected[threadIdx.x] = 0;
   }
   if (threadIdx.x == 0) {
     shared.step.count = 0;
     shared.step.committed = 0;
-    shared.step.first_unseen = kMaxDrafts;
+    shared.step.first_unseen = kMaxDraftTokens;
     shared.num_slots = 0;
     shared.least_drafts = 0;
     shared.least_gain = 0;

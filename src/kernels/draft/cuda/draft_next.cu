@@ -10,11 +10,11 @@ namespace {
 __device__ bool take_draft(const DraftNextArgs& args, int slot, int id) {
   SlotState& state = args.batch.slots[slot];
   if (id < 0) {
-    state.draft.num_draft_tokens = state.num_drafts;
+    state.draft.num_draft_tokens = state.num_draft_tokens;
     return false;
   }
   state.drafts[args.pass] = id;
-  state.num_drafts = args.pass + 1;
+  state.num_draft_tokens = args.pass + 1;
   if (state.draft.num_draft_tokens <= args.pass + 1) return false;
   if (args.keeps_written != 0) state.draft.written = state.len + args.pass + 1;
   return true;

@@ -57,8 +57,8 @@ __device__ uint64_t find_predicted(const NgramArgs& args, int slot,
 __device__ void propose_predicted(SlotState& state, const prediction_match::Predicted& p,
                                   uint64_t key, int wanted) {
   const int next = prediction_match::next_of(p, key);
-  state.num_drafts = min(wanted, p.num_ids - next);
-  for (int i = 0; i < state.num_drafts; ++i) state.drafts[i] = p.ids[next + i];
+  state.num_draft_tokens = min(wanted, p.num_ids - next);
+  for (int i = 0; i < state.num_draft_tokens; ++i) state.drafts[i] = p.ids[next + i];
   state.from_prediction = 1;
 }
 
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
   if (args.batch.params[slot].drafter != args.drafter) return;
   SlotState& state = args.batch.slots[slot];
   const int len = state.len;
-  const int wanted = min(min(args.num_draft_tokens, kMaxDrafts), state.draft.num_draft_tokens);
+  const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == len - 1 && wanted > 0;
   __shared__ int32_t tail[kMaxTail];
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
     return;
   }
   if (best == 0) {
-    state.num_drafts = 0;
+    state.num_draft_tokens = 0;
     return;
   }
   const int next = static_cast<int>(best & 0xffffffffu) + 1;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads) ngram_kernel(NgramArgs args) {
     state.drafts[i] =
         next + i < len ? *token_at(args.batch, slot, next + i) : state.drafts[next + i - len];
   }
-  state.num_drafts = wanted;
+  state.num_draft_tokens = wanted;
 }
 
 }  // namespace

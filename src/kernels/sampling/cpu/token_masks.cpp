@@ -21,18 +21,18 @@ constexpr int64_t kSleepNs = 20'000;
 
 uint64_t acquire(uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
 
-MaskSpan mask_span(const BatchState& batch, const SpanState& span, int32_t num_drafts) {
+MaskSpan mask_span(const BatchState& batch, const SpanState& span, int32_t num_draft_tokens) {
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
   MaskSpan out{};
   out.grammar = params.grammar;
   out.len = state.len;
-  out.num_tail = std::clamp(state.len - params.prompt_len, 0, kMaxDrafts + 1);
+  out.num_tail = std::clamp(state.len - params.prompt_len, 0, kMaxDraftTokens + 1);
   for (int32_t i = 0; i < out.num_tail; ++i) {
     out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
   }
-  out.num_drafts = num_drafts;
-  std::copy_n(state.drafts, num_drafts, out.drafts);
+  out.num_draft_tokens = num_draft_tokens;
+  std::copy_n(state.drafts, num_draft_tokens, out.drafts);
   return out;
 }
 
@@ -62,16 +62,17 @@ void export_spans(const void* args, CpuPool&) {
   const MaskExchange& x = a.exchange;
   const uint64_t ticket = a.ticket->next;
   const bool has_room =
-      acquire(x.taken) + kMaskRing > ticket && (a.num_mended == 0 || acquire(x.resting) == 0);
+      acquire(x.taken) + kMaskRing > ticket && (a.num_repaired == 0 || acquire(x.resting) == 0);
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int32_t i = 0; i < a.counts->num_spans; ++i) {
     const SpanState& span = a.spans[i];
-    const bool wanted = wants_masks(a.batch, span, a.drafter, a.num_mended);
+    const bool wanted = wants_masks(a.batch, span, a.drafter, a.num_repaired);
     SlotState& state = a.batch.slots[span.slot];
-    const int32_t num_drafts = a.drafter == kVerifying ? span.num_drafts : state.num_drafts;
-    if (has_room) to[i] = wanted ? mask_span(a.batch, span, num_drafts) : MaskSpan{};
+    const int32_t num_draft_tokens =
+        a.drafter == kVerifying ? span.num_draft_tokens : state.num_draft_tokens;
+    if (has_room) to[i] = wanted ? mask_span(a.batch, span, num_draft_tokens) : MaskSpan{};
     if (!wanted) continue;
-    if (has_room && a.num_mended > 0) to[i].num_mended = num_mended(state, a.num_mended);
+    if (has_room && a.num_repaired > 0) to[i].num_repaired = num_repaired(state, a.num_repaired);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -105,9 +106,9 @@ void await_masks(const void* args, CpuPool&) {
     if (!has_sampled(span) || a.params[span.slot].grammar == 0) continue;
     const MaskAnswer answer = mask_answer(acquire(&answers[i]), ticket);
     SlotState& state = a.slots[span.slot];
-    if (a.mends != 0 && answer.num_decided > 0) {
-      state.num_drafts = answer.num_decided - 1;
-      std::copy_n(x.mends + int64_t{i} * kMaxDrafts, state.num_drafts, state.drafts);
+    if (a.repairs != 0 && answer.num_decided > 0) {
+      state.num_draft_tokens = answer.num_decided - 1;
+      std::copy_n(x.repairs + int64_t{i} * kMaxDraftTokens, state.num_draft_tokens, state.drafts);
     }
     state.num_masks = answer.num_masks;
     state.num_decided = answer.num_decided;

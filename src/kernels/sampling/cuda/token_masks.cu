@@ -23,18 +23,19 @@ __device__ void release(uint64_t* word, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-__device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span, int num_drafts) {
+__device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span,
+                              int num_draft_tokens) {
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
   MaskSpan out{};
   out.grammar = params.grammar;
   out.len = state.len;
-  out.num_tail = min(max(state.len - params.prompt_len, 0), kMaxDrafts + 1);
+  out.num_tail = min(max(state.len - params.prompt_len, 0), kMaxDraftTokens + 1);
   for (int i = 0; i < out.num_tail; ++i) {
     out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
   }
-  out.num_drafts = num_drafts;
-  for (int i = 0; i < num_drafts; ++i) out.drafts[i] = state.drafts[i];
+  out.num_draft_tokens = num_draft_tokens;
+  for (int i = 0; i < num_draft_tokens; ++i) out.drafts[i] = state.drafts[i];
   return out;
 }
 
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
   const uint64_t ticket = args.ticket->next;
   __shared__ int has_room;
   if (threadIdx.x == 0) {
-    const bool resting = args.num_mended > 0 && acquire(x.resting) != 0;
+    const bool resting = args.num_repaired > 0 && acquire(x.resting) != 0;
     has_room = acquire(x.taken) + kMaskRing > ticket && !resting ? 1 : 0;
   }
   __syncthreads();
@@ -54,12 +55,14 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
   MaskSpan* to = x.spans + static_cast<int64_t>(ticket % kMaskRing) * x.max_spans;
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     const SpanState span = args.spans[i];
-    const bool wanted = wants_masks(args.batch, span, args.drafter, args.num_mended);
+    const bool wanted = wants_masks(args.batch, span, args.drafter, args.num_repaired);
     SlotState& state = args.batch.slots[span.slot];
-    const int num_drafts = args.drafter == kVerifying ? span.num_drafts : state.num_drafts;
-    if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span, num_drafts) : MaskSpan{};
+    const int num_draft_tokens =
+        args.drafter == kVerifying ? span.num_draft_tokens : state.num_draft_tokens;
+    if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span, num_draft_tokens) : MaskSpan{};
     if (!wanted) continue;
-    if (has_room != 0 && args.num_mended > 0) to[i].num_mended = num_mended(state, args.num_mended);
+    if (has_room != 0 && args.num_repaired > 0)
+      to[i].num_repaired = num_repaired(state, args.num_repaired);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }
@@ -100,10 +103,10 @@ __global__ void __launch_bounds__(kThreads) await_kernel(AwaitMasksArgs args) {
     if (!has_sampled(span) || args.params[span.slot].grammar == 0) continue;
     const MaskAnswer answer = mask_answer(acquire(answers + i), ticket);
     SlotState& state = args.slots[span.slot];
-    if (args.mends != 0 && answer.num_decided > 0) {
-      state.num_drafts = answer.num_decided - 1;
-      const int32_t* drafts = x.mends + int64_t{i} * kMaxDrafts;
-      for (int d = 0; d < state.num_drafts; ++d) state.drafts[d] = __ldcv(drafts + d);
+    if (args.repairs != 0 && answer.num_decided > 0) {
+      state.num_draft_tokens = answer.num_decided - 1;
+      const int32_t* drafts = x.repairs + int64_t{i} * kMaxDraftTokens;
+      for (int d = 0; d < state.num_draft_tokens; ++d) state.drafts[d] = __ldcv(drafts + d);
     }
     state.num_masks = answer.num_masks;
     state.num_decided = answer.num_decided;

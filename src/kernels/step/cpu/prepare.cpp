@@ -20,7 +20,8 @@ SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCount
       a.batch.params[plan.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
   const bool samples = complete && !pools;
   const int drafts =
-      samples ? std::clamp(std::min(state.num_drafts, plan.max_verified), 0, kMaxDrafts) : 0;
+      samples ? std::clamp(std::min(state.num_draft_tokens, plan.max_verified), 0, kMaxDraftTokens)
+              : 0;
   const int scored = plan.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
   const int logits = scored + (samples ? drafts + 1 : 0);
   const bool fits = used.num_rows + known + drafts <= a.max_rows &&
@@ -29,7 +30,7 @@ SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCount
   if (!fits) return span;
   span.num_rows = known + drafts;
   span.num_logits = logits;
-  span.num_drafts = drafts;
+  span.num_draft_tokens = drafts;
   span.num_scored = scored;
   return span;
 }

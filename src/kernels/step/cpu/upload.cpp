@@ -61,7 +61,7 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.len = init.len;
   state.computed = init.computed;
   state.finished = static_cast<int32_t>(DeviceFinish::kNone);
-  state.num_drafts = 0;
+  state.num_draft_tokens = 0;
   state.from_prediction = 0;
   state.draft = DraftState{};
 }

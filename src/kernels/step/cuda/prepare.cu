@@ -27,7 +27,8 @@ __device__ SpanNeeds span_needs(const BatchState& batch, const SpanPlan& span) {
   const bool complete = slot.computed + known == slot.len;
   const bool pools = batch.params[span.slot].pooling != static_cast<int32_t>(DevicePooling::kNone);
   const bool samples = complete && !pools;
-  const int drafts = samples ? max(min(min(slot.num_drafts, span.max_verified), kMaxDrafts), 0) : 0;
+  const int drafts =
+      samples ? max(min(min(slot.num_draft_tokens, span.max_verified), kMaxDraftTokens), 0) : 0;
   const int last = slot.computed + known + drafts - 1;
   if (last / batch.block_size >= batch.max_blocks) return {};
   const int scored = span.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
@@ -42,7 +43,7 @@ __device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNee
   state.num_rows = needs.rows;
   state.logits_begin = logits_begin;
   state.num_logits = needs.logits;
-  state.num_drafts = needs.drafts;
+  state.num_draft_tokens = needs.drafts;
   state.num_scored = needs.scored;
 }
 

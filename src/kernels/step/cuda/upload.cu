@@ -36,7 +36,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.len = init.len;
       slot.computed = init.computed;
       slot.finished = static_cast<int32_t>(DeviceFinish::kNone);
-      slot.num_drafts = 0;
+      slot.num_draft_tokens = 0;
       slot.from_prediction = 0;
       slot.draft = DraftState{};
     }

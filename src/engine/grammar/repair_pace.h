@@ -4,19 +4,19 @@
 
 namespace foretoken {
 
-// Whether looked-up drafts are mended: only while the masks that it takes need a small share of a
+// Whether looked-up drafts are repaired: only while the masks that it takes need a small share of a
 // step, because the queue waits for them instead of computing beside them. Otherwise it rests for
 // a number of steps, twice as many each time that it is tried in vain. One thread.
-class MendPace {
+class RepairPace {
  public:
   static constexpr double kShare = 1.0 / 16;
 
-  explicit MendPace(double share) : share_(share) {}
+  explicit RepairPace(double share) : share_(share) {}
 
   bool rests() const { return rest_left_ > 0; }
 
-  // The drafts of a step were mended in `ns`; steps take `step_ns`, 0: that is not known yet.
-  void note_mended(int64_t ns, double step_ns) {
+  // The drafts of a step were repaired in `ns`; steps take `step_ns`, 0: that is not known yet.
+  void note_repaired(int64_t ns, double step_ns) {
     const auto took = static_cast<double>(ns);
     mean_ns_ = num_tried_ == 0 ? took : mean_ns_ + (took - mean_ns_) * kNewest;
     if (++num_tried_ < kTrial || step_ns == 0) return;
