@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "gguf/hf_names.h"
+#include "gguf/own_keys.h"
 
 namespace foretoken {
 namespace {
@@ -163,6 +166,107 @@ void complete_llama(Json& config) {
   config["model_type"] = "mixtral";
 }
 
+// Families from before Llama, whose projections converters put in order.
+constexpr GgufName kGpt2Model[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"position_embd.weight", "transformer.wpe.weight"},
+                                   {"output_norm.weight", "transformer.ln_f.weight"},
+                                   {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName kGpt2Tensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
+                                     {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
+                                     {"ffn_up", "mlp.c_fc"},         {"ffn_down", "mlp.c_proj"}};
+constexpr GgufKey kGpt2Keys[] = {{"embedding_length", "n_embd"},
+                                 {"block_count", "n_layer"},
+                                 {"attention.head_count", "n_head"},
+                                 {"context_length", "n_positions"},
+                                 {"feed_forward_length", "n_inner"}};
+
+constexpr GgufName kNeoxModel[] = {{"token_embd.weight", "gpt_neox.embed_in.weight"},
+                                   {"output_norm.weight", "gpt_neox.final_layer_norm.weight"},
+                                   {"output_norm.bias", "gpt_neox.final_layer_norm.bias"},
+                                   {"output.weight", "embed_out.weight"}};
+constexpr GgufName kNeoxTensors[] = {{"attn_qkv", "attention.query_key_value"},
+                                     {"attn_output", "attention.dense"},
+                                     {"ffn_up", "mlp.dense_h_to_4h"},
+                                     {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufKey kNeoxKeys[] = {{"rope.freq_base", "rotary_emb_base"},
+                                 {"rope.dimension_count", "rotary_dims"},
+                                 {"use_parallel_residual", "use_parallel_residual", false, true}};
+
+constexpr GgufName kFalconModel[] = {{"token_embd.weight", "transformer.word_embeddings.weight"},
+                                     {"output_norm.weight", "transformer.ln_f.weight"},
+                                     {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName kFalconTensors[] = {{"attn_norm_2", "ln_attn"},
+                                       {"attn_qkv", "self_attention.query_key_value"},
+                                       {"attn_output", "self_attention.dense"},
+                                       {"ffn_up", "mlp.dense_h_to_4h"},
+                                       {"ffn_down", "mlp.dense_4h_to_h"}};
+
+constexpr GgufName kBloomTensors[] = {{"attn_qkv", "self_attention.query_key_value"},
+                                      {"attn_output", "self_attention.dense"},
+                                      {"ffn_up", "mlp.dense_h_to_4h"},
+                                      {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufName kBloomModel[] = {
+    {"token_embd.weight", "transformer.word_embeddings.weight"},
+    {"token_embd_norm.weight", "transformer.word_embeddings_layernorm.weight"},
+    {"token_embd_norm.bias", "transformer.word_embeddings_layernorm.bias"},
+    {"output_norm.weight", "transformer.ln_f.weight"},
+    {"output_norm.bias", "transformer.ln_f.bias"}};
+
+constexpr GgufName kMptModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                  {"output_norm.weight", "transformer.norm_f.weight"}};
+constexpr GgufName kMptTensors[] = {
+    {"attn_norm", "norm_1"}, {"attn_qkv", "attn.Wqkv"}, {"attn_output", "attn.out_proj"},
+    {"ffn_norm", "norm_2"},  {"ffn_up", "ffn.up_proj"}, {"ffn_down", "ffn.down_proj"}};
+constexpr GgufKey kMptKeys[] = {
+    {"embedding_length", "d_model"},     {"block_count", "n_layers"},
+    {"attention.head_count", "n_heads"}, {"context_length", "max_seq_len"},
+    {"attention.clamp_kqv", "clip_qkv"}, {"attention.max_alibi_bias", "alibi_bias_max"}};
+
+constexpr GgufName kGemma3nModel[] = {
+    {"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
+    {"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
+    {"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
+    {"altup_proj.weight", "model.altup_projections.weight"},
+    {"altup_unembd_proj.weight", "model.altup_unembed_projections.weight"}};
+constexpr GgufName kGemma3nTensors[] = {
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+    {"altup_correct_coef", "altup.correction_coefs"},
+    {"altup_correct_scale.weight", "altup.correct_output_scale"},
+    {"altup_predict_coef", "altup.prediction_coefs"},
+    {"altup_router", "altup.modality_router"},
+    {"altup_router_norm", "altup.router_norm"},
+    {"laurel_l", "laurel.linear_left"},
+    {"laurel_r", "laurel.linear_right"},
+    {"laurel_post_norm", "laurel.post_laurel_norm"}};
+constexpr GgufKey kGemma3nKeys[] = {
+    {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
+    {"altup.num_inputs", "altup_num_inputs"},
+    {"altup.active_idx", "altup_active_idx"}};
+
+constexpr std::string_view kPlainFields = R"({"plain_matrices": true})";
+constexpr std::string_view kNeoxFields = R"({"plain_matrices": true, "hidden_act": "gelu"})";
+
+void complete_neox(Json& config) {
+  const auto head_dim = config["head_dim"].get<double>();
+  // Readers cut the product with head_dim off.
+  config["rotary_pct"] = std::min((config.value("rotary_dims", head_dim) + 0.25) / head_dim, 1.0);
+  config.erase("rotary_dims");
+}
+
+void complete_mpt(Json& config) {
+  Json attention = {{"alibi", config.contains("alibi_bias_max")}};
+  for (const char* name : {"clip_qkv", "alibi_bias_max"}) {
+    if (config.contains(name)) attention[name] = config[name];
+    config.erase(name);
+  }
+  config["attn_config"] = attention;
+}
+
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .hf_class = "LlamaForCausalLM",
@@ -270,6 +374,55 @@ constexpr GgufArchitecture kArchitectures[] = {
      .tensors = kGptOssTensors,
      .keys = kGptOssKeys,
      .rope_scaling = R"({"truncate": false})"},
+    {.name = "gpt2",
+     .hf_class = "GPT2LMHeadModel",
+     .model_type = "gpt2",
+     .tensors = kGpt2Tensors,
+     .model_tensors = kGpt2Model,
+     .layers = "transformer.h.",
+     .keys = kGpt2Keys,
+     .fields = kPlainFields},
+    {.name = "gptneox",
+     .hf_class = "GPTNeoXForCausalLM",
+     .model_type = "gpt_neox",
+     .tensors = kNeoxTensors,
+     .model_tensors = kNeoxModel,
+     .layers = "gpt_neox.layers.",
+     .keys = kNeoxKeys,
+     .fields = kNeoxFields,
+     .complete = complete_neox},
+    {.name = "falcon",
+     .hf_class = "FalconForCausalLM",
+     .model_type = "falcon",
+     .tensors = kFalconTensors,
+     .model_tensors = kFalconModel,
+     .layers = "transformer.h.",
+     .fields = kPlainFields,
+     .read = read_falcon_file},
+    {.name = "bloom",
+     .hf_class = "BloomForCausalLM",
+     .model_type = "bloom",
+     .tensors = kBloomTensors,
+     .model_tensors = kBloomModel,
+     .layers = "transformer.h.",
+     .fields = kPlainFields},
+    {.name = "mpt",
+     .hf_class = "MPTForCausalLM",
+     .model_type = "mpt",
+     .tensors = kMptTensors,
+     .model_tensors = kMptModel,
+     .layers = "transformer.blocks.",
+     .keys = kMptKeys,
+     .fields = R"({"hidden_act": "gelu"})",
+     .complete = complete_mpt},
+    {.name = "gemma3n",
+     .hf_class = "Gemma3nForCausalLM",
+     .model_type = "gemma3n_text",
+     .tensors = kGemma3nTensors,
+     .model_tensors = kGemma3nModel,
+     .keys = kGemma3nKeys,
+     .fields = kGemmaFields,
+     .read = read_gemma3n_file},
     {.name = "deepseek2",
      .hf_class = "DeepseekV3ForCausalLM",
      .model_type = "deepseek_v3",

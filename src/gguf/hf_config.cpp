@@ -78,6 +78,16 @@ int64_t num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
   return each[0];
 }
 
+// One number, or a list of one for each layer where these differ.
+Json inner_sizes(const GgufFile& file, Fields& fields) {
+  const std::string key = "feed_forward_length";
+  const Result<std::vector<int64_t>> list = file.integers(fields.prefix() + key);
+  if (!list.ok() || list.value().empty()) return fields.need(key);
+  const std::vector<int64_t>& each = list.value();
+  const bool same = std::all_of(each.begin(), each.end(), [&](auto n) { return n == each[0]; });
+  return same ? Json(each[0]) : Json(each);
+}
+
 double norm_epsilon(Fields& fields) {
   const auto of_squares = fields.number("attention.layer_norm_rms_epsilon");
   return of_squares ? *of_squares : fields.number("attention.layer_norm_epsilon").value_or(1e-5);
@@ -245,7 +255,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
       {"model_type", architecture->model_type},
       {"hidden_size", hidden},
       {"num_hidden_layers", fields.need("block_count")},
-      {"intermediate_size", fields.need("feed_forward_length")},
+      {"intermediate_size", inner_sizes(file, fields)},
       {"num_attention_heads", heads},
       {"num_key_value_heads", num_kv_heads(file, fields, heads)},
       {"head_dim",
@@ -255,13 +265,15 @@ Result<Json> gguf_model_config(const GgufFile& file) {
       {"vocab_size", vocabulary(file, fields)},
       {"hidden_act", "silu"},
       {"tie_word_embeddings", !file.tensors().contains("output.weight")},
-      {"attention_bias", file.tensors().contains("blk.0.attn_q.bias")},
+      {"attention_bias", file.tensors().contains("blk.0.attn_q.bias") ||
+                             file.tensors().contains("blk.0.attn_qkv.bias")},
       {"torch_dtype", element_type(file)}};
   FT_RETURN_IF_ERROR(fields.status());
   config.update(Json::parse(architecture->fields));
   add_keys(fields, kSharedKeys, config);
   add_keys(fields, architecture->keys, config);
   if (architecture->complete != nullptr) architecture->complete(config);
+  if (architecture->read != nullptr) FT_RETURN_IF_ERROR(architecture->read(file, config));
   add_attention_scale(fields, architecture->keys, config);
   FT_RETURN_IF_ERROR(add_rope(file, *architecture, fields, config));
   FT_RETURN_IF_ERROR(add_rotary_part(file, fields, architecture->interleaves_heads, config));

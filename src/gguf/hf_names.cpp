@@ -15,6 +15,8 @@ constexpr GgufName kOfModel[] = {{"token_embd.weight", "model.embed_tokens.weigh
                                  {"output.weight", "lm_head.weight"},
                                  {"output.bias", "lm_head.bias"}};
 
+constexpr std::span<const GgufName> kOfAnyModel = kOfModel;
+
 // Behind "blk.<n>." and "model.layers.<n>.", in front of ".weight" or ".bias".
 constexpr GgufName kOfLayer[] = {
     {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
@@ -29,7 +31,7 @@ constexpr std::pair<std::string_view, std::string_view> kWrittenAs[] = {
     {"MistralForCausalLM", "LlamaForCausalLM"}};
 
 // What comes before the number of a layer.
-constexpr GgufName kLayer = {"blk.", "model.layers."};
+constexpr std::string_view kLayer = "blk.";
 
 // Frequencies of rotary embeddings.
 constexpr std::string_view kConfigTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
@@ -54,22 +56,23 @@ const GgufName* find_layer_name(const GgufArchitecture& architecture, Spelling k
 // A name of `known` spelling in the `wanted` one.
 std::optional<std::string> renamed(const GgufArchitecture& architecture, std::string_view name,
                                    Spelling known, Spelling wanted) {
-  if (const GgufName* of_model = find_name(kOfModel, known, name)) {
-    return std::string(of_model->*wanted);
+  const GgufName layer = {kLayer, architecture.layers};
+  for (const std::span<const GgufName> names : {architecture.model_tensors, kOfAnyModel}) {
+    if (const GgufName* found = find_name(names, known, name)) return std::string(found->*wanted);
   }
-  if (!name.starts_with(kLayer.*known)) return std::nullopt;
-  const std::string_view rest = name.substr((kLayer.*known).size());
+  if (!name.starts_with(layer.*known)) return std::nullopt;
+  const std::string_view rest = name.substr((layer.*known).size());
   const size_t dot = rest.find('.');
   const size_t last = rest.rfind('.');
   if (dot == std::string_view::npos || last == dot) return std::nullopt;
   const std::string_view number = rest.substr(0, dot + 1);
   if (const GgufName* whole = find_name(architecture.tensors, known, rest.substr(dot + 1))) {
-    return std::string(kLayer.*wanted) + std::string(number) + std::string(whole->*wanted);
+    return std::string(layer.*wanted) + std::string(number) + std::string(whole->*wanted);
   }
   const GgufName* found =
       find_layer_name(architecture, known, wanted, rest.substr(dot + 1, last - dot - 1));
   if (found == nullptr) return std::nullopt;
-  return std::string(kLayer.*wanted) + std::string(number) + std::string(found->*wanted) +
+  return std::string(layer.*wanted) + std::string(number) + std::string(found->*wanted) +
          std::string(rest.substr(last));
 }
 

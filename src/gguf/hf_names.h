@@ -40,6 +40,9 @@ struct GgufArchitecture {
   bool is_written = false;  // by foretoken convert
   // Tensors of layers under other names than Llama's, in front of ".weight" or ".bias", or whole.
   std::span<const GgufName> tensors = {};
+  // Whole names outside of layers that are not Llama's, and what comes before a layer's number.
+  std::span<const GgufName> model_tensors = {};
+  std::string_view layers = "model.layers.";
   std::span<const GgufKey> keys = {};
   // JSON object of the fields that files of this architecture do not say.
   std::string_view fields = "{}";
@@ -47,6 +50,8 @@ struct GgufArchitecture {
   std::string_view rope_scaling = "{}";
   // Fields that follow from others.
   void (*complete)(nlohmann::json& config) = nullptr;
+  // Fields that more of the file says than single keys; behind `complete`.
+  Status (*read)(const GgufFile& file, nlohmann::json& config) = nullptr;
 };
 
 std::span<const GgufArchitecture> gguf_architectures();

@@ -18,7 +18,8 @@ namespace {
 
 // Numbers in the experts of a layer that other ranks have.
 double others_experts(const LayerSpec& layer, const Sharding& sharding) {
-  const auto* experts = std::get_if<ExpertsSpec>(&layer.feed_forward);
+  const auto* experts =
+      layer.beside ? &layer.beside->experts : std::get_if<ExpertsSpec>(&layer.feed_forward);
   if (experts == nullptr) return 0;
   const int64_t own = shard_of_experts(experts->count, sharding).count;
   const double biases = experts->biased ? 2.0 * experts->inner + experts->inputs : 0;
@@ -209,7 +210,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                            : expect_norm(loader, traits, name, config.hidden_size));
   }
   weights.layers.resize(static_cast<size_t>(config.num_layers));
-  loader.enter_layers(traits.transposed);
+  loader.enter_layers(traits.transposed && !config.plain_matrices);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const std::string base = body + traits.layers + std::to_string(i) + ".";
     if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {

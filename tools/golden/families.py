@@ -245,7 +245,7 @@ REFERENCES = {
 # Families whose first draw is too badly conditioned for bf16.
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
-               "bitnet": 99}
+               "bitnet": 99, "gemma3n": 300}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
@@ -290,7 +290,7 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) + 0.5
     if name.endswith(".bias"):
         return torch.randn_like(weight) * 0.3
-    if kind == "gemma4_text" and ("q_norm" in name or "k_norm" in name):
+    if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0

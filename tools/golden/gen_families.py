@@ -77,7 +77,8 @@ def new_model(name, config):
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
         parsed = transformers.AutoConfig.from_pretrained(folder)
-    parsed._attn_implementation = "eager"
+    # Falcon's eager attention of today adds ALiBi twice.
+    parsed._attn_implementation = "sdpa" if config.get("alibi") else "eager"
     model = getattr(transformers, config["architectures"][0])(parsed)
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
 

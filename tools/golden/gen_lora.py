@@ -4,12 +4,14 @@ A case is a folder with adapter_config.json and adapter_model.safetensors, as sa
 them, and golden.safetensors: "ids" of a prompt, and in float32 "logits" of the model with the
 adapter and "base" of the model without it.
 
-    python tools/golden/gen_lora.py
+    python tools/golden/gen_lora.py           # all
+    python tools/golden/gen_lora.py grouped   # one
 """
 
 import json
 import pathlib
 import shutil
+import sys
 
 import torch
 from peft import LoraConfig, get_peft_model
@@ -18,6 +20,7 @@ from transformers import AutoModelForCausalLM
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
 LENGTH = 70  # more than the rows of a step in the test
+SHORT = 24   # of families that show where their matrices stand
 
 SEVEN = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 # Name: the model, the type of the file, and what LoraConfig is given.
@@ -33,6 +36,14 @@ CASES = {
                        layers_to_transform=[1])),
     "fused": ("architectures/phi3", torch.float32,
               dict(r=4, lora_alpha=8, target_modules="all-linear")),
+    "transposed": ("architectures/gpt2", torch.bfloat16,
+                   dict(r=4, lora_alpha=8, target_modules=["c_attn", "c_proj", "c_fc"],
+                        fan_in_fan_out=True)),
+    "grouped": ("architectures/falcon-large", torch.bfloat16,
+                dict(r=4, lora_alpha=8,
+                     target_modules=["query_key_value", "dense", "dense_h_to_4h"])),
+    "decoder": ("architectures/opt", torch.bfloat16,
+                dict(r=4, lora_alpha=8, target_modules=["q_proj", "out_proj", "fc1", "fc2"])),
 }
 
 
@@ -50,7 +61,9 @@ def write_case(name, folder, dtype, fields):
     generator = torch.Generator().manual_seed(7)
     base = AutoModelForCausalLM.from_pretrained(
         GOLDEN / folder, torch_dtype=torch.float32, attn_implementation="eager")
-    ids = torch.randint(3, 250, (1, LENGTH), generator=generator)
+    short = folder.startswith("architectures/") and name != "fused"
+    ids = torch.randint(3, min(250, base.config.vocab_size), (1, SHORT if short else LENGTH),
+                        generator=generator)
     with torch.no_grad():
         plain = base(ids).logits[0]
     model = get_peft_model(base, LoraConfig(bias="none", task_type="CAUSAL_LM", **fields)).eval()
@@ -76,4 +89,5 @@ def write_case(name, folder, dtype, fields):
 
 
 for case, (model_folder, file_type, lora) in CASES.items():
-    write_case(case, model_folder, file_type, lora)
+    if len(sys.argv) < 2 or case in sys.argv[1:]:
+        write_case(case, model_folder, file_type, lora)

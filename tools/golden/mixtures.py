@@ -163,6 +163,16 @@ MODELS = {
                                  moe_num_shared_experts=1, moe_layer_start_index=0, moe_layer_end_index=-1,
                                  moe_layer_interval=1, moe_use_aux_free=True, moe_norm_min=1e-12,
                                  use_bias=True, rope_theta=500000.0),
+    "gemma4-moe": mixture("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **families.GEMMA,
+                          num_hidden_layers=1, layer_types=["full_attention"], global_head_dim=32,
+                          rope_parameters={**families.GEMMA_ROPES, "full_attention": {
+                              "rope_type": "proportional", "partial_rotary_factor": 0.25,
+                              "rope_theta": 1000000.0}},
+                          final_logit_softcapping=8.0, vocab_size_per_layer_input=128,
+                          hidden_size_per_layer_input=0, num_kv_shared_layers=0,
+                          attention_k_eq_v=True, num_global_key_value_heads=1,
+                          enable_moe_block=True, num_experts=4, top_k_experts=2,
+                          moe_intermediate_size=32),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -218,6 +228,8 @@ def random_weight(name, weight, config):
     short = name.removesuffix(".weight").rsplit(".", 1)[-1]
     if short == "e_score_correction_bias":
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
+    if name.endswith("router.proj.weight"):
+        return torch.randn_like(weight) * 1.5  # its rows are scaled down
     if short in ("gate", "router", "wg"):
         return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
     if short == "sinks":

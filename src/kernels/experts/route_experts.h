@@ -29,7 +29,7 @@ enum class ExpertGroups : int32_t {
 //   experts are ranked by score + correction, the lower id first where these are equal; with
 //   groups, only those of the top_groups best groups (ranked the same way) count; weight = score of
 //   the chosen (without the correction), divided by their sum where normalised (plus 1e-20 with
-//   sigmoids), times `scale`.
+//   sigmoids), times `scale`, times the weight_scales of its expert where these are given.
 // Without logits, ids and weights are those of rows that were routed before, elsewhere, and are
 // only listed. Slots of a row are in the order of their rank. Which expert is chosen never depends
 // on rounding that differs between devices except through the logits themselves.
@@ -50,7 +50,8 @@ struct RouteExpertsArgs {
   ExpertGroups groups = ExpertGroups::kBest;
   int32_t normalised = 0;
   float scale = 1;
-  float jitter = 0;  // of kSparseMixer: how near, as a share of the logit
+  float jitter = 0;                      // of kSparseMixer: how near, as a share of the logit
+  const float* weight_scales = nullptr;  // [num_experts] or null (Gemma 4)
 };
 
 void route_experts(Queue& queue, const RouteExpertsArgs& args);

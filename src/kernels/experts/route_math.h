@@ -44,7 +44,7 @@ FT_HD_INLINE bool is_far(float logit, float largest, float jitter) {
 }
 
 // The scores of a row's choices, in their order, become its weights.
-FT_HD_INLINE void finish_weights(const RouteExpertsArgs& args, float* weights) {
+FT_HD_INLINE void finish_weights(const RouteExpertsArgs& args, const int32_t* ids, float* weights) {
   const int top_k = args.lists.top_k;
   if (args.score == ExpertScore::kSoftmaxOfChosen) {
     float largest = weights[0];
@@ -58,6 +58,8 @@ FT_HD_INLINE void finish_weights(const RouteExpertsArgs& args, float* weights) {
     for (int i = 0; i < top_k; ++i) weights[i] = div(weights[i], sum);
   }
   for (int i = 0; i < top_k; ++i) weights[i] = mul(weights[i], args.scale);
+  if (args.weight_scales == nullptr) return;
+  for (int i = 0; i < top_k; ++i) weights[i] = mul(weights[i], args.weight_scales[ids[i]]);
 }
 
 }  // namespace foretoken::route_math

@@ -16,7 +16,7 @@ void fall_with_distance(ModelConfig* config, std::vector<float> slopes) {
 LayerSpec bloom_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.fused = true;
-  attention.fused_by_group = true;
+  attention.fused_by_group = !config.plain_matrices;
   attention.base = "self_attention.";
   attention.qkv = "query_key_value";
   attention.o = "dense";

@@ -12,6 +12,20 @@ using Json = nlohmann::json;
 constexpr int32_t kGlobalHeadDim = 512;
 constexpr int32_t kGemma4Pattern = 6;
 
+// A mixture beside the MLP, whose router reads the residual through a norm of its own.
+BesideSpec experts_beside(const ModelConfig& config) {
+  ExpertsSpec experts = experts_of(config);
+  experts.files = ExpertFiles::kFused;
+  experts.base = "";
+  experts.router = "router.proj";
+  experts.router_scale = "router.scale";
+  experts.weight_scales = "router.per_expert_scale";
+  return {.experts = experts,
+          .norm = "pre_feedforward_layernorm_2",
+          .post_norm = "post_feedforward_layernorm_2",
+          .other_post_norm = "post_feedforward_layernorm_1"};
+}
+
 LayerSpec gemma4_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
@@ -20,6 +34,7 @@ LayerSpec gemma4_layer(const ModelConfig& config, const LayerConfig& layer) {
   LayerSpec spec = sandwich_layer(attention, gated_mlp_of(config, layer));
   spec.input_size = config.layer_input_size;
   spec.scaled = true;
+  if (layer.experts) spec.beside = experts_beside(config);
   return spec;
 }
 
@@ -37,6 +52,7 @@ Status translate_gemma4(const ConfigFields& fields, Json* json) {
   bool experts = false;
   FT_RETURN_IF_ERROR(fields.read_flag("enable_moe_block", &experts));
   if (experts) return refuse_parts(kOtherExperts, fields.where());
+  if (const Json* chosen = fields.find("top_k_experts")) (*json)["num_experts_per_tok"] = *chosen;
   if (const Json* dim = own_field(fields, "head_dim")) (*json)["global_head_dim"] = *dim;
   if (const Json* heads = own_field(fields, "num_key_value_heads")) {
     (*json)["num_global_key_value_heads"] = *heads;
@@ -74,6 +90,14 @@ Status share_kv_of_gemma4(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
+Status read_experts_beside(const ConfigFields& fields, ModelConfig* config) {
+  bool exist = false;
+  FT_RETURN_IF_ERROR(fields.read_flag("enable_moe_block", &exist));
+  if (!exist) return {};
+  config->experts.normalised = true;
+  return read_mixture(fields, &config->experts, &config->layers);
+}
+
 Status read_gemma4(const ConfigFields& fields, ModelConfig* config) {
   config->attention_scale = 1;
   int32_t head_dim = kGlobalHeadDim, kv_heads = config->num_kv_heads;
@@ -91,6 +115,7 @@ Status read_gemma4(const ConfigFields& fields, ModelConfig* config) {
       read_or_none(fields, "hidden_size_per_layer_input", &config->layer_input_size));
   config->layer_input_vocab = config->vocab_size;
   FT_RETURN_IF_ERROR(fields.read_count("vocab_size_per_layer_input", &config->layer_input_vocab));
+  FT_RETURN_IF_ERROR(read_experts_beside(fields, config));
   return share_kv_of_gemma4(fields, config);
 }
 
@@ -112,12 +137,13 @@ constexpr const char* kGemma4Media[] = {
 
 }  // namespace
 
-// Google 2026, the dense models: Gemma 3's blocks with normed values; layers without a window have
+// Google 2026: Gemma 3's blocks with normed values; layers without a window have
 // larger heads, of which a quarter turns; in the small models the last layers read the keys and
-// values of earlier ones, and each layer mixes in an embedding of its own.
+// values of earlier ones, and each layer mixes in an embedding of its own; the mixture has experts
+// beside each MLP.
 constinit const Architecture kGemma4Architecture = {
     .name = "Gemma4ForCausalLM",
-    .description = "Gemma 4, text, dense",
+    .description = "Gemma 4, text",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = gemma4_layer, .scaled_embedding = true},
@@ -127,7 +153,7 @@ constinit const Architecture kGemma4Architecture = {
 
 constinit const Architecture kGemma4ConditionalArchitecture = {
     .name = "Gemma4ForConditionalGeneration",
-    .description = "Gemma 4, dense; its text part",
+    .description = "Gemma 4; its text part",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},

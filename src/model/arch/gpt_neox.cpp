@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 GqaSpec grouped_attention(const ModelConfig& config, const LayerConfig& layer, const char* base) {
   GqaSpec attention = gqa_of(config, layer);
   attention.fused = true;
-  attention.fused_by_group = true;
+  attention.fused_by_group = !config.plain_matrices;
   attention.base = base;
   attention.qkv = "query_key_value";
   attention.o = "dense";
@@ -51,7 +51,8 @@ LayerSpec falcon_layer(const ModelConfig& config, const LayerConfig& layer) {
   LayerSpec spec = parallel_layer(attention, mlp);
   if (config.parallel_norms) {
     spec.mixer_norm = "ln_attn";
-    spec.feed_forward_norm = "ln_mlp";
+    // GGUF files call the one of the MLP what smaller models call the only one.
+    spec.feed_forward_norm = config.plain_matrices ? "input_layernorm" : "ln_mlp";
   }
   return spec;
 }

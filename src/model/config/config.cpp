@@ -265,6 +265,7 @@ Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
   FT_RETURN_IF_ERROR(fields.read_flag("attention_bias", &out->attention_bias));
   out->attention_out_bias = out->attention_bias;
   FT_RETURN_IF_ERROR(fields.read_flag("attention_out_bias", &out->attention_out_bias));
+  FT_RETURN_IF_ERROR(fields.read_flag("plain_matrices", &out->plain_matrices));
   return fields.read_flag("mlp_bias", &out->mlp_bias);
 }
 

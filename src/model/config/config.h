@@ -65,6 +65,9 @@ struct ModelConfig {
   int32_t attention_chunk = 0;      // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
   bool keys_are_values = false;  // of layers without a window (Gemma 4)
+  // Fused projections hold all queries, then all keys and values, and no matrix lies transposed,
+  // whatever folders of the architecture have: so do GGUF files.
+  bool plain_matrices = false;
   // Rows of a table of positions that is added to the embeddings, and the row of position 0 (GPT-2,
   // OPT); 0 rows: there is none.
   int32_t learned_positions = 0;

@@ -29,7 +29,6 @@ constexpr RefusedPart kRefusedParts[] = {
     {"use_dora", "DoRA scales the model's own matrices; train the adapter without it"},
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
-    {"fan_in_fan_out", "its matrices are transposed, as for Conv1D layers"},
     {"modules_to_save", "whole modules beside the adapter are not applied; train without them"},
     {"trainable_token_indices", "changed rows of the embedding are not applied"},
     {"target_parameters", "adapters of bare parameters (experts) are not applied"},

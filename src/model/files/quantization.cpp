@@ -284,6 +284,19 @@ void read_auto_round(Reader& reader, Quantization* out) {
   out->differs = rules != nullptr && !rules->empty();
 }
 
+// Codes as transformers packs them. Its matrices of an older kind divide by their scale.
+void read_bitnet(Reader& reader, Quantization* out) {
+  const std::string kind = reader.text("linear_class", "bitlinear");
+  const std::string mode = reader.text("quantization_mode", "offline");
+  reader.want(kind == "bitlinear" || kind == "autobitlinear", "linear_class " + kind);
+  reader.want(mode == "offline", "quant_method 'bitnet' in quantization_mode " + mode);
+  reader.want_none("use_rms_norm");
+  set_scaled(out);
+  out->is_ternary = true;
+  out->divides = kind == "bitlinear";
+  out->rounds_activations = true;
+}
+
 Status read_method(Reader& reader, const std::string& where, Quantization* out) {
   const std::string& method = out->method;
   const std::string algorithm = reader.text("quant_algo", "");
@@ -304,6 +317,8 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     read_modelopt(reader, out);
   } else if (method == "mxfp4") {
     set_scaled(out);
+  } else if (method == "bitnet") {
+    read_bitnet(reader, out);
   } else if (method == "quark") {
     read_quark(reader, out);
   } else if (method == "auto-round" || method == "intel/auto-round") {

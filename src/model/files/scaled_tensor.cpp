@@ -75,6 +75,10 @@ bool is_half(float value) { return half_to_float(half_from_float(value)) == valu
 Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
                                           const ScaledParts& parts) {
   ScaledTensor tensor(parts);
+  if (quantization.is_ternary && parts.type == CodeType::kE2m1) {
+    tensor.parts_.type = CodeType::kTernary;
+    tensor.parts_.inverse = quantization.divides;
+  }
   FT_RETURN_IF_ERROR(tensor.find_shape());
   FT_RETURN_IF_ERROR(tensor.check_scale_types());
   FT_RETURN_IF_ERROR(tensor.find_blocks(quantization));
@@ -86,6 +90,7 @@ Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
 const char* ScaledTensor::type_name() const {
   if (parts_.type == CodeType::kE4m3) return "FP8";
   if (parts_.type == CodeType::kInt8) return "INT8";
+  if (parts_.type == CodeType::kTernary) return "ternary";
   return is_e8m0(*parts_.scales) ? "MXFP4" : "NVFP4";
 }
 
@@ -108,6 +113,7 @@ Status ScaledTensor::find_shape() {
     shape_.back() *= kBlockBytes;
   }
   if (parts_.type == CodeType::kE2m1) shape_.back() *= 2;
+  if (parts_.type == CodeType::kTernary) shape_[shape_.size() - 2] *= 4;
   rows_ = shape_[shape_.size() - 2];
   cols_ = shape_.back();
   return {};
@@ -200,13 +206,35 @@ Status ScaledTensor::read_line(int64_t index, BlockLine* line, std::vector<std::
     const float factor = factors_[static_cast<size_t>(lines_ == 0 ? 0 : index / lines_)];
     for (float& scale : line->scales) scale = parts_.divides ? scale / factor : scale * factor;
   }
+  if (parts_.inverse) {
+    for (float& scale : line->scales) scale = 1 / scale;
+  }
   line->zeros.assign(static_cast<size_t>(across_), 0.0F);
   if (parts_.zeros == nullptr) return {};
   return read_scales(*parts_.zeros, first, across_, line->zeros.data(), raw);
 }
 
+// As signed integers of eight bits.
+Status ScaledTensor::read_ternary(int64_t first, int64_t count, std::vector<std::byte>& raw) const {
+  const int64_t quarter = rows_ / 4;
+  raw.resize(static_cast<size_t>(count));
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols_, col = (first + done) % cols_;
+    const int64_t here = std::min(cols_ - col, count - done);
+    std::byte* out = raw.data() + done;
+    FT_RETURN_IF_ERROR(parts_.codes->read(row % quarter * cols_ + col, here, out));
+    const auto shift = static_cast<int>(2 * (row / quarter));
+    for (int64_t i = 0; i < here; ++i) {
+      out[i] = static_cast<std::byte>(static_cast<int>(out[i] >> shift & std::byte{3}) - 1);
+    }
+    done += here;
+  }
+  return {};
+}
+
 // The bytes that hold elements [first, first + count).
 Status ScaledTensor::read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const {
+  if (parts_.type == CodeType::kTernary) return read_ternary(first, count, raw);
   const int64_t in_byte = parts_.type == CodeType::kE2m1 ? 2 : 1;
   const int64_t begin = first / in_byte, end = (first + count + in_byte - 1) / in_byte;
   raw.resize(static_cast<size_t>(end - begin));

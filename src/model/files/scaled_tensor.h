@@ -19,6 +19,9 @@ enum class CodeType : uint8_t {
   kE4m3,  // floats of eight bits, [.., n, k]
   kE2m1,  // floats of four bits, two in a byte, the lower bits first: [.., n, k / 2]
   kInt8,  // signed integers, [.., n, k]
+  // -1, 0 and 1 as 0 to 2 of two bits, [n / 4, k]: byte row r holds rows r, r + n / 4, r + n / 2
+  // and r + 3 n / 4, the lowest bits first (BitNet).
+  kTernary,
 };
 
 // The tensors of a checkpoint that together are one matrix of such codes, or a stack of them.
@@ -30,6 +33,7 @@ struct ScaledParts {
   // A number for all scales, or one for each matrix of a stack. Null: 1.
   const TensorView* factor = nullptr;
   bool divides = false;    // scales are divided by the factor, else multiplied
+  bool inverse = false;    // weights are codes divided by their scales
   bool in_blocks = false;  // codes are E2M1 as gpt-oss has them: [.., n, k / 32, 16]
 };
 
@@ -46,7 +50,7 @@ class ScaledTensor {
 
   // Of elements: [.., n, k].
   const std::vector<int64_t>& shape() const { return shape_; }
-  // "FP8", "NVFP4", "MXFP4" or "INT8".
+  // "FP8", "NVFP4", "MXFP4", "INT8" or "ternary".
   const char* type_name() const;
   // The form in which rows can stay quantised without loss; null where there is none.
   const QuantForm* form() const { return form_ ? &*form_ : nullptr; }
@@ -79,6 +83,7 @@ class ScaledTensor {
   int64_t line_of(int64_t row) const { return row / rows_ * lines_ + row % rows_ / block_rows_; }
   Status read_line(int64_t index, BlockLine* line, std::vector<std::byte>& raw) const;
   Status read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
+  Status read_ternary(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
   Status misfit() const;
 
   ScaledParts parts_;

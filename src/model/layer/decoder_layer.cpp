@@ -44,6 +44,13 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   if (spec.input_size > 0) {
     FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
   }
+  if (spec.beside) {
+    Beside& beside = out->beside.emplace();
+    FT_RETURN_IF_ERROR(norm(spec.beside->norm, &beside.norm));
+    FT_RETURN_IF_ERROR(norm(spec.beside->post_norm, &beside.post_norm));
+    FT_RETURN_IF_ERROR(norm(spec.beside->other_post_norm, &beside.other_post_norm));
+    FT_RETURN_IF_ERROR(beside.experts.load(loader, base, spec.beside->experts));
+  }
   if (spec.laurel_rank > 0) {
     FT_RETURN_IF_ERROR(out->laurel.load(loader, base, spec.laurel_rank));
   }

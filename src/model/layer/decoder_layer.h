@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -22,6 +23,14 @@ namespace foretoken {
 using Mixer = std::variant<Gqa, Latent, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
+// BesideSpec with its weights.
+struct Beside {
+  Experts experts;
+  Norm norm;
+  Norm post_norm;
+  Norm other_post_norm;
+};
+
 // A decoder layer in device memory, or a rank's part of it.
 struct DecoderLayer {
   Norm mixer_norm;
@@ -30,6 +39,7 @@ struct DecoderLayer {
   Norm feed_forward_norm;
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
+  std::optional<Beside> beside;
   bool parallel = false;  // as of LayerSpec
   LayerInput input;
   Laurel laurel;

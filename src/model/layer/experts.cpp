@@ -1,11 +1,13 @@
 #include "model/layer/experts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/combine_experts.h"
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
+#include "kernels/rows/softcap.h"
 
 namespace foretoken {
 
@@ -73,8 +75,18 @@ LayerRows Experts::rows_of_experts(const LayerRows& rows, const Scratch& scratch
           .max_rows = scratch.most_rows * spec.num_engines};
 }
 
-void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, router, {scratch.logits}, dtype);
+  if (router_norm.weight != nullptr) {
+    softcap(rows.queue, {.counts = rows.counts,
+                         .x = scratch.logits,
+                         .row_kind = RowKind::kToken,
+                         .row_offset = 0,
+                         .max_rows = rows.max_rows,
+                         .size = spec.count,
+                         .cap = 0,
+                         .scale = 1 / std::sqrt(static_cast<float>(spec.inputs))});
+  }
   route_experts(rows.queue, {.counts = rows.counts,
                              .logits = scratch.logits,
                              .correction = correction,
@@ -90,7 +102,11 @@ void Experts::expand(const LayerRows& rows, const void* x, const Scratch& scratc
                              .groups = spec.groups,
                              .normalised = spec.normalised ? 1 : 0,
                              .scale = spec.scale,
-                             .jitter = spec.jitter});
+                             .jitter = spec.jitter,
+                             .weight_scales = weight_scales});
+}
+
+void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   if (comm != nullptr) exchange(rows, x, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
   const float* weights = comm != nullptr ? scratch.exchanged.weights : scratch.weights;

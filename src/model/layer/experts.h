@@ -9,6 +9,7 @@
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
+#include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 
 namespace foretoken {
@@ -22,11 +23,13 @@ struct Experts {
   ShardRange own = {0, 0};     // the experts of this rank
   const void* comm = nullptr;  // as of ExpertRanks
   DType dtype = DType::kF32;
-  Linear router;                        // [count, hidden]
-  const float* correction = nullptr;    // [count] or null
-  PackedWeight gate_up;                 // [own.count * 2 * inner, hidden] as kGateUp
-  PackedWeight down;                    // [own.count * hidden, inner]
-  const float* gate_up_bias = nullptr;  // [own.count * inner gates, as many ups] or null
+  Linear router;                         // [count, hidden]
+  const float* correction = nullptr;     // [count] or null
+  Norm router_norm;                      // of what the router reads; without weights: it has none
+  const float* weight_scales = nullptr;  // [count] or null
+  PackedWeight gate_up;                  // [own.count * 2 * inner, hidden] as kGateUp
+  PackedWeight down;                     // [own.count * hidden, inner]
+  const float* gate_up_bias = nullptr;   // [own.count * inner gates, as many ups] or null
   // [own.count * hidden] or null; where experts are cut, of the first rank alone.
   const float* down_bias = nullptr;
   GatedMlp shared;     // where spec.shared_inner > 0
@@ -75,8 +78,15 @@ struct Experts {
   template <class F>
   void for_each_linear(const F&) {}
 
-  // Enqueues the routing of x [max_rows, hidden] act, and what experts make of it before `down`;
-  void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // Enqueues the routing of x [max_rows, hidden] act;
+  void route(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // then what experts make of x, which may be normed otherwise, before `down`;
+  void expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // both;
+  void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+    route(rows, x, scratch);
+    expand_routed(rows, x, scratch);
+  }
   // then what is added to the residual.
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const;
 

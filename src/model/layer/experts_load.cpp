@@ -218,6 +218,14 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   TensorPart router_part{base + whole.router, whole.count};
   router_part.is_exact = true;
   FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, whole.biased, &router));
+  if (whole.router_scale != nullptr) {
+    FT_RETURN_IF_ERROR(
+        loader.load_vector({{base + whole.router_scale, hidden}}, &router_norm.weight));
+  }
+  if (whole.weight_scales != nullptr) {
+    FT_RETURN_IF_ERROR(
+        loader.load_vector({{base + whole.weight_scales, whole.count}}, &weight_scales));
+  }
   if (whole.correction != nullptr) {
     TensorPart part{base + whole.correction, whole.count};
     if (whole.correction_is_row) part.row_size = whole.count;

@@ -48,6 +48,7 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
   with_part(layer.mixer, make_room);
   with_part(layer.feed_forward, make_room);
+  if (layer.beside) make_room(layer.beside->experts);
   laurel_.fit(layer.laurel);
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
                     layer.feed_forward_post_norm.weight != nullptr || layer.input.exists();
@@ -110,9 +111,31 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
   with_part(layer.feed_forward, [&](const auto& part) {
     add_and_norm(rows, delta, layer.feed_forward_norm);
     part.expand(own, normed_, scratch_of(part));
+    if (layer.beside) {
+      part.output(own, scratch_of(part), {delta_});
+      delta = run_beside(own, layer);
+      return;
+    }
     delta = add_output(own, part, layer.feed_forward_post_norm);
   });
   return delta;
+}
+
+// The mixture beside a feed-forward part, which has left its own rows in delta_, and their sum.
+const float* LayerRunner::run_beside(const LayerRows& rows, const DecoderLayer& layer) {
+  const Beside& beside = *layer.beside;
+  const NormOutput act{normed_, config_.dtype};
+  if (sharding_.is_cut()) sum_over_ranks(rows);
+  norm_rows(rows, delta_, nullptr, beside.other_post_norm, norm_size(), {added_, DType::kF32});
+  norm_rows(rows, residual_, nullptr, beside.experts.router_norm, norm_size(), act);
+  beside.experts.route(rows, normed_, experts_);
+  norm_rows(rows, residual_, nullptr, beside.norm, norm_size(), act);
+  beside.experts.expand_routed(rows, normed_, experts_);
+  beside.experts.output(rows, experts_, {delta_});
+  if (sharding_.is_cut()) sum_over_ranks(rows);
+  norm_rows(rows, delta_, nullptr, beside.post_norm, norm_size(), {delta_, DType::kF32});
+  norm_rows(rows, added_, delta_, layer.feed_forward_post_norm, norm_size(), {delta_, DType::kF32});
+  return delta_;
 }
 
 // residual = (residual + delta + the path around the mixer) / sqrt(2).

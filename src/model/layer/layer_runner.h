@@ -72,6 +72,7 @@ class LayerRunner {
                         const DecoderLayer* next);
   const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
+  const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   void join_laurel(const LayerRows& rows, const float* delta);
   void scale_residual(const LayerRows& rows, float scale);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);

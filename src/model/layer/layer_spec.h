@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -173,6 +174,19 @@ struct ExpertsSpec {
   const char* shared_gate_up = "gate_up_proj";
   const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
+  // [hidden]: the router reads rows by root mean squares times this, over sqrt(hidden); and
+  // [count]: RouteExpertsArgs::weight_scales (Gemma 4). Null: neither.
+  const char* router_scale = nullptr;
+  const char* weight_scales = nullptr;
+};
+
+// A mixture beside a layer's feed-forward part (Gemma 4): both read the residual, through a norm
+// each, what they leave is normed each, and the layer's norm is of the sum.
+struct BesideSpec {
+  ExpertsSpec experts;
+  const char* norm = nullptr;             // of what the experts read
+  const char* post_norm = nullptr;        // of what they leave
+  const char* other_post_norm = nullptr;  // of what the feed-forward part leaves
 };
 
 // What a layer lacks.
@@ -193,6 +207,7 @@ struct LayerSpec {
   const char* feed_forward_norm = nullptr;
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
+  std::optional<BesideSpec> beside = {};
   bool parallel = false;
   // Behind both parts: width of the layer's own embedding of each token, which is mixed in (0:
   // there is none), and whether a stored number multiplies the residual (Gemma 4).

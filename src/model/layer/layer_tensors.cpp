@@ -73,6 +73,10 @@ class LayerTensorList {
     const size_t router = all_.size();
     add_linear(base + experts.router, experts.count, hidden_, experts.biased);
     all_[router].is_exact = true;
+    if (experts.router_scale != nullptr) all_.push_back({base + experts.router_scale, hidden_});
+    if (experts.weight_scales != nullptr) {
+      all_.push_back({base + experts.weight_scales, experts.count});
+    }
     if (experts.correction != nullptr) {
       LayerTensor correction{base + experts.correction, experts.count};
       if (experts.correction_is_row) correction = {correction.name, 1, experts.count};
@@ -105,6 +109,12 @@ class LayerTensorList {
       add_layer_norm("post_per_layer_input_norm");
     }
     if (layer.scaled) all_.push_back({"layer_scalar", 1});
+    if (layer.beside) {
+      add(layer.beside->experts);
+      add_layer_norm(layer.beside->norm);
+      add_layer_norm(layer.beside->post_norm);
+      add_layer_norm(layer.beside->other_post_norm);
+    }
     if (layer.laurel_rank > 0) {
       add_linear("laurel.linear_left", layer.laurel_rank, hidden_, false);
       add_linear("laurel.linear_right", hidden_, layer.laurel_rank, false);

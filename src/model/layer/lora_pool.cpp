@@ -11,29 +11,38 @@
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kLayers = "layers.";
+constexpr std::string_view kLayers[] = {"layers.", "h.", "blocks."};
 // What may stand before that in the names of a text decoder's modules.
-constexpr std::string_view kBodies[] = {"", "model.", "language_model.", "language_model.model.",
-                                        "model.language_model."};
+constexpr std::string_view kBodies[] = {"",
+                                        "model.",
+                                        "language_model.",
+                                        "language_model.model.",
+                                        "model.language_model.",
+                                        "transformer.",
+                                        "gpt_neox.",
+                                        "model.decoder.",
+                                        "decoder."};
 constexpr const char* kWhat = "the adapters (lower --max-loras or --max-lora-rank)";
 
 int32_t padded_rank(int32_t rank) {
   return (rank + kLoraRankStep - 1) / kLoraRankStep * kLoraRankStep;
 }
 
-// The name from "layers." on; empty where it names no module of a decoder's layer.
+// The name from "layers." (or what stands for that) on; empty where it names no module of a
+// decoder's layer.
 std::string in_layers(const std::string& module) {
   for (const std::string_view body : kBodies) {
     if (!module.starts_with(body)) continue;
-    std::string rest = module.substr(body.size());
-    if (rest.starts_with(kLayers)) return rest;
+    const std::string_view rest = std::string_view(module).substr(body.size());
+    const auto begins = [&](std::string_view layers) { return rest.starts_with(layers); };
+    if (std::ranges::any_of(kLayers, begins)) return std::string(rest);
   }
   return "";
 }
 
 // Behind the layer's number: "self_attn.q_proj".
 std::string behind_number(const std::string& name) {
-  const size_t at = name.find('.', kLayers.size());
+  const size_t at = name.find('.', name.find('.') + 1);
   return at == std::string::npos ? "" : name.substr(at + 1);
 }
 
@@ -70,7 +79,8 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
   return pool;
 }
 
-// The fused matrix of gates and ups is two products to those who change it.
+// The fused matrix of gates and ups is two products to those who change it; other rows of one
+// tensor are one product, however they were put in order.
 void LoraPool::add_linear(const AdaptedLinear& adapted) {
   Linear& linear = *adapted.linear;
   const LinearSource& source = linear.source;
@@ -84,18 +94,32 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
       parts[1].first_row = parts[0].rows / 2;
     }
   }
-  FT_CHECK(parts.size() <= kMaxLoraParts);
-  linear.lora.num_parts = static_cast<int32_t>(parts.size());
-  for (size_t i = 0; i < parts.size(); ++i) {
-    linear.lora.part_cols[i] = static_cast<int32_t>(parts[i].wanted());
-    parts_.push_back({in_layers(parts[i].name), parts[i].first_row, parts[i].wanted(),
-                      parts[i].rows, source.columns, adapted.feed_forward, parts[i].paired});
+  for (const TensorPart& part : parts) {
+    const bool follows = parts_.size() > first_parts_.back() &&
+                         source.order == WeightOrder::kPlain &&
+                         parts_.back().module == in_layers(part.name);
+    if (!follows) {
+      parts_.push_back({.module = in_layers(part.name),
+                        .rows = {},
+                        .outputs = part.rows,
+                        .inputs = source.columns,
+                        .feed_forward = adapted.feed_forward});
+    }
+    for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
+      parts_.back().rows.push_back(part.paired.source_of(row));
+    }
+  }
+  const size_t count = parts_.size() - first_parts_.back();
+  FT_CHECK(count <= kMaxLoraParts);
+  linear.lora.num_parts = static_cast<int32_t>(count);
+  for (size_t i = 0; i < count; ++i) {
+    linear.lora.part_cols[i] = static_cast<int32_t>(parts_[first_parts_.back() + i].num_rows());
   }
 }
 
 size_t LoraPool::part_bytes(const Part& part, int32_t rank) const {
   return static_cast<size_t>(rank) *
-         static_cast<size_t>(lora_stride(part.inputs.count) + lora_stride(part.num_rows)) *
+         static_cast<size_t>(lora_stride(part.inputs.count) + lora_stride(part.num_rows())) *
          dtype_size(dtype_);
 }
 
@@ -202,10 +226,9 @@ void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, st
   for (size_t j = 0; j < rank; ++j) {
     std::memcpy(a + j * count * size, linear.a.data() + (j * inputs + first) * size, count * size);
   }
-  const auto stride = static_cast<size_t>(lora_stride(part.num_rows));
-  for (size_t row = 0; row < static_cast<size_t>(part.num_rows); ++row) {
-    const int64_t source = part.paired.source_of(part.first_row + static_cast<int64_t>(row));
-    const std::byte* from = linear.b.data() + static_cast<size_t>(source) * rank * size;
+  const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
+  for (size_t row = 0; row < part.rows.size(); ++row) {
+    const std::byte* from = linear.b.data() + static_cast<size_t>(part.rows[row]) * rank * size;
     for (size_t j = 0; j < rank; ++j) {
       std::memcpy(b + (j * stride + row) * size, from + j * size, size);
     }

@@ -88,13 +88,13 @@ class LoraPool {
  private:
   // Outputs of a linear layer that have adapters of their own.
   struct Part {
-    std::string module;  // from "layers." on
-    int64_t first_row;   // of the module's outputs
-    int64_t num_rows;
-    int64_t outputs;  // of the whole module
+    std::string module;         // from "layers." on
+    std::vector<int64_t> rows;  // of the module's outputs, in the order of the matrix
+    int64_t outputs;            // of the whole module
     ColumnRange inputs;
     bool feed_forward;
-    PairedHeads paired;  // how the matrix's rows were put in order
+
+    int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }
   };
 
   LoraPool(Device& device, DType dtype, const Limits& limits)

@@ -35,6 +35,16 @@ double ResidualStreams::num_weights(const ModelConfig& config) {
   return 2 * (config.streams.count - 1) * matrix;
 }
 
+// GGUF files have the matrices in one tensor.
+TensorPart ResidualStreams::matrix_of(const WeightLoader& loader, const std::string& name,
+                                      size_t index) const {
+  const int64_t hidden = size_.hidden, count = config_.count - 1;
+  if (!loader.has(name + ".weight")) return {name + "." + std::to_string(index), hidden};
+  TensorPart part{name, count * hidden, static_cast<int64_t>(index) * hidden, hidden};
+  part.stacked = count;
+  return part;
+}
+
 Status ResidualStreams::load(PartLoader& loader, const std::string& body) {
   const ModelConfig& config = loader.config();
   config_ = config.streams;
@@ -44,11 +54,11 @@ Status ResidualStreams::load(PartLoader& loader, const std::string& body) {
   ways_out_.resize(ways_in_.size());
   for (size_t i = 0; i < ways_in_.size(); ++i) {
     const auto load_one = [&](const char* name, Linear* out) {
-      return loader.load_linear({{body + name + std::to_string(i), size_.hidden}}, size_.hidden,
-                                false, out);
+      return loader.load_linear({matrix_of(loader.weights(), body + name, i)}, size_.hidden, false,
+                                out);
     };
-    FT_RETURN_IF_ERROR(load_one("altup_projections.", &ways_in_[i]));
-    FT_RETURN_IF_ERROR(load_one("altup_unembed_projections.", &ways_out_[i]));
+    FT_RETURN_IF_ERROR(load_one("altup_projections", &ways_in_[i]));
+    FT_RETURN_IF_ERROR(load_one("altup_unembed_projections", &ways_out_[i]));
   }
   return {};
 }

@@ -51,6 +51,7 @@ class ResidualStreams {
   static double num_weights(const ModelConfig& config);
 
  private:
+  TensorPart matrix_of(const WeightLoader& loader, const std::string& name, size_t index) const;
   float* stream(int32_t index) const {
     return streams_ + int64_t{index} * max_rows_ * size_.hidden;
   }

@@ -259,6 +259,14 @@ void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, in
   return made.handle;
 }
 
+// Each row of a turned tensor gives a piece as many elements as the piece has rows: those of larger
+// pieces are whole pages of the file, which is then gone through less often.
+int64_t WeightLoader::pieces_of(std::span<const RowRun> runs) {
+  constexpr int64_t kTurnedPieces = 8;
+  const auto is_turned = [](const RowRun& run) { return run.turned_from > 0; };
+  return std::any_of(runs.begin(), runs.end(), is_turned) ? kTurnedPieces : 1;
+}
+
 Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64_t cols,
                                              WeightOrder order, int64_t unit_rows) {
   PackRowsArgs pack;
@@ -278,7 +286,8 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   PackedWeight weight(device_, pack.weight);
   const std::vector<RowRun> in_order = in_packing_order(all, pack);
   const RowRuns ordered(in_order);
-  const int64_t room = checkpoint_ != nullptr ? stream_->piece_bytes() : kScratchBytes;
+  const int64_t room =
+      checkpoint_ != nullptr ? stream_->piece_bytes() * pieces_of(runs) : kScratchBytes;
   const int64_t most =
       std::max<int64_t>(room / (pack.slice_rows * bytes_of(cols)), 1) * pack.slice_rows;
   for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {

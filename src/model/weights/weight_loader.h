@@ -187,6 +187,7 @@ class WeightLoader {
   }
   void note_widened(std::span<const RowRun> runs);
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
+  static int64_t pieces_of(std::span<const RowRun> runs);
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void* make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
                     PackRowsArgs& pack);

@@ -70,7 +70,6 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
                                             {{"use_dora", true}},
                                             {{"bias", "all"}},
                                             {{"modules_to_save", {"lm_head"}}},
-                                            {{"fan_in_fan_out", true}},
                                             {{"layer_replication", {{0, 1}}}},
                                             {{"trainable_token_indices", {1, 2}}},
                                             {{"init_lora_weights", "pissa_niter_4"}}};
@@ -80,6 +79,7 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
     EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
   }
   EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
+  EXPECT_TRUE(refusal_of({{"fan_in_fan_out", true}}).ok());
   EXPECT_TRUE(refusal_of({{"modules_to_save", OrderedJson::array()}, {"bias", "none"}}).ok());
   EXPECT_TRUE(
       refusal_of({{"init_lora_weights", "gaussian"}, {"loftq_config", OrderedJson::object()}})

@@ -280,6 +280,48 @@ TEST(ScaledTensor, IntegersOfEightBits) {
 }
 
 // Llama 4's experts, whose outputs are columns.
+// Byte row r has rows r, r + 2, r + 4 and r + 6, as transformers packs them; the scale of an older
+// kind divides.
+TEST(ScaledTensor, TernaryCodesOfBitNet) {
+  constexpr int64_t kTernaryRows = 8, kTernaryCols = 32;
+  const auto code = [](int64_t row, int64_t col) { return (row * 5 + col * 7) % 3; };
+  std::string bytes;
+  for (int64_t r = 0; r < kTernaryRows / 4; ++r) {
+    for (int64_t c = 0; c < kTernaryCols; ++c) {
+      int64_t byte = 0;
+      for (int64_t q = 0; q < 4; ++q) byte |= code(r + q * kTernaryRows / 4, c) << (2 * q);
+      bytes += static_cast<char>(byte);
+    }
+  }
+  for (const bool older : {false, true}) {
+    test::ScratchFolder folder;
+    ScaledFile file;
+    file.add("q_proj.weight", "U8", {kTernaryRows / 4, kTernaryCols}, bytes);
+    file.add_floats("q_proj.weight_scale", {1}, {0.5F});
+    const auto checkpoint = open_scaled(folder, file,
+                                        {{"quant_method", "bitnet"},
+                                         {"linear_class", older ? "bitlinear" : "autobitlinear"},
+                                         {"quantization_mode", "offline"}});
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    const TensorView& tensor = *checkpoint.value().find("q_proj.weight").value();
+    EXPECT_EQ(tensor.shape, (std::vector<int64_t>{kTernaryRows, kTernaryCols}));
+    const auto values = scaled_elements(tensor, 0, kTernaryRows * kTernaryCols);
+    for (int64_t i = 0; i < kTernaryRows * kTernaryCols; ++i) {
+      const auto want =
+          static_cast<float>(code(i / kTernaryCols, i % kTernaryCols) - 1) * (older ? 2.0F : 0.5F);
+      ASSERT_EQ(values[static_cast<size_t>(i)], want) << i;
+    }
+    const auto some = scaled_elements(tensor, kTernaryCols + 5, 3 * kTernaryCols);
+    for (size_t i = 0; i < some.size(); ++i) ASSERT_EQ(some[i], values[i + kTernaryCols + 5]) << i;
+    ASSERT_NE(quantized_form(tensor), nullptr);
+    std::vector<std::byte> rows(size_t(kTernaryRows) *
+                                quantized_row_bytes(*quantized_form(tensor), kTernaryCols));
+    std::vector<std::byte> raw;
+    ASSERT_TRUE(read_quantized_rows(tensor, 0, kTernaryRows, rows.data(), raw).ok());
+    EXPECT_EQ(static_cast<int>(rows[1]) - 128, code(0, 1) - 1);
+  }
+}
+
 TEST(ScaledTensor, ScalesOfColumns) {
   ScaledFile file;
   file.add("experts.gate_up_proj", "F8_E4M3", {2, 3, 4}, fp8_codes(24));

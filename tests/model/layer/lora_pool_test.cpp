@@ -104,7 +104,8 @@ TEST_P(LoraPoolGolden, Float32LogitsMatchPeft) { check("float32", 1e-5); }
 TEST_P(LoraPoolGolden, Bfloat16LogitsAreNearPeft) { check("bfloat16", 2e-2); }
 
 INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
-                         testing::Values("all-seven", "queries-and-values", "one-layer", "fused"),
+                         testing::Values("all-seven", "queries-and-values", "one-layer", "fused",
+                                         "transposed", "grouped", "decoder"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -163,20 +164,6 @@ TEST(LoraPool, APlaceCanBeGivenToAnotherAdapter) {
   for (const LoraGolden* golden : {&all, &few, &all}) {
     put(*model, harness, 0, golden->folder);
     EXPECT_LT(worst_error(harness.run(golden->ids, 70), golden->logits), 1e-5);
-  }
-}
-
-// Where matrices stand elsewhere, or many parts of one are loaded by themselves.
-TEST(LoraPool, ArchitecturesWithoutAdaptersSaySo) {
-  LoadOptions options;
-  options.max_rows = options.max_logits_rows = 4;
-  for (const char* name : {"falcon", "gpt2", "gpt_neox", "opt"}) {
-    const auto model =
-        load_model(test::model_device(), test::golden_folder() + "architectures/" + name, options);
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    const Status status = model.value()->take_adapter_slots(1, 8);
-    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
-    EXPECT_NE(status.message().find("--enable-lora"), std::string::npos) << status.message();
   }
 }
 

@@ -105,7 +105,7 @@ void route_row(const RouteExpertsArgs& a, int64_t r) {
     weights[slot] = a.score == ExpertScore::kSparseMixer ? mixed_weight(a, logits, row, best)
                                                          : row.scores[best];
   }
-  route_math::finish_weights(a, weights);
+  route_math::finish_weights(a, a.ids + r * top_k, weights);
 }
 
 // Entries of each expert, ascending: counted, then placed.

@@ -164,7 +164,7 @@ struct WarpRow {
         weights[slot] = weight;
       }
     }
-    if (lane() == 0) route_math::finish_weights(args, weights);
+    if (lane() == 0) route_math::finish_weights(args, ids, weights);
   }
 };
 

@@ -1,0 +1,237 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "gguf/gguf_bytes.h"
+#include "gguf/hf_names.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
+#include "model/forward_harness.h"
+#include "model/golden.h"
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+// Families whose tensors converters put in another order than Hugging Face: the tiny models of
+// tests/golden/architectures as llama.cpp's converter would write them.
+
+struct Matrix {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+using Matrices = std::map<std::string, Matrix>;
+
+Matrices matrices_of(const std::string& folder) {
+  const Checkpoint checkpoint = Checkpoint::open(folder).value();
+  Matrices all;
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    Matrix matrix{view->shape, std::vector<float>(static_cast<size_t>(view->num_elements()))};
+    std::vector<std::byte> raw;
+    EXPECT_TRUE(
+        read_elements(*view, 0, view->num_elements(), DType::kF32, matrix.values.data(), raw).ok());
+    all[name] = std::move(matrix);
+  }
+  return all;
+}
+
+Matrix transposed(const Matrix& from) {
+  Matrix to{{from.shape[1], from.shape[0]}, std::vector<float>(from.values.size())};
+  for (int64_t r = 0; r < from.shape[0]; ++r) {
+    for (int64_t c = 0; c < from.shape[1]; ++c) {
+      to.values[size_t(c * from.shape[0] + r)] = from.values[size_t(r * from.shape[1] + c)];
+    }
+  }
+  return to;
+}
+
+// From the queries of a key head, it and its value head, and so on, to all queries, keys, values.
+Matrix by_kind(const Matrix& from, const ModelConfig& config) {
+  const int64_t queries = config.num_heads / config.num_kv_heads;
+  const int64_t width = from.shape.size() > 1 ? from.shape[1] : 1, head = config.head_dim * width;
+  Matrix to{from.shape, {}};
+  const auto take = [&](int64_t group, int64_t index) {
+    const auto begin = from.values.begin() + (group * (queries + 2) + index) * head;
+    to.values.insert(to.values.end(), begin, begin + head);
+  };
+  for (int64_t h = 0; h < config.num_heads; ++h) take(h / queries, h % queries);
+  for (int64_t g = 0; g < config.num_kv_heads; ++g) take(g, queries);
+  for (int64_t g = 0; g < config.num_kv_heads; ++g) take(g, queries + 1);
+  return to;
+}
+
+// Tensors "<name>.<i>.weight" become one of three dimensions.
+void stack(const std::string& name, int count, Matrices* all) {
+  Matrix stacked;
+  for (int i = 0; i < count; ++i) {
+    const auto one = all->extract(name + "." + std::to_string(i) + ".weight");
+    ASSERT_FALSE(one.empty()) << name;
+    stacked.shape = {count, one.mapped().shape[0], one.mapped().shape[1]};
+    stacked.values.insert(stacked.values.end(), one.mapped().values.begin(),
+                          one.mapped().values.end());
+  }
+  (*all)[name + ".weight"] = stacked;
+}
+
+void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
+  if (family == "gemma3n") {
+    stack("model.altup_projections", 2, all);
+    stack("model.altup_unembed_projections", 2, all);
+  }
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    std::string own = name;
+    if (const size_t at = own.find("ln_mlp"); at != std::string::npos) {
+      own.replace(at, 6, "input_layernorm");
+    }
+    const bool turned =
+        family == "gpt2" && matrix.shape.size() == 2 &&
+        (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
+    const bool grouped = own.find("query_key_value") != std::string::npos;
+    renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
+  }
+  *all = std::move(renamed);
+}
+
+// A metadata value, written behind its key.
+using Write = std::function<void(test::GgufBytes&, const std::string&)>;
+Write u32(int64_t value) {
+  return [value](test::GgufBytes& file, const std::string& key) {
+    file.u32_value(key, static_cast<uint32_t>(value));
+  };
+}
+Write f32(double value) {
+  return [value](test::GgufBytes& file, const std::string& key) {
+    file.f32_value(key, static_cast<float>(value));
+  };
+}
+Write flag(bool value) {
+  return [value](test::GgufBytes& file, const std::string& key) { file.bool_value(key, value); };
+}
+Write floats(const std::vector<float>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{6}).number(uint64_t{values.size()});
+    for (const float value : values) file.number(value);
+  };
+}
+Write flags(const std::vector<bool>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{7}).number(uint64_t{values.size()});
+    for (const bool value : values) file.number(static_cast<uint8_t>(value));
+  };
+}
+
+std::map<std::string, Write> metadata(const std::string& family, const ModelConfig& config) {
+  std::map<std::string, Write> all = {
+      {"embedding_length", u32(config.hidden_size)},
+      {"block_count", u32(config.num_layers)},
+      {"feed_forward_length", u32(config.intermediate_size)},
+      {"context_length", u32(512)},
+      {"attention.head_count", u32(config.num_heads)},
+      {"attention.head_count_kv", u32(config.num_kv_heads)},
+      {family == "gemma3n" ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+       f32(1e-5)}};
+  if (family == "gptneox") {
+    all["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
+    all["use_parallel_residual"] = flag(config.parallel_blocks);
+  } else if (family == "mpt") {
+    all["attention.clamp_kqv"] = f32(config.qkv_clip);
+    all["attention.max_alibi_bias"] = f32(8);
+  } else if (family == "gemma3n") {
+    all["attention.key_length"] = u32(config.head_dim);
+    all["attention.sliding_window"] = u32(24);
+    all["attention.sliding_window_pattern"] = flags({true, false, true, false});
+    all["attention.shared_kv_layers"] = u32(2);
+    all["final_logit_softcapping"] = f32(config.logits_softcap);
+    all["rope.freq_base"] = f32(1e6);
+    all["embedding_length_per_layer_input"] = u32(config.layer_input_size);
+    all["altup.num_inputs"] = u32(config.streams.count);
+    all["altup.active_idx"] = u32(config.streams.active);
+    const float none = -INFINITY;
+    all["activation_sparsity_scale"] = floats({0.8416212f, none, none, none});
+  }
+  return all;
+}
+
+const GgufArchitecture& architecture_of(const std::string& family) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (architecture.name == family) return architecture;
+  }
+  ADD_FAILURE() << family;
+  return gguf_architectures()[0];
+}
+
+void write_gguf(const std::string& path, const std::string& family, const std::string& folder) {
+  const ModelConfig config = read_model_config(folder, {}).value();
+  Matrices all = matrices_of(folder);
+  put_in_order(family, config, &all);
+  const auto values = metadata(family, config);
+  test::GgufBytes file(all.size(), 1 + values.size());
+  file.text_value("general.architecture", family);
+  for (const auto& [key, write] : values) write(file, family + "." + key);
+  uint64_t offset = 0;
+  for (const auto& [name, matrix] : all) {
+    const auto own = gguf_tensor_name(architecture_of(family), name);
+    ASSERT_TRUE(own.has_value()) << name;
+    file.text(*own).number(static_cast<uint32_t>(matrix.shape.size()));
+    for (auto extent = matrix.shape.rbegin(); extent != matrix.shape.rend(); ++extent) {
+      file.number(static_cast<uint64_t>(*extent));
+    }
+    file.number(uint32_t{0}).number(offset);
+    offset += (matrix.values.size() * 4 + 31) / 32 * 32;
+  }
+  file.align();
+  for (const auto& [name, matrix] : all) {
+    for (const float value : matrix.values) file.number(value);
+    file.align();
+  }
+  file.write(path);
+}
+
+struct Family {
+  const char* name;    // in the file
+  const char* golden;  // folder
+};
+
+class GgufFamilies : public testing::TestWithParam<Family> {};
+
+TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  const test::GoldenCase golden = test::golden_cases({GetParam().golden}).front();
+  write_gguf(path, GetParam().name, golden.folder);
+  if (HasFatalFailure()) return;
+  const auto model = test::load_test_model(path, {"float32", R"({"rope_local_base_freq": 1000.0})"},
+                                           70, golden.max_model_len);
+  for (const test::GoldenPrompt& prompt : test::golden_prompts(golden)) {
+    test::ForwardHarness harness(test::model_device(), *model, 70, 32);
+    const auto rows = harness.run(prompt.ids, 70);
+    for (size_t i = 0; i < prompt.positions.size(); ++i) {
+      const std::vector<float>& got = rows[static_cast<size_t>(prompt.positions[i])];
+      double error = 0, size = 0;
+      for (size_t at = 0; at < got.size(); ++at) {
+        error += std::pow(got[at] - prompt.logits[i][at], 2);
+        size += std::pow(prompt.logits[i][at], 2);
+      }
+      EXPECT_LT(std::sqrt(error / size), 1e-5) << "position " << prompt.positions[i];
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GgufFamilies,
+                         testing::Values(Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"},
+                                         Family{"gptneox", "gpt_neox-serial"},
+                                         Family{"falcon", "falcon"},
+                                         Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
+                                         Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}),
+                         [](const auto& test) {
+                           std::string name = test.param.golden;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace foretoken
