@@ -152,6 +152,7 @@ Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* 
   }
   FT_RETURN_IF_ERROR(check_tools(options.tools));
   StructuredOutputs outputs;
+  outputs.disable_additional_properties = true;
   if (choice == "required") {
     outputs.json = choice_text(schema_of_calls(options));
   } else {

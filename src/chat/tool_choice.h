@@ -17,7 +17,8 @@ Result<std::string> read_tool_choice(const nlohmann::ordered_json& choice,
 Status check_tools(const nlohmann::ordered_json& tools);
 
 // The form that a tool choice forces on the output: for "required" a JSON array of {"name",
-// "parameters"}, for a named function its parameters, none for the rest. Where reasoning comes
+// "parameters"}, for a named function its parameters, none for the rest; parameters that nobody
+// named are not written. Where reasoning comes
 // first (a reasoning parser, and a prompt or model that begins with it), the form holds behind its
 // closing marker, as after_reasoning() says.
 Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* options);

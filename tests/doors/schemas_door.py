@@ -66,6 +66,21 @@ class Lenient(door.DoorCase):
             "text": {"format": {"type": "json_schema", "name": "n", "schema": ANNOTATED}}}).json
         self.check_cat(json.loads(answer["output"][0]["content"][0]["text"]))
 
+    def test_objects_have_no_more_than_they_name(self):
+        """As with vLLM's xgrammar and llama.cpp: models would go on with names of their own."""
+        open_schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
+        for seed in range(6):
+            answer = self.schema(open_schema, seed=seed, temperature=1.5)
+            self.assertEqual(list(json.loads(content_of(answer))), ["a"])
+            called = self.post("/v1/chat/completions", {
+                **CAT, "tools": [tool("f", open_schema)], "tool_choice": "required", "seed": seed,
+                "temperature": 1.5, "max_tokens": 60}).json["choices"][0]["message"]["tool_calls"][0]
+            self.assertLessEqual(set(json.loads(called["function"]["arguments"])), {"a"})
+        more = {**open_schema, "minProperties": 2}
+        for form in ({"json": more}, {"json": {**open_schema, "required": ["b"]}},
+                     {"json": open_schema, "disable_additional_properties": False}):
+            self.post("/v1/chat/completions", {**CAT, "structured_outputs": form})
+
     def test_nothing_to_enforce(self):
         message = self.schema({"uniqueItems": True}, 400)["error"]["message"]
         self.assertIn("nothing of the JSON schema can be enforced", message)

@@ -82,6 +82,7 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
     if (!read_schema(*schema, &outputs->json)) {
       inner.wrong_type("json", "a JSON schema, an object", *schema);
     }
+    outputs->disable_additional_properties = true;
   }
   inner.read("json_object", &outputs->json_object);
   inner.read("regex", &outputs->regex);
@@ -125,6 +126,7 @@ Status read_format(const json& format, const std::string& name, const json& sche
     if (!read_schema(schema, &form.json)) {
       return invalid_argument(name + ": type " + type.dump() + " needs a 'schema', an object");
     }
+    form.disable_additional_properties = true;
   } else if (type == "structural_tag") {
     form.structural_tag = json_text(format);
   } else {

@@ -11,6 +11,8 @@ namespace foretoken {
 // "disable_additional_properties", "whitespace_pattern"}), or by vLLM's older fields, "guided_json"
 // and the like, with one warning in the log, or by llama.cpp's "json_schema" and "grammar". Two of
 // these at once are an error. `strict`: of forms that do not say "strict_schemas" themselves.
+// Objects of a JSON schema that name properties have no others, as in vLLM and llama.cpp, unless
+// the schema or "disable_additional_properties": false says so.
 void read_structured_outputs(JsonFields& fields, bool strict,
                              std::optional<StructuredOutputs>* outputs);
 

@@ -79,6 +79,23 @@ TEST(StructuredFields, SchemasAreStrictWhereOneSaysSo) {
   EXPECT_TRUE(outputs->strict_schemas);
 }
 
+TEST(StructuredFields, ObjectsAreClosedUnlessOneSaysSo) {
+  const auto closes = [](const std::string& body) {
+    return form(body).disable_additional_properties;
+  };
+  EXPECT_TRUE(closes(R"({"structured_outputs": {"json": {"type": "object"}}})"));
+  EXPECT_TRUE(closes(R"({"json_schema": {"type": "object"}})"));
+  EXPECT_TRUE(closes(R"({"guided_json": {"type": "object"}})"));
+  for (const char* type : {"json_schema", "json_object"}) {
+    EXPECT_TRUE(closes(R"({"response_format": {"schema": {"type": "object"}, "type": ")" +
+                       std::string(type) + R"("}})"));
+  }
+  EXPECT_FALSE(
+      closes(R"({"structured_outputs": {"json": {}, "disable_additional_properties": false}})"));
+  EXPECT_FALSE(closes(R"({"structured_outputs": {"regex": "a"}})"));
+  EXPECT_FALSE(closes(R"({"response_format": {"type": "json_object"}})"));
+}
+
 TEST(StructuredFields, VllmsForms) {
   EXPECT_EQ(form(R"({"structured_outputs": {"json": {"type": "null"}}})").json,
             R"({"type":"null"})");

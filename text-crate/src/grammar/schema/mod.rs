@@ -1,6 +1,7 @@
 //! JSON schemas before llguidance reads them.
 
 mod arrays;
+mod close;
 mod convert;
 mod disjoint;
 mod negation;
@@ -115,7 +116,7 @@ pub fn prepared(given: Value, options: &JsonOptions) -> Outcome<Value> {
         )));
     }
     if options.no_additional_properties {
-        walk::each(&mut schema, &mut close_object);
+        close::close_objects(&mut schema);
     }
     if let Value::Bool(value) = schema {
         schema = json!({ "allOf": [value] });
@@ -146,14 +147,4 @@ fn with_space(
         own.insert("whitespace_pattern".into(), space.into());
     }
     own
-}
-
-/// Gives an object schema that says nothing about further properties: none.
-fn close_object(fields: &mut Map<String, Value>) {
-    let is_object = fields.contains_key("properties")
-        || fields.contains_key("patternProperties")
-        || fields.get("type").is_some_and(|kind| kind == "object");
-    if is_object && !fields.contains_key("additionalProperties") {
-        fields.insert("additionalProperties".into(), false.into());
-    }
 }
