@@ -154,6 +154,15 @@ class Completion(door.DoorCase):
         start, _, end = PROMPT.rpartition(" ")
         self.assertEqual(self.complete(prompt=[[start, " " + end]])["tokens_evaluated"], len(ids))
 
+    def test_any_name_of_a_model_does(self):
+        answer = self.complete(model="gpt-4")
+        self.assertEqual(answer["content"], self.complete()["content"])
+        self.assertEqual(answer["model"], "foretoken-7m")
+        self.assertIn("`gpt-4`", answer["warnings"][0])
+        self.post("/embedding", {"content": "A cat", "model": "gpt-4"})
+        self.post("/apply-template", {"messages": door.USER, "model": "gpt-4"})
+        self.post("/v1/completions", {"prompt": PROMPT, "model": "gpt-4"}, status=404)
+
     def test_bias_forms_and_fields(self):
         first = self.complete(return_tokens=True)["tokens"][0]
         for bias in ([[first, False]], [[first, -100]], {str(first): -100}):

@@ -262,5 +262,38 @@ TEST(JsonSchema, WhiteSpaceIsBounded) {
   EXPECT_FALSE(accepts("{\n" + std::string(20, ' ') + "\"a\": [1], \"b\": null}"));
 }
 
+TEST(JsonSchemaObjects, ClosedOnesStayOpenWhereTheyMust) {
+  const struct {
+    const char* schema;
+    const char* value;
+    bool fits;
+  } cases[] = {
+      {R"({"$defs":{"A":{"$ref":"#/$defs/B"},"B":{"properties":{"a":{"type":"null"}}}},
+           "allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{"type":"null"}}}],"type":"object"})",
+       R"({"a": null, "b": null})", true},
+      {R"({"type":"object","properties":{"a":{}},"required":["b"]})", R"({"b": 1})", true},
+      {R"({"type":"object","properties":{"a":{}},"minProperties":2})", R"({"a":1, "b": 1})", true},
+      {R"({"type":"object","properties":{"a":{}},"additionalProperties":true})", R"({"b":1})",
+       true},
+      {R"({"type":"object"})", R"({"b": 1})", true},
+      {R"({"$defs":{"A":{"type":"object","properties":{"a":{}}}},"$ref":"#/$defs/A"})",
+       R"({"b": 1})", false},
+      {R"({"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]})", R"({"b": 1})",
+       false},
+      {R"({"allOf":[{"type":"object","properties":{"a":{}}}]})", R"({"b": 1})", false},
+      {R"({"type":"array","items":{"type":"object","properties":{"a":{}}}})", R"([{"b": 1}])",
+       false}};
+  const GrammarRig rig;
+  for (const auto& one : cases) {
+    StructuredOutputs wanted = form(one.schema, true);
+    for (const bool closes : {true, false}) {
+      wanted.disable_additional_properties = closes;
+      const auto grammar = rig.compile(wanted);
+      ASSERT_TRUE(grammar.ok()) << one.schema << ": " << grammar.status().message();
+      EXPECT_EQ(rig.accepts(*grammar.value(), one.value), one.fits || !closes) << one.schema;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

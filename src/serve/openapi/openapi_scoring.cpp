@@ -152,8 +152,14 @@ constexpr const char* kAdapters = R"json({
 })json";
 
 // What /completion and /infill share, and their own `required` fields.
+// Any name does, as with llama.cpp.
+void open_model_name(const OpenApiFacts& facts, json* body) {
+  if (!facts.strict_fields) (*body)["properties"]["model"] = {{"type", {"string", "null"}}};
+}
+
 json llama_body(const OpenApiFacts& facts, const char* required) {
   json body = openapi_body(kLlamaBody, facts);
+  open_model_name(facts, &body);
   body["required"] = json::array();
   const json fields = json::parse(required);
   for (const auto& [name, schema] : fields.items()) {
@@ -176,6 +182,7 @@ json openapi_more_parts(const OpenApiFacts& facts) {
                        {"maximum", std::min(facts.max_logprobs, facts.vocab_size)}};
   parts["LlamaCompletionRequest"] =
       llama_body(facts, R"({"prompt":{"$ref":"#/components/schemas/LlamaPrompt"}})");
+  open_model_name(facts, &parts["LlamaEmbeddingRequest"]);
   json pooling = openapi_body(kEmbeddingBody, facts);
   pooling["properties"]["task"] = {{"enum", {"embed", nullptr}}};
   parts["PoolingRequest"] = std::move(pooling);

@@ -58,6 +58,19 @@ Status read_prompt(const Engine& engine, Body* body) {
   return {};
 }
 
+// llama-server has one model, which answers whatever name a body gives. Takes a name that this
+// server does not know out of it, with a warning; strict servers leave that to the readers.
+void pass_over_model(const OpenAiDefaults& defaults, Body* body,
+                     std::vector<std::string>* warnings) {
+  const auto model = body->find("model");
+  if (model == body->end() || !model->is_string() || defaults.strict_fields) return;
+  const std::string name = model->get<std::string>();
+  if (check_model_name(name, defaults).ok()) return;
+  body->erase("model");
+  warnings->push_back("'model': there is no `" + shown_name(name) + "` here; `" +
+                      defaults.model_names.front() + "` answers");
+}
+
 Status run_completion(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                       LlamaRequest request) {
   ServeResult<PreparedText> prepared = prepare_text(context, &request.text);
@@ -159,7 +172,10 @@ Status rename_embedding_fields(Body* body) {
 Status handle_llama_completion(ServeContext& context,
                                const std::shared_ptr<http::Exchange>& exchange, Body body) {
   FT_RETURN_IF_ERROR(read_prompt(context.engine, &body));
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
   FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
+  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
   return run_completion(context, exchange, std::move(request));
 }
 
@@ -171,7 +187,10 @@ Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, infill_prompt(context.engine, tokens, parts));
   for (const char* name : {"input_prefix", "input_suffix", "input_extra"}) body.erase(name);
   body["prompt"] = ids;
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
   FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
+  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
   // The gap ends where the model would begin another file.
   std::vector<int32_t>& stops = request.text.requests.front().sampling.stop_token_ids;
   for (const std::optional<int32_t>& id : {tokens.repository, tokens.file}) {
@@ -181,9 +200,12 @@ Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange
 }
 
 Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
-                             const Body& body) {
+                             Body body) {
   OpenAiDefaults defaults = context.defaults;
   defaults.refuse_unparsed_tools = false;
+  // The answer is a prompt alone and has no room for warnings.
+  std::vector<std::string> warnings;
+  pass_over_model(defaults, &body, &warnings);
   FT_ASSIGN_OR_RETURN(const OpenAiRequest request,
                       parse_openai_request(OpenAiKind::kChat, body, defaults));
   std::string prompt;
@@ -196,8 +218,11 @@ Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::
 Status handle_llama_embedding(ServeContext& context,
                               const std::shared_ptr<http::Exchange>& exchange, Body body) {
   FT_RETURN_IF_ERROR(rename_embedding_fields(&body));
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
   FT_ASSIGN_OR_RETURN(OpenAiRequest request,
                       parse_openai_request(OpenAiKind::kEmbedding, body, context.defaults));
+  request.warnings.insert(request.warnings.begin(), warnings.begin(), warnings.end());
   return run_pooled(context, exchange, "embd-", request, [&](OpenAiLabel label) {
     return std::make_unique<LlamaEmbeddingFormat>(request, std::move(label));
   });

@@ -3,7 +3,8 @@
 
 namespace foretoken {
 
-// llama.cpp's own endpoints, in its form.
+// llama.cpp's own endpoints, in its form. As there, the model answers whatever name a body gives
+// it, with a warning, unless the server is strict about fields.
 
 // POST /completion.
 Status handle_llama_completion(ServeContext& context,
@@ -14,7 +15,7 @@ Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange
                      Body body);
 // POST /apply-template: the prompt that messages make.
 Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
-                             const Body& body);
+                             Body body);
 // POST /embedding: [{"index", "embedding": [[...]]}].
 Status handle_llama_embedding(ServeContext& context,
                               const std::shared_ptr<http::Exchange>& exchange, Body body);
