@@ -81,7 +81,7 @@ TEST(StructuredFields, SchemasAreStrictWhereOneSaysSo) {
 
 TEST(StructuredFields, ObjectsAreClosedUnlessOneSaysSo) {
   const auto closes = [](const std::string& body) {
-    return form(body).disable_additional_properties;
+    return form(body.c_str()).disable_additional_properties;
   };
   EXPECT_TRUE(closes(R"({"structured_outputs": {"json": {"type": "object"}}})"));
   EXPECT_TRUE(closes(R"({"json_schema": {"type": "object"}})"));
