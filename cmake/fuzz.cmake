@@ -6,6 +6,7 @@
 #   build/fuzz/json_request_fuzzer -max_total_time=600 -detect_leaks=0 -dict=tests/fuzz/json_request.dict CORPUS_COPY
 #   build/fuzz/gguf_fuzzer -max_total_time=600 -max_len=8192 -dict=tests/fuzz/gguf.dict CORPUS_COPY
 #   build/fuzz/torch_file_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
+#   build/fuzz/quantized_folder_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
 #   build/fuzz/vocabulary_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
 # otherwise it replays the corpus and changed copies of it, as a test, with LIBRARIES in place of
 # SOURCES where they are given.
@@ -49,15 +50,17 @@ ft_fuzzer(json_request_fuzzer json_request
 
 file(GLOB_RECURSE gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
+file(GLOB checkpoint_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+  ${PROJECT_SOURCE_DIR}/src/model/files/*.cpp)
+list(APPEND checkpoint_sources ${gguf_sources} kernels/rows/fill_random.cpp base/quantized_rows.cpp
+  base/check.cpp base/json_object.cpp base/log.cpp base/mapped_file.cpp base/new_file.cpp
+  base/python_json.cpp base/text_file.cpp)
 ft_fuzzer(gguf_fuzzer gguf
-  SOURCES ${gguf_sources} model/files/checkpoint.cpp model/files/convert.cpp model/files/json_file.cpp
-    model/files/packed_names.cpp model/files/packed_tensor.cpp model/files/pickle.cpp
-    model/files/quantization.cpp model/files/quantized_tensor.cpp
-    model/files/safetensors.cpp model/files/tensor_names.cpp
-    model/files/torch_file.cpp model/files/weight_files.cpp model/files/zip_entries.cpp
-    kernels/rows/fill_random.cpp base/quantized_rows.cpp base/check.cpp
-    base/json_object.cpp base/log.cpp base/mapped_file.cpp
-    base/new_file.cpp base/python_json.cpp base/text_file.cpp
+  SOURCES ${checkpoint_sources}
+  LIBRARIES ft_model)
+
+ft_fuzzer(quantized_folder_fuzzer quantized_folder
+  SOURCES ${checkpoint_sources}
   LIBRARIES ft_model)
 
 ft_fuzzer(torch_file_fuzzer torch_file

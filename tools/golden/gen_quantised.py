@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/quantised: small checkpoints in the layouts of AutoGPTQ (versions 1 and 2, 4
-and 8 bits, with act order), AutoAWQ (gemm), compressed-tensors and ModelOpt, and as
+and 8 bits, with act order), AutoAWQ (gemm), compressed-tensors, ModelOpt and bitsandbytes, and as
 expected.safetensors what plain numpy, and torch for floats of eight bits, make of their codes. Needs
 `pip install numpy safetensors torch`.
 """
@@ -194,7 +194,42 @@ def write_mixed():
           dequantise(codes, scales, np.full((COLS // 32, ROWS), 128), np.arange(COLS) // 32))
 
 
+def write_bnb(name, nested):
+    """NF4 in blocks of 64 that follow one another, the first code in the higher bits."""
+    random = np.random.default_rng(12)
+    codes = random.integers(0, 16, ROWS * COLS).astype(np.uint8)
+    table = np.sort(random.uniform(-1, 1, 16)).astype(np.float32)
+    absmax = (random.random(ROWS * COLS // 64) * 0.1 + 0.01).astype(np.float32)
+    state = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [ROWS, COLS]}
+    tensors = {}
+    if nested:
+        inner = random.integers(0, 256, absmax.size).astype(np.uint8)
+        inner_table = np.linspace(-1, 1, 256).astype(np.float32)
+        outer = (random.random(-(-absmax.size // 8)) * 0.05).astype(np.float32)
+        state |= {"nested_blocksize": 8, "nested_dtype": "float32", "nested_offset": 0.0625}
+        absmax = inner_table[inner] * np.repeat(outer, 8)[:inner.size] + np.float32(0.0625)
+        tensors = {"m.weight.nested_absmax": outer, "m.weight.nested_quant_map": inner_table}
+    tensors |= {"m.weight": (codes[0::2] << 4 | codes[1::2]).reshape(-1, 1),
+                "m.weight.absmax": inner if nested else absmax, "m.weight.quant_map": table,
+                "m.weight.quant_state.bitsandbytes__nf4":
+                    np.frombuffer(json.dumps(state).encode(), dtype=np.uint8).copy()}
+    expected = (table[codes] * np.repeat(absmax, 64)).reshape(ROWS, COLS)
+    write(name, {"quant_method": "bitsandbytes", "load_in_4bit": True}, tensors, expected)
+
+
+def write_bnb_int8():
+    random = np.random.default_rng(13)
+    codes = random.integers(-127, 128, (ROWS, COLS)).astype(np.int8)
+    scales = (random.random(ROWS) * 0.3 + 0.01).astype(np.float32)
+    expected = codes.astype(np.float32) * scales[:, None] * np.float32(7.874015718698502e-3)
+    write("bnb-int8", {"quant_method": "bitsandbytes", "load_in_8bit": True},
+          {"m.weight": codes, "m.SCB": scales, "m.weight_format": np.zeros((), dtype=np.uint8)}, expected)
+
+
 def write_scaled():
+    write_bnb("bnb-nf4", False)
+    write_bnb("bnb-nf4-nested", True)
+    write_bnb_int8()
     fp8 = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic"}
     write_fp8("fp8-blocks", {**fp8, "weight_block_size": [16, 48]}, "weight_scale_inv", (2, 2), (16, 48))
     weights = {"num_bits": 8, "type": "float", "strategy": "channel"}

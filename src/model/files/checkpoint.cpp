@@ -64,6 +64,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
+  FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());
   return checkpoint;
 }
@@ -179,6 +180,26 @@ Status Checkpoint::add_scaled() {
     view->num_bytes = named.parts.codes->num_bytes + named.parts.scales->num_bytes;
     view->scaled = scaled_.back().get();
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
+  }
+  return {};
+}
+
+Status Checkpoint::add_bnb() {
+  FT_ASSIGN_OR_RETURN(const auto found, find_bnb(tensors_));
+  if (found.empty()) return {};
+  FT_RETURN_IF_ERROR(read_own_quantization().status());
+  for (const BnbParts& parts : found) {
+    FT_ASSIGN_OR_RETURN(BnbTensor tensor, BnbTensor::create(parts));
+    bnb_.push_back(std::make_unique<BnbTensor>(std::move(tensor)));
+    auto view = std::make_unique<TensorView>();
+    view->name = parts.name;
+    view->file = parts.codes->file;
+    view->dtype = FileDType::kOther;
+    view->dtype_name = bnb_.back()->has_four_bits() ? "NF4" : "LLM.int8";
+    view->shape = bnb_.back()->shape();
+    view->num_bytes = parts.codes->num_bytes + parts.scales->num_bytes;
+    view->bnb = bnb_.back().get();
+    FT_RETURN_IF_ERROR(add_matrix(std::move(view), parts.names));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "gguf/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
+#include "model/files/bnb_tensor.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
 #include "model/files/scaled_tensor.h"
@@ -45,6 +46,7 @@ class Checkpoint {
  private:
   Status add_packed();
   Status add_scaled();
+  Status add_bnb();
   Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
@@ -61,6 +63,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
+  std::vector<std::unique_ptr<BnbTensor>> bnb_;
   std::map<std::string, const TensorView*> tensors_;
 };
 

@@ -319,6 +319,8 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     set_scaled(out);
   } else if (method == "bitnet") {
     read_bitnet(reader, out);
+  } else if (method == "bitsandbytes") {
+    set_scaled(out);
   } else if (method == "quark") {
     read_quark(reader, out);
   } else if (method == "auto-round" || method == "intel/auto-round") {

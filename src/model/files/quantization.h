@@ -15,7 +15,8 @@ enum class PackLayout : uint8_t {
   kGptq,        // AutoGPTQ, GPTQModel: words of codes that follow along k, [k / 8, n] for 4 bits
   kAwq,         // AutoAWQ "gemm": words of 8 interleaved rows, [k, n / 8]
   kCompressed,  // compressed-tensors "pack-quantized": [n, k / 8]
-  kScaled,      // floats of eight or four bits, or integers of eight (model/files/scaled_tensor.h)
+  kScaled,      // floats of eight or four bits, or integers of eight (model/files/scaled_tensor.h,
+                // model/files/bnb_tensor.h)
 };
 
 // What quantization_config of a config.json says. Which matrices are quantised, and which of them

@@ -28,9 +28,9 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"modelopt_mixed", "modelopt"},
                                           {"modelopt_mxfp8", "modelopt"},
                                           {"ptpc_fp8", "fp8"}};
-constexpr std::string_view kMethods[] = {"fp8",      "awq",   "gptq",       "compressed-tensors",
-                                         "modelopt", "quark", "fbgemm_fp8", "auto-round",
-                                         "mxfp4",    "gguf"};
+constexpr std::string_view kMethods[] = {
+    "fp8",        "awq",        "gptq",  "compressed-tensors", "modelopt", "quark",
+    "fbgemm_fp8", "auto-round", "mxfp4", "bitsandbytes",       "gguf"};
 
 std::string_view method_named(std::string_view name) {
   for (const MethodAlias& alias : kMethodAliases) {

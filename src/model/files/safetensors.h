@@ -12,6 +12,7 @@
 
 namespace foretoken {
 
+class BnbTensor;
 class PackedTensor;
 class RoundedTensor;
 class ScaledTensor;
@@ -39,6 +40,8 @@ struct TensorView {
   // Of codes whose scales are tensors of their own (model/files/scaled_tensor.h): `dtype` is
   // kOther, `shape` that of the elements, and there are no `data`.
   const ScaledTensor* scaled = nullptr;
+  // Of a matrix of bitsandbytes (model/files/bnb_tensor.h): as for `scaled`.
+  const BnbTensor* bnb = nullptr;
   // Of a plain tensor whose elements are rounded while they are read
   // (model/files/rounded_tensor.h): `dtype` is kOther and there are no `data`.
   const RoundedTensor* rounded = nullptr;

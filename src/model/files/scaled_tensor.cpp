@@ -153,6 +153,7 @@ Status ScaledTensor::find_blocks(const Quantization& quantization) {
   for (size_t i = shape.size(); i-- > 0 && shape.size() > shape_.size();) {
     if (shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  if (num_scales == 0) return misfit();
   int64_t down = 0, across = 0;
   if (num_scales == 1 || (matrices > 1 && num_scales == matrices)) {
     down = across = 1;

@@ -17,8 +17,9 @@ Status StreamMixer::load(PartLoader& loader, const std::string& layer,
   const int32_t hidden = loader.config().hidden_size;
   const std::string base = layer + "altup.";
   FT_RETURN_IF_ERROR(loader.load_norm(base + "router_norm", hidden, &router_norm));
-  FT_RETURN_IF_ERROR(
-      loader.load_linear({{base + "modality_router", count}}, hidden, false, &router));
+  TensorPart router_part{base + "modality_router", count};
+  router_part.is_exact = true;
+  FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, false, &router));
   const auto factors = [&](const char* name, int64_t rows, const float** out) {
     const int64_t all = rows * count;
     return loader.load_vector({{base + name + ".weight", all, 0, all, {}, count}}, out);

@@ -33,8 +33,9 @@ void WeightLoader::note_widened(std::span<const RowRun> runs) {
   for (const RowRun& run : runs) {
     const TensorView* tensor = run.tensor;
     const bool is_quantized =
-        tensor != nullptr && (tensor->block != nullptr || tensor->packed != nullptr ||
-                              tensor->scaled != nullptr || tensor->rounded != nullptr);
+        tensor != nullptr &&
+        (tensor->block != nullptr || tensor->packed != nullptr || tensor->scaled != nullptr ||
+         tensor->bnb != nullptr || tensor->rounded != nullptr);
     if (!is_quantized) continue;
     const int64_t count = run.num_rows * run.cols.count;
     widened_from_ += static_cast<double>(count) * static_cast<double>(tensor->num_bytes) /

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""--quantization, and the folders that `foretoken convert` writes: the same numbers both ways and on
+any number of ranks, with and without drafts; methods that the files do not have are refused."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import door
+
+FLAGS = ("--dtype", "float32", "--max-tokens", "40", "--ignore-eos", "--json", "--max-model-len", "256")
+PROMPT = "Once upon a time, there was a little cat"
+
+
+def ids(model, *flags):
+    """The tokens that follow the prompt, and all that the program says."""
+    done = door.run_program("generate", "--model", model, "--prompt", PROMPT, "--temperature", "0",
+                            *FLAGS, *flags)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)["token_ids"], done.stderr
+
+
+class Quantization(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.written = {}
+        for kind in ("fp8", "nvfp4", "mxfp4"):
+            cls.written[kind] = str(pathlib.Path(cls.folder.name) / kind)
+            done = door.run_program("convert", door.BUNDLED, "--type", kind, "-o", cls.written[kind])
+            if done.returncode != 0:
+                raise AssertionError(done.stderr)
+        cls.plain, _ = ids(door.BUNDLED)
+        cls.rounded, cls.said = ids(door.BUNDLED, "--quantization", "fp8")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_rounding_is_what_convert_writes(self):
+        self.assertEqual(ids(self.written["fp8"])[0], self.rounded)
+        self.assertEqual(ids(self.written["fp8"], "-q", "fp8")[0], self.rounded)
+        self.assertEqual(ids(self.written["fp8"], "-q", "compressed-tensors")[0], self.rounded)
+        self.assertIn("of FP8;", self.said)
+
+    def test_ranks_and_drafts_change_nothing(self):
+        drafts = ("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')
+        for more in (("-tp", "2"), ("-pp", "2"), drafts):
+            self.assertEqual(ids(door.BUNDLED, "--quantization", "fp8", *more)[0], self.rounded, more)
+
+    def test_few_bits_run(self):
+        for kind in ("nvfp4", "mxfp4"):
+            found, _ = ids(self.written[kind])
+            self.assertEqual(len(found), 40)
+
+    def test_methods_that_the_files_do_not_have(self):
+        for model, flags, wanted in (
+                (door.BUNDLED, ("--quantization", "awq"), "are not quantised; remove it"),
+                (self.written["nvfp4"], ("--quantization", "fp8"), "quantised by compressed-tensors"),
+                (door.BUNDLED, ("--quantization", "aqlm"), "is not known; use fp8"),
+                (door.BUNDLED, ("--quantization", "fp8", "--load-format", "dummy"), "has random ones")):
+            done = door.run_program("generate", "--model", model, "--prompt", "a", *flags)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(wanted, done.stderr)
+
+
+if __name__ == "__main__":
+    door.main()

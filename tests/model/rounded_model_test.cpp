@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "dialled/safetensors_writer.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
+#include "model/files/rounded_tensor.h"
+#include "model/forward_harness.h"
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+// A golden model, which of its tensors are rounded, and whether columns make their outputs.
+struct RoundedCase {
+  const char* model;
+  std::vector<const char*> rounded;  // parts of names
+  std::vector<const char*> exact;    // parts of names of others
+  bool by_columns = false;
+};
+
+bool holds_any(const std::string& name, const std::vector<const char*>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+// The same model whose weights are rounded already, as plain floats.
+void write_rounded(const RoundedCase& of, const std::string& from,
+                   const test::ScratchFolder& folder) {
+  std::filesystem::copy(from + "/config.json", folder.file("config.json"));
+  const auto checkpoint = Checkpoint::open(from).value();
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    const bool rounds =
+        view->shape.size() >= 2 && holds_any(name, of.rounded) && !holds_any(name, of.exact);
+    tensors.push_back(
+        {name, FileDType::kF32, view->shape, [view = view, rounds, &of](std::byte* out) {
+           std::vector<std::byte> raw;
+           const int64_t count = view->num_elements();
+           if (!rounds) {
+             ASSERT_TRUE(read_elements(*view, 0, count, DType::kF32, out, raw).ok());
+             return;
+           }
+           const auto made = RoundedTensor::create(
+                                 *view, of.by_columns ? Fp8Channels::kColumns : Fp8Channels::kRows)
+                                 .value();
+           ASSERT_TRUE(made.read_elements(0, count, DType::kF32, out, raw).ok());
+         }});
+  }
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+}
+
+std::vector<std::vector<float>> logits_of(const std::string& folder, WeightRounding rounding) {
+  LoadOptions options;
+  options.config.dtype = "float32";
+  options.max_rows = options.max_logits_rows = 32;
+  options.rounding = rounding;
+  const auto model = load_model(test::model_device(), folder, options).value();
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 20; ++i) ids.push_back((i * i * 31 + i) % 100);
+  return test::ForwardHarness(test::model_device(), *model, 32, 4).run(ids, 32);
+}
+
+class RoundedModel : public testing::TestWithParam<RoundedCase> {};
+
+// Which matrices are rounded, by which channels, and that every part of them that is read is.
+TEST_P(RoundedModel, IsTheModelOfRoundedWeights) {
+  const std::string golden =
+      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + GetParam().model;
+  const test::ScratchFolder folder;
+  write_rounded(GetParam(), golden, folder);
+  const auto got = logits_of(golden, WeightRounding::kFp8);
+  EXPECT_EQ(got, logits_of(folder.path(), WeightRounding::kNone));
+  EXPECT_NE(got, logits_of(golden, WeightRounding::kNone));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, RoundedModel,
+    testing::Values(RoundedCase{"qwen2", {".layers."}, {}},
+                    RoundedCase{"mixtral", {".layers."}, {".gate.weight"}},
+                    RoundedCase{"qwen2_moe", {".layers."}, {".gate.weight", "shared_expert_gate"}},
+                    RoundedCase{"deepseek_v2", {".layers."}, {".gate.weight"}},
+                    RoundedCase{"gpt2", {".h."}, {}, true}),
+    [](const auto& tested) { return std::string(tested.param.model); });
+
+}  // namespace
+}  // namespace foretoken
