@@ -32,7 +32,6 @@ class Quantization(unittest.TestCase):
             done = door.run_program("convert", door.BUNDLED, "--type", kind, "-o", cls.written[kind])
             if done.returncode != 0:
                 raise AssertionError(done.stderr)
-        cls.plain, _ = ids(door.BUNDLED)
         cls.rounded, cls.said = ids(door.BUNDLED, "--quantization", "fp8")
 
     @classmethod
@@ -40,14 +39,12 @@ class Quantization(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_rounding_is_what_convert_writes(self):
-        self.assertEqual(ids(self.written["fp8"])[0], self.rounded)
-        self.assertEqual(ids(self.written["fp8"], "-q", "fp8")[0], self.rounded)
         self.assertEqual(ids(self.written["fp8"], "-q", "compressed-tensors")[0], self.rounded)
         self.assertIn("of FP8;", self.said)
 
     def test_ranks_and_drafts_change_nothing(self):
         drafts = ("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')
-        for more in (("-tp", "2"), ("-pp", "2"), drafts):
+        for more in (("-tp", "2", *drafts), ("-pp", "2")):
             self.assertEqual(ids(door.BUNDLED, "--quantization", "fp8", *more)[0], self.rounded, more)
 
     def test_few_bits_run(self):
@@ -59,7 +56,6 @@ class Quantization(unittest.TestCase):
         for model, flags, wanted in (
                 (door.BUNDLED, ("--quantization", "awq"), "are not quantised; remove it"),
                 (self.written["nvfp4"], ("--quantization", "fp8"), "quantised by compressed-tensors"),
-                (door.BUNDLED, ("--quantization", "aqlm"), "is not known; use fp8"),
                 (door.BUNDLED, ("--quantization", "fp8", "--load-format", "dummy"), "has random ones")):
             done = door.run_program("generate", "--model", model, "--prompt", "a", *flags)
             self.assertNotEqual(done.returncode, 0)
