@@ -25,6 +25,7 @@ constexpr GgufRecipe kRecipes[] = {
     {"q5_k", 16, "Q5_K", "Q6_K", false, "5 bits, scaled scale and minimum for 32"},
     {"q5_k_m", 17, "Q5_K", "Q6_K", true, "q5_k with 6 bits where they help most"},
     {"q6_k", 18, "Q6_K", "Q6_K", false, "6 bits, a scale for 16"},
+    {"mxfp4_moe", 38, "Q8_0", "Q8_0", false, "q8_0 with experts in MXFP4", "MXFP4"},
 };
 
 // Matrices that more bits help most, by GGUF's names and by Hugging Face's.
@@ -45,6 +46,12 @@ const BlockType* of_short_blocks(const BlockType* type) {
     if (type->name == name) return block_type(next);
   }
   return type;
+}
+
+// By GGUF's names and by Hugging Face's.
+bool is_of_experts(std::string_view name) {
+  return name.find("_exps.") != std::string_view::npos ||
+         name.find(".experts.") != std::string_view::npos;
 }
 
 // The first and the last eighth of the layers, and every third between.
@@ -76,6 +83,8 @@ Result<const BlockType*> type_of(const GgufRecipe& recipe, const PlacedTensor& t
   const int64_t cols = tensor.shape.back();
   if (tensor.is_output) {
     type = block_type(recipe.output);
+  } else if (!recipe.experts.empty() && is_of_experts(tensor.name)) {
+    type = block_type(recipe.experts);
   }
   const bool some = std::any_of(std::begin(kMoreHelps), std::end(kMoreHelps), [&](auto part) {
     return tensor.name.find(part) != std::string_view::npos;

@@ -15,12 +15,13 @@ inline constexpr uint32_t kGgmlQuantizationVersion = 2;
 // Which type each tensor of a GGUF file gets. Vectors are F32 in all of them, and rows that are no
 // whole blocks of 256 elements get a type with blocks of 32.
 struct GgufRecipe {
-  std::string_view name;         // of `foretoken convert --type`
-  uint32_t file_type;            // general.file_type, as llama.cpp numbers them
-  std::string_view matrices;     // block type
-  std::string_view output;       // of the output matrix
-  bool more_for_some = false;    // Q6_K for some layers' attn_v and ffn_down, as *_M have it
-  std::string_view description;  // for --help
+  std::string_view name;          // of `foretoken convert --type`
+  uint32_t file_type;             // general.file_type, as llama.cpp numbers them
+  std::string_view matrices;      // block type
+  std::string_view output;        // of the output matrix
+  bool more_for_some = false;     // Q6_K for some layers' attn_v and ffn_down, as *_M have it
+  std::string_view description;   // for --help
+  std::string_view experts = {};  // block type of experts' matrices, where they have another
 };
 
 std::span<const GgufRecipe> gguf_recipes();

@@ -23,6 +23,14 @@ TEST(GgufRecipe, TypesOfTensors) {
   EXPECT_EQ(type("q8_0", "output.weight", {2, 96}, -1, true), "Q8_0");
 }
 
+TEST(GgufRecipe, ExpertsMayHaveAnother) {
+  EXPECT_EQ(type("mxfp4_moe", "blk.0.ffn_up_exps.weight", {4, 2, 64}), "MXFP4");
+  EXPECT_EQ(type("mxfp4_moe", "model.layers.0.mlp.experts.gate_up_proj", {4, 2, 64}), "MXFP4");
+  EXPECT_EQ(type("mxfp4_moe", "blk.0.attn_q.weight", {2, 64}), "Q8_0");
+  EXPECT_EQ(type("mxfp4_moe", "output.weight", {2, 64}, -1, true), "Q8_0");
+  EXPECT_EQ(type("q4_0", "blk.0.ffn_up_exps.weight", {4, 2, 64}), "Q4_0");
+}
+
 TEST(GgufRecipe, NamesOfHuggingFaceAndBytes) {
   EXPECT_EQ(type("q4_k_m", "model.layers.0.mlp.down_proj.weight", {2, 256}), "Q6_K");
   EXPECT_EQ(type("q4_k_m", "model.layers.0.self_attn.v_proj.weight", {2, 256}), "Q6_K");

@@ -198,7 +198,7 @@ def write_encoded(ggml):
     values[1100] = 0.5
     values[2048:2560] = np.abs(values[2048:2560])
     blocks = {}
-    for name in ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]:
+    for name in ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4"]:
         kind = gguf.GGMLQuantizationType[name]
         blocks[name] = gguf.quants.quantize(values, kind).tobytes().hex()
     library = ctypes.CDLL(ggml)

@@ -160,15 +160,44 @@ void encode_iq4_nl(const float* values, const float* importance, int64_t count, 
   }
 }
 
+// Of equally near codes the first.
+int nearest_e2m1(float value, const int8_t* table) {
+  int best = 0;
+  for (int code = 1; code < 16; ++code) {
+    const auto distance = [&](int i) { return std::abs(static_cast<float>(table[i]) - value); };
+    if (distance(code) < distance(best)) best = code;
+  }
+  return best;
+}
+
+// The power of two with which the largest element lies between the two largest codes or, as ggml
+// has it, somewhat beyond them.
+void encode_mxfp4(const float* values, const float*, int64_t count, std::byte* blocks) {
+  const int8_t* table = code_values(CodeTable::kE2m1);
+  constexpr int kBias = 127, kLargestExponent = 2;
+  int codes[kGroup];
+  for (; count > 0; --count, values += kGroup, blocks += 17) {
+    const float most = std::abs(largest(values));
+    const int exponent = most > 0 ? std::max(std::ilogb(most) - kLargestExponent, -kBias) : -kBias;
+    blocks[0] = static_cast<std::byte>(exponent + kBias);
+    // The table has doubles.
+    for (int i = 0; i < kGroup; ++i) {
+      codes[i] = most > 0 ? nearest_e2m1(std::ldexp(values[i], 1 - exponent), table) : 0;
+    }
+    put_nibbles(codes, blocks + 1);
+  }
+}
+
 struct Encoder {
   std::string_view name;
   BlockEncode encode;
 };
 
 constexpr Encoder kEncoders[] = {
-    {"F32", encode_f32},   {"F16", encode_f16},   {"BF16", encode_bf16}, {"Q8_0", encode_q8_0},
-    {"Q4_0", encode_q4_0}, {"Q4_1", encode_q4_1}, {"Q5_0", encode_q5_0}, {"Q5_1", encode_q5_1},
-    {"Q4_K", encode_q4_k}, {"Q5_K", encode_q5_k}, {"Q6_K", encode_q6_k}, {"IQ4_NL", encode_iq4_nl}};
+    {"F32", encode_f32},    {"F16", encode_f16},   {"BF16", encode_bf16}, {"Q8_0", encode_q8_0},
+    {"Q4_0", encode_q4_0},  {"Q4_1", encode_q4_1}, {"Q5_0", encode_q5_0}, {"Q5_1", encode_q5_1},
+    {"Q4_K", encode_q4_k},  {"Q5_K", encode_q5_k}, {"Q6_K", encode_q6_k}, {"IQ4_NL", encode_iq4_nl},
+    {"MXFP4", encode_mxfp4}};
 
 }  // namespace
 
