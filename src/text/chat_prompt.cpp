@@ -25,6 +25,23 @@ std::string fit_variables(json variables, std::string_view sent, const ChatTempl
   return dumped_json(variables);
 }
 
+// Gives tools without a description an empty one, which templates may need that write it as part of
+// a text (gpt-oss). False: all had one.
+bool add_descriptions(json& variables) {
+  const auto tools = variables.find("tools");
+  if (tools == variables.end() || !tools->is_array()) return false;
+  bool added = false;
+  for (json& tool : *tools) {
+    const auto function = tool.is_object() ? tool.find("function") : tool.end();
+    if (!tool.is_object() || function == tool.end() || !function->is_object()) continue;
+    json& description = (*function)["description"];
+    if (!description.is_null()) continue;
+    description = "";
+    added = true;
+  }
+  return added;
+}
+
 }  // namespace
 
 Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view messages_json,
@@ -40,20 +57,27 @@ Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view m
     return ChatPrompt{std::move(text), {}};
   }
   ChatTemplateTraits traits = *known;
-  const std::string arguments = fit_variables(variables, arguments_json, traits);
+  std::string arguments = fit_variables(variables, arguments_json, traits);
   const auto render = [&](const json& sent, std::vector<std::string>* told) -> Result<std::string> {
     FT_ASSIGN_OR_RETURN(const json fitted, fit_conversation(sent, traits, told));
     return chat.render(dumped_json(fitted), arguments, options);
   };
   ChatPrompt prompt;
   Result<std::string> text = render(messages, &prompt.warnings);
+  const auto try_again = [&] {
+    ChatPrompt other;
+    Result<std::string> found = render(messages, &other.warnings);
+    if (!found.ok()) return;
+    prompt = std::move(other);
+    text = std::move(found);
+  };
+  if (!text.ok() && add_descriptions(variables)) {
+    arguments = fit_variables(variables, dumped_json(variables), traits);
+    try_again();
+  }
   if (!text.ok() && messages.is_array() && traits.renders) {
     traits = least_traits(std::move(traits));
-    ChatPrompt other;
-    Result<std::string> simpler = render(messages, &other.warnings);
-    if (!simpler.ok()) return text.status();
-    prompt = std::move(other);
-    text = std::move(simpler);
+    try_again();
   }
   FT_ASSIGN_OR_RETURN(prompt.text, std::move(text));
   // Looked for value by value, as most templates write arguments in words of their own.

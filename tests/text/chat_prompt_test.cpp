@@ -97,6 +97,22 @@ TEST(ChatPrompt, WhatATemplateTakesStaysAsItWasSent) {
   }
 }
 
+// gpt-oss's template writes it as part of a text; others show what they are given.
+TEST(ChatPrompt, ToolsNeedNoDescription) {
+  const json ask = json::array({{{"role", "user"}, {"content", "hi"}}});
+  const json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}},
+                      {{"type", "function"}, {"function", {{"name", "g"}, {"description", "G"}}}}};
+  const ChatTemplate strict = compile(
+      "{% for t in tools %}[{{ t.function.name + ':' + t.function.description }}]{% endfor %}"
+      "{{ messages[0].content }}");
+  const auto prompt = prompt_of(strict, ask, {{"tools", tools}});
+  ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+  EXPECT_EQ(prompt.value().text, "[f:][g:G]hi");
+  const ChatTemplate shown = compile("{{ tools | tojson }}{{ messages[0].content }}");
+  EXPECT_EQ(prompt_of(shown, ask, {{"tools", tools}}).value().text.find("description\": \"\""),
+            std::string::npos);
+}
+
 TEST(ChatPrompt, ARefusalOfEverythingKeepsItsWords) {
   const ChatTemplate chat = compile("{{ raise_exception('only odd days') }}");
   const auto prompt = prompt_of(chat, json::parse(R"([{"role": "user", "content": "Hi"}])"));
