@@ -28,11 +28,14 @@ const std::string kGptOssGguf = test::golden_folder() + "gguf/gpt-oss.gguf";
 
 GoldenCase mxfp4_case() { return test::golden_cases({"gpt_oss-mxfp4"}).at(0); }
 
+// GGUF files do not say the limit of gates, which is always that of the published models.
+constexpr const char* kGptOssOverrides = R"({"swiglu_limit": 1.5})";
+
 Rows logits_of(const std::string& path, const std::string& dtype, const std::vector<int32_t>& ids,
                int chunk) {
   const GoldenCase golden = mxfp4_case();
   const auto model =
-      test::load_test_model(path, {dtype, golden.hf_overrides}, chunk, golden.max_model_len);
+      test::load_test_model(path, {dtype, kGptOssOverrides}, chunk, golden.max_model_len);
   return ForwardHarness(test::model_device(), *model, chunk, 32).run(ids, chunk);
 }
 
@@ -107,8 +110,8 @@ TEST(GptOss, Mxfp4StaysNearTheReference) {
 // A GGUF file has the same codes and powers of two, bytes of a block in another order.
 TEST(GptOss, GgufHasTheBitsOfTheFolder) {
   for (const GoldenPrompt& prompt : test::golden_prompts(mxfp4_case())) {
-    EXPECT_EQ(logits_of(kGptOssGguf, "float32", prompt.ids, 64),
-              logits_of(kMxfp4Folder, "float32", prompt.ids, 64));
+    EXPECT_TRUE(logits_of(kGptOssGguf, "float32", prompt.ids, 64) ==
+                logits_of(kMxfp4Folder, "float32", prompt.ids, 64));
   }
 }
 
@@ -116,7 +119,8 @@ TEST(GptOss, RowsDoNotDependOnTheBatchOrTheChunks) {
   const std::vector<int32_t> ids = test::golden_prompts(mxfp4_case()).at(1).ids;
   for (const char* dtype : {"float32", "bfloat16"}) {
     const Rows alone = logits_of(kMxfp4Folder, dtype, ids, 1);
-    for (const int chunk : {3, 8, 64}) EXPECT_EQ(logits_of(kMxfp4Folder, dtype, ids, chunk), alone);
+    for (const int chunk : {3, 8, 64})
+      EXPECT_TRUE(logits_of(kMxfp4Folder, dtype, ids, chunk) == alone) << chunk;
   }
 }
 
@@ -174,7 +178,7 @@ TEST_F(BrokenFolder, EachFaultIsNamed) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   const std::string up = layer + "mlp.experts.gate_up_proj";
-  expect(message_without(up + "_scales"), "'" + up + "' lacks its scales");
+  expect(message_without(up + "_scales"), "'" + up + "_blocks' lacks its scales");
   expect(message_without(up + "_blocks"), "'" + up);
   expect(message_with(up + "_scales", {4, 64, 3}), "no scales of '" + up + "_blocks'");
   expect(message_with(up + "_blocks", {4, 64, 2, 8}),
