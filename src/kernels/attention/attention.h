@@ -55,9 +55,9 @@ struct AttentionArgs {
   float softcap = 0;     // 0: off
   int32_t kv_begin = 0;  // first KV position that exists
   RunLengths runs = RunLengths::kUnknown;
-  // The attention ahead in the queue differs in q, out, sinks and the layer of kv alone, and nothing
-  // else has changed: what it found out about the rows, and left in the workspace, still holds. That
-  // is read before the op ahead has ended, too: a rope_kv lies between the two.
+  // The attention ahead in the queue differs in q, out, sinks and the layer of kv alone, and
+  // nothing else has changed: what it found out about the rows, and left in the workspace, still
+  // holds. That is read before the op ahead has ended, too: a rope_kv lies between the two.
   bool repeats = false;
   // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
   // device may give long runs to a kernel of a library (Device::has_any_order_attention).

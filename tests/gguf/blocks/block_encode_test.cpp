@@ -127,7 +127,9 @@ TEST(BlockEncode, ExtremesStayInRange) {
         std::vector<float> values(256, value);
         for (size_t i = 0; alternate && i < 256; i += 2) values[i] = 0;
         const auto back = decoded(type, encoded(type, values));
-        const float allowed = std::abs(value) / 8 + 5e-6F;
+        // MXFP4's scale is a power of two that lets 8 times it be stored as 6, as ggml writes it.
+        const float share = std::string_view(type.name) == "MXFP4" ? 4 : 8;
+        const float allowed = std::abs(value) / share + 5e-6F;
         for (size_t i = 0; i < 256; ++i) {
           ASSERT_NEAR(back[i], values[i], allowed) << type.name << " " << value << " " << i;
         }
