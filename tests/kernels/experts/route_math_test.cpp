@@ -14,23 +14,31 @@ RouteExpertsArgs args_of(ExpertScore score, int top_k) {
   return args;
 }
 
+constexpr int32_t kIds[] = {1, 0};
+
 TEST(RouteMath, WeightsOfChoices) {
   float plain[] = {0.5f, 0.25f};
-  route_math::finish_weights(args_of(ExpertScore::kSoftmax, 2), plain);
+  route_math::finish_weights(args_of(ExpertScore::kSoftmax, 2), kIds, plain);
   EXPECT_EQ(plain[0], 1.0f);
   EXPECT_EQ(plain[1], 0.5f);
   RouteExpertsArgs args = args_of(ExpertScore::kSigmoid, 2);
   args.normalised = 1;
   float normalised[] = {0.75f, 0.25f};
-  route_math::finish_weights(args, normalised);
+  route_math::finish_weights(args, kIds, normalised);
   EXPECT_FLOAT_EQ(normalised[0], 1.5f);
   // Nothing to divide by.
   float zeros[] = {0, 0};
-  route_math::finish_weights(args, zeros);
+  route_math::finish_weights(args, kIds, zeros);
   EXPECT_EQ(zeros[0], 0);
   float logits[] = {3, 3};
-  route_math::finish_weights(args_of(ExpertScore::kSoftmaxOfChosen, 2), logits);
+  route_math::finish_weights(args_of(ExpertScore::kSoftmaxOfChosen, 2), kIds, logits);
   EXPECT_EQ(logits[0], 1.0f);
+  const float scales[] = {4, 0.5f};
+  args.weight_scales = scales;
+  float scaled[] = {0.75f, 0.25f};
+  route_math::finish_weights(args, kIds, scaled);
+  EXPECT_FLOAT_EQ(scaled[0], 0.75f);
+  EXPECT_FLOAT_EQ(scaled[1], 2.0f);
 }
 
 TEST(RouteMath, LogitsRankWhereNothingIsAdded) {
