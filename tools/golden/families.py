@@ -245,7 +245,7 @@ REFERENCES = {
 # Families whose first draw is too badly conditioned for bf16.
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
-               "bitnet": 99, "gemma3n": 300}
+               "bitnet": 99, "gemma3n": 305}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
@@ -303,7 +303,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 0.25
     if short in ("embed_tokens", "embed_in", "wte", "word_embeddings") or "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
-    scale = 4.0 if "lm_head" in name or "embed_out" in name else 1.0
+    scale = 4.0 if "lm_head" in name or "embed_out" in name else 0.3 if "altup" in name else 1.0
     if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
         scale = 0.7
     if tied and not kind.startswith("gemma") and short in (

@@ -85,9 +85,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"BloomForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"DiffLlamaForCausalLM"}}}; },
        kUnsupported,
-       {"'BloomForCausalLM'", "ALiBi positions"}},
+       {"'DiffLlamaForCausalLM'", "differential attention"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,
@@ -183,7 +183,7 @@ std::vector<BadConfig> bad_configs() {
        kUnsupported,
        {"\"mish\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
       {"Quantised",
-       [](Json& j) { j["quantization_config"] = {{"quant_method", "mxfp4"}}; },
+       [](Json& j) { j["quantization_config"] = {{"quant_method", "hqq"}}; },
        kUnsupported,
        {"quantization_config"}},
       {"Type",
@@ -218,9 +218,10 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   const auto qwen = parse(json);
   ASSERT_TRUE(qwen.ok()) << qwen.status().message();
   EXPECT_EQ(qwen.value().architecture, "Qwen3ForCausalLM");
-  json["model_type"] = "bloom";
-  EXPECT_NE(parse(json).status().message().find("'BloomForCausalLM' (BLOOM) is not supported"),
-            std::string::npos);
+  json["model_type"] = "diffllama";
+  EXPECT_NE(
+      parse(json).status().message().find("'DiffLlamaForCausalLM' (DiffLlama) is not supported"),
+      std::string::npos);
   json["model_type"] = "t5";
   EXPECT_NE(parse(json).status().message().find("model_type \"t5\" is not known"),
             std::string::npos);

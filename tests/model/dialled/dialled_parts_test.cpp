@@ -28,8 +28,8 @@ TEST(DialledParts, WhatIsSpecialIsSwitchedOn) {
     }
   }
   EXPECT_EQ(windowed, (std::set<std::string>{"Gemma2ForCausalLM", "Gemma3ForCausalLM",
-                                             "Gemma3ForConditionalGeneration", "MistralForCausalLM",
-                                             "Qwen2ForCausalLM"}));
+                                             "Gemma3ForConditionalGeneration", "GptOssForCausalLM",
+                                             "MistralForCausalLM", "Qwen2ForCausalLM"}));
   EXPECT_EQ(without_rope, std::set<std::string>{"SmolLM3ForCausalLM"});
 }
 

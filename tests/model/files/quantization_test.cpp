@@ -151,7 +151,7 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
-      {R"({"quant_method": "mxfp4"})", "quant_method 'mxfp4'"},
+      {R"({"quant_method": "hqq"})", "quant_method 'hqq'"},
       {R"({"quant_method": 4})", "quant_method 4"},
       {R"({})", "quant_method ''"}};
   for (const auto& [json, wanted] : cases) {
