@@ -170,11 +170,11 @@ TEST_P(DecoderWeightsOf, AMissingTensorIsNamed) {
 
 TEST_P(DecoderWeightsOf, AForeignTensorIsNamed) {
   tensors_.push_back(tensors_.back());
-  tensors_.back().name = traits_.places[0].body + std::string("layers.0.mlp.router.weight");
+  tensors_.back().name = traits_.places[0].body + std::string("layers.0.mlp.foreign.weight");
   ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), tensors_).ok());
   const auto model = load();
   ASSERT_FALSE(model.ok());
-  EXPECT_NE(model.status().message().find("layers.0.mlp.router.weight"), std::string::npos);
+  EXPECT_NE(model.status().message().find("layers.0.mlp.foreign.weight"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecoderWeightsOf, testing::ValuesIn(dialled_architectures()),

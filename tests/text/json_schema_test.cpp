@@ -267,22 +267,22 @@ TEST(JsonSchemaObjects, ClosedOnesStayOpenWhereTheyMust) {
     const char* schema;
     const char* value;
     bool fits;
-  } cases[] = {
-      {R"({"$defs":{"A":{"$ref":"#/$defs/B"},"B":{"properties":{"a":{"type":"null"}}}},
+  } cases[] = {{R"({"$defs":{"A":{"$ref":"#/$defs/B"},"B":{"properties":{"a":{"type":"null"}}}},
            "allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{"type":"null"}}}],"type":"object"})",
-       R"({"a": null, "b": null})", true},
-      {R"({"type":"object","properties":{"a":{}},"required":["b"]})", R"({"b": 1})", true},
-      {R"({"type":"object","properties":{"a":{}},"minProperties":2})", R"({"a":1, "b": 1})", true},
-      {R"({"type":"object","properties":{"a":{}},"additionalProperties":true})", R"({"b":1})",
-       true},
-      {R"({"type":"object"})", R"({"b": 1})", true},
-      {R"({"$defs":{"A":{"type":"object","properties":{"a":{}}}},"$ref":"#/$defs/A"})",
-       R"({"b": 1})", false},
-      {R"({"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]})", R"({"b": 1})",
-       false},
-      {R"({"allOf":[{"type":"object","properties":{"a":{}}}]})", R"({"b": 1})", false},
-      {R"({"type":"array","items":{"type":"object","properties":{"a":{}}}})", R"([{"b": 1}])",
-       false}};
+                R"({"a": null, "b": null})", true},
+               {R"({"type":"object","properties":{"a":{}},"required":["b"]})", R"({"b": 1})", true},
+               {R"({"type":"object","properties":{"a":{}},"required":["a"],"minProperties":2})",
+                R"({"a":1, "b": 1})", true},
+               {R"({"type":"object","properties":{"a":{}},"additionalProperties":true})",
+                R"({"b":1})", true},
+               {R"({"type":"object"})", R"({"b": 1})", true},
+               {R"({"$defs":{"A":{"type":"object","properties":{"a":{}}}},"$ref":"#/$defs/A"})",
+                R"({"b": 1})", false},
+               {R"({"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]})",
+                R"({"b": 1})", false},
+               {R"({"allOf":[{"type":"object","properties":{"a":{}}}]})", R"({"b": 1})", false},
+               {R"({"type":"array","items":{"type":"object","properties":{"a":{}}}})",
+                R"([{"b": 1}])", false}};
   const GrammarRig rig;
   for (const auto& one : cases) {
     StructuredOutputs wanted = form(one.schema, true);

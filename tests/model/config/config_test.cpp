@@ -218,9 +218,9 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   const auto qwen = parse(json);
   ASSERT_TRUE(qwen.ok()) << qwen.status().message();
   EXPECT_EQ(qwen.value().architecture, "Qwen3ForCausalLM");
-  json["model_type"] = "diffllama";
+  json["model_type"] = "falcon_h1";
   EXPECT_NE(
-      parse(json).status().message().find("'DiffLlamaForCausalLM' (DiffLlama) is not supported"),
+      parse(json).status().message().find("'FalconH1ForCausalLM' (Falcon H1) is not supported"),
       std::string::npos);
   json["model_type"] = "t5";
   EXPECT_NE(parse(json).status().message().find("model_type \"t5\" is not known"),
