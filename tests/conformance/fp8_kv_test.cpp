@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kFp8Tokens = 24;
 constexpr int kFp8Drafts = 4;
-constexpr int kFewFp8Blocks = 26;  // hardly more than one sequence at full length
+constexpr int kFewFp8Blocks = 18;  // hardly more than one sequence at full length
 
 Variant fp8(Variant variant) {
   variant.kv_cache_dtype = "fp8";
