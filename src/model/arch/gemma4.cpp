@@ -143,7 +143,7 @@ constexpr const char* kGemma4Media[] = {
 // beside each MLP.
 constinit const Architecture kGemma4Architecture = {
     .name = "Gemma4ForCausalLM",
-    .description = "Gemma 4, text",
+    .description = "Gemma 4, text, dense",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = gemma4_layer, .scaled_embedding = true},
@@ -153,7 +153,7 @@ constinit const Architecture kGemma4Architecture = {
 
 constinit const Architecture kGemma4ConditionalArchitecture = {
     .name = "Gemma4ForConditionalGeneration",
-    .description = "Gemma 4; its text part",
+    .description = "Gemma 4, dense; its text part",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
