@@ -103,7 +103,7 @@ def test_unknown_and_unbuilt_arguments() -> None:
         LLM(decode_context_parallel_size=2)
     with pytest.raises(ValueError, match="tensor_parallel_size is 0"):
         LLM(tensor_parallel_size=0)
-    with pytest.raises(ValueError, match="--quantization awq: .* are not quantised"):
+    with pytest.raises(ValueError, match="quantization awq: .* are not quantised"):
         LLM(quantization="awq")
     with pytest.raises(NotImplementedError, match="tokenizer"):
         LLM(tokenizer="somewhere/else")
