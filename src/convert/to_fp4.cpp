@@ -10,6 +10,7 @@
 #include "base/microscaling.h"
 #include "convert/quantized_folder.h"
 #include "convert/tensor_rows.h"
+#include "model/files/rounded_tensor.h"
 
 namespace foretoken {
 namespace {
@@ -23,12 +24,6 @@ struct LayerFactor {
   std::vector<const TensorView*> matrices;
   float factor = 0;  // 0: not found yet
 };
-
-float largest_in(const float* values, int64_t count) {
-  float largest = 0;
-  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(values[i]));
-  return largest;
-}
 
 // Packs a group whose scale is `scale`; 0: all are zeros.
 void pack_group(const float* values, int64_t count, float scale, uint8_t* to) {
@@ -100,7 +95,7 @@ class Fp4Conversion {
         for (int64_t g = 0; g < groups; ++g) {
           const float* at = values.data() + g * group();
           uint8_t& scale = scales[static_cast<size_t>(row * groups + g)];
-          scale = scale_code(largest_in(at, group()), factor);
+          scale = scale_code(largest_magnitude(at, group()), factor);
           const float value = is_nvfp4_ ? e4m3_value(scale) / factor : e8m0_value(scale);
           pack_group(at, group(), value, codes.data() + (row * k + g * group()) / 2);
         }
@@ -132,7 +127,7 @@ class Fp4Conversion {
         float most = 0;
         for (int64_t row = first; row < first + count; ++row) {
           FT_RETURN_IF_ERROR(rows.read(row, 1, kMostWeight, values.data(), scratch));
-          most = std::max(most, largest_in(values.data(), rows.cols()));
+          most = std::max(most, largest_magnitude(values.data(), rows.cols()));
         }
         std::lock_guard lock(mutex);
         largest = std::max(largest, most);

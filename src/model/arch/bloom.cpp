@@ -8,11 +8,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-void fall_with_distance(ModelConfig* config, std::vector<float> slopes) {
-  config->alibi_slopes = std::move(slopes);
-  for (LayerConfig& layer : config->layers) layer.rope = false;
-}
-
 LayerSpec bloom_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.fused = true;
@@ -27,13 +22,11 @@ LayerSpec bloom_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_bloom(const ConfigFields& fields, Json* json) {
-  constexpr const char* kNames[][2] = {{"n_embed", "hidden_size"},
-                                       {"n_layer", "num_hidden_layers"},
-                                       {"n_head", "num_attention_heads"},
-                                       {"seq_length", "max_position_embeddings"}};
-  for (const auto& [own, common] : kNames) {
-    if (const Json* value = fields.find(own)) (*json)[common] = *value;
-  }
+  constexpr RenamedField kNames[] = {{"n_embed", "hidden_size"},
+                                     {"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"seq_length", "max_position_embeddings"}};
+  take_renamed(fields, kNames, json);
   int32_t hidden = 0;
   FT_RETURN_IF_ERROR(ConfigFields(*json, fields.where()).need_count("hidden_size", &hidden));
   (*json)["intermediate_size"] = 4 * hidden;
@@ -95,13 +88,11 @@ Status check_mpt(const ConfigFields& fields, const ConfigFields& attention) {
 }
 
 Status translate_mpt(const ConfigFields& fields, Json* json) {
-  constexpr const char* kNames[][2] = {{"d_model", "hidden_size"},
-                                       {"n_layers", "num_hidden_layers"},
-                                       {"n_heads", "num_attention_heads"},
-                                       {"max_seq_len", "max_position_embeddings"}};
-  for (const auto& [own, common] : kNames) {
-    if (const Json* value = fields.find(own)) (*json)[common] = *value;
-  }
+  constexpr RenamedField kNames[] = {{"d_model", "hidden_size"},
+                                     {"n_layers", "num_hidden_layers"},
+                                     {"n_heads", "num_attention_heads"},
+                                     {"max_seq_len", "max_position_embeddings"}};
+  take_renamed(fields, kNames, json);
   int32_t hidden = 0, ratio = 4;
   FT_RETURN_IF_ERROR(fields.need_count("d_model", &hidden));
   FT_RETURN_IF_ERROR(fields.read_count("expansion_ratio", &ratio));

@@ -56,7 +56,6 @@ Status translate_gemma3n(const ConfigFields& fields, Json* json) {
 Status read_inner_sizes(const ConfigFields& fields, ModelConfig* config) {
   const Json* sizes = fields.find("intermediate_sizes");
   for (size_t i = 0; sizes != nullptr && i < config->layers.size(); ++i) {
-    const ConfigFields entry(sizes->at(i), fields.where());
     const double size = sizes->at(i).get<double>();
     if (size < 1 || size > config->intermediate_size) {
       return fields.wrong("intermediate_size", "a list with a number for each layer");
@@ -90,10 +89,7 @@ Status read_streams(const ConfigFields& fields, StreamConfig* out) {
   out->scaled = true;
   FT_RETURN_IF_ERROR(fields.read_count("altup_num_inputs", &out->count));
   FT_RETURN_IF_ERROR(fields.read_flag("altup_correct_scale", &out->scaled));
-  const Json* active = fields.find("altup_active_idx");
-  if (active != nullptr && *active != 0) {
-    FT_RETURN_IF_ERROR(fields.read_count("altup_active_idx", &out->active));
-  }
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("altup_active_idx", &out->active));
   if (out->count < 2 || out->count > kMostStreams) {
     return fields.wrong("altup_num_inputs", "a number from 2 to 8");
   }

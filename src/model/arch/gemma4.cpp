@@ -73,12 +73,6 @@ Status translate_gemma4(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// A count that may be 0 or missing.
-Status read_or_none(const ConfigFields& fields, const char* name, int32_t* out) {
-  const Json* value = fields.find(name);
-  return value == nullptr || *value == 0 ? Status() : fields.read_count(name, out);
-}
-
 // In the small models those that share keys and values have wider MLPs.
 Status share_kv_of_gemma4(const ConfigFields& fields, ModelConfig* config) {
   bool wide = false;
@@ -112,7 +106,7 @@ Status read_gemma4(const ConfigFields& fields, ModelConfig* config) {
     layer.num_kv_heads = kv_heads;
   }
   FT_RETURN_IF_ERROR(
-      read_or_none(fields, "hidden_size_per_layer_input", &config->layer_input_size));
+      fields.read_count_or_none("hidden_size_per_layer_input", &config->layer_input_size));
   config->layer_input_vocab = config->vocab_size;
   FT_RETURN_IF_ERROR(fields.read_count("vocab_size_per_layer_input", &config->layer_input_vocab));
   FT_RETURN_IF_ERROR(read_experts_beside(fields, config));

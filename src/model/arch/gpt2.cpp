@@ -1,5 +1,4 @@
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "model/layer/layer_spec.h"
 
@@ -7,18 +6,6 @@ namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
-
-struct Renamed {
-  const char* own;
-  const char* common;
-};
-
-// Gives fields of old files the names that newer ones have.
-void take_renamed(const ConfigFields& fields, std::span<const Renamed> names, Json* json) {
-  for (const auto& [own, common] : names) {
-    if (const Json* value = fields.find(own)) (*json)[common] = *value;
-  }
-}
 
 LayerSpec gpt2_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
@@ -36,12 +23,12 @@ LayerSpec gpt2_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_gpt2(const ConfigFields& fields, Json* json) {
-  constexpr Renamed kNames[] = {{"n_embd", "hidden_size"},
-                                {"n_layer", "num_hidden_layers"},
-                                {"n_head", "num_attention_heads"},
-                                {"n_inner", "intermediate_size"},
-                                {"n_positions", "max_position_embeddings"},
-                                {"activation_function", "hidden_act"}};
+  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
+                                     {"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"n_inner", "intermediate_size"},
+                                     {"n_positions", "max_position_embeddings"},
+                                     {"activation_function", "hidden_act"}};
   take_renamed(fields, kNames, json);
   int32_t hidden = 0;
   FT_RETURN_IF_ERROR(fields.read_count("n_embd", &hidden));
@@ -83,9 +70,9 @@ LayerSpec opt_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_opt(const ConfigFields& fields, Json* json) {
-  constexpr Renamed kNames[] = {{"ffn_dim", "intermediate_size"},
-                                {"activation_function", "hidden_act"},
-                                {"enable_bias", "attention_bias"}};
+  constexpr RenamedField kNames[] = {{"ffn_dim", "intermediate_size"},
+                                     {"activation_function", "hidden_act"},
+                                     {"enable_bias", "attention_bias"}};
   take_renamed(fields, kNames, json);
   (*json)["mlp_bias"] = (*json)["attention_bias"];
   return {};

@@ -79,11 +79,11 @@ Status translate_falcon(const ConfigFields& fields, Json* json) {
 
 // In the models' own code slopes are bfloat16 and join products before these are scaled.
 void use_alibi(ModelConfig* config) {
-  for (const float slope : alibi_slopes(config->num_heads)) {
-    const float stored = bf16_to_float(bf16_from_float(slope));
-    config->alibi_slopes.push_back(stored * config->attention_scale);
+  std::vector<float> slopes = alibi_slopes(config->num_heads);
+  for (float& slope : slopes) {
+    slope = bf16_to_float(bf16_from_float(slope)) * config->attention_scale;
   }
-  for (LayerConfig& layer : config->layers) layer.rope = false;
+  fall_with_distance(config, std::move(slopes));
 }
 
 Status read_falcon(const ConfigFields& fields, ModelConfig* config) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace foretoken {
 namespace {
@@ -35,6 +36,11 @@ std::vector<float> alibi_slopes_by_parity(int32_t num_heads, float most) {
   add_powers(n, most, 2, 2, n / 2, &slopes);
   add_powers(n, most, 1, 2, num_heads - n / 2, &slopes);
   return slopes;
+}
+
+void fall_with_distance(ModelConfig* config, std::vector<float> slopes) {
+  config->alibi_slopes = std::move(slopes);
+  for (LayerConfig& layer : config->layers) layer.rope = false;
 }
 
 }  // namespace foretoken

@@ -195,13 +195,6 @@ Status read_sizes(const ConfigFields& fields, ModelConfig* out) {
   return fields.read_count("head_dim", &out->head_dim);
 }
 
-// Some files say that there are none.
-Status read_mtp_modules(const ConfigFields& fields, int32_t* out) {
-  const Json* value = fields.find("num_nextn_predict_layers");
-  if (value == nullptr || *value == 0) return {};
-  return fields.read_count("num_nextn_predict_layers", out);
-}
-
 Status check_sizes(const ModelConfig& config, const std::string& where) {
   if (config.num_heads % config.num_kv_heads != 0) {
     return invalid_argument(where + ": num_attention_heads " + std::to_string(config.num_heads) +
@@ -311,7 +304,8 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
   FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
   FT_RETURN_IF_ERROR(read_sizes(fields, &config));
-  FT_RETURN_IF_ERROR(read_mtp_modules(fields, &config.num_mtp_modules));
+  FT_RETURN_IF_ERROR(
+      fields.read_count_or_none("num_nextn_predict_layers", &config.num_mtp_modules));
   FT_RETURN_IF_ERROR(check_sizes(config, where));
   FT_RETURN_IF_ERROR(read_numbers(fields, &config));
   FT_ASSIGN_OR_RETURN(config.layers,

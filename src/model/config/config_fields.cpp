@@ -21,6 +21,11 @@ const nlohmann::json* ConfigFields::find(const char* name) const {
   return it == object_.end() || it->is_null() ? nullptr : &*it;
 }
 
+Status ConfigFields::read_count_or_none(const char* name, int32_t* out) const {
+  const nlohmann::json* value = find(name);
+  return value == nullptr || *value == 0 ? Status() : read_count(name, out);
+}
+
 Status ConfigFields::read_count(const char* name, int32_t* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
@@ -76,6 +81,13 @@ Status ConfigFields::wrong(const char* name, const std::string& wanted) const {
   return invalid_argument(where_ + ": '" + name + "' is " +
                           python_json_text(object_.at(name)).substr(0, 80) + ", but must be " +
                           wanted + "; correct the file");
+}
+
+void take_renamed(const ConfigFields& fields, std::span<const RenamedField> names,
+                  nlohmann::json* json) {
+  for (const auto& [own, common] : names) {
+    if (const nlohmann::json* value = fields.find(own)) (*json)[common] = *value;
+  }
 }
 
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class ConfigFields {
   const nlohmann::json* find(const char* name) const;
 
   Status read_count(const char* name, int32_t* out) const;  // an integer from 1 to 2^24
+  // The same, or 0, which leaves *out as it is.
+  Status read_count_or_none(const char* name, int32_t* out) const;
   Status read_positive(const char* name, double* out) const;
   Status read_flag(const char* name, bool* out) const;
   Status read_positive_list(const char* name, std::vector<double>* out) const;
@@ -37,5 +40,14 @@ class ConfigFields {
   const nlohmann::json& object_;
   const std::string where_;
 };
+
+// A field of old files, and the name that newer ones have for it.
+struct RenamedField {
+  const char* own;
+  const char* common;
+};
+// Gives such fields their common names in *json.
+void take_renamed(const ConfigFields& fields, std::span<const RenamedField> names,
+                  nlohmann::json* json);
 
 }  // namespace foretoken

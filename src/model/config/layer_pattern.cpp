@@ -109,11 +109,8 @@ Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, 
 }
 
 Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
-  const nlohmann::json* value = fields.find("num_kv_shared_layers");
   int32_t shared = 0;
-  if (value != nullptr && *value != 0) {
-    FT_RETURN_IF_ERROR(fields.read_count("num_kv_shared_layers", &shared));
-  }
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_kv_shared_layers", &shared));
   const auto num_layers = static_cast<int32_t>(layers->size());
   const int32_t first = num_layers - shared;
   for (int32_t i = std::max(first, 0); i < num_layers; ++i) {

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/bfloat16.h"
 #include "model/files/convert.h"
 
 namespace foretoken {
@@ -163,11 +162,7 @@ Status BnbTensor::read_elements(int64_t first, int64_t count, DType dtype, void*
     const int64_t element = first + i;
     const std::byte byte = raw[static_cast<size_t>(element / in_byte - begin)];
     const float value = value_at(element, static_cast<uint8_t>(byte));
-    if (dtype == DType::kF32) {
-      static_cast<float*>(to)[i] = value;
-    } else {
-      static_cast<uint16_t*>(to)[i] = bf16_from_float(value);
-    }
+    store_element(value, dtype, to, i);
   }
   return {};
 }

@@ -181,11 +181,7 @@ void fill_random(std::string_view name, int64_t count, float deviation, DType dt
   const uint64_t seed = random_weight_seed(name);
   for (int64_t i = 0; i < count; ++i) {
     const float value = random_weight(seed, static_cast<uint64_t>(i), scale);
-    if (dtype == DType::kF32) {
-      static_cast<float*>(out)[i] = value;
-    } else {
-      static_cast<uint16_t*>(out)[i] = bf16_from_float(value);
-    }
+    store_element(value, dtype, out, i);
   }
 }
 

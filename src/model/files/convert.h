@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bfloat16.h"
 #include "base/result.h"
 #include "device/dtype.h"
 #include "model/files/safetensors.h"
@@ -25,6 +26,15 @@ int64_t row_in_file(const TensorView& tensor, int64_t row);
 // Errors as of TensorView::read and check_convertible. Any thread with its own scratch.
 Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                      std::vector<std::byte>& raw);
+
+// Stores `value` as element `at` of `dtype` (kF32 or kBF16, round to nearest even) at `to`.
+inline void store_element(float value, DType dtype, void* to, int64_t at) {
+  if (dtype == DType::kF32) {
+    static_cast<float*>(to)[at] = value;
+  } else {
+    static_cast<uint16_t*>(to)[at] = bf16_from_float(value);
+  }
+}
 
 // Stores `count` elements at `data`, which have the tensor's type and need no alignment, at `out`
 // as `dtype` (kF32 or kBF16, round to nearest even). Errors as of check_convertible.

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string>
 
-#include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "model/files/convert.h"
@@ -341,11 +340,7 @@ Status PackedTensor::read_elements(int64_t first, int64_t count, DType dtype, vo
           static_cast<size_t>(r * num_groups_ + group_of_[static_cast<size_t>(at % cols_)]);
       const float value =
           rows.scales[group] * static_cast<float>(rows.codes[code] - rows.zeros[group]);
-      if (dtype == DType::kF32) {
-        static_cast<float*>(to)[done] = value;
-      } else {
-        static_cast<uint16_t*>(to)[done] = bf16_from_float(value);
-      }
+      store_element(value, dtype, to, done);
     }
   }
   return {};

@@ -42,9 +42,6 @@ Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t coun
   const QuantForm* form = quantized_form(tensor);
   FT_CHECK(form != nullptr && tensor.shape.size() >= 2);
   if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
-  if (tensor.scaled != nullptr && tensor.interleaved_rows == 0) {
-    return tensor.scaled->read_quantized(first, count, to);
-  }
   const int64_t k = tensor.shape.back();
   const bool is_half = tensor.block == nullptr;
   const int64_t file_bytes = is_half ? 2 * k : k / tensor.block->elements * tensor.block->bytes;
@@ -52,8 +49,8 @@ Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t coun
   if (!is_half) raw.resize(static_cast<size_t>(at_once * file_bytes));
   for (int64_t row = first; row < first + count; row += at_once) {
     if (tensor.scaled != nullptr) {
-      FT_RETURN_IF_ERROR(tensor.scaled->read_quantized(row_in_file(tensor, row), 1, to));
-      to += quantized_row_bytes(*form, k);
+      FT_RETURN_IF_ERROR(tensor.scaled->read_quantized(row_in_file(tensor, row), at_once, to));
+      to += at_once * quantized_row_bytes(*form, k);
       continue;
     }
     if (is_half) {

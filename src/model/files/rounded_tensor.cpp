@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/float8.h"
 #include "model/files/convert.h"
@@ -16,21 +15,13 @@ namespace {
 constexpr int kLeastExponent = -117;
 constexpr int kMostExponent = 120;
 
-float largest_of(const float* values, int64_t count) {
+}  // namespace
+
+float largest_magnitude(const float* values, int64_t count) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(values[i]));
   return largest;
 }
-
-void store_rounded(float value, DType dtype, void* to, int64_t at) {
-  if (dtype == DType::kF32) {
-    static_cast<float*>(to)[at] = value;
-  } else {
-    static_cast<uint16_t*>(to)[at] = bf16_from_float(value);
-  }
-}
-
-}  // namespace
 
 float fp8_scale(float largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return 1;
@@ -81,11 +72,11 @@ Status RoundedTensor::read_elements(int64_t first, int64_t count, DType dtype, v
     const int64_t from = by_row ? 0 : col, wanted = by_row ? cols_ : here;
     FT_RETURN_IF_ERROR(foretoken::read_elements(*plain_, r * cols_ + from, wanted, DType::kF32,
                                                 row.data() + from, raw));
-    const float scale = by_row ? fp8_scale(largest_of(row.data(), cols_)) : 1;
+    const float scale = by_row ? fp8_scale(largest_magnitude(row.data(), cols_)) : 1;
     const float* scales = by_row ? nullptr : column_scales_.data() + r / rows_ * cols_;
     for (int64_t c = col; c < col + here; ++c, ++done) {
       const float value = round_to_fp8(row[static_cast<size_t>(c)], by_row ? scale : scales[c]);
-      store_rounded(value, dtype, to, done);
+      store_element(value, dtype, to, done);
     }
   }
   return {};
@@ -98,7 +89,7 @@ Status RoundedTensor::read_codes(int64_t first, int64_t count, uint8_t* codes, f
   for (int64_t r = first; r < first + count; ++r) {
     FT_RETURN_IF_ERROR(
         foretoken::read_elements(*plain_, r * cols_, cols_, DType::kF32, row.data(), raw));
-    const float scale = fp8_scale(largest_of(row.data(), cols_));
+    const float scale = fp8_scale(largest_magnitude(row.data(), cols_));
     *scales++ = scale;
     for (const float value : row) *codes++ = e4m3_code(value * (1 / scale));
   }

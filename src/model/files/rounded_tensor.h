@@ -10,6 +10,9 @@ namespace foretoken {
 
 struct TensorView;
 
+// 0 for none, and NaN is passed over.
+float largest_magnitude(const float* values, int64_t count);
+
 // The scale by which a channel whose largest magnitude is `largest` is rounded to E4M3: the
 // smallest power of two that brings it into the range of the codes, so that code * scale has few
 // bits and is the same number in bfloat16, in float and where codes are multiplied as they are. 1

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/bfloat16.h"
 #include "base/float8.h"
 #include "base/half.h"
 #include "base/microscaling.h"
@@ -263,11 +262,7 @@ Status ScaledTensor::read_elements(int64_t first, int64_t count, DType dtype, vo
     const float zero = line.zeros[static_cast<size_t>(col / block_cols_)];
     for (int64_t i = done; i < done + here; ++i) {
       const float value = (code_at(i) - zero) * scale;
-      if (dtype == DType::kF32) {
-        static_cast<float*>(to)[i] = value;
-      } else {
-        static_cast<uint16_t*>(to)[i] = bf16_from_float(value);
-      }
+      store_element(value, dtype, to, i);
     }
     done += here;
   }

@@ -151,12 +151,12 @@ constexpr const char* kAdapters = R"json({
   "properties": {"success": {"const": true}}}
 })json";
 
-// What /completion and /infill share, and their own `required` fields.
 // Any name does, as with llama.cpp.
 void open_model_name(const OpenApiFacts& facts, json* body) {
   if (!facts.strict_fields) (*body)["properties"]["model"] = {{"type", {"string", "null"}}};
 }
 
+// What /completion and /infill share, and their own `required` fields.
 json llama_body(const OpenApiFacts& facts, const char* required) {
   json body = openapi_body(kLlamaBody, facts);
   open_model_name(facts, &body);
