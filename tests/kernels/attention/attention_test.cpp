@@ -303,6 +303,7 @@ TEST_P(ManyRowsTest, UpTo512RowsHaveTheBitsOfOne) {
 INSTANTIATE_TEST_SUITE_P(Fp8, ManyRowsTest,
                          testing::Values(Case{2, 1, 64, 0, DType::kF32, 0, 0, KvFormat::kFp8},
                                          Case{4, 2, 64, 0, DType::kBF16, 0, 0, KvFormat::kFp8},
+                                         Case{2, 1, 128, 0, DType::kBF16, 0, 0, KvFormat::kFp8},
                                          Case{3, 1, 40, 200, DType::kBF16, 0, 0, KvFormat::kFp8},
                                          Case{2, 1, 160, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 0,
                                               128}));
@@ -367,6 +368,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{3, 1, 20, 40, DType::kBF16, 0, 0, KvFormat::kFp8},
                     Case{6, 2, 64, 257, DType::kBF16, 30.0f, 290, KvFormat::kFp8},
                     Case{8, 2, 64, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 100},
+                    Case{12, 1, 128, 300, DType::kBF16, 2.0f, 1, KvFormat::kFp8},
+                    Case{6, 2, 80, 0, DType::kBF16, 0, 17, KvFormat::kFp8, 0, 0, true},
+                    Case{2, 1, 192, 100, DType::kBF16, 0, 0, KvFormat::kFp8},
                     // Latents.
                     Case{3, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kFp8, 0, 512},
                     Case{6, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 0, 512},

@@ -15,10 +15,10 @@ constexpr int kMergeAtOnce = 256;  // splits whose scores wait in shared memory
 constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
-// Slopes and codes are known to the plain kernel alone.
+// Slopes are known to the plain kernel alone.
 bool uses_tensor_cores(const AttentionArgs& args) {
   const KvLayer& kv = args.kv;
-  if (kv.value_dim > 0 || kv.format != KvFormat::kPlain || args.slopes != nullptr) return false;
+  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   }
   T* out = static_cast<T*>(args.out) + (int64_t{row} * args.num_heads + head) * dim;
   weights = with_sink(args, head, highest, weights);
-  const int kv_head = head / (args.num_heads / args.kv.num_kv_heads);
+  const int kv_head = kv_head_of(args, head);
   for (int j = 0; j < PerThread; ++j) {
     const int d = threadIdx.x + j * kMergeThreads;
     if (d < dim) out[d] = from_float<T>(scaled(args, kv_head, normalized(values[j], weights)));

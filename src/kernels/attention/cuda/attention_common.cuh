@@ -4,9 +4,10 @@
 
 namespace foretoken::cuda {
 
-// Kernels by type and head size: tensor cores for bfloat16 with the head sizes of
-// `uses_tensor_cores`, plain float arithmetic for the rest, where values are the front of keys, and
-// for codes of KvFormat::kFp8.
+// Kernels by type and head size: tensor cores for queries of bfloat16 with the head sizes of
+// `uses_tensor_cores`, plain float arithmetic for the rest and where values are the front of keys.
+// Codes of KvFormat::kFp8 become bfloat16 on the way to the tensor cores, exactly, without the
+// scales of their heads: those join the score's factor and the result.
 //
 // All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
 // of weights, weighted sum of values) and merge the partial results in ascending order with
@@ -30,6 +31,10 @@ bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaS
 // The blocks that it has without a cut.
 int attention_wgmma_blocks(const AttentionArgs& args);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
+// What launch_attention_short and launch_attention_long do with codes of KvFormat::kFp8.
+void launch_attention_short_codes(const AttentionArgs& args, AttentionSchedule schedule,
+                                  cudaStream_t stream);
+void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream);
 // Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
 // device, the head size, the block size or slopes do not allow it, and then nothing is launched.
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
@@ -82,6 +87,13 @@ __device__ inline Scoring scoring_of(const AttentionArgs& args) {
   if (args.softcap == 0) return {false, 1.0f, __fmul_rn(args.scale, kLog2E)};
   return {true, __fdiv_rn(args.scale, args.softcap), __fmul_rn(args.softcap, kLog2E)};
 }
+// The same for products with codes of KvFormat::kFp8, which the scale of their head multiplies.
+__device__ inline Scoring scoring_of_codes(const AttentionArgs& args, int kv_head) {
+  const Scoring scoring = scoring_of(args);
+  const float of_keys = key_scale(args.kv, kv_head);
+  if (scoring.capped) return {true, __fmul_rn(scoring.inner, of_keys), scoring.scale};
+  return {false, scoring.inner, __fmul_rn(scoring.scale, of_keys)};
+}
 __device__ inline float capped(const Scoring& scoring, float product) {
   return tanh_approx(__fmul_rn(product, scoring.inner));
 }
@@ -123,6 +135,9 @@ __device__ inline float normalized(float sum_of_values, float sum_of_weights) {
   return __fmul_rn(sum_of_values, inverse_of(sum_of_weights));
 }
 
+__device__ inline int kv_head_of(const AttentionArgs& args, int head) {
+  return head / (args.num_heads / args.kv.num_kv_heads);
+}
 // A row's attention over codes of KvFormat::kFp8 with the scale of their head; others have none.
 __device__ inline float scaled(const AttentionArgs& args, int kv_head, float value) {
   return args.kv.v_scales == nullptr ? value : __fmul_rn(value, args.kv.v_scales[kv_head]);

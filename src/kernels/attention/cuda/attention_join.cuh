@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
       const int64_t row = begin + at * step;
       const float weights = with_sink(args, head, sum.highest, sum.weights);
       static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =
-          from_float<__nv_bfloat16>(normalized(sum.values[0], weights));
+          from_float<__nv_bfloat16>(
+              scaled(args, kv_head_of(args, head), normalized(sum.values[0], weights)));
     }
   }
 }
@@ -136,7 +137,8 @@ __global__ void __launch_bounds__(Dim)
   const PartialSum<> sum = fold_by_warp<1>(space, range, d);
   const float weights = with_sink(args, head, sum.highest, sum.weights);
   static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
-      from_float<__nv_bfloat16>(normalized(sum.values[0], weights));
+      from_float<__nv_bfloat16>(
+          scaled(args, kv_head_of(args, head), normalized(sum.values[0], weights)));
 }
 
 }  // namespace foretoken::cuda

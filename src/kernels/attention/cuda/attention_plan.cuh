@@ -9,8 +9,7 @@
 namespace foretoken::cuda {
 
 inline constexpr int kMostPlannedRows = 1024;
-inline constexpr int kPlanThreads = 320;  // no more than the teams take
-inline constexpr int kWarpsInPlan = kPlanThreads / 32;
+inline constexpr int kMostPlanWarps = 16;
 
 // The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
 struct AttentionPlan {
@@ -20,7 +19,7 @@ struct AttentionPlan {
   int position[kMostPlannedRows];
   uint16_t first_row[kMostPlannedRows];
   uint8_t tokens[kMostPlannedRows];
-  int3 totals[kWarpsInPlan];
+  int3 totals[kMostPlanWarps];
   int num_tiles;
 
   // Rows before `row` in its run, and behind it up to 32.

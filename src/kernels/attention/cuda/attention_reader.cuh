@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/attention/cuda/attention_codes.cuh"
 #include "kernels/attention/cuda/attention_fold.cuh"
 #include "kernels/attention/cuda/attention_rows.cuh"
 #include "kernels/attention/cuda/attention_team.cuh"
@@ -8,18 +9,18 @@
 namespace foretoken::cuda {
 
 // One of the warps that multiply.
-template <int Dim, int BlockSize>
+template <int Dim, int BlockSize, bool Codes>
 struct TeamReader {
-  using Unit = UnitShape<Dim, BlockSize>;
+  using Unit = UnitShape<Dim, BlockSize, Codes>;
   using Values = Partial<Unit::kPart>;
   const AttentionArgs& args;
   const PlanShape& shape;
   Scoring scoring;
-  TeamMemory<Dim, BlockSize> memory;
-  TeamState<Dim>& state;
+  TeamMemory<Dim, BlockSize, Codes> memory;
+  TeamState<Codes>& state;
   int team;
   int reader;
-  RingPlace<kSlots> slot{};
+  RingPlace<TeamCounts<Codes>::kSlots> slot{};
   uint32_t zero = unknown_zero();
   uint32_t queries[Dim / 16][4] = {};  // of the job, 16 dimensions each, in the layout of products
 
@@ -34,9 +35,23 @@ struct TeamReader {
     slot.advance();
   }
 
-  __device__ void load_queries(uint32_t from) {
+  __device__ void load_queries(const uint8_t* from) {
     const int lane = static_cast<int>(threadIdx.x);
-    const uint32_t at = from + lane % 16 * Unit::kQueryStride + lane / 16 * 16;
+    if constexpr (Codes) {
+      const uint8_t* row = from + lane / 4 * Unit::kQueryStride + lane % 4 * 8;
+#pragma unroll
+      for (int d = 0; d < Dim / 16; ++d) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const auto four =
+              *reinterpret_cast<const uint2*>(row + i * 8 * Unit::kQueryStride + d * 32);
+          queries[d][i] = even_of(four.x, four.y);
+          queries[d][i + 2] = odd_of(four.x, four.y);
+        }
+      }
+      return;
+    }
+    const uint32_t at = shared_address(from) + lane % 16 * Unit::kQueryStride + lane / 16 * 16;
 #pragma unroll
     for (int d = 0; d < Dim / 16; ++d) load_matrices(queries[d], at + d * 32);
   }
@@ -56,6 +71,26 @@ struct TeamReader {
       mma_bf16(products[0], a[0], a[1], a[2], a[3], b[0], b[1]);
       mma_bf16(products[1], a[0], a[1], a[2], a[3], b[2], b[3]);
       read |= b[3];
+    }
+    return read;
+  }
+
+  // The same with codes, those of 32 dimensions at a time.
+  __device__ uint32_t multiply_qk_codes(float (&products)[2][4], uint32_t keys) const {
+    uint32_t read = 0;
+    const int lane = static_cast<int>(threadIdx.x);
+    const uint32_t at = keys + Unit::group_offset(reader) + Unit::code_offset(lane % 16, lane / 16);
+#pragma unroll
+    for (int d = 0; d < Dim / 16; d += 2) {
+      uint32_t words[4];
+      load_matrices(words, at ^ d * 16);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t(&a)[4] = queries[d + i / 2];
+        const WidenedCodes b = widen_codes(words[i]);
+        mma_bf16(products[i % 2], a[0], a[1], a[2], a[3], b.even, b.odd);
+      }
+      read |= words[3];
     }
     return read;
   }
@@ -127,6 +162,7 @@ struct TeamReader {
   // Positions that no row sees have weight 0, but what lies there may be no number. Each reader
   // clears what it reads.
   __device__ void clear_unseen(uint8_t* values, int begin, const QueryTile& tile) const {
+    if constexpr (Codes) return;  // all are numbers
     if (begin >= tile.first_kv && begin + kUnit - 1 <= tile.last_kv) return;
     constexpr int kChunks = Unit::kPart / 8;
     for (int i = static_cast<int>(threadIdx.x); i < kUnit * kChunks; i += 32) {
@@ -166,11 +202,52 @@ struct TeamReader {
     return read;
   }
 
+  // The same with codes: a load brings two chunks of 16 dimensions of 16 positions, or one of 32
+  // where this reader has only one.
+  template <int Halves>
+  __device__ uint32_t multiply_pv_codes(Values& part, const Scores<Dim>& weights,
+                                        uint32_t values) const {
+    constexpr int kChunks = Unit::kPart / 16;
+    constexpr int kGroups = 2 / kChunks;  // of 16 positions
+    uint32_t read = 0;
+    const int lane = static_cast<int>(threadIdx.x);
+    const int group = kGroups == 2 ? lane / 16 : 0;
+    const int chunk = reader * kChunks + (kChunks == 2 ? lane / 16 : 0);
+    const uint32_t at = values + Unit::group_offset(group) + Unit::code_offset(lane % 16, chunk);
+#pragma unroll
+    for (int from = 0; from < kUnit / 16; from += kGroups) {
+      uint32_t words[4];
+      load_matrices_transposed(words, at + Unit::group_offset(from));
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int n = kGroups == 2 ? from + i : from;
+        const int d = kChunks == 2 ? i * 2 : 0;
+        const float(&low)[4] = weights[n * 2];
+        const float(&high)[4] = weights[n * 2 + 1];
+        const uint32_t a0 = pack_bf16(low[0], low[1]);
+        const uint32_t a1 = Halves == 2 ? pack_bf16(low[2], low[3]) : 0;
+        const uint32_t a2 = pack_bf16(high[0], high[1]);
+        const uint32_t a3 = Halves == 2 ? pack_bf16(high[2], high[3]) : 0;
+        const WidenedCodes near = widen_codes(words[i * 2]);
+        const WidenedCodes far = widen_codes(words[i * 2 + 1]);
+        mma_bf16(part.values[d], a0, a1, a2, a3, near.even, far.even);
+        mma_bf16(part.values[d + 1], a0, a1, a2, a3, near.odd, far.odd);
+      }
+      read |= words[3];
+    }
+    return read;
+  }
+
   template <int Halves>
   __device__ void add_unit(Values& part, int begin, const AttentionJob& job,
                            const RowLimits& limits) {
     float products[2][4] = {};
-    release_unit(multiply_qk(products, shared_address(wait_unit())));
+    const uint32_t keys = shared_address(wait_unit());
+    if constexpr (Codes) {
+      release_unit(multiply_qk_codes(products, keys));
+    } else {
+      release_unit(multiply_qk(products, keys));
+    }
     if (scoring.capped) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) products[i / 4][i % 4] = capped(scoring, products[i / 4][i % 4]);
@@ -179,7 +256,11 @@ struct TeamReader {
     weigh<Halves>(part, weights, products, begin, limits);
     uint8_t* values = wait_unit();
     clear_unseen(values, begin, job.tile);
-    release_unit(multiply_pv<Halves>(part, weights, shared_address(values)));
+    if constexpr (Codes) {
+      release_unit(multiply_pv_codes<Halves>(part, weights, shared_address(values)));
+    } else {
+      release_unit(multiply_pv<Halves>(part, weights, shared_address(values)));
+    }
   }
 
   template <int Halves>
@@ -218,11 +299,6 @@ struct TeamReader {
     }
   };
 
-  // This lane's first dimension.
-  __device__ int dimension() const {
-    return reader * Unit::kPart + static_cast<int>(threadIdx.x) % 4 * 2;
-  }
-
   template <int Halves>
   __device__ void store(const OwnRows<Halves>& rows, const AttentionJob& job, int split,
                         const Values& part) const {
@@ -235,12 +311,10 @@ struct TeamReader {
       if (threadIdx.x % 4 == 0 && reader == 0) {
         *shape.space.state(index) = make_float2(part.highest[i], part.weights[i]);
       }
-      float* to = shape.space.values(index) + dimension();
-#pragma unroll
-      for (int d = 0; d < Unit::kPart / 8; ++d) {
-        *reinterpret_cast<float2*>(to + d * 8) =
-            make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
-      }
+      float* to = shape.space.values(index) + reader * Unit::kPart;
+      for_each_pair<Codes>(part.values, i, [&](int d, float a, float b) {
+        *reinterpret_cast<float2*>(to + d) = make_float2(a, b);
+      });
     }
   }
 
@@ -252,14 +326,16 @@ struct TeamReader {
       if (rows.token[i] < 0) continue;
       const int64_t row = tile.first_row + rows.token[i];
       auto* to = static_cast<__nv_bfloat16*>(args.out) +
-                 (row * args.num_heads + rows.head[i]) * Dim + dimension();
+                 (row * args.num_heads + rows.head[i]) * Dim + reader * Unit::kPart;
       const float inverse =
           inverse_of(with_sink(args, rows.head[i], all.highest[i], all.weights[i]));
-#pragma unroll
-      for (int d = 0; d < Unit::kPart / 8; ++d) {
-        *reinterpret_cast<uint32_t*>(to + d * 8) = pack_bf16(
-            __fmul_rn(all.values[d][i * 2], inverse), __fmul_rn(all.values[d][i * 2 + 1], inverse));
-      }
+      const auto ended = [&](float value) {
+        const float result = __fmul_rn(value, inverse);
+        return Codes ? scaled(args, tile.kv_head, result) : result;
+      };
+      for_each_pair<Codes>(all.values, i, [&](int d, float a, float b) {
+        *reinterpret_cast<uint32_t*>(to + d) = pack_bf16(ended(a), ended(b));
+      });
     }
   }
 
@@ -306,21 +382,26 @@ struct TeamReader {
       const float weights = with_sink(args, head, sum.highest, sum.weights);
       const int64_t row = job.tile.first_row + token;
       auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;
+      const auto ended = [&](float value) {
+        const float result = normalized(value, weights);
+        return Codes ? scaled(args, job.tile.kv_head, result) : result;
+      };
 #pragma unroll
       for (int i = 0; i < kDims; i += 2) {
         *reinterpret_cast<uint32_t*>(to + i) =
-            pack_bf16(normalized(sum.values[i], weights), normalized(sum.values[i + 1], weights));
+            pack_bf16(ended(sum.values[i]), ended(sum.values[i + 1]));
       }
     }
   }
 
   __device__ void run() {
-    for (RingPlace<TeamState<Dim>::kPlaces> place;; place.advance()) {
+    for (RingPlace<TeamState<Codes>::kPlaces> place;; place.advance()) {
       wait_barrier(state.job_full + place.place, place.parity);
       const AttentionJob& job = state.jobs[place.place];
       if (job.tile.num_tokens == 0) return;
       if (job.leads) tell_partials(job);
-      load_queries(shared_address(memory.queries(team, place.place)));
+      if (Codes) scoring = scoring_of_codes(args, job.tile.kv_head);
+      load_queries(memory.queries(team, place.place));
       job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
       if (shape.joins && job.partials >= 0 && count_left(job)) join(job);
       arrive(state.job_empty + place.place);

@@ -206,6 +206,23 @@ __device__ void merge_into(Partial<Dim>& running, const Partial<Dim>& partial) {
   }
 }
 
+// Calls take(dimension, a, b) for the pairs of neighbouring dimensions that this lane has of row
+// half i. Codes: the dimensions stand in the order of attention_codes.cuh.
+template <bool Codes, int Blocks, class Take>
+__device__ void for_each_pair(const float (&values)[Blocks][4], int i, const Take& take) {
+  const int t = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int d = 0; d < Blocks; ++d) {
+    if constexpr (Codes) {
+      const int half = d % 2;
+      take(d / 2 * 16 + t * 4 + half * 2, values[d - half][i * 2 + half],
+           values[d - half + 1][i * 2 + half]);
+    } else {
+      take(d * 8 + t * 2, values[d][i * 2], values[d][i * 2 + 1]);
+    }
+  }
+}
+
 // Calls store(i, token row, query head) for this lane's rows that exist.
 template <int Dim, class Store>
 __device__ void for_each_row(const QueryTile& tile, const Store& store) {
@@ -219,7 +236,7 @@ __device__ void for_each_row(const QueryTile& tile, const Store& store) {
   }
 }
 
-template <int Dim>
+template <int Dim, bool Codes>
 __device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, int max_splits,
                               int split, const Partial<Dim>& part) {
   for_each_row<Dim>(tile, [&](int i, int row, int head) {
@@ -227,12 +244,10 @@ __device__ void store_partial(const AttentionArgs& args, const QueryTile& tile, 
     if (threadIdx.x % 4 == 0 && Shape<Dim>::first_value() == 0) {
       *partial_state(args, max_splits, index) = make_float2(part.highest[i], part.weights[i]);
     }
-    float* to = partial_values(args, index) + Shape<Dim>::first_value() + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int d = 0; d < Shape<Dim>::kValueDim / 8; ++d) {
-      *reinterpret_cast<float2*>(to + d * 8) =
-          make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
-    }
+    float* to = partial_values(args, index) + Shape<Dim>::first_value();
+    for_each_pair<Codes>(part.values, i, [&](int d, float a, float b) {
+      *reinterpret_cast<float2*>(to + d) = make_float2(a, b);
+    });
   });
 }
 
@@ -285,6 +300,22 @@ __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
   });
 #pragma unroll
   for (int i = 0; i < 2; ++i) store_row<Dim>(part, i, weights[i], places[i]);
+}
+
+// The same over codes of KvFormat::kFp8, in the order of attention_codes.cuh.
+template <int Dim>
+__device__ void store_result_of_codes(const AttentionArgs& args, const QueryTile& tile,
+                                      const Partial<Dim>& part) {
+  const float scale = value_scale(args.kv, tile.kv_head);
+  for_each_row<Dim>(tile, [&](int i, int row, int head) {
+    const float inverse = inverse_of(with_sink(args, head, part.highest[i], part.weights[i]));
+    auto* to = static_cast<__nv_bfloat16*>(args.out) +
+               (int64_t{row} * args.num_heads + head) * Dim + Shape<Dim>::first_value();
+    for_each_pair<true>(part.values, i, [&](int d, float a, float b) {
+      *reinterpret_cast<uint32_t*>(to + d) = pack_bf16(__fmul_rn(__fmul_rn(a, inverse), scale),
+                                                       __fmul_rn(__fmul_rn(b, inverse), scale));
+    });
+  });
 }
 
 }  // namespace foretoken::cuda

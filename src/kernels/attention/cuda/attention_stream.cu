@@ -29,10 +29,11 @@ int rows_without_long(RunLengths runs, bool cuts) {
 }
 
 // Whether the records of all teams of this block tell their jobs.
-[[maybe_unused]] __device__ bool are_kept(const JobRecord* of_block) {
+template <int Teams>
+__device__ bool are_kept(const JobRecord* of_block) {
   bool kept = true;
 #pragma unroll
-  for (int team = 0; team < kTeams; ++team) {
+  for (int team = 0; team < Teams; ++team) {
     const int count = record_word(of_block[team * kMostRecords], JobRecord::kCount);
     kept = kept && count != JobRecord::kUnknown;
   }
@@ -40,27 +41,29 @@ int rows_without_long(RunLengths runs, bool cuts) {
 }
 
 // All threads of a block; where rows are few only its loaders may read the plan afterwards.
-[[maybe_unused]] __device__ void make_plan(AttentionPlan& plan, const AttentionArgs& args,
-                                           const PlanShape& shape) {
-  if (args.max_rows > kFewPlannedRows) return PlanMaker<kWarpsInPlan>(plan, args, shape).run();
+template <class Counts>
+__device__ void make_plan(AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape) {
+  if (args.max_rows > kFewPlannedRows) return PlanMaker<Counts::kWarps>(plan, args, shape).run();
   if (threadIdx.y == 0) PlanMaker<1>(plan, args, shape).run();
-  if (threadIdx.y < kTeams) sync_loaders();
+  if (threadIdx.y < Counts::kTeams) sync_loaders<Counts::kTeams>();
 }
 
-// Blocks of (32, kPlanThreads / 32) threads, one a multiprocessor. The plan is made while rope_kv
+// Blocks of (32, TeamCounts::kWarps) threads, one a multiprocessor. The plan is made while rope_kv
 // runs, which lets this kernel start when all kernels before it have ended.
-template <int Dim, int BlockSize>
-__global__ void __launch_bounds__(kPlanThreads, 1)
+template <int Dim, int BlockSize, bool Codes>
+__global__ void __launch_bounds__(TeamCounts<Codes>::kThreads, 1)
     attention_stream_kernel(const __grid_constant__ AttentionArgs args,
                             const __grid_constant__ PlanShape shape,
                             const __grid_constant__ KvMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  using Counts = TeamCounts<Codes>;
+  constexpr int kTeams = Counts::kTeams;
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ AttentionPlan plan;
-  __shared__ TeamState<Dim> states[kTeams];
+  __shared__ TeamState<Codes> states[kTeams];
   __shared__ int num_started;
   const int warp = threadIdx.y;
-  const TeamMemory<Dim, BlockSize> memory{shared};
+  const TeamMemory<Dim, BlockSize, Codes> memory{shared};
   if (warp < kTeams && threadIdx.x == 0) {
     if (warp == 0) num_started = 0;
     states[warp].init();
@@ -72,19 +75,19 @@ __global__ void __launch_bounds__(kPlanThreads, 1)
   if (records != nullptr) records += first_team * kMostRecords;
   int word = 0;
   if (shape.repeats && warp < kTeams) word = record_word(records[warp * kMostRecords], threadIdx.x);
-  const bool kept = shape.repeats && are_kept(records);
-  if (!kept) make_plan(plan, args, shape);
+  const bool kept = shape.repeats && are_kept<kTeams>(records);
+  if (!kept) make_plan<Counts>(plan, args, shape);
   if (warp < kTeams) {
     if (records != nullptr) records += warp * kMostRecords;
-    TeamLoader<Dim, BlockSize> loader{
+    TeamLoader<Dim, BlockSize, Codes> loader{
         args, maps, memory, states[warp], warp, num_started, evict_first_policy()};
     if (kept) return loader.run(records, word);
     const int teams = static_cast<int>(gridDim.x) * kTeams;
     loader.run(JobWalk(plan, args, shape, first_team + warp, teams), records);
   } else if (warp < kTeams * (kReaders + 1)) {
     const int team = (warp - kTeams) / kReaders;
-    TeamReader<Dim, BlockSize>{args,         shape, scoring_of(args),          memory,
-                               states[team], team,  (warp - kTeams) % kReaders}
+    TeamReader<Dim, BlockSize, Codes>{args,         shape, scoring_of(args),          memory,
+                                      states[team], team,  (warp - kTeams) % kReaders}
         .run();
   }
 #endif
@@ -98,9 +101,9 @@ bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
 }
 
 // The records of all teams, at the end of the workspace where they are a small part of it.
-JobRecord* job_records(const AttentionArgs& args) {
+JobRecord* job_records(const AttentionArgs& args, int teams) {
   constexpr int kFloats = JobRecord::kWords;
-  const int64_t records = int64_t{kTeams} * device_traits().num_sms * kMostRecords;
+  const int64_t records = int64_t{teams} * device_traits().num_sms * kMostRecords;
   const int64_t room = args.workspace_floats / kFloats;
   if (args.workspace == nullptr || room < 4 * records) return nullptr;
   return reinterpret_cast<JobRecord*>(args.workspace + (room - records) * kFloats);
@@ -150,22 +153,32 @@ void launch_long(const AttentionArgs& args, const PartialSpace& space, cudaStrea
                 args, space);
 }
 
-template <int Dim, int BlockSize>
+// Of K or V, to copy a block in one box; see UnitShape.
+template <class Unit>
+bool make_map(CUtensorMap& map, const void* cache) {
+  constexpr int kWords = Unit::kBlockBytes / Unit::kRows / 2;  // of 16 bits in a row of all columns
+  return make_cache_map(map, cache, kWords, Unit::kRows, Unit::kColumns);
+}
+
+template <int Dim, int BlockSize, bool Codes>
 bool launch(const AttentionArgs& args, cudaStream_t stream) {
-  constexpr int kBytes = TeamMemory<Dim, BlockSize>::kAllBytes;
-  const auto kernel = attention_stream_kernel<Dim, BlockSize>;
+  using Memory = TeamMemory<Dim, BlockSize, Codes>;
+  using Unit = typename Memory::Unit;
+  using Counts = TeamCounts<Codes>;
+  constexpr int kBytes = Memory::kAllBytes;
+  const auto kernel = attention_stream_kernel<Dim, BlockSize, Codes>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   prefer_shared_memory(kernel);
   KvMaps maps;
-  if (raised != cudaSuccess || !make_cache_map(maps.k, args.kv.k, Dim, BlockSize, Dim / 64) ||
-      !make_cache_map(maps.v, args.kv.v, Dim, BlockSize, Dim / 64)) {
+  if (raised != cudaSuccess || !make_map<Unit>(maps.k, args.kv.k) ||
+      !make_map<Unit>(maps.v, args.kv.v)) {
     return false;
   }
   const int max_splits = most_splits(args);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
-  JobRecord* const records = job_records(args);
+  JobRecord* const records = job_records(args, Counts::kTeams);
   const PartialSpace space = partial_space(args, records, may_cut(args, max_splits, chunks));
   const bool cuts = space.capacity > 0;
   const PlanShape shape{.tile = tile,
@@ -177,10 +190,23 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
                         .joins = cuts && args.sync != nullptr && max_splits <= kWarpSplits};
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
-  launch_kernel(kernel, blocks, dim3(32, kPlanThreads / 32), kBytes, stream, args, shape, maps);
+  launch_kernel(kernel, blocks, dim3(32, Counts::kWarps), kBytes, stream, args, shape, maps);
   if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
   if (cuts && !shape.joins) launch_join<Dim>(args, shape, stream);
   return true;
+}
+
+template <int Dim>
+bool launch(const AttentionArgs& args, cudaStream_t stream) {
+  const bool codes = args.kv.format == KvFormat::kFp8;
+  switch (args.kv.block_size) {
+    case 16:
+      return codes ? launch<Dim, 16, true>(args, stream) : launch<Dim, 16, false>(args, stream);
+    case 32:
+      return codes ? launch<Dim, 32, true>(args, stream) : launch<Dim, 32, false>(args, stream);
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -190,11 +216,9 @@ bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream) {
   if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMostPlannedRows) {
     return false;
   }
-  if (kv.value_dim > 0 || kv.format != KvFormat::kPlain || args.slopes != nullptr) return false;
-  if (kv.head_dim == 128 && kv.block_size == 16) return launch<128, 16>(args, stream);
-  if (kv.head_dim == 128 && kv.block_size == 32) return launch<128, 32>(args, stream);
-  if (kv.head_dim == 64 && kv.block_size == 16) return launch<64, 16>(args, stream);
-  if (kv.head_dim == 64 && kv.block_size == 32) return launch<64, 32>(args, stream);
+  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
+  if (kv.head_dim == 128) return launch<128>(args, stream);
+  if (kv.head_dim == 64) return launch<64>(args, stream);
   return false;
 }
 

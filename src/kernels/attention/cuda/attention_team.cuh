@@ -6,25 +6,36 @@
 // What a team of the streaming attention shares, and the warp of it that loads.
 namespace foretoken::cuda {
 
-inline constexpr int kTeams = 2;  // of a block
 inline constexpr int kReaders = 4;
-inline constexpr int kSlots = 5;  // units of K or V in a ring
-static_assert(kTeams * (kReaders + 1) * 32 <= kPlanThreads);
 
-// A unit of K or V in shared memory: blocks of the cache, each as columns of 64 with BlockSize rows
-// in the 128-byte swizzle.
-template <int Dim, int BlockSize>
+// The teams of a block, and how many units of K or V the ring of each holds.
+template <bool Codes>
+struct TeamCounts {
+  static constexpr int kTeams = Codes ? 2 : 2;
+  static constexpr int kSlots = Codes ? 10 : 5;
+  static constexpr int kWarps = kTeams * (kReaders + 1);
+  static constexpr int kThreads = kWarps * 32;
+  static_assert(kWarps <= kMostPlanWarps);
+};
+
+// A unit of K or V in shared memory: blocks of the cache. Of bfloat16 each lies as columns of 64
+// with BlockSize rows in the 128-byte swizzle; codes of KvFormat::kFp8 as rows of 128 bytes with
+// one or two positions each, in that swizzle too.
+template <int Dim, int BlockSize, bool Codes>
 struct UnitShape {
   static constexpr int kBlocks = kUnit / BlockSize;
   static constexpr int kColumnBytes = BlockSize * 128;
-  static constexpr int kBlockBytes = BlockSize * Dim * 2;
-  static constexpr int kBytes = kUnit * Dim * 2;
+  static constexpr int kBlockBytes = BlockSize * Dim * (Codes ? 1 : 2);
+  static constexpr int kBytes = kUnit / BlockSize * kBlockBytes;
+  static constexpr int kColumns = Codes ? 1 : Dim / 64;  // of a block
+  static constexpr int kRows = kBlockBytes / kColumns / 128;
   static constexpr int kPart = Dim / kReaders;       // dimensions of a reader
   static constexpr int kQueryStride = Dim * 2 + 16;  // rows of q start in different banks
   static_assert(kUnit % BlockSize == 0 && BlockSize % 16 == 0 && Dim % 64 == 0 && kPart <= 64);
 
   // Of 16 positions.
   __device__ static constexpr int group_offset(int group) {
+    if constexpr (Codes) return group * 16 * Dim;
     return group * 16 / BlockSize * kBlockBytes + group * 16 % BlockSize * 128;
   }
   // Of 8 dimensions of a row that is `row` modulo 8.
@@ -35,12 +46,19 @@ struct UnitShape {
   __device__ static uint32_t step_on(uint32_t at, int step) {
     return (at ^ step % 4 * 32) + step / 4 * kColumnBytes;
   }
+  // Of 16 codes, number `chunk` of a position's, in a group of 16 positions.
+  __device__ static int code_offset(int position, int chunk) {
+    constexpr int kTogether = 128 / Dim;  // positions of a row
+    const int row = position / kTogether;
+    return row * 128 + ((position % kTogether * (Dim / 16) + chunk ^ row % 8) << 4);
+  }
 };
 
 // What a team shares. A place of `jobs` is full when the job and its queries are there.
-template <int Dim>
+template <bool Codes>
 struct TeamState {
   static constexpr int kPlaces = 2;
+  static constexpr int kSlots = TeamCounts<Codes>::kSlots;
   AttentionJob jobs[kPlaces];
   uint64_t job_full[kPlaces], job_empty[kPlaces];
   uint64_t full[kSlots], empty[kSlots];
@@ -63,25 +81,28 @@ struct TeamState {
 };
 
 // Shared memory of a team: the ring, then the queries of each place.
-template <int Dim, int BlockSize>
+template <int Dim, int BlockSize, bool Codes>
 struct TeamMemory {
-  using Unit = UnitShape<Dim, BlockSize>;
+  using Unit = UnitShape<Dim, BlockSize, Codes>;
+  static constexpr int kTeams = TeamCounts<Codes>::kTeams;
+  static constexpr int kPlaces = TeamState<Codes>::kPlaces;
   static constexpr int kQueryBytes = kGroupRows * Unit::kQueryStride;
-  static constexpr int kRingBytes = kSlots * Unit::kBytes;
-  static constexpr int kAllBytes = kTeams * (kRingBytes + TeamState<Dim>::kPlaces * kQueryBytes);
+  static constexpr int kRingBytes = TeamCounts<Codes>::kSlots * Unit::kBytes;
+  static constexpr int kAllBytes = kTeams * (kRingBytes + kPlaces * kQueryBytes);
   uint8_t* rings;
 
   __device__ uint8_t* slot(int team, int i) const {
     return rings + team * kRingBytes + i * Unit::kBytes;
   }
   __device__ uint8_t* queries(int team, int place) const {
-    return rings + kTeams * kRingBytes + (team * TeamState<Dim>::kPlaces + place) * kQueryBytes;
+    return rings + kTeams * kRingBytes + (team * kPlaces + place) * kQueryBytes;
   }
 };
 
 // Barrier of the loaders of a block.
-__device__ inline void sync_loaders() {
-  asm volatile("bar.sync %0, %1;" ::"n"(kTeams + 1), "n"(kTeams * 32) : "memory");
+template <int Teams>
+__device__ void sync_loaders() {
+  asm volatile("bar.sync %0, %1;" ::"n"(Teams + 1), "n"(Teams * 32) : "memory");
 }
 
 __device__ inline int record_word(const JobRecord& record, int i) {
@@ -90,18 +111,19 @@ __device__ inline int record_word(const JobRecord& record, int i) {
 
 // The warp that fills the ring: K, V, K, V, ... of its jobs. The next op may start when all have
 // asked for what they need first: what it fetches would make them wait.
-template <int Dim, int BlockSize>
+template <int Dim, int BlockSize, bool Codes>
 struct TeamLoader {
-  using Unit = UnitShape<Dim, BlockSize>;
+  using Unit = UnitShape<Dim, BlockSize, Codes>;
+  using Counts = TeamCounts<Codes>;
   const AttentionArgs& args;
   const KvMaps& maps;
-  TeamMemory<Dim, BlockSize> memory;
-  TeamState<Dim>& state;
+  TeamMemory<Dim, BlockSize, Codes> memory;
+  TeamState<Codes>& state;
   int team;
   int& num_started;  // loaders of the block that have handed out a job
   uint64_t policy;
-  RingPlace<TeamState<Dim>::kPlaces> job_place{};
-  RingPlace<kSlots> slot{};
+  RingPlace<TeamState<Codes>::kPlaces> job_place{};
+  RingPlace<Counts::kSlots> slot{};
   bool started = false;  // has handed out a job
 
   // A job without tokens is the end. Queries are there when the op before has ended.
@@ -124,7 +146,7 @@ struct TeamLoader {
     job_place.advance();
     if (started) return;
     started = true;
-    if (threadIdx.x == 0 && atomicAdd(&num_started, 1) == kTeams - 1) let_next_start();
+    if (threadIdx.x == 0 && atomicAdd(&num_started, 1) == Counts::kTeams - 1) let_next_start();
   }
 
   // block: of this lane, -1: none; blocks: of the unit.
@@ -134,7 +156,7 @@ struct TeamLoader {
     if (threadIdx.x == 0) arrive_expecting(full, blocks * Unit::kBlockBytes);
     if (block >= 0) {
       copy_box(memory.slot(team, slot.place) + threadIdx.x * Unit::kBlockBytes, &map,
-               int3{0, (block * args.kv.num_kv_heads + kv_head) * BlockSize, 0}, full, policy);
+               int3{0, (block * args.kv.num_kv_heads + kv_head) * Unit::kRows, 0}, full, policy);
     }
     slot.advance();
   }

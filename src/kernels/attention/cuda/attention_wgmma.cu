@@ -84,7 +84,7 @@ int attention_wgmma_blocks(const AttentionArgs& args) {
 bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
   // FlashInfer's blocks do not share a tile, which few rows far behind want.
   if (args.any_order && cut.parts == 1 && launch_attention_fa3(args, stream)) return true;
-  if (args.kv.block_size % kLoadRun != 0) return false;
+  if (args.kv.block_size % kLoadRun != 0 || args.kv.format != KvFormat::kPlain) return false;
   const bool capped = args.softcap != 0;
   if (args.kv.head_dim == 128) {
     return capped ? launch<128, true>(args, cut, stream) : launch<128, false>(args, cut, stream);

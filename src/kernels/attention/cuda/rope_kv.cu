@@ -20,7 +20,13 @@ __device__ int64_t entry_index(const KvLayer& kv, int slot, int kv_head) {
          slot % kv.block_size;
 }
 
-// Where a head's result goes: q_out, or the entry of the row in the K or V cache.
+// Whether a head's result is stored as codes of KvFormat::kFp8.
+__device__ bool has_codes(const RopeKvArgs& args, int head) {
+  return args.kv.format == KvFormat::kFp8 && head >= args.num_heads;
+}
+
+// Where a head's result goes: q_out, or the entry of the row in the K or V cache. T: of an element,
+// or of a code.
 template <class T>
 __device__ T* destination(const RopeKvArgs& args, int row, int slot, int head) {
   const KvLayer& kv = args.kv;
@@ -32,21 +38,29 @@ __device__ T* destination(const RopeKvArgs& args, int row, int slot, int head) {
   return static_cast<T*>(is_key ? kv.k : kv.v) + entry_index(kv, slot, kv_head) * kv.head_dim;
 }
 
-// Element i of a head's result, there; keys and values as codes of KvFormat::kFp8 if they are.
+// What the codes of a key's or value's head are multiplied by.
+__device__ float scale_of(const RopeKvArgs& args, int head) {
+  const KvLayer& kv = args.kv;
+  const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
+  return head < args.num_heads + kv.num_kv_heads ? key_scale(kv, kv_head)
+                                                 : value_scale(kv, kv_head);
+}
+__device__ uint8_t code_of(float value, float scale) { return e4m3_code(__fdiv_rn(value, scale)); }
+
+// Element i of a head's result, there.
 template <class T>
 __device__ void store_element(const RopeKvArgs& args, int row, int slot, int head, int i,
                               float value) {
-  const KvLayer& kv = args.kv;
-  if (kv.format != KvFormat::kFp8 || head < args.num_heads) {
+  if (has_codes(args, head)) {
+    destination<uint8_t>(args, row, slot, head)[i] = code_of(value, scale_of(args, head));
+  } else {
     destination<T>(args, row, slot, head)[i] = from_float<T>(value);
-    return;
   }
-  const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
-  const bool is_key = head < args.num_heads + kv.num_kv_heads;
-  auto* codes =
-      static_cast<uint8_t*>(is_key ? kv.k : kv.v) + entry_index(kv, slot, kv_head) * kv.head_dim;
-  const float scale = is_key ? key_scale(kv, kv_head) : value_scale(kv, kv_head);
-  codes[i] = e4m3_code(__fdiv_rn(value, scale));
+}
+
+__device__ void store_codes(uint8_t* to, float4 v, float scale) {
+  *reinterpret_cast<uchar4*>(to) = {code_of(v.x, scale), code_of(v.y, scale), code_of(v.z, scale),
+                                    code_of(v.w, scale)};
 }
 
 // Weight of the norm of q, k or v head number `head`; null: the head is taken as it is.
@@ -210,6 +224,13 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
       if (q_scale != 1.0f && head < args.num_heads) {
         groups[j] = {times(groups[j].low, q_scale), times(groups[j].high, q_scale)};
       }
+      if (has_codes(args, head)) {
+        uint8_t* to = destination<uint8_t>(args, row, slot, head) + i;
+        const float scale = scale_of(args, head);
+        store_codes(to, groups[j].low, scale);
+        store_codes(to + dim / 2, groups[j].high, scale);
+        continue;
+      }
       T* to = destination<T>(args, row, slot, head) + i;
       store4(to, groups[j].low);
       store4(to + dim / 2, groups[j].high);
@@ -218,7 +239,6 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
 }
 
 bool takes_groups(const RopeKvArgs& args) {
-  if (args.kv.format == KvFormat::kFp8) return false;
   const int dim = args.kv.head_dim;
   const bool all_or_none =
       args.inv_freq == nullptr || args.rotary_dim == dim || args.rotary_dim == 0;
