@@ -31,7 +31,9 @@ bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaS
 // The blocks that it has without a cut.
 int attention_wgmma_blocks(const AttentionArgs& args);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
-// What launch_attention_short and launch_attention_long do with codes of KvFormat::kFp8.
+// What these do with codes of KvFormat::kFp8.
+bool launch_attention_wgmma_codes(const AttentionArgs& args, const LongCut& cut,
+                                  cudaStream_t stream);
 void launch_attention_short_codes(const AttentionArgs& args, AttentionSchedule schedule,
                                   cudaStream_t stream);
 void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream);

@@ -47,14 +47,15 @@ struct LongState {
   uint64_t full[kLongStages], empty[kLongStages];
   uint64_t landed;  // values that are to be cleared in part
 
-  __device__ void init() {
+  // Warps that copy the queries, and that fill a stage.
+  __device__ void init(int query_loaders, int fillers) {
     for (int i = 0; i < kLongPlaces; ++i) {
       init_barrier(job_full + i, 1);
       init_barrier(job_empty + i, kJobReaders);
-      init_barrier(q_full + i, kQueryLoaders);
+      init_barrier(q_full + i, query_loaders);
     }
     for (int i = 0; i < kLongStages; ++i) {
-      init_barrier(full + i, 1);
+      init_barrier(full + i, fillers);
       init_barrier(empty + i, kLongReaders);
     }
     init_barrier(&landed, 1);

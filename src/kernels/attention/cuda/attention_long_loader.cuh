@@ -26,12 +26,20 @@ struct RunEntries {
     return static_cast<int>(kv_entry(args, tile.slot, begin, tile.kv_head));
   }
 
+  // Units come one after the other.
+  __device__ void go_to(int unit) {
+    if (unit * kUnitRuns != first + 32) return;
+    mine = next;
+    first += 32;
+    next = find(32);
+  }
+  // Of run number i of the unit.
+  __device__ int take(int unit, int i) {
+    go_to(unit);
+    return __shfl_sync(0xffffffffu, mine, unit * kUnitRuns - first + i);
+  }
   __device__ void take(int unit, int (&entries)[kUnitRuns]) {
-    if (unit * kUnitRuns == first + 32) {
-      mine = next;
-      first += 32;
-      next = find(32);
-    }
+    go_to(unit);
 #pragma unroll
     for (int i = 0; i < kUnitRuns; ++i) {
       entries[i] = __shfl_sync(0xffffffffu, mine, unit * kUnitRuns - first + i);

@@ -13,7 +13,7 @@ __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value
 
 // The scores of a unit are weighed while the tensor cores sum the values of the one before:
 // J. Shah et al., "FlashAttention-3", 2024.
-template <int Dim, bool Capped>
+template <int Dim, bool Capped, bool Codes>
 struct LongReader {
   using S = LongShape<Dim>;
   const AttentionArgs& args;
@@ -100,12 +100,10 @@ struct LongReader {
       if (threadIdx.x % 4 == 0) {
         *cut.space.state(index) = make_float2(part.highest[i], part.weights[i]);
       }
-      float* to = cut.space.values(index) + threadIdx.x % 4 * 2;
-#pragma unroll
-      for (int d = 0; d < Dim / 8; ++d) {
-        *reinterpret_cast<float2*>(to + d * 8) =
-            make_float2(part.values[d][i * 2], part.values[d][i * 2 + 1]);
-      }
+      float* to = cut.space.values(index);
+      for_each_pair<Codes>(part.values, i, [&](int d, float a, float b) {
+        *reinterpret_cast<float2*>(to + d) = make_float2(a, b);
+      });
     });
   }
 
@@ -122,7 +120,11 @@ struct LongReader {
 
   __device__ void store(const LongJob& job, const Partial<Dim>& running) const {
     if (job.folded < 0) {
-      store_result<Dim>(args, job.tile, running);
+      if constexpr (Codes) {
+        store_result_of_codes<Dim>(args, job.tile, running);
+      } else {
+        store_result<Dim>(args, job.tile, running);
+      }
     } else if (job.part == 0) {
       leave(job, job.folded, running);
       if (job.tells) tell_places(job);
@@ -207,6 +209,7 @@ struct LongReader {
       wait_barrier(barriers + q_full + places.place * 8, places.parity);
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
+      if (Codes) scoring = scoring_of_codes(args, job.tile.kv_head);
       attend(job, queries + uniform(places.place) * S::kQueryBytes);
       const auto job_empty = static_cast<uint32_t>(offsetof(LongState, job_empty));
       arrive(barriers + job_empty + places.place * 8);
