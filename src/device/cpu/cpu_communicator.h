@@ -28,6 +28,8 @@ class CpuCommunicator final : public Communicator {
   size_t piece_bytes() const { return piece_bytes_; }
   // Where this rank puts what it contributes.
   std::byte* mine() { return mine_.data(); }
+  // Room for as many bytes of each rank, written by all_gather too.
+  std::byte* theirs() { return all_.data(); }
   // [size, bytes] of all ranks, valid until the next exchange; `bytes` is the same on all.
   const std::byte* all_gather(size_t bytes, const char* what);
   // `data` of rank 0 replaces that of the others.

@@ -13,7 +13,13 @@ namespace foretoken {
 constexpr int kMaxInt8HeadDim = 512;
 
 void attention(Queue& queue, const AttentionArgs& args) {
-  FT_CHECK(args.counts != nullptr && args.q != nullptr && args.out != nullptr);
+  FT_CHECK(args.counts != nullptr && args.q != nullptr);
+  FT_CHECK((args.out != nullptr) != (args.states != nullptr));
+  FT_CHECK(args.states != nullptr || args.kv.context_size == 1);
+  if (args.states != nullptr) {
+    FT_CHECK(args.part_heads > 0 && args.num_heads % args.part_heads == 0);
+    FT_CHECK(args.sinks == nullptr && args.slopes == nullptr);
+  }
   FT_CHECK(args.positions != nullptr && args.row_slot != nullptr);
   FT_CHECK(args.block_tables != nullptr && args.max_blocks > 0 && args.max_rows > 0);
   FT_CHECK(args.kv.k != nullptr && args.kv.v != nullptr && args.kv.block_size > 0);
@@ -30,7 +36,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
 
 namespace {
 
-// Positions that a row sees.
+// Entries that a row sees.
 struct Seen {
   int begin = 0;
   int end = 0;
@@ -38,7 +44,7 @@ struct Seen {
 };
 
 Seen seen_by(const AttentionArgs& a, int position) {
-  return {first_seen(a, position), position + 1};
+  return {entries_before(a.kv, first_seen(a, position)), entries_before(a.kv, position + 1)};
 }
 
 }  // namespace

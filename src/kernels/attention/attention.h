@@ -32,6 +32,9 @@ inline constexpr int kFarBehind = 1024;
 // row_slot and block_tables are read before the op ahead in the queue has ended: an op that writes
 // them must lie before the last rope_kv, or be a copy. The workspace may be written as early:
 // between two attentions that share it lies a rope_kv.
+// Where kv holds the entries of one of several ranks (KvLayer::context_size), a row sees those of
+// its positions alone, and the op leaves `states` for merge_partials
+// (kernels/comm/context_exchange.h), whose bits depend on the row alone, too.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
   static constexpr int kSyncRows = 1024;
@@ -65,7 +68,21 @@ struct AttentionArgs {
   int32_t chunk = 0;              // 0: unlimited
   const float* slopes = nullptr;  // [num_heads] or null
   const float* sinks = nullptr;   // [num_heads] or null
+  // Instead of `out`; then there are neither slopes nor sinks. Part i is of heads
+  // [i * part_heads, (i + 1) * part_heads).
+  float* states = nullptr;  // [num_heads / part_heads, max_rows, part_heads, attention_state_size]
+  int32_t part_heads = 0;
 };
+
+// Floats that attention leaves of a row and head before it divides: value_size sums of weighted
+// values, the highest score, which weights are relative to, and the sum of weights, 0 where nothing
+// was seen.
+constexpr int32_t attention_state_size(int32_t value_size) { return value_size + 2; }
+
+FT_HD inline float* attention_state(const AttentionArgs& a, int64_t row, int32_t head) {
+  const int64_t index = (head / a.part_heads * int64_t{a.max_rows} + row) * a.part_heads;
+  return a.states + (index + head % a.part_heads) * attention_state_size(a.kv.value_size());
+}
 
 // First KV position that a row at `position` sees.
 FT_HD inline int first_seen(const AttentionArgs& a, int position) {

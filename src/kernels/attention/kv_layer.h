@@ -22,7 +22,10 @@ enum class KvFormat : uint8_t {
 
 inline constexpr int kFp8LatentGroup = 128;
 
-// One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size] entries.
+// One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size] entries. Where
+// ranks share the positions of a sequence (context_size > 1) these are the entries of one rank: of
+// position p where p % context_size == context_rank. A block then stands for block_size *
+// context_size positions, and KV slots count those.
 struct KvLayer {
   void* k;
   void* v;
@@ -38,10 +41,25 @@ struct KvLayer {
   // Null: 1.
   const float* k_scales = nullptr;  // [num_kv_heads]
   const float* v_scales = nullptr;  // [num_kv_heads]
+  int32_t context_size = 1;
+  int32_t context_rank = 0;
 
   // Elements of a value.
   constexpr int32_t value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
+
+// Whether the entry of a KV slot is this rank's,
+FT_HD inline bool holds_slot(const KvLayer& kv, int32_t slot) {
+  return slot % kv.context_size == kv.context_rank;
+}
+// and which of its entries that is: block * block_size + place in the block.
+FT_HD inline int32_t entry_of_slot(const KvLayer& kv, int32_t slot) {
+  return slot / kv.context_size;
+}
+// How many of positions [0, position) have their entries here.
+FT_HD inline int32_t entries_before(const KvLayer& kv, int32_t position) {
+  return (position - kv.context_rank + kv.context_size - 1) / kv.context_size;
+}
 
 // Of an entry of latents in kFp8, bytes from its beginning: to the scales,
 constexpr int32_t fp8_scales_at(int32_t value_dim) { return value_dim; }

@@ -25,7 +25,7 @@ struct QueryScale {
 //   angle = position * inv_freq[i] in float; (a, b) = (x[i], x[i + rotary_dim / 2]) becomes
 //   (a cos - b sin, b cos + a sin), cos and sin times `scaling`.
 // 3. With a query_scale, q times 1 + beta * log(1 + floor((position + offset) / period)).
-// 4. q goes to q_out, k and v to the cache, in its format.
+// 4. q goes to q_out, k and v to the cache, in its format, where it holds their slot.
 struct RopeKvArgs {
   static constexpr Op kOp = Op::kRopeKv;
   const StepCounts* counts;

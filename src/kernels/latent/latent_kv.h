@@ -14,8 +14,8 @@ namespace foretoken {
 // floats.
 // 1. latent becomes latent / sqrt(mean(latent^2) + norm_eps) * kv_norm;
 // 2. the rope key turns as RopeKvArgs says, with rotary_dim = rope_dim;
-// 3. both go to the cache as one entry of kv.head_dim = kv_rank + rope_dim elements; its first
-//    kv.value_dim = kv_rank elements are the value too;
+// 3. both go to the cache, where it holds their slot, as one entry of kv.head_dim = kv_rank +
+//    rope_dim elements; its first kv.value_dim = kv_rank elements are the value too;
 // 4. with q_norm: q / sqrt(mean(q^2) + norm_eps) * q_norm, all q_size of it, goes to q_out.
 struct LatentKvArgs {
   static constexpr Op kOp = Op::kLatentKv;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace foretoken {
 namespace {
 
@@ -37,6 +39,26 @@ TEST(KvLayer, ScalesAreOneWhereThereAreNone) {
   kv.k_scales = scales;
   EXPECT_EQ(key_scale(kv, 1), 2);
   EXPECT_EQ(value_scale(kv, 0), 1);
+}
+
+// Every position has its entry on one rank, in the order of positions.
+TEST(KvLayer, RanksShareThePositions) {
+  for (const int size : {1, 2, 3, 8}) {
+    std::vector<int32_t> next(static_cast<size_t>(size));
+    for (int32_t slot = 0; slot < 50; ++slot) {
+      int holders = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        KvLayer kv{};
+        kv.context_size = size;
+        kv.context_rank = rank;
+        EXPECT_EQ(entries_before(kv, slot), next[static_cast<size_t>(rank)]);
+        if (!holds_slot(kv, slot)) continue;
+        ++holders;
+        EXPECT_EQ(entry_of_slot(kv, slot), next[static_cast<size_t>(rank)]++);
+      }
+      EXPECT_EQ(holders, 1);
+    }
+  }
 }
 
 }  // namespace

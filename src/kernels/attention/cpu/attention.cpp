@@ -211,8 +211,7 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     s.max[h] = -std::numeric_limits<float>::infinity();
     s.sum[h] = 0;
   }
-  const int end = a.positions[row] + 1;
-  const int begin = first_seen(a, a.positions[row]);
+  const auto [begin, end] = seen_by(a, row);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
   const float scale = a.scale * key_scale(a.kv, kv_head);
   for (int pos = begin; pos < end;) {
@@ -227,6 +226,10 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
   }
   const float of_values = value_scale(a.kv, kv_head);
   for (int h = 0; h < heads; ++h) {
+    if (a.states != nullptr) {
+      store_state(a, row, first + h, {s.acc[h], s.max[h], s.sum[h]}, of_values);
+      continue;
+    }
     T* out = static_cast<T*>(a.out) + (at + h) * value_dim;
     const float divisor = attention_divisor(a, first + h, s.max[h], s.sum[h]);
     for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / divisor * of_values);

@@ -217,6 +217,10 @@ void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
     const int head = tile.first_head + q % tile.heads;
     const int64_t at = (row * a.num_heads + head) * dim;
     const float* acc = s.acc + q * dim;
+    if (a.states != nullptr) {
+      store_state(a, row, head, {acc, s.max[q], s.sum[q]}, 1);
+      continue;
+    }
     const float divisor = attention_divisor(a, head, s.max[q], s.sum[q]);
     if (is_f32) {
       write_f32(acc, divisor, dim, static_cast<float*>(a.out) + at);

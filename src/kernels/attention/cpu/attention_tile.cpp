@@ -247,6 +247,10 @@ void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
     const int head = tile.first_head + q % tile.heads;
+    if (a.states != nullptr) {
+      store_state(a, row, head, {s.acc + q * dim, s.max[q], s.sum[q]}, scale);
+      continue;
+    }
     write_out(s.acc + q * dim, attention_divisor(a, head, s.max[q], s.sum[q]), scale,
               static_cast<uint16_t*>(a.out) + (row * a.num_heads + head) * dim, dim);
   }

@@ -17,14 +17,15 @@ struct AttentionTile {
   int heads;
 };
 
-// KV positions [begin, end) that a row sees.
+// Entries [begin, end) of the cache that a row sees; positions, where it holds all of them.
 struct SeenPositions {
   int begin;
   int end;
 };
 
 inline SeenPositions seen_by(const AttentionArgs& a, int64_t row) {
-  return {first_seen(a, a.positions[row]), a.positions[row] + 1};
+  const int position = a.positions[row];
+  return {entries_before(a.kv, first_seen(a, position)), entries_before(a.kv, position + 1)};
 }
 
 // What any row of the tile sees lies in between.
@@ -35,6 +36,21 @@ inline SeenPositions seen_by(const AttentionArgs& a, const AttentionTile& tile) 
     all = {std::min(all.begin, seen.begin), std::max(all.end, seen.end)};
   }
   return all;
+}
+
+// Leaves a head's state where attention_state wants it; `scale` is of the values.
+struct SoftState {
+  const float* values;
+  float max;
+  float sum;
+};
+inline void store_state(const AttentionArgs& a, int64_t row, int head, const SoftState& state,
+                        float scale) {
+  const int size = a.kv.value_size();
+  float* to = attention_state(a, row, head);
+  for (int d = 0; d < size; ++d) to[d] = state.values[d] * scale;
+  to[size] = state.max;
+  to[size + 1] = state.sum;
 }
 
 // Whether attend_tile serves such keys and values on this machine. A machine that has it never

@@ -89,8 +89,9 @@ FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t r
       rotate(turned, rotation, 0, dim, q + h * dim);
     }
   }
-  const int64_t block = a.kv_slot[row] / a.kv.block_size;
-  const int64_t offset = a.kv_slot[row] % a.kv.block_size;
+  if (!holds_slot(a.kv, a.kv_slot[row])) return;
+  const int64_t block = entry_of_slot(a.kv, a.kv_slot[row]) / a.kv.block_size;
+  const int64_t offset = entry_of_slot(a.kv, a.kv_slot[row]) % a.kv.block_size;
   const auto entry = [&](void* cache, int h) {
     const int64_t index = (block * a.kv.num_kv_heads + h) * a.kv.block_size + offset;
     const float scale = cache == a.kv.k ? key_scale(a.kv, h) : value_scale(a.kv, h);

@@ -49,8 +49,10 @@ FT_INLINE void latent_row(const LatentKvArgs& a, const Rotation& rotation, int64
     T* q = static_cast<T*>(a.q_out) + row * a.q_size;
     norm_part(x, a.q_norm, a.q_size, a.norm_eps, q);
   }
+  if (!holds_slot(a.kv, a.kv_slot[row])) return;
   const float* latent = x + a.q_size;
-  std::byte* entry = static_cast<std::byte*>(a.kv.k) + a.kv_slot[row] * kv_entry_bytes(a.kv);
+  std::byte* entry =
+      static_cast<std::byte*>(a.kv.k) + entry_of_slot(a.kv, a.kv_slot[row]) * kv_entry_bytes(a.kv);
   if (a.kv.format == KvFormat::kFp8) {
     store_fp8<T>(a, rotation, latent, entry);
   } else {
@@ -67,7 +69,7 @@ FT_HOT void latent_row_bf16(const LatentKvArgs& a, const Rotation& rotation, int
 
 }  // namespace
 
-// A cache with one head: its entry of a slot is number `slot`.
+// A cache with one head: its entries follow one another.
 void latent_kv(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const LatentKvArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);

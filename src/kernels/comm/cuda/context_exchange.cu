@@ -1,0 +1,148 @@
+#include "kernels/comm/context_exchange.h"
+
+#include "kernels/attention/attention.h"
+#include "kernels/comm/cuda/comm_exchange.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/sample_math.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kBlocks = 64;
+static_assert(kBlocks <= kCommBlocks);
+constexpr int kSlotWords = static_cast<int>(kCommBlockBytes / 4);
+
+// Place in the group of a rank of the communicator, or -1.
+__device__ int place_in_group(const ContextRanks& ranks, int rank) {
+  const int place = rank - ranks.first;
+  return place >= 0 && place < ranks.size ? place : -1;
+}
+
+// Each block brings runs of words of the live rows, as they lie on their ranks.
+__global__ void __launch_bounds__(kThreads)
+    gather_parts_kernel(GatherPartsArgs args, CommView comm) {
+  wait_for_previous();
+  const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  const int piece = args.piece_bytes / 4;
+  const int width = args.pieces * piece;
+  const int64_t count = int64_t{rows} * width;
+  const auto* in = static_cast<const uint32_t*>(args.in);
+  auto* out = static_cast<uint32_t*>(args.out);
+  const auto own = [&](int64_t at) {
+    const int64_t row = at / width;
+    return in[(args.from == nullptr ? row : args.from[row]) * width + at % width];
+  };
+  BlockExchange exchange(comm);
+  for (int64_t begin = int64_t{blockIdx.x} * kSlotWords; begin < count;
+       begin += int64_t{gridDim.x} * kSlotWords) {
+    exchange.send_each([&](int peer, char* slot) {
+      if (place_in_group(args.ranks, peer) < 0) return;
+      for (int i = threadIdx.x; i < kSlotWords && begin + i < count; i += kThreads) {
+        reinterpret_cast<uint32_t*>(slot)[i] = own(begin + i);
+      }
+    });
+    for (int rank = 0; rank < args.ranks.size; ++rank) {
+      const auto* slot =
+          reinterpret_cast<const uint32_t*>(exchange.received(args.ranks.first + rank));
+      for (int i = threadIdx.x; i < kSlotWords && begin + i < count; i += kThreads) {
+        const int64_t at = begin + i;
+        const int64_t to = (at / piece * args.ranks.size + rank) * piece + at % piece;
+        out[to] = rank == args.ranks.rank ? own(at) : load_fresh(slot + i);
+      }
+    }
+    __syncthreads();
+  }
+  exchange.end();
+}
+
+__device__ float load_float(const float* from) {
+  return __uint_as_float(load_fresh(reinterpret_cast<const uint32_t*>(from)));
+}
+
+// Element d of what the ranks saw of one row and head; part(rank, i) is a float of a rank's state.
+template <class Part>
+__device__ float merged_element(const MergePartialsArgs& args, int head, int d, const Part& part) {
+  float highest = -INFINITY, weights = 0, value = 0;
+  for (int rank = 0; rank < args.ranks.size; ++rank) {
+    const float own_weights = part(rank, args.value_size + 1);
+    if (own_weights == 0) continue;
+    const float own_highest = part(rank, args.value_size);
+    const float most = fmaxf(highest, own_highest);
+    const float keep = sample_math::exp_nonpositive(__fsub_rn(highest, most));
+    const float take = sample_math::exp_nonpositive(__fsub_rn(own_highest, most));
+    value = __fadd_rn(__fmul_rn(value, keep), __fmul_rn(part(rank, d), take));
+    weights = __fadd_rn(__fmul_rn(weights, keep), __fmul_rn(own_weights, take));
+    highest = most;
+  }
+  if (args.sinks != nullptr) {
+    const float above = __fsub_rn(args.sinks[head], highest);
+    weights = __fadd_rn(weights, above > 0 ? __fdiv_rn(1.0f, sample_math::exp_nonpositive(-above))
+                                           : sample_math::exp_nonpositive(above));
+  }
+  return __fdiv_rn(value, weights);
+}
+
+__device__ void store_merged(const MergePartialsArgs& args, int64_t at, float value) {
+  if (args.dtype == DType::kBF16) {
+    static_cast<__nv_bfloat16*>(args.out)[at] = __float2bfloat16_rn(value);
+  } else {
+    static_cast<float*>(args.out)[at] = value;
+  }
+}
+
+// Each block brings runs of whole states.
+__global__ void __launch_bounds__(kThreads)
+    merge_partials_kernel(MergePartialsArgs args, CommView comm) {
+  wait_for_previous();
+  const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  const int size = attention_state_size(args.value_size);
+  const int at_once = kSlotWords / size;
+  const int64_t count = int64_t{rows} * args.num_heads;
+  const auto states_for = [&](int rank, int64_t begin) {
+    return args.states + (int64_t{rank} * args.max_rows * args.num_heads + begin) * size;
+  };
+  BlockExchange exchange(comm);
+  for (int64_t begin = int64_t{blockIdx.x} * at_once; begin < count;
+       begin += int64_t{gridDim.x} * at_once) {
+    const int here = static_cast<int>(count - begin < at_once ? count - begin : at_once);
+    exchange.send_each([&](int peer, char* slot) {
+      const int place = place_in_group(args.ranks, peer);
+      if (place < 0) return;
+      const float* from = states_for(place, begin);
+      for (int i = threadIdx.x; i < here * size; i += kThreads) {
+        reinterpret_cast<float*>(slot)[i] = from[i];
+      }
+    });
+    for (int i = threadIdx.x; i < here * args.value_size; i += kThreads) {
+      const int64_t state = i / args.value_size;
+      const auto part = [&](int rank, int at) {
+        if (rank == args.ranks.rank) return states_for(rank, begin)[state * size + at];
+        const char* slot = exchange.received(args.ranks.first + rank);
+        return load_float(reinterpret_cast<const float*>(slot) + state * size + at);
+      };
+      const int d = i % args.value_size;
+      const int head = static_cast<int>((begin + state) % args.num_heads);
+      store_merged(args, (begin + state) * args.value_size + d,
+                   merged_element(args, head, d, part));
+    }
+    __syncthreads();
+  }
+  exchange.end();
+}
+
+}  // namespace
+
+void launch_gather_parts(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<GatherPartsArgs>(packed);
+  launch_kernel(gather_parts_kernel, kBlocks, kThreads, 0, stream, args, peers_of(args.ranks.comm));
+}
+
+void launch_merge_partials(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<MergePartialsArgs>(packed);
+  launch_kernel(merge_partials_kernel, kBlocks, kThreads, 0, stream, args,
+                peers_of(args.ranks.comm));
+}
+
+}  // namespace foretoken::cuda
