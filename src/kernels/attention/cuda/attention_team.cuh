@@ -11,8 +11,8 @@ inline constexpr int kReaders = 4;
 // The teams of a block, and how many units of K or V the ring of each holds.
 template <bool Codes>
 struct TeamCounts {
-  static constexpr int kTeams = Codes ? 2 : 2;
-  static constexpr int kSlots = Codes ? 10 : 5;
+  static constexpr int kTeams = 2;
+  static constexpr int kSlots = 5;
   static constexpr int kWarps = kTeams * (kReaders + 1);
   static constexpr int kThreads = kWarps * 32;
   static_assert(kWarps <= kMostPlanWarps);
