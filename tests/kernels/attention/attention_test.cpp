@@ -344,6 +344,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{4, 1, 48, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 32},
         Case{9, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kPlain, 0, 512},
         Case{16, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 512},
+        Case{5, 1, 576, 300, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 512, true},
+        Case{72, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 270, 512},
         Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
         Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
         Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32},

@@ -130,7 +130,7 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 
 void launch_attention(const void* packed, cudaStream_t stream) {
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
-  if (launch_attention_stream(args, stream)) return;
+  if (launch_attention_stream(args, stream) || launch_attention_latent(args, stream)) return;
   const bool tensor_cores = uses_tensor_cores(args);
   const AttentionSchedule schedule = choose_schedule(args);
   if (tensor_cores) {

@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "kernels/attention/cuda/attention_latent_loader.cuh"
+#include "kernels/attention/cuda/attention_latent_plan.cuh"
+#include "kernels/attention/cuda/attention_latent_scores.cuh"
+#include "kernels/attention/cuda/attention_latent_values.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+struct LatentMaps {
+  CUtensorMap keys;
+  CUtensorMap queries;
+};
+
+template <int Ranks, bool Ahead>
+__global__ void __launch_bounds__(kLatentThreads, 1)
+    attention_latent_kernel(const __grid_constant__ AttentionArgs args,
+                            const __grid_constant__ LatentLaunch launch,
+                            const __grid_constant__ LatentMaps maps) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char raw[];
+  __shared__ LatentState<Ranks> state;
+  __shared__ LatentPlan plan;
+  const LatentMemory<Ranks> memory{raw + (1024 - shared_address(raw) % 1024) % 1024};
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto rank = static_cast<int>(cluster_rank());
+  if (thread == 0) state.init();
+  const int cluster = static_cast<int>(blockIdx.x) / Ranks;
+  int* record = launch.records;
+  if (record != nullptr) record += cluster * LatentPlan::kKeptWords;
+  const bool kept = launch.repeats && read_kept(plan, record);
+  if (!kept) LatentPlanner(plan, args, launch, cluster, static_cast<int>(gridDim.x) / Ranks).run();
+  if (kept || rank > 0) record = nullptr;
+  if (record != nullptr) keep_plan(plan, record);
+  sync_cluster();
+  const int group = thread / 128;
+  if (group < 2) {
+    raise_registers<168>();
+    LatentReader<Ranks>{args, launch.space, memory, state, rank, group, thread % 128}.run(plan);
+  } else if (group == 2) {
+    raise_registers<136>();
+    LatentScorer<Ranks, Ahead>{args,  launch.space, scoring_of(args), memory,
+                               state, rank,         thread % 128}
+        .run(plan);
+  } else {
+    lower_registers<40>();
+    if (thread / 32 % 4 == 0) {
+      LatentKeyLoader<Ranks>{args, maps.keys, memory, state, rank, record, kept}.run(plan);
+    } else if (thread / 32 % 4 == 1) {
+      LatentQueryLoader<Ranks>{args, maps.queries, memory, state, rank}.run(plan);
+    }
+  }
+  // Others may still write here.
+  __syncwarp();
+  sync_cluster();
+#endif
+}
+
+template <int Ranks, bool Ahead>
+bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
+  using S = LatentShape<Ranks>;
+  const auto kernel = attention_latent_kernel<Ranks, Ahead>;
+  const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
+  LatentMaps maps;
+  if (raised != cudaSuccess || !make_cache_map(maps.keys, args.kv.k, kLatentDim, kLatentPage, 1) ||
+      !make_row_map(maps.queries, args.q, int64_t{args.max_rows} * args.num_heads, kLatentDim, 16,
+                    1)) {
+    return false;
+  }
+  LatentLaunch launch{};
+  const int most = device_traits().num_sms / Ranks;
+  launch.max_heads = std::min(args.num_heads, S::kQueries);
+  launch.max_tokens = S::kQueries / launch.max_heads;
+  launch.chunks = ceil_div(args.num_heads, launch.max_heads);
+  launch.space.workspace = args.workspace;
+  int64_t floats = args.workspace_floats;
+  const int64_t kept = int64_t{most} * LatentPlan::kKeptWords;
+  if (args.workspace != nullptr && args.max_rows <= kLatentRows && floats > 4 * kept) {
+    floats = (floats - kept) / 4 * 4;
+    launch.records = reinterpret_cast<int*>(args.workspace + floats);
+    launch.repeats = args.repeats;
+  }
+  if (args.workspace != nullptr && args.sync != nullptr && args.num_heads % launch.max_heads == 0 &&
+      launch.max_heads >= Ranks) {
+    launch.space.capacity = std::min<int64_t>(floats / LatentSpace::floats(Ranks), INT32_MAX / 2);
+  }
+  const int most_units = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kUnit);
+  const int most_parts = launch.space.capacity > 0 ? LatentSplits::of(most_units - 1) + 1 : 1;
+  for (int row = 0; row < args.max_rows; row += kLatentRows) {
+    launch.first_row = row;
+    if (row > 0) launch.space.capacity = 0;
+    const int64_t jobs =
+        int64_t{std::min(args.max_rows - row, kLatentRows)} * launch.chunks * most_parts;
+    const int clusters = static_cast<int>(std::min<int64_t>(jobs, most));
+    launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, S::kBytes, stream, args, launch,
+                   maps);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream) {
+  const KvLayer& kv = args.kv;
+  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || kv.format != KvFormat::kPlain) {
+    return false;
+  }
+  if (kv.head_dim != kLatentDim || kv.value_dim != kLatentValues || kv.num_kv_heads != 1) {
+    return false;
+  }
+  if (kv.block_size % kLatentPage != 0 || args.slopes != nullptr || args.softcap != 0) return false;
+  // Few rows leave multiprocessors for more blocks of a cluster.
+  const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
+  if (tiles * 4 <= device_traits().num_sms) return launch_ranks<4, true>(args, stream);
+  return launch_ranks<2, false>(args, stream);
+}
+
+}  // namespace foretoken::cuda
