@@ -15,6 +15,7 @@ void latent_q(Queue& queue, const LatentQArgs& args) {
   FT_CHECK(args.x_stride >= args.num_heads * (args.nope_dim + args.rope_dim));
   FT_CHECK(args.query_scale.period > 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.absorb == nullptr || args.kv_rank % kHeadColumns == 0);
   queue.launch(args);
 }
 
@@ -24,10 +25,21 @@ struct Costs<LatentQArgs> {
   static OpCost cost(const LatentQArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const int64_t width = int64_t{a.num_heads} * (a.nope_dim + a.rope_dim);
-    return {.row_bytes = rows * width * (kFloatBytes + size_of(a.dtype))};
+    if (a.absorb == nullptr) {
+      return {.row_bytes = rows * width * (kFloatBytes + size_of(a.dtype))};
+    }
+    const int64_t out = int64_t{a.num_heads} * (a.kv_rank + a.rope_dim);
+    return {.weight_bytes = packed_bytes(weights(a).elements, a.dtype, live),
+            .row_bytes = rows * (width * kFloatBytes + out * size_of(a.dtype)),
+            .flops = 2 * rows * weights(a).elements};
   }
   static std::string shape(const LatentQArgs& a) {
-    return sizes_text(a.num_heads, a.nope_dim + a.rope_dim);
+    const std::string heads = sizes_text(a.num_heads, a.nope_dim + a.rope_dim);
+    return a.absorb == nullptr ? heads : heads + " to " + std::to_string(a.kv_rank);
+  }
+  static Weights weights(const LatentQArgs& a) {
+    if (a.absorb == nullptr) return {};
+    return {{a.absorb}, int64_t{a.num_heads} * a.kv_rank * a.nope_dim};
   }
 };
 

@@ -4,6 +4,7 @@
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/attention/rope_kv.h"
+#include "kernels/latent/head_gemm.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -13,7 +14,8 @@ namespace foretoken {
 // [nope_dim | rope_dim] floats: the first part goes to `nope` as it is, to be multiplied into the
 // latents' space (head_gemm); the second turns as RopeKvArgs says, with rotary_dim = rope_dim, and
 // goes behind the kv_rank elements of its head in `q`, which stay as they are. With a query_scale
-// both are multiplied by it.
+// both are multiplied by it. With `absorb` the product of the first part, rounded to dtype, with
+// its head's matrix goes to these kv_rank elements, as head_gemm makes it; `nope` is then scratch.
 struct LatentQArgs {
   static constexpr Op kOp = Op::kLatentQ;
   const StepCounts* counts;
@@ -32,7 +34,25 @@ struct LatentQArgs {
   DType dtype;
   int32_t position_shift = 0;
   QueryScale query_scale = {};
+  // Handle of Device::pack_weight, [num_heads * kv_rank, nope_dim] with unit_rows = kv_rank, not
+  // quantised; kv_rank is then a multiple of kHeadColumns. Null: nothing is multiplied.
+  const void* absorb = nullptr;
 };
+
+// The product with `absorb`, of what lies in `nope`.
+inline HeadGemmArgs absorbing_product(const LatentQArgs& args) {
+  return {.counts = args.counts,
+          .x = args.nope,
+          .weight = args.absorb,
+          .y = args.q,
+          .max_rows = args.max_rows,
+          .num_heads = args.num_heads,
+          .n = args.kv_rank,
+          .k = args.nope_dim,
+          .x_stride = args.nope_dim,
+          .y_stride = args.kv_rank + args.rope_dim,
+          .dtype = args.dtype};
+}
 
 void latent_q(Queue& queue, const LatentQArgs& args);
 

@@ -91,21 +91,6 @@ Status load_queries(PartLoader& loader, const std::string& base, const LatentSpe
                             &out->q_b);
 }
 
-// What the products by head of a layer's rows have in common.
-HeadGemmArgs head_product(const LayerRows& rows, const Latent& latent) {
-  return {.counts = rows.counts,
-          .x = nullptr,
-          .weight = nullptr,
-          .y = nullptr,
-          .max_rows = rows.max_rows,
-          .num_heads = latent.spec.num_heads,
-          .n = 0,
-          .k = 0,
-          .x_stride = 0,
-          .y_stride = 0,
-          .dtype = latent.dtype};
-}
-
 }  // namespace
 
 Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSpec& whole) {
@@ -165,7 +150,7 @@ void Latent::project(const LayerRows& rows, const void* x, const Scratch& scratc
   multiply(rows, x, first, {scratch.first}, dtype);
 }
 
-// Queries in the latents' space: [what head_gemm makes of `nope` | the part that has turned].
+// Queries in the latents' space: [what `absorb_k` makes of the first part | the part that turns].
 void Latent::make_queries(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
   latent_kv(rows.queue, {.counts = rows.counts,
                          .x = scratch.first,
@@ -199,15 +184,8 @@ void Latent::make_queries(const LayerRows& rows, const LayerKv& kv, const Scratc
                         .scaling = kv.rope.scaling,
                         .dtype = dtype,
                         .position_shift = kv.position_shift,
-                        .query_scale = spec.query_scale});
-  HeadGemmArgs product = head_product(rows, *this);
-  product.x = scratch.nope;
-  product.weight = absorb_k.get();
-  product.y = scratch.q;
-  product.n = spec.kv_rank;
-  product.k = product.x_stride = spec.nope_dim;
-  product.y_stride = spec.entry_dim();
-  head_gemm(rows.queue, product);
+                        .query_scale = spec.query_scale,
+                        .absorb = absorb_k.get()});
 }
 
 void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
@@ -218,13 +196,17 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
   attention.num_heads = spec.num_heads;
   attention.scale = spec.scale;
   scratch.attention.backend->run(rows.queue, attention);
-  HeadGemmArgs product = head_product(rows, *this);
-  product.x = scratch.latents;
-  product.weight = absorb_v.get();
-  product.y = scratch.attended;
-  product.n = product.y_stride = spec.value_dim;
-  product.k = product.x_stride = spec.kv_rank;
-  head_gemm(rows.queue, product);
+  head_gemm(rows.queue, {.counts = rows.counts,
+                         .x = scratch.latents,
+                         .weight = absorb_v.get(),
+                         .y = scratch.attended,
+                         .max_rows = rows.max_rows,
+                         .num_heads = spec.num_heads,
+                         .n = spec.value_dim,
+                         .k = spec.kv_rank,
+                         .x_stride = spec.kv_rank,
+                         .y_stride = spec.value_dim,
+                         .dtype = dtype});
 }
 
 }  // namespace foretoken

@@ -1,8 +1,10 @@
 #include "kernels/latent/latent_q.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "kernels/op_cost.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -97,6 +99,114 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{3, 20, 2, 16, 7, DType::kF32, false},
                     Case{2, 24, 8, 16, 0, DType::kBF16, true, -2, QueryScale{0.1f, 16, 1}},
                     Case{2, 24, 8, 16, 0, DType::kF32, true, 0, QueryScale{0.3f, 8, 0}}));
+
+// With the matrices of the heads: what both ops leave, one after the other, for every number of
+// rows, and of each row alone.
+class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const Case c = GetParam();
+    const int64_t rows = int64_t{c.num_heads} * c.kv_rank;
+    const auto weight = typed_data(random_floats(size_t(rows * c.nope_dim), 1, 0.2f), c.dtype);
+    const std::array<WeightPart, 1> part = {{{weight.bytes.data(), rows}}};
+    absorb_ = device().pack_weight(part, c.nope_dim, c.dtype, WeightOrder::kPlain, c.kv_rank);
+    ASSERT_NE(absorb_, nullptr);
+    x_ = random_floats(size_t(kMostRows) * stride(), 2);
+    inv_freq_ = random_floats(size_t(c.rope_dim / 2), 3);
+  }
+  void TearDown() override {
+    if (absorb_ != nullptr) {
+      drain();
+      device().free_weight(absorb_);
+    }
+    RowOpTest::TearDown();
+  }
+
+  static int stride() {
+    const Case c = GetParam();
+    return c.num_heads * (c.nope_dim + c.rope_dim) + c.behind;
+  }
+  static size_t q_row() {
+    const Case c = GetParam();
+    return size_t(c.num_heads) * (c.kv_rank + c.rope_dim) * dtype_size(c.dtype);
+  }
+
+  // q of rows [first, first + live) of max_rows.
+  std::vector<uint8_t> queries(int first, int live, int max_rows, bool at_once) {
+    const Case c = GetParam();
+    std::vector<int32_t> positions;
+    for (int r = 0; r < max_rows; ++r) positions.push_back((first + r) * 37 % 4000);
+    const std::vector<float> x(x_.begin() + ptrdiff_t(first) * stride(),
+                               x_.begin() + ptrdiff_t(first + max_rows) * stride());
+    LatentQArgs args{.counts = counts(live),
+                     .x = to_device(x),
+                     .nope = marked(size_t(max_rows) * c.num_heads * c.nope_dim * 4),
+                     .q = marked(size_t(max_rows) * q_row()),
+                     .positions = to_device(positions),
+                     .inv_freq = to_device(inv_freq_),
+                     .x_stride = stride(),
+                     .max_rows = max_rows,
+                     .num_heads = c.num_heads,
+                     .nope_dim = c.nope_dim,
+                     .rope_dim = c.rope_dim,
+                     .kv_rank = c.kv_rank,
+                     .scaling = kScaling,
+                     .dtype = c.dtype,
+                     .position_shift = c.shift,
+                     .query_scale = c.scale,
+                     .absorb = at_once ? absorb_ : nullptr};
+    latent_q(queue(), args);
+    args.absorb = absorb_;
+    if (!at_once) head_gemm(queue(), absorbing_product(args));
+    return read(static_cast<uint8_t*>(args.q), size_t(max_rows) * q_row());
+  }
+
+  static constexpr int kMostRows = 70;
+  void* absorb_ = nullptr;
+  std::vector<float> x_, inv_freq_;
+};
+
+TEST_P(AbsorbedQueryTest, AreWhatBothOpsLeave) {
+  for (const int rows : {1, 3, 17, 64, 65, kMostRows}) {
+    const int max_rows = std::min(rows + rows % 2, kMostRows);
+    const auto got = queries(0, rows, max_rows, true);
+    ASSERT_EQ(got, queries(0, rows, max_rows, false)) << rows << " rows";
+    for (const int r : {0, rows / 2, rows - 1}) {
+      const auto one = queries(r, 1, 1, true);
+      ASSERT_TRUE(std::equal(one.begin(), one.end(), got.begin() + ptrdiff_t(r * q_row())))
+          << "row " << r << " of " << rows;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AbsorbedQueryTest,
+    testing::Values(Case{4, 32, 16, 32, 0, DType::kF32}, Case{4, 32, 16, 32, 48, DType::kBF16},
+                    Case{3, 128, 64, 512, 576, DType::kBF16, true, -1},
+                    Case{3, 20, 2, 16, 7, DType::kBF16},
+                    Case{2, 24, 8, 16, 0, DType::kBF16, true, -2, QueryScale{0.1f, 16, 1}}));
+
+TEST(LatentQCost, CountsTheMatricesOfTheHeads) {
+  LatentQArgs args{};
+  args.max_rows = 8;
+  args.num_heads = 3;
+  args.nope_dim = 32;
+  args.rope_dim = 16;
+  args.kv_rank = 64;
+  args.dtype = DType::kBF16;
+  const LiveRows live = {.counts = {5, 0, 1, 0}};
+  EXPECT_EQ(op_cost(Op::kLatentQ, &args, live).row_bytes, 5 * 3 * 48 * (4 + 2));
+  EXPECT_EQ(op_cost(Op::kLatentQ, &args, live).weight_bytes, 0);
+  const int handle = 0;
+  args.absorb = &handle;
+  const OpCost cost = op_cost(Op::kLatentQ, &args, live);
+  EXPECT_EQ(cost.weight_bytes, 3 * 64 * 32 * 2);
+  EXPECT_EQ(cost.row_bytes, 5 * 3 * (48 * 4 + 80 * 2));
+  EXPECT_EQ(cost.flops, 2 * 5 * 3 * 64 * 32);
+  EXPECT_EQ(op_shape(Op::kLatentQ, &args), "3 x 48 to 64");
+}
 
 }  // namespace
 }  // namespace foretoken

@@ -52,6 +52,9 @@ void latent_q(const void* args, CpuPool& pool) {
     make_rotation(turning, a.positions[row], &rotation);
     run(a, rotation, row);
   });
+  if (a.absorb == nullptr) return;
+  const HeadGemmArgs product = absorbing_product(a);
+  head_gemm(&product, pool);
 }
 
 }  // namespace foretoken::cpu

@@ -4,6 +4,7 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/latent/cuda/head_product.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -13,6 +14,9 @@ constexpr int kThreads = kWarps * 32;
 constexpr int kTileColumns = kWarps * kTileN;  // of y, of one head
 constexpr int kTileGroups = kTileColumns / kGroupRows;
 constexpr int kPlainRows = 8;
+constexpr int kWholeRows = 256;    // up to which shared memory
+constexpr int kWholeK = 512;       // holds matrices of so many columns whole
+constexpr int kWideColumns = 256;  // from which on tiles are wide
 
 // Where a block works: kTileColumns columns of a head from `column` on, and rows from `row` on.
 struct HeadTile {
@@ -141,6 +145,55 @@ __global__ void __launch_bounds__(kThreads) head_gemm_kernel(HeadGemmArgs args) 
   store_products<Rows>(args, tile, c);
 }
 
+// Few rows, with all of both operands in shared memory, the second half of which arrives while the
+// first is multiplied. Block (tile of columns, head, tile of rows). Rows of x up to max_rows are
+// readable, so that their copies need not wait for the live count.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads) head_gemm_few_kernel(HeadGemmArgs args) {
+  extern __shared__ uint4 few_operands[];
+  const HeadOperands<Shape> operands(few_operands, args.k);
+  const int head = blockIdx.y;
+  const int column = static_cast<int>(blockIdx.x) * Shape::kRowsW;
+  const int first_row = static_cast<int>(blockIdx.z) * Shape::kRowsX;
+  const int half = (operands.atoms + 1) / 2;
+  operands.load_weight(args.weight, (int64_t{head} * args.n + column) / kGroupRows,
+                       (args.n - column) / kGroupRows, 0, operands.atoms);
+  wait_for_previous();
+  const int live = min(args.counts->num_rows, args.max_rows);
+  if (first_row > 0 && first_row >= live) {
+    wait_copies<0>();
+    return;
+  }
+  const int rows = min(Shape::kRowsX, args.max_rows - first_row);
+  const auto* x = static_cast<const __nv_bfloat16*>(args.x) +
+                  (int64_t{first_row} * args.num_heads + head) * args.x_stride;
+  const int64_t x_row = int64_t{args.num_heads} * args.x_stride;
+  const auto load_x = [&](int first, int end) {
+    const int width = (end - first) * 8;  // chunks of a row
+    for (int i = threadIdx.x; i < rows * width; i += Shape::kThreads) {
+      const int row = i / width;
+      const int chunk = first * 8 + i % width;
+      const bool valid = chunk * 8 < args.k;
+      copy16_async(operands.x_place(row, chunk), x + (valid ? row * x_row + chunk * 8 : 0), valid);
+    }
+    commit_copies();
+  };
+  load_x(0, half);
+  load_x(half, operands.atoms);
+  HeadSums<Shape> c = {};
+  const bool multiplies = threadIdx.x / 32 < Shape::kWarps;
+  wait_copies<1>();
+  __syncthreads();
+  if (multiplies) operands.multiply(c, 0, half);
+  wait_copies<0>();
+  __syncthreads();
+  if (multiplies && half < operands.atoms) operands.multiply(c, half, operands.atoms);
+  const int64_t y_row = int64_t{args.num_heads} * args.y_stride;
+  auto* y = static_cast<__nv_bfloat16*>(args.y) + first_row * y_row +
+            int64_t{head} * args.y_stride + column;
+  store_head_tile<Shape>(few_operands, {y, y_row, live - first_row, args.n - column}, c);
+}
+
 // A lane computes a column for kPlainRows rows, one fused multiply-add after the other along k.
 template <class T>
 __global__ void __launch_bounds__(kThreads) head_gemm_plain_kernel(HeadGemmArgs args) {
@@ -175,9 +228,30 @@ void launch(const HeadGemmArgs& args, cudaStream_t stream) {
   launch_kernel(head_gemm_kernel<Rows, Stages>, grid, kThreads, 0, stream, args);
 }
 
+template <class Shape>
+bool launch_few(const HeadGemmArgs& args, cudaStream_t stream) {
+  const dim3 grid(ceil_div(args.n, Shape::kRowsW), args.num_heads,
+                  ceil_div(args.max_rows, Shape::kRowsX));
+  return launch_head_tiles<Shape>(head_gemm_few_kernel<Shape>, grid, args.k, stream, args);
+}
+
 // Copies of 16 bytes need whole chunks of the rows.
 bool has_chunks(const HeadGemmArgs& args) {
   return args.dtype == DType::kBF16 && args.k % 8 == 0 && args.x_stride % 8 == 0;
+}
+
+// A matrix of many columns in wide tiles, so that x is read less often; one of few in as many
+// blocks as there are, each of which then reads little.
+bool launch_for_few(const HeadGemmArgs& args, cudaStream_t stream) {
+  if (args.max_rows > kWholeRows || args.k > kWholeK || args.y_stride % 8 != 0) return false;
+  if (args.max_rows > kFewRows) return launch_few<HeadShape<2, 4, 4>>(args, stream);
+  const bool wide = args.n > kWideColumns;
+  if (args.max_rows > 16) {
+    return wide ? launch_few<HeadShape<2, 4, 4>>(args, stream)
+                : launch_few<HeadShape<4, 1, 2>>(args, stream);
+  }
+  return wide ? launch_few<HeadShape<1, 4, 2>>(args, stream)
+              : launch_few<HeadShape<1, 1, 2, 1, 128>>(args, stream);
 }
 
 }  // namespace
@@ -185,7 +259,8 @@ bool has_chunks(const HeadGemmArgs& args) {
 void launch_head_gemm(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<HeadGemmArgs>(packed);
   if (has_chunks(args)) {
-    return args.max_rows <= 16 ? launch<16, 4>(args, stream) : launch<64, 3>(args, stream);
+    if (!launch_for_few(args, stream)) launch<64, 3>(args, stream);
+    return;
   }
   const dim3 grid(ceil_div(int64_t{args.num_heads} * args.n, kThreads),
                   ceil_div(args.max_rows, kPlainRows));
