@@ -25,10 +25,13 @@ FT_HD inline bool ranks_by_score(const RouteExpertsArgs& args) {
   return args.correction != nullptr || adds_scores;
 }
 
-// What expert e is ranked by, of its logit and its score.
+// What an expert is judged by, of its logit and its score; and what expert e is ranked by.
+FT_HD_INLINE float judged(const RouteExpertsArgs& args, float logit, float score) {
+  return ranks_by_score(args) ? score : logit;
+}
 FT_HD_INLINE float rank_of(const RouteExpertsArgs& args, int e, float logit, float score) {
-  const float judged = ranks_by_score(args) ? score : logit;
-  return args.correction != nullptr ? add(judged, args.correction[e]) : judged;
+  const float own = judged(args, logit, score);
+  return args.correction != nullptr ? add(own, args.correction[e]) : own;
 }
 
 // What a group is ranked by, of its two largest ranks.
@@ -43,23 +46,37 @@ FT_HD_INLINE bool is_far(float logit, float largest, float jitter) {
   return div(sub(largest, logit), factor) > mul(2.0f, jitter);
 }
 
+// Whether the scores of a row's choices are logits, of which those choices alone make a softmax.
+FT_HD_INLINE bool softens_chosen(const RouteExpertsArgs& args) {
+  return args.score == ExpertScore::kSoftmaxOfChosen;
+}
+// Whether they are divided by their sum, taken in the order of the choices.
+FT_HD_INLINE bool divides_by_sum(const RouteExpertsArgs& args) {
+  return args.normalised != 0 || softens_chosen(args);
+}
+FT_HD_INLINE float divisor_of(const RouteExpertsArgs& args, float sum) {
+  return args.score == ExpertScore::kSigmoid ? add(sum, 1e-20f) : sum;
+}
+// The weight of expert `id`, of its share of that sum or its score.
+FT_HD_INLINE float scaled_weight(const RouteExpertsArgs& args, int32_t id, float share) {
+  const float weight = mul(share, args.scale);
+  return args.weight_scales != nullptr ? mul(weight, args.weight_scales[id]) : weight;
+}
+
 // The scores of a row's choices, in their order, become its weights.
-FT_HD_INLINE void finish_weights(const RouteExpertsArgs& args, const int32_t* ids, float* weights) {
+inline void finish_weights(const RouteExpertsArgs& args, const int32_t* ids, float* weights) {
   const int top_k = args.lists.top_k;
-  if (args.score == ExpertScore::kSoftmaxOfChosen) {
+  if (softens_chosen(args)) {
     float largest = weights[0];
     for (int i = 1; i < top_k; ++i) largest = weights[i] > largest ? weights[i] : largest;
     for (int i = 0; i < top_k; ++i) weights[i] = exp_nonpositive(sub(weights[i], largest));
   }
-  if (args.normalised != 0 || args.score == ExpertScore::kSoftmaxOfChosen) {
+  if (divides_by_sum(args)) {
     float sum = weights[0];
     for (int i = 1; i < top_k; ++i) sum = add(sum, weights[i]);
-    if (args.score == ExpertScore::kSigmoid) sum = add(sum, 1e-20f);
-    for (int i = 0; i < top_k; ++i) weights[i] = div(weights[i], sum);
+    for (int i = 0; i < top_k; ++i) weights[i] = div(weights[i], divisor_of(args, sum));
   }
-  for (int i = 0; i < top_k; ++i) weights[i] = mul(weights[i], args.scale);
-  if (args.weight_scales == nullptr) return;
-  for (int i = 0; i < top_k; ++i) weights[i] = mul(weights[i], args.weight_scales[ids[i]]);
+  for (int i = 0; i < top_k; ++i) weights[i] = scaled_weight(args, ids[i], weights[i]);
 }
 
 }  // namespace foretoken::route_math

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "kernels/op_cost.h"
 #include "support/row_ops.h"
@@ -255,6 +256,28 @@ TEST_F(RouteExpertsTest, RowsAreBitEqualForEveryCount) {
     for (int i = 0; i < kTop; ++i) {
       EXPECT_EQ(one.ids[size_t(i)], all.ids[size_t(r * kTop + i)]);
       EXPECT_EQ(one.weights[size_t(i)], all.weights[size_t(r * kTop + i)]);
+    }
+  }
+}
+
+// Few rows may be routed and listed otherwise than many.
+TEST_F(RouteExpertsTest, EveryNumberOfRows) {
+  constexpr int kMost = 300;
+  for (const auto& [experts, top_k] : {std::pair(64, 6), std::pair(160, 8)}) {
+    RouteExpertsArgs args = args_of(experts, top_k, kMost, ExpertScore::kSigmoid);
+    args.normalised = 1;
+    const std::vector<int32_t> matrix(64 * 64);
+    args.ahead[0] = {to_device(matrix), 128, 64};
+    const auto logits = random_floats(size_t(kMost) * size_t(experts), 7);
+    const Routed all = route(args, logits, kMost);
+    expect_lists(args, all, kMost);
+    for (const int rows : {1, 7, 8, 9, 64, 65, 256, 257}) {
+      args.max_rows = rows;
+      const Routed few =
+          route(args, {logits.begin(), logits.begin() + ptrdiff_t(rows) * experts}, rows);
+      ASSERT_TRUE(std::equal(few.ids.begin(), few.ids.end(), all.ids.begin())) << rows;
+      ASSERT_TRUE(std::equal(few.weights.begin(), few.weights.end(), all.weights.begin())) << rows;
+      expect_lists(args, few, rows);
     }
   }
 }

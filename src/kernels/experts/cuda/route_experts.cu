@@ -1,185 +1,110 @@
 #include "kernels/experts/route_experts.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/experts/route_math.h"
+#include "kernels/cuda/weight_layout.cuh"
+#include "kernels/experts/cuda/route_lists.cuh"
+#include "kernels/experts/cuda/route_row.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kWarps = 4;  // a row each
 constexpr int kListThreads = 256;
-constexpr uint32_t kAllLanes = 0xffffffffu;
+// Up to so many rows, choices and bytes of lists one cluster routes and lists; it may take as many
+// bytes for its rows.
+constexpr int kClusterRows = 256;
+constexpr int kClusterBlocks = 8;
+constexpr int kClusterChoices = 8192;
+constexpr int kClusterBytes = 96 << 10;
+constexpr int kAheadBlocks = 16;
+constexpr int kAheadPiece = 8 << 10;  // bytes
 
-// Orders like (value, lower index); 0 is below all of them. A NaN is below every number.
-__device__ uint64_t key_of(float value, int index) {
-  const uint32_t key = isnan(value) ? 0 : sample_math::ordered_key(value);
-  return (uint64_t{key} << 32) | ~static_cast<uint32_t>(index);
+// What blocks of a cluster wrote to shared memory before they arrived is seen by those that waited.
+__device__ void arrive_at_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
 }
-__device__ int index_of(uint64_t key) { return static_cast<int>(~static_cast<uint32_t>(key)); }
-
-__device__ uint64_t warp_best(uint64_t key) {
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const uint64_t other = __shfl_xor_sync(kAllLanes, key, offset);
-    key = other > key ? other : key;
-  }
-  return key;
-}
-
-// The chains of route_math.h, of which each lane has one.
-__device__ float chained_sum(float chain) {
-  for (int half = route_math::kChains / 2; half > 0; half /= 2) {
-    chain = route_math::add(chain, __shfl_down_sync(kAllLanes, chain, half));
-  }
-  return __shfl_sync(kAllLanes, chain, 0);
+__device__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
 }
 
-// One row of a warp: lane i has experts i, i + 32, ... Bit j of `open`: its j-th may be chosen.
-struct WarpRow {
-  const RouteExpertsArgs& args;
-  const float* logits;
-  float* scores;  // [num_experts] in shared memory, as all of these
-  float* ranks;
-  float* groups;  // [num_groups]
-  uint32_t open = 0;
-
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-
-  template <class Use>
-  __device__ void for_own(int count, const Use& use) const {
-    for (int j = 0; j * 32 + lane() < count; ++j) use(j * 32 + lane(), j);
+// Asks for the first `bytes` of a weight, which is constant, in the L2 cache: by one of `threads`.
+__device__ void bring_nearer(const WeightAhead& weight, int64_t bytes, int thread, int threads) {
+#if __CUDA_ARCH__ >= 900
+  if (weight.handle == nullptr) return;
+  const int64_t whole = int64_t{weight.n / kGroupRows} * num_atoms(weight.k) * kAtomBytes;
+  const int64_t end = bytes < whole ? bytes : whole;
+  const auto* from = static_cast<const uint8_t*>(weight.handle);
+  for (int64_t at = int64_t{thread} * kAheadPiece; at < end; at += int64_t{threads} * kAheadPiece) {
+    const auto size = static_cast<int>(end - at < kAheadPiece ? end - at : kAheadPiece);
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from + at), "r"(size)
+                 : "memory");
   }
+#endif
+}
 
-  __device__ uint64_t best_open(const float* values) const {
-    uint64_t best = 0;
-    for_own(args.num_experts, [&](int e, int j) {
-      if ((open >> j & 1) == 0) return;
-      const uint64_t key = key_of(values[e], e);
-      best = key > best ? key : best;
-    });
-    return warp_best(best);
+// One cluster of so many blocks routes and lists; the others ask for weights. `memory` is for
+// max_rows rows, at the same place of all blocks; the first block's is used.
+template <int Each>
+__global__ void __launch_bounds__(1024)
+    route_cluster_kernel(RouteExpertsArgs args, int blocks, int64_t ahead_bytes) {
+  extern __shared__ __align__(16) float cluster_shared[];
+  const int block = static_cast<int>(blockIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (block >= blocks) {
+    const int own = (block - blocks) * threads + thread;
+    const int all = (static_cast<int>(gridDim.x) - blocks) * threads;
+    for (const WeightAhead& weight : args.ahead) bring_nearer(weight, ahead_bytes, own, all);
+    return;
   }
-
-  __device__ void softmax() const {
-    uint64_t best = 0;
-    for_own(args.num_experts, [&](int e, int) {
-      const uint64_t key = key_of(logits[e], e);
-      best = key > best ? key : best;
-    });
-    const float largest = logits[index_of(warp_best(best))];
-    float chain = 0;
-    for_own(args.num_experts, [&](int e, int) {
-      scores[e] = route_math::exp_nonpositive(route_math::sub(logits[e], largest));
-      chain = route_math::add(chain, scores[e]);
-    });
-    const float sum = chained_sum(chain);
-    for_own(args.num_experts, [&](int e, int) { scores[e] = route_math::div(scores[e], sum); });
-  }
-
-  __device__ void score() const {
-    if (args.score == ExpertScore::kSoftmax) {
-      softmax();
+  if (blocks > 1) arrive_at_cluster();
+  wait_for_previous();
+  const int top_k = args.lists.top_k;
+  const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  const int warps = threads / 32;
+  float* own = cluster_shared + thread / 32 * route_floats(args);
+  const ListMemory memory(cluster_shared + warps * route_floats(args),
+                          int64_t{args.max_rows} * top_k, args.lists.count);
+  if (blocks > 1) wait_for_cluster();  // the first block's memory is there
+  for (int row = block * warps + thread / 32; row < rows; row += blocks * warps) {
+    const int id = route_row<Each>(args, row, own);
+    if (thread % 32 >= top_k) continue;
+    const int expert = id - args.first_expert;
+    const int listed = expert >= 0 && expert < args.lists.count ? expert : -1;
+    int16_t* place = memory.experts + row * top_k + thread % 32;
+    if (blocks > 1) {
+      store_at_first(place, listed);
     } else {
-      const bool bends = args.score == ExpertScore::kSigmoid;
-      for_own(args.num_experts, [&](int e, int) {
-        scores[e] = bends ? activation_math::sigmoid(logits[e]) : logits[e];
-      });
+      *place = static_cast<int16_t>(listed);
     }
-    for_own(args.num_experts,
-            [&](int e, int) { ranks[e] = route_math::rank_of(args, e, logits[e], scores[e]); });
+  }
+  if (blocks > 1) {
     __syncwarp();
+    arrive_at_cluster();
+    wait_for_cluster();
+    if (block > 0) return;
   }
+  __syncthreads();
+  list_choices(args, rows * top_k, memory);
+}
 
-  __device__ void rank_groups() const {
-    const int size = args.num_experts / args.num_groups;
-    for (int g = 0; g < args.num_groups; ++g) {
-      const float* of_group = ranks + g * size;
-      const auto best_but = [&](int taken) {
-        uint64_t best = 0;
-        for_own(size, [&](int i, int) {
-          if (i == taken) return;
-          const uint64_t key = key_of(of_group[i], i);
-          best = key > best ? key : best;
-        });
-        return index_of(warp_best(best));
-      };
-      const int best = best_but(-1);
-      float rank = of_group[best];
-      if (args.groups == ExpertGroups::kBestTwo && size > 1) {
-        rank = route_math::group_rank(args, rank, of_group[best_but(best)]);
-      }
-      if (lane() == 0) groups[g] = rank;
-    }
-    __syncwarp();
-  }
-
-  // Opens the experts that may be chosen; what is chosen among the groups is marked in them.
-  __device__ void open_groups() {
-    if (args.num_groups == 1) {
-      open = kAllLanes;
-      return;
-    }
-    rank_groups();
-    uint32_t chosen = 0;
-    for (int i = 0; i < args.top_groups; ++i) {
-      uint64_t best = 0;
-      for_own(args.num_groups, [&](int g, int j) {
-        if ((chosen >> j & 1) != 0) return;
-        const uint64_t key = key_of(groups[g], g);
-        best = key > best ? key : best;
-      });
-      const int group = index_of(warp_best(best));
-      if (group % 32 == lane()) chosen |= 1u << group / 32;
-    }
-    for_own(args.num_groups, [&](int g, int j) { groups[g] = chosen >> j & 1 ? 1.0f : 0.0f; });
-    __syncwarp();
-    const int size = args.num_experts / args.num_groups;
-    for_own(args.num_experts, [&](int e, int j) {
-      if (groups[e / size] != 0.0f) open |= 1u << j;
-    });
-  }
-
-  // As on the CPU: what `best`, just chosen, weighs among those near it.
-  __device__ float mixed_weight(int best) const {
-    float chain = 0;
-    for_own(args.num_experts, [&](int e, int j) {
-      const bool counts = ((open >> j & 1) != 0 || e == best) &&
-                          !route_math::is_far(logits[e], logits[best], args.jitter);
-      const float near =
-          counts ? route_math::exp_nonpositive(route_math::sub(logits[e], logits[best])) : 0.0f;
-      chain = route_math::add(chain, near);
-    });
-    return route_math::div(route_math::exp_nonpositive(0.0f), chained_sum(chain));
-  }
-
-  __device__ void choose(int32_t* ids, float* weights) {
-    for (int slot = 0; slot < args.lists.top_k; ++slot) {
-      const int best = index_of(best_open(ranks));
-      if (best % 32 == lane()) open &= ~(1u << best / 32);
-      const float weight =
-          args.score == ExpertScore::kSparseMixer ? mixed_weight(best) : scores[best];
-      if (lane() == 0) {
-        ids[slot] = best;
-        weights[slot] = weight;
-      }
-    }
-    if (lane() == 0) route_math::finish_weights(args, ids, weights);
-  }
-};
-
+template <int Each>
 __global__ void __launch_bounds__(kWarps * 32) route_kernel(RouteExpertsArgs args) {
   extern __shared__ float route_shared[];
   wait_for_previous();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t row = int64_t{blockIdx.x} * kWarps + warp;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
-  float* own = route_shared + warp * 3 * args.num_experts;
-  WarpRow of_row{args, args.logits + row * args.num_experts, own, own + args.num_experts,
-                 own + 2 * args.num_experts};
-  of_row.score();
-  of_row.open_groups();
-  of_row.choose(args.ids + row * args.lists.top_k, args.weights + row * args.lists.top_k);
+  route_row<Each>(args, row, route_shared + warp * route_floats(args));
 }
 
 // A block lists the entries of one expert, behind those of the experts before it, which it counts.
@@ -212,13 +137,52 @@ __global__ void __launch_bounds__(kListThreads) list_kernel(RouteExpertsArgs arg
   }
 }
 
+int64_t ahead_bytes() {
+  static const int64_t mib = [] {
+    const char* text = std::getenv("FORETOKEN_AHEAD_MIB");
+    return text != nullptr ? std::atoi(text) : 16;
+  }();
+  return mib << 20;
+}
+
+// False where one cluster has not the room, or the device no clusters.
+bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
+  const int64_t choices = int64_t{args.max_rows} * args.lists.top_k;
+  const size_t list_bytes = ListMemory::bytes(choices, args.lists.count);
+  if (args.logits == nullptr || args.max_rows > kClusterRows || choices > kClusterChoices ||
+      list_bytes > size_t{kClusterBytes}) {
+    return false;
+  }
+  const int blocks = args.max_rows <= 8 ? 1 : kClusterBlocks;
+  if (blocks > 1 && !device_traits().clusters) return false;
+  const size_t row_bytes = sizeof(float) * static_cast<size_t>(route_floats(args));
+  int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, 32);
+  while (warps > 8 && row_bytes * static_cast<size_t>(warps) > size_t{kClusterBytes}) warps /= 2;
+  const size_t bytes = row_bytes * static_cast<size_t>(warps) + list_bytes;
+  const bool asks = args.ahead[0].handle != nullptr && ahead_bytes() > 0;
+  bool launched = false;
+  with_each(args.num_experts, [&](auto each) {
+    const auto kernel = route_cluster_kernel<each()>;
+    launched = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    2 * kClusterBytes) == cudaSuccess;
+    if (!launched) return void(cudaGetLastError());
+    launch_cluster(kernel, blocks + (asks ? kAheadBlocks : 0), blocks, warps * 32, bytes, stream,
+                   args, blocks, ahead_bytes());
+  });
+  return launched;
+}
+
 }  // namespace
 
 void launch_route_experts(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<RouteExpertsArgs>(packed);
-  const size_t shared = sizeof(float) * kWarps * 3 * static_cast<size_t>(args.num_experts);
+  if (launch_cluster_route(args, stream)) return;
   if (args.logits != nullptr) {
-    launch_kernel(route_kernel, ceil_div(args.max_rows, kWarps), kWarps * 32, shared, stream, args);
+    const size_t shared = sizeof(float) * kWarps * static_cast<size_t>(route_floats(args));
+    with_each(args.num_experts, [&](auto each) {
+      launch_kernel(route_kernel<each()>, ceil_div(args.max_rows, kWarps), kWarps * 32, shared,
+                    stream, args);
+    });
   }
   launch_kernel(list_kernel, args.lists.count, kListThreads, 0, stream, args);
 }
