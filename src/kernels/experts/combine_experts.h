@@ -5,6 +5,7 @@
 #include "device/queue.h"
 #include "kernels/experts/expert_lists.h"
 #include "kernels/op.h"
+#include "kernels/rows/rms_norm.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -13,7 +14,9 @@ namespace foretoken {
 //   sum = shared * shared_scale (or 0), then for each slot in ascending order whose expert is of
 //   this rank sum = fma(weight, y[row * top_k + slot], sum); out = sum, or out += sum with `add`.
 // shared_scale is the sigmoid of shared_gate where that is given, else 1. Without weights (null)
-// each counts once (Llama 4, which weighs what goes in).
+// each counts once (Llama 4, which weighs what goes in). With a norm the rows of `out` are a
+// residual stream that is about to be normed: normed[r] = out[r] / sqrt(mean(out[r]^2) + norm_eps)
+// * norm, with the bits of rms_norm.
 struct CombineExpertsArgs {
   static constexpr Op kOp = Op::kCombineExperts;
   const StepCounts* counts;
@@ -30,7 +33,25 @@ struct CombineExpertsArgs {
   int32_t hidden;
   DType dtype;  // kF32 or kBF16
   int32_t add = 0;
+  const float* norm = nullptr;  // [hidden] or null
+  void* normed = nullptr;       // [max_rows, hidden] of dtype; null without a norm
+  float norm_eps = 0;
 };
+
+// The norm of what an op with one leaves, by itself.
+inline RmsNormArgs norm_behind(const CombineExpertsArgs& args) {
+  return {.counts = args.counts,
+          .residual = args.out,
+          .delta = nullptr,
+          .weight = args.norm,
+          .out = args.normed,
+          .row_index = nullptr,
+          .row_offset = 0,
+          .max_rows = args.max_rows,
+          .hidden = args.hidden,
+          .eps = args.norm_eps,
+          .out_dtype = args.dtype};
+}
 
 void combine_experts(Queue& queue, const CombineExpertsArgs& args);
 

@@ -3,13 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "kernels/comm/expert_exchange.h"
-#include "kernels/experts/combine_experts.h"
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
 #include "kernels/rows/softcap.h"
 
 namespace foretoken {
+namespace {
+
+// A bfloat16 matrix alone.
+WeightAhead ahead_of(const Linear& linear, DType dtype) {
+  if (dtype != DType::kBF16) return {};
+  return {linear.weight.get(), linear.outputs, linear.inputs};
+}
+
+}  // namespace
 
 void Experts::Scratch::fit(const ExpertsSpec& part) {
   num_engines_ = std::max(num_engines_, part.num_engines);
@@ -87,23 +96,25 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                          .cap = 0,
                          .scale = 1 / std::sqrt(static_cast<float>(spec.inputs))});
   }
-  route_experts(rows.queue, {.counts = rows.counts,
-                             .logits = scratch.logits,
-                             .correction = correction,
-                             .ids = scratch.ids,
-                             .weights = scratch.weights,
-                             .lists = lists(scratch),
-                             .first_expert = static_cast<int32_t>(own.begin),
-                             .num_experts = spec.count,
-                             .max_rows = rows.max_rows,
-                             .score = spec.score,
-                             .num_groups = spec.num_groups,
-                             .top_groups = spec.top_groups,
-                             .groups = spec.groups,
-                             .normalised = spec.normalised ? 1 : 0,
-                             .scale = spec.scale,
-                             .jitter = spec.jitter,
-                             .weight_scales = weight_scales});
+  route_experts(rows.queue,
+                {.counts = rows.counts,
+                 .logits = scratch.logits,
+                 .correction = correction,
+                 .ids = scratch.ids,
+                 .weights = scratch.weights,
+                 .lists = lists(scratch),
+                 .first_expert = static_cast<int32_t>(own.begin),
+                 .num_experts = spec.count,
+                 .max_rows = rows.max_rows,
+                 .score = spec.score,
+                 .num_groups = spec.num_groups,
+                 .top_groups = spec.top_groups,
+                 .groups = spec.groups,
+                 .normalised = spec.normalised ? 1 : 0,
+                 .scale = spec.scale,
+                 .jitter = spec.jitter,
+                 .weight_scales = weight_scales,
+                 .ahead = {ahead_of(shared.gate_up, dtype), ahead_of(shared.down, dtype)}});
 }
 
 void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
@@ -156,6 +167,23 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
 }
 
 void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+  multiply_down(rows, scratch);
+  if (comm != nullptr) return combine_exchanged(rows, scratch, to);
+  combine_experts(rows.queue, combination(rows, scratch, to));
+}
+
+void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float* residual,
+                            const Norm& norm, float norm_eps, void* normed) const {
+  FT_CHECK(comm == nullptr && norm.is_rms());
+  multiply_down(rows, scratch);
+  CombineExpertsArgs args = combination(rows, scratch, {residual, true});
+  args.norm = norm.weight;
+  args.norm_eps = norm_eps;
+  args.normed = normed;
+  combine_experts(rows.queue, args);
+}
+
+void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const {
   if (spec.shared_inner > 0) shared.output(rows, scratch.shared, {scratch.shared_out});
   const LayerRows all = rows_of_experts(rows, scratch);
   expert_gemm(rows.queue, {.counts = all.counts,
@@ -170,25 +198,24 @@ void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) cons
                            .k = spec.inner,
                            .dtype = dtype,
                            .by_entry = 1});
-  comm != nullptr ? combine_exchanged(rows, scratch, to) : combine(rows, scratch, to);
 }
 
-void Experts::combine(const LayerRows& rows, const Scratch& scratch, Sum to) const {
-  combine_experts(rows.queue,
-                  {.counts = rows.counts,
-                   .y = scratch.products,
-                   .ids = scratch.ids,
-                   .weights = spec.weighs_input ? nullptr : scratch.weights,
-                   .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
-                   .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
-                   .out = to.rows,
-                   .first_expert = static_cast<int32_t>(own.begin),
-                   .num_own = static_cast<int32_t>(own.count),
-                   .top_k = spec.top_k,
-                   .max_rows = rows.max_rows,
-                   .hidden = spec.inputs,
-                   .dtype = dtype,
-                   .add = to.adds ? 1 : 0});
+CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& scratch,
+                                        Sum to) const {
+  return {.counts = rows.counts,
+          .y = scratch.products,
+          .ids = scratch.ids,
+          .weights = spec.weighs_input ? nullptr : scratch.weights,
+          .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
+          .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
+          .out = to.rows,
+          .first_expert = static_cast<int32_t>(own.begin),
+          .num_own = static_cast<int32_t>(own.count),
+          .top_k = spec.top_k,
+          .max_rows = rows.max_rows,
+          .hidden = spec.inputs,
+          .dtype = dtype,
+          .add = to.adds ? 1 : 0};
 }
 
 // This rank's sums of all rows, and of its own rows the sums of all ranks.

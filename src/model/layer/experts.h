@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "kernels/comm/expert_exchange.h"
+#include "kernels/experts/combine_experts.h"
 #include "kernels/experts/expert_lists.h"
 #include "model/layer/gated_mlp.h"
 #include "model/layer/layer_rows.h"
@@ -87,14 +88,19 @@ struct Experts {
     route(rows, x, scratch);
     expand_routed(rows, x, scratch);
   }
-  // then what is added to the residual.
+  // then what is added to the residual;
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+  // or, where this rank alone makes the sum, that added to the residual [max_rows, hidden] and its
+  // norm of root mean squares, to `normed` [max_rows, hidden] act.
+  void output_normed(const LayerRows& rows, const Scratch& scratch, float* residual,
+                     const Norm& norm, float norm_eps, void* normed) const;
 
  private:
   ExpertLists lists(const Scratch& scratch) const;
   LayerRows rows_of_experts(const LayerRows& rows, const Scratch& scratch) const;
   void exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const;
-  void combine(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+  void multiply_down(const LayerRows& rows, const Scratch& scratch) const;
+  CombineExpertsArgs combination(const LayerRows& rows, const Scratch& scratch, Sum to) const;
   void combine_exchanged(const LayerRows& rows, const Scratch& scratch, Sum to) const;
 };
 

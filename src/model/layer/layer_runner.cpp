@@ -82,13 +82,16 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   if (const TailLayer tail = tail_of(rows, layer); tail.mixer != nullptr) {
     return run_tail(rows, tail, layer, next);
   }
-  const float* delta = layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer);
+  const bool normed = norms_behind(rows, layer, next);
+  const float* delta = layer.parallel
+                           ? run_parallel(rows, layer)
+                           : run_parts(rows, layer, normed ? &next->mixer_norm : nullptr);
   if (layer.input.exists() || layer.scale != 1 || layer.streams.exists()) {
     finish(rows, layer, delta);
     delta = nullptr;
   }
   if (next == nullptr) return delta;
-  enter(rows, delta, *next);
+  if (!normed) enter(rows, delta, *next);
   project(rows, *next, normed_);
   return nullptr;
 }
@@ -98,8 +101,21 @@ void LayerRunner::enter(const LayerRows& rows, const float* delta, const Decoder
   add_and_norm(rows, delta, layer.mixer_norm);
 }
 
-// What follows attention, one op after the other.
-const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer) {
+// Whether a mixture's sum, the residual and the norm that follows are one op.
+bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
+                               const DecoderLayer* next) const {
+  const auto* experts = std::get_if<Experts>(&layer.feed_forward);
+  if (experts == nullptr || experts->comm != nullptr || next == nullptr) return false;
+  const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
+                     !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
+                     !layer.input.exists() && layer.scale == 1 && config_.residual_scale == 1;
+  return plain && !sharding_.is_cut() && rows.lora == nullptr && next->mixer_norm.is_rms() &&
+         !next->streams.exists();
+}
+
+// What follows attention, one op after the other. next_norm: what norms_behind promises, or null.
+const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer,
+                                    const Norm* next_norm) {
   const float* delta = nullptr;
   with_part(layer.mixer,
             [&](const auto& mixer) { delta = add_output(rows, mixer, layer.mixer_post_norm); });
@@ -115,6 +131,13 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
       part.output(own, scratch_of(part), {delta_});
       delta = run_beside(own, layer);
       return;
+    }
+    if constexpr (std::is_same_v<std::decay_t<decltype(part)>, Experts>) {
+      if (next_norm != nullptr) {
+        part.output_normed(own, experts_, residual_, *next_norm, config_.rms_norm_eps, normed_);
+        delta = nullptr;
+        return;
+      }
     }
     delta = add_output(own, part, layer.feed_forward_post_norm);
   });

@@ -70,7 +70,9 @@ class LayerRunner {
   TailLayer tail_of(const LayerRows& rows, const DecoderLayer& layer) const;
   const float* run_tail(const LayerRows& rows, const TailLayer& tail, const DecoderLayer& layer,
                         const DecoderLayer* next);
-  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer);
+  bool norms_behind(const LayerRows& rows, const DecoderLayer& layer,
+                    const DecoderLayer* next) const;
+  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer, const Norm* next_norm);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   void join_laurel(const LayerRows& rows, const float* delta);

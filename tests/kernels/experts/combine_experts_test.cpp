@@ -1,6 +1,7 @@
 #include "kernels/experts/combine_experts.h"
 
 #include <cmath>
+#include <utility>
 
 #include "kernels/op_cost.h"
 #include "support/row_ops.h"
@@ -87,6 +88,56 @@ TEST_P(CombineExpertsTest, RowsAreBitEqualAlone) {
   }
 }
 
+// The sums added to a residual and normed at once: the bits of both ops, and of each row alone.
+TEST_P(CombineExpertsTest, WithANormItIsBothOps) {
+  const Case c = GetParam();
+  for (const int hidden : {kHidden, kHidden - 1}) {
+    const auto norm = random_floats(size_t(hidden), 6);
+    const size_t element = dtype_size(c.dtype);
+    const auto bytes = [&](const CombineExpertsArgs& args, int rows) {
+      const size_t count = size_t(rows) * size_t(hidden);
+      const auto sums = read(reinterpret_cast<const uint8_t*>(args.out), count * sizeof(float));
+      const auto normed = read(static_cast<const uint8_t*>(args.normed), count * element);
+      return std::pair(sums, normed);
+    };
+    const auto run = [&](int first, int rows, bool at_once) {
+      const auto part = [&](const auto& all, int of_row) {
+        return to_device(
+            std::vector(all.begin() + first * of_row, all.begin() + (first + rows) * of_row));
+      };
+      CombineExpertsArgs args{.counts = counts(rows),
+                              .y = part(y_.bytes, kTop * hidden * int(element)),
+                              .ids = part(ids_, kTop),
+                              .weights = c.weights ? part(weights_, kTop) : nullptr,
+                              .shared = c.shared ? part(shared_, hidden) : nullptr,
+                              .shared_gate = c.gate ? part(gate_, 1) : nullptr,
+                              .out = part(out_, hidden),
+                              .first_expert = kFirst,
+                              .num_own = kOwn,
+                              .top_k = kTop,
+                              .max_rows = rows,
+                              .hidden = hidden,
+                              .dtype = c.dtype,
+                              .add = c.add ? 1 : 0};
+      void* normed = marked(size_t(rows) * size_t(hidden) * element);
+      if (!at_once) combine_experts(queue(), args);
+      args.norm = to_device(norm);
+      args.normed = normed;
+      args.norm_eps = 1e-5f;
+      at_once ? combine_experts(queue(), args) : rms_norm(queue(), norm_behind(args));
+      return bytes(args, rows);
+    };
+    const auto both = run(0, kRows, false), at_once = run(0, kRows, true);
+    ASSERT_EQ(at_once.first, both.first) << hidden;
+    ASSERT_EQ(at_once.second, both.second) << hidden;
+    const auto one = run(3, 1, true);
+    const size_t row = size_t(hidden) * element;
+    ASSERT_TRUE(std::equal(one.second.begin(), one.second.end(),
+                           at_once.second.begin() + ptrdiff_t(3 * row)))
+        << hidden;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Forms, CombineExpertsTest,
                          testing::Values(Case{true, false, false, false, DType::kF32},
                                          Case{true, true, false, true, DType::kF32},
@@ -106,6 +157,10 @@ TEST(CombineExpertsCost, CountsWhatIsReadAndWritten) {
   EXPECT_EQ(cost.row_bytes, 5 * 64 * (3 * 2 + 2 * 4) + 5 * 3 * 8);
   EXPECT_EQ(cost.flops, 2 * 5 * 3 * 64);
   EXPECT_EQ(op_shape(Op::kCombineExperts, &args), "3 x 64");
+  args.norm = &shared;  // what it writes, too
+  const OpCost normed = op_cost(Op::kCombineExperts, &args, {.counts = {5, 0, 1, 0}});
+  EXPECT_EQ(normed.row_bytes, cost.row_bytes + 5 * 64 * 2);
+  EXPECT_EQ(op_shape(Op::kCombineExperts, &args), "3 x 64, normed");
 }
 
 }  // namespace

@@ -64,6 +64,9 @@ void combine_experts(const void* args, CpuPool& pool) {
   for_each_row(
       pool, int64_t{rows} * pieces, int64_t{a.top_k} * std::min(kPiece, a.hidden),
       [&](int64_t i) { combine_piece(a, i / pieces, static_cast<int>(i % pieces) * kPiece); });
+  if (a.norm == nullptr) return;
+  const RmsNormArgs norm = norm_behind(a);
+  rms_norm(&norm, pool);
 }
 
 }  // namespace foretoken::cpu
