@@ -4,10 +4,12 @@
     bench/gpu_table.py --bin build/cuda-release/foretoken --out OUT
 
 Writes OUT/gpu-table.jsonl, .md and .svg; each engine's lines as soon as it is through. Random weights of the
-shapes in bench/configs, synthetic acceptance 0.8 / 0.6 / 0.4; (time for 272 tokens - time for 16) / 256 after
-prompts of 128 random tokens, best of --iters, greedy, all sequences at once. The engines of a run stand in one
-process and take turns; with --apart each has a process of its own, as engines have in service: a
-device's kernels that want all of it are the first engine's of a process alone. Standard library only.
+shapes in bench/configs, synthetic acceptance 0.8 / 0.6 / 0.4 or as a run says; (time for 272 tokens - time for
+16) / 256 after prompts of 128 random tokens, best of --iters, greedy, all sequences at once. The floor of a
+mixture counts the distinct experts that a step's rows touch, which choose independently. The engines of a run
+stand in one process and take turns; with --apart, and where three would not fit, each has a process of its own, as engines
+have in service: a device's kernels that want all of it are the first engine's of a process alone. Standard
+library only.
 """
 
 import argparse
@@ -24,13 +26,17 @@ import floor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "bench" / "configs"
-PEER = ROOT / "bench" / "peers" / "vllm-0.26.0-h200.jsonl"
+PEERS = ROOT / "bench" / "peers"
+# By words of the device's name: TB/s that a copy reads, TFLOP/s of a large product, and another engine's figures.
+DEVICES = {"H200": (4.2, 747, "vllm-0.26.0-h200.jsonl"),
+           "H100": (3.0, 747, "vllm-0.26.0-h100.jsonl")}
 RATES = [0.8, 0.6, 0.4]
 INPUT_LEN = 128
 OUTPUT_LEN = 272
 SHORT_LEN = 16
 
-# By name: target, drafter, engines in turns with the peer's name of each, batch sizes of its own.
+# By name: target, drafter and its acceptance, engines in turns with the peer's name of each, batch sizes of its
+# own. A drafter of no folder is the target's own module.
 RUNS = {
     "eagle": {"target": "llama-3-8b", "drafter": ("eagle", "llama-3-8b-eagle"),
               "variants": {"off": "l8", "fixed": "l8_eagle3x", "adaptive": "l8_eagle3x"}},
@@ -42,12 +48,22 @@ RUNS = {
     "68m": {"target": "llama-68m", "drafter": None, "variants": {"off": "l68"},
             "batches": [1, 5, 10, 64, 256]},
     "none": {"target": "llama-3-8b", "drafter": None, "variants": {"off": "l8"}},
+    "mixture": {"target": "deepseek-16b", "drafter": ("mtp", None), "rates": [0.8],
+                "variants": {"off": "dsreal", "fixed": "dsreal_mtp1", "adaptive": "dsreal_mtp1"},
+                "batches": [1, 4, 16, 64, 256], "apart": True},
+    "mixture-3": {"target": "deepseek-16b", "drafter": ("mtp", None),
+                  "variants": {"fixed": "", "adaptive": ""}, "batches": [1, 4, 16, 64, 256],
+                  "apart": True},
+    "qwen": {"target": "qwen3-30b-a3b", "drafter": None, "variants": {"off": ""},
+             "batches": [1, 4, 16, 64, 256]},
 }
 DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
 DEFAULT_BATCHES = [1, 16, 64, 256]
 VARIANTS = ["off", "fixed", "adaptive"]
-LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3"}
-TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape"}
+LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3",
+          "mixture": "MTP K=1", "mixture-3": "MTP K=3"}
+TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape",
+                 "deepseek-16b": "DeepSeek-V3-like 16B", "qwen3-30b-a3b": "Qwen3-30B-A3B shape"}
 
 
 def label_of(name, variant):
@@ -55,9 +71,15 @@ def label_of(name, variant):
     return f"{target}, none" if variant == "off" else f"{target}, {LABELS[name]}, {variant}"
 
 
-def peer_figures(path):
-    if not path:
+def device_of(name):
+    return next((known for word, known in DEVICES.items() if word in name), DEVICES["H200"])
+
+
+def peer_figures(args, device):
+    """By name; of --peer, or of the device."""
+    if args.device != "cuda" or args.peer == "":
         return {}
+    path = args.peer or PEERS / device_of(device)[2]
     lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
     return {line["name"]: line for line in map(json.loads, filter(None, lines))}
 
@@ -66,12 +88,21 @@ def speculation(run):
     if run["drafter"] is None:
         return []
     method, model = run["drafter"]
-    if model is None:
-        return ["-sc", json.dumps({"method": method, "num_speculative_tokens": len(RATES),
+    rates = run.get("rates", RATES)
+    if method == "ngram":
+        return ["-sc", json.dumps({"method": method, "num_speculative_tokens": len(rates),
                                    "prompt_lookup_min": 2, "prompt_lookup_max": 4})]
-    return ["-sc", json.dumps({
-        "method": method, "model": str(CONFIGS / model), "num_speculative_tokens": len(RATES),
-        "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": RATES})]
+    fields = {"method": method, "num_speculative_tokens": len(rates),
+              "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": rates}
+    if model is not None:
+        fields["model"] = str(CONFIGS / model)
+    return ["-sc", json.dumps(fields)]
+
+
+def limits_of(args, device):
+    """TB/s and TFLOP/s: as the flags say, else what is known of the device."""
+    known = device_of(device)
+    return args.read_tb_s or known[0], args.tflops or known[1]
 
 
 def decode(args, name, variants, batches):
@@ -97,7 +128,7 @@ def decode(args, name, variants, batches):
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def floor_ms(args, name, variant, batch, drafts):
+def floor_ms(limits, name, variant, batch, drafts):
     """The least ms per token: of the steps as they were, with the drafts that they made."""
     run = RUNS[name]
     target = floor.Shape(CONFIGS / run["target"])
@@ -105,23 +136,26 @@ def floor_ms(args, name, variant, batch, drafts):
     drafted = drafts["drafted_tokens"] / steps
     context = INPUT_LEN + (SHORT_LEN + OUTPUT_LEN) / 2
     cost = target.forward(batch, 1 + drafted, context)
-    if variant != "off" and run["drafter"][1] is not None:
-        drafter = floor.Shape(CONFIGS / run["drafter"][1])
+    if variant != "off" and run["drafter"][0] != "ngram":
+        method, model = run["drafter"]
+        drafter = floor.Shape(CONFIGS / (model or run["target"]), module=method == "mtp")
         cost += drafter.forward(batch, 1, context) * drafted
     tokens = drafts["output_tokens"] / steps
-    return cost.seconds(args.read_tb_s, args.tflops) * 1e3 / tokens
+    return cost.seconds(*limits) * 1e3 / tokens
 
 
-def records_of(args, name, result, peer, seconds):
+def records_of(args, name, result, seconds):
+    peer = peer_figures(args, result["device"])
     for size in result["sizes"]:
         batch = size["batch_size"]
         for variant in size["variants"]:
             what = variant["name"]
             known = peer.get(RUNS[name]["variants"][what], {}).get(f"bs{batch}_ms_per_tok")
             ms = variant["ms_per_token"]
-            least = None  # the rates are an H200's
+            least = None  # the rates are a GPU's
             if args.device == "cuda":
-                least = floor_ms(args, name, what, batch, variant["drafts"])
+                limits = limits_of(args, result["device"])
+                least = floor_ms(limits, name, what, batch, variant["drafts"])
             ratio = next((r for r in size["ratios"] if r["of"] == what), None)
             yield {"run": name, "label": label_of(name, what), "variant": what, "batch": batch,
                    "ms_per_token": ms, "floor_ms": least,
@@ -159,7 +193,8 @@ def table(records, peer_name):
                  "draft passes that were made." if has_floor else "")
     peer = f" ({peer_name})" if any(r["peer_ms_per_token"] is not None for r in records) else ""
     lines += ["", f"{device}: ms per output token and sequence{percent}{peer}. "
-              "Random weights of the models' shapes; synthetic acceptance 0.8 / 0.6 / 0.4; "
+              "Random weights of the models' shapes; synthetic acceptance 0.8 / 0.6 / 0.4 at "
+              "the first drafts; "
               "(time for 272 tokens - time for 16) / 256 after prompts of 128 random tokens, "
               f"greedy, best of the rounds.{explained}"]
     return "\n".join(lines) + "\n"
@@ -235,27 +270,27 @@ def make_parser():
                         "(required, unless --only-draw)")
     parser.add_argument("--out", required=True, help="folder for the results (required)")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"],
-                        help="the percent of the floor, which is an H200's, only with cuda "
-                        "(default: %(default)s)")
+                        help="the percent of the floor only with cuda (default: %(default)s)")
     parser.add_argument("--runs", type=names_of(RUNS), default=DEFAULT_RUNS,
                         help=f"of {', '.join(RUNS)} (default: %(default)s)")
     parser.add_argument("--variants", type=names_of(VARIANTS),
                         help=f"only these of {', '.join(VARIANTS)} (default: all that a run has)")
     parser.add_argument("--batches", type=batch_sizes,
-                        help="sequences at once (default: 1,16,64,256; of 68m 1,5,10,64,256)")
+                        help="sequences at once (default: 1,16,64,256; of 68m 1,5,10,64,256; of mixtures 1,4,16,64,256)")
     parser.add_argument("--iters", type=positive(int), default=2,
                         help="rounds of each size (default: %(default)s)")
     parser.add_argument("--apart", action="store_true", help="a process for each variant")
     parser.add_argument("--timeout", type=positive(float), default=240,
                         help="seconds of a process (default: %(default)s)")
-    parser.add_argument("--peer", default=str(PEER),
-                        help="the other engine's figures, or empty (default: %(default)s)")
+    parser.add_argument("--peer", help="the other engine's figures, or empty (default: the "
+                        "device's in bench/peers)")
     parser.add_argument("--peer-name", default="vLLM 0.26.0",
                         help="what the table calls it (default: %(default)s)")
-    parser.add_argument("--read-tb-s", type=positive(float), default=4.2,
-                        help="read bandwidth, TB/s (default: %(default)s)")
-    parser.add_argument("--tflops", type=positive(float), default=747,
-                        help="rate of matrix products (default: %(default)s)")
+    known = ", ".join(f"{name} {rates[0]} and {rates[1]}" for name, rates in DEVICES.items())
+    parser.add_argument("--read-tb-s", type=positive(float),
+                        help=f"read bandwidth, TB/s (default: of the device; {known})")
+    parser.add_argument("--tflops", type=positive(float),
+                        help="rate of matrix products (default: likewise)")
     parser.add_argument("--only-draw", action="store_true",
                         help="make table and chart of the gpu-table.jsonl in --out again")
     parser.add_argument("more", nargs="*", help="after --: more options of bench decode")
@@ -286,7 +321,7 @@ def main():
         parser.error(f"--bin: {args.bin} {what}; `./quickstart --cuda` builds "
                      "build/cuda-release/foretoken")
     try:
-        peer = peer_figures(args.peer) if args.device == "cuda" else {}
+        peer_figures(args, "")
         pathlib.Path(args.out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
@@ -295,7 +330,8 @@ def main():
     chosen = {name: [v for v in RUNS[name]["variants"] if not args.variants or v in args.variants]
               for name in args.runs}
     processes = [(name, group) for name, variants in chosen.items() if variants
-                 for group in ([[v] for v in variants] if args.apart else [variants])]
+                 for group in ([[v] for v in variants] if args.apart or RUNS[name].get("apart")
+                               else [variants])]
     if not processes:
         parser.error("--variants: " + "; ".join(
             f"{name} has only {', '.join(RUNS[name]['variants'])}" for name in args.runs))
@@ -307,7 +343,7 @@ def main():
         if result is None:
             continue
         seconds = time.monotonic() - start
-        for record in records_of(args, name, result, peer, seconds):
+        for record in records_of(args, name, result, seconds):
             records.append(record)
             print(f"{record['label']}, batch {record['batch']}: {cell(record)}", flush=True)
         print(f"{name}: {seconds:.0f} s in all", flush=True)
