@@ -22,6 +22,13 @@ __device__ inline void arrive(uint32_t address) {
 }
 __device__ inline void arrive(uint64_t* barrier) { arrive(shared_address(barrier)); }
 
+// An arrival once all copies of this thread that copy16_async began have landed; the barrier counts
+// it as any other.
+__device__ inline void arrive_after_copies(uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
 // Zero in every block without a third dimension, which the compiler does not know.
 __device__ inline uint32_t unknown_zero() {
   uint32_t zero;

@@ -5,10 +5,21 @@
 #include "device/queue.h"
 #include "kernels/activation.h"
 #include "kernels/experts/expert_lists.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
+
+// The expert that all rows share, as part of a product of experts.
+struct SharedExpert {
+  const void* x;       // [max_rows, k]
+  const void* weight;  // handle of Device::pack_weight, [n, k], packed as those of the experts
+  void* y;             // [max_rows, n] floats, or where gated [max_rows, n / 2] of dtype
+  const float* bias;   // as of GemmArgs
+  int32_t n;
+  int32_t k;
+};
 
 // Products of rows with the experts that they chose, accumulated in float: for each entry of the
 // lists, y[entry] = x[of the entry] * weight[expert]^T (+ bias[expert]). The experts' matrices lie
@@ -16,7 +27,8 @@ namespace foretoken {
 // gates, then all ups, [count * n / 2 gates; count * n / 2 ups], and y = activation(gate) * up, as
 // in GemmArgs. Slices of columns never hold rows of two experts: n is a multiple of
 // kExpertColumns (of twice as many where gated). Batch-invariant as gemm is: the bits of y[entry]
-// depend on its row of x and on its expert alone.
+// depend on its row of x and on its expert alone. With `shared` the op computes what a gemm of its
+// arguments, gated alike, would beside it, with the same bits.
 struct ExpertGemmArgs {
   static constexpr Op kOp = Op::kExpertGemm;
   const StepCounts* counts;
@@ -37,11 +49,33 @@ struct ExpertGemmArgs {
   int32_t by_entry = 0;
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
-  GateClamp clamp = {};  // of Activation::kClampedSilu
+  GateClamp clamp = {};      // of Activation::kClampedSilu
+  SharedExpert shared = {};  // without a weight: there is none
+  // Whether an expert_gemm before this one had the same lists, so that they are known early.
+  int32_t lists_are_old = 0;
 };
 
 // Columns of y that devices cut a weight into; a part of an expert is never smaller.
 inline constexpr int kExpertColumns = 32;
+
+// What `shared` asks for.
+inline GemmArgs shared_product(const ExpertGemmArgs& args) {
+  GemmArgs product{};
+  product.counts = args.counts;
+  product.x = args.shared.x;
+  product.weight = args.shared.weight;
+  product.y = args.shared.y;
+  product.bias = args.shared.bias;
+  product.row_kind = RowKind::kToken;
+  product.max_rows = args.max_rows;
+  product.n = args.shared.n;
+  product.k = args.shared.k;
+  product.dtype = args.dtype;
+  product.out_dtype = args.gated != 0 ? args.dtype : DType::kF32;
+  product.gated = args.gated;
+  product.activation = args.activation;
+  return product;
+}
 
 void expert_gemm(Queue& queue, const ExpertGemmArgs& args);
 

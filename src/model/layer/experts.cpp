@@ -134,10 +134,25 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
                            .dtype = dtype,
                            .gated = 1,
                            .activation = spec.activation,
-                           .clamp = spec.clamp});
+                           .clamp = spec.clamp,
+                           .shared = with_experts(x, shared.gate_up, scratch.shared.gated)});
   if (spec.shared_inner == 0) return;
-  shared.expand(rows, x, scratch.shared);
+  if (!joins_experts()) shared.expand(rows, x, scratch.shared);
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
+}
+
+// Whether the shared expert is computed by the ops of the others: it has no other rows, no part
+// between its matrices and no adapters.
+bool Experts::joins_experts() const {
+  return spec.shared_inner > 0 && comm == nullptr && !shared.spec.apart() &&
+         shared.gate_up.lora.matrices == nullptr && shared.down.lora.matrices == nullptr &&
+         shared.spec.activation == spec.activation && has_gated_act(spec.activation);
+}
+
+// A matrix of the shared expert, where that is so.
+SharedExpert Experts::with_experts(const void* x, const Linear& linear, void* y) const {
+  if (!joins_experts()) return {};
+  return {x, linear.weight.get(), y, linear.bias, linear.outputs, linear.inputs};
 }
 
 // Brings the rows of all engines here and lists them for this rank's experts.
@@ -184,20 +199,25 @@ void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float
 }
 
 void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const {
-  if (spec.shared_inner > 0) shared.output(rows, scratch.shared, {scratch.shared_out});
+  if (spec.shared_inner > 0 && !joins_experts()) {
+    shared.output(rows, scratch.shared, {scratch.shared_out});
+  }
   const LayerRows all = rows_of_experts(rows, scratch);
-  expert_gemm(rows.queue, {.counts = all.counts,
-                           .x = scratch.gated,
-                           .weight = down.get(),
-                           .y = scratch.products,
-                           .bias = down_bias,
-                           .x_scales = nullptr,
-                           .lists = lists(scratch),
-                           .max_rows = all.max_rows,
-                           .n = spec.inputs,
-                           .k = spec.inner,
-                           .dtype = dtype,
-                           .by_entry = 1});
+  expert_gemm(rows.queue,
+              {.counts = all.counts,
+               .x = scratch.gated,
+               .weight = down.get(),
+               .y = scratch.products,
+               .bias = down_bias,
+               .x_scales = nullptr,
+               .lists = lists(scratch),
+               .max_rows = all.max_rows,
+               .n = spec.inputs,
+               .k = spec.inner,
+               .dtype = dtype,
+               .by_entry = 1,
+               .shared = with_experts(scratch.shared.gated, shared.down, scratch.shared_out),
+               .lists_are_old = 1});
 }
 
 CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& scratch,

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/combine_experts.h"
+#include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/expert_lists.h"
 #include "model/layer/gated_mlp.h"
 #include "model/layer/layer_rows.h"
@@ -97,6 +98,8 @@ struct Experts {
 
  private:
   ExpertLists lists(const Scratch& scratch) const;
+  bool joins_experts() const;
+  SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;
   LayerRows rows_of_experts(const LayerRows& rows, const Scratch& scratch) const;
   void exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void multiply_down(const LayerRows& rows, const Scratch& scratch) const;

@@ -25,6 +25,7 @@ struct Case {
   bool scales = false;
   std::optional<QuantForm> form = {};
   bool clamped = false;
+  bool shared = false;
 };
 
 constexpr GateClamp kTestClamp{0.8f, 1.5f};
@@ -51,12 +52,14 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     c.form ? pack_quantized(*c.form) : pack_plain();
     ASSERT_NE(packed_, nullptr);
     if (c.bias) bias_ = random_floats(size_t(c.experts) * size_t(c.n), 4);
+    if (c.shared) pack_shared();
   }
   void TearDown() override {
     if (packed_ != nullptr) {
       drain();
       device().free_weight(packed_);
     }
+    if (packed_shared_ != nullptr) device().free_weight(packed_shared_);
     RowOpTest::TearDown();
   }
 
@@ -74,6 +77,34 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     weight_ = data.values;
     const std::array<WeightPart, 1> part = {{{data.data(), rows}}};
     packed_ = device().pack_weight(part, c.k, c.dtype, order(), unit());
+  }
+
+  // Of another shape than the experts.
+  static constexpr int kSharedColumns = 48;
+  int shared_n() const { return GetParam().gated ? 2 * kSharedColumns : kSharedColumns; }
+  int shared_k() const { return GetParam().k + 64; }
+
+  void pack_shared() {
+    const Case c = GetParam();
+    const TypedData data = typed_data(random_floats(size_t(shared_n() * shared_k()), 5), c.dtype);
+    const std::array<WeightPart, 1> part = {{{data.data(), shared_n()}}};
+    packed_shared_ = device().pack_weight(part, shared_k(), c.dtype, order());
+    ASSERT_NE(packed_shared_, nullptr);
+    if (c.bias) shared_bias_ = random_floats(size_t(shared_n()), 6);
+  }
+
+  // What the op is to compute beside the experts for these rows.
+  SharedExpert shared_of(int first, int rows, uint8_t* y) {
+    const Case c = GetParam();
+    const TypedData x = typed_data(random_floats(size_t(512 * shared_k()), 7), c.dtype);
+    const auto row_bytes = size_t(shared_k()) * dtype_size(c.dtype);
+    const auto begin = x.bytes.begin() + std::ptrdiff_t(size_t(first) * row_bytes);
+    return {to_device(std::vector(begin, begin + std::ptrdiff_t(size_t(rows) * row_bytes))),
+            packed_shared_,
+            y,
+            c.bias ? to_device(shared_bias_) : nullptr,
+            shared_n(),
+            shared_k()};
   }
 
   void pack_quantized(const QuantForm& form) {
@@ -151,7 +182,20 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     args.gated = c.gated ? 1 : 0;
     if (c.clamped) args.activation = Activation::kClampedSilu;
     args.clamp = kTestClamp;
+    if (!c.shared) {
+      expert_gemm(queue(), args);
+      return read(y, y_bytes);
+    }
+    const size_t shared_bytes =
+        size_t(rows * kSharedColumns) * dtype_size(c.gated ? c.dtype : DType::kF32);
+    uint8_t* shared_y = marked(shared_bytes);
+    args.shared = shared_of(first, rows, shared_y);
     expert_gemm(queue(), args);
+    const auto got = read(shared_y, shared_bytes);
+    GemmArgs alone = shared_product(args);
+    alone.y = shared_y = marked(shared_bytes);
+    gemm(queue(), alone);
+    EXPECT_EQ(read(shared_y, shared_bytes), got) << rows << " rows";
     return read(y, y_bytes);
   }
 
@@ -180,8 +224,9 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     return sum;
   }
 
-  std::vector<float> weight_, bias_;
+  std::vector<float> weight_, bias_, shared_bias_;
   void* packed_ = nullptr;
+  void* packed_shared_ = nullptr;
 };
 
 TEST_P(ExpertGemmTest, MatchesDouble) {
@@ -254,6 +299,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{4, 2, 96, 256, DType::kF32, false, true, true, false,
                          QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}}));
 
+// The expert that all rows share has the bits of a product by itself.
+INSTANTIATE_TEST_SUITE_P(
+    Shared, ExpertGemmTest,
+    testing::Values(Case{5, 2, 64, 64, DType::kF32, false, true, true, false, {}, false, true},
+                    Case{5, 2, 192, 96, DType::kBF16, true, false, false, false, {}, false, true},
+                    Case{40, 2, 704, 512, DType::kBF16, true, false, true, false, {}, false, true},
+                    Case{
+                        40, 2, 96, 1024, DType::kBF16, false, true, true, false, {}, false, true}));
+
 TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   ExpertGemmArgs args{};
   args.lists = {nullptr, nullptr, 64, 6};
@@ -274,6 +328,22 @@ TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   EXPECT_EQ(cost(1).weight_bytes, 64 * 128 * 32 * 2);
   EXPECT_EQ(cost(0).weight_bytes, 0);
   EXPECT_EQ(op_shape(Op::kExpertGemm, &args), "64 x 128 x 32, gated");
+}
+
+TEST(ExpertGemmCost, CountsWhatIsShared) {
+  ExpertGemmArgs args{};
+  args.lists = {nullptr, nullptr, 64, 6};
+  args.max_rows = 512;
+  args.n = 128;
+  args.k = 32;
+  args.dtype = DType::kBF16;
+  args.gated = 1;
+  const auto cost = [&] { return op_cost(Op::kExpertGemm, &args, {.counts = {1, 0, 1, 0}}); };
+  const OpCost alone = cost();
+  args.shared = {&args, &args, &args, nullptr, 96, 32};
+  EXPECT_EQ(cost().weight_bytes - alone.weight_bytes, 96 * 32 * 2);
+  EXPECT_EQ(cost().flops - alone.flops, 2 * 96 * 32);
+  EXPECT_EQ(op_shape(Op::kExpertGemm, &args), "64 x 128 x 32, gated + 96 x 32");
 }
 
 // A quarter of the experts is touched, and has work, as often as all of them.

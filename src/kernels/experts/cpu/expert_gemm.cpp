@@ -210,6 +210,10 @@ void expert_gemm(const void* args, CpuPool& pool) {
   FT_CHECK(weight.n() == int64_t{a.lists.count} * a.n && weight.k() == a.k);
   FT_CHECK(weight.dtype() == a.dtype);
   FT_CHECK((weight.order() == WeightOrder::kGateUp) == (a.gated != 0));
+  if (a.shared.weight != nullptr) {
+    const GemmArgs shared = shared_product(a);
+    gemm(&shared, pool);
+  }
   ExpertProduct(a, weight).run(pool);
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/experts/cuda/expert_launch.cuh"
 #include "kernels/experts/cuda/expert_tiles.cuh"
 #include "kernels/gemm/cuda/tile_shape.cuh"
 
@@ -116,7 +117,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
   extern __shared__ uint4 expert_stages[];
   __shared__ int first_tiles[kMaxExperts + 1];
   __shared__ int entries[Shape::kRowsX];
-  wait_for_previous();
+  wait_for_all_before();
+  let_next_start();  // as expert_stream_kernel
   ExpertTiles::count_tiles(args.lists, Shape::kRowsX, first_tiles);
   const ExpertTiles tiles{args.lists.begins, first_tiles, args.lists.count, Shape::kRowsX,
                           ceil_div(args.n, Shape::kRowsW)};
@@ -237,7 +239,13 @@ __global__ void __launch_bounds__(kFloatThreads) expert_gemm_float_kernel(Expert
 }  // namespace
 
 void launch_expert_gemm(const void* packed, cudaStream_t stream) {
-  const auto& args = op_args<ExpertGemmArgs>(packed);
+  ExpertGemmArgs args = op_args<ExpertGemmArgs>(packed);
+  if (args.shared.weight != nullptr && !streams_shared(args)) {
+    const GemmArgs shared = shared_product(args);
+    launch_gemm(&shared, stream);
+    args.shared = {};
+  }
+  if (launch_experts_streamed(args, stream) || launch_experts_tiled(args, stream)) return;
   if (args.dtype == DType::kF32) {
     const int most = most_tiles(args, kFloatRows, ceil_div(args.n / kFloatTileN, kFloatWarps));
     const int grid = std::min(most, device_traits().num_sms * 8);

@@ -24,15 +24,15 @@ struct ExpertTiles {
 
   // Fills `first`; every thread of the block calls it.
   __device__ static void count_tiles(const ExpertLists& lists, int tile_rows, int* first) {
+    for (int i = threadIdx.x; i <= lists.count; i += blockDim.x) first[i] = lists.begins[i];
+    __syncthreads();
     if (threadIdx.x < 32) {
       const int lane = static_cast<int>(threadIdx.x);
       int before = 0;
       for (int base = 0; base < lists.count; base += 32) {
         const int expert = base + lane;
         int sum = 0;
-        if (expert < lists.count) {
-          sum = ceil_div(lists.begins[expert + 1] - lists.begins[expert], tile_rows);
-        }
+        if (expert < lists.count) sum = ceil_div(first[expert + 1] - first[expert], tile_rows);
         const int own = sum;
         for (int offset = 1; offset < 32; offset *= 2) {
           const int other = __shfl_up_sync(0xffffffffu, sum, offset);
@@ -58,6 +58,16 @@ struct ExpertTiles {
     const auto unit = static_cast<int>(index - int64_t{first[low]} * column_tiles);
     const int entry = begins[low] + unit % tiles * tile_rows;
     return {low, unit / tiles, entry, min(tile_rows, begins[low + 1] - entry)};
+  }
+
+  // The same where the tiles of an expert have about as many entries each, a multiple of 8.
+  __device__ ExpertTile even(int64_t index) const {
+    ExpertTile tile = at(index);
+    const int begin = begins[tile.expert], count = begins[tile.expert + 1] - begin;
+    const int tiles = first[tile.expert + 1] - first[tile.expert];
+    const int size = ceil_div(ceil_div(count, tiles), 8) * 8;
+    const int from = (tile.first_entry - begin) / tile_rows * size;
+    return {tile.expert, tile.column_tile, begin + from, min(size, count - from)};
   }
 };
 

@@ -1,0 +1,33 @@
+#pragma once
+#include "kernels/cuda/common.cuh"
+#include "kernels/experts/expert_gemm.h"
+
+namespace foretoken::cuda {
+
+// Variants of the product of experts with Hopper's wgmma; each has the same bits for the same
+// entry. False when the device or the arguments do not allow it.
+bool launch_experts_streamed(const ExpertGemmArgs& args, cudaStream_t stream);  // with `shared`
+bool launch_experts_tiled(const ExpertGemmArgs& args, cudaStream_t stream);     // without it
+
+inline bool takes_wgmma(const ExpertGemmArgs& args) {
+  return device_traits().wgmma && args.dtype == DType::kBF16 && args.x_scales == nullptr;
+}
+
+// Entries of an expert in the mean, of the most that the step may have, rounded up.
+inline int mean_entries(const ExpertGemmArgs& args) {
+  return ceil_div(int64_t{args.max_rows} * args.lists.top_k, args.lists.all_experts());
+}
+
+// Above so many weights are read again and again from the cache by tiles of many entries.
+inline constexpr int kMostStreamedEntries = 48;
+
+inline bool streams_experts(const ExpertGemmArgs& args) {
+  return takes_wgmma(args) && mean_entries(args) <= kMostStreamedEntries;
+}
+inline bool streams_shared(const ExpertGemmArgs& args) {
+  constexpr int kMostRows = 64;  // more of them reach the tensor cores' limits
+  return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
+         args.shared.k % 8 == 0;
+}
+
+}  // namespace foretoken::cuda
