@@ -209,8 +209,8 @@ Result<ordered_json> inspect_model(const InspectOptions& options) {
     if (options.step_times) {
       return invalid_argument("--step-times measures the model; leave --config-only out");
     }
-    FT_RETURN_IF_ERROR(options.engine.vllm.check());
     FT_ASSIGN_OR_RETURN(EngineConfig config, options.engine.resolve());
+    FT_RETURN_IF_ERROR(options.engine.vllm.check(config.model));
     FT_ASSIGN_OR_RETURN(config, locate_model(config));
     ordered_json model = {{"name", name_of(options)}};
     FT_ASSIGN_OR_RETURN(const ordered_json sizes, inspect_config(config));

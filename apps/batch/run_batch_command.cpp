@@ -58,6 +58,8 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
   names.push_back(model);
   const std::filesystem::path folder = std::filesystem::weakly_canonical(model);
   names.push_back(folder.filename().string());
+  // Reports have the first name.
+  if (std::erase(names, kAnyModel) > 0) names.emplace_back(kAnyModel);
   return make_openai_defaults(engine, settings, std::move(names));
 }
 

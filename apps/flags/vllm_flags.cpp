@@ -46,6 +46,12 @@ bool is_harmless(const VllmFlag& flag, const std::string& value) {
   return *flag.harmless != '\0' && known.find("|" + lower + "|") != std::string::npos;
 }
 
+// Whether its value is a folder or an id that may be the model's own.
+bool takes_models_folder(const VllmFlag& flag) {
+  const std::string name = flag.name;
+  return name == "--tokenizer" || name == "--hf-config-path";
+}
+
 // Whether the line names one of several hosts, without which "-n 128" is llama.cpp's.
 bool names_a_host(const std::vector<std::string>& arguments) {
   const auto names = [](const std::string& argument) {
@@ -101,11 +107,11 @@ void VllmFlags::add_to(CLI::App& app) {
   }
 }
 
-Status VllmFlags::check() const {
+Status VllmFlags::check(const std::string& model) const {
   for (const auto& [line, values] : given_) {
     const VllmFlag& flag = vllm_flag_table()[line];
     const std::string value = values.empty() ? "" : values.back();
-    if (is_harmless(flag, value)) continue;
+    if (is_harmless(flag, value) || (takes_models_folder(flag) && value == model)) continue;
     const bool off = flag.takes == VllmFlag::Takes::kNothing && value == "false";
     if (flag.refused && !off) {
       const std::string shown = flag.takes == VllmFlag::Takes::kNothing ? "" : " " + value;

@@ -15,8 +15,8 @@ class VllmFlags {
   void add_to(CLI::App& app);
 
   // Logs a line for each that was given without effect. The error names the first that asks for
-  // something that cannot be had.
-  Status check() const;
+  // something that cannot be had. A flag for parts of another folder may name that of `model`.
+  Status check(const std::string& model) const;
 
  private:
   std::vector<std::pair<size_t, std::vector<std::string>>> given_;  // line of the table, values

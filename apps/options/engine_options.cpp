@@ -224,9 +224,9 @@ Result<EngineConfig> EngineOptions::resolve() const {
 Result<EngineConfig> prepare_engine(const EngineOptions& options) {
   init_logging(options.log_level.c_str());
   if (options.log_format == "json") use_json_logs();
-  FT_RETURN_IF_ERROR(options.vllm.check());
-  options.graphs.warn();
   FT_ASSIGN_OR_RETURN(EngineConfig config, options.resolve());
+  FT_RETURN_IF_ERROR(options.vllm.check(config.model));
+  options.graphs.warn();
   FT_LOG(info, "loading {}", config.model);
   config.cancel_load = &interrupt_flag();
   return config;

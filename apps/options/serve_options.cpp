@@ -151,8 +151,10 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
   AnswerSettings& answers = options.serve.answers;
   answers.tool_parser = "auto";
   answers.reasoning_parser = "auto";
-  app.add_option("--served-model-name", options.served_model_names,
-                 "Names of the model; the first is the one in answers (default: --model)")
+  app.add_option(
+         "--served-model-name", options.served_model_names,
+         "Names of the model; the first is the one in answers (default: --model); '*' beside them "
+         "or alone: requests may call it anything, as with llama-server")
       ->group(group);
   app.add_flag("--enable-auto-tool-choice,!--no-enable-auto-tool-choice", options.auto_tool_choice,
                "Find tool calls in texts where a request leaves the choice to the model (default: "
@@ -236,10 +238,13 @@ void name_model(const EngineConfig& config, const std::vector<std::string>& name
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) serve->model_folder = folder.string();
   serve->model_names = names;
-  if (!names.empty()) return;
-  // A folder's path says more about the machine than clients should know.
-  serve->model_names = {serve->model_folder.empty() ? config.model : folder.filename().string()};
-  serve->model_aliases = {config.model};
+  const bool any = std::erase(serve->model_names, kAnyModel) > 0;
+  if (serve->model_names.empty()) {
+    // A folder's path says more about the machine than clients should know.
+    serve->model_names = {serve->model_folder.empty() ? config.model : folder.filename().string()};
+    serve->model_aliases = {config.model};
+  }
+  if (any) serve->model_aliases.push_back(kAnyModel);
 }
 
 }  // namespace

@@ -93,6 +93,41 @@ class ClaudeCode(door.DoorCase):
         self.assertIn(events[-2]["delta"]["stop_reason"], ("end_turn", "stop_sequence",
                                                            "max_tokens"))
 
+    def test_what_the_bill_is_for_does_not_hide_the_prefix(self):
+        def system(number):
+            return [{"type": "text", "text": f"x-anthropic-billing-header: cc_version=2; cch={number};"},
+                    {"type": "text", "text": "You are Claude Code. " * 20}]
+
+        def usage(blocks):
+            return self.post("/v1/messages", body([USER], system=blocks, stream=False, max_tokens=1,
+                                                  tools=[BASH])).json["usage"]
+
+        plain = usage(system(1)[1:])
+        first, second = usage(system("8f3a1")), usage(system("00b7c"))
+        for told in (first, second):
+            self.assertEqual(told["input_tokens"] + told["cache_read_input_tokens"],
+                             plain["input_tokens"] + plain["cache_read_input_tokens"])
+        self.assertGreater(second["cache_read_input_tokens"], 64)
+
+    def test_an_answer_goes_on_where_the_conversation_ends(self):
+        def text(begun, **more):
+            messages = [door.USER[0], {"role": "assistant", "content": begun}]
+            asked = {"messages": messages, "max_tokens": 12, "temperature": 0, **more}
+            counted = self.post("/v1/messages/count_tokens", {"messages": messages}).json
+            answer = self.post("/v1/messages", asked).json
+            told = answer["usage"]
+            self.assertEqual(told["input_tokens"] + told["cache_read_input_tokens"],
+                             counted["input_tokens"])
+            return answer["content"][0]["text"]
+
+        chat = {"messages": [door.USER[0], {"role": "assistant", "content": "The old dog"}],
+                "max_tokens": 12, "temperature": 0, "continue_final_message": True}
+        wanted = self.post("/v1/chat/completions", chat).json["choices"][0]["message"]["content"]
+        self.assertEqual(text("The old dog"), wanted)
+        self.assertEqual(text([{"type": "text", "text": "The old dog"}]), wanted)
+        # A new answer, where there is nothing to go on with.
+        self.assertEqual(text(""), text([{"type": "thinking", "thinking": "", "signature": "s"}]))
+
     def test_three_turns(self):
         messages = [USER]
         for _ in range(3):

@@ -140,6 +140,14 @@ class FlagsOfOtherEngines(unittest.TestCase):
 class Sentences(unittest.TestCase):
     """What CLI11 says of values, said so that it helps."""
 
+    def test_a_tokenizer_may_be_the_models_own(self):
+        line = ("generate", "--model", door.BUNDLED, "--prompt", "Once", "--max-tokens", "1")
+        for flag in ("--tokenizer", "--hf-config-path"):
+            self.assertEqual(door.run_program(*line, flag, door.BUNDLED).returncode, 0, flag)
+            other = door.run_program(*line, flag, "org/other")
+            self.assertEqual(other.returncode, 1)
+            self.assertIn(f"{flag} org/other", other.stderr)
+
     def test_values(self):
         for flags, wanted in (
                 (("--max-tokens", "3x"), "--max-tokens must be an integer, not '3x'"),

@@ -89,11 +89,26 @@ Status read_thinking(const json& thinking, const FieldNotes& notes, json* chat) 
   return notes.tell("'thinking': 'budget_tokens' is not applied here");
 }
 
+// Claude Code's first block tells its service who pays, with a number that each request has for
+// itself: a model has no use for it, and no prefix would ever be found again behind it.
+bool is_billing(const json& block) {
+  return request_text(block, "text").starts_with("x-anthropic-billing-header");
+}
+
 Status read_system(const json* system, json* messages) {
   if (system == nullptr) return {};
-  FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(*system, "'system'"));
+  json read = *system;
+  if (read.is_array()) std::erase_if(read.get_ref<json::array_t&>(), is_billing);
+  FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(read, "'system'"));
   if (!text.empty()) messages->push_back({{"role", "system"}, {"content", text}});
   return {};
+}
+
+// In Anthropic's API the answer goes on with what the conversation ends with of it.
+void continue_answer(json* chat) {
+  const json& last = (*chat)["messages"].back();
+  if (last["role"] != "assistant" || last.contains("tool_calls")) return;
+  if (last["content"] != "") (*chat)["continue_final_message"] = true;
 }
 
 Status read_choices(JsonFields& fields, json* chat) {
@@ -168,6 +183,7 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   chat["messages"] = json::array();
   FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
   FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
+  continue_answer(&chat);
   if (!fields.has("max_tokens") && !counts_only) {
     return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
   }

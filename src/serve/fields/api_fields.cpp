@@ -26,7 +26,8 @@ constexpr const char* kCountOrAll =
         {"enum":[-1,-2],"description":"As many as fit."}]})";
 constexpr const char* kAnyInteger =
     R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})";
-constexpr const char* kSeed = R"({"type":"integer","minimum":-1,"maximum":18446744073709551615})";
+constexpr const char* kSeed =
+    R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})";
 constexpr const char* kGrammar =
     R"({"type":"string","description":"GBNF or Lark; goes without other forms of the output."})";
 constexpr const char* kJsonSchema =

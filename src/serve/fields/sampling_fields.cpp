@@ -14,13 +14,15 @@ using json = nlohmann::ordered_json;
 void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
   const json* value = fields.raw("seed");
   if (value == nullptr) return;
-  const std::optional<uint64_t> count = JsonFields::count_of(*value);
-  if (!count && lax_integer(*value) == json(-1)) return seed->reset();
-  if (!count) {
-    return fields.wrong_type("seed", "an integer from 0 up (leave it out for noise of its own)",
+  *seed = JsonFields::count_of(*value);
+  if (*seed) return;
+  const std::optional<json> number = lax_integer(*value);
+  if (!number || !number->is_number_integer()) {
+    return fields.wrong_type("seed", "an integer of 64 bits (leave it out for noise of its own)",
                              *value);
   }
-  *seed = count;
+  // Negative ones are seeds like others; -1 stands for none, as in vLLM.
+  if (*number != -1) *seed = static_cast<uint64_t>(number->get<int64_t>());
 }
 
 // {"token id": bias}, as OpenAI has it; vLLM cuts values to [-100, 100], too.

@@ -15,7 +15,9 @@ constexpr int kTooMany = 429;
 
 std::vector<std::string> all_names(const ServeConfig& config) {
   std::vector<std::string> names = config.model_names;
-  names.insert(names.end(), config.model_aliases.begin(), config.model_aliases.end());
+  for (const std::string& alias : config.model_aliases) {
+    if (std::find(names.begin(), names.end(), alias) == names.end()) names.push_back(alias);
+  }
   return names;
 }
 

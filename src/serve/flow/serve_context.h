@@ -26,9 +26,10 @@ namespace foretoken {
 
 // What whoever starts a server says about it; what the engine knows is asked of the engine.
 struct ServeConfig {
-  std::vector<std::string> model_names;    // the first is the name that answers have
-  std::vector<std::string> model_aliases;  // names that requests may use beside those
-  std::string model_folder;                // with tokenizer_config.json, for /tokenizer_info
+  std::vector<std::string> model_names;  // the first is the name that answers have
+  // Names that requests may use beside those, kAnyModel for all.
+  std::vector<std::string> model_aliases;
+  std::string model_folder;  // with tokenizer_config.json, for /tokenizer_info
   AnswerSettings answers;
   GateLimits limits;                   // max_num_seqs is filled in from the engine
   int num_threads = 2;                 // of the pool

@@ -27,4 +27,13 @@ Result<OpenAiRequest> parse_as_chat(const nlohmann::ordered_json& chat,
 void add_tool_call(const std::string& id, const std::string& name, const std::string& arguments,
                    nlohmann::ordered_json* message);
 
+// Whether a 'tool_choice' says which tools may be called: {"type": "allowed_tools", ...}.
+bool is_allowed_tools(const nlohmann::ordered_json& choice);
+
+// Leaves those of the "tools" of `chat` that `choice` names, and its mode as "tool_choice"; neither
+// where it names none. `choice` is in the form of responses ("mode", and "tools" with a "name"), or
+// in that of chats, which have both in "allowed_tools" and names in a "function". Names of no tool
+// are errors.
+Status keep_allowed_tools(const nlohmann::ordered_json& choice, nlohmann::ordered_json* chat);
+
 }  // namespace foretoken

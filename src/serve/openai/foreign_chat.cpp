@@ -124,6 +124,8 @@ class ForeignChat {
           call->is_object() ? json{{"type", "function"}, {"function", *call}} : *call);
     }
     read_other_tools();
+    read_choice();
+    read_prefix();
     const json* messages = fields_.raw("messages");
     if (messages == nullptr || !messages->is_array()) return;
     if (std::none_of(messages->begin(), messages->end(), is_old)) return;
@@ -151,6 +153,31 @@ class ForeignChat {
       }
     }
     values_["tools"] = kept.empty() ? json() : std::move(kept);
+  }
+
+  // Mistral's "any", and OpenAI's {"type": "allowed_tools"}.
+  void read_choice() {
+    const json* choice = fields_.raw("tool_choice");
+    if (choice == nullptr) return;
+    if (*choice == "any") values_["tool_choice"] = "required";
+    if (!is_allowed_tools(*choice)) return;
+    const json* tools = values_.contains("tools") ? &values_["tools"] : fields_.raw("tools");
+    json chat = json::object();
+    if (tools != nullptr && tools->is_array()) chat["tools"] = *tools;
+    const Status status = keep_allowed_tools(*choice, &chat);
+    if (!status.ok()) return fields_.fail(status.message());
+    for (const char* name : {"tools", "tool_choice"}) values_[name] = chat.value(name, json());
+  }
+
+  // An answer that is to go on: Mistral's and DeepSeek's "prefix", Moonshot's "partial".
+  void read_prefix() {
+    const json* messages = fields_.raw("messages");
+    if (messages == nullptr || !messages->is_array() || messages->empty()) return;
+    const json& last = messages->back();
+    if (!last.is_object() || last.value("role", json()) != "assistant") return;
+    for (const char* name : {"prefix", "partial"}) {
+      if (lax_flag(last.value(name, json())) == true) set("continue_final_message", true);
+    }
   }
 
   // OpenRouter's wish for counts in a stream.

@@ -90,7 +90,7 @@ ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
   if (request.old_functions) {
     if (!sum.tool_calls.empty()) message["function_call"] = function_json(sum.tool_calls.front());
   } else {
-    message["tool_calls"] = ordered_json::array();
+    // As OpenAI, without calls no list: some clients take the name alone for a call.
     for (const ToolCallDelta& call : sum.tool_calls) {
       message["tool_calls"].push_back(call_json(call));
     }

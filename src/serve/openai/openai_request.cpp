@@ -351,6 +351,10 @@ Status note_left_out(const json& body, OpenAiRequest* request) {
   return note_tool_schemas(request->parser.tools, request->parser.tool_choice, &request->warnings);
 }
 
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string quoted_names(const std::vector<std::string>& names) {
   constexpr size_t kMostShown = 8;
   std::string all;
@@ -385,12 +389,12 @@ FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>*
 }
 
 Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
-  const bool served = std::find(names.begin(), names.end(), model) != names.end();
-  if (model.empty() || names.empty() || served) return {};
+  if (model.empty() || names.empty() || holds(names, model) || holds(names, kAnyModel)) return {};
   return not_found("'model': the model `" + shown_name(model) +
                    "` does not exist; this server has " + quoted_names(names) +
                    nearest_name_hint(model, names, "") +
-                   "; 'foretoken serve --served-model-name' gives it other names");
+                   "; 'foretoken serve --served-model-name' gives it other names, and the name '*' "
+                   "lets it answer to any");
 }
 
 Status check_model_name(const std::string& model, const OpenAiDefaults& defaults) {
@@ -401,6 +405,11 @@ Status check_model_name(const std::string& model, const OpenAiDefaults& defaults
   return check_model_name(model, names);
 }
 
+bool names_adapter(const std::string& model, const OpenAiDefaults& defaults) {
+  return !holds(defaults.model_names, model) && defaults.adapters &&
+         holds(defaults.adapters(), model);
+}
+
 namespace {
 
 // The adapter that a body asks for: by its "model", by llama.cpp's "lora", or as the server says
@@ -408,7 +417,7 @@ namespace {
 Result<std::string> adapter_of(const std::string& model, const json* lora,
                                const OpenAiDefaults& defaults) {
   FT_RETURN_IF_ERROR(check_model_name(model, defaults));
-  const bool of_engine = !model.empty() && !check_model_name(model, defaults.model_names).ok();
+  const bool of_engine = names_adapter(model, defaults);
   const bool has_list = lora != nullptr && !(lora->is_array() && lora->empty());
   if (has_list && !of_engine) {
     const auto names = defaults.adapters ? defaults.adapters() : std::vector<std::string>();

@@ -34,6 +34,9 @@ struct AnswerSettings {
   bool strict_fields = false;  // what is unknown or not followed is an error, not a warning
 };
 
+// Among the names of a model: requests may call it anything.
+inline constexpr const char* kAnyModel = "*";
+
 // What a body leaves open: the settings, and what the engine knows.
 struct OpenAiDefaults : AnswerSettings {
   SamplingParams sampling;
@@ -95,11 +98,15 @@ struct OpenAiRequest {
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
                                            const OpenAiDefaults& defaults);
 
-// kNotFound when `model`, unless empty, is none of `names`, unless there are none.
+// kNotFound when `model`, unless empty, is none of `names`, unless there are none or kAnyModel is
+// one of them.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
 
 // The same for a model's name or an adapter's.
 Status check_model_name(const std::string& model, const OpenAiDefaults& defaults);
+
+// Whether `model` is an adapter's name and none of the model itself.
+bool names_adapter(const std::string& model, const OpenAiDefaults& defaults);
 
 // The prompt of a chat by the model's template, which also settles the parsers of the answer and
 // how tools are shown.

@@ -31,6 +31,29 @@ Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& s
   return scores;
 }
 
+// Indices of the `top_n` highest scores, or of all.
+std::vector<size_t> best_first(const std::vector<double>& scores, int top_n) {
+  std::vector<size_t> order(scores.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+  const auto wanted = static_cast<size_t>(top_n);
+  if (wanted > 0 && wanted < order.size()) order.resize(wanted);
+  return order;
+}
+
+ordered_json tei_ranking(const ScoreRequest& request, const Scores& scores,
+                         const std::vector<size_t>& order) {
+  ordered_json ranking = ordered_json::array();
+  for (const size_t i : order) {
+    ordered_json result = {{"index", i}};
+    if (request.return_documents) result["text"] = request.second[i];
+    result["score"] = scores.values[i];
+    ranking.push_back(std::move(result));
+  }
+  return ranking;
+}
+
 ordered_json usage_of(int64_t num_tokens) {
   return {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}};
 }
@@ -57,12 +80,8 @@ std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
 
 std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
   const Scores scores = score(request_, sums);
-  std::vector<size_t> order(scores.values.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&scores](size_t a, size_t b) { return scores.values[a] > scores.values[b]; });
-  const auto wanted = static_cast<size_t>(request_.top_n);
-  if (wanted > 0 && wanted < order.size()) order.resize(wanted);
+  const std::vector<size_t> order = best_first(scores.values, request_.top_n);
+  if (request_.is_tei) return json_text(tei_ranking(request_, scores, order));
   ordered_json body = {{"id", label().id},
                        {"object", "list"},
                        {"model", label().model},

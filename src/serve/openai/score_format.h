@@ -38,7 +38,7 @@ class ScoreFormat final : public PooledFormat {
 };
 
 // {"id", "model", "usage", "results": [{"index", "document": {"text"}, "relevance_score"}]} of
-// /v1/rerank, best first.
+// /v1/rerank, best first; or [{"index", "text", "score"}].
 class RerankFormat final : public PooledFormat {
  public:
   RerankFormat(ScoreRequest request, OpenAiLabel label)

@@ -103,9 +103,12 @@ Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   FT_RETURN_IF_ERROR(read_texts(fields, "query", &request.first));
   if (request.first.size() != 1) return invalid_argument("'query' must be one text");
-  FT_RETURN_IF_ERROR(read_texts(fields, "documents", &request.second));
+  request.is_tei = fields.has("texts") && !fields.has("documents");
+  FT_RETURN_IF_ERROR(read_texts(fields, request.is_tei ? "texts" : "documents", &request.second));
   fields.read("top_n", &request.top_n);
-  fields.read("return_documents", &request.return_documents);
+  if (request.is_tei) request.return_documents = false;
+  fields.read(request.is_tei ? "return_text" : "return_documents", &request.return_documents);
+  if (request.is_tei) fields.ignore({"raw_scores", "truncate", "truncation_direction"});
   if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
   FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
   return request;

@@ -13,13 +13,16 @@ struct ScoreRequest {
   std::vector<std::string> second;
   int top_n = 0;  // of a ranking; 0: all
   bool return_documents = true;
+  // A ranking in the form of Hugging Face's text-embeddings-inference, as llama.cpp has it, too.
+  bool is_tei = false;
 };
 
 // vLLM's "text_1" and "text_2", "data_1" and "data_2", "queries" and "documents" or "items".
 Result<ScoreRequest> parse_score_request(const nlohmann::ordered_json& body,
                                          const OpenAiDefaults& defaults);
 
-// Jina's and Cohere's "query", "documents", "top_n" and "return_documents".
+// Jina's and Cohere's "query", "documents", "top_n" and "return_documents", or "query", "texts" and
+// "return_text" of text-embeddings-inference.
 Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
                                           const OpenAiDefaults& defaults);
 

@@ -18,6 +18,7 @@ struct OpenApiFacts {
   bool has_adapters = false;      // or clients may load some
   bool loads_adapters = false;    // clients may
   std::vector<std::string> model_names = {};
+  bool any_model = false;                  // and every other name
   std::vector<std::string> drafters = {};  // as requests name them
   int max_draft_tokens = 0;                // of any of them
   int vocab_size = INT_MAX;

@@ -35,10 +35,17 @@ constexpr const char* kBodyParts = R"json({
       "parameters": {"type": ["object", "null"]}, "strict": {}}}}},
 "ToolChoice": {
   "description": "Needs tools, but for \"none\".",
-  "anyOf": [{"enum": ["none", "auto", "required"]},
+  "anyOf": [{"enum": ["none", "auto", "required", "any"]},
     {"type": "object", "required": ["type", "function"], "properties": {
       "type": {"const": "function"},
-      "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}]},
+      "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}},
+    {"type": "object", "required": ["type", "allowed_tools"], "properties": {
+      "type": {"const": "allowed_tools"},
+      "allowed_tools": {"type": "object", "required": ["mode", "tools"], "properties": {
+        "mode": {"enum": ["auto", "required"]},
+        "tools": {"type": "array", "description": "Of functions in tools", "items": {"type": "object",
+          "required": ["type", "function"], "properties": {"type": {"const": "function"},
+            "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}}}}}]},
 "ResponseFormat": {
   "anyOf": [
     {"type": "object", "required": ["type"], "properties": {"type": {"const": "text"}}},
@@ -371,6 +378,7 @@ json speculative(const OpenApiFacts& facts) {
 }
 
 json model_name(const OpenApiFacts& facts) {
+  if (facts.any_model) return {{"type", "string"}};
   // An empty name is that of the model.
   json names = facts.model_names;
   names.push_back("");

@@ -33,6 +33,7 @@ constexpr const char* kScoring = R"json({
     "request_id": {"type": ["string", "null"]}, "user": {"description": "Has no effect."}}},
 "RerankRequest": {
   "type": "object", "required": ["query", "documents"], "additionalProperties": false,
+  "description": "texts and return_text in place of documents and return_documents: the answer is a list of {index, text, score}.",
   "properties": {
     "model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
     "query": {"$ref": "#/components/schemas/OneText"},

@@ -41,35 +41,9 @@ bool is_function(const json& tool) {
   return tool.is_object() && tool.value("type", json()) == "function";
 }
 
-// {"type": "allowed_tools", "mode", "tools"}: the others are not offered.
-Status read_allowed_tools(const json& choice, json* chat) {
-  const json mode = choice.value("mode", json("auto"));
-  const json allowed = choice.value("tools", json());
-  if (!allowed.is_array() || (mode != "auto" && mode != "required")) {
-    return invalid_argument(
-        "'tool_choice' of type \"allowed_tools\" needs 'mode', \"auto\" or \"required\", and "
-        "'tools'");
-  }
-  json kept = json::array();
-  for (const json& tool : chat->value("tools", json::array())) {
-    const json name = tool["function"].value("name", json());
-    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const json& one) {
-      return is_function(one) && one.value("name", json()) == name;
-    });
-    if (is_allowed) kept.push_back(tool);
-  }
-  chat->erase("tools");
-  if (kept.empty()) return {};
-  (*chat)["tools"] = std::move(kept);
-  (*chat)["tool_choice"] = mode;
-  return {};
-}
-
 // "auto" and "required" without tools mean nothing; neither does a tool that was left out.
 Status read_choice(const json& choice, const FieldNotes& notes, json* chat) {
-  if (choice.is_object() && choice.value("type", json()) == "allowed_tools") {
-    return read_allowed_tools(choice, chat);
-  }
+  if (is_allowed_tools(choice)) return keep_allowed_tools(choice, chat);
   const bool elsewhere = choice.is_object() && choice.contains("type") &&
                          choice["type"].is_string() && !is_function(choice);
   if (elsewhere) {

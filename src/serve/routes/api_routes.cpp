@@ -100,6 +100,7 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
   facts.strict_fields = context.defaults.strict_fields;
   facts.finds_tool_calls = !context.defaults.tool_parser.empty();
   facts.model_names = context.config.model_names;
+  facts.any_model = std::ranges::count(context.config.model_aliases, kAnyModel) > 0;
   for (std::string& adapter : context.adapters.names()) {
     facts.model_names.push_back(std::move(adapter));
   }
@@ -282,7 +283,7 @@ void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* 
 
 }  // namespace
 
-std::vector<Route> other_routes(const std::vector<Route>& routes) {
+std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>& routes) {
   constexpr const char* kNoSleep =
       "this server does not sleep; stop it to give its memory back, it starts in a moment";
   constexpr const char* kNoSlotFiles =
@@ -291,7 +292,12 @@ std::vector<Route> other_routes(const std::vector<Route>& routes) {
       "the properties of this server are set by the flags of 'foretoken serve'";
   std::vector<Route> others = {
       refused("POST", "/sleep", kNoSleep), refused("POST", "/wake_up", kNoSleep),
-      refused("POST", "/props", kNoProps), refused("POST", "/slots/{id}", kNoSlotFiles)};
+      refused("POST", "/props", kNoProps), refused("POST", "/slots/{id}", kNoSlotFiles),
+      post(context, "/invocations", handle_invocation)};
+  Route ping = at_once("POST", "/ping",
+                       [&context](Exchange& exchange) { answer_health(context, exchange); });
+  ping.needs_key = false;
+  others.push_back(std::move(ping));
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {

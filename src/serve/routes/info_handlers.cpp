@@ -2,6 +2,8 @@
 
 #include <foretoken/version.h>
 
+#include <algorithm>
+
 #include "serve/fields/json_fields.h"
 #include "serve/routes/llama_props.h"
 
@@ -64,10 +66,15 @@ json models_body(const ServeContext& context) {
   return {{"object", "list"}, {"data", std::move(data)}, {"models", std::move(models)}};
 }
 
-Result<json> model_body(const ServeContext& context, const std::string& id) {
-  if (id.empty()) return not_found("there is no model without a name");
+Result<json> model_body(const ServeContext& context, const std::string& wanted) {
+  if (wanted.empty()) return not_found("there is no model without a name");
+  // Paths lose what they have of slashes too many, and with it the first one of a name.
+  const std::string rooted = "/" + wanted;
+  const std::vector<std::string>& names = context.defaults.model_names;
+  const bool is_rooted = std::find(names.begin(), names.end(), rooted) != names.end();
+  const std::string& id = is_rooted ? rooted : wanted;
   FT_RETURN_IF_ERROR(check_model_name(id, context.defaults));
-  const bool of_engine = !check_model_name(id, context.defaults.model_names).ok();
+  const bool of_engine = names_adapter(id, context.defaults);
   for (const AdapterInfo& adapter : context.engine.adapters()) {
     if (of_engine && adapter.name == id) return one_adapter(context, adapter);
   }

@@ -4,6 +4,7 @@
 
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
+#include "serve/fields/request_warnings.h"
 #include "serve/llamacpp/llama_format.h"
 #include "serve/llamacpp/llama_request.h"
 #include "serve/openai/score_format.h"
@@ -44,31 +45,30 @@ Status join_parts(const Engine& engine, json* prompt, int least_ids) {
   return {};
 }
 
-Status read_prompt(const Engine& engine, Body* body) {
-  const auto prompt = body->find("prompt");
-  if (prompt == body->end()) return {};
-  if (prompt->is_object() && prompt->contains("prompt_string")) {
-    const json text = (*prompt)["prompt_string"];
-    *prompt = text;
+// {"prompt_string", "multimodal_data"}: a text, to which this server can show no images.
+Status take_prompt_string(json* prompt) {
+  if (!prompt->is_object() || !prompt->contains("prompt_string")) return {};
+  if (!prompt->value("multimodal_data", json()).empty()) {
+    return invalid_argument(
+        "'prompt': images and sounds in 'multimodal_data' are not supported; give text");
   }
-  // A list of texts alone holds several prompts, but one that stands inside of a list is one.
-  FT_RETURN_IF_ERROR(join_parts(engine, &*prompt, 1));
-  if (!prompt->is_array()) return {};
-  for (json& one : *prompt) FT_RETURN_IF_ERROR(join_parts(engine, &one, 0));
+  const json text = (*prompt)["prompt_string"];
+  *prompt = text;
   return {};
 }
 
-// llama-server has one model, which answers whatever name a body gives. Takes a name that this
-// server does not know out of it, with a warning; strict servers leave that to the readers.
-void pass_over_model(const OpenAiDefaults& defaults, Body* body,
-                     std::vector<std::string>* warnings) {
-  const auto model = body->find("model");
-  if (model == body->end() || !model->is_string() || defaults.strict_fields) return;
-  const std::string name = model->get<std::string>();
-  if (check_model_name(name, defaults).ok()) return;
-  body->erase("model");
-  warnings->push_back("'model': there is no `" + shown_name(name) + "` here; `" +
-                      defaults.model_names.front() + "` answers");
+Status read_prompt(const Engine& engine, Body* body) {
+  const auto prompt = body->find("prompt");
+  if (prompt == body->end()) return {};
+  FT_RETURN_IF_ERROR(take_prompt_string(&*prompt));
+  // A list of texts alone holds several prompts, but one that stands inside of a list is one.
+  FT_RETURN_IF_ERROR(join_parts(engine, &*prompt, 1));
+  if (!prompt->is_array()) return {};
+  for (json& one : *prompt) {
+    FT_RETURN_IF_ERROR(take_prompt_string(&one));
+    FT_RETURN_IF_ERROR(join_parts(engine, &one, 0));
+  }
+  return {};
 }
 
 Status run_completion(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
@@ -169,6 +169,17 @@ Status rename_embedding_fields(Body* body) {
 
 }  // namespace
 
+void pass_over_model(const OpenAiDefaults& defaults, Body* body,
+                     std::vector<std::string>* warnings) {
+  const auto model = body->find("model");
+  if (model == body->end() || !model->is_string() || defaults.strict_fields) return;
+  const std::string name = model->get<std::string>();
+  if (check_model_name(name, defaults).ok()) return;
+  body->erase("model");
+  warnings->push_back("'model': there is no `" + shown_name(name) + "` here; `" +
+                      defaults.model_names.front() + "` answers");
+}
+
 Status handle_llama_completion(ServeContext& context,
                                const std::shared_ptr<http::Exchange>& exchange, Body body) {
   FT_RETURN_IF_ERROR(read_prompt(context.engine, &body));
@@ -203,15 +214,14 @@ Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::
                              Body body) {
   OpenAiDefaults defaults = context.defaults;
   defaults.refuse_unparsed_tools = false;
-  // The answer is a prompt alone and has no room for warnings.
   std::vector<std::string> warnings;
   pass_over_model(defaults, &body, &warnings);
-  FT_ASSIGN_OR_RETURN(const OpenAiRequest request,
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
                       parse_openai_request(OpenAiKind::kChat, body, defaults));
   std::string prompt;
-  FT_RETURN_IF_ERROR(
-      context.engine.render_chat(request.messages_json, request.arguments_json, &prompt));
-  respond_json(*exchange, 200, {{"prompt", prompt}});
+  FT_RETURN_IF_ERROR(render_messages(context.engine, &request, &prompt));
+  add_warnings(request.warnings, &warnings);
+  respond_with_warnings(context, *exchange, {{"prompt", prompt}}, warnings);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "serve/routes/openai_handlers.h"
 
 #include "serve/openai/openai_format.h"
+#include "serve/routes/score_handlers.h"
 
 namespace foretoken {
 namespace {
@@ -49,6 +50,23 @@ Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange
   start_generation(context, exchange, request, std::move(prepared.value()), std::move(id),
                    std::move(format));
   return {};
+}
+
+Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                         const Body& body) {
+  const auto has = [&body](const char* name) {
+    const auto found = body.find(name);
+    return found != body.end() && !found->is_null();
+  };
+  if (has("messages")) return handle_openai(context, exchange, OpenAiKind::kChat, body);
+  if (has("prompt")) return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
+  if (has("query")) return handle_rerank(context, exchange, body);
+  if (has("text_1") || has("data_1") || has("queries")) {
+    return handle_score(context, exchange, body);
+  }
+  if (has("input")) return handle_openai(context, exchange, OpenAiKind::kEmbedding, body);
+  return invalid_argument(
+      "the body is of no endpoint; give 'messages', 'prompt', 'input', 'query' or 'text_1'");
 }
 
 }  // namespace foretoken

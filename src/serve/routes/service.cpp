@@ -42,7 +42,7 @@ Service::Service(Engine& engine, ServeConfig config, bool log_requests)
 
 std::vector<http::Route> Service::routes() {
   std::vector<http::Route> routes = api_routes(context_);
-  for (http::Route& route : other_routes(routes)) routes.push_back(std::move(route));
+  for (http::Route& route : other_routes(context_, routes)) routes.push_back(std::move(route));
   for (http::Route& route : page_routes()) routes.push_back(std::move(route));
   routes.push_back(metrics_route());
   return routes;

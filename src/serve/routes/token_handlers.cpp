@@ -6,6 +6,7 @@
 #include "base/json_object.h"
 #include "http/message/header_text.h"
 #include "serve/fields/json_fields.h"
+#include "serve/routes/llama_handlers.h"
 
 namespace foretoken {
 namespace {
@@ -79,8 +80,10 @@ json piece_json(const std::string& bytes) {
   return list;
 }
 
-Status answer_content(ServeContext& context, http::Exchange& exchange, const Body& body) {
+// llama.cpp's form.
+Status answer_content(ServeContext& context, http::Exchange& exchange, Body body) {
   std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
   JsonFields fields(body, "", field_notes(context.defaults, &warnings));
   std::string model;
   std::string content;

@@ -55,7 +55,7 @@ TEST(SamplingFields, EveryFieldIsRead) {
 
 TEST(SamplingFields, WrongTypesAreNamed) {
   for (const char* text :
-       {R"({"seed": -2})", R"({"logit_bias": {"x": 1}})", R"({"logit_bias": [1]})",
+       {R"({"seed": 0.5})", R"({"logit_bias": {"x": 1}})", R"({"logit_bias": [1]})",
         R"({"top_k": 1.5})", R"({"bad_words": [1]})", R"({"allowed_token_ids": "all"})",
         R"({"n": 5000000000})", R"({"temperature": "hot"})"}) {
     const json object = json::parse(text);
@@ -72,6 +72,8 @@ TEST(SamplingFields, SeedOfMinusOneIsNone) {
   sampling.seed = 5;
   ASSERT_TRUE(read({{"seed", -1}}, &sampling).ok());
   EXPECT_FALSE(sampling.seed.has_value());
+  ASSERT_TRUE(read({{"seed", -2}}, &sampling).ok());
+  EXPECT_EQ(sampling.seed, UINT64_MAX - 1);
 }
 
 TEST(SamplingFields, NumbersMayBeTextAndBiasesAreCut) {

@@ -31,5 +31,28 @@ TEST(ChatBody, ToolCallsJoinAMessage) {
   EXPECT_EQ(message["tool_calls"][1]["function"]["name"], "g");
 }
 
+TEST(ChatBody, AllowedToolsStayInBothForms) {
+  const json tools = json::parse(R"([{"type": "function", "function": {"name": "f"}},
+                                     {"type": "function", "function": {"name": "g"}}])");
+  const json of_chats = json::parse(R"({"type": "allowed_tools", "allowed_tools": {
+      "mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]}})");
+  const json of_responses = json::parse(R"({"type": "allowed_tools", "mode": "required", "tools": [
+      {"type": "function", "name": "g"}, {"type": "web_search"}]})");
+  for (const json& choice : {of_chats, of_responses}) {
+    ASSERT_TRUE(is_allowed_tools(choice));
+    json chat = {{"tools", tools}};
+    ASSERT_TRUE(keep_allowed_tools(choice, &chat).ok());
+    EXPECT_EQ(chat["tools"], json::array({tools[1]}));
+    EXPECT_EQ(chat["tool_choice"], "required");
+    json other = {{"tools", json::array({tools[0]})}};
+    EXPECT_FALSE(keep_allowed_tools(choice, &other).ok());
+  }
+  json chat = {{"tools", tools}};
+  ASSERT_TRUE(
+      keep_allowed_tools({{"type", "allowed_tools"}, {"tools", json::array()}}, &chat).ok());
+  EXPECT_EQ(chat, json::object());
+  EXPECT_FALSE(is_allowed_tools("auto"));
+}
+
 }  // namespace
 }  // namespace foretoken

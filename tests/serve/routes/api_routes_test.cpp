@@ -35,7 +35,7 @@ TEST_F(ApiRoutes, OtherPathsLeadToTheSame) {
   }
   const json body = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"max_tokens", 1}};
   EXPECT_EQ(post("/chat/completions", body)["object"], "chat.completion");
-  for (const http::Route& route : other_routes(api_routes(context()))) {
+  for (const http::Route& route : other_routes(context(), api_routes(context()))) {
     EXPECT_TRUE(route.handler) << route.pattern;
   }
   post("/sleep", json::object(), 501);
