@@ -151,6 +151,21 @@ class History(door.DoorCase):
             with self.subTest(item["type"]):
                 self.assertLess(self.tokens([USER, *HISTORY[:at], *HISTORY[at + 1:]]), whole)
 
+    def test_items_may_be_named_instead_of_sent(self):
+        """As the AI SDK of Vercel does where responses are kept."""
+        answer = self.post("/v1/responses", body([USER], stream=False, max_output_tokens=400,
+                                                 tool_choice={"type": "function", "name": "shell"},
+                                                 store=True)).json
+        kept = answer["output"]
+        call = next(item for item in kept if item["type"] == "function_call")
+        result = {"type": "function_call_output", "call_id": call["call_id"], "output": "ok"}
+        named = [{"type": "item_reference", "id": item["id"]} for item in kept]
+        self.assertEqual(self.tokens([USER, *named, result]), self.tokens([USER, *kept, result]))
+        self.assertGreater(self.tokens([USER, *named, result]), self.tokens([USER, result]))
+        lost = self.post("/v1/responses", body([USER, {"type": "item_reference", "id": "msg_gone"}],
+                                               stream=False, tools=[], max_output_tokens=1)).json
+        self.assertIn("'msg_gone'", lost["warnings"][0])
+
     def test_reasoning_that_can_be_read_does_too(self):
         reasoning = {"type": "reasoning", "summary": [], "content": [
             {"type": "reasoning_text", "text": "The test is wrong since the name has changed."}]}

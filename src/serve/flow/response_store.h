@@ -32,6 +32,8 @@ class ResponseStore {
   // False where there is none.
   bool erase(const std::string& id);
   std::optional<StoredResponse> find(const std::string& id) const;
+  // A message, call or thought ("msg_...", "fc_...", "rs_...") of the output of a response.
+  std::optional<nlohmann::ordered_json> find_item(const std::string& id) const;
   size_t size() const;
 
  private:
@@ -44,6 +46,7 @@ class ResponseStore {
 
   // With the lock held.
   void put_locked(const std::string& id, StoredResponse response, size_t num_bytes);
+  void index_items(const Entry& entry, bool add);
   void drop(Entries::iterator entry);
   void drop_oldest();
 
@@ -51,6 +54,7 @@ class ResponseStore {
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;
+  std::unordered_map<std::string, std::string> response_of_item_;  // ids of both
   size_t num_bytes_ = 0;
 };
 

@@ -145,10 +145,13 @@ constexpr const char* kBodyParts = R"json({
       "content": {"anyOf": [{"type": "null"}, {"type": "array", "items":
         {"type": "object", "required": ["type", "text"], "properties": {
           "type": {"const": "reasoning_text"}, "text": {"type": "string"}}}}]}}},
+    {"type": "object", "required": ["type", "id"], "properties": {
+      "type": {"const": "item_reference"},
+      "id": {"type": "string", "description": "Of an item of a response that is kept"}}},
     {"type": "object", "required": ["type"],
-      "description": "Left out with a warning: web_search_call, compaction, item_reference, ...",
+      "description": "Left out with a warning: web_search_call, compaction, ...",
       "properties": {"type": {"type": "string", "minLength": 1, "not": {"enum": ["message",
-        "reasoning", "function_call", "function_call_output", "mcp_call", "custom_tool_call",
+        "reasoning", "function_call", "function_call_output", "mcp_call", "item_reference", "custom_tool_call",
         "custom_tool_call_output", "local_shell_call", "local_shell_call_output", "shell_call",
         "shell_call_output", "apply_patch_call", "apply_patch_call_output"]}}}}]},
 "DetokenizeRequest": {

@@ -72,7 +72,8 @@ Result<std::string> call_id(const json& item, const std::string& where) {
 
 class InputReader {
  public:
-  InputReader(const FieldNotes& notes, json* messages) : notes_(notes), messages_(messages) {}
+  InputReader(const FieldNotes& notes, json* messages, const ItemFinder& find_item)
+      : notes_(notes), messages_(messages), find_item_(find_item) {}
 
   Status read(const json& item, const std::string& where) {
     if (!item.is_object()) return invalid_argument(where + " must be an object");
@@ -84,6 +85,7 @@ class InputReader {
     if (type == "function_call") return read_function(item, where);
     if (type == "reasoning") return read_reasoning(item, where);
     if (type == "mcp_call") return read_mcp(item, where);
+    if (type == "item_reference") return read_reference(item, where);
     for (const CallForm& form : kCalls) {
       if (type == form.type) return read_call(item, form, where);
     }
@@ -164,6 +166,14 @@ class InputReader {
     return {};
   }
 
+  Status read_reference(const json& item, const std::string& where) {
+    FT_ASSIGN_OR_RETURN(const std::string id, required_text(item, "id", where));
+    const std::optional<json> found = find_item_ ? find_item_(id) : std::nullopt;
+    if (found) return read(*found, where);
+    return notes_.tell("'input' items of type 'item_reference' name '" + shown_name(id) +
+                       "', which was not made here or was forgotten; they were left out");
+  }
+
   // A call with its output.
   Status read_mcp(const json& item, const std::string& where) {
     FT_RETURN_IF_ERROR(read_call(item, {"mcp_call", "", "arguments", false}, where));
@@ -191,12 +201,14 @@ class InputReader {
 
   const FieldNotes notes_;
   json* messages_;
+  const ItemFinder& find_item_;
   std::string reasoning_;  // of the assistant's next message
 };
 
 }  // namespace
 
-Status read_responses_input(const json& input, const FieldNotes& notes, json* messages) {
+Status read_responses_input(const json& input, const FieldNotes& notes, json* messages,
+                            const ItemFinder& find_item) {
   if (input.is_string()) {
     messages->push_back({{"role", "user"}, {"content", input}});
     return {};
@@ -204,7 +216,7 @@ Status read_responses_input(const json& input, const FieldNotes& notes, json* me
   if (!input.is_array() || input.empty()) {
     return invalid_argument("'input' must be a text or a list of items, not empty");
   }
-  InputReader reader(notes, messages);
+  InputReader reader(notes, messages, find_item);
   for (size_t i = 0; i < input.size(); ++i) {
     FT_RETURN_IF_ERROR(reader.read(input[i], "'input' item " + std::to_string(i + 1)));
   }

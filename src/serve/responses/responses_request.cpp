@@ -142,7 +142,8 @@ Status read_conversation(JsonFields& fields, const ResponseStore& store, json* m
   }
   const json* input = fields.raw("input");
   if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
-  return read_responses_input(*input, fields.notes(), messages);
+  return read_responses_input(*input, fields.notes(), messages,
+                              [&store](const std::string& id) { return store.find_item(id); });
 }
 
 // In OpenAI's order, with its defaults.

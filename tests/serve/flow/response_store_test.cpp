@@ -36,6 +36,24 @@ TEST(ResponseStore, BytesAreBounded) {
   EXPECT_FALSE(store.find("3").has_value());
 }
 
+StoredResponse with_item(const std::string& id) {
+  return {{{"output", {{{"id", id}, {"type", "message"}}}}}, nlohmann::ordered_json::array()};
+}
+
+TEST(ResponseStore, ItemsAreFoundAsLongAsTheirResponse) {
+  ResponseStore store(2);
+  store.put("a", with_item("msg_1"));
+  store.put("b", with_item("msg_2"));
+  EXPECT_EQ((*store.find_item("msg_2"))["id"], "msg_2");
+  store.put("a", with_item("msg_3"));
+  EXPECT_FALSE(store.find_item("msg_1").has_value());
+  EXPECT_TRUE(store.find_item("msg_3").has_value());
+  store.put("c", stored(1));
+  EXPECT_FALSE(store.find_item("msg_3").has_value());
+  EXPECT_TRUE(store.erase("b"));
+  EXPECT_FALSE(store.find_item("msg_2").has_value());
+}
+
 StoredResponse running() { return {{{"status", "queued"}}, nlohmann::ordered_json::array(), true}; }
 
 StoredResponse completed() {
