@@ -71,6 +71,21 @@ bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool make_byte_map(CUtensorMap& map, const void* data, int row_bytes, int row_stride, int box_bytes,
+                   int box_rows) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(row_bytes), INT32_MAX};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(row_stride)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(box_bytes), static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  const auto swizzle = box_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, const_cast<void*>(data), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 bool make_cache_map(CUtensorMap& map, const void* cache, int head_dim, int box_entries,
                     int box_columns) {
   return make_row_map(map, cache, INT32_MAX, head_dim, box_entries, box_columns);

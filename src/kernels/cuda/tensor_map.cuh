@@ -20,6 +20,12 @@ bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t colu
 bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
                      int box_groups);
 
+// Describes the first row_bytes bytes of rows that are row_stride bytes apart (all three and `data`
+// multiples of 16): boxes of box_rows x box_bytes at (byte, row), as they are, or of 128 bytes in
+// the 128-byte swizzle. Rows behind the end must not be asked for.
+bool make_byte_map(CUtensorMap& map, const void* data, int row_bytes, int row_stride, int box_bytes,
+                   int box_rows);
+
 // Describes K or V of a bfloat16 cache as [head_dim / 64, entries, 64], entries of head_dim
 // elements in the cache's order: boxes of box_entries entries at (0, entry, column), box_columns
 // columns of 64 one after the other, each in the 128-byte swizzle. Entries behind the cache's end

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/attention/cuda/attention_latent_codes.cuh"
 #include "kernels/attention/cuda/attention_latent_loader.cuh"
 #include "kernels/attention/cuda/attention_latent_plan.cuh"
 #include "kernels/attention/cuda/attention_latent_scores.cuh"
@@ -9,11 +10,13 @@ namespace foretoken::cuda {
 namespace {
 
 struct LatentMaps {
-  CUtensorMap keys;
+  CUtensorMap keys;  // of bfloat16
+  LatentCodeMaps codes;
   CUtensorMap queries;
 };
 
-template <int Ranks, bool Ahead>
+// Codes: the entries are of KvFormat::kFp8.
+template <int Ranks, bool Ahead, bool Codes>
 __global__ void __launch_bounds__(kLatentThreads, 1)
     attention_latent_kernel(const __grid_constant__ AttentionArgs args,
                             const __grid_constant__ LatentLaunch launch,
@@ -25,7 +28,11 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
   const LatentMemory<Ranks> memory{raw + (1024 - shared_address(raw) % 1024) % 1024};
   const int thread = static_cast<int>(threadIdx.x);
   const auto rank = static_cast<int>(cluster_rank());
-  if (thread == 0) state.init();
+  __shared__ LatentLanding<Ranks> landing;
+  if (thread == 0) {
+    state.init();
+    if (Codes) landing.init();
+  }
   const int cluster = static_cast<int>(blockIdx.x) / Ranks;
   int* record = launch.records;
   if (record != nullptr) record += cluster * LatentPlan::kKeptWords;
@@ -45,10 +52,15 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
         .run(plan);
   } else {
     lower_registers<40>();
+    const LatentCodes<Ranks> codes{memory.memory};
     if (thread / 32 % 4 == 0) {
-      LatentKeyLoader<Ranks>{args, maps.keys, memory, state, rank, record, kept}.run(plan);
+      LatentKeyLoader<Ranks, Codes>{args, maps.keys, memory, state,
+                                    rank, record,    kept,   {maps.codes, codes, landing, rank}}
+          .run(plan);
     } else if (thread / 32 % 4 == 1) {
       LatentQueryLoader<Ranks>{args, maps.queries, memory, state, rank}.run(plan);
+    } else if (Codes) {
+      LatentWidener<Ranks>{memory, state, codes, landing, rank, thread % 64}.run(plan);
     }
   }
   // Others may still write here.
@@ -57,14 +69,27 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
 #endif
 }
 
-template <int Ranks, bool Ahead>
+bool make_key_maps(LatentMaps& maps, const KvLayer& kv) {
+  if (kv.format != KvFormat::kFp8) {
+    return make_cache_map(maps.keys, kv.k, kLatentDim, kLatentPage, 1);
+  }
+  const auto bytes = static_cast<int>(kv_entry_bytes(kv));
+  const auto* rest = static_cast<const char*>(kv.k) + fp8_plain_at(kLatentValues);
+  constexpr int kScales = LatentCodes<2>::kEntryScales;
+  return make_byte_map(maps.codes.codes, kv.k, bytes, bytes, 64, kLatentPage) &&
+         make_byte_map(maps.codes.scales, kv.k, bytes, bytes, kScales, kLatentPage) &&
+         make_byte_map(maps.codes.rest, rest, kChunkBytes, bytes, kChunkBytes, kLatentPage);
+}
+
+template <int Ranks, bool Ahead, bool Codes>
 bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   using S = LatentShape<Ranks>;
-  const auto kernel = attention_latent_kernel<Ranks, Ahead>;
+  constexpr int kBytes = Codes ? LatentCodes<Ranks>::kBytes : S::kBytes;
+  const auto kernel = attention_latent_kernel<Ranks, Ahead, Codes>;
   const cudaError_t raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
-  LatentMaps maps;
-  if (raised != cudaSuccess || !make_cache_map(maps.keys, args.kv.k, kLatentDim, kLatentPage, 1) ||
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  LatentMaps maps{};
+  if (raised != cudaSuccess || !make_key_maps(maps, args.kv) ||
       !make_row_map(maps.queries, args.q, int64_t{args.max_rows} * args.num_heads, kLatentDim, 16,
                     1)) {
     return false;
@@ -94,27 +119,31 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
     const int64_t jobs =
         int64_t{std::min(args.max_rows - row, kLatentRows)} * launch.chunks * most_parts;
     const int clusters = static_cast<int>(std::min<int64_t>(jobs, most));
-    launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, S::kBytes, stream, args, launch,
+    launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, kBytes, stream, args, launch,
                    maps);
   }
   return true;
+}
+
+template <bool Codes>
+bool launch_latent(const AttentionArgs& args, cudaStream_t stream) {
+  // Few rows leave multiprocessors for more blocks of a cluster.
+  const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
+  if (tiles * 4 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
+  return launch_ranks<2, false, Codes>(args, stream);
 }
 
 }  // namespace
 
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream) {
   const KvLayer& kv = args.kv;
-  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || kv.format != KvFormat::kPlain) {
-    return false;
-  }
+  if (!device_traits().wgmma || kv.dtype != DType::kBF16) return false;
   if (kv.head_dim != kLatentDim || kv.value_dim != kLatentValues || kv.num_kv_heads != 1) {
     return false;
   }
   if (kv.block_size % kLatentPage != 0 || args.slopes != nullptr || args.softcap != 0) return false;
-  // Few rows leave multiprocessors for more blocks of a cluster.
-  const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
-  if (tiles * 4 <= device_traits().num_sms) return launch_ranks<4, true>(args, stream);
-  return launch_ranks<2, false>(args, stream);
+  return kv.format == KvFormat::kFp8 ? launch_latent<true>(args, stream)
+                                     : launch_latent<false>(args, stream);
 }
 
 }  // namespace foretoken::cuda

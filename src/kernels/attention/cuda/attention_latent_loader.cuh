@@ -1,12 +1,13 @@
 #pragma once
-#include "kernels/attention/cuda/attention_latent.cuh"
+#include "kernels/attention/cuda/attention_latent_codes.cuh"
 #include "kernels/attention/cuda/attention_latent_plan.cuh"
 
 // The warps that fill the shared memory of latent attention.
 namespace foretoken::cuda {
 
-// Fills the ring of keys: its rank's chunks of 64 elements, each with all positions of a unit.
-template <int Ranks>
+// Fills the ring of keys: its rank's chunks of 64 elements, each with all positions of a unit. Of
+// entries of KvFormat::kFp8 it copies what LatentWidener turns into them.
+template <int Ranks, bool Codes>
 struct LatentKeyLoader {
   using S = LatentShape<Ranks>;
   static constexpr int kPages = kUnit / kLatentPage;
@@ -17,6 +18,7 @@ struct LatentKeyLoader {
   int rank;
   int* record;  // of the cluster, if it is to be written, or null
   bool kept;    // the plan has the first entries
+  LatentCodeCopies<Ranks> codes;
   RingPlace<S::kStages> ring{};
 
   // First entry of page number `page` of the job's sequence; -1: no row sees any of it.
@@ -35,6 +37,11 @@ struct LatentKeyLoader {
     const int from = __shfl_sync(0xffffffffu, entry, page);
     const int pages = __popc(__ballot_sync(0xffffffffu, lane < kPages && entry >= 0));
     wait_barrier(state.empty + ring.place, ring.parity ^ 1);
+    if constexpr (Codes) {
+      codes.start(ring.place, from, pages);
+      ring.advance();
+      return;
+    }
     uint64_t* full = state.full + ring.place;
     const int chunks = S::chunks_of(rank);
     if (lane == 0) arrive_expecting(full, pages * chunks * kLatentPage * kChunkBytes);

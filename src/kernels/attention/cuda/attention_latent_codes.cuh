@@ -1,0 +1,169 @@
+#pragma once
+#include "kernels/attention/cuda/attention_codes.cuh"
+#include "kernels/attention/cuda/attention_latent.cuh"
+#include "kernels/attention/cuda/attention_latent_plan.cuh"
+
+// Latent attention over entries of KvFormat::kFp8. The tensor cores take keys from shared memory
+// and as bfloat16: so the codes of a unit land in the upper half of the place in the ring where its
+// values will lie, and two warps widen them from there, the lower half first. The elements that are
+// as of kPlain land where they belong.
+namespace foretoken::cuda {
+
+struct LatentCodeMaps {
+  CUtensorMap codes;
+  CUtensorMap scales;
+  CUtensorMap rest;
+};
+
+template <int Ranks>
+struct LatentCodes {
+  using S = LatentShape<Ranks>;
+  static constexpr int kChunkCodes = kUnit * 64;  // bytes of a chunk before it is widened
+  static constexpr int kPageCodes = kLatentPage * 64;
+  static constexpr int kScales = kLatentValues / kFp8LatentGroup;
+  static constexpr int kEntryScales = kScales * 4;  // bytes
+  static constexpr int kScaleBytes = kUnit * kEntryScales;
+  static constexpr int kBytes = S::kBytes + S::kStages * kScaleBytes;
+
+  char* memory;  // that of LatentMemory
+
+  __device__ char* chunk(int place, int i) const {
+    return memory + place * S::kStageBytes + S::kValueChunks * kChunkCodes + i * kChunkCodes;
+  }
+  __device__ char* scales(int place) const {
+    return memory + S::kBytes - 1024 + place * kScaleBytes;
+  }
+};
+
+// Counts what lands.
+template <int Ranks>
+struct LatentLanding {
+  uint64_t landed[LatentShape<Ranks>::kStages];
+
+  __device__ void init() {
+    for (uint64_t& barrier : landed) init_barrier(&barrier, 1);
+    publish_barriers();
+  }
+};
+
+// Starts the copies of a page of 16 entries from `entry` on, by 32 lanes for the pages of a unit;
+// -1: nobody sees the page of this lane, number lane % kPages.
+template <int Ranks>
+struct LatentCodeCopies {
+  using S = LatentShape<Ranks>;
+  using C = LatentCodes<Ranks>;
+  static constexpr int kPages = kUnit / kLatentPage;
+  const LatentCodeMaps& maps;
+  C codes;
+  LatentLanding<Ranks>& landing;
+  int rank;
+
+  __device__ bool is_last() const { return rank == Ranks - 1; }
+  __device__ int page_bytes() const {
+    return S::kValueChunks * C::kPageCodes + kLatentPage * C::kEntryScales +
+           (is_last() ? kLatentPage * kChunkBytes : 0);
+  }
+
+  // The place is free. pages: that are seen.
+  __device__ void start(int place, int entry, int pages) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int part = lane / kPages;  // chunks of codes, scales, the rest
+    const int page = lane % kPages;
+    uint64_t* landed = landing.landed + place;
+    if (lane == 0) arrive_expecting(landed, pages * page_bytes());
+    __syncwarp();
+    if (entry < 0) return;
+    if (part < S::kValueChunks) {
+      copy_box(codes.chunk(place, part) + page * C::kPageCodes, &maps.codes,
+               (rank * S::kValueChunks + part) * 64, entry, landed);
+    } else if (part == S::kValueChunks) {
+      copy_box(codes.scales(place) + page * kLatentPage * C::kEntryScales, &maps.scales,
+               fp8_scales_at(kLatentValues), entry, landed);
+    } else if (part == S::kValueChunks + 1 && is_last()) {
+      char* chunk = codes.memory + place * S::kStageBytes + S::kValueChunks * kUnitChunk;
+      copy_box(chunk + page * kLatentPage * kChunkBytes, &maps.rest, 0, entry, landed);
+    }
+  }
+};
+
+// The two warps that widen.
+template <int Ranks>
+struct LatentWidener {
+  using S = LatentShape<Ranks>;
+  using C = LatentCodes<Ranks>;
+  static constexpr int kThreads = 64;
+  static constexpr int kPieces = kUnit * 4 / kThreads;  // of 16 codes, of a chunk
+  using Pieces = uint4[kPieces];
+  LatentMemory<Ranks> memory;
+  LatentState<Ranks>& state;
+  C codes;
+  LatentLanding<Ranks>& landing;
+  int rank;
+  int thread;
+  RingPlace<S::kStages> ring{};
+
+  __device__ static void sync() { asm volatile("bar.sync 3, %0;" ::"n"(kThreads) : "memory"); }
+
+  __device__ void read(Pieces& pieces, int chunk) const {
+    const char* from = codes.chunk(ring.place, chunk) + thread * 16;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      pieces[i] = *reinterpret_cast<const uint4*>(from + i * kThreads * 16);
+    }
+  }
+
+  // Two numbers times the scale of their group.
+  __device__ static uint32_t scale_pair(float low, float high, float scale) {
+    return pack_bf16(__fmul_rn(low, scale), __fmul_rn(high, scale));
+  }
+  __device__ static float low_of(uint32_t pair) { return __uint_as_float(pair << 16); }
+  __device__ static float high_of(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
+  // Four codes, in order.
+  __device__ static uint2 scale_codes(uint32_t four, float scale) {
+    const WidenedCodes w = widen_codes(four);
+    return {scale_pair(low_of(w.even), low_of(w.odd), scale),
+            scale_pair(high_of(w.even), high_of(w.odd), scale)};
+  }
+
+  __device__ void widen(const Pieces& pieces, int chunk) const {
+    const char* scales = codes.scales(ring.place) + (rank * S::kValueChunks + chunk) / 2 * 4;
+    char* to = memory.stage(ring.place) + chunk * kUnitChunk;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int position = (thread + i * kThreads) / 4;
+      const int at = thread % 4 * 2;
+      const float scale = *reinterpret_cast<const float*>(scales + position * C::kEntryScales);
+      const uint2 a = scale_codes(pieces[i].x, scale), b = scale_codes(pieces[i].y, scale);
+      const uint2 c = scale_codes(pieces[i].z, scale), d = scale_codes(pieces[i].w, scale);
+      char* row = to + position * kChunkBytes;
+      *reinterpret_cast<uint4*>(row + ((at ^ position % 8) << 4)) = uint4{a.x, a.y, b.x, b.y};
+      *reinterpret_cast<uint4*>(row + ((at ^ 1 ^ position % 8) << 4)) = uint4{c.x, c.y, d.x, d.y};
+    }
+  }
+
+  __device__ void widen_unit() {
+    static_assert(kFp8LatentGroup == 128);
+    wait_barrier(landing.landed + ring.place, ring.parity);
+    Pieces pieces;
+#pragma unroll
+    for (int chunk = 0; chunk < S::kValueChunks; ++chunk) {
+      read(pieces, chunk);
+      // Codes that all have read lie in the way of these.
+      if (chunk >= S::kValueChunks / 2) sync();
+      widen(pieces, chunk);
+    }
+    fence_async_proxy();
+    sync();
+    if (thread == 0) arrive(state.full + ring.place);
+    ring.advance();
+  }
+
+  __device__ void run(const LatentPlan& plan) {
+    for (int i = 0; i < plan.num_jobs; ++i) {
+      const LatentJob& job = plan.jobs[i];
+      for (int unit = job.first_unit; unit <= job.last_unit; ++unit) widen_unit();
+    }
+  }
+};
+
+}  // namespace foretoken::cuda
