@@ -30,6 +30,7 @@ struct ChatTemplateTraits {
   bool empty_content = true;       // beside calls
   bool any_tool_call_id = true;    // else only nine letters and digits
   bool needs_tool_call_ids = false;
+  bool names_calls_by_id = false;  // ids "functions.NAME:INDEX" are all that shows a call's name
   bool shows_content_with_reasoning = true;  // beside calls
 
   bool takes_empty_answers = true;  // without words and calls

@@ -197,7 +197,7 @@ def test_two_requests_of_one_id(engine: AsyncLLM) -> None:
 
 def test_long_prompts_are_refused_alone(engine: AsyncLLM) -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match="max_model_len is 512"):
+        with pytest.raises(ValueError, match="maximum context length is 512"):
             await collect(engine, "word " * 5000, LONG)
         assert (await collect(engine, "word", LONG))[-1].finished
 

@@ -138,7 +138,7 @@ def test_a_fault_ends_the_call_alone(llm: LLM) -> None:
     finished = num_finished(llm)
     with pytest.raises(ValueError, match="prompt token id 9999999"):
         llm.generate({"prompt_token_ids": [9999999]}, use_tqdm=False)
-    with pytest.raises(ValueError, match="max_model_len is 512"):
+    with pytest.raises(ValueError, match="maximum context length is 512"):
         llm.generate({"prompt_token_ids": [5] * 600}, use_tqdm=False)
     with pytest.raises(TypeError, match="prompts must be text"):
         llm.generate(7)

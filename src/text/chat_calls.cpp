@@ -88,6 +88,37 @@ void add_missing_ids(json& messages) {
   }
 }
 
+// Whether an id ends with ":" and digits behind the name.
+bool is_named_id(const std::string& id, const std::string& name) {
+  const size_t colon = id.rfind(':');
+  if (colon == std::string::npos || colon + 1 == id.size()) return false;
+  const std::string_view head = std::string_view(id).substr(0, colon);
+  return head.ends_with(name) && id.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+}
+
+// Ids as Kimi's models write them: "functions.NAME:INDEX", counted through the conversation.
+void name_ids(json& messages) {
+  std::map<std::string, std::string> renamed;
+  size_t num_calls = 0;
+  for (json& message : messages) {
+    json* calls = calls_of(message);
+    if (calls == nullptr && is_result(message)) {
+      const auto found = renamed.find(text_at(message, "tool_call_id"));
+      if (found != renamed.end()) message["tool_call_id"] = found->second;
+    }
+    if (calls == nullptr) continue;
+    for (json& call : *calls) {
+      const json* function = function_of(call);
+      if (function == nullptr) continue;
+      const std::string name = text_at(*function, "name");
+      const std::string id = text_at(call, "id");
+      const std::string number = std::to_string(num_calls++);
+      if (!is_named_id(id, name)) call["id"] = "functions." + name + ":" + number;
+      renamed[id] = text_at(call, "id");
+    }
+  }
+}
+
 // The results behind an answer that belong to one of its calls, taken out of `results`.
 std::vector<json> take_results(const json& call, bool is_last, std::vector<json>& results) {
   const std::string id = text_at(call, "id");
@@ -131,6 +162,10 @@ void fit_call_arguments(json& messages, const ChatTemplateTraits& traits) {
 }
 
 void fit_call_ids(json& messages, const ChatTemplateTraits& traits) {
+  if (traits.names_calls_by_id) {
+    add_missing_ids(messages);
+    return name_ids(messages);
+  }
   if (traits.needs_tool_call_ids || !traits.any_tool_call_id) add_missing_ids(messages);
   if (traits.any_tool_call_id) return;
   for (json& message : messages) {

@@ -58,6 +58,14 @@ void fill_empty_answers(json& messages) {
   }
 }
 
+// Templates take an answer with an empty list of calls for one with calls.
+void drop_empty_calls(json& messages) {
+  for (json& message : messages) {
+    if (!message.is_object() || !message.contains("tool_calls")) continue;
+    if (message["tool_calls"].empty()) message.erase("tool_calls");
+  }
+}
+
 bool any_calls(const json& messages) {
   for (const json& message : messages) {
     if (calls_of(message) != nullptr) return true;
@@ -103,7 +111,9 @@ Result<json> fit_conversation(json messages, const ChatTemplateTraits& traits,
   if (!messages.is_array()) {
     return invalid_argument("the messages must be a JSON array of {\"role\", \"content\"}");
   }
+  drop_empty_calls(messages);
   fit_calls(messages, traits, warnings);
+  if (!traits.shows_repeated_roles) begin_with_question(messages, warnings);
   fit_instructions(messages, traits, warnings);
   if (!traits.shows_repeated_roles) merge_repeated_roles(messages);
   if (!traits.takes_empty_answers) fill_empty_answers(messages);

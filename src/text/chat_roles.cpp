@@ -113,6 +113,16 @@ void fit_instructions(json& messages, const ChatTemplateTraits& traits,
   }
 }
 
+void begin_with_question(json& messages, std::vector<std::string>* warnings) {
+  const size_t first = num_leading(messages);
+  if (first == messages.size() || role_of(messages[first]) != "assistant") return;
+  messages.insert(messages.begin() + static_cast<json::difference_type>(first),
+                  json{{"role", "user"}, {"content", ""}});
+  warnings->push_back(
+      "the model's chat template takes conversations that begin with a user message only; an empty "
+      "one stands before the first answer");
+}
+
 void merge_repeated_roles(json& messages) {
   json merged = json::array();
   for (json& message : messages) {

@@ -15,6 +15,10 @@ namespace foretoken {
 void fit_instructions(nlohmann::ordered_json& messages, const ChatTemplateTraits& traits,
                       std::vector<std::string>* warnings);
 
+// Puts an empty question before a conversation that begins with an answer, such as a greeting: a
+// template whose roles must alternate begins with a question.
+void begin_with_question(nlohmann::ordered_json& messages, std::vector<std::string>* warnings);
+
 // Neighbours that are both questions, or both answers without calls, as one.
 void merge_repeated_roles(nlohmann::ordered_json& messages);
 

@@ -250,6 +250,8 @@ class Prober {
     traits_.any_tool_call_id = shows_call_and_result(other) || !shows_call_and_result(call);
     other.id = nullptr;
     traits_.needs_tool_call_ids = !shows_call_and_result(other) && shows_call_and_result(call);
+    other.id = "functions." + std::string(kTool) + ":0";
+    traits_.names_calls_by_id = !shows_name(call) && shows_name(other);
     json thoughtful = calls(call, {kFirst});
     thoughtful["content"] = in_form(kAnswer, traits_.assistant_content);
     const bool shown = has(with_tools(json::array({question(), thoughtful})), kAnswer);
@@ -267,6 +269,13 @@ class Prober {
     const json turns = json::array(
         {question(), calls(call, {kFirst}), result(call, kAnswer), answer(), question()});
     return has(with_tools(turns), kFirst);
+  }
+
+  // Beside the list of tools.
+  bool shows_name(const Call& call) {
+    const Prompt tools_alone = with_tools(json::array({question()}));
+    const Prompt called = with_call(call);
+    return called && tools_alone && count(*called, kTool) > count(*tools_alone, kTool);
   }
 
   // A template that shows no calls may still show results.

@@ -139,7 +139,7 @@ class ToolCase(door.DoorCase):
         if not stream:
             message = answer.json["choices"][0]["message"]
             got.content = message["content"] or ""
-            for index, call in enumerate(message["tool_calls"]):
+            for index, call in enumerate(message.get("tool_calls", [])):
                 got.add(index, call["function"]["name"], call["function"]["arguments"])
             return got
         for event in answer.events:
@@ -265,7 +265,7 @@ class WithoutFlags(ToolCase):
                     "max_tokens": max_tokens, "temperature": 0}).json
                 message = answer["choices"][0]["message"]
                 self.assertFalse(message["content"], message)
-                for call in message["tool_calls"]:
+                for call in message.get("tool_calls", []):
                     json.loads(call["function"]["arguments"])
 
 

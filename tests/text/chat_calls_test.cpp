@@ -64,6 +64,21 @@ TEST(ChatCalls, ShortIdsStandForLongOnes) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(messages[i + 1]["tool_call_id"], calls[i]["id"]) << i;
 }
 
+TEST(ChatCalls, IdsNameTheirFunctions) {
+  json messages = json::parse(R"([{"role": "assistant", "tool_calls": [
+      {"id": "call_1", "function": {"name": "f"}}, {"id": "functions.g:7", "function": {"name": "g"}},
+      {"function": {"name": "f"}}]}, {"role": "tool", "tool_call_id": "call_1"},
+      {"role": "tool", "tool_call_id": "functions.g:7"}, {"role": "tool"}])");
+  ChatTemplateTraits traits;
+  traits.names_calls_by_id = true;
+  fit_call_ids(messages, traits);
+  const json& calls = messages[0]["tool_calls"];
+  EXPECT_EQ(calls[0]["id"], "functions.f:0");
+  EXPECT_EQ(calls[1]["id"], "functions.g:7");
+  EXPECT_EQ(calls[2]["id"], "functions.f:2");
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(messages[i + 1]["tool_call_id"], calls[i]["id"]) << i;
+}
+
 TEST(ChatCalls, ParallelCallsBecomeTurnsWithTheirResults) {
   json messages = json::parse(R"([{"role": "user"},
       {"role": "assistant", "content": "Both", "reasoning": "hm", "tool_calls": [{"id": "a"}, {"id": "b"}]},

@@ -48,6 +48,14 @@ TEST(ChatFit, WordsBesideThoughtsAndCallsJoinTheThoughts) {
       R"("tool_calls":[{"name":"f","arguments":{}}]}])");
 }
 
+TEST(ChatFit, EmptyListsOfCallsAreNone) {
+  EXPECT_EQ(fitted_conversation(
+                R"([{"role":"assistant","content":"a","tool_calls":[]},
+                    {"role":"assistant","content":"b","tool_calls":null}])",
+                {}),
+            R"([{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}])");
+}
+
 TEST(ChatFit, AnswersGetWordsWhereTheyNeedSome) {
   ChatTemplateTraits traits;
   traits.takes_empty_answers = false;

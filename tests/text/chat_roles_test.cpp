@@ -56,6 +56,20 @@ TEST(ChatRoles, InstructionsAreMergedAndMovedWhereTheyMust) {
             R"([["system","d"],["user","c"]])");
 }
 
+TEST(ChatRoles, AQuestionStandsBeforeAGreeting) {
+  std::vector<std::string> warnings;
+  json messages = messages_of(R"([["system","a"],["assistant","b"],["user","c"]])");
+  begin_with_question(messages, &warnings);
+  EXPECT_EQ(pairs_of(messages), R"([["system","a"],["user",""],["assistant","b"],["user","c"]])");
+  EXPECT_EQ(warnings.size(), 1u);
+  begin_with_question(messages, &warnings);
+  EXPECT_EQ(messages.size(), 4u);
+  messages = messages_of(R"([["system","a"]])");
+  begin_with_question(messages, &warnings);
+  EXPECT_EQ(messages.size(), 1u);
+  EXPECT_EQ(warnings.size(), 1u);
+}
+
 TEST(ChatRoles, WithoutASystemRoleTheFirstQuestionHoldsThem) {
   std::vector<std::string> warnings;
   ChatTemplateTraits traits;

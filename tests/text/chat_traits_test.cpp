@@ -108,6 +108,16 @@ TEST(ChatTraits, ReleasedTemplates) {
   EXPECT_TRUE(traits_of_released("openai-gpt-oss-120b").shows_developer);
 }
 
+TEST(ChatTraits, NamesThatOnlyIdsShow) {
+  const std::string shown =
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c['id'] }}"
+      "{{ c.function.arguments | tojson }}";
+  EXPECT_TRUE(traits_of(shown + "{% endfor %}{% endfor %}").names_calls_by_id);
+  EXPECT_FALSE(
+      traits_of(shown + "{{ c.function.name }}{% endfor %}{% endfor %}").names_calls_by_id);
+  EXPECT_FALSE(traits_of_released("Qwen3.5-4B").names_calls_by_id);
+}
+
 TEST(ChatTraits, ToolsThatMustBeThereOrMustNot) {
   const std::string shown = "{% for m in messages %}{{ m.content }}{% endfor %}";
   const ChatTemplateTraits needs = traits_of(shown + "{% for t in tools %}{{ t }}{% endfor %}");

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "chat/calls/call_openings.h"
 #include "chat/calls/forced_calls.h"
 #include "chat/calls/harmony_calls.h"
 #include "chat/calls/inkling_calls.h"
@@ -73,8 +74,14 @@ class SplittingParser : public ChatParser {
         sink_(sink_options(options, tools_ != nullptr)),
         drop_space_(options.drop_leading_space) {
     const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
-    if (entry != nullptr && entry->messages == MessageForm::kNone)
-      reasoning_.emplace(entry->format, options.starts_in_reasoning);
+    if (entry == nullptr || entry->messages != MessageForm::kNone) return;
+    ReasoningFormat format = entry->format;
+    if (uses_tool_parser(options)) {
+      format.ends =
+          foretoken::joined(std::move(format.ends),
+                            call_openings(options.tool_parser, function_names(options.tools)));
+    }
+    reasoning_.emplace(format, options.starts_in_reasoning);
   }
 
   std::vector<ChatPiece> push(std::string_view text) override {

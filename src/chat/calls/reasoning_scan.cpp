@@ -4,12 +4,23 @@
 
 namespace foretoken {
 
+namespace {
+
+std::vector<std::string> outside_markers(const ReasoningFormat& format) {
+  std::vector<std::string> markers = format.anywhere ? format.open : std::vector<std::string>();
+  markers = joined(std::move(markers), format.dropped);
+  return format.ends.empty() ? markers : joined(std::move(markers), format.close);
+}
+
+}  // namespace
+
 ReasoningScan::ReasoningScan(const ReasoningFormat& format, bool inside)
     : open_(format.open),
       close_(joined(format.close, format.ends)),
-      outside_(joined(format.anywhere ? format.open : std::vector<std::string>(), format.dropped)),
+      outside_(outside_markers(format)),
       num_close_(static_cast<int>(format.close.size())),
       num_again_(format.anywhere ? static_cast<int>(format.open.size()) : 0),
+      num_left_out_(num_again_ + static_cast<int>(format.dropped.size())),
       prefix_(format.prefix),
       inside_(inside || format.always) {}
 
@@ -39,12 +50,16 @@ void ReasoningScan::feed(char byte, CallSink* sink, std::string* content) {
   sink->reasoning(text);
   if (number < 0) return;
   state_ = State::kOutside;
-  if (number >= num_close_) *content += close_.marker(number);
+  ended_early_ = number >= num_close_;
+  if (ended_early_) *content += close_.marker(number);
 }
 
 void ReasoningScan::outside_byte(char byte, std::string* content) {
   const int number = outside_.feed(byte, content);
   if (number >= 0 && number < num_again_) state_ = State::kInside;
+  if (number < num_left_out_) return;
+  if (!ended_early_) *content += outside_.marker(number);
+  ended_early_ = false;
 }
 
 void ReasoningScan::finish(CallSink* sink, std::string* content) {

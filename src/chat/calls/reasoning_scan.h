@@ -11,9 +11,10 @@ namespace foretoken {
 struct ReasoningFormat {
   std::vector<std::string> open;
   std::vector<std::string> close;
-  bool always = false;            // the text begins with reasoning, whether a marker says so or not
-  bool anywhere = false;          // it may begin, and begin again, after content
-  std::vector<std::string> ends;  // end the reasoning, too, and belong to the content
+  bool always = false;    // the text begins with reasoning, whether a marker says so or not
+  bool anywhere = false;  // it may begin, and begin again, after content
+  // End the reasoning, too, and belong to the content. What closes it, behind them, is left out.
+  std::vector<std::string> ends;
   std::vector<std::string> dropped;  // markers around the content, left out of it
   std::string prefix;                // goes before the content
 };
@@ -37,9 +38,12 @@ class ReasoningScan {
   State state_ = State::kStart;
   MarkerScan open_;
   MarkerScan close_;
-  MarkerScan outside_;  // what opens the reasoning again, then what is left out
+  MarkerScan
+      outside_;  // what opens the reasoning again, then what is left out, then what closes it
   int num_close_;
   int num_again_;
+  int num_left_out_;  // with those before
+  bool ended_early_ = false;
   std::string prefix_;
   std::string space_;  // before the opening marker
   bool inside_;

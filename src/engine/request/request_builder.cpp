@@ -1,5 +1,7 @@
 #include "engine/request/request_builder.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -35,11 +37,7 @@ Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
                     const RequestLimits& limits) {
   if (ids.empty()) return invalid_argument("the prompt is empty; give at least one token");
   if (ids.size() > static_cast<size_t>(max_prompt_len(request, limits))) {
-    return invalid_argument("the prompt has " + std::to_string(ids.size()) +
-                            " tokens, but max_model_len is " +
-                            std::to_string(limits.max_model_len) +
-                            " for prompt and output together; shorten the prompt, set "
-                            "truncate_prompt_tokens or raise --max-model-len");
+    return prompt_too_long(ids.size(), limits.max_model_len);
   }
   return check_ids(ids, "prompt", limits);
 }

@@ -96,9 +96,10 @@ Status check_members(const std::string& where, json* message) {
   return check_calls(where, message);
 }
 
-// An answer may have no words beside its calls, reasoning or refusal, and a tool no result.
+// An answer may have no words beside its calls, reasoning or refusal, and a tool no result. Others
+// may say that they are empty.
 bool may_lack_content(const json& message) {
-  return message["role"] == "assistant" || message["role"] == "tool";
+  return message["role"] == "assistant" || message["role"] == "tool" || message.contains("content");
 }
 
 }  // namespace

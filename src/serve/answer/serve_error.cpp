@@ -1,5 +1,7 @@
 #include "serve/answer/serve_error.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <string_view>
 
 #include "serve/fields/request_body.h"
@@ -99,10 +101,12 @@ int http_status(const Status& status) {
 
 ordered_json openai_error(const ServeError& error) {
   ordered_json body;
-  body["error"] = {{"message", error.status.message()},
-                   {"type", openai_type(error.http)},
-                   {"param", param_of(error.status.message())},
-                   {"code", error.http}};
+  const bool too_long = is_prompt_too_long(error.status);
+  body["error"] = {
+      {"message", error.status.message()},
+      {"type", openai_type(error.http)},
+      {"param", param_of(error.status.message())},
+      {"code", too_long ? ordered_json("context_length_exceeded") : ordered_json(error.http)}};
   return body;
 }
 

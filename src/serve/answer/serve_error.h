@@ -23,7 +23,8 @@ struct ServeError {
 // the unsupported, 503 for a lack of room, 499 for aborted requests, 500 otherwise.
 int http_status(const Status& status);
 
-// {"error": {"message", "type", "param", "code"}} with vLLM's types.
+// {"error": {"message", "type", "param", "code"}} with vLLM's types. The code is the HTTP status;
+// that of a prompt that is too long is OpenAI's "context_length_exceeded".
 nlohmann::ordered_json openai_error(const ServeError& error);
 // {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
 nlohmann::ordered_json anthropic_error(const ServeError& error);

@@ -235,10 +235,11 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
       return invalid_argument(where + ": 'role' must be \"user\" or \"assistant\"");
     }
     const json content = message.value("content", json());
-    if (content.is_string() || role == "system") {
+    const bool is_empty_list = content.is_array() && content.empty();
+    if (content.is_string() || role == "system" || is_empty_list) {
       FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(content, where));
       messages->push_back({{"role", role}, {"content", text}});
-    } else if (!content.is_array() || content.empty()) {
+    } else if (!content.is_array()) {
       return invalid_argument(where + ": 'content' must be a string or an array of blocks");
     } else {
       BlockReader reader(where, notes, messages);

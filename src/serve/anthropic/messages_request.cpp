@@ -106,7 +106,9 @@ Status read_system(const json* system, json* messages) {
 
 // In Anthropic's API the answer goes on with what the conversation ends with of it.
 void continue_answer(json* chat) {
-  const json& last = (*chat)["messages"].back();
+  const json& messages = (*chat)["messages"];
+  if (messages.empty()) return;
+  const json& last = messages.back();
   if (last["role"] != "assistant" || last.contains("tool_calls")) return;
   if (last["content"] != "") (*chat)["continue_final_message"] = true;
 }

@@ -128,7 +128,7 @@ constexpr ApiField kFields[] = {
          "description":"Tokens of a choice that a chunk waits for, after the first."})"},
     {"response_format", kOpenAiTexts | kLlamaBody,
      R"({"$ref":"#/components/schemas/ResponseFormat",
-         "description":"Goes without structured_outputs and a tool_choice that forces a call."})"},
+         "description":"Goes without structured_outputs; of no effect on calls that a tool_choice forces."})"},
     {"structured_outputs", kAll,
      R"({"$ref":"#/components/schemas/StructuredOutputs",
          "description":"Goes without response_format and a tool_choice that forces a call."})"},

@@ -34,6 +34,23 @@ bool is_old(const json& message) {
          (message.contains("function_call") || message.value("role", json()) == "function");
 }
 
+bool is_flat_function(const json& tool) {
+  return tool.is_object() && !tool.contains("function") && tool.contains("name") &&
+         tool.value("type", json()) == "function";
+}
+
+// {"type": "function", "name", ...}, which /v1/responses has, as chats have it.
+json nested_function(json tool) {
+  if (!is_flat_function(tool)) return tool;
+  tool.erase("type");
+  return {{"type", "function"}, {"function", std::move(tool)}};
+}
+
+bool runs_elsewhere(const json& tool) {
+  return tool.is_object() && !tool.contains("function") && tool.contains("type") &&
+         tool["type"].is_string() && tool["type"] != "function";
+}
+
 class ForeignChat {
  public:
   explicit ForeignChat(JsonFields& fields) : fields_(fields) {}
@@ -137,29 +154,30 @@ class ForeignChat {
   // Tools that are no functions run elsewhere.
   void read_other_tools() {
     const json* tools = fields_.raw("tools");
-    const auto elsewhere = [](const json& tool) {
-      return tool.is_object() && !tool.contains("function") && tool.contains("type") &&
-             tool["type"].is_string() && tool["type"] != "function";
-    };
     if (tools == nullptr || !tools->is_array()) return;
-    if (std::none_of(tools->begin(), tools->end(), elsewhere)) return;
+    if (std::none_of(tools->begin(), tools->end(), [](const json& tool) {
+          return runs_elsewhere(tool) || is_flat_function(tool);
+        })) {
+      return;
+    }
     json kept = json::array();
     for (const json& tool : *tools) {
-      if (elsewhere(tool)) {
+      if (runs_elsewhere(tool)) {
         fields_.warn("'tools': tools of type '" + shown_name(tool["type"].get<std::string>()) +
                      "' do not run here and were left out; give functions");
       } else {
-        kept.push_back(tool);
+        kept.push_back(nested_function(tool));
       }
     }
     values_["tools"] = kept.empty() ? json() : std::move(kept);
   }
 
-  // Mistral's "any", and OpenAI's {"type": "allowed_tools"}.
+  // Mistral's "any", OpenAI's {"type": "allowed_tools"}, and a function in the form of responses.
   void read_choice() {
     const json* choice = fields_.raw("tool_choice");
     if (choice == nullptr) return;
     if (*choice == "any") values_["tool_choice"] = "required";
+    if (is_flat_function(*choice)) values_["tool_choice"] = nested_function(*choice);
     if (!is_allowed_tools(*choice)) return;
     const json* tools = values_.contains("tools") ? &values_["tools"] : fields_.raw("tools");
     json chat = json::object();

@@ -52,10 +52,19 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
   std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
   FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
-  if (forced && form) {
+  if (forced && form && !request->form_is_response_format) {
     return invalid_argument(
-        "'tool_choice' forces a form on the output, and so does 'response_format' or "
-        "'structured_outputs'; remove one of the two");
+        "'tool_choice' forces a form on the output, and so does 'structured_outputs'; remove one "
+        "of the two");
+  }
+  if (forced && form) {
+    request->warnings.push_back(
+        "'response_format' holds for texts; the calls that 'tool_choice' forces have their own "
+        "form");
+  } else if (form && request->form_is_response_format && uses_tool_parser(parser)) {
+    request->warnings.push_back(
+        "'response_format' holds for the whole answer, so that no tool is called; leave it out "
+        "until the tools' results are there, or force calls by 'tool_choice'");
   }
   if (forced) {
     form = std::move(forced);

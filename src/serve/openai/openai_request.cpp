@@ -343,6 +343,7 @@ Status note_left_out(const json& body, OpenAiRequest* request) {
   const std::optional<StructuredOutputs>& form =
       request->requests.front().sampling.structured_outputs;
   const bool by_format = body.contains("response_format") && body["response_format"].is_object();
+  request->form_is_response_format = form && by_format;
   if (form) {
     FT_RETURN_IF_ERROR(note_schemas(*form, by_format ? "'response_format'" : "'structured_outputs'",
                                     &request->warnings));

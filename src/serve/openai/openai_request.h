@@ -67,22 +67,23 @@ struct OpenAiRequest {
   std::string messages_json;      // of a chat: the prompt of the only request
   std::string arguments_json;     // for the chat template
   bool stream = false;
-  bool include_usage = false;         // in a stream
-  bool continuous_usage = false;      // in each chunk
-  int stream_interval = 1;            // tokens of a choice that a chunk waits for, at least
-  bool echo = false;                  // the prompt comes before the text
-  bool prompt_only = false;           // echo with max_tokens 0: only the prompt is wanted
-  bool timings = false;               // answers and chunks have llama.cpp's timings
-  int dimensions = 0;                 // of embeddings; 0: all
-  bool base64 = false;                // embeddings as base64 of little-endian floats
-  bool return_token_ids = false;      // vLLM's extension
-  bool tokens_as_token_ids = false;   // log-probabilities name tokens "token_id:42"
-  bool return_token_origins = false;  // who proposed each token: a drafter or the target
-  bool include_reasoning = true;      // of a chat with a reasoning parser
-  ChatParserOptions parser;           // of a chat
-  bool strict_schemas = false;        // of the tools that a choice forces
-  bool old_functions = false;         // "functions" were given: the answer has "function_call"
-  bool names_length = false;          // the body says how many tokens the output may have
+  bool include_usage = false;            // in a stream
+  bool continuous_usage = false;         // in each chunk
+  int stream_interval = 1;               // tokens of a choice that a chunk waits for, at least
+  bool echo = false;                     // the prompt comes before the text
+  bool prompt_only = false;              // echo with max_tokens 0: only the prompt is wanted
+  bool timings = false;                  // answers and chunks have llama.cpp's timings
+  int dimensions = 0;                    // of embeddings; 0: all
+  bool base64 = false;                   // embeddings as base64 of little-endian floats
+  bool return_token_ids = false;         // vLLM's extension
+  bool tokens_as_token_ids = false;      // log-probabilities name tokens "token_id:42"
+  bool return_token_origins = false;     // who proposed each token: a drafter or the target
+  bool include_reasoning = true;         // of a chat with a reasoning parser
+  ChatParserOptions parser;              // of a chat
+  bool strict_schemas = false;           // of the tools that a choice forces
+  bool old_functions = false;            // "functions" were given: the answer has "function_call"
+  bool names_length = false;             // the body says how many tokens the output may have
+  bool form_is_response_format = false;  // the structured outputs are those of 'response_format'
   // Biases of all tokens of a text, which only a tokenizer can name.
   std::vector<std::pair<std::string, float>> text_biases;
   std::string request_id;  // the client's wish, or empty

@@ -56,7 +56,8 @@ json ResponsesFormat::usage_of(const RequestStats& stats) const {
   const auto num_reasoning =
       static_cast<int64_t>(share * static_cast<double>(stats.num_output_tokens));
   return {{"input_tokens", stats.num_prompt_tokens},
-          {"input_tokens_details", {{"cached_tokens", stats.num_cached_tokens}}},
+          {"input_tokens_details",
+           {{"cached_tokens", stats.num_cached_tokens}, {"cache_write_tokens", 0}}},
           {"output_tokens", stats.num_output_tokens},
           {"output_tokens_details", {{"reasoning_tokens", num_reasoning}}},
           {"total_tokens", stats.num_prompt_tokens + stats.num_output_tokens}};
@@ -144,6 +145,7 @@ void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* event
   tell(blocks_.add(parser_->push(output.text)));
   if (!output.finished) return;
   tell(blocks_.add(parser_->finish()));
+  if (output.finish_reason != FinishReason::kStop) closing_status_ = "incomplete";
   tell(blocks_.finish());
 }
 
@@ -205,8 +207,9 @@ std::string ResponsesFormat::close_events(size_t block) {
                    std::move(done));
     events += event("response.content_part.done", std::move(part));
   }
-  return events + event("response.output_item.done",
-                        {{"output_index", block}, {"item", item_json(block, "completed", true)}});
+  return events +
+         event("response.output_item.done",
+               {{"output_index", block}, {"item", item_json(block, closing_status_, true)}});
 }
 
 std::string ResponsesFormat::step_events(const BlockStep& step) {

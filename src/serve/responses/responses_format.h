@@ -54,7 +54,8 @@ class ResponsesFormat : public AnswerFormat {
   std::vector<Item> items_;  // by block
   nlohmann::ordered_json new_logprobs_ = nlohmann::ordered_json::array();
   int64_t num_events_ = 0;
-  RequestOutput last_;  // without text and tokens
+  const char* closing_status_ = "completed";  // of the items that end next
+  RequestOutput last_;                        // without text and tokens
 };
 
 }  // namespace foretoken

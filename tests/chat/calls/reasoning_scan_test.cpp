@@ -64,5 +64,20 @@ TEST(ReasoningScan, WhatElseFormatsHave) {
             (ChatSum{"a", "", {{"now", "{}"}}}));
 }
 
+TEST(ReasoningScan, ACallEndsTheThought) {
+  const ChatParserOptions coder = options_of("qwen3_coder", "qwen3");
+  const std::string call = "<tool_call>\n<function=now>\n</function>\n</tool_call>";
+  const ChatSum called{"a ", "", {{"now", "{}"}}};
+  EXPECT_EQ(parse_all_ways(coder, "<think>a " + call), called);
+  EXPECT_EQ(parse_all_ways(coder, "<think>a " + call + "</think>"), called);
+  EXPECT_EQ(parse_all_ways(coder, "<think>Write <tool_call> first.</think>b"),
+            (ChatSum{"Write <tool_call> first.", "b", {}}));
+  EXPECT_EQ(parse_all_ways(coder, "<think>a</think>b</think>"), (ChatSum{"a", "b</think>", {}}));
+  EXPECT_EQ(parse_all_ways(options_of("glm45", "glm45"), "<think>a <tool_call>now\n</tool_call>"),
+            called);
+  EXPECT_EQ(parse_all_ways(options_of("glm45", "glm45"), "<think>a <tool_call>other\n</tool_call>"),
+            (ChatSum{"a <tool_call>other\n</tool_call>", "", {}}));
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -237,7 +237,8 @@ TEST(RequestBuilder, NamesWhatIsWrong) {
         r.prompt = "text";
       },
       "no tokenizer.json");
-  expect_refused([](Request& r) { r.prompt_token_ids.assign(100, 1); }, "max_model_len is 100");
+  expect_refused([](Request& r) { r.prompt_token_ids.assign(100, 1); },
+                 "prompt is too long: 100 tokens > 100 maximum");
   expect_refused([](Request& r) { r.prompt_token_ids[2] = 50; }, "token id 50");
   expect_refused([](Request& r) { r.prompt_token_ids[2] = -1; }, "token id -1");
   expect_refused([](Request& r) { r.sampling.top_p = 1.5f; }, "top_p is 1.5");

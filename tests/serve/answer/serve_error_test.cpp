@@ -1,5 +1,7 @@
 #include "serve/answer/serve_error.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <gtest/gtest.h>
 
 namespace foretoken {
@@ -15,6 +17,10 @@ TEST(ServeError, StatusesAndTypes) {
   EXPECT_EQ(openai_error(internal_error("x"))["error"]["type"], "InternalServerError");
   EXPECT_TRUE(openai_error(internal_error("x"))["error"]["param"].is_null());
   EXPECT_EQ(openai_error({429, resource_exhausted("x"), 3})["error"]["type"], "RateLimitError");
+}
+
+TEST(ServeError, PromptsThatAreTooLongHaveOpenAisCode) {
+  EXPECT_EQ(openai_error(prompt_too_long(9, 5))["error"]["code"], "context_length_exceeded");
 }
 
 TEST(ServeError, BusyServersSayWhenToComeBack) {

@@ -30,6 +30,19 @@ TEST(RequestBody, WhatIsNoObjectIsRefused) {
   expect_error("{\"a\": 1, \"a\": 2}", "appears twice");
 }
 
+TEST(RequestBody, HalvesOfSurrogatePairsAreReplaced) {
+  const auto text_of = [](const std::string& escapes) {
+    const auto body = parse_request_body("{\"a\": \"" + escapes + "\"}");
+    return body.ok() ? body.value()["a"].get<std::string>() : body.status().message();
+  };
+  EXPECT_EQ(text_of(R"(x\ud83dy)"), "x\xEF\xBF\xBDy");
+  EXPECT_EQ(text_of(R"(\uDE00\uD83D)"), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(text_of(R"(\ud83d\ud83d\ude00)"), "\xEF\xBF\xBD\xF0\x9F\x98\x80");
+  EXPECT_EQ(text_of(R"(\\ud83d)"), R"(\ud83d)");
+  EXPECT_EQ(text_of(R"(\ud83d\n)"), "\xEF\xBF\xBD\n");
+  expect_error(R"({"a": "\ud83)", "not valid JSON");
+}
+
 TEST(RequestBody, DepthIsBounded) {
   const auto nested = [](size_t depth) {
     return "{\"a\": " + std::string(depth, '[') + std::string(depth, ']') + "}";

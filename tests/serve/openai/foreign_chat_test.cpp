@@ -66,6 +66,16 @@ TEST(ForeignChat, ToolsThatRunElsewhereAreLeftOut) {
   EXPECT_EQ(read_chat({{"tools", {{{"type", "web_search"}}}}}).arguments_json, "");
 }
 
+TEST(ForeignChat, ToolsAndChoicesInOtherForms) {
+  const json flat = {{"type", "function"}, {"name", "f"}, {"parameters", {{"type", "object"}}}};
+  const json nested = {{"type", "function"}, {"function", {{"name", "g"}}}};
+  const json named = {{"type", "function"}, {"name", "f"}};
+  const OpenAiRequest request = read_chat({{"tools", {flat, nested}}, {"tool_choice", named}});
+  EXPECT_EQ(request.parser.tools[0]["function"]["name"], "f");
+  EXPECT_EQ(request.parser.tool_choice, "f");
+  EXPECT_TRUE(request.warnings.empty());
+}
+
 TEST(ForeignChat, UsageAndReasoningFormat) {
   EXPECT_TRUE(read_chat({{"usage", {{"include", true}}}, {"stream", true}}).include_usage);
   OpenAiDefaults defaults;

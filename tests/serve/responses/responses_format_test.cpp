@@ -45,6 +45,7 @@ TEST(ResponsesFormat, AWholeResponseIsKept) {
   EXPECT_EQ(response["output"][2]["name"], "f");
   EXPECT_EQ(json::parse(response["output"][2]["arguments"].get<std::string>())["a"], 1);
   EXPECT_EQ(response["usage"]["total_tokens"], 30);
+  EXPECT_EQ(response["usage"]["input_tokens_details"]["cache_write_tokens"], 0);
   const auto kept = store.find("resp_1");
   ASSERT_TRUE(kept.has_value());
   EXPECT_EQ(kept->response["id"], "resp_1");
@@ -62,6 +63,15 @@ TEST(ResponsesFormat, WhatIsNotToBeKeptIsNot) {
   EXPECT_EQ(response["status"], "incomplete");
   EXPECT_EQ(response["incomplete_details"]["reason"], "max_output_tokens");
   EXPECT_EQ(store.size(), 0u);
+}
+
+TEST(ResponsesFormat, AnItemThatTheLengthCutsIsIncompleteInAStreamToo) {
+  ResponseStore store(4);
+  ResponsesFormat format(request(store), "resp_1", "m", 5, store);
+  const std::string events = format.events(0, output("a", FinishReason::kLength));
+  const size_t done = events.find("\"response.output_item.done\"");
+  ASSERT_NE(done, std::string::npos);
+  EXPECT_NE(events.find("\"status\":\"incomplete\"", done), std::string::npos) << events;
 }
 
 TEST(ResponsesFormat, EventsComeInOpenAisOrder) {

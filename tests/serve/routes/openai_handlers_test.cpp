@@ -100,8 +100,9 @@ TEST_F(OpenAiHandlers, APromptLongerThanTheModelIsRefused) {
   std::string prompt;
   for (int i = 0; i < 600; ++i) prompt += "word ";
   const json error = post("/v1/completions", {{"prompt", prompt}}, 400);
-  EXPECT_NE(error["error"]["message"].get<std::string>().find("max_model_len is 512"),
-            std::string::npos);
+  EXPECT_NE(
+      error["error"]["message"].get<std::string>().find("maximum context length is 512 tokens"),
+      std::string::npos);
 }
 
 }  // namespace
