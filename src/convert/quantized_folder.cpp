@@ -192,6 +192,19 @@ Status check_names(const ModelFiles& model, const ConvertOptions& options) {
 
 }  // namespace
 
+Json compressed_tensors_config(const std::string& format, const Json& weights, const Json& inputs) {
+  const Json group = {{"targets", {"Linear"}},
+                      {"weights", weights},
+                      {"input_activations", inputs},
+                      {"output_activations", nullptr}};
+  return {{"quant_method", "compressed-tensors"},
+          {"format", format},
+          {"quantization_status", "compressed"},
+          {"config_groups", {{"group_0", group}}},
+          {"ignore", {"lm_head"}},
+          {"kv_cache_scheme", nullptr}};
+}
+
 Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm& form,
                                        const ConvertOptions& options) {
   FT_RETURN_IF_ERROR(check_names(model, options));

@@ -35,6 +35,11 @@ struct FolderForm {
       write;
 };
 
+// The quantization_config of compressed-tensors for the matrices of layers: their `format`, and
+// what it says of weights and of their inputs (null: not rounded).
+nlohmann::json compressed_tensors_config(const std::string& format, const nlohmann::json& weights,
+                                         const nlohmann::json& inputs);
+
 // Writes a Hugging Face folder as another one whose layers' matrices, without routers, are stored
 // so; other tensors and files are copied. Returns the bytes of model.safetensors. `options.output`
 // is a folder that does not exist or is empty, and is there whole or not at all. Unsupported names

@@ -48,16 +48,8 @@ class Fp4Conversion {
                     {"symmetric", true}, {"dynamic", false}, {"observer", "minmax"}};
     weights["strategy"] = is_nvfp4_ ? "tensor_group" : "group";
     if (!is_nvfp4_) weights["scale_dtype"] = "torch.uint8";
-    const Json one = {{"targets", {"Linear"}},
-                      {"weights", weights},
-                      {"input_activations", nullptr},
-                      {"output_activations", nullptr}};
-    return {{"quant_method", "compressed-tensors"},
-            {"format", is_nvfp4_ ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized"},
-            {"quantization_status", "compressed"},
-            {"config_groups", {{"group_0", one}}},
-            {"ignore", {"lm_head"}},
-            {"kv_cache_scheme", nullptr}};
+    return compressed_tensors_config(is_nvfp4_ ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized",
+                                     weights, nullptr);
   }
 
   Result<std::vector<NewTensor>> plan(const std::string& base, const ModelTensor& tensor,

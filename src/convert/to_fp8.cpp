@@ -16,16 +16,7 @@ Json fp8_config() {
                         {"group_size", nullptr}};
   const Json inputs = {{"num_bits", 8},     {"type", "float"}, {"strategy", "token"},
                        {"symmetric", true}, {"dynamic", true}, {"group_size", nullptr}};
-  const Json group = {{"targets", {"Linear"}},
-                      {"weights", weights},
-                      {"input_activations", inputs},
-                      {"output_activations", nullptr}};
-  return {{"quant_method", "compressed-tensors"},
-          {"format", "float-quantized"},
-          {"quantization_status", "compressed"},
-          {"config_groups", {{"group_0", group}}},
-          {"ignore", {"lm_head"}},
-          {"kv_cache_scheme", nullptr}};
+  return compressed_tensors_config("float-quantized", weights, inputs);
 }
 
 Result<std::vector<NewTensor>> plan_fp8(const std::string& base, const ModelTensor& tensor,

@@ -115,18 +115,24 @@ Status read_mpt(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
-constexpr const char* kMptDefaults =
-    R"({"vocab_size": 50368, "d_model": 2048, "n_layers": 24, "n_heads": 16,
-        "max_seq_len": 2048, "hidden_act": "gelu", "layer_norm_epsilon": 1e-5,
-        "tie_word_embeddings": true})";
-
-constexpr DecoderTraits kMptDecoder = {
-    .places = {{{"transformer.", "lm_head.weight"}, {"", "lm_head.weight"}}},
-    .embedding = "wte",
-    .layers = "blocks.",
-    .last_norm = "norm_f",
-    .layer = mpt_layer,
-    .norms = {.kind = NormKind::kLayer}};
+// `name`: of the class.
+constexpr Architecture mpt_architecture(const char* name, const char* description) {
+  return {
+      .name = name,
+      .description = description,
+      .defaults = R"({"vocab_size": 50368, "d_model": 2048, "n_layers": 24, "n_heads": 16,
+                      "max_seq_len": 2048, "hidden_act": "gelu", "layer_norm_epsilon": 1e-5,
+                      "tie_word_embeddings": true})",
+      .decoder = {.places = {{{"transformer.", "lm_head.weight"}, {"", "lm_head.weight"}}},
+                  .embedding = "wte",
+                  .layers = "blocks.",
+                  .last_norm = "norm_f",
+                  .layer = mpt_layer,
+                  .norms = {.kind = NormKind::kLayer}},
+      .translate = translate_mpt,
+      .read = read_mpt,
+  };
+}
 
 }  // namespace
 
@@ -150,22 +156,10 @@ constinit const Architecture kBloomArchitecture = {
 };
 
 // MosaicML 2023: scores fall with distance, nothing has a bias, and q, k and v may be clipped.
-constinit const Architecture kMptArchitecture = {
-    .name = "MptForCausalLM",
-    .description = "MPT 7B and 30B, as transformers names them",
-    .defaults = kMptDefaults,
-    .decoder = kMptDecoder,
-    .translate = translate_mpt,
-    .read = read_mpt,
-};
+constinit const Architecture kMptArchitecture =
+    mpt_architecture("MptForCausalLM", "MPT 7B and 30B, as transformers names them");
 
-constinit const Architecture kMosaicMptArchitecture = {
-    .name = "MPTForCausalLM",
-    .description = "MPT 7B and 30B",
-    .defaults = kMptDefaults,
-    .decoder = kMptDecoder,
-    .translate = translate_mpt,
-    .read = read_mpt,
-};
+constinit const Architecture kMosaicMptArchitecture =
+    mpt_architecture("MPTForCausalLM", "MPT 7B and 30B");
 
 }  // namespace foretoken
