@@ -48,14 +48,12 @@ void dispatch_rows(Queue& queue, const DispatchRowsArgs& args);
 struct ReturnRowsArgs {
   static constexpr Op kOp = Op::kReturnRows;
   const void* comm;
-  const StepCounts* counts;  // of this rank's rows
   const int32_t* begins;     // ExchangedRows::begins
   const float* sums;         // [ranks * most_rows, hidden] of this rank's experts, for all rows
   float* scratch;            // [2 * max_rows, hidden]
   const float* shared;       // [max_rows, hidden] or null
   const float* shared_gate;  // [max_rows] or null
   float* out;                // [max_rows, hidden]
-  int32_t max_rows;          // of this rank in this step
   int32_t hidden;            // a multiple of 8
   int32_t add = 0;
 };

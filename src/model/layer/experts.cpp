@@ -255,14 +255,12 @@ void Experts::combine_exchanged(const LayerRows& rows, const Scratch& scratch, S
                                .hidden = spec.inputs,
                                .dtype = dtype});
   return_rows(rows.queue, {.comm = comm,
-                           .counts = rows.counts,
                            .begins = scratch.exchanged.begins,
                            .sums = scratch.sums,
                            .scratch = scratch.returns,
                            .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
                            .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
                            .out = to.rows,
-                           .max_rows = rows.max_rows,
                            .hidden = spec.inputs,
                            .add = to.adds ? 1 : 0});
 }

@@ -145,14 +145,12 @@ TEST(ExpertExchange, SumsComeBackInTheOrderOfRanks) {
         float* gate = rank.values(-1.0f, kMost);
         for (size_t i = 0; i < size_t{kMost} * kHidden; ++i) rank.result[i] = 3;
         return_rows(rank.queue(), {.comm = rank.comm(),
-                                   .counts = rank.counts,
                                    .begins = rank.out.begins,
                                    .sums = rank.sums,
                                    .scratch = rank.array<float>(size_t{2 * kMost} * kHidden),
                                    .shared = has_shared ? shared : nullptr,
                                    .shared_gate = has_shared ? gate : nullptr,
                                    .out = rank.result,
-                                   .max_rows = kMost,
                                    .hidden = kHidden,
                                    .add = add ? 1 : 0});
         ASSERT_TRUE(rank.queue().drain().ok());

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "device/cpu/cpu_communicator.h"
-#include "kernels/activation_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/experts/cpu/expert_sum.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -57,17 +57,6 @@ int32_t rows_of_peer(CpuCommunicator& comm, int peer, int32_t most_rows) {
                              "; start all engines with one configuration");
   }
   return rows;
-}
-
-void begin_with_shared(const ReturnRowsArgs& a, int64_t row, float* sum) {
-  if (a.shared == nullptr) {
-    std::fill_n(sum, a.hidden, 0.0f);
-    return;
-  }
-  const float scale =
-      a.shared_gate != nullptr ? activation_math::sigmoid(a.shared_gate[row]) : 1.0f;
-  const float* from = a.shared + row * a.hidden;
-  for (int i = 0; i < a.hidden; ++i) sum[i] = from[i] * scale;
 }
 
 }  // namespace
@@ -122,7 +111,7 @@ void return_rows(const void* args, CpuPool& pool) {
   const auto each_row = [&](const auto& use) {
     for_each_row(pool, rows, a.hidden, [&](int64_t row) { use(row, row * a.hidden); });
   };
-  each_row([&](int64_t row, int64_t at) { begin_with_shared(a, row, sum + at); });
+  each_row([&](int64_t row, int64_t at) { begin_expert_sum(a, row, 0, a.hidden, sum + at); });
   for (int rank = 0; rank < comm.size(); ++rank) {
     const float* part = own.data();
     if (rank != comm.rank()) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/activation_math.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/experts/cpu/expert_sum.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -24,21 +24,10 @@ FT_HOT void add_product_bf16(float* sum, const uint16_t* y, float weight, int n)
   add_product(sum, y, weight, n);
 }
 
-void begin_sum(const CombineExpertsArgs& a, int64_t row, int col, int n, float* sum) {
-  if (a.shared == nullptr) {
-    std::fill_n(sum, n, 0.0f);
-    return;
-  }
-  const float scale =
-      a.shared_gate != nullptr ? activation_math::sigmoid(a.shared_gate[row]) : 1.0f;
-  const float* from = a.shared + row * a.hidden + col;
-  for (int i = 0; i < n; ++i) sum[i] = from[i] * scale;
-}
-
 void combine_piece(const CombineExpertsArgs& a, int64_t row, int col) {
   const int n = std::min(kPiece, a.hidden - col);
   float sum[kPiece];
-  begin_sum(a, row, col, n, sum);
+  begin_expert_sum(a, row, col, n, sum);
   for (int slot = 0; slot < a.top_k; ++slot) {
     const int64_t entry = row * a.top_k + slot;
     const int own = a.ids[entry] - a.first_expert;

@@ -1,6 +1,5 @@
 #include "kernels/gemm/gated_act.h"
 
-#include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/gemm/cpu/gated_row.h"
@@ -15,30 +14,6 @@ void write_part(const GatedActArgs& a, const GatedRow& part, int64_t to) {
     write_gated(a.activation, part, static_cast<float*>(a.out) + to);
   } else {
     write_gated(a.activation, part, static_cast<uint16_t*>(a.out) + to);
-  }
-}
-
-template <class T>
-FT_INLINE void square_gates(const float* gate, const float* up, int size, T* out) {
-  for (int i = 0; i < size; ++i) {
-    const float positive = gate[i] > 0 ? gate[i] : 0.0f;
-    store_one(out + i, positive * positive * up[i]);
-  }
-}
-FT_HOT void square_gates_f32(const float* gate, const float* up, int size, float* out) {
-  square_gates(gate, up, size, out);
-}
-FT_HOT void square_gates_bf16(const float* gate, const float* up, int size, uint16_t* out) {
-  square_gates(gate, up, size, out);
-}
-
-void write_squared_row(const GatedActArgs& a, int64_t row) {
-  const float* gate = a.gate_up + 2 * row * a.size;
-  const int64_t to = row * a.size;
-  if (a.out_dtype == DType::kF32) {
-    square_gates_f32(gate, gate + a.size, a.size, static_cast<float*>(a.out) + to);
-  } else {
-    square_gates_bf16(gate, gate + a.size, a.size, static_cast<uint16_t*>(a.out) + to);
   }
 }
 
@@ -62,7 +37,6 @@ void gated_act(const void* args, CpuPool& pool) {
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
   for_each_row(pool, rows, 4 * int64_t{a.size}, [&](int64_t row) {
     if (a.weight != nullptr) return write_raw_row(a, row);
-    if (a.activation == Activation::kReluSquared) return write_squared_row(a, row);
     const float* gate = a.gate_up + 2 * row * a.size;
     write_part(a, {gate, gate + a.size, nullptr, nullptr, a.size}, row * a.size);
   });

@@ -71,6 +71,15 @@ FT_INLINE void write_clamped(const GatedRow& row, Out* out) {
 }
 
 template <class Out>
+FT_INLINE void write_squared(const GatedRow& row, Out* out) {
+  for (int i = 0; i < row.size; ++i) {
+    const float gate = sum_at(row.gate, row.gate_bias, i);
+    const float positive = gate > 0 ? gate : 0.0f;
+    store_one(out + i, positive * positive * sum_at(row.up, row.up_bias, i));
+  }
+}
+
+template <class Out>
 FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
   switch (activation) {
     case Activation::kSilu:
@@ -79,6 +88,8 @@ FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
       return write_row<Activation::kGelu>(row, out);
     case Activation::kClampedSilu:
       return write_clamped(row, out);
+    case Activation::kReluSquared:
+      return write_squared(row, out);
     default:
       return write_row<Activation::kGeluTanh>(row, out);
   }
