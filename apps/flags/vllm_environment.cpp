@@ -24,6 +24,20 @@ constexpr Hint kHints[] = {
     {"VLLM_LOGGING_CONFIG_PATH", "use --log-level"},
     {"VLLM_ENGINE_ITERATION_TIMEOUT_S", "use --step-timeout-seconds"},
     {"VLLM_SERVER_DEV_MODE", "there are no endpoints for development"},
+    {"LLAMA_API_KEY", "use --api-key or FORETOKEN_API_KEY, or the server is open to all"},
+    {"LLAMA_ARG_API_KEY_FILE", "use --api-key-file"},
+    {"LLAMA_ARG_MODEL", "use --model"},
+    {"LLAMA_ARG_HF_REPO", "use --model org/name or org/name:Q4_K_M"},
+    {"LLAMA_ARG_ALIAS", "use --served-model-name"},
+    {"LLAMA_ARG_CTX_SIZE", "use --max-model-len"},
+    {"LLAMA_ARG_N_PARALLEL", "use --max-num-seqs"},
+    {"LLAMA_ARG_N_GPU_LAYERS", "use --device"},
+    {"LLAMA_ARG_THREADS", "use --cpu-threads"},
+    {"LLAMA_ARG_HOST", "use --host"},
+    {"LLAMA_ARG_PORT", "use --port"},
+    {"LLAMA_ARG_CHAT_TEMPLATE", "use --chat-template"},
+    {"LLAMA_ARG_CHAT_TEMPLATE_FILE", "use --chat-template"},
+    {"LLAMA_ARG_MODEL_DRAFT", "use --spec-method draft_model --spec-model"},
 };
 
 // Asked for silence that is kept anyway: nothing is sent anywhere.
@@ -86,7 +100,9 @@ std::map<std::string, std::string> vllm_variables() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const size_t equals = text.find('=');
-    if (text.rfind("VLLM_", 0) != 0 || equals == std::string::npos) continue;
+    const bool known = text.starts_with("VLLM_") || text.starts_with("LLAMA_ARG_") ||
+                       text.starts_with("LLAMA_API_KEY=");
+    if (!known || equals == std::string::npos) continue;
     variables[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return variables;

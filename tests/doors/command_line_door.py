@@ -140,6 +140,14 @@ class FlagsOfOtherEngines(unittest.TestCase):
 class Sentences(unittest.TestCase):
     """What CLI11 says of values, said so that it helps."""
 
+    def test_variables_of_llama_server_are_not_passed_over_in_silence(self):
+        told = run("serve", "--model", "/nowhere", "--port", "0", environment={
+            "LLAMA_API_KEY": "secret", "LLAMA_ARG_CTX_SIZE": "64", "LLAMA_ARG_JINJA": "1"}).stderr
+        for sentence in ("LLAMA_API_KEY has no effect; use --api-key", "LLAMA_ARG_JINJA has no effect",
+                         "LLAMA_ARG_CTX_SIZE has no effect; use --max-model-len"):
+            self.assertIn(sentence, told)
+        self.assertNotIn("secret", told)
+
     def test_a_tokenizer_may_be_the_models_own(self):
         line = ("generate", "--model", door.BUNDLED, "--prompt", "Once", "--max-tokens", "1")
         for flag in ("--tokenizer", "--hf-config-path"):

@@ -70,6 +70,23 @@ class Chats(door.DoorCase):
             self.chat(tools=TOOLS, tool_choice=wrong, status=400)
 
 
+class ReasoningFirst(door.DoorCase):
+    """A format in which every answer begins with reasoning."""
+
+    flags = ("--max-model-len", "512", "--reasoning-parser", "deepseek_r1")
+
+    def test_what_goes_on_is_no_reasoning(self):
+        body = {"messages": STARTED, "temperature": 0, "max_tokens": 8}
+        for stream in (False, True):
+            answer = self.post("/v1/messages", {**body, "stream": stream})
+            told = answer.text if stream else answer.json["content"][0]["type"]
+            self.assertNotIn("thinking", told)
+        choice = self.post(CHAT, {**body, "continue_final_message": True}).json["choices"][0]
+        self.assertTrue(choice["message"]["content"])
+        choice = self.post(CHAT, body).json["choices"][0]
+        self.assertTrue(choice["message"]["reasoning_content"])
+
+
 class Services(door.DoorCase):
     flags = ("--max-model-len", "512")
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "chat/calls/parser_table.h"
 #include "chat/tool_choice.h"
 #include "serve/openai/openai_request.h"
 #include "serve/openai/tool_prompt.h"
@@ -19,6 +20,20 @@ void set_bias(int32_t id, float bias, SamplingParams* sampling) {
   } else {
     all.emplace_back(id, bias);
   }
+}
+
+bool goes_on(const OpenAiRequest& request) {
+  using json = nlohmann::ordered_json;
+  if (request.arguments_json.empty()) return false;
+  return json::parse(request.arguments_json).value("continue_final_message", json()) == true;
+}
+
+// What goes on with an answer is past its reasoning, for which formats that always begin with it
+// would take it.
+void leave_reasoning(const OpenAiRequest& request, ChatParserOptions* parser) {
+  const ReasoningParserEntry* entry = find_reasoning_parser(parser->reasoning_parser);
+  const bool always = entry != nullptr && entry->format.always && !parser->starts_in_reasoning;
+  if (always && goes_on(request)) parser->reasoning_parser.clear();
 }
 
 Status bias_texts(const Engine& engine, OpenAiRequest* request) {
@@ -49,6 +64,7 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   if (request->kind != OpenAiKind::kChat) return {};
   ChatParserOptions& parser = request->parser;
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
+  leave_reasoning(*request, &parser);
   if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
   std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
   FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
