@@ -23,9 +23,10 @@ void set_bias(int32_t id, float bias, SamplingParams* sampling) {
 }
 
 bool goes_on(const OpenAiRequest& request) {
-  using json = nlohmann::ordered_json;
   if (request.arguments_json.empty()) return false;
-  return json::parse(request.arguments_json).value("continue_final_message", json()) == true;
+  const auto arguments = nlohmann::ordered_json::parse(request.arguments_json);
+  const auto found = arguments.find("continue_final_message");
+  return found != arguments.end() && *found == true;
 }
 
 // What goes on with an answer is past its reasoning, for which formats that always begin with it
