@@ -44,6 +44,7 @@ Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
   FT_ASSIGN_OR_RETURN(const std::vector<OpTime> times,
                       run.bench->op_times(ops, options.steps.seconds));
   FT_ASSIGN_OR_RETURN(const double graph_ns, run.bench->step_ns(ops));
+  FT_ASSIGN_OR_RETURN(const TouchedExperts experts, run.bench->touched_experts(ops));
   json all = {{"batch_size", shape.batch},
               {"rows_per_seq", shape.rows},
               {"context", options.steps.context}};
@@ -62,6 +63,12 @@ Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
   all["limit_us"] = 1e6 * run.limits.seconds(bytes, flops);
   all["gb_per_second"] = bytes / graph_ns;
   all["tflop_per_second"] = flops / graph_ns * 1e-3;
+  if (experts.mixtures > 0) {
+    all["experts"] = {{"mixtures", experts.mixtures},
+                      {"count", experts.count},
+                      {"touched", experts.touched},
+                      {"expected", experts.expected}};
+  }
   return all;
 }
 
@@ -93,6 +100,14 @@ void print_kernels_of(const json& all) {
       "{:.1f} % of the limit ({:.1f} us)\n",
       sum, graph, all["gb_per_second"].get<double>(), all["tflop_per_second"].get<double>(),
       100 * limit / graph, limit);
+  if (all.contains("experts")) {
+    const json& experts = all["experts"];
+    text += fmt::format(
+        "experts touched: {:.1f} of {:g} in the mean over {} mixtures; where rows choose "
+        "independently {:.1f}, which is what the limit counts\n",
+        experts["touched"].get<double>(), experts["count"].get<double>(),
+        experts["mixtures"].get<int>(), experts["expected"].get<double>());
+  }
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }

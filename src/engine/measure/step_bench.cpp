@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernels/experts/route_experts.h"
 #include "kernels/step/mark_time.h"
+#include "spec/touched_experts.h"
 
 namespace foretoken {
 namespace {
@@ -310,11 +312,40 @@ Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops
 }
 
 // The plan's number must be that of the device's counter, which each step raises.
-Status StepBench::run_step(Graph& graph) {
+void StepBench::begin_step() {
   write_plan(parts_.memory.published.word->load());
   copy_states();
+}
+
+Status StepBench::run_step(Graph& graph) {
+  begin_step();
   parts_.queue.replay(graph);
   return parts_.queue.drain();
+}
+
+// Lists of layers lie at the same place: they are looked at before the next layer's.
+Result<TouchedExperts> StepBench::touched_experts(const std::vector<ListedOp>& ops) {
+  TouchedExperts all;
+  begin_step();
+  for (const ListedOp& op : ops) {
+    launch_ops(parts_.queue, {&op, 1});
+    if (static_cast<Op>(op.op) != Op::kRouteExperts) continue;
+    RouteExpertsArgs args;
+    std::memcpy(&args, op.args.data(), sizeof args);
+    const ExpertLists& lists = args.lists;
+    if (lists.count + 1 > parts_.max_rows) continue;
+    parts_.queue.copy(rows_, lists.begins,
+                      (static_cast<size_t>(lists.count) + 1) * sizeof(int32_t));
+    FT_RETURN_IF_ERROR(parts_.queue.drain());
+    for (int e = 0; e < lists.count; ++e) all.touched += rows_[e + 1] > rows_[e] ? 1 : 0;
+    ++all.mixtures;
+    all.count += lists.count;
+    all.expected += lists.count * touched_share(lists.all_experts(), lists.top_k, num_rows_);
+  }
+  const double mixtures = std::max(all.mixtures, 1);
+  for (double* sum : {&all.count, &all.touched, &all.expected}) *sum /= mixtures;
+  FT_RETURN_IF_ERROR(parts_.queue.drain());
+  return all;
 }
 
 Result<double> StepBench::step_ns(const std::vector<ListedOp>& ops) {

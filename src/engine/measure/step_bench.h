@@ -49,6 +49,14 @@ struct OpTime {
   OpCost cost;    // of one
 };
 
+// Experts of mixtures that the rows of a step touch.
+struct TouchedExperts {
+  int mixtures = 0;     // ops that choose experts; without any the rest is 0
+  double count = 0;     // of experts, in the mean over those
+  double touched = 0;   // of these, by a row at least
+  double expected = 0;  // where rows choose independently of one another
+};
+
 // Measures parts of steps by the device's clock, on made-up sequences. Start-up thread; blocks.
 // What the engine's memory held before is lost.
 class StepBench {
@@ -73,6 +81,8 @@ class StepBench {
   // their first; `seconds` for each. Ops that change what they read are timed inside of whole
   // steps.
   Result<std::vector<OpTime>> op_times(const std::vector<ListedOp>& ops, double seconds);
+  // Runs the ops of a step once and counts.
+  Result<TouchedExperts> touched_experts(const std::vector<ListedOp>& ops);
   // The median of a few whole steps, each a graph, on the device.
   Result<double> step_ns(const std::vector<ListedOp>& ops);
 
@@ -92,6 +102,8 @@ class StepBench {
   void write_plan(uint64_t step);
   void copy_states();
   void copy_ids();
+  // Fresh states and plan for one more run of the step.
+  void begin_step();
   // Runs the recorded ops of a step on fresh states.
   Status run_step(Graph& graph);
   // For each op that does not repeat, in their order: nanoseconds inside of steps.

@@ -16,8 +16,12 @@ namespace {
 
 class StepBenchTest : public DialledEngine {
  protected:
-  void SetUp() override {
-    auto made = EngineParts::make(folder(), 0);
+  void SetUp() override { open(folder()); }
+  void TearDown() override { bench_.reset(); }
+
+  void open(const std::string& model_folder) {
+    bench_.reset();
+    auto made = EngineParts::make(model_folder, 0);
     ASSERT_TRUE(made.ok()) << made.status().message();
     parts_ = std::move(made).value();
     bench_ = std::make_unique<StepBench>(StepBenchParts{
@@ -32,7 +36,6 @@ class StepBenchTest : public DialledEngine {
         .max_logits_rows = EngineParts::kMaxRows,
         .num_blocks = EngineParts::kNumSlots * EngineParts::kMaxLen / EngineParts::kBlockSize + 1});
   }
-  void TearDown() override { bench_.reset(); }
 
   // Of the first op of a kind.
   Result<OpCost> cost_of_first(Op op, bool with_logits) {
@@ -144,6 +147,27 @@ TEST_F(StepBenchTest, WholeStepsRunOnFreshStates) {
   const ResultView result = parts_->runner->result(before + steps - 1);
   EXPECT_EQ(result.header->num_rows, 4) << "as the first one";
   EXPECT_EQ(result.spans[1].num_drafted, 2);
+}
+
+TEST_F(StepBenchTest, ExpertsThatRowsTouchAreCounted) {
+  ASSERT_TRUE(bench_->stage({{8, 1}}).ok());
+  const auto none = bench_->touched_experts(bench_->step_ops());
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_EQ(none.value().mixtures, 0);
+
+  open(std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek");
+  ASSERT_TRUE(bench_->stage({{8, 1}}).ok());
+  const auto one = bench_->touched_experts(bench_->step_ops());
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  EXPECT_EQ(one.value().mixtures, 3);
+  EXPECT_EQ(one.value().count, 8);
+  EXPECT_EQ(one.value().touched, 2);
+  EXPECT_EQ(one.value().expected, 2);
+  ASSERT_TRUE(bench_->stage({{8, 32}}).ok());
+  const auto many = bench_->touched_experts(bench_->step_ops());
+  ASSERT_TRUE(many.ok()) << many.status().message();
+  EXPECT_GT(many.value().touched, 4);
+  EXPECT_NEAR(many.value().expected, 8, 0.01);
 }
 
 TEST_F(StepBenchTest, WhatDoesNotFitIsRefused) {
