@@ -66,7 +66,8 @@ struct ExpertShape : Cut {
   static constexpr int kBytesX = kStagesX * kStageX;
   static constexpr int kProducts = Cut::kWarpgroups * 128;  // threads that multiply
   static constexpr int kThreads = kProducts + 128;
-  // Of a thread that multiplies, and of one that loads, where a block moves any.
+  // Registers move from threads that load to those that multiply. A block has 168 for each of 384
+  // threads: 2 x 216 + 72. A raise beyond that waits for ever.
   static constexpr bool kMovesRegisters = Cut::kEntries * Cut::kTiles > 128;
   // Entries of the parts that a warpgroup stores, of two.
   static constexpr int kNumbers = Cut::kWarpgroups * 2 * Cut::kEntries;
@@ -440,7 +441,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     ExpertProducts<Shape, Gated>{args, rings}.run(parts);
     return;
   }
-  if constexpr (Shape::kMovesRegisters) lower_registers<80>();
+  if constexpr (Shape::kMovesRegisters) lower_registers<72>();
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   if (warp == Shape::kProducts / 32) {
     if (is_loader) live > 0 ? loader.run() : loader.drop();
