@@ -41,8 +41,7 @@ void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream)
 // device, the head size, the block size or slopes do not allow it, and then nothing is launched.
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
 // Latents, of bfloat16 or KvFormat::kFp8, through the asynchronous products of sm_90a; false where
-// the device or the
-// sizes do not allow it, and then nothing is launched.
+// the device or the sizes do not allow it, and then nothing is launched.
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
