@@ -27,9 +27,18 @@ bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream)
 inline constexpr int kSkinnyRows = 8;
 inline constexpr int kFewRows = 64;
 
-// Whether up to kSkinnyRows rows are streamed: where the weight is so large that filling a deep
-// ring pays. In a chain of products one row is faster with many small blocks unless k is long.
+// A small weight with long rows (latent attention, routers): its time is that of one chain of
+// products along k, which wgmma makes sooner.
+inline bool is_short_chain(const GemmArgs& args) {
+  return args.gated == 0 && args.k >= 1536 && args.n >= 64 && args.n <= 4096 &&
+         int64_t{args.n} * args.k < int64_t{12} << 20;
+}
+
+// Whether up to kSkinnyRows rows are streamed: there, and where the weight is so large that filling
+// a deep ring pays. In a chain of such products one row is faster with many small blocks unless k
+// is long.
 inline bool streams_few(const GemmArgs& args) {
+  if (is_short_chain(args)) return true;
   return (args.max_rows > 1 || args.k > 8192) && args.n < 1 << 16 &&
          int64_t{args.n} * args.k >= int64_t{12} << 20;
 }

@@ -19,6 +19,11 @@ struct Room {
 template <class Epilogue>
 bool launch_for_8(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   const Room room;
+  if (is_short_chain(args)) {
+    return ceil_div(args.n, 16) <= room.fours
+               ? launch_stream<StreamShape<16, 4, 8, 4, 8, 4>>(args, epilogue, stream)
+               : launch_stream<StreamShape<32, 4, 10, 4, 2, 2>>(args, epilogue, stream);
+  }
   if (ceil_div(args.n, 32) <= room.pairs) {
     return args.k <= 8192 ? launch_stream<StreamShape<32, 4, 6, 4, 1, 1>>(args, epilogue, stream)
                           : launch_stream<StreamShape<32, 4, 12, 4, 1, 2>>(args, epilogue, stream);
