@@ -36,17 +36,37 @@ __device__ void wait_for_cluster() {
 #endif
 }
 
-// Asks for the first `bytes` of a weight, which is constant, in the L2 cache: by one of `threads`.
-__device__ void bring_nearer(const WeightAhead& weight, int64_t bytes, int thread, int threads) {
+// Bytes of weights to ask for in the L2 cache.
+struct Ahead {
+  static constexpr int kParts = 3;
+  const uint8_t* from[kParts] = {};
+  int64_t bytes[kParts] = {};
+  int parts = 0;
+
+  // The front of a weight, as far as `left` reaches. Only handles on 16 bytes are the memory of
+  // their weight.
+  void add(const WeightAhead& weight, int64_t* left) {
+    const bool is_memory = reinterpret_cast<uintptr_t>(weight.handle) % 16 == 0;
+    if (weight.handle == nullptr || !is_memory || *left == 0) return;
+    const int64_t whole = int64_t{weight.n / kGroupRows} * num_atoms(weight.k) * kAtomBytes;
+    from[parts] = static_cast<const uint8_t*>(weight.handle);
+    bytes[parts] = std::min(whole, *left);
+    *left -= bytes[parts++];
+  }
+};
+
+// By one of `threads`; weights are constant.
+__device__ void ask_for(const Ahead& ahead, int thread, int threads) {
 #if __CUDA_ARCH__ >= 900
-  if (weight.handle == nullptr) return;
-  const int64_t whole = int64_t{weight.n / kGroupRows} * num_atoms(weight.k) * kAtomBytes;
-  const int64_t end = bytes < whole ? bytes : whole;
-  const auto* from = static_cast<const uint8_t*>(weight.handle);
-  for (int64_t at = int64_t{thread} * kAheadPiece; at < end; at += int64_t{threads} * kAheadPiece) {
-    const auto size = static_cast<int>(end - at < kAheadPiece ? end - at : kAheadPiece);
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from + at), "r"(size)
-                 : "memory");
+  for (int part = 0; part < ahead.parts; ++part) {
+    const int64_t end = ahead.bytes[part];
+    for (int64_t at = int64_t{thread} * kAheadPiece; at < end;
+         at += int64_t{threads} * kAheadPiece) {
+      const auto size = static_cast<int>(end - at < kAheadPiece ? end - at : kAheadPiece);
+      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(ahead.from[part] + at),
+                   "r"(size)
+                   : "memory");
+    }
   }
 #endif
 }
@@ -55,7 +75,7 @@ __device__ void bring_nearer(const WeightAhead& weight, int64_t bytes, int threa
 // max_rows rows, at the same place of all blocks; the first block's is used.
 template <int Each>
 __global__ void __launch_bounds__(1024)
-    route_cluster_kernel(RouteExpertsArgs args, int blocks, int64_t ahead_bytes) {
+    route_cluster_kernel(RouteExpertsArgs args, int blocks, Ahead ahead) {
   extern __shared__ __align__(16) float cluster_shared[];
   const int block = static_cast<int>(blockIdx.x);
   const int threads = static_cast<int>(blockDim.x);
@@ -63,8 +83,7 @@ __global__ void __launch_bounds__(1024)
   if (block >= blocks) {
     const int own = (block - blocks) * threads + thread;
     const int all = (static_cast<int>(gridDim.x) - blocks) * threads;
-    for (const WeightAhead& weight : args.ahead) bring_nearer(weight, ahead_bytes, own, all);
-    return;
+    return ask_for(ahead, own, all);
   }
   if (blocks > 1) arrive_at_cluster();
   wait_for_previous();
@@ -137,12 +156,20 @@ __global__ void __launch_bounds__(kListThreads) list_kernel(RouteExpertsArgs arg
   }
 }
 
-int64_t ahead_bytes() {
-  static const int64_t mib = [] {
+// What fits into the cache beside what the step uses. Where each expert has a few choices, all are
+// read; the experts' weight comes before what the last product shares.
+Ahead ahead_of(const RouteExpertsArgs& args) {
+  static const int64_t most = [] {
     const char* text = std::getenv("FORETOKEN_AHEAD_MIB");
-    return text != nullptr ? std::atoi(text) : 16;
+    return int64_t{text != nullptr ? std::atoi(text) : 16} << 20;
   }();
-  return mib << 20;
+  int64_t left = most;
+  Ahead ahead;
+  ahead.add(args.shared_ahead[0], &left);
+  const int64_t choices = int64_t{args.max_rows} * args.lists.top_k;
+  if (choices >= int64_t{4} * args.num_experts) ahead.add(args.experts_ahead, &left);
+  ahead.add(args.shared_ahead[1], &left);
+  return ahead;
 }
 
 // False where one cluster has not the room, or the device no clusters.
@@ -159,15 +186,15 @@ bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
   int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, 32);
   while (warps > 8 && row_bytes * static_cast<size_t>(warps) > size_t{kClusterBytes}) warps /= 2;
   const size_t bytes = row_bytes * static_cast<size_t>(warps) + list_bytes;
-  const bool asks = args.ahead[0].handle != nullptr && ahead_bytes() > 0;
+  const Ahead ahead = ahead_of(args);
   bool launched = false;
   with_each(args.num_experts, [&](auto each) {
     const auto kernel = route_cluster_kernel<each()>;
     launched = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     2 * kClusterBytes) == cudaSuccess;
     if (!launched) return void(cudaGetLastError());
-    launch_cluster(kernel, blocks + (asks ? kAheadBlocks : 0), blocks, warps * 32, bytes, stream,
-                   args, blocks, ahead_bytes());
+    launch_cluster(kernel, blocks + (ahead.parts > 0 ? kAheadBlocks : 0), blocks, warps * 32, bytes,
+                   stream, args, blocks, ahead);
   });
   return launched;
 }
