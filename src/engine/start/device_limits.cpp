@@ -17,7 +17,8 @@ struct KnownDevice {
   std::string_view name;
   DeviceLimits limits;
 };
-constexpr KnownDevice kKnownDevices[] = {{"NVIDIA H200", {4.2e12, 747e12}}};
+constexpr KnownDevice kKnownDevices[] = {{"NVIDIA H200", {4.2e12, 747e12}},
+                                         {"NVIDIA H100 80GB HBM3", {3.0e12, 747e12}}};
 
 constexpr size_t kCopyBytes = size_t{128} << 20;
 constexpr int kProductSize = 1024;
