@@ -65,7 +65,7 @@ class Chats(door.DoorCase):
         self.assertEqual(answer["usage"]["prompt_tokens"], length)
         answer = self.chat(tools=TOOLS, tool_choice=allowed("auto", "run"), status=400)
         self.assertIn("'run'", answer["error"]["message"])
-        for wrong in (allowed("any", "walk"), {"type": "allowed_tools"},
+        for wrong in (allowed("any", "walk"), allowed("auto", None), {"type": "allowed_tools"},
                       {"type": "allowed_tools", "allowed_tools": "walk"}):
             self.chat(tools=TOOLS, tool_choice=wrong, status=400)
 

@@ -75,8 +75,16 @@ Status keep_allowed_tools(const json& choice, json* chat) {
   const json tools = chat->value("tools", json::array());
   std::set<std::string> names;
   for (const json& tool : allowed) {
+    const bool elsewhere =
+        tool.is_object() && tool.value("type", json()).is_string() && tool["type"] != "function";
+    if (elsewhere) continue;
     const json name = allowed_name(tool);
-    if (name.is_string()) names.insert(name.get<std::string>());
+    if (!name.is_string()) {
+      return invalid_argument(
+          "'tool_choice': each of the tools that are allowed must be {\"type\": \"function\"} with "
+          "a name");
+    }
+    names.insert(name.get<std::string>());
   }
   json kept = json::array();
   for (const json& tool : tools) {
