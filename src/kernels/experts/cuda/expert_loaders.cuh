@@ -1,0 +1,153 @@
+#pragma once
+#include "kernels/experts/cuda/expert_rings.cuh"
+
+// How weights and rows of x come into the rings of expert_stream.cuh.
+namespace foretoken::cuda {
+
+// One thread: brings the weights.
+template <class Shape>
+class ExpertWeightLoader {
+ public:
+  using Units = typename Shape::Units;
+
+  __device__ ExpertWeightLoader(const ExpertGemmArgs& args, const ExpertRings<Shape>& rings)
+      : args_(args), ring_(rings.w), parts(args) {
+    policy_ = Shape::kTiled ? evict_normal_policy() : evict_first_policy();
+  }
+
+  // As many stages as may be on their way of what is known now.
+  __device__ void start() {
+    while (under_way_ < Shape::kInFlight && next_stage()) load();
+  }
+  __device__ void run() {
+    while (next_stage()) load();
+  }
+  // What is under way must land before the block may end.
+  __device__ void drop() {
+    for (; under_way_ > 0; --under_way_) land();
+  }
+
+ private:
+  __device__ bool next_stage() {
+    if (stage_ < num_stages_) return true;
+    ExpertPart part;
+    if (!parts.next(part)) return false;
+    const ExpertMatrix<Units> matrix(args_, part.expert);
+    group_bytes_ = matrix.group_bytes();
+    groups_ = part.num_pairs * 2;
+    from_ = matrix.weight + part.first_pair * 2 * group_bytes_;
+    units_ = matrix.units;
+    num_stages_ = ceil_div(units_, Shape::kUnits);
+    stage_ = 0;
+    return true;
+  }
+
+  __device__ void land() {
+    ring_.wait_full(landed_);
+    landed_.advance();
+  }
+
+  __device__ void load() {
+    if (under_way_ == Shape::kInFlight) {
+      land();
+    } else {
+      ++under_way_;
+    }
+    ring_.wait_empty(at_);
+    const int bytes = min(Shape::kUnits, units_ - stage_ * Shape::kUnits) * Units::kUnitBytes;
+    uint64_t* barrier = ring_.full + at_.place;
+    arrive_expecting(barrier, groups_ * bytes);
+    uint8_t* to = ring_.at(at_);
+#pragma unroll
+    for (int i = 0; i < Shape::kGroups; ++i) {
+      if (i < groups_) {
+        copy_bulk(to + i * Shape::kGroupBytes, from_ + i * group_bytes_, bytes, barrier, policy_);
+      }
+    }
+    from_ += Shape::kGroupBytes;
+    ++stage_;
+    at_.advance();
+  }
+
+  const ExpertGemmArgs& args_;
+  const ExpertRing<Shape::kStagesW, Shape::kStageW>& ring_;
+  uint64_t policy_;
+  const uint8_t* from_ = nullptr;
+  int64_t group_bytes_ = 0;
+  int groups_ = 0, units_ = 0, stage_ = 0, num_stages_ = 0, under_way_ = 0;
+  RingPlace<Shape::kStagesW> at_, landed_;
+
+ public:
+  PartsOf<Shape> parts;
+};
+
+// Some warps: bring the rows of x that entries name, in the swizzle of operands.
+template <class Shape>
+struct ExpertRowLoader {
+  const ExpertGemmArgs& args;
+  const ExpertRings<Shape>& rings;
+  int warp;  // of these
+  RingPlace<Shape::kStagesX> at{};
+
+  static constexpr int kRowsAtOnce = Shape::kWarpsX * 4;
+  static constexpr int kRows = ceil_div(Shape::kEntries, kRowsAtOnce);  // of a thread
+
+  __device__ void run(PartsOf<Shape> parts) {
+    ExpertPart part;
+    while (parts.next(part)) {
+      const ExpertMatrix<typename Shape::Units> matrix(args, part.expert);
+      uint32_t from[kRows];
+      find_rows(part, matrix, from);
+      const int stages = ceil_div(matrix.units, Shape::kUnits);
+      for (int stage = 0; stage < stages; ++stage) {
+        rings.x.wait_empty(at);
+        load(matrix, stage * Shape::kStageK, part.num_entries, from);
+        arrive_after_copies(rings.x.full + at.place);
+        at.advance();
+      }
+    }
+  }
+
+ private:
+  __device__ int first_row() const { return warp * 4 + static_cast<int>(threadIdx.x) % 32 / 8; }
+
+  // Where the rows begin that this thread brings 16 bytes of at a time, in 16 bytes.
+  __device__ void find_rows(const ExpertPart& part,
+                            const ExpertMatrix<typename Shape::Units>& matrix,
+                            uint32_t (&from)[kRows]) const {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int r = first_row() + i * kRowsAtOnce;
+      uint32_t row = 0;
+      if (r < part.num_entries) {
+        row = part.first_entry + r;
+        if (part.expert != kSharedExpert) row = args.lists.entries[row];
+        if (matrix.by_choice) row /= args.lists.top_k;
+      }
+      from[i] = row * (matrix.k / 8);
+    }
+  }
+
+  // What lies behind k is zero; the places of entries that are none keep what they had.
+  __device__ void load(const ExpertMatrix<typename Shape::Units>& matrix, int first_k, int entries,
+                       const uint32_t (&from)[kRows]) const {
+    const int chunk = static_cast<int>(threadIdx.x) % 8;
+    const auto* x = reinterpret_cast<const uint4*>(matrix.x);
+#pragma unroll
+    for (int atom = 0; atom < Shape::kStageK / kAtomK; ++atom) {
+      const int k = first_k + atom * kAtomK + chunk * 8;
+      const bool valid = k < matrix.k;
+      const uint32_t column = valid ? k / 8 : 0;
+      uint8_t* to = rings.x.at(at) + atom * Shape::kAtomBytesX;
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const int r = first_row() + i * kRowsAtOnce;
+        if (r >= entries) break;
+        copy16_async(to + r / 8 * kAtomBytes + atom_chunk(r % 8, chunk) * 16,
+                     x + (from[i] + column), valid);
+      }
+    }
+  }
+};
+
+}  // namespace foretoken::cuda
