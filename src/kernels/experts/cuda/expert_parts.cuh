@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/weight_layout.cuh"
 #include "kernels/experts/cuda/expert_tiles.cuh"
 #include "kernels/experts/expert_gemm.h"
 

@@ -43,8 +43,14 @@ struct ExpertShape : Cut {
   static constexpr int kBytesX = kStagesX * kStageX;
   static constexpr int kProducts = Cut::kWarpgroups * 128;  // threads that multiply
   static constexpr int kThreads = kProducts + 128;
-  // Of a thread that multiplies, and of one that loads, where a block moves any.
+  // Where threads that multiply need more registers than others: how many these and those have. A
+  // block cannot have more together than it started with, and would wait for them for ever.
   static constexpr bool kMovesRegisters = Cut::kEntries * Cut::kTiles > 128;
+  static constexpr int kProductRegisters = 216;
+  static constexpr int kLoaderRegisters = 72;
+  static constexpr int kStartRegisters = (65536 / kThreads) / 8 * 8;
+  static_assert(!kMovesRegisters || kProducts * kProductRegisters + 128 * kLoaderRegisters <=
+                                        kThreads * kStartRegisters);
   // Entries of the parts that a warpgroup stores, of two.
   static constexpr int kNumbers = Cut::kWarpgroups * 2 * Cut::kEntries;
   static constexpr int kFixedBytes = kBytesW + kBytesX + (kStagesW + kStagesX) * 16 + kNumbers * 4;

@@ -76,17 +76,21 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   wait_for_all_before();
   let_next_start();
   if (args.lists_are_old == 0) know_lists();
+  if (live == 0) {
+    if (is_loader) loader.drop();
+    return;
+  }
   if (threadIdx.x < Shape::kProducts) {
-    if constexpr (Shape::kMovesRegisters) raise_registers<216>();
+    if constexpr (Shape::kMovesRegisters) raise_registers<Shape::kProductRegisters>();
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
     ExpertProducts<Shape, Gated>{args, {rings}}.run(parts);
     return;
   }
-  if constexpr (Shape::kMovesRegisters) lower_registers<80>();
+  if constexpr (Shape::kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   if (warp == Shape::kProducts / 32) {
-    if (is_loader) live > 0 ? loader.run() : loader.drop();
+    if (is_loader) loader.run();
   } else if (warp <= Shape::kProducts / 32 + Shape::kWarpsX) {
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
