@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
         .run(plan);
   } else {
     lower_registers<40>();
-    const LatentCodes<Ranks> codes{memory.memory};
+    const LatentCodes<Ranks> codes{memory};
     if (thread / 32 % 4 == 0) {
       LatentKeyLoader<Ranks, Codes>{args, maps.keys, memory, state,
                                     rank, record,    kept,   {maps.codes, codes, landing, rank}}
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
     } else if (thread / 32 % 4 == 1) {
       LatentQueryLoader<Ranks>{args, maps.queries, memory, state, rank}.run(plan);
     } else if (Codes) {
-      LatentWidener<Ranks>{memory, state, codes, landing, rank, thread % 64}.run(plan);
+      LatentWidener<Ranks>{state, codes, landing, rank, thread % 64}.run(plan);
     }
   }
   // Others may still write here.
@@ -84,10 +84,9 @@ bool make_key_maps(LatentMaps& maps, const KvLayer& kv) {
 template <int Ranks, bool Ahead, bool Codes>
 bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   using S = LatentShape<Ranks>;
-  constexpr int kBytes = Codes ? LatentCodes<Ranks>::kBytes : S::kBytes;
   const auto kernel = attention_latent_kernel<Ranks, Ahead, Codes>;
   const cudaError_t raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
   LatentMaps maps{};
   if (raised != cudaSuccess || !make_key_maps(maps, args.kv) ||
       !make_row_map(maps.queries, args.q, int64_t{args.max_rows} * args.num_heads, kLatentDim, 16,
@@ -119,7 +118,7 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
     const int64_t jobs =
         int64_t{std::min(args.max_rows - row, kLatentRows)} * launch.chunks * most_parts;
     const int clusters = static_cast<int>(std::min<int64_t>(jobs, most));
-    launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, kBytes, stream, args, launch,
+    launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, S::kBytes, stream, args, launch,
                    maps);
   }
   return true;

@@ -5,8 +5,8 @@
 
 // Latent attention over entries of KvFormat::kFp8. The tensor cores take keys from shared memory
 // and as bfloat16: so the codes of a unit land in the upper half of the place in the ring where its
-// values will lie, and two warps widen them from there, the lower half first. The elements that are
-// as of kPlain land where they belong.
+// values will lie, their scales at its beginning, and two warps widen them from there, the lower
+// half first. The elements that are as of kPlain land where they belong.
 namespace foretoken::cuda {
 
 struct LatentCodeMaps {
@@ -20,19 +20,14 @@ struct LatentCodes {
   using S = LatentShape<Ranks>;
   static constexpr int kChunkCodes = kUnit * 64;  // bytes of a chunk before it is widened
   static constexpr int kPageCodes = kLatentPage * 64;
-  static constexpr int kScales = kLatentValues / kFp8LatentGroup;
-  static constexpr int kEntryScales = kScales * 4;  // bytes
-  static constexpr int kScaleBytes = kUnit * kEntryScales;
-  static constexpr int kBytes = S::kBytes + S::kStages * kScaleBytes;
+  static constexpr int kEntryScales = kLatentValues / kFp8LatentGroup * 4;  // bytes
 
-  char* memory;  // that of LatentMemory
+  LatentMemory<Ranks> memory;
 
   __device__ char* chunk(int place, int i) const {
-    return memory + place * S::kStageBytes + S::kValueChunks * kChunkCodes + i * kChunkCodes;
+    return memory.stage(place) + S::kValueChunks * kChunkCodes + i * kChunkCodes;
   }
-  __device__ char* scales(int place) const {
-    return memory + S::kBytes - 1024 + place * kScaleBytes;
-  }
+  __device__ char* scales(int place) const { return memory.stage(place); }
 };
 
 // Counts what lands.
@@ -80,21 +75,20 @@ struct LatentCodeCopies {
       copy_box(codes.scales(place) + page * kLatentPage * C::kEntryScales, &maps.scales,
                fp8_scales_at(kLatentValues), entry, landed);
     } else if (part == S::kValueChunks + 1 && is_last()) {
-      char* chunk = codes.memory + place * S::kStageBytes + S::kValueChunks * kUnitChunk;
+      char* chunk = codes.memory.stage(place) + S::kValueChunks * kUnitChunk;
       copy_box(chunk + page * kLatentPage * kChunkBytes, &maps.rest, 0, entry, landed);
     }
   }
 };
 
-// The two warps that widen.
+// The two warps that widen: each thread has a position.
 template <int Ranks>
 struct LatentWidener {
   using S = LatentShape<Ranks>;
   using C = LatentCodes<Ranks>;
-  static constexpr int kThreads = 64;
-  static constexpr int kPieces = kUnit * 4 / kThreads;  // of 16 codes, of a chunk
+  static constexpr int kPieces = 4;  // of 16 codes, of a position's chunk
+  static constexpr int kGroups = S::kValueChunks * 64 / kFp8LatentGroup;
   using Pieces = uint4[kPieces];
-  LatentMemory<Ranks> memory;
   LatentState<Ranks>& state;
   C codes;
   LatentLanding<Ranks>& landing;
@@ -102,13 +96,20 @@ struct LatentWidener {
   int thread;
   RingPlace<S::kStages> ring{};
 
-  __device__ static void sync() { asm volatile("bar.sync 3, %0;" ::"n"(kThreads) : "memory"); }
+  __device__ static void sync() { asm volatile("bar.sync 3, %0;" ::"n"(kUnit) : "memory"); }
+
+  // Number of the thread's i-th piece: an order in which eight threads read, and write, different
+  // banks.
+  __device__ int piece(int i) const {
+    const int pair = thread / 2 % 4;
+    return ((pair ^ pair / 2) % 2 * 2 + pair / 2) ^ i;
+  }
 
   __device__ void read(Pieces& pieces, int chunk) const {
-    const char* from = codes.chunk(ring.place, chunk) + thread * 16;
+    const char* from = codes.chunk(ring.place, chunk) + thread * 64;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
-      pieces[i] = *reinterpret_cast<const uint4*>(from + i * kThreads * 16);
+      pieces[i] = *reinterpret_cast<const uint4*>(from + piece(i) * 16);
     }
   }
 
@@ -125,32 +126,32 @@ struct LatentWidener {
             scale_pair(high_of(w.even), high_of(w.odd), scale)};
   }
 
-  __device__ void widen(const Pieces& pieces, int chunk) const {
-    const char* scales = codes.scales(ring.place) + (rank * S::kValueChunks + chunk) / 2 * 4;
-    char* to = memory.stage(ring.place) + chunk * kUnitChunk;
+  __device__ void widen(const Pieces& pieces, int chunk, float scale) const {
+    char* row = codes.memory.stage(ring.place) + chunk * kUnitChunk + thread * kChunkBytes;
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
-      const int position = (thread + i * kThreads) / 4;
-      const int at = thread % 4 * 2;
-      const float scale = *reinterpret_cast<const float*>(scales + position * C::kEntryScales);
       const uint2 a = scale_codes(pieces[i].x, scale), b = scale_codes(pieces[i].y, scale);
       const uint2 c = scale_codes(pieces[i].z, scale), d = scale_codes(pieces[i].w, scale);
-      char* row = to + position * kChunkBytes;
-      *reinterpret_cast<uint4*>(row + ((at ^ position % 8) << 4)) = uint4{a.x, a.y, b.x, b.y};
-      *reinterpret_cast<uint4*>(row + ((at ^ 1 ^ position % 8) << 4)) = uint4{c.x, c.y, d.x, d.y};
+      const int at = piece(i) * 2 ^ thread % 8;
+      *reinterpret_cast<uint4*>(row + (at << 4)) = uint4{a.x, a.y, b.x, b.y};
+      *reinterpret_cast<uint4*>(row + ((at ^ 1) << 4)) = uint4{c.x, c.y, d.x, d.y};
     }
   }
 
   __device__ void widen_unit() {
-    static_assert(kFp8LatentGroup == 128);
     wait_barrier(landing.landed + ring.place, ring.parity);
+    float scales[kGroups];
+    const char* from = codes.scales(ring.place) + thread * C::kEntryScales + rank * kGroups * 4;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) scales[i] = *reinterpret_cast<const float*>(from + i * 4);
+    sync();
     Pieces pieces;
 #pragma unroll
     for (int chunk = 0; chunk < S::kValueChunks; ++chunk) {
       read(pieces, chunk);
       // Codes that all have read lie in the way of these.
       if (chunk >= S::kValueChunks / 2) sync();
-      widen(pieces, chunk);
+      widen(pieces, chunk, scales[chunk * 64 / kFp8LatentGroup]);
     }
     fence_async_proxy();
     sync();
