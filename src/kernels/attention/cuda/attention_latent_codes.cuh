@@ -41,8 +41,7 @@ struct LatentLanding {
   }
 };
 
-// Starts the copies of a page of 16 entries from `entry` on, by 32 lanes for the pages of a unit;
-// -1: nobody sees the page of this lane, number lane % kPages.
+// Starts the copies of a unit, by a warp.
 template <int Ranks>
 struct LatentCodeCopies {
   using S = LatentShape<Ranks>;
@@ -59,22 +58,30 @@ struct LatentCodeCopies {
            (is_last() ? kLatentPage * kChunkBytes : 0);
   }
 
-  // The place is free. pages: that are seen.
+  // The place is free. entry: the first of page number lane % kPages; -1: nobody sees it. pages:
+  // that are seen.
   __device__ void start(int place, int entry, int pages) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int part = lane / kPages;  // chunks of codes, scales, the rest
-    const int page = lane % kPages;
-    uint64_t* landed = landing.landed + place;
-    if (lane == 0) arrive_expecting(landed, pages * page_bytes());
+    if (lane == 0) arrive_expecting(landing.landed + place, pages * page_bytes());
     __syncwarp();
-    if (entry < 0) return;
+    const int parts = S::kValueChunks + (is_last() ? 2 : 1);
+    for (int part = lane / kPages; part < parts && entry >= 0; part += 32 / kPages) {
+      copy(place, entry, part, lane % kPages);
+    }
+    __syncwarp();
+  }
+
+ private:
+  // part: a chunk of codes, the scales, or the rest.
+  __device__ void copy(int place, int entry, int part, int page) const {
+    uint64_t* landed = landing.landed + place;
     if (part < S::kValueChunks) {
       copy_box(codes.chunk(place, part) + page * C::kPageCodes, &maps.codes,
                (rank * S::kValueChunks + part) * 64, entry, landed);
     } else if (part == S::kValueChunks) {
       copy_box(codes.scales(place) + page * kLatentPage * C::kEntryScales, &maps.scales,
                fp8_scales_at(kLatentValues), entry, landed);
-    } else if (part == S::kValueChunks + 1 && is_last()) {
+    } else {
       char* chunk = codes.memory.stage(place) + S::kValueChunks * kUnitChunk;
       copy_box(chunk + page * kLatentPage * kChunkBytes, &maps.rest, 0, entry, landed);
     }
