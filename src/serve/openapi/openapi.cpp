@@ -84,6 +84,7 @@ constexpr Operation kOperations[] = {
     {"get", "/version", "getVersion", "The version", "", "Version", false, false, true},
     {"get", "/health", "getHealth", "200 while the engine works", "", "", false, false, true},
     {"get", "/ping", "ping", "The same", "", "", false, false, true},
+    {"post", "/ping", "postPing", "The same", "", "", false, false, true},
     {"get", "/ready", "getReady", "200 while requests are taken", "", "", false, false, true},
 };
 

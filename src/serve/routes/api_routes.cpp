@@ -122,6 +122,8 @@ void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
   const auto health = [&context](Exchange& exchange) { answer_health(context, exchange); };
   routes->push_back(open_get("/health", health));
   routes->push_back(open_get("/ping", health));
+  routes->push_back(at_once("POST", "/ping", health));
+  routes->back().needs_key = false;
   routes->push_back(
       open_get("/ready", [&context](Exchange& exchange) { answer_ready(context, exchange); }));
   routes->push_back(open_get("/version", [](Exchange& exchange) {
@@ -294,10 +296,6 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
       refused("POST", "/sleep", kNoSleep), refused("POST", "/wake_up", kNoSleep),
       refused("POST", "/props", kNoProps), refused("POST", "/slots/{id}", kNoSlotFiles),
       post(context, "/invocations", handle_invocation)};
-  Route ping = at_once("POST", "/ping",
-                       [&context](Exchange& exchange) { answer_health(context, exchange); });
-  ping.needs_key = false;
-  others.push_back(std::move(ping));
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {
