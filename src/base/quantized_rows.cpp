@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/float8.h"
 #include "base/half.h"
 
 namespace foretoken {
@@ -16,6 +17,8 @@ int64_t bytes_per_group(GroupScale scale) {
     case GroupScale::kHalf:
     case GroupScale::kHalfAndMinimum:
     case GroupScale::kNone:
+    case GroupScale::kFloat:
+    case GroupScale::kFloatOfRow:
       return 0;
     case GroupScale::kHalfAndZero:
     case GroupScale::kSuperSigned:
@@ -26,10 +29,19 @@ int64_t bytes_per_group(GroupScale scale) {
   return 0;
 }
 
-// Lists of halves that follow one another.
+// Lists of halves that follow one another, each with some halves for a group (a super-group).
 int64_t half_lists(GroupScale scale) {
   const bool has_two = scale == GroupScale::kSuper || scale == GroupScale::kHalfAndMinimum;
   return scale == GroupScale::kNone ? 0 : has_two ? 2 : 1;
+}
+int64_t halves_of_scale(GroupScale scale) {
+  return scale == GroupScale::kFloat || scale == GroupScale::kFloatOfRow ? 2 : 1;
+}
+
+// Elements for which a list of halves has a scale.
+int64_t scaled_elements(const QuantForm& form, int64_t k) {
+  if (form.scale == GroupScale::kFloatOfRow) return k;
+  return is_super(form) ? kSuperGroup : form.group;
 }
 
 int64_t code_bytes(const QuantForm& form, int64_t k) {
@@ -41,6 +53,12 @@ constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
 
 constexpr int8_t kE2m1Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+float float_at(const std::byte* floats, int64_t i) {
+  float value;
+  std::memcpy(&value, floats + 4 * i, sizeof value);
+  return value;
+}
+
 float half_at(const std::byte* halves, int64_t i) {
   uint16_t bits;
   std::memcpy(&bits, halves + 2 * i, sizeof bits);
@@ -50,7 +68,7 @@ float half_at(const std::byte* halves, int64_t i) {
 }  // namespace
 
 int64_t quantized_row_halves(const QuantForm& form, int64_t k) {
-  return k / (is_super(form) ? kSuperGroup : form.group) * half_lists(form.scale);
+  return k / scaled_elements(form, k) * half_lists(form.scale) * halves_of_scale(form.scale);
 }
 
 int64_t quantized_row_bytes(const QuantForm& form, int64_t k) {
@@ -70,6 +88,8 @@ const int8_t* code_values(CodeTable table) {
       return kIq4Values;
     case CodeTable::kE2m1:
       return kE2m1Values;
+    case CodeTable::kE4m3:
+      return nullptr;
   }
   return nullptr;
 }
@@ -86,9 +106,10 @@ void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, i
   };
   take(row + code_bytes(form, first), code_bytes(form, count));
   const std::byte* halves = row + code_bytes(form, k);
-  const int64_t unit = is_super(form) ? kSuperGroup : form.group;
+  if (form.scale == GroupScale::kFloatOfRow) return take(halves, sizeof(float));
+  const int64_t unit = scaled_elements(form, k), bytes_each = 2 * halves_of_scale(form.scale);
   for (int64_t i = 0; i < half_lists(form.scale); ++i) {
-    take(halves + 2 * (i * (k / unit) + first / unit), 2 * (count / unit));
+    take(halves + bytes_each * (i * (k / unit) + first / unit), bytes_each * (count / unit));
   }
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
   for (int64_t i = 0; i < bytes_per_group(form.scale); ++i) {
@@ -109,7 +130,8 @@ void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, floa
   for (int64_t i = 0; i < k; ++i) {
     const int64_t group = i / form.group, super = i / kSuperGroup;
     const int whole = std::to_integer<int>(row[i]);
-    const auto code = static_cast<float>(whole);
+    const auto code = form.table == CodeTable::kE4m3 ? e4m3_value(static_cast<uint8_t>(whole))
+                                                     : static_cast<float>(whole);
     const float centred = values != nullptr ? static_cast<float>(values[whole]) : code - middle;
     switch (form.scale) {
       case GroupScale::kHalf:
@@ -135,6 +157,12 @@ void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, floa
         out[i] = half_at(halves, super) * static_cast<float>(scale) * centred;
         break;
       }
+      case GroupScale::kFloat:
+        out[i] = float_at(halves, group) * code;
+        break;
+      case GroupScale::kFloatOfRow:
+        out[i] = float_at(halves, 0) * code;
+        break;
       case GroupScale::kNone:
         break;
     }

@@ -12,13 +12,16 @@ enum class GroupScale : uint8_t {
   kSuperSigned,  // d * s * (code - z): a signed byte s for each group, a half d for every 256 codes
   kHalfAndMinimum,  // s * code - m: halves s, m for each group
   kNone,            // nothing: each code is a half of its own; 16 bits, groups of one
+  kFloat,           // s * code: a float s for each group
+  kFloatOfRow,      // s * code: a float s for each row, groups of one
 };
 
-// What codes of 4 bits stand for instead of code - z.
+// What codes stand for instead of code - z.
 enum class CodeTable : uint8_t {
   kNone,
   kIq4,   // sixteen steps that grow away from zero (ggml's IQ4_NL and IQ4_XS)
   kE2m1,  // twice the floats of four bits of OCP's microscaling formats (MXFP4): 0 to 12
+  kE4m3,  // floats of eight bits (OCP's FP8), which kFloat and kFloatOfRow scale
 };
 
 inline constexpr int64_t kSuperGroup = 256;
@@ -29,6 +32,7 @@ struct QuantForm {
   GroupScale scale = GroupScale::kHalf;
   int32_t group = 32;
   CodeTable table = CodeTable::kNone;
+  bool powers = false;  // the halves of kHalf are powers of two, or zero for groups of zeros
 
   bool operator==(const QuantForm&) const = default;
 };
@@ -45,7 +49,7 @@ int64_t packed_row_bytes(const QuantForm& form, int64_t k);
 // Whether rows of k elements have whole groups.
 bool fits_row(const QuantForm& form, int64_t k);
 
-// The sixteen values of a table. Null for kNone.
+// The sixteen values of a table of four bits. Null for others.
 const int8_t* code_values(CodeTable table);
 
 // Elements [first, first + count) of such a row of k elements, as a row of its own. Both fit whole

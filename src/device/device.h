@@ -112,11 +112,19 @@ class Device {
   // are.
   virtual int64_t quantized_weight_bytes(const void*) const { return 0; }
 
-  // Whether the gemm op of this device multiplies with rows of k elements that stay quantised so.
-  // Others are to be widened.
-  virtual bool keeps_quantized(const QuantForm&, int64_t) const { return false; }
-  // As make_weight, of stacked parts that are quantised in forms that the device keeps; x is of
-  // type `dtype`. pack_rows fills it from rows as base/quantized_rows.h lays them out.
+  // Whether the gemm op of this device multiplies rows of x of type `dtype` with rows of k elements
+  // that stay quantised so. Others are to be widened.
+  virtual bool keeps_quantized(const QuantForm&, int64_t /*k*/,
+                               DType /*dtype*/ = DType::kBF16) const {
+    return false;
+  }
+  // Whether one weight can be made of parts, each of a form that the device keeps; otherwise they
+  // are to be widened. unit_rows as of make_weight.
+  virtual bool keeps_together(std::span<const QuantizedPart>, int64_t /*unit_rows*/) const {
+    return true;
+  }
+  // As make_weight, of stacked parts that are quantised in forms that the device keeps together; x
+  // is of type `dtype`. pack_rows fills it from rows as base/quantized_rows.h lays them out.
   virtual QuantizedWeight make_quantized_weight(std::span<const QuantizedPart>, int64_t, DType,
                                                 WeightOrder, int64_t /*unit_rows*/ = 0) {
     return {nullptr, 0};

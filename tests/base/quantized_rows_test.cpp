@@ -16,6 +16,13 @@ TEST(QuantizedRows, Sizes) {
   EXPECT_EQ(quantized_row_bytes(awq, 256), 256 + 2 * 2 + 2);
   EXPECT_EQ(quantized_row_bytes(q4_k, 512), 512 + 2 * 4 + 2 * 16);
   EXPECT_EQ(quantized_row_bytes(q6_k, 512), 512 + 2 * 2 + 32);
+  const QuantForm by_row{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
+  const QuantForm by_group{8, GroupScale::kFloat, 128, CodeTable::kE4m3};
+  EXPECT_EQ(quantized_row_bytes(by_row, 100), 100 + 4);
+  EXPECT_EQ(quantized_row_bytes(by_group, 256), 256 + 2 * 4);
+  EXPECT_EQ(packed_row_bytes(by_group, 256), 256 + 2 * 4);
+  EXPECT_TRUE(fits_row(by_row, 100));
+  EXPECT_FALSE(fits_row(by_group, 192));
   EXPECT_TRUE(fits_row(q8, 96));
   EXPECT_FALSE(fits_row(q8, 40));
   EXPECT_FALSE(fits_row(awq, 192));
@@ -29,7 +36,9 @@ TEST(QuantizedRows, CutRowsKeepTheirValues) {
   for (const QuantForm& form :
        {QuantForm{8, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128},
         QuantForm{4, GroupScale::kSuper, 32}, QuantForm{6, GroupScale::kSuperSigned, 16},
-        QuantForm{5, GroupScale::kHalfAndMinimum, 32}, QuantForm{16, GroupScale::kNone, 1}}) {
+        QuantForm{5, GroupScale::kHalfAndMinimum, 32}, QuantForm{16, GroupScale::kNone, 1},
+        QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3},
+        QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}}) {
     std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(form, kK)));
     // Bytes below 0x78 make halves that are numbers.
     for (size_t i = 0; i < row.size(); ++i) row[i] = byte(static_cast<int>(i * 37 % 0x78));
@@ -70,6 +79,27 @@ TEST(QuantizedRows, ValuesOfEveryScale) {
   for (int i = 0; i < 16; ++i) row.push_back(byte(254));
   dequantize_row({6, GroupScale::kSuperSigned, 16}, row.data(), 256, out.data());
   EXPECT_EQ(out[255], 0.5F * -2 * (33 - 32));
+}
+
+// E4M3's 0x39 is 1.125, 0xc4 is -3.
+TEST(QuantizedRows, FloatsOfEightBits) {
+  const auto add = [](std::vector<std::byte>& row, float scale) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&scale);
+    row.insert(row.end(), bytes, bytes + sizeof scale);
+  };
+  std::vector<float> out(256);
+  std::vector<std::byte> row(256, byte(0x39));
+  row[200] = byte(0xc4);
+  std::vector<std::byte> blocks = row;
+  add(row, 0.1F);
+  dequantize_row({8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}, row.data(), 256, out.data());
+  EXPECT_EQ(out[0], 0.1F * 1.125F);
+  EXPECT_EQ(out[200], 0.1F * -3.0F);
+  add(blocks, 2.0F);
+  add(blocks, 3.0F);
+  dequantize_row({8, GroupScale::kFloat, 128, CodeTable::kE4m3}, blocks.data(), 256, out.data());
+  EXPECT_EQ(out[127], 2.0F * 1.125F);
+  EXPECT_EQ(out[200], 3.0F * -3.0F);
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ TEST(GptOss, Mxfp4StaysNearTheReference) {
   const auto model = test::load_test_model(kMxfp4Folder, {"bfloat16", ""}, 8);
   const auto wide = test::load_test_model(folder.path(), {"bfloat16", ""}, 8);
   EXPECT_EQ(model->num_weights(), wide->num_weights());
-  if (test::model_device().keeps_quantized({4, GroupScale::kHalf, 32, CodeTable::kE2m1}, 64)) {
+  if (test::model_device().keeps_quantized({4, GroupScale::kHalf, 32, CodeTable::kE2m1, true}, 64,
+                                           DType::kF32)) {
     EXPECT_LT(model->weight_bytes(), wide->weight_bytes() * 7 / 10);
   }
   for (const GoldenPrompt& prompt : test::golden_prompts(mxfp4_case())) {

@@ -58,7 +58,7 @@ TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
   const auto wide = test::load_test_model(folder_.path(), {"float32", ""}, 64);
   EXPECT_EQ(quantized->num_weights(), wide->num_weights());
   EXPECT_LE(quantized->weight_bytes(), wide->weight_bytes());
-  if (test::model_device().keeps_quantized({8, GroupScale::kHalf, 32}, 256)) {
+  if (test::model_device().keeps_quantized({8, GroupScale::kHalf, 32}, 256, DType::kF32)) {
     EXPECT_LT(quantized->weight_bytes(), wide->weight_bytes() * 6 / 10);
   }
   ForwardHarness a(test::model_device(), *quantized, 64, 4);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -33,6 +34,16 @@ inline const std::vector<QuantForm>& quant_forms() {
   return forms;
 }
 
+// Others, which stay quantised on GPUs alone.
+inline const std::vector<QuantForm>& more_quant_forms() {
+  static const std::vector<QuantForm> forms = {
+      {8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3},
+      {8, GroupScale::kFloat, 128, CodeTable::kE4m3},
+      {4, GroupScale::kHalf, 32, CodeTable::kE2m1, true},
+  };
+  return forms;
+}
+
 // Random rows as base/quantized_rows.h lays them out, with values of about 0.1. k is a multiple of
 // 256.
 inline std::vector<std::byte> random_quantized_rows(const QuantForm& form, int64_t rows, int64_t k,
@@ -44,12 +55,23 @@ inline std::vector<std::byte> random_quantized_rows(const QuantForm& form, int64
     const int64_t halves = quantized_row_halves(form, k);
     const int64_t bytes = quantized_row_bytes(form, k) - k - 2 * halves;
     for (int64_t i = 0; i < k; ++i) {
-      all.push_back(static_cast<std::byte>(random() & ((1u << form.bits) - 1)));
+      const uint32_t code = random() & ((1u << form.bits) - 1);
+      const bool is_nan = form.table == CodeTable::kE4m3 && (code & 127u) == 127u;
+      all.push_back(static_cast<std::byte>(is_nan ? code - 1 : code));
+    }
+    if (form.table == CodeTable::kE4m3) {
+      for (int64_t i = 0; i < halves / 2; ++i) {
+        const float scale = std::ldexp(1.0f + static_cast<float>(random() % 1024) / 1024, -12);
+        const auto* bytes_of_scale = reinterpret_cast<const std::byte*>(&scale);
+        all.insert(all.end(), bytes_of_scale, bytes_of_scale + sizeof scale);
+      }
+      continue;
     }
     for (int64_t i = 0; i < halves; ++i) {
       // Halves of about 2^-10, or 2^-14 where a byte multiplies them.
-      const uint16_t half =
-          static_cast<uint16_t>(((is_super ? 1u : 5u) << 10) | (random() & 1023u));
+      const uint32_t fraction = form.powers ? 0 : random() & 1023u;
+      const uint32_t exponent = form.powers ? 4 + random() % 3 : is_super ? 1 : 5;
+      const auto half = static_cast<uint16_t>(exponent << 10 | fraction);
       all.push_back(static_cast<std::byte>(half & 255));
       all.push_back(static_cast<std::byte>(half >> 8));
     }

@@ -73,7 +73,7 @@ class CpuDevice final : public Device {
   int64_t quantized_weight_bytes(const void* weight) const override {
     return kernels_.quantized_weight_bytes(weight);
   }
-  bool keeps_quantized(const QuantForm& form, int64_t k) const override {
+  bool keeps_quantized(const QuantForm& form, int64_t k, DType /*dtype*/) const override {
     return kernels_.keeps_quantized(form, k);
   }
   QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,

@@ -48,10 +48,11 @@ Result<LoadChoice> choose_load_format(const std::string& name, const std::string
 Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(const WeightRounding rounding,
                       choose_quantization(config.quantization, model));
-  if (rounding == WeightRounding::kNone || !is_dummy(config.load_format)) return rounding;
+  const bool has_form = !is_dummy(config.load_format) || config.load_format == "dummy";
+  if (rounding == WeightRounding::kNone || has_form) return rounding;
   return invalid_argument("--quantization " + config.quantization +
-                          " rounds the weights of files, but --load-format " + config.load_format +
-                          " has random ones; remove it, or use --load-format dummy-q8_0");
+                          " rounds weights, but --load-format " + config.load_format +
+                          " has quantised ones; remove one of the two");
 }
 
 }  // namespace foretoken

@@ -248,7 +248,7 @@ constexpr SplitType kSplitTypes[] = {
     {23, {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}, split_iq4_xs},
     {34, {2, GroupScale::kHalfAndMinimum, 256}, split_tq1_0},
     {35, {2, GroupScale::kHalfAndMinimum, 256}, split_tq2_0},
-    {kMxfp4, {4, GroupScale::kHalf, 32, CodeTable::kE2m1}, split_mxfp4},
+    {kMxfp4, {4, GroupScale::kHalf, 32, CodeTable::kE2m1, true}, split_mxfp4},
 };
 
 const SplitType* find_split(const BlockType& type) {

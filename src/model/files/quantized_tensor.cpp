@@ -6,6 +6,7 @@
 #include "gguf/blocks/block_codes.h"
 #include "model/files/convert.h"
 #include "model/files/packed_tensor.h"
+#include "model/files/rounded_tensor.h"
 #include "model/files/scaled_tensor.h"
 
 namespace foretoken {
@@ -14,6 +15,7 @@ const QuantForm* quantized_form(const TensorView& tensor) {
   static constexpr QuantForm kHalves{16, GroupScale::kNone, 1};
   if (tensor.dtype == FileDType::kF16) return &kHalves;
   if (tensor.packed != nullptr) return tensor.packed->form();
+  if (tensor.rounded != nullptr) return tensor.rounded->form();
   if (tensor.scaled != nullptr) return tensor.scaled->form();
   return tensor.block != nullptr ? form_of_blocks(*tensor.block) : nullptr;
 }
@@ -37,19 +39,34 @@ Result<bool> keeps_values(const TensorView& tensor) {
   return true;
 }
 
+namespace {
+
+bool takes_rows_apart(const TensorView& tensor) {
+  return tensor.packed != nullptr || tensor.rounded != nullptr || tensor.scaled != nullptr;
+}
+
+// Rows as they lie in the file.
+Status read_rows_apart(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
+                       std::vector<std::byte>& raw) {
+  if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
+  if (tensor.rounded != nullptr) return tensor.rounded->read_quantized(first, count, to, raw);
+  return tensor.scaled->read_quantized(first, count, to);
+}
+
+}  // namespace
+
 Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t count, std::byte* to,
                            std::vector<std::byte>& raw) {
   const QuantForm* form = quantized_form(tensor);
   FT_CHECK(form != nullptr && tensor.shape.size() >= 2);
-  if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
   const int64_t k = tensor.shape.back();
   const bool is_half = tensor.block == nullptr;
   const int64_t file_bytes = is_half ? 2 * k : k / tensor.block->elements * tensor.block->bytes;
   const int64_t at_once = tensor.interleaved_rows > 0 ? 1 : count;
   if (!is_half) raw.resize(static_cast<size_t>(at_once * file_bytes));
   for (int64_t row = first; row < first + count; row += at_once) {
-    if (tensor.scaled != nullptr) {
-      FT_RETURN_IF_ERROR(tensor.scaled->read_quantized(row_in_file(tensor, row), at_once, to));
+    if (takes_rows_apart(tensor)) {
+      FT_RETURN_IF_ERROR(read_rows_apart(tensor, row_in_file(tensor, row), at_once, to, raw));
       to += at_once * quantized_row_bytes(*form, k);
       continue;
     }

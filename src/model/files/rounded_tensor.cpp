@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/float8.h"
@@ -78,6 +79,22 @@ Status RoundedTensor::read_elements(int64_t first, int64_t count, DType dtype, v
       const float value = round_to_fp8(row[static_cast<size_t>(c)], by_row ? scale : scales[c]);
       store_element(value, dtype, to, done);
     }
+  }
+  return {};
+}
+
+const QuantForm* RoundedTensor::form() const {
+  static constexpr QuantForm kRows{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
+  return column_scales_.empty() ? &kRows : nullptr;
+}
+
+Status RoundedTensor::read_quantized(int64_t first, int64_t count, std::byte* to,
+                                     std::vector<std::byte>& raw) const {
+  for (int64_t row = first; row < first + count; ++row) {
+    float scale = 1;
+    FT_RETURN_IF_ERROR(read_codes(row, 1, reinterpret_cast<uint8_t*>(to), &scale, raw));
+    std::memcpy(to + cols_, &scale, sizeof scale);
+    to += cols_ + static_cast<int64_t>(sizeof scale);
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/quantized_rows.h"
 #include "base/result.h"
 #include "device/dtype.h"
 
@@ -40,6 +41,11 @@ class RoundedTensor {
   // of TensorView::read. Any thread with its own `raw`.
   Status read_elements(int64_t first, int64_t count, DType dtype, void* to,
                        std::vector<std::byte>& raw) const;
+  // The form in which rows can stay quantised; null where channels are columns.
+  const QuantForm* form() const;
+  // Lays rows [first, first + count) out in it, as base/quantized_rows.h says.
+  Status read_quantized(int64_t first, int64_t count, std::byte* to,
+                        std::vector<std::byte>& raw) const;
   // The scales of rows [first, first + count), and their codes [count, k]. Channels are rows.
   Status read_codes(int64_t first, int64_t count, uint8_t* codes, float* scales,
                     std::vector<std::byte>& raw) const;

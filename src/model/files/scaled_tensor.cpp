@@ -315,11 +315,19 @@ Result<bool> ScaledTensor::is_zero(int64_t first, int64_t count) const {
                      [](std::byte pair) { return (pair & std::byte{0x77}) == std::byte{0}; });
 }
 
-// Integers, and floats of four bits, of which the table has the doubles, fit forms that exist where
-// their scales are halves. Looking ends at the first one that is not. Long groups become several
-// with one scale, so that ranks can cut between them.
+// Floats of eight bits have floats as scales. Integers, and floats of four bits, of which the table
+// has the doubles, fit forms that exist where their scales are halves. Looking ends at the first
+// one that is not. Long groups become several with one scale, so that ranks can cut between them.
 Status ScaledTensor::find_form() {
-  if (parts_.type == CodeType::kE4m3 || lines_ == 0) return {};
+  if (lines_ == 0) return {};
+  if (parts_.type == CodeType::kE4m3) {
+    const bool by_row = across_ == 1;
+    if (!by_row && cols_ % block_cols_ != 0) return {};
+    const auto own = static_cast<int32_t>(by_row ? 1 : block_cols_);
+    form_ =
+        QuantForm{8, by_row ? GroupScale::kFloatOfRow : GroupScale::kFloat, own, CodeTable::kE4m3};
+    return {};
+  }
   const int64_t group = std::min(block_cols_, kFormGroup);
   if (block_cols_ % group != 0 || cols_ % block_cols_ != 0) return {};
   const bool has_powers = is_e8m0(*parts_.scales) && parts_.factor == nullptr &&
@@ -331,11 +339,28 @@ Status ScaledTensor::find_form() {
   if (parts_.type == CodeType::kE2m1) {
     form_->bits = 4;
     form_->table = CodeTable::kE2m1;
+    form_->powers = has_powers;
+  }
+  return {};
+}
+
+// Rows of floats of eight bits.
+Status ScaledTensor::read_floats(int64_t first, int64_t count, std::byte* to) const {
+  BlockLine line;
+  std::vector<std::byte> raw, scratch;
+  FT_RETURN_IF_ERROR(read_codes(first * cols_, count * cols_, raw));
+  for (int64_t row = first; row < first + count; ++row) {
+    std::memcpy(to, raw.data() + (row - first) * cols_, static_cast<size_t>(cols_));
+    to += cols_;
+    if (line_of(row) != line.index) FT_RETURN_IF_ERROR(read_line(line_of(row), &line, scratch));
+    std::memcpy(to, line.scales.data(), line.scales.size() * sizeof(float));
+    to += line.scales.size() * sizeof(float);
   }
   return {};
 }
 
 Status ScaledTensor::read_quantized(int64_t first, int64_t count, std::byte* to) const {
+  if (parts_.type == CodeType::kE4m3) return read_floats(first, count, to);
   const bool pairs = parts_.type == CodeType::kE2m1;
   BlockLine line;
   std::vector<std::byte> raw, scratch;

@@ -84,6 +84,7 @@ class ScaledTensor {
   Status read_line(int64_t index, BlockLine* line, std::vector<std::byte>& raw) const;
   Status read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
   Status read_ternary(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
+  Status read_floats(int64_t first, int64_t count, std::byte* to) const;
   Status misfit() const;
 
   ScaledParts parts_;

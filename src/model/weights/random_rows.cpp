@@ -1,9 +1,11 @@
 #include "model/weights/random_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
+#include "base/float8.h"
 #include "base/half.h"
 
 namespace foretoken {
@@ -38,7 +40,23 @@ void random_halves(uint64_t seed, int64_t k, float deviation, std::byte* to) {
   }
 }
 
-// Of what codes stand for, each as often as the others.
+// Codes of E4M3 for bytes that are drawn evenly: their numbers are spread evenly, too.
+std::array<uint8_t, 256> even_floats() {
+  std::array<uint8_t, 256> codes;
+  for (int i = 0; i < 256; ++i) {
+    const float place = (static_cast<float>(i) - 127.5f) / 127.5f;
+    codes[static_cast<size_t>(i)] = e4m3_code(place * kMostE4m3);
+  }
+  return codes;
+}
+
+void put_floats(std::byte* to, float value, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + i * static_cast<int64_t>(sizeof value), &value, sizeof value);
+  }
+}
+
+// Of what codes stand for, as they are drawn.
 float code_deviation(const QuantForm& form) {
   switch (form.table) {
     case CodeTable::kNone:
@@ -47,6 +65,8 @@ float code_deviation(const QuantForm& form) {
       return 67.2f;
     case CodeTable::kE2m1:
       return 5.85f;
+    case CodeTable::kE4m3:
+      return kMostE4m3 / std::sqrt(3.0f);
   }
   return static_cast<float>(1 << form.bits) / std::sqrt(12.0f);
 }
@@ -62,10 +82,17 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
     const uint64_t codes = mixed(row_seed + static_cast<uint64_t>(i)) & mask;
     std::memcpy(to + i, &codes, static_cast<size_t>(std::min<int64_t>(8, k - i)));
   }
+  if (form.table == CodeTable::kE4m3) {
+    static const std::array<uint8_t, 256> kFloats = even_floats();
+    std::transform(to, to + k, to, [](std::byte code) {
+      return static_cast<std::byte>(kFloats[std::to_integer<size_t>(code)]);
+    });
+  }
   to += k;
   constexpr int kGroupScale = 32, kSignedGroupScale = 64;  // of the bytes that scale a group
   const int num_codes = 1 << form.bits;
-  const float step = deviation / code_deviation(form);
+  float step = deviation / code_deviation(form);
+  if (form.powers) step = std::exp2(std::round(std::log2(step)));
   const int64_t groups = k / form.group, supers = k / kSuperGroup;
   switch (form.scale) {
     case GroupScale::kHalf:
@@ -85,6 +112,12 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
       break;
     case GroupScale::kSuperSigned:
       put_bytes(put_halves(to, step / kSignedGroupScale, supers), kSignedGroupScale, groups);
+      break;
+    case GroupScale::kFloat:
+      put_floats(to, step, groups);
+      break;
+    case GroupScale::kFloatOfRow:
+      put_floats(to, step, 1);
       break;
     case GroupScale::kNone:
       break;

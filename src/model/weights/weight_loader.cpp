@@ -67,7 +67,12 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
         tensor->shape.size() == 3 && (tensor->block != nullptr || tensor->scaled != nullptr);
     if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;
     const int64_t k = tensor->shape.back();
-    if (!device.keeps_quantized(*form, k)) continue;
+    const bool is_of_experts = is_stack || name.find(".experts.") != std::string::npos;
+    const QuantizedPart part = {*form, tensor->shape[0]};
+    if (!device.keeps_quantized(*form, k, dtype) ||
+        !device.keeps_together({&part, 1}, is_of_experts ? part.num_rows : 0)) {
+      continue;
+    }
     if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
     saved += tensor->shape[0] * (is_stack ? tensor->shape[1] : 1) *
              (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
@@ -159,7 +164,7 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
   const int64_t first = part.first_row / cols.total * turned.total + turned.first;
   const QuantForm* form = nullptr;
   if (!part.widened) {
-    FT_ASSIGN_OR_RETURN(form, random_form(part.name, cols));
+    FT_ASSIGN_OR_RETURN(form, random_form(part, cols));
   }
   return RowRun{part.name, nullptr, first, turned.count, cols, form};
 }
@@ -178,7 +183,7 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
   if (tensor != nullptr) {
     FT_ASSIGN_OR_RETURN(run.form, kept_form(part.name, *tensor, cols.total));
   } else {
-    FT_ASSIGN_OR_RETURN(run.form, random_form(part.name, cols));
+    FT_ASSIGN_OR_RETURN(run.form, random_form(part, cols));
   }
   return run;
 }
@@ -203,7 +208,7 @@ Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
                                           int64_t unit_rows) {
   std::vector<RowRun> runs;
   for (const TensorPart& part : parts) FT_RETURN_IF_ERROR(add_runs(part, cols, &runs));
-  FT_RETURN_IF_ERROR(check_cut(runs));
+  FT_RETURN_IF_ERROR(check_cut(runs, unit_rows));
   return load_rows(runs, cols.count, order, unit_rows);
 }
 
@@ -225,14 +230,26 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
   return load_rows(runs, cols, WeightOrder::kPlain);
 }
 
+namespace {
+
+std::vector<QuantizedPart> parts_of(std::span<const RowRun> runs) {
+  std::vector<QuantizedPart> parts;
+  for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
+  return parts;
+}
+
+}  // namespace
+
 // A matrix has one type of x, so either all its rows are quantised or none, and halves, whose x is
 // not rounded, stand alone.
-bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols) const {
+bool WeightLoader::keeps_quantized(std::span<const RowRun> runs, int64_t cols,
+                                   int64_t unit_rows) const {
   const auto is_half = [](const RowRun& run) { return run.form->scale == GroupScale::kNone; };
-  return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
-    return run.form != nullptr && device_.keeps_quantized(*run.form, cols) &&
+  const bool each = std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
+    return run.form != nullptr && device_.keeps_quantized(*run.form, cols, dtype_) &&
            is_half(run) == is_half(runs[0]);
   });
+  return each && device_.keeps_together(parts_of(runs), unit_rows);
 }
 
 int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
@@ -251,10 +268,8 @@ void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, in
     pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order, unit_rows);
     return device_.make_weight(pack.n, pack.k, dtype_, pack.order, unit_rows);
   }
-  std::vector<QuantizedPart> parts;
-  for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
   const QuantizedWeight made =
-      device_.make_quantized_weight(parts, pack.k, dtype_, pack.order, unit_rows);
+      device_.make_quantized_weight(parts_of(runs), pack.k, dtype_, pack.order, unit_rows);
   pack.slice_rows = made.slice_rows;
   return made.handle;
 }
@@ -275,7 +290,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.k = cols;
   pack.dtype = dtype_;
   pack.order = order;
-  const bool quantized = keeps_quantized(runs, cols);
+  const bool quantized = keeps_quantized(runs, cols, unit_rows);
   if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
   pack.weight = make_weight(runs, quantized, unit_rows, pack);

@@ -180,23 +180,24 @@ class WeightLoader {
   Result<const TensorView*> find_weights(const std::string& name, std::span<const int64_t> shape);
   Result<RowRun> find_run(const TensorPart& part, const ColumnRange& cols);
   Status add_runs(const TensorPart& part, const ColumnRange& cols, std::vector<RowRun>* runs);
-  Result<const QuantForm*> random_form(const std::string& name, const ColumnRange& cols) const;
+  Result<const QuantForm*> random_form(const TensorPart& part, const ColumnRange& cols) const;
   static std::vector<RowRun> in_packing_order(const RowRuns& runs, const PackRowsArgs& pack);
   int64_t bytes_of(int64_t num_elements) const {
     return num_elements * static_cast<int64_t>(dtype_size(dtype_));
   }
   void note_widened(std::span<const RowRun> runs);
-  bool keeps_quantized(std::span<const RowRun> runs, int64_t cols) const;
+  bool keeps_quantized(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
   static int64_t pieces_of(std::span<const RowRun> runs);
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void* make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
                     PackRowsArgs& pack);
-  Status check_cut(std::span<const RowRun> runs) const;
+  Status check_cut(std::span<const RowRun> runs, int64_t unit_rows) const;
   Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
                                  int64_t unit_rows = 0);
   Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);
+  Result<void*> scratch_of(int64_t bytes);
   void make_random_columns(const RowRun& run, std::byte* to);
   void make_random(const std::string& name, int64_t first, int64_t count, int64_t cols, void* to);
   void count_tensor(int64_t num_bytes);

@@ -12,8 +12,16 @@
 namespace foretoken {
 
 // How a recipe quantises a random matrix.
-Result<const QuantForm*> WeightLoader::random_form(const std::string& name,
+Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
                                                    const ColumnRange& cols) const {
+  const std::string& name = part.name;
+  static constexpr QuantForm kFp8{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
+  if (recipe_ == nullptr && in_layers_ && !part.is_exact && rounding_ == WeightRounding::kFp8) {
+    if (device_.keeps_quantized(kFp8, cols.total, dtype_)) return &kFp8;
+    return unsupported("--quantization fp8 with random weights: " + device_.name() +
+                       " does not keep rows of " + std::to_string(cols.total) +
+                       " elements so; remove it, or use --load-format dummy-q8_0");
+  }
   if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
   const size_t at = name.find(".layers.");
   const int32_t layer = at == std::string::npos ? -1 : std::atoi(name.c_str() + at + 8);
@@ -27,7 +35,9 @@ Result<const QuantForm*> WeightLoader::random_form(const std::string& name,
                        "' has them, are no whole blocks; use dummy-q8_0 or dummy");
   }
   const QuantForm* form = form_of_blocks(*type.value());
-  if (form != nullptr && device_.keeps_quantized(*form, cols.total)) return form;
+  if (form != nullptr && device_.keeps_quantized(*form, cols.total, dtype_)) return form;
+  // The output matrix of a recipe has more bits, which a device may not keep.
+  if (is_output) return static_cast<const QuantForm*>(nullptr);
   return unsupported(flag + device_.name() + " does not keep weights quantised; use dummy");
 }
 
@@ -49,29 +59,35 @@ Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRow
       to += quantized_row_bytes(form, run.cols.count);
     }
   }
-  pack.rows = rows.data();
+  FT_ASSIGN_OR_RETURN(pack.rows, scratch_of(bytes));
   Status status;
   stream_->with_queue([&](Queue& queue) {
+    queue.copy(scratch_, rows.data(), rows.size());
     pack_rows(queue, pack);
     status = queue.drain();
   });
   return status;
 }
 
+// Device memory that what is random is packed from.
+Result<void*> WeightLoader::scratch_of(int64_t bytes) {
+  if (bytes > scratch_bytes_) {
+    FT_ASSIGN_OR_RETURN(scratch_,
+                        scratch_arena_.take(static_cast<size_t>(bytes), "random weights"));
+    scratch_bytes_ = bytes;
+  }
+  return scratch_;
+}
+
 // Made in device memory and packed from there.
 Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack) {
   const int64_t row_bytes = pack.k * static_cast<int64_t>(dtype_size(dtype_));
-  if (pack.num_rows * row_bytes > scratch_bytes_) {
-    const auto bytes = static_cast<size_t>(pack.num_rows * row_bytes);
-    FT_ASSIGN_OR_RETURN(scratch_, scratch_arena_.take(bytes, "random weights"));
-    scratch_bytes_ = pack.num_rows * row_bytes;
-  }
+  FT_ASSIGN_OR_RETURN(pack.rows, scratch_of(pack.num_rows * row_bytes));
   auto* to = static_cast<std::byte*>(scratch_);
   for (const RowRun& run : runs) {
     make_random_columns(run, to);
     to += run.num_rows * row_bytes;
   }
-  pack.rows = scratch_;
   stream_->with_queue([&](Queue& queue) { pack_rows(queue, pack); });
   return {};
 }

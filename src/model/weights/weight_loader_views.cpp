@@ -15,7 +15,7 @@ const TensorView* WeightLoader::in_halves(const TensorView* tensor, int64_t size
 Result<const QuantForm*> WeightLoader::kept_form(const std::string& name, const TensorView& tensor,
                                                  int64_t cols) {
   const QuantForm* form = quantized_form(tensor, dtype_);
-  if (form == nullptr || !device_.keeps_quantized(*form, cols)) return form;
+  if (form == nullptr || !device_.keeps_quantized(*form, cols, dtype_)) return form;
   const auto [found, added] = keeps_values_.try_emplace(name, true);
   if (added) {
     FT_ASSIGN_OR_RETURN(found->second, keeps_values(tensor));
@@ -30,12 +30,12 @@ Result<const QuantForm*> WeightLoader::kept_form(const std::string& name, const 
 }
 
 // Codes share their scales in groups, which cannot be divided.
-Status WeightLoader::check_cut(std::span<const RowRun> runs) const {
+Status WeightLoader::check_cut(std::span<const RowRun> runs, int64_t unit_rows) const {
+  if (runs.empty() || !keeps_quantized(runs, runs[0].cols.total, unit_rows)) return {};
   for (const RowRun& run : runs) {
     const QuantForm* form = run.form;
     const ColumnRange& cols = run.cols;
-    if (form == nullptr || cols.count == cols.total) continue;
-    if (!device_.keeps_quantized(*form, cols.total)) continue;
+    if (cols.count == cols.total) continue;
     if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
     const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
     return unsupported(file + "tensor '" + std::string(run.name) + "' is quantised in groups, " +

@@ -110,5 +110,23 @@ TEST(RoundedTensor, ColumnsShareAScale) {
   EXPECT_EQ(elements_of(by_column, 5, 9), std::vector<float>(got.begin() + 5, got.begin() + 14));
 }
 
+// What stays quantised are the same numbers.
+TEST(RoundedTensor, RowsThatStayQuantised) {
+  constexpr int64_t kNumRows = 3, kNumCols = 20;
+  const Plain plain({kNumRows, kNumCols}, some_weights(kNumRows * kNumCols));
+  const RoundedTensor tensor = RoundedTensor::create(plain.view, Fp8Channels::kRows).value();
+  ASSERT_NE(tensor.form(), nullptr);
+  const auto row_bytes = static_cast<size_t>(quantized_row_bytes(*tensor.form(), kNumCols));
+  std::vector<std::byte> rows(2 * row_bytes), raw;
+  ASSERT_TRUE(tensor.read_quantized(1, 2, rows.data(), raw).ok());
+  for (int64_t r = 0; r < 2; ++r) {
+    std::vector<float> values(kNumCols);
+    dequantize_row(*tensor.form(), rows.data() + static_cast<size_t>(r) * row_bytes, kNumCols,
+                   values.data());
+    EXPECT_EQ(values, elements_of(tensor, (1 + r) * kNumCols, kNumCols)) << r;
+  }
+  EXPECT_EQ(RoundedTensor::create(plain.view, Fp8Channels::kColumns).value().form(), nullptr);
+}
+
 }  // namespace
 }  // namespace foretoken

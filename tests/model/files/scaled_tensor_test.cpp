@@ -240,7 +240,7 @@ TEST(ScaledTensor, Mxfp4StaysAtFourBitsWhereScalesAreHalves) {
                   compressed("mxfp4-pack-quantized",
                              {{"num_bits", 4}, {"type", "float"}, {"strategy", "group"}}));
   expect_elements(checkpoint, wanted);
-  expect_kept(checkpoint, {4, GroupScale::kHalf, 32, CodeTable::kE2m1});
+  expect_kept(checkpoint, {4, GroupScale::kHalf, 32, CodeTable::kE2m1, true});
 }
 
 TEST(ScaledTensor, ScalesThatAreNoHalvesAreWidened) {
@@ -446,7 +446,8 @@ TEST_P(GoldenFormats, AreReadExactly) {
   EXPECT_EQ(scaled_elements(tensor, 0, tensor.num_elements()),
             scaled_elements(expected, 0, tensor.num_elements()));
   const std::string name = GetParam();
-  const bool stays = name == "mxfp4" || name == "int8" || name == "mixed";
+  const bool stays =
+      name.starts_with("fp8") || name == "mxfp4" || name == "int8" || name == "mixed";
   ASSERT_EQ(quantized_form(tensor) != nullptr, stays);
   if (!stays) return;
   const int64_t k = tensor.shape.back();

@@ -45,7 +45,20 @@ INSTANTIATE_TEST_SUITE_P(Forms, RandomRowsTest,
                                          QuantForm{4, GroupScale::kSuper, 32},
                                          QuantForm{6, GroupScale::kSuperSigned, 16},
                                          QuantForm{4, GroupScale::kHalf, 32, CodeTable::kIq4},
-                                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}));
+                                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1},
+                                         QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3},
+                                         QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3}));
+
+// Which is why the deviation is met up to half an octave only.
+TEST(RandomRows, PowersOfTwoStayPowers) {
+  const QuantForm form{4, GroupScale::kHalf, 32, CodeTable::kE2m1, true};
+  const std::vector<std::byte> row = row_of(form, 7, 3);
+  for (size_t i = kElements; i < row.size(); i += 2) {
+    const int half = std::to_integer<int>(row[i]) | std::to_integer<int>(row[i + 1]) << 8;
+    EXPECT_EQ(half & 1023, 0);
+    EXPECT_GT(half, 0);
+  }
+}
 
 }  // namespace
 }  // namespace foretoken
