@@ -47,6 +47,22 @@ class CudaDevice final : public Device {
   void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
                     int64_t unit_rows) override;
   void free_weight(void* weight) override;
+  int64_t quantized_weight_bytes(const void* weight) const override {
+    return kernels_.quantized_weight_bytes(weight);
+  }
+  bool keeps_quantized(const QuantForm& form, int64_t k, DType dtype) const override {
+    cudaSetDevice(ordinal_);
+    return dtype == DType::kBF16 && kernels_.keeps_quantized(form, k);
+  }
+  bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) const override {
+    return kernels_.keeps_together(parts, unit_rows);
+  }
+  QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
+                                        DType /*dtype*/, WeightOrder order,
+                                        int64_t /*unit_rows*/) override {
+    cudaSetDevice(ordinal_);
+    return kernels_.make_quantized_weight(parts, k, order);
+  }
 
  private:
   struct Memory {

@@ -25,5 +25,11 @@ int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order);
 // Blocks; nullptr when memory is short.
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order);
 void free_weight(void* weight);
+// As of Device, for x of bfloat16.
+bool keeps_quantized(const QuantForm& form, int64_t k);
+bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows);
+QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
+                                      WeightOrder order);
+int64_t quantized_weight_bytes(const void* weight);
 
 }  // namespace foretoken::cuda

@@ -46,7 +46,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     const Case c = GetParam();
-    if (c.form && !device().keeps_quantized(*c.form, c.k)) {
+    if (c.form && !keeps(*c.form)) {
       GTEST_SKIP() << "the device does not keep this form";
     }
     c.form ? pack_quantized(*c.form) : pack_plain();
@@ -68,6 +68,13 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   }
   int64_t unit() const { return GetParam().gated ? GetParam().n / 2 : GetParam().n; }
   int outputs() const { return static_cast<int>(unit()); }
+
+  bool keeps(const QuantForm& form) {
+    const Case c = GetParam();
+    const QuantizedPart part = {form, int64_t{c.experts} * c.n};
+    return device().keeps_quantized(form, c.k, c.dtype) &&
+           device().keeps_together({&part, 1}, unit());
+  }
 
   void pack_plain() {
     const Case c = GetParam();

@@ -27,7 +27,8 @@ extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size
   std::string reason;
   auto device =
       open_device({kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows,
-                   pack_weight, free_weight, has_attention_fa3, forget_tails},
+                   pack_weight, free_weight, keeps_quantized, keeps_together, make_quantized_weight,
+                   quantized_weight_bytes, has_attention_fa3, forget_tails},
                   ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());

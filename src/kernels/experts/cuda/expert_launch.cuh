@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/cuda/common.cuh"
 #include "kernels/experts/expert_gemm.h"
+#include "kernels/gemm/cuda/dequant_weight.cuh"
 
 namespace foretoken::cuda {
 
@@ -27,7 +28,7 @@ inline bool streams_experts(const ExpertGemmArgs& args) {
 inline bool streams_shared(const ExpertGemmArgs& args) {
   constexpr int kMostRows = 64;  // more of them reach the tensor cores' limits
   return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
-         args.shared.k % 8 == 0;
+         quantized_matrix(args.shared.weight) == nullptr && args.shared.k % 8 == 0;
 }
 
 }  // namespace foretoken::cuda

@@ -3,6 +3,7 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/gemm/cuda/gemm_common.cuh"
+#include "kernels/gemm/cuda/gemm_dequant.cuh"
 
 namespace foretoken::cuda {
 
@@ -14,7 +15,9 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
     plain.gated = 0;
     return launch_gemm(&plain, stream);
   }
-  if (args.dtype == DType::kF32) {
+  if (const QuantizedMatrix* matrix = quantized_matrix(args.weight)) {
+    launch_gemm_dequant(args, *matrix, stream);
+  } else if (args.dtype == DType::kF32) {
     launch_gemm_float(args, stream);
   } else if (uses_skinny(args)) {
     if (!streams_few(args) || !launch_gemm_stream(args, stream)) launch_gemm_skinny(args, stream);

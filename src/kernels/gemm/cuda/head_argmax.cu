@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/launchers.h"
 #include "kernels/gemm/cuda/gemm_common.cuh"
+#include "kernels/gemm/cuda/gemm_dequant.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -42,7 +43,9 @@ void launch_head_argmax(const void* packed, cudaStream_t stream) {
                          nullptr,     RowKind::kLogits, 0,           args.max_rows,
                          args.n,      args.k,           args.dtype,  DType::kF32};
   KeepBest best{args.id_map, static_cast<uint64_t*>(args.workspace), 0};
-  if (args.dtype == DType::kF32) {
+  if (const QuantizedMatrix* matrix = quantized_matrix(args.weight)) {
+    launch_gemm_dequant(product, *matrix, best, stream);
+  } else if (args.dtype == DType::kF32) {
     launch_gemm_float(product, best, stream);
   } else if (uses_skinny(product)) {
     launch_gemm_skinny(product, best, stream);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 
 #include "kernels/cuda/launchers.h"
+#include "kernels/gemm/cuda/dequant_weight.cuh"
 #include "kernels/gemm/cuda/layer_tail_reader.cuh"
 
 namespace foretoken::cuda {
@@ -53,7 +55,14 @@ TailPlan make_plan(const LayerTailArgs& args) {
       args.qkv != nullptr ? 4 : 3};
 }
 
+bool has_quantized(const LayerTailArgs& args) {
+  const void* weights[] = {args.o, args.gate_up, args.down, args.qkv};
+  return std::any_of(std::begin(weights), std::end(weights),
+                     [](const void* weight) { return quantized_matrix(weight) != nullptr; });
+}
+
 bool takes(const LayerTailArgs& args, const TailPlan& plan) {
+  if (has_quantized(args)) return false;
   if (!device_traits().wgmma || args.dtype != DType::kBF16 || args.max_rows > kMostRows) {
     return false;
   }

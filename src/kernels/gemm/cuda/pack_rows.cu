@@ -5,6 +5,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm/cuda/dequant_weight.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -57,6 +58,7 @@ int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder order) {
 
 void launch_pack_rows(const void* packed, cudaStream_t stream) {
   PackRowsArgs args = op_args<PackRowsArgs>(packed);
+  if (quantized_matrix(args.weight) != nullptr) return launch_pack_quantized(args, stream);
   const int64_t count = args.num_rows * args.k;
   if (args.scratch != nullptr) {
     cudaMemcpyAsync(args.scratch, args.rows, static_cast<size_t>(count) * dtype_size(args.dtype),

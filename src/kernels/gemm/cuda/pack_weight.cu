@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm/cuda/dequant_weight.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -87,6 +88,9 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, Wei
   return nullptr;
 }
 
-void free_weight(void* weight) { cudaFree(weight); }
+void free_weight(void* weight) {
+  if (quantized_matrix(weight) != nullptr) return free_quantized_matrix(weight);
+  cudaFree(weight);
+}
 
 }  // namespace foretoken::cuda

@@ -1,0 +1,207 @@
+#pragma once
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/gemm/cuda/dequant_weight.cuh"
+
+// How codes lie in units (dequant_weight.cuh) and become operands. A lane has the codes of row
+// lane / 4 of the unit; those of a step of 16 k are two pairs, with t = lane % 4 of columns 2 t and
+// 2 t + 1, and of 2 t + 8 and 2 t + 9: what mma.sync wants as operand B of 8 columns, and, of two
+// groups of rows, it and wgmma as operand A of 16 rows. Everything here is exact.
+namespace foretoken::cuda {
+
+// Both bfloat16 of a pair.
+__device__ inline uint32_t multiply_pair(uint32_t a, uint32_t b) {
+  uint32_t product;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+}
+__device__ inline uint32_t subtract_pair(uint32_t a, uint32_t b) {
+  uint32_t difference;
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+  return difference;
+}
+
+// Codes of eight bits: a word a step; code (column, pair p) in byte 2 * (column % 2) + 1 - p.
+struct WordOfStep {
+  static constexpr int kWords = 8;  // of a lane, in a unit
+  static constexpr int kCodeBytes = 1024;
+  __device__ static uint32_t place(uint32_t code, int /*step*/, int pair, int odd) {
+    return code << ((odd * 2 + 1 - pair) * 8);
+  }
+};
+
+// Sign, exponent and mantissa are moved to their places in a bfloat16, which then is 2^120 too
+// small.
+struct E4m3Codes : WordOfStep {
+  __device__ static uint32_t moved(uint32_t w) {
+    return (w & 0x80008000u) | ((w & 0x7f007f00u) >> 4);
+  }
+  __device__ static void widen(const uint32_t (&words)[8], int step, uint32_t, uint32_t (&b)[2]) {
+    constexpr uint32_t kTwoTo120 = 0x7b807b80u;
+    b[0] = multiply_pair(moved(words[step]), kTwoTo120);
+    b[1] = multiply_pair(moved(words[step] << 8), kTwoTo120);
+  }
+};
+
+// The lower seven bits as 128 + c, minus 128, or 256 with the sign's bit. Rows have code + 128.
+struct Int8Codes : WordOfStep {
+  __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
+    return WordOfStep::place(code ^ 0x80u, step, pair, odd);
+  }
+  __device__ static uint32_t pair_of(uint32_t w) {
+    return subtract_pair((w & 0x007f007fu) | 0x43004300u, (w & 0x00800080u) | 0x43004300u);
+  }
+  __device__ static void widen(const uint32_t (&words)[8], int step, uint32_t, uint32_t (&b)[2]) {
+    b[0] = pair_of(words[step] >> 8);
+    b[1] = pair_of(words[step]);
+  }
+};
+
+// Codes of four bits: a word for two steps; pair p of step s is number s % 2 * 2 + p of four.
+struct WordOfSteps {
+  static constexpr int kWords = 4;
+  static constexpr int kCodeBytes = 512;
+};
+
+// 128 + code, minus `base`: 128 + zero of the row's group.
+struct Uint4Codes : WordOfSteps {
+  __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
+    return code << (odd * 16 + (step % 2 * 2 + pair) * 4);
+  }
+  __device__ static void widen(const uint32_t (&words)[4], int step, uint32_t base,
+                               uint32_t (&b)[2]) {
+    const uint32_t w = words[step / 2] >> (step % 2 * 8);
+    b[0] = subtract_pair((w & 0x000f000fu) | 0x43004300u, base);
+    b[1] = subtract_pair((w >> 4 & 0x000f000fu) | 0x43004300u, base);
+  }
+};
+
+// Sign and the other three bits lie as in a bfloat16 that is 2^126 too small, the pairs 0, 3 and 6
+// bits lower; of the fourth what places are left. `base`: the scale of the row's group.
+struct E2m1Codes : WordOfSteps {
+  __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
+    const int i = step % 2 * 2 + pair;
+    const uint32_t sign = code >> 3, rest = code & 7;
+    const uint32_t bits = i < 3 ? sign << (15 - 3 * i) | rest << (6 - 3 * i)
+                                : sign << 14 | rest >> 2 << 13 | (rest & 3) << 10;
+    return bits << (odd * 16);
+  }
+  __device__ static uint32_t scaled(uint32_t moved, uint32_t base) {
+    constexpr uint32_t kTwoTo126 = 0x7e807e80u;
+    return multiply_pair(multiply_pair(moved, kTwoTo126), base);
+  }
+  __device__ static void widen(const uint32_t (&words)[4], int step, uint32_t base,
+                               uint32_t (&b)[2]) {
+    constexpr uint32_t kBits = 0x81c081c0u;
+    const uint32_t w = words[step / 2];
+    if (step % 2 == 0) {
+      b[0] = scaled(w & kBits, base);
+      b[1] = scaled(w << 3 & kBits, base);
+    } else {
+      const uint32_t last =
+          (w >> 4 & 0x00c000c0u) | (w >> 5 & 0x01000100u) | (w << 1 & 0x80008000u);
+      b[0] = scaled(w << 6 & kBits, base);
+      b[1] = scaled(last, base);
+    }
+  }
+};
+
+// A lane's codes of a unit in shared memory.
+template <int Words>
+__device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit) {
+#pragma unroll
+  for (int i = 0; i < Words / 4; ++i) {
+    const uint4 chunk = reinterpret_cast<const uint4*>(unit)[i * 32 + threadIdx.x % 32];
+    words[i * 4] = chunk.x;
+    words[i * 4 + 1] = chunk.y;
+    words[i * 4 + 2] = chunk.z;
+    words[i * 4 + 3] = chunk.w;
+  }
+}
+
+// What scales the codes of a unit. kGroup: k of a part of a chain, whose sum is multiplied by
+// scale(scales, group, row) and added to the sums of the parts before; 0: a chain over all k.
+// base(scales, i): what Codes::widen wants for the i-th of kBases equal ranges of k, of row
+// lane / 4.
+struct NoScales {
+  static constexpr int kGroup = 0;
+  static constexpr int kScaleBytes = 0;
+  static constexpr int kBases = 1;
+  __device__ static uint32_t base(const uint8_t*, int) { return 0; }
+};
+
+struct Fp8Form : NoScales {
+  using Codes = E4m3Codes;
+};
+
+// Eight floats.
+struct Fp8By128Form : NoScales {
+  using Codes = E4m3Codes;
+  static constexpr int kGroup = 128;
+  static constexpr int kScaleBytes = 32;
+  __device__ static float scale(const uint8_t* scales, int, int row) {
+    return reinterpret_cast<const float*>(scales)[row];
+  }
+};
+
+// A byte for each of [4 groups][8 rows]: the exponent of a bfloat16, 0 for zero.
+struct Mxfp4Form : NoScales {
+  using Codes = E2m1Codes;
+  static constexpr int kScaleBytes = 32;
+  static constexpr int kBases = 4;
+  __device__ static uint32_t base(const uint8_t* scales, int group) {
+    return (uint32_t{scales[group * 8 + threadIdx.x % 32 / 4]} << 7) * 0x10001u;
+  }
+};
+
+// For each group 8 halves, then 8 bytes: the zeros, and 8 unused ones.
+template <int Group>
+struct Int4Form {
+  using Codes = Uint4Codes;
+  static constexpr int kGroup = Group;
+  static constexpr int kScaleBytes = kUnitK / Group * 32;
+  static constexpr int kBases = kUnitK / Group;
+  __device__ static uint32_t base(const uint8_t* scales, int group) {
+    return (0x4300u + scales[group * 32 + 16 + threadIdx.x % 32 / 4]) * 0x10001u;
+  }
+  __device__ static float scale(const uint8_t* scales, int group, int row) {
+    return __half2float(reinterpret_cast<const __half*>(scales + group * 32)[row]);
+  }
+};
+
+// For each group 8 halves.
+template <int Group>
+struct Int8Form : NoScales {
+  using Codes = Int8Codes;
+  static constexpr int kGroup = Group;
+  static constexpr int kScaleBytes = kUnitK / Group * 16;
+  __device__ static float scale(const uint8_t* scales, int group, int row) {
+    return __half2float(reinterpret_cast<const __half*>(scales)[group * 8 + row]);
+  }
+};
+
+template <class Form>
+inline constexpr int kUnitBytes = Form::Codes::kCodeBytes + Form::kScaleBytes;
+
+// use.template operator()<Form>().
+template <class Use>
+auto with_form(DequantKind kind, const Use& use) {
+  switch (kind) {
+    case DequantKind::kFp8:
+      return use.template operator()<Fp8Form>();
+    case DequantKind::kFp8By128:
+      return use.template operator()<Fp8By128Form>();
+    case DequantKind::kMxfp4:
+      return use.template operator()<Mxfp4Form>();
+    case DequantKind::kInt4By128:
+      return use.template operator()<Int4Form<128>>();
+    case DequantKind::kInt4By32:
+      return use.template operator()<Int4Form<32>>();
+    default:
+      return use.template operator()<Int8Form<32>>();
+  }
+}
+
+}  // namespace foretoken::cuda

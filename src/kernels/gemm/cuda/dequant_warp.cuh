@@ -1,0 +1,160 @@
+#pragma once
+#include "kernels/cuda/wgmma.cuh"
+#include "kernels/gemm/cuda/dequant_codes.cuh"
+
+// Products of a warpgroup whose operand A is a quantised weight, widened in registers.
+namespace foretoken::cuda {
+
+// c (+)= a * b of a warpgroup as of wgmma, a in registers: of each warp 16 rows, as mma.sync has
+// them.
+template <int N>
+__device__ void wgmma_registers(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, bool add);
+
+#define FT_WGMMA_REGISTER_A(n, a0, a1, a2, a3, b_at, add_at)                                     \
+  template <>                                                                                    \
+  __device__ inline void wgmma_registers<n>(float(&c)[n / 2], const uint32_t(&a)[4], uint64_t b, \
+                                            bool add) {                                          \
+    asm volatile(                                                                                \
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                                             \
+        ", 0;\n"                                                                                 \
+        "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" FT_WGMMA_REGISTERS_##n      \
+        "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", p, 1, 1, 0;\n}"                \
+        : FT_WGMMA_OPERANDS_##n                                                                  \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)));       \
+  }
+
+FT_WGMMA_REGISTER_A(8, 4, 5, 6, 7, 8, 9)
+FT_WGMMA_REGISTER_A(16, 8, 9, 10, 11, 12, 13)
+FT_WGMMA_REGISTER_A(32, 16, 17, 18, 19, 20, 21)
+FT_WGMMA_REGISTER_A(64, 32, 33, 34, 35, 36, 37)
+FT_WGMMA_REGISTER_A(128, 64, 65, 66, 67, 68, 69)
+FT_WGMMA_REGISTER_A(256, 128, 129, 130, 131, 132, 133)
+
+#undef FT_WGMMA_REGISTER_A
+
+// A warp's 16 rows of the weight times Shape::kRows rows of x, which lie in atoms of Shape::kAtomX
+// bytes for 64 k: an instance for each warp of a warpgroup. Units of k come one after the other by
+// run_unit, in units[0] and units[1] in turns; then finish.
+template <class Form, class Shape>
+struct DequantManyWarp {
+  using Codes = typename Form::Codes;
+  static constexpr int kHalf = Shape::kRows / 2;
+  static constexpr int kParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
+  static constexpr int kSteps = 8 / kParts;  // of a part
+  // Whether products of a part begin while those of the part before are under way.
+  static constexpr bool kTwoParts = Form::kGroup == kUnitK && Shape::kRows <= 64;
+  static constexpr int kProducts = Form::kGroup == 0 ? 1 : kTwoParts ? 2 : 1;
+
+  struct Operands {
+    uint32_t a[8][4];
+    float scales[kParts][2];
+  };
+
+  float sums[kHalf] = {};
+  float products[kProducts][Form::kGroup == 0 ? 4 : kHalf];
+  // As registers allow: with one the codes of a unit are widened once the products of the unit
+  // before have ended.
+  static constexpr int kUnits = Shape::kRows <= 128 ? 2 : 1;
+  Operands units[kUnits];
+
+  __device__ static void widen(Operands& to, const uint8_t* low) {
+    constexpr int kBaseSteps = 8 / Form::kBases;
+    const int row = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const uint8_t* unit = low + i * kUnitBytes<Form>;
+      const uint8_t* scales = unit + Codes::kCodeBytes;
+      uint32_t words[Codes::kWords];
+      load_codes(words, unit);
+      uint32_t base = 0;
+#pragma unroll
+      for (int step = 0; step < 8; ++step) {
+        if (step % kBaseSteps == 0) base = Form::base(scales, step / kBaseSteps);
+        uint32_t b[2];
+        Codes::widen(words, step, base, b);
+        to.a[step][i] = b[0];
+        to.a[step][i + 2] = b[1];
+      }
+      if constexpr (Form::kGroup != 0) {
+#pragma unroll
+        for (int p = 0; p < kParts; ++p) to.scales[p][i] = Form::scale(scales, p, row);
+      }
+    }
+  }
+
+  // Starts the products of a part.
+  template <int Part>
+  __device__ static void start(float (&c)[kHalf], const Operands& unit, uint32_t x, bool add) {
+    wgmma_fence();
+#pragma unroll
+    for (int step = Part * kSteps; step < (Part + 1) * kSteps; ++step) {
+      const uint64_t of_x = swizzled_operand(x + step / 4 * Shape::kAtomX, kAtomBytes);
+      wgmma_registers<Shape::kRows>(c, unit.a[step], of_x + step % 4 * 2,
+                                    add || step > Part * kSteps);
+    }
+    wgmma_commit();
+  }
+
+  __device__ void add_part(const float (&part)[kHalf], const float (&scale)[2]) {
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) sums[i] = fmaf(scale[i / 2 % 2], part[i], sums[i]);
+  }
+
+  // Part `Part` of the unit in units[Place]. between(): once no products but those of this part are
+  // under way, whose operands stay.
+  template <int Place, int Part, class Between>
+  __device__ void run_part(uint32_t x, bool first, const Between& between) {
+    if constexpr (Form::kGroup == 0) {
+      start<0>(sums, units[Place], x, !first);
+      wgmma_wait<1>();
+      between();
+    } else if constexpr (kTwoParts) {
+      start<0>(products[Place], units[Place], x, false);
+      if (!first) {
+        wgmma_wait<1>();
+        pin_registers(products[1 - Place]);
+        add_part(products[1 - Place], units[1 - Place].scales[0]);
+      }
+      between();
+    } else {
+      start<Part>(products[0], units[Place], x, false);
+      between();
+      wgmma_wait<0>();
+      pin_registers(products[0]);
+      add_part(products[0], units[Place].scales[Part]);
+    }
+  }
+
+  template <int Place, class Between>
+  __device__ void run_unit(uint32_t x, bool first, const Between& between) {
+    const auto nothing = [] {};
+    run_part<Place, 0>(x, first, between);
+    if constexpr (kParts > 1) {
+      static_assert(kParts == 4);
+      run_part<Place, 1>(x, false, nothing);
+      run_part<Place, 2>(x, false, nothing);
+      run_part<Place, 3>(x, false, nothing);
+    }
+  }
+
+  template <int Place>
+  __device__ void finish() {
+    wgmma_wait<0>();
+    if constexpr (Form::kGroup == 0) pin_registers(sums);
+    if constexpr (kTwoParts) {
+      pin_registers(products[Place]);
+      add_part(products[Place], units[Place].scales[0]);
+    }
+  }
+
+  __device__ void scale_rows(const float* row_scales, int row, int count) {
+    if (row_scales == nullptr) return;
+    const int own = row + threadIdx.x % 32 / 4;
+    const float scale[2] = {own < count ? row_scales[own] : 0.0f,
+                            own + 8 < count ? row_scales[own + 8] : 0.0f};
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) sums[i] *= scale[i / 2 % 2];
+  }
+};
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,211 @@
+#include "kernels/gemm/cuda/dequant_weight.cuh"
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm/cuda/dequant_codes.cuh"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kPackThreads = 256;
+constexpr int64_t kMostPackBlocks = 8192;
+
+// Rows as base/quantized_rows.h lays them out, which lie at any byte.
+struct PackedSource {
+  const uint8_t* rows;
+  int64_t row_bytes;
+  int64_t k;
+  int32_t group;
+  bool has_zeros;
+
+  __device__ const uint8_t* row(int64_t i) const { return rows + i * row_bytes; }
+  __device__ uint32_t code(const uint8_t* row, int64_t column) const {
+    return column < k ? row[column] : 0;
+  }
+  __device__ float float_at(const uint8_t* row, int64_t i) const {
+    float value;
+    memcpy(&value, row + k + i * 4, sizeof value);
+    return value;
+  }
+  // Of the group of a column; zero behind k.
+  __device__ uint16_t half_at(const uint8_t* row, int64_t column) const {
+    const int64_t i = column / group;
+    return column < k ? static_cast<uint16_t>(row[k + i * 2] | row[k + i * 2 + 1] << 8) : 0;
+  }
+  __device__ uint8_t zero_at(const uint8_t* row, int64_t column) const {
+    if (!has_zeros) return 8;
+    return column < k ? row[k + k / group * 2 + column / group] : 0;
+  }
+};
+
+// The exponent as a bfloat16 has it of twice a half that is a power of two: codes are doubled.
+__device__ uint8_t doubled_exponent(uint16_t half) {
+  if (half == 0) return 0;
+  return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 1);
+}
+
+// The scales of row `row` of its unit.
+template <class Form>
+__device__ void put_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
+                           int64_t first, int row) {
+  if constexpr (std::is_same_v<Form, Fp8By128Form>) {
+    reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
+  } else if constexpr (std::is_same_v<Form, Mxfp4Form>) {
+    for (int g = 0; g < 4; ++g) {
+      scales[g * 8 + row] = doubled_exponent(source.half_at(from, first + g * 32));
+    }
+  } else if constexpr (Form::kGroup != 0) {
+    constexpr int kGroups = kUnitK / Form::kGroup;
+    for (int g = 0; g < kGroups; ++g) {
+      uint8_t* to = scales + g * (Form::kScaleBytes / kGroups);
+      const int64_t column = first + g * Form::kGroup;
+      reinterpret_cast<uint16_t*>(to)[row] = source.half_at(from, column);
+      if constexpr (Form::kBases > 1 || std::is_same_v<typename Form::Codes, Uint4Codes>) {
+        to[16 + row] = source.zero_at(from, column);
+      }
+    }
+  }
+}
+
+// A thread makes one word of codes: lane t of the four of a row, word i of its unit.
+template <class Form>
+__global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
+                                      QuantizedMatrix matrix) {
+  using Codes = typename Form::Codes;
+  constexpr int kSteps = 8 / Codes::kWords;  // of a word
+  constexpr int kRowWords = 4 * Codes::kWords;
+  const int units = num_units(args.k);
+  const int64_t step = int64_t{gridDim.x} * kPackThreads;
+  const int64_t count = args.num_rows * units * kRowWords;
+  for (int64_t i = int64_t{blockIdx.x} * kPackThreads + threadIdx.x; i < count; i += step) {
+    const auto t = static_cast<int>(i % 4), word = static_cast<int>(i / 4 % Codes::kWords);
+    const int64_t unit = i / kRowWords % units, own = i / kRowWords / units;
+    int64_t row = row_in_packing_order(args.first_row + own, args.n, args.slice_rows, args.order);
+    if (args.order == WeightOrder::kGateUp) row = gate_up_row(row, args.n);
+    const auto r = static_cast<int>(row % kGroupRows);
+    const uint8_t* from = source.row(own);
+    uint8_t* to = matrix.units + (row / kGroupRows * units + unit) * kUnitBytes<Form>;
+    uint32_t bits = 0;
+    for (int s = word * kSteps; s < (word + 1) * kSteps; ++s) {
+      for (int j = 0; j < 4; ++j) {
+        const int64_t column = unit * kUnitK + s * 16 + j / 2 * 8 + t * 2 + j % 2;
+        bits |= Codes::place(source.code(from, column), s, j / 2, j % 2);
+      }
+    }
+    const int lane = r * 4 + t;
+    reinterpret_cast<uint32_t*>(to)[word / 4 * 128 + lane * 4 + word % 4] = bits;
+    if (t != 0 || word != 0) continue;
+    put_scales<Form>(to + Codes::kCodeBytes, source, from, unit * kUnitK, r);
+    if (matrix.row_scales != nullptr && unit == 0) {
+      matrix.row_scales[row] = source.float_at(from, 0);
+    }
+  }
+}
+
+int64_t unit_bytes(DequantKind kind) {
+  int64_t bytes = 0;
+  with_form(kind, [&]<class Form>() { bytes = kUnitBytes<Form>; });
+  return bytes;
+}
+
+bool allocate(QuantizedMatrix& matrix, int64_t rows) {
+  const auto zeros = [](auto** memory, int64_t bytes) {
+    const auto size = static_cast<size_t>(bytes);
+    return cudaMalloc(memory, size) == cudaSuccess && cudaMemset(*memory, 0, size) == cudaSuccess;
+  };
+  const int64_t groups = ceil_div(rows, kGroupRows);
+  const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
+  const int64_t scales =
+      matrix.kind == DequantKind::kFp8 ? groups * kGroupRows * int64_t{sizeof(float)} : 0;
+  matrix.bytes = units + scales;
+  return zeros(&matrix.units, units) && (scales == 0 || zeros(&matrix.row_scales, scales)) &&
+         cudaStreamSynchronize(nullptr) == cudaSuccess;
+}
+
+void* handle_of(QuantizedMatrix* matrix) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(matrix) | 1);
+}
+
+}  // namespace
+
+DequantKind dequant_kind(const QuantForm& form) {
+  const bool has_zeros = form.scale == GroupScale::kHalfAndZero;
+  if (form.table == CodeTable::kE4m3) {
+    if (form.scale == GroupScale::kFloatOfRow) return DequantKind::kFp8;
+    return form.group == kUnitK ? DequantKind::kFp8By128 : DequantKind::kNone;
+  }
+  if (form.scale != GroupScale::kHalf && !has_zeros) return DequantKind::kNone;
+  if (form.table == CodeTable::kE2m1) {
+    return form.powers && form.group == 32 ? DequantKind::kMxfp4 : DequantKind::kNone;
+  }
+  if (form.table != CodeTable::kNone || form.group % 32 != 0) return DequantKind::kNone;
+  const bool is_long = form.group % kUnitK == 0;
+  if (form.bits == 4) return is_long ? DequantKind::kInt4By128 : DequantKind::kInt4By32;
+  return form.bits == 8 && !has_zeros ? DequantKind::kInt8By32 : DequantKind::kNone;
+}
+
+bool keeps_quantized(const QuantForm& form, int64_t k) {
+  const bool runs = device_traits().wgmma && k % 8 == 0;
+  return runs && fits_row(form, k) && dequant_kind(form) != DequantKind::kNone;
+}
+
+bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) {
+  constexpr bool kExperts = false;  // whether expert_gemm takes them
+  return (unit_rows == 0 || kExperts) &&
+         std::all_of(parts.begin(), parts.end(),
+                     [&](const QuantizedPart& part) { return part.form == parts[0].form; });
+}
+
+QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
+                                      WeightOrder order) {
+  auto matrix = std::make_unique<QuantizedMatrix>();
+  matrix->form = parts[0].form;
+  matrix->kind = dequant_kind(matrix->form);
+  matrix->k = k;
+  int64_t n = 0;
+  for (const QuantizedPart& part : parts) n += part.num_rows;
+  if (!allocate(*matrix, packed_rows(n, order))) {
+    free_quantized_matrix(handle_of(matrix.release()));
+    cudaGetLastError();
+    return {nullptr, 0};
+  }
+  return {handle_of(matrix.release()), weight_slice_rows(n, k, DType::kBF16, order)};
+}
+
+int64_t quantized_weight_bytes(const void* handle) {
+  const QuantizedMatrix* matrix = quantized_matrix(handle);
+  return matrix != nullptr ? matrix->bytes : 0;
+}
+
+void free_quantized_matrix(void* handle) {
+  const QuantizedMatrix* matrix = quantized_matrix(handle);
+  cudaFree(matrix->units);
+  cudaFree(matrix->row_scales);
+  delete matrix;
+}
+
+void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream) {
+  const QuantizedMatrix& matrix = *quantized_matrix(args.weight);
+  const int64_t row_bytes = quantized_row_bytes(matrix.form, args.k);
+  const void* rows = args.rows;
+  if (args.scratch != nullptr) {
+    cudaMemcpyAsync(args.scratch, rows, static_cast<size_t>(args.num_rows * row_bytes),
+                    cudaMemcpyDefault, stream);
+    rows = args.scratch;
+  }
+  const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k, matrix.form.group,
+                            matrix.form.scale == GroupScale::kHalfAndZero};
+  with_form(matrix.kind, [&]<class Form>() {
+    const int64_t words = args.num_rows * num_units(args.k) * 4 * Form::Codes::kWords;
+    const auto blocks =
+        static_cast<int>(std::min<int64_t>(ceil_div(words, kPackThreads), kMostPackBlocks));
+    pack_quantized_kernel<Form><<<blocks, kPackThreads, 0, stream>>>(args, source, matrix);
+  });
+}
+
+}  // namespace foretoken::cuda

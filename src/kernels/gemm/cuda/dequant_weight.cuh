@@ -1,0 +1,57 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "device/device.h"
+#include "kernels/gemm/pack_rows.h"
+
+// Weights that stay quantised. Their codes become bfloat16 without loss in registers, on the way
+// to the tensor cores.
+namespace foretoken::cuda {
+
+// Quantised weights lie in units of 8 rows x 128 k: [ceil(n / 8)][ceil(k / 128)], the codes in the
+// order in which lanes take them (dequant_codes.cuh), then what scales them. The units of 8 rows
+// follow one another along k, so that a run of them is one bulk copy. Codes behind n and k are
+// zeros.
+inline constexpr int kUnitK = 128;
+
+__host__ __device__ constexpr int num_units(int64_t k) {
+  return static_cast<int>((k + kUnitK - 1) / kUnitK);
+}
+
+enum class DequantKind : uint8_t {
+  kNone,
+  kFp8,        // E4M3, a float for each row
+  kFp8By128,   // E4M3, a float for each 128 k of a row
+  kMxfp4,      // E2M1, a power of two for each 32 k of a row
+  kInt4By128,  // 4 bits minus a zero, a half for each 128 k of a row
+  kInt4By32,   // the same for each 32
+  kInt8By32,   // 8 bits with a sign, a half for each 32 k of a row
+};
+
+// How the device keeps rows of that form; kNone: it does not.
+DequantKind dequant_kind(const QuantForm& form);
+
+// The handle of such a weight names this, which lies in host memory. Handles of other weights are
+// their memory.
+struct QuantizedMatrix {
+  QuantForm form;
+  DequantKind kind = DequantKind::kNone;
+  int64_t k = 0;
+  int64_t bytes = 0;            // of all of it
+  uint8_t* units = nullptr;     // device memory
+  float* row_scales = nullptr;  // device memory, of whole groups of 8 rows; null: none
+};
+
+// Null for a handle of another weight. Such a handle is odd; memory of a device never is.
+inline const QuantizedMatrix* quantized_matrix(const void* handle) {
+  const auto bits = reinterpret_cast<uintptr_t>(handle);
+  return (bits & 1) == 0 ? nullptr : reinterpret_cast<const QuantizedMatrix*>(bits - 1);
+}
+
+void free_quantized_matrix(void* handle);
+// Of a weight that is one.
+void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream);
+
+}  // namespace foretoken::cuda

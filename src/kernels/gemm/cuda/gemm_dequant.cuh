@@ -1,0 +1,23 @@
+#pragma once
+#include "kernels/gemm/cuda/dequant_weight.cuh"
+#include "kernels/gemm/cuda/gemm_epilogue.cuh"
+
+// Products with quantised weights. Each product is one chain of steps of 16 k; with scales of
+// groups, of parts that each begin at zero: sum = fma(scale, part, sum). Scales of rows multiply
+// the sum at the end. So bits depend on the row of x alone, and where scales are powers of two that
+// enter the codes they are those of the widened weight.
+namespace foretoken::cuda {
+
+// GemmArgs::weight is of `matrix`. The args of a gated product count the rows of the packed matrix
+// in n.
+template <class Form, class Epilogue>
+void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
+                    cudaStream_t stream);
+
+// GemmArgs as of launch_gemm, or of the product of head_argmax, whose keys have at most
+// ceil(n / 16) columns, and ceil(n / 32) above 64 rows.
+void launch_gemm_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, cudaStream_t stream);
+void launch_gemm_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, KeepBest& best,
+                         cudaStream_t stream);
+
+}  // namespace foretoken::cuda
