@@ -19,6 +19,7 @@ constexpr int kListThreads = 256;
 // bytes for its rows.
 constexpr int kClusterRows = 256;
 constexpr int kClusterBlocks = 8;
+constexpr int kClusterWarps = 16;  // of a block at most: others have room beside it
 constexpr int kClusterChoices = 8192;
 constexpr int kClusterBytes = 96 << 10;
 constexpr int kAheadBlocks = 16;
@@ -74,7 +75,7 @@ __device__ void ask_for(const Ahead& ahead, int thread, int threads) {
 // One cluster of so many blocks routes and lists; the others ask for weights. `memory` is for
 // max_rows rows, at the same place of all blocks; the first block's is used.
 template <int Each>
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kClusterWarps * 32)
     route_cluster_kernel(RouteExpertsArgs args, int blocks, Ahead ahead) {
   extern __shared__ __align__(16) float cluster_shared[];
   const int block = static_cast<int>(blockIdx.x);
@@ -183,7 +184,7 @@ bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
   const int blocks = args.max_rows <= 8 ? 1 : kClusterBlocks;
   if (blocks > 1 && !device_traits().clusters) return false;
   const size_t row_bytes = sizeof(float) * static_cast<size_t>(route_floats(args));
-  int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, 32);
+  int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, kClusterWarps);
   while (warps > 8 && row_bytes * static_cast<size_t>(warps) > size_t{kClusterBytes}) warps /= 2;
   const size_t bytes = row_bytes * static_cast<size_t>(warps) + list_bytes;
   const Ahead ahead = ahead_of(args);
