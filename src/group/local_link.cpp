@@ -132,6 +132,7 @@ class LocalLink final : public RankLink {
   Status send(int peer, std::span<const std::byte> data, std::string_view what) override;
   Status post(int peer, std::span<const std::byte> data, std::string_view what) override;
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override;
+  Status exchange(std::span<const PeerBytes> parts, std::string_view what) override;
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override;
   void narrow(std::span<const int> ranks) override;
   void on_end(std::function<void()> listener) override { group_->on_end(std::move(listener)); }
@@ -253,6 +254,12 @@ Status LocalLink::receive(int peer, std::span<std::byte> data, std::string_view 
     from.pop(data);
   }
   lane_->changed.notify_all();
+  return {};
+}
+
+Status LocalLink::exchange(std::span<const PeerBytes> parts, std::string_view what) {
+  for (const PeerBytes& part : parts) FT_RETURN_IF_ERROR(post(part.peer, part.out, what));
+  for (const PeerBytes& part : parts) FT_RETURN_IF_ERROR(receive(part.peer, part.in, what));
   return {};
 }
 

@@ -19,6 +19,13 @@ enum class Lane : int {
 };
 inline constexpr int kNumLanes = 4;
 
+// What goes to a peer and what comes from it.
+struct PeerBytes {
+  int peer;
+  std::span<const std::byte> out;
+  std::span<std::byte> in;
+};
+
 // How the ranks of one group exchange bytes on one lane.
 //
 // A link is used by one thread at a time, except `abort`. Every call blocks until it is done, until
@@ -44,6 +51,9 @@ class RankLink {
   virtual Status post(int peer, std::span<const std::byte> data, std::string_view what) = 0;
   // As many bytes as the peer's send or post has.
   virtual Status receive(int peer, std::span<std::byte> data, std::string_view what) = 0;
+  // To and from several peers at once, each of which makes such a call with this one among its
+  // own: ranks that exchange among themselves. Nothing is left to go when it returns.
+  virtual Status exchange(std::span<const PeerBytes> parts, std::string_view what) = 0;
   // `data` of `root` replaces that of all others.
   virtual Status broadcast(int root, std::span<std::byte> data, std::string_view what) = 0;
 

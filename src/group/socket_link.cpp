@@ -79,6 +79,14 @@ Status SocketLink::receive(int peer, std::span<std::byte> data, std::string_view
   return run(what);
 }
 
+Status SocketLink::exchange(std::span<const PeerBytes> parts, std::string_view what) {
+  for (const PeerBytes& part : parts) {
+    FT_CHECK(part.peer >= 0 && part.peer < size() && part.peer != rank());
+    transfers_[static_cast<std::size_t>(part.peer)] = {.out = part.out, .in = part.in};
+  }
+  return run(what);
+}
+
 Status SocketLink::broadcast(int root, std::span<std::byte> data, std::string_view what) {
   FT_CHECK(root >= 0 && root < size());
   if (root != rank()) return receive(root, data, what);

@@ -36,6 +36,7 @@ class SocketLink : public RankLink {
   Status send(int peer, std::span<const std::byte> data, std::string_view what) override;
   Status post(int peer, std::span<const std::byte> data, std::string_view what) override;
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override;
+  Status exchange(std::span<const PeerBytes> parts, std::string_view what) override;
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override;
   void narrow(std::span<const int> ranks) override;
   void on_end(std::function<void()> listener) override {

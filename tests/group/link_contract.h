@@ -63,6 +63,29 @@ inline void expect_exchanges(RankLink& link) {
   }
 }
 
+// Ranks of each half exchange among themselves, something else with each other; nobody has to come
+// back for what is still to go.
+inline void expect_group_exchanges(RankLink& link) {
+  const int half = link.size() / 2;
+  const int first = link.rank() < half ? 0 : half;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, std::size_t{1} << 20}) {
+    std::vector<std::vector<std::byte>> out, in(static_cast<std::size_t>(half));
+    std::vector<PeerBytes> parts;
+    for (int peer = first; peer < first + half; ++peer) {
+      out.push_back(pattern(link.rank() * 16 + peer, bytes));
+      std::vector<std::byte>& to = in[static_cast<std::size_t>(peer - first)];
+      to.resize(bytes);
+      if (peer != link.rank()) parts.push_back({peer, {}, to});
+    }
+    for (PeerBytes& part : parts) part.out = out[static_cast<std::size_t>(part.peer - first)];
+    ASSERT_TRUE(link.exchange(parts, "test exchange").ok());
+    for (const PeerBytes& part : parts) {
+      ASSERT_EQ(in[static_cast<std::size_t>(part.peer - first)],
+                pattern(part.peer * 16 + link.rank(), bytes));
+    }
+  }
+}
+
 // Every second rank of at least four keeps to itself; what is posted comes in order, however much
 // of it waits.
 inline void expect_narrow_exchanges(RankLink& link) {

@@ -22,6 +22,12 @@ TEST(LocalLink, ExchangesOnEachLane) {
   }
 }
 
+TEST(LocalLink, GroupsExchangeAmongThemselves) {
+  const auto links = make_local_links(6);
+  on_all_ranks(of_lane(links, Lane::kCollectives),
+               [](RankLink& link) { expect_group_exchanges(link); });
+}
+
 TEST(LocalLink, SomeRanksKeepToThemselves) {
   const auto links = make_local_links(4);
   on_all_ranks(of_lane(links, Lane::kStages),

@@ -22,6 +22,7 @@ class AloneLink : public RankLink {
   Status send(int, std::span<const std::byte>, std::string_view) override { return ended_; }
   Status post(int, std::span<const std::byte>, std::string_view) override { return {}; }
   Status receive(int, std::span<std::byte>, std::string_view) override { return ended_; }
+  Status exchange(std::span<const PeerBytes>, std::string_view) override { return ended_; }
   Status broadcast(int, std::span<std::byte>, std::string_view) override { return ended_; }
   void narrow(std::span<const int>) override {}
   void on_end(std::function<void()> listener) override {

@@ -30,6 +30,11 @@ TEST(SocketLink, ExchangesBytes) {
   }
 }
 
+TEST(SocketLink, GroupsExchangeAmongThemselves) {
+  Links group(6);
+  on_all_ranks(group.all, expect_group_exchanges);
+}
+
 TEST(SocketLink, SomeRanksKeepToThemselves) {
   Links group(4);
   on_all_ranks(group.all, expect_narrow_exchanges);

@@ -35,7 +35,8 @@ CpuCommunicator::CpuCommunicator(group::RankLink& link, int64_t most_row_bytes)
     : link_(link),
       piece_bytes_(static_cast<size_t>(std::max(kLeastPieceBytes, most_row_bytes))),
       mine_(piece_bytes_),
-      all_(piece_bytes_ * static_cast<size_t>(link.size())) {}
+      all_(piece_bytes_ * static_cast<size_t>(link.size())),
+      parts_(static_cast<size_t>(link.size())) {}
 
 void CpuCommunicator::abort() { link_.abort(aborted("the engine has ended")); }
 
@@ -45,6 +46,11 @@ const std::byte* CpuCommunicator::all_gather(size_t bytes, const char* what) {
   const ExchangeTime time(exchange_ns_);
   check(link_.all_gather({mine_.data(), bytes}, all, what));
   return all_.data();
+}
+
+void CpuCommunicator::exchange(std::span<const group::PeerBytes> parts, const char* what) {
+  const ExchangeTime time(exchange_ns_);
+  check(link_.exchange(parts, what));
 }
 
 void CpuCommunicator::broadcast(std::span<std::byte> data, const char* what) {

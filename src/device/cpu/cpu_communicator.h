@@ -32,6 +32,9 @@ class CpuCommunicator final : public Communicator {
   std::byte* theirs() { return all_.data(); }
   // [size, bytes] of all ranks, valid until the next exchange; `bytes` is the same on all.
   const std::byte* all_gather(size_t bytes, const char* what);
+  // As of RankLink. `parts` is room to list them.
+  std::span<group::PeerBytes> parts() { return parts_; }
+  void exchange(std::span<const group::PeerBytes> parts, const char* what);
   // `data` of rank 0 replaces that of the others.
   void broadcast(std::span<std::byte> data, const char* what);
   // To and from one rank, in order. `post` never waits for it.
@@ -44,6 +47,7 @@ class CpuCommunicator final : public Communicator {
   const size_t piece_bytes_;
   std::vector<std::byte> mine_;
   std::vector<std::byte> all_;
+  std::vector<group::PeerBytes> parts_;  // one for each rank
   std::atomic<int64_t> exchange_ns_{0};
 };
 

@@ -77,6 +77,17 @@ class MpiLink final : public RankLink {
     return finish(start_receive(peer, data, 0), 1, what);
   }
 
+  Status exchange(std::span<const PeerBytes> parts, std::string_view what) override {
+    FT_CHECK(2 * parts.size() <= requests_.size());
+    int error = MPI_SUCCESS;
+    int count = 0;
+    for (const PeerBytes& part : parts) {
+      if (error == MPI_SUCCESS) error = start_receive(part.peer, part.in, count++);
+      if (error == MPI_SUCCESS) error = start_send(part.peer, part.out, count++);
+    }
+    return finish(error, count, what);
+  }
+
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override {
     FT_CHECK(root >= 0 && root < size_);
     if (is_narrow_) return broadcast_among(root, data, what);

@@ -42,15 +42,14 @@ template <class Own>
 const std::byte* exchange_in_group(const ContextRanks& ranks, size_t bytes, const Own& own_for,
                                    const char* what) {
   CpuCommunicator& comm = context_communicator(ranks);
-  for (int offset = 1; offset < ranks.size; ++offset) {
-    const int peer = (ranks.rank + offset) % ranks.size;
-    comm.post(ranks.first + peer, {own_for(peer), bytes}, what);
-  }
+  const std::span<group::PeerBytes> parts = comm.parts();
+  size_t count = 0;
   for (int peer = 0; peer < ranks.size; ++peer) {
     if (peer == ranks.rank) continue;
     std::byte* to = comm.theirs() + static_cast<size_t>(peer) * bytes;
-    comm.receive(ranks.first + peer, {to, bytes}, what);
+    parts[count++] = {ranks.first + peer, {own_for(peer), bytes}, {to, bytes}};
   }
+  comm.exchange(parts.first(count), what);
   return comm.theirs();
 }
 
