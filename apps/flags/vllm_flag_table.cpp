@@ -9,7 +9,10 @@ constexpr auto kValues = VllmFlag::Takes::kValues;
 constexpr bool kRefused = true;
 constexpr bool kWarned = false;
 
-constexpr const char* kNoContextRanks = "contexts are not divided among ranks; leave it at 1";
+constexpr const char* kNoContextRanks =
+    "rows of prompts are not divided among ranks; leave it at 1";
+constexpr const char* kOneByOne =
+    "positions go to the ranks of --decode-context-parallel-size one by one; leave it at 1";
 constexpr const char* kOneServer =
     "one process serves all data parallel engines of a host; use --data-parallel-size";
 constexpr const char* kExpertsStay =
@@ -85,8 +88,11 @@ constexpr VllmFlag kTable[] = {
     {"--data-parallel-backend", kValue, "mp", kRefused, kOneServer},
     {"--data-parallel-hybrid-lb", kFlag, "false", kRefused, kOneServer},
     {"--data-parallel-external-lb", kFlag, "false", kRefused, kOneServer},
-    {"--decode-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
     {"--prefill-context-parallel-size", kValue, "1", kRefused, kNoContextRanks},
+    {"--cp-kv-cache-interleave-size", kValue, "1", kRefused, kOneByOne},
+    {"--dcp-kv-cache-interleave-size", kValue, "1", kRefused, kOneByOne},
+    {"--dcp-comm-backend", kValue, "ag_rs|a2a", kWarned,
+     "what a rank sees goes to the ranks whose heads it is for"},
     {"--all2all-backend", kValue, "", kRefused, kExpertsStay},
     {"--enable-eplb", kFlag, "false", kRefused, kExpertsStay},
     {"--eplb-config", kValue, "", kRefused, kExpertsStay},

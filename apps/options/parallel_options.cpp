@@ -13,6 +13,9 @@ void add_parallel_flags(CLI::App& app, ParallelConfig& parallel) {
          "Ranks that share each layer: devices, or groups of threads on the CPU (-tp)");
   number("--pipeline-parallel-size", parallel.pipeline_parallel_size, 1,
          "Stages that an engine's layers are divided into (-pp)");
+  number("--decode-context-parallel-size", parallel.decode_context_parallel_size, 1,
+         "Tensor parallel ranks that keep the positions of a sequence in turn instead of all of "
+         "them each, where they would hold the same keys and values (-dcp)");
   number("--data-parallel-size", parallel.data_parallel_size, 1,
          "Engines side by side behind one balancer (-dp)");
   app.add_flag(

@@ -53,6 +53,9 @@ struct ParallelConfig {
   // Whole experts of a mixture lie on the tensor parallel ranks, instead of columns of every
   // expert.
   bool enable_expert_parallel = false;
+  // Ranks that would hold the same keys and values have every so-many-th position of a sequence
+  // each. Divides tensor_parallel_size / heads of keys and values.
+  int decode_context_parallel_size = 1;
   bool disable_custom_all_reduce = false;  // GPUs: NCCL even where they reach each other's memory
   // Ranks on several hosts: each host runs the same command with its own node_rank.
   int nnodes = 1;

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_NO_CONTEXT_RANKS = "contexts are not divided among ranks; leave it out, or use 1"
+_NO_CONTEXT_RANKS = "rows of prompts are not divided among ranks; leave it out, or use 1"
+_ONE_BY_ONE = "positions go to ranks one by one; leave it out, or use 1"
 _THREADS = "ranks are threads of this process; leave it out"
 _NO_IMAGES = "prompts are text"
 _NO_TRANSFER = "transfer of KV blocks is not built; leave it out"
@@ -15,7 +16,8 @@ _LOGS = "the engine logs little; set FORETOKEN_LOGGING_LEVEL"
 # Name: values that ask for nothing, and the sentence for all others.
 NOT_BUILT: dict[str, tuple[tuple[Any, ...], str]] = {
     "prefill_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
-    "decode_context_parallel_size": ((None, 1), _NO_CONTEXT_RANKS),
+    "cp_kv_cache_interleave_size": ((None, 1), _ONE_BY_ONE),
+    "dcp_kv_cache_interleave_size": ((None, 1), _ONE_BY_ONE),
     "cpu_offload_gb": ((None, 0), "weights stay on the device; leave it out"),
     "kv_offloading_size": ((None, 0), "offloading is not built; leave it out"),
     "lora_modules": ((None,), "give lora_request=LoRARequest(...) with the prompts instead"),

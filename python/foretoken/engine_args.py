@@ -45,6 +45,7 @@ class EngineArgs:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    decode_context_parallel_size: int = 1
     enable_expert_parallel: bool = False
     disable_custom_all_reduce: bool = False
     max_num_batched_tokens: int | None = None
@@ -176,6 +177,7 @@ _SENT = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
     "data_parallel_size",
+    "decode_context_parallel_size",
     "enable_expert_parallel",
     "disable_custom_all_reduce",
     "max_num_batched_tokens",

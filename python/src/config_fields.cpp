@@ -50,6 +50,7 @@ void read_batch_fields(JsonFields& fields, EngineConfig* config) {
   fields.read("tensor_parallel_size", &config->parallel.tensor_parallel_size);
   fields.read("pipeline_parallel_size", &config->parallel.pipeline_parallel_size);
   fields.read("data_parallel_size", &config->parallel.data_parallel_size);
+  fields.read("decode_context_parallel_size", &config->parallel.decode_context_parallel_size);
   fields.read("enable_expert_parallel", &config->parallel.enable_expert_parallel);
   fields.read("disable_custom_all_reduce", &config->parallel.disable_custom_all_reduce);
   fields.read("scheduling_policy", &config->scheduling_policy);

@@ -99,7 +99,9 @@ def test_structured_outputs(llm: LLM) -> None:
 def test_unknown_and_unbuilt_arguments() -> None:
     with pytest.raises(TypeError, match="did you mean 'max_model_len'"):
         LLM(max_model_length=100)
-    with pytest.raises(NotImplementedError, match="decode_context_parallel_size=2.*divided"):
+    with pytest.raises(NotImplementedError, match="prefill_context_parallel_size=2.*divided"):
+        LLM(prefill_context_parallel_size=2)
+    with pytest.raises(ValueError, match="decode_context_parallel_size 2 does not divide"):
         LLM(decode_context_parallel_size=2)
     with pytest.raises(ValueError, match="tensor_parallel_size is 0"):
         LLM(tensor_parallel_size=0)

@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 256;
 int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; }
 
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.num_kv_heads} * block_size *
+  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) *
          kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
 }
 
@@ -33,6 +33,7 @@ KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, in
 Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSpec& spec,
                                                  int32_t num_blocks, int32_t block_size) {
   FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
+  FT_CHECK(spec.context_size > 0 && block_size % spec.context_size == 0);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
   if (spec.num_layers == 0) return cache;
   const int64_t part =
@@ -43,8 +44,16 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
       cache->arena_.take(static_cast<size_t>(parts * spec.num_layers * part), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
   for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
-    cache->layers_.push_back(KvLayer{at, at + (parts - 1) * part, spec.num_kv_heads, block_size,
-                                     spec.head_dim, spec.dtype, spec.format, spec.value_dim});
+    cache->layers_.push_back({.k = at,
+                              .v = at + (parts - 1) * part,
+                              .num_kv_heads = spec.num_kv_heads,
+                              .block_size = block_size / spec.context_size,
+                              .head_dim = spec.head_dim,
+                              .dtype = spec.dtype,
+                              .format = spec.format,
+                              .value_dim = spec.value_dim,
+                              .context_size = spec.context_size,
+                              .context_rank = spec.context_rank});
   }
   return cache;
 }

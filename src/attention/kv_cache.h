@@ -19,10 +19,14 @@ struct KvGroupSpec {
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   KvFormat format = KvFormat::kPlain;
   int32_t value_dim = 0;  // as of KvLayer
+  // As of KvLayer; blocks and their size count the positions of all ranks.
+  int32_t context_size = 1;
+  int32_t context_rank = 0;
   bool operator==(const KvGroupSpec&) const = default;
 };
 
-// Bytes of keys and values of one block over all layers of the group.
+// Bytes of keys and values of one block of block_size positions over all layers of the group, of
+// those that are this rank's.
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size);
 
 // The keys and values of a group for `num_blocks` blocks: one allocation, zero at the start. Block
@@ -30,7 +34,8 @@ int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size);
 // at start-up; freed when destroyed.
 class KvCache {
  public:
-  // ResourceExhausted when the memory is not there.
+  // block_size: positions of a block, a multiple of the spec's context_size. ResourceExhausted when
+  // the memory is not there.
   static Result<std::unique_ptr<KvCache>> create(Device& device, const KvGroupSpec& spec,
                                                  int32_t num_blocks, int32_t block_size);
 

@@ -202,7 +202,7 @@ Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& 
   options.one_kv_group = true;
   options.kv_format = context.kv_format;
   options.attention = context.attention;
-  options.sharding = context.sharding;
+  options.sharding = sharding_of_drafter(config, context.sharding);
   FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));
   FT_CHECK(model->kv_groups().size() == 1);
   auto drafter =

@@ -29,8 +29,9 @@ class HeadDrafter final : public Drafter {
         head_(std::move(head)),
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),
+        parts_(context.target.shared_head().sharding.context),
         modules_(context.device, num_modules_, context.target.config().hidden_size,
-                 context.target.config().dtype),
+                 context.target.config().dtype, parts_),
         tap_arena_(context.device, MemoryKind::kDevice) {}
 
   Status take_scratch();
@@ -64,8 +65,15 @@ class HeadDrafter final : public Drafter {
   void run_later(const Pass& pass);
   void forward(const Pass& pass, int module, const DraftHead::Source& source);
   void draw(const Pass& pass, int module);
+  TapSink sink() const {
+    return {.layers = head_->config().tap_layers,
+            .pages = taps_,
+            .part = parts_.rank,
+            .num_parts = parts_.size};
+  }
   int64_t tap_row_bytes() const {
-    return static_cast<int64_t>(head_->config().tap_layers.size()) * target_.config().hidden_size *
+    return static_cast<int64_t>(head_->config().tap_layers.size()) *
+           sink().columns_of(target_.config().hidden_size) *
            static_cast<int64_t>(dtype_size(target_.config().dtype));
   }
   OutputMatrix matrix(int module) const;
@@ -79,10 +87,13 @@ class HeadDrafter final : public Drafter {
   const std::unique_ptr<DraftHead> head_;
   const int num_modules_;
   DraftPasses passes_;
+  // Ranks that share the columns of what is kept of each position: pages would else be as large on
+  // each of them as the keys and values that they share.
+  const ContextRanks parts_;
   ModuleStates modules_;
   std::optional<DraftOutput> output_;
   Arena tap_arena_;
-  void* taps_ = nullptr;  // [num_blocks * block_size, taps * hidden] of the target's type
+  void* taps_ = nullptr;  // TapSink::pages
   std::unique_ptr<KvCache> cache_;
 };
 
@@ -126,7 +137,7 @@ Status HeadDrafter::take_memory(int num_blocks, int block_size) {
   FT_RETURN_IF_ERROR(modules_.take_pages(num_blocks, block_size));
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
   cache_->prefer_small_fronts(device_);
-  target_.add_tap({.layers = head_->config().tap_layers, .pages = taps_});
+  target_.add_tap(sink());
   return {};
 }
 
@@ -145,7 +156,9 @@ void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape&
 // this pass too. The first draft is chosen while the states are those of the first module.
 void HeadDrafter::run_first(const Pass& pass) {
   const StepTensors& rows = pass.tensors.rows;
-  forward(pass, 0, {.rows = taps_, .dtype = target_.config().dtype, .tapped = true});
+  const bool are_parts = parts_.are_several();
+  forward(pass, 0,
+          {.rows = taps_, .dtype = target_.config().dtype, .tapped = true, .are_parts = are_parts});
   if (pass.max_logits_rows > 0) draw(pass, 0);
   for (int module = 1; module < num_modules_; ++module) {
     modules_.keep_page(pass.queue, module - 1, head_->states(), rows, pass.max_rows);
@@ -153,7 +166,10 @@ void HeadDrafter::run_first(const Pass& pass) {
       modules_.keep_rows(pass.queue, module - 1, head_->states(), rows, pass.max_rows);
     }
     forward(pass, module,
-            {.rows = modules_.pages(module - 1), .dtype = modules_.page_dtype(), .tapped = false});
+            {.rows = modules_.pages(module - 1),
+             .dtype = modules_.page_dtype(),
+             .tapped = false,
+             .are_parts = are_parts});
   }
 }
 
@@ -232,7 +248,8 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
                       .rounding = kind == HeadKind::kMtp ? context.rounding : WeightRounding::kNone,
                       .vocab_ids = context.draft_vocab_ids,
                       .target_folder = context.target_folder,
-                      .sharding = context.sharding}));
+                      .sharding = sharding_of_drafter(config.layer, context.sharding),
+                      .states = context.target.shared_head().sharding.context}));
   auto drafter =
       std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

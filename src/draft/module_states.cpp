@@ -24,21 +24,25 @@ MoveRowsArgs copy_of(const float* states, const StepTensors& tensors, int32_t ma
 
 }  // namespace
 
-ModuleStates::ModuleStates(Device& device, int32_t num_modules, int32_t hidden, DType page_dtype)
+ModuleStates::ModuleStates(Device& device, int32_t num_modules, int32_t hidden, DType page_dtype,
+                           const ContextRanks& parts)
     : device_(device),
       num_kept_(num_modules - 1),
       hidden_(hidden),
       page_dtype_(page_dtype),
+      page_columns_(hidden / parts.size),
+      first_column_(page_columns_ * parts.rank),
       page_arena_(device, MemoryKind::kDevice),
       row_arena_(device, MemoryKind::kDevice) {}
 
 int64_t ModuleStates::bytes_per_block(int32_t block_size) const {
-  return int64_t{num_kept_} * block_size * hidden_ * static_cast<int64_t>(dtype_size(page_dtype_));
+  return int64_t{num_kept_} * block_size * page_columns_ *
+         static_cast<int64_t>(dtype_size(page_dtype_));
 }
 
 Status ModuleStates::take_pages(int32_t num_blocks, int32_t block_size) {
   const size_t bytes = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size) *
-                       static_cast<size_t>(hidden_) * dtype_size(page_dtype_);
+                       static_cast<size_t>(page_columns_) * dtype_size(page_dtype_);
   for (int32_t module = 0; module < num_kept_; ++module) {
     FT_ASSIGN_OR_RETURN(void* pages, page_arena_.take(bytes, "the states of MTP modules"));
     prefer_small_front(device_, pages, bytes);
@@ -59,7 +63,8 @@ Status ModuleStates::take_rows(int32_t max_rows) {
 
 void ModuleStates::keep_page(Queue& queue, int32_t module, const float* states,
                              const StepTensors& tensors, int32_t max_rows) const {
-  MoveRowsArgs args = copy_of(states, tensors, max_rows, hidden_);
+  MoveRowsArgs args = copy_of(states + first_column_, tensors, max_rows, page_columns_);
+  args.in_stride = hidden_;
   args.out = pages_.at(static_cast<size_t>(module));
   args.to = tensors.kv_slot;
   args.out_dtype = page_dtype_;

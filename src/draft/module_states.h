@@ -6,6 +6,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/dtype.h"
+#include "kernels/comm/context_exchange.h"
 #include "kernels/draft/draft_tensors.h"
 
 namespace foretoken {
@@ -17,7 +18,9 @@ namespace foretoken {
 //  - rows: of the pass that ran last, for the pass after it.
 class ModuleStates {
  public:
-  ModuleStates(Device& device, int32_t num_modules, int32_t hidden, DType page_dtype);
+  // Pages keep this rank's part of the columns of `parts`, all of which the hidden size divides by.
+  ModuleStates(Device& device, int32_t num_modules, int32_t hidden, DType page_dtype,
+               const ContextRanks& parts = {});
 
   int64_t bytes_per_block(int32_t block_size) const;
   Status take_pages(int32_t num_blocks, int32_t block_size);
@@ -40,6 +43,8 @@ class ModuleStates {
   const int32_t num_kept_;
   const int32_t hidden_;
   const DType page_dtype_;
+  const int32_t page_columns_;
+  const int32_t first_column_;
   Arena page_arena_;
   Arena row_arena_;
   std::vector<void*> pages_;

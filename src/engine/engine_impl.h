@@ -77,7 +77,8 @@ class EngineImpl final : public Engine {
  private:
   EngineImpl(RankLinks links, const ParallelConfig& parallel, StartSeat* seat)
       : seat_(seat),
-        ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel) {}
+        ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel,
+               parallel.decode_context_parallel_size) {}
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
                std::vector<RankLinks> other_ranks);
   Status open_device(const EngineConfig& config);

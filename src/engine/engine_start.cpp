@@ -28,9 +28,11 @@ namespace {
 constexpr size_t kOutputRingSize = 8192;
 constexpr size_t kTracedOps = 131072;
 
-// What ranks give each other is at most a row of logits or of a hidden state.
+// What ranks give each other is at most a row of logits, of a hidden state, or of what the heads of
+// a rank have seen (AttentionArgs::states).
 int64_t most_row_bytes(const ModelConfig& model) {
-  return int64_t{std::max(model.vocab_size, model.hidden_size)} *
+  const int64_t states = int64_t{model.num_heads} * attention_state_size(kMaxHeadDim);
+  return std::max({int64_t{model.vocab_size}, int64_t{model.hidden_size}, states}) *
          static_cast<int64_t>(sizeof(float));
 }
 
@@ -41,6 +43,8 @@ Status check_ranks(const EngineConfig& config, bool idle) {
         "--tensor-parallel-size and --pipeline-parallel-size must be at least 1");
   }
   return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
+                 .num_stages = parallel.pipeline_parallel_size,
+                 .num_context_ranks = parallel.decode_context_parallel_size,
                  .parts_of_steps = idle,
                  .has_profile = !config.profile.empty()});
 }
@@ -111,6 +115,8 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                              .num_experts = model.experts.count}));
   FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
+  // From here on a block is that of all ranks that share its positions.
+  resolved.block_size *= resolved.parallel.decode_context_parallel_size;
   // They live on the host of rank 0 alone.
   if (!ranks_.is_alone()) resolved.max_processor_rows = 0;
   FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));

@@ -116,13 +116,15 @@ void EngineImpl::guess_step_times() {
 
 std::string EngineImpl::measured_on(const EngineConfig& config) const {
   const ModelConfig& model = model_->config();
+  const int context = config.parallel.decode_context_parallel_size;
   return device_->name() + "; " + model.architecture + " of " +
          std::to_string(model_->num_weights()) + " parameters in " +
          std::to_string(model_->weight_bytes() >> 20) + " MiB, " + dtype_name(model.dtype) +
          ", KV cache " + config.kv_cache_dtype + "; " +
          std::to_string(config.parallel.tensor_parallel_size) + " x " +
          std::to_string(config.parallel.pipeline_parallel_size) + " ranks" +
-         (config.parallel.enable_expert_parallel ? " with whole experts" : "");
+         (config.parallel.enable_expert_parallel ? " with whole experts" : "") +
+         (context > 1 ? ", " + std::to_string(context) + " share a sequence" : "");
 }
 
 // Beside what a pinned table tells, everything else that steps of the same engine could differ by.

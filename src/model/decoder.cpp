@@ -44,9 +44,10 @@ class Decoder final : public Model {
         embedding_scale_(source.config.embedding_scale),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
-        plan_(plan_decoder(part, compose_layers(part, source.traits),
-                           {max_model_len_, options.one_kv_group, options.kv_format},
-                           options.stages)),
+        plan_(plan_decoder(
+            part, compose_layers(part, source.traits),
+            {max_model_len_, options.one_kv_group, options.kv_format, options.sharding.context},
+            options.stages)),
         layers_(device, part_, *options.attention, max_rows_, sharding_) {
     if (!traits_.scaled_embedding) return;
     embedding_scale_ = std::sqrt(float(config_.hidden_size));
@@ -387,22 +388,24 @@ void Decoder::add_tap(const TapSink& sink) {
 void Decoder::tap(const Pass& pass, int32_t layer) {
   const bool is_final = layer == TapSink::kFinalNorm;
   const void* rows = is_final ? layers_.normed() : layers_.residual();
+  const DType in_dtype = is_final ? config_.dtype : DType::kF32;
   for (const TapSink& sink : taps_) {
     for (size_t i = 0; i < sink.layers.size(); ++i) {
       if (sink.layers[i] != layer) continue;
-      move_rows(pass.rows.queue,
-                {.counts = pass.tensors.counts,
-                 .in = rows,
-                 .out = sink.pages,
-                 .from = nullptr,
-                 .to = pass.tensors.kv_slot,
-                 .row_kind = RowKind::kToken,
-                 .max_rows = pass.rows.max_rows,
-                 .width = config_.hidden_size,
-                 .out_stride = static_cast<int32_t>(sink.layers.size()) * config_.hidden_size,
-                 .out_offset = static_cast<int32_t>(i) * config_.hidden_size,
-                 .in_dtype = is_final ? config_.dtype : DType::kF32,
-                 .out_dtype = config_.dtype});
+      const int32_t columns = sink.columns_of(config_.hidden_size);
+      move_rows(pass.rows.queue, {.counts = pass.tensors.counts,
+                                  .in = sink.part_of(rows, columns, in_dtype),
+                                  .out = sink.pages,
+                                  .from = nullptr,
+                                  .to = pass.tensors.kv_slot,
+                                  .row_kind = RowKind::kToken,
+                                  .max_rows = pass.rows.max_rows,
+                                  .width = columns,
+                                  .out_stride = static_cast<int32_t>(sink.layers.size()) * columns,
+                                  .out_offset = static_cast<int32_t>(i) * columns,
+                                  .in_dtype = in_dtype,
+                                  .out_dtype = config_.dtype,
+                                  .in_stride = config_.hidden_size});
     }
   }
 }

@@ -52,7 +52,11 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
   const KvFormat format = config.latent.exists() ? latent_format(options.format) : options.format;
-  KvGroupSpec full{0, 0, config.head_dim, config.dtype, 0, format};
+  KvGroupSpec full{.head_dim = config.head_dim,
+                   .dtype = config.dtype,
+                   .format = format,
+                   .context_size = options.context.size,
+                   .context_rank = options.context.rank};
   KvGroupSpec windowed = full;
   DecoderPlan plan;
   bool has_full = false, has_windowed = false;

@@ -43,6 +43,7 @@ struct DecoderPlanOptions {
   int32_t max_model_len = 0;  // a window that no sequence outgrows is left out
   bool one_kv_group = false;  // layers with a window are of the full group too
   KvFormat format = KvFormat::kPlain;
+  ContextRanks context = {};  // that share the positions
 };
 
 // The plan of a rank's part of the layers. `config` gives their rope and their type. Groups hold

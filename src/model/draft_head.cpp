@@ -1,5 +1,6 @@
 #include "model/draft_head.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "device/arena.h"
+#include "kernels/comm/context_exchange.h"
 #include "kernels/draft/pair_rows.h"
 #include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
@@ -45,6 +47,8 @@ class Head final : public DraftHead {
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
         kv_format_(options.kv_format),
+        context_(options.sharding.context),
+        states_ranks_(options.states),
         layers_(device, part_, *options.attention, options.max_rows, options.sharding) {}
 
   Status load(const std::string& folder, const DraftHeadOptions& options);
@@ -58,6 +62,8 @@ class Head final : public DraftHead {
   KvGroupSpec kv_group() const override {
     KvGroupSpec group = kv_layout(spec_of(weights_of(0).layer.mixer), part_.dtype, kv_format_);
     group.num_layers = config_.num_modules;
+    group.context_size = context_.size;
+    group.context_rank = context_.rank;
     return group;
   }
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
@@ -73,7 +79,8 @@ class Head final : public DraftHead {
   // What the ops of one forward have in common.
   struct Pass {
     const DraftTensors& tensors;
-    const Source& source;
+    const Source source;
+    const int32_t* from;  // which row of it belongs to each row; null: that row
     const LayerRows rows;
     const DraftModuleWeights& weights;
   };
@@ -81,6 +88,7 @@ class Head final : public DraftHead {
   // What the layer's attention reads, while its residual is set.
   const void* enter(const Pass& pass);
   const void* enter_paired(const Pass& pass);
+  Source join_parts(const LayerRows& rows, const Source& source, const int32_t* from);
   void take_taps(const Pass& pass);
   void norm_tap(const Pass& pass, int32_t tap, const Norm& norm);
   void pair(const Pass& pass, const Source& source, const int32_t* from);
@@ -118,6 +126,8 @@ class Head final : public DraftHead {
   DeviceRope rope_;
   DraftHeadWeights weights_;
   const KvFormat kv_format_;
+  const ContextRanks context_;
+  const ContextRanks states_ranks_;
   LayerRunner layers_;
   // "act" stands for the type of the layer.
   void* taps_ = nullptr;    // [max_rows, tap width] act; of EAGLE-3
@@ -128,7 +138,9 @@ class Head final : public DraftHead {
   float* normed_states_ = nullptr;  // [max_rows, hidden]
   void* paired_ = nullptr;          // [max_rows, 2 * hidden] act
   void* entered_ = nullptr;         // [max_rows, hidden] act; of EAGLE
-  void* head_input_ = nullptr;      // [max_logits_rows, hidden] act
+  // [max_rows, width of the taps, or a state] of the target's type: parts that have come together.
+  void* joined_ = nullptr;
+  void* head_input_ = nullptr;  // [max_logits_rows, hidden] act
 };
 
 Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
@@ -178,6 +190,11 @@ Status Head::take_scratch() {
   if (config_.kind == HeadKind::kEagle) {
     FT_ASSIGN_OR_RETURN(entered_, arena.take(rows * hidden * act, what));
   }
+  if (states_ranks_.are_several()) {
+    const auto width = static_cast<size_t>(std::max(tap_width(), target_.config().hidden_size));
+    FT_ASSIGN_OR_RETURN(joined_,
+                        arena.take(rows * width * dtype_size(target_.config().dtype), what));
+  }
   FT_ASSIGN_OR_RETURN(head_input_,
                       arena.take(static_cast<size_t>(max_logits_rows_) * hidden * act, what));
   return {};
@@ -189,10 +206,9 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   FT_CHECK(max_rows > 0 && max_rows <= max_rows_);
   FT_CHECK(source.rows != nullptr && tensors.source != nullptr && cache.spec() == kv_group());
   const StepTensors& step = tensors.rows;
-  const Pass pass{tensors,
-                  source,
-                  {queue, step.counts, step.positions, step.row_slot, max_rows},
-                  weights_of(module)};
+  const LayerRows rows{queue, step.counts, step.positions, step.row_slot, max_rows};
+  const Pass pass{tensors, source.are_parts ? join_parts(rows, source, tensors.source) : source,
+                  source.are_parts ? nullptr : tensors.source, rows, weights_of(module)};
   const void* x = enter(pass);
   const LayerKv kv{.kv = cache.layer(module),
                    .kv_slot = step.kv_slot,
@@ -215,11 +231,27 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   }
 }
 
+// The rows' states, whole and side by side.
+DraftHead::Source Head::join_parts(const LayerRows& rows, const Source& source,
+                                   const int32_t* from) {
+  const int32_t part = target_.config().hidden_size / states_ranks_.size;
+  const auto taps = static_cast<int32_t>(config_.tap_layers.size());
+  gather_parts(rows.queue, {.counts = rows.counts,
+                            .in = source.rows,
+                            .from = from,
+                            .out = joined_,
+                            .ranks = states_ranks_,
+                            .max_rows = rows.max_rows,
+                            .pieces = source.tapped ? taps : 1,
+                            .piece_bytes = part * static_cast<int32_t>(dtype_size(source.dtype))});
+  return {.rows = joined_, .dtype = source.dtype, .tapped = source.tapped};
+}
+
 const void* Head::enter(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
   if (config_.kind == HeadKind::kEagle3) return enter_paired(pass);
-  pair(pass, pass.source, pass.tensors.source);
+  pair(pass, pass.source, pass.from);
   multiply(pass.rows, paired_, weights.fc, {layers_.residual()}, config_.layer.dtype);
   if (config_.kind == HeadKind::kMtp) {
     layers_.add_and_norm(pass.rows, nullptr, weights.layer.mixer_norm);
@@ -237,8 +269,7 @@ const void* Head::enter_paired(const Pass& pass) {
     take_taps(pass);
     multiply(pass.rows, taps_, weights.fc, {state_}, config_.layer.dtype);
   } else {
-    move(pass, {pass.source.rows, pass.tensors.source, pass.source.dtype, hidden},
-         {state_, DType::kF32});
+    move(pass, {pass.source.rows, pass.from, pass.source.dtype, hidden}, {state_, DType::kF32});
   }
   pair(pass, {.rows = state_, .dtype = DType::kF32}, nullptr);
   if (config_.norm_before_residual) {
@@ -259,7 +290,7 @@ void Head::take_taps(const Pass& pass) {
     norm_tap(pass, static_cast<int32_t>(tap), weights.tap_norms[tap]);
   }
   if (!weights.tap_norms.empty()) return;
-  const RowsIn in{pass.source.rows, pass.tensors.source, pass.source.dtype, tap_width()};
+  const RowsIn in{pass.source.rows, pass.from, pass.source.dtype, tap_width()};
   move(pass, in, one_norm ? RowsOut{raw_taps_, DType::kF32} : RowsOut{taps_, act});
   if (!one_norm) return;
   norm_rows(pass.rows, raw_taps_, nullptr, weights.all_taps_norm,
@@ -272,8 +303,7 @@ void Head::norm_tap(const Pass& pass, int32_t tap, const Norm& norm) {
   const auto* rows =
       static_cast<const std::byte*>(pass.source.rows) +
       static_cast<size_t>(tap) * static_cast<size_t>(hidden) * dtype_size(pass.source.dtype);
-  move(pass, {rows, pass.tensors.source, pass.source.dtype, hidden, tap_width()},
-       {raw_taps_, DType::kF32});
+  move(pass, {rows, pass.from, pass.source.dtype, hidden, tap_width()}, {raw_taps_, DType::kF32});
   norm_rows(pass.rows, raw_taps_, nullptr, norm, {hidden, config_.layer.rms_norm_eps},
             {normed_tap_, act});
   move(pass, {normed_tap_, nullptr, act, hidden}, {taps_, act, tap_width(), tap * hidden});

@@ -29,6 +29,7 @@ struct DraftHeadOptions {
   std::vector<int32_t> vocab_ids;
   std::string target_folder;  // for rows of the target's output matrix, with vocab_ids
   Sharding sharding = {};     // of the head's layers and its own output matrix
+  ContextRanks states = {};   // that have the columns of Source::are_parts
 };
 
 // A loaded head. Its weights and scratch are taken at load time; the functions below only enqueue
@@ -47,6 +48,7 @@ class DraftHead {
     const void* rows = nullptr;  // row tensors.source[r] of it belongs to row r
     DType dtype = DType::kF32;
     bool tapped = false;  // rows of the target's tap pages, as wide as all taps; otherwise [hidden]
+    bool are_parts = false;  // of each state this rank has its part of DraftHeadOptions::states
   };
   // Enqueues module `module` (0-based) for the live rows of `tensors`: entry i is written to its KV
   // layer at KV position i with rotary position i - 1 - module, and sees entries 1 + module .. i.

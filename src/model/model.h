@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,8 +19,18 @@ struct TapSink {
   // The residual stream that enters layer i, or with kFinalNorm what leaves the final norm.
   static constexpr int32_t kFinalNorm = -1;
   std::vector<int32_t> layers;
-  void* pages =
-      nullptr;  // [num_blocks * block_size, layers.size() * hidden_size] of the model's type
+  // [num_blocks * block_size, layers.size() * columns_of(hidden_size)] of the model's type.
+  void* pages = nullptr;
+  // Of each state the `part`-th of num_parts equal parts of its columns.
+  int32_t part = 0;
+  int32_t num_parts = 1;
+
+  int32_t columns_of(int32_t hidden) const { return hidden / num_parts; }
+  // Where the part of a first row of states begins.
+  const void* part_of(const void* rows, int32_t columns, DType type) const {
+    return static_cast<const std::byte*>(rows) +
+           static_cast<size_t>(part * columns) * dtype_size(type);
+  }
 };
 
 // The output matrix, which a draft head may share with its target; in device memory.

@@ -170,7 +170,8 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> wrong = {
       {{"-tp", "3"}, "--tensor-parallel-size 3 does not divide"},
       {{"-tp", "0"}, "--tensor-parallel-size"},
-      {{"-dcp", "2"}, "--decode-context-parallel-size 2: "},
+      {{"-dcp", "2"}, "--decode-context-parallel-size 2 does not divide --tensor-parallel-size 1"},
+      {{"-tp", "4", "-dcp", "2"}, "4 heads of keys and values"},
       {{"--nnodes", "2", "-tp", "2"}, "--master-addr"},
       {{"--nnodes", "2", "--node-rank", "2", "-tp", "2"}, "--node-rank 2"},
       {{"-dp", "2", "--nnodes", "2", "-tp", "2", "--master-addr", "x"}, "balancer"},

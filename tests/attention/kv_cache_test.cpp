@@ -63,6 +63,23 @@ TEST(KvCache, LatentsHaveOneEntryForKeysAndValues) {
   EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
 }
 
+// A block of 64 positions, of which each of four ranks has 16.
+TEST(KvCache, RanksShareTheEntriesOfABlock) {
+  KvGroupSpec spec{3, 1, 16, DType::kBF16};
+  const int64_t whole = kv_bytes_per_block(spec, 64);
+  spec.context_size = 4;
+  spec.context_rank = 3;
+  EXPECT_EQ(kv_bytes_per_block(spec, 64), whole / 4);
+  const auto made = KvCache::create(*test_device(), spec, 5, 64);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const KvLayer& layer = made.value()->layer(2);
+  EXPECT_EQ(made.value()->block_size(), 64);
+  EXPECT_EQ(layer.block_size, 16);
+  EXPECT_EQ(layer.context_size, 4);
+  EXPECT_EQ(layer.context_rank, 3);
+  EXPECT_EQ(static_cast<char*>(layer.v) - static_cast<char*>(layer.k), 5 * 16 * 16 * 2);
+}
+
 TEST(KvCache, AGroupWithoutLayersTakesNoMemory) {
   const KvGroupSpec spec{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const auto cache = KvCache::create(*test_device(), spec, 1 << 20, 16);

@@ -11,5 +11,6 @@ set(slow
   "Fp8KvFamilies.*_(draft_model|eagle3)"
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|TP2xDP2)EP"
+  "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
   "BundledMixture" "BundledExperts")
 set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp)$")

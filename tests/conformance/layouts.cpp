@@ -22,6 +22,7 @@ std::string Layout::name() const {
   add("TP", tp);
   add("PP", pp);
   add("DP", dp);
+  add("DCP", dcp);
   if (ep) text += "EP";
   return text.empty() ? "one rank" : text;
 }
@@ -32,6 +33,7 @@ void Layout::apply(EngineConfig& config) const {
   config.parallel.pipeline_parallel_size = pp;
   config.parallel.data_parallel_size = dp;
   config.parallel.enable_expert_parallel = ep;
+  config.parallel.decode_context_parallel_size = dcp;
 }
 
 void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name(); }

@@ -46,6 +46,22 @@ TEST_F(ModuleStatesTest, PagesLieAtTheKvSlot) {
   }
 }
 
+// Of each state a rank keeps its columns; the rows of a pass are whole.
+TEST_F(ModuleStatesTest, PagesHoldARanksColumns) {
+  ModuleStates modules(device(), 2, kHidden, DType::kF32, {.rank = 1, .size = 2});
+  EXPECT_EQ(modules.bytes_per_block(8), 8 * kHidden / 2 * 4);
+  ASSERT_TRUE(modules.take_pages(4, 2).ok());
+  modules.keep_page(queue(), 0, states(1), tensors(), 3);
+  const auto pages = read(static_cast<const float*>(modules.pages(0)), 8 * kHidden / 2);
+  for (size_t slot = 0; slot < 8; ++slot) {
+    for (size_t c = 0; c < kHidden / 2; ++c) {
+      const auto column = static_cast<float>(kHidden / 2 + c);
+      const float expected = slot == 5 ? 1 + column : slot == 2 ? 1 + kHidden + column : 0;
+      EXPECT_EQ(pages[slot * (kHidden / 2) + c], expected);
+    }
+  }
+}
+
 TEST_F(ModuleStatesTest, RowsKeepTheirOrder) {
   ModuleStates modules(device(), 2, kHidden, DType::kF32);
   ASSERT_TRUE(modules.take_rows(3).ok());

@@ -3,8 +3,9 @@
 
 Tensor parallel ranks and stages as threads and as processes, data parallel engines, two hosts (network
 namespaces) started by hand and by mpirun: each is started once with four drafters that requests
-choose from, and gives the text of one rank without drafts, greedy and sampled. Then a server under
-random starts and aborts, with idle times; then ranks that are killed and stopped under load.
+choose from, and gives the text of one rank without drafts, greedy and sampled; ranks that share the
+positions of a sequence, too. Then a server under random starts and aborts, with idle times; then
+ranks that are killed and stopped under load.
 """
 
 import argparse
@@ -30,6 +31,8 @@ LIMIT, PATIENCE = 120, 600
 PROMPTS = ["Once upon a time, there was a little", "The dog and the cat", "Lily went to the park"]
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 METHODS = ["ngram", "draft_model", "eagle3", "mtp"]
+# Of the bundled model with latents, of which all tensor parallel ranks have the same.
+LATENTS, LATENT_METHODS = str(MODELS / "foretoken-2m-deepseek"), ["ngram", "mtp"]
 COMMON = ["--log-level", "error", "--max-model-len", "256", "--max-num-seqs", "8", "--cpu-threads", "1"]
 
 
@@ -50,6 +53,13 @@ def drafters(tp):
     return ["-sc", json.dumps(entries)]
 
 
+def latent_flags():
+    """The model with latents and its drafters."""
+    common = {"num_speculative_tokens": 3, "length_policy": "fixed"}
+    entries = [{"method": "ngram", "prompt_lookup_max": 4, "prompt_lookup_min": 1, **common}]
+    return ["--model", LATENTS, "-sc", json.dumps([*entries, {"method": "mtp", **common}])]
+
+
 def tp_of(flags):
     return int(flags[flags.index("-tp") + 1]) if "-tp" in flags else 1
 
@@ -61,15 +71,19 @@ class Suite:
         self.starts = arguments.starts
         self.skipped = 0
         self.folder = tempfile.TemporaryDirectory()
-        self.requests = os.path.join(self.folder.name, "requests.jsonl")
-        with open(self.requests, "w", encoding="utf-8") as file:
-            for request in self.all_requests():
+        self.requests = self.write_requests(METHODS)
+
+    def write_requests(self, methods):
+        path = os.path.join(self.folder.name, f"{'-'.join(methods)}.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for request in self.all_requests(methods):
                 file.write(json.dumps(request) + "\n")
+        return path
 
     @staticmethod
-    def all_requests():
+    def all_requests(methods):
         """Each prompt greedy and sampled, without drafts and with each drafter."""
-        for method in ["none", *METHODS]:
+        for method in ["none", *methods]:
             speculative = {"enabled": False} if method == "none" else {"method": method}
             for i, prompt in enumerate(PROMPTS):
                 for temperature in (0, 0.8):
@@ -90,18 +104,18 @@ class Suite:
         command += ["--max-tokens", "24", "--jsonl", self.requests, *drafters(tp_of(flags))]
         return command + list(flags)
 
-    def text_of(self, command, drafted=True):
+    def text_of(self, command, drafted=True, methods=METHODS):
         """What it generates, by request; drafted: each drafter must have had drafts accepted."""
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         expect(done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}")
         texts = {}
-        accepted = dict.fromkeys(["none", *METHODS], 0)
+        accepted = dict.fromkeys(["none", *methods], 0)
         for line in done.stdout.splitlines():
             output = json.loads(line)
             method, prompt = output["request_id"].split(" ", 1)
             texts[method, prompt] = (output["text"], output["token_ids"], output["finish_reason"])
             accepted[method] += output["usage"]["accepted_tokens"]
-        expect(len(texts) == len(list(self.all_requests())), f"{command}: {len(texts)} outputs")
+        expect(len(texts) == len(list(self.all_requests(methods))), f"{command}: {len(texts)} outputs")
         if drafted:
             expect(all((accepted[m] > 0) == (m != "none") for m in accepted), f"{command}: {accepted}")
         return texts
@@ -119,6 +133,7 @@ class Suite:
             ["-tp", "2"],
             ["-tp", "2", "--distributed-executor-backend", "mp"],
             ["-tp", "8", "--distributed-executor-backend", "mp"],
+            ["-tp", "8", "-dcp", "2", "--distributed-executor-backend", "mp"],
             ["-pp", "2", "--distributed-executor-backend", "mp"],
             ["-pp", "4", "--distributed-executor-backend", "mp"],
             ["-tp", "2", "-pp", "2"],
@@ -139,6 +154,30 @@ class Suite:
             text = self.text_of([*mpirun, count, *self.generate_command(*flags)])
             expect(text == reference, f"mpirun {flags}: another text:\n{text}")
             print(f"  mpirun {' '.join(flags)}: the text of one rank", flush=True)
+
+    def contexts(self):
+        command = [self.program, "generate", *COMMON, *latent_flags(), "--dtype", "float32", "--json"]
+        command += ["--max-tokens", "24", "--jsonl", self.write_requests(LATENT_METHODS)]
+        reference = self.text_of(command, methods=LATENT_METHODS)
+        for (method, prompt), text in reference.items():
+            expect(text == reference["none", prompt], f"{method}, {prompt}: {text}")
+        processes = ["--distributed-executor-backend", "mp"]
+        for flags in (
+            ["-tp", "2", "-dcp", "2"],
+            ["-tp", "2", "-dcp", "2", *processes],
+            ["-tp", "4", "-dcp", "4", "-ep", *processes],
+            ["-tp", "4", "-dcp", "2", "-ep", *processes],
+            ["-dp", "2", "-tp", "2", "-dcp", "2"],
+        ):
+            text = self.text_of([*command, *flags], methods=LATENT_METHODS)
+            differing = [key for key in reference if text[key] != reference[key]]
+            expect(not differing, f"{flags}: {differing} differ, {text} instead of {reference}")
+            print(f"  {' '.join(flags)}: the text of one rank", flush=True)
+        with Server(self.program, ["-tp", "2", "-dcp", "2", *processes], latent_flags()) as server:
+            server.methods = LATENT_METHODS
+            server.random_load(self.rounds)
+            expect(server.get("/health") == 200, "the server is not healthy")
+            expect(server.stop() == 0, "exit code")
 
     def two_hosts(self):
         if not network_spaces.allowed():
@@ -202,7 +241,7 @@ class Suite:
             print(f"  {flags[0]} 2, {kind.name} of rank 1 under load: exit code 1 after {took:.1f} s", flush=True)
 
     def run(self):
-        for part in (self.layouts, self.two_hosts, self.start_many, self.load, self.faults):
+        for part in (self.layouts, self.contexts, self.two_hosts, self.start_many, self.load, self.faults):
             begin = time.monotonic()
             print(f"{part.__name__} ...", flush=True)
             part()
@@ -211,9 +250,10 @@ class Suite:
 
 
 class Server:
-    def __init__(self, program, flags):
+    def __init__(self, program, flags, model=None):
         self.log = tempfile.TemporaryFile("w+")
-        command = [program, "serve", *COMMON, *drafters(tp_of(flags)), *flags]
+        self.methods = METHODS
+        command = [program, "serve", *COMMON, *(model or drafters(tp_of(flags))), *flags]
         command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
@@ -261,7 +301,7 @@ class Server:
         try:
             connection = self.connection()
             body = {"prompt": random.choice(PROMPTS), "max_tokens": max_tokens, "ignore_eos": True}
-            body["speculative"] = {"method": random.choice(METHODS)}
+            body["speculative"] = {"method": random.choice(self.methods)}
             body["stream"] = leave_after is not None
             connection.request(
                 "POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"}

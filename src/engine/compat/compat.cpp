@@ -90,12 +90,39 @@ Status check_kv_cache(const Combination& c) {
                           "; leave one of them out, or use --attention-backend portable");
 }
 
-Status check_ranks(const Combination& c) {
-  if (c.num_context_ranks > 1) {
-    return unsupported(
-        "--decode-context-parallel-size: the KV entries of a sequence are not spread over ranks; "
-        "leave it out");
+// "1, 2 or 4".
+std::string divisors_of(int number) {
+  std::string text = "1";
+  for (int each = 2; each <= number; ++each) {
+    if (number % each == 0) text += (each < number ? ", " : " or ") + std::to_string(each);
   }
+  return text;
+}
+
+// Ranks that have positions of a sequence each.
+Status check_context(const Combination& c) {
+  if (c.num_context_ranks == 1) return {};
+  const std::string flag = "--decode-context-parallel-size " + std::to_string(c.num_context_ranks);
+  const int tensor_ranks = c.num_ranks / c.num_stages;
+  if (c.num_context_ranks < 1 || tensor_ranks % c.num_context_ranks != 0) {
+    return invalid_argument(flag + " does not divide --tensor-parallel-size " +
+                            std::to_string(tensor_ranks) + ", whose ranks it is for; use " +
+                            divisors_of(tensor_ranks));
+  }
+  if (c.num_stages > 1) {
+    return unsupported(flag +
+                       " and --pipeline-parallel-size together are not built; leave one of "
+                       "them out");
+  }
+  if (c.device != nullptr && !c.device->shares_contexts) {
+    return unsupported(flag +
+                       ": ranks share the positions of a sequence on CPUs only; leave it "
+                       "out");
+  }
+  return {};
+}
+
+Status check_ranks(const Combination& c) {
   if (c.num_engines > 1 && c.num_hosts > 1) {
     return unsupported(
         "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
@@ -170,8 +197,9 @@ Status check_measuring(const Combination& c) {
 }  // namespace
 
 Status compat(const Combination& c) {
-  for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
-                           check_ranks, check_experts, check_requests, check_measuring}) {
+  for (const auto check :
+       {check_architecture, check_drafter, check_attention, check_kv_cache, check_ranks,
+        check_context, check_experts, check_requests, check_measuring}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

@@ -29,7 +29,7 @@ struct Combination {
   int num_stages = 1;   // of these, pipeline parallel
   int num_engines = 1;  // data parallel
   int num_hosts = 1;
-  int num_context_ranks = 1;            // that share the KV entries of a sequence
+  int num_context_ranks = 1;            // tensor parallel ranks that share the KV of a sequence
   bool expert_parallel = false;         // whole experts are dealt out to ranks
   std::optional<int> num_experts = {};  // of the model's mixture; 0: it has none
   bool has_launcher = false;            // mpirun, srun or torchrun started the process

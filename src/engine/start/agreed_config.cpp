@@ -68,6 +68,7 @@ group::AgreedParts agreed_parts(const EngineConfig& config) {
   add("--enable-expert-parallel", parallel.enable_expert_parallel ? 1 : 0);
   add("--tensor-parallel-size", parallel.tensor_parallel_size);
   add("--pipeline-parallel-size", parallel.pipeline_parallel_size);
+  add("--decode-context-parallel-size", parallel.decode_context_parallel_size);
   add("--max-model-len", config.max_model_len);
   add("--max-num-seqs", config.max_num_seqs);
   add("--max-num-batched-tokens", config.max_num_batched_tokens);

@@ -46,9 +46,11 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   // A child has its engine's place already.
   const bool is_child = environment(group::kChildRankVariable) != nullptr;
   return compat({.device = find_device_type(config.device),
+                 .num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
                  .num_stages = parallel.pipeline_parallel_size,
                  .num_engines = is_child ? 1 : parallel.data_parallel_size,
                  .num_hosts = parallel.nnodes,
+                 .num_context_ranks = parallel.decode_context_parallel_size,
                  .expert_parallel = parallel.enable_expert_parallel,
                  .has_launcher = group::started_as_rank(environment),
                  .uses_mpi = parallel.communicator == "mpi",

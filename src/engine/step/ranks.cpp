@@ -26,9 +26,11 @@ Ranks::Ranks(group::LaneLinks links) : links_(std::move(links)) {
   place_ = place_of(layout_, rank_);
 }
 
-Ranks::Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts)
+Ranks::Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts, int num_context)
     : Ranks(std::move(links.own)) {
+  FT_CHECK(num_context > 0 && layout.tp % num_context == 0);
   deals_experts_ = deals_experts;
+  num_context_ = num_context;
   beside_ = std::move(links.beside);
   if (links_[0] == nullptr) return;
   FT_CHECK(layout.num_ranks() == size_);
@@ -62,6 +64,10 @@ std::vector<std::vector<RankLinks>> local_links_of_engines(int num_engines, int 
 
 Sharding Ranks::sharding() const {
   Sharding sharding{place_.tp, layout_.tp, comm()};
+  if (num_context_ > 1) {
+    const int place = place_.tp % num_context_;
+    sharding.context = {comm(), place_.tp - place, place, num_context_};
+  }
   if (!deals_experts_) return sharding;
   sharding.experts = {place_.tp, layout_.tp};
   if (experts_ == nullptr) return sharding;

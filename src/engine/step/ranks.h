@@ -39,8 +39,10 @@ class Ranks {
   Ranks() = default;
   // Links of all lanes to all ranks, or none for one rank; without a layout all share each layer.
   explicit Ranks(group::LaneLinks links);
-  // deals_experts: ranks that share layers have whole experts of mixtures.
-  Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts = false);
+  // deals_experts: ranks that share layers have whole experts of mixtures. num_context: so many of
+  // them, side by side, share the positions of sequences.
+  Ranks(RankLinks links, const group::RankLayout& layout, bool deals_experts = false,
+        int num_context = 1);
   ~Ranks();
 
   int rank() const { return rank_; }
@@ -103,6 +105,7 @@ class Ranks {
   group::RankLayout layout_;
   group::RankPlace place_;
   bool deals_experts_ = false;
+  int num_context_ = 1;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Communicator> ring_;     // of the stages
   std::unique_ptr<Communicator> experts_;  // with the engines beside this one

@@ -12,12 +12,19 @@ struct AttentionScratch {
   int64_t workspace_floats = 0;
   uint32_t* sync = nullptr;  // of AttentionArgs
   const AttentionBackend* backend = nullptr;
+  // Ranks that share the positions, and what attention over all of them needs: the queries of the
+  // heads of all, and what each of those saw here.
+  ContextRanks context;
+  void* queries = nullptr;  // [max_rows, context.size * num_heads * head_dim] act
+  float* states = nullptr;  // of AttentionArgs
 
   // For layers of at most `num_heads` query heads, whose keys have at most `head_dim` elements.
   Status take(const ScratchSource& source, int32_t num_heads, int32_t head_dim);
   // What an op over these rows is told whichever layer it is of. Its mixer adds q, out, num_heads
   // and what becomes of scores.
   AttentionArgs args_of(const LayerRows& rows, const LayerKv& kv) const;
+  // Enqueues attention of the rank's heads over all positions.
+  void run(const LayerRows& rows, const AttentionArgs& args) const;
 };
 
 }  // namespace foretoken

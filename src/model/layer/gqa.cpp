@@ -222,7 +222,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.chunk = spec.chunk;
   attention.sinks = sinks;
   attention.slopes = slopes;
-  scratch.attention.backend->run(rows.queue, attention);
+  scratch.attention.run(rows, attention);
   if (sub_norm.weight != nullptr) norm_attended(rows, scratch);
 }
 

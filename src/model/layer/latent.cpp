@@ -195,7 +195,7 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
   attention.out = scratch.latents;
   attention.num_heads = spec.num_heads;
   attention.scale = spec.scale;
-  scratch.attention.backend->run(rows.queue, attention);
+  scratch.attention.run(rows, attention);
   head_gemm(rows.queue, {.counts = rows.counts,
                          .x = scratch.latents,
                          .weight = absorb_v.get(),

@@ -7,6 +7,7 @@
 #include "device/queue.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/kv_layer.h"
+#include "kernels/comm/context_exchange.h"
 #include "kernels/step_types.h"
 #include "model/layer/lora.h"
 
@@ -51,6 +52,7 @@ struct ScratchSource {
   Arena& arena;
   DType dtype;
   int32_t max_rows;
+  ContextRanks context = {};  // of Sharding
 
   static constexpr const char* kWhat = "the model's scratch (lower --max-num-batched-tokens)";
   Result<float*> floats(int64_t columns) const {

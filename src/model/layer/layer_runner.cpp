@@ -55,7 +55,8 @@ void LayerRunner::fit(const DecoderLayer& layer) {
 }
 
 Status LayerRunner::take_scratch(Arena& arena) {
-  const ScratchSource source{device_, attention_, arena, config_.dtype, max_rows_};
+  const ScratchSource source{device_,       attention_, arena,
+                             config_.dtype, max_rows_,  sharding_.context};
   const int32_t hidden = config_.hidden_size;
   FT_ASSIGN_OR_RETURN(residual_, source.floats(hidden));
   FT_ASSIGN_OR_RETURN(normed_, source.act(hidden));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/comm/context_exchange.h"
 #include "model/config/config.h"
 
 namespace foretoken {
@@ -28,6 +29,9 @@ struct Sharding {
   int32_t size = 1;
   const void* comm = nullptr;  // Communicator::handle; null with one rank
   ExpertRanks experts = {};
+  // With which ranks this one shares the positions of sequences: of those that would hold the same
+  // keys and values.
+  ContextRanks context = {};
 
   bool is_cut() const { return size > 1; }
   bool deals_experts() const { return experts.size > 0; }
@@ -60,9 +64,18 @@ inline ShardRange shard_of_experts(int64_t total, const Sharding& sharding) {
   return {begin, total * (rank + 1) / size - begin};
 }
 
+// Whether the ranks of sharding.context have the same heads of keys and values in every layer.
+bool can_share_context(const ModelConfig& config, const Sharding& sharding);
+// The same for a drafter, which keeps its keys and values whole on each rank where they differ.
+inline Sharding sharding_of_drafter(const ModelConfig& config, Sharding sharding) {
+  if (!can_share_context(config, sharding)) sharding.context = {};
+  return sharding;
+}
+
 // The config of a rank's part: fewer heads and inner columns; hidden states, vocabulary and the
 // number of experts whole. InvalidArgument names the size that cannot be divided, or for which
-// there are too few experts, and what could be chosen; `flag` asked for it.
+// there are too few experts, or ranks with the same keys and values, and what could be chosen;
+// `flag` asked for it.
 Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& sharding,
                                  const std::string& flag = "--tensor-parallel-size");
 

@@ -92,6 +92,25 @@ TEST(Ranks, EnginesBesideOneAnother) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Ranks side by side share the positions of sequences.
+TEST(Ranks, NeighboursShareAContext) {
+  auto links = local_rank_links(4);
+  std::vector<std::thread> threads;
+  for (auto& own : links) {
+    threads.emplace_back([&own] {
+      Ranks ranks(std::move(own), {.tp = 4}, false, 2);
+      const auto device = open_device(DeviceType::kCpu, 0, 1).value();
+      ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+      const ContextRanks context = ranks.sharding().context;
+      EXPECT_EQ(context.comm, ranks.comm());
+      EXPECT_EQ(context.size, 2);
+      EXPECT_EQ(context.rank, ranks.rank() % 2);
+      EXPECT_EQ(context.first, ranks.rank() / 2 * 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // From a rank of one engine to the other rank of the other one.
 TEST(Ranks, AnEndReachesTheOtherEngines) {
   auto engines = local_links_of_engines(2, 2);

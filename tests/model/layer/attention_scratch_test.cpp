@@ -18,6 +18,18 @@ TEST_F(AttentionScratchTest, HasTheRoomThatTheBackendAsksFor) {
   EXPECT_NE(scratch.sync, nullptr);
 }
 
+TEST_F(AttentionScratchTest, HasRoomForTheHeadsOfRanksThatShareAContext) {
+  AttentionScratch scratch;
+  ScratchSource source = scratch_source(3);
+  ASSERT_TRUE(scratch.take(source, 4, 16).ok());
+  EXPECT_EQ(scratch.states, nullptr);
+  source.context.size = 2;
+  ASSERT_TRUE(scratch.take(source, 4, 16).ok());
+  EXPECT_NE(scratch.queries, nullptr);
+  EXPECT_NE(scratch.states, nullptr);
+  EXPECT_EQ(scratch.workspace_floats, source.attention.workspace_floats(device(), 3, 8, 16));
+}
+
 TEST_F(AttentionScratchTest, TellsOfRowsAndOfWhereTheyAreKept) {
   AttentionScratch scratch;
   ASSERT_TRUE(scratch.take(scratch_source(3), 4, 16).ok());

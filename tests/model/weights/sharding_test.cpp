@@ -45,6 +45,48 @@ TEST(Sharding, SizesThatDoNotDivideAreNamedWithThoseThatDo) {
   }
 }
 
+Sharding sharing(int size, int context) {
+  return {.rank = 0, .size = size, .context = {.size = context}};
+}
+
+// Only ranks with the same heads of keys and values can have a part of the positions each.
+TEST(Sharding, RanksWithTheSameKeysShareAContext) {
+  EXPECT_TRUE(can_share_context(config_of(8, 1, 512), sharing(4, 4)));
+  EXPECT_TRUE(can_share_context(config_of(8, 2, 512), sharing(4, 2)));
+  EXPECT_FALSE(can_share_context(config_of(8, 2, 512), sharing(4, 4)));
+  EXPECT_FALSE(can_share_context(config_of(8, 4, 512), sharing(4, 2)));
+  EXPECT_TRUE(can_share_context(config_of(8, 8, 512), sharing(4, 1)));
+  EXPECT_TRUE(shard_config(config_of(8, 1, 512), sharing(4, 4)).ok());
+  EXPECT_EQ(sharding_of_drafter(config_of(8, 4, 512), sharing(4, 2)).context.size, 1);
+  EXPECT_EQ(sharding_of_drafter(config_of(8, 2, 512), sharing(4, 2)).context.size, 2);
+  ModelConfig uneven = config_of(8, 1, 512);
+  uneven.layers.resize(2);
+  uneven.layers[1].num_kv_heads = 2;
+  EXPECT_TRUE(can_share_context(uneven, sharing(4, 2)));
+  EXPECT_FALSE(can_share_context(uneven, sharing(4, 4)));
+}
+
+TEST(Sharding, WhoCannotShareAContextHearsWhy) {
+  const auto message = [](const ModelConfig& config, int size, int context) {
+    return shard_config(config, sharing(size, context)).status().message();
+  };
+  const std::string two = message(config_of(8, 2, 512), 4, 4);
+  for (const char* said :
+       {"--decode-context-parallel-size 4", "2 heads of keys and values",
+        "only 2 of 4 tensor parallel ranks have the same ones", "use 2 or a larger"}) {
+    EXPECT_NE(two.find(said), std::string::npos) << two;
+  }
+  const std::string none = message(config_of(8, 8, 512), 4, 2);
+  EXPECT_NE(none.find("leave it out or use a larger --tensor-parallel-size"), std::string::npos)
+      << none;
+  ModelConfig sloped = config_of(8, 1, 512);
+  sloped.alibi_slopes.assign(8, 0.5f);
+  EXPECT_NE(message(sloped, 2, 2).find("ALiBi"), std::string::npos);
+  ModelConfig narrow = config_of(8, 1, 512);
+  narrow.hidden_size = 65;
+  EXPECT_NE(message(narrow, 2, 2).find("65, the hidden size of"), std::string::npos);
+}
+
 TEST(Sharding, ExpertsAreCutInWholeSlices) {
   ModelConfig config = config_of(8, 8, 512);
   config.experts.count = 16;
