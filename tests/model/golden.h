@@ -88,7 +88,7 @@ inline std::vector<GoldenCase> mixture_cases() {
   return golden_cases({"deepseek_v2",   "deepseek_v2-lite",  "deepseek_v3",
                        "dots1",         "ernie4_5_moe",      "glm4_moe",
                        "glm4_moe_lite", "granitemoe",        "granitemoeshared",
-                       "flex_olmo",
+                       "flex_olmo",     "gemma4-moe",
 
                        "gpt_oss",       "ernie4_5_moe-bias", "hunyuan-moe",
                        "kimi_k2",       "llama4-moe",        "minimax_m2",

@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "model/config/families.h"
-#include "model/config/missing_parts.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -49,9 +48,6 @@ const Json* own_field(const ConfigFields& fields, const char* name) {
 
 // The last layer never has a window.
 Status translate_gemma4(const ConfigFields& fields, Json* json) {
-  bool experts = false;
-  FT_RETURN_IF_ERROR(fields.read_flag("enable_moe_block", &experts));
-  if (experts) return refuse_parts(kOtherExperts, fields.where());
   if (const Json* chosen = fields.find("top_k_experts")) (*json)["num_experts_per_tok"] = *chosen;
   if (const Json* dim = own_field(fields, "head_dim")) (*json)["global_head_dim"] = *dim;
   if (const Json* heads = own_field(fields, "num_key_value_heads")) {
@@ -137,7 +133,7 @@ constexpr const char* kGemma4Media[] = {
 // beside each MLP.
 constinit const Architecture kGemma4Architecture = {
     .name = "Gemma4ForCausalLM",
-    .description = "Gemma 4, text, dense",
+    .description = "Gemma 4, text",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = gemma4_layer, .scaled_embedding = true},
@@ -147,7 +143,7 @@ constinit const Architecture kGemma4Architecture = {
 
 constinit const Architecture kGemma4ConditionalArchitecture = {
     .name = "Gemma4ForConditionalGeneration",
-    .description = "Gemma 4, dense; its text part",
+    .description = "Gemma 4; its text part",
     .defaults = kGemma4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},

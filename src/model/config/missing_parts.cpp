@@ -34,7 +34,6 @@ constexpr TellingField kTellingFields[] = {
     {"linear_attn_config", kLinearAttention},
     {"mamba_d_state", kStateSpaceLayers},
     {"ssm_state_size", kStateSpaceLayers},
-    {"enable_moe_block", kOtherExperts},
     {"conv_L_cache", kConvolutionLayers},
     {"is_encoder_decoder", kEncoder},
 };
