@@ -30,7 +30,7 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
       return stage_packs(stages, config.num_layers, traits, name) && !is_absorbed(name);
     };
     const int64_t saving =
-        WeightLoader::quantized_saving(device, *checkpoint, config.dtype, counts);
+        WeightLoader::quantized_saving(device, *checkpoint, config.dtype, options.rounding, counts);
     if (!options.sharding.deals_experts()) return bytes - saving / options.sharding.size;
     const int64_t whole = decoder_weight_bytes(config, traits, {}, stages);
     return bytes - static_cast<int64_t>(double(saving) * double(bytes) / double(whole));

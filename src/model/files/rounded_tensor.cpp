@@ -83,10 +83,7 @@ Status RoundedTensor::read_elements(int64_t first, int64_t count, DType dtype, v
   return {};
 }
 
-const QuantForm* RoundedTensor::form() const {
-  static constexpr QuantForm kRows{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
-  return column_scales_.empty() ? &kRows : nullptr;
-}
+const QuantForm* RoundedTensor::form() const { return column_scales_.empty() ? &kRows : nullptr; }
 
 Status RoundedTensor::read_quantized(int64_t first, int64_t count, std::byte* to,
                                      std::vector<std::byte>& raw) const {

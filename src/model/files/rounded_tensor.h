@@ -41,6 +41,7 @@ class RoundedTensor {
   // of TensorView::read. Any thread with its own `raw`.
   Status read_elements(int64_t first, int64_t count, DType dtype, void* to,
                        std::vector<std::byte>& raw) const;
+  static constexpr QuantForm kRows{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
   // The form in which rows can stay quantised; null where channels are columns.
   const QuantForm* form() const;
   // Lays rows [first, first + count) out in it, as base/quantized_rows.h says.

@@ -56,13 +56,26 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
   return loader;
 }
 
+namespace {
+
+// As all architectures name them.
+bool is_plain_of_layer(const TensorView& tensor, const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  return tensor.dtype != FileDType::kOther && (has("layers.") || has(".h.") || has(".blocks."));
+}
+
+}  // namespace
+
 int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
-                                       DType dtype,
+                                       DType dtype, WeightRounding rounding,
                                        const std::function<bool(const std::string& name)>& counts) {
   const bool has_head = checkpoint.tensors().contains("lm_head.weight");
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const QuantForm* form = quantized_form(*tensor, dtype);
+    if (form == nullptr && rounding == WeightRounding::kFp8 && is_plain_of_layer(*tensor, name)) {
+      form = &RoundedTensor::kRows;
+    }
     const bool is_stack =
         tensor->shape.size() == 3 && (tensor->block != nullptr || tensor->scaled != nullptr);
     if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;

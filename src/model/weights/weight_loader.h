@@ -65,8 +65,9 @@ class WeightLoader {
                                                       const std::atomic<bool>* cancelled);
 
   // Bytes by which the matrices of a model's checkpoint whose names `counts` are smaller than in
-  // `dtype`, because the device keeps them quantised.
+  // `dtype`, because the device keeps them quantised, or rounded as round_layers says.
   static int64_t quantized_saving(const Device& device, const Checkpoint& checkpoint, DType dtype,
+                                  WeightRounding rounding,
                                   const std::function<bool(const std::string& name)>& counts);
 
   // From here on random matrices are quantised as this recipe has them; it stays.

@@ -15,9 +15,9 @@ namespace foretoken {
 Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
                                                    const ColumnRange& cols) const {
   const std::string& name = part.name;
-  static constexpr QuantForm kFp8{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
   if (recipe_ == nullptr && in_layers_ && !part.is_exact && rounding_ == WeightRounding::kFp8) {
-    if (device_.keeps_quantized(kFp8, cols.total, dtype_)) return &kFp8;
+    if (device_.keeps_quantized(RoundedTensor::kRows, cols.total, dtype_))
+      return &RoundedTensor::kRows;
     return unsupported("--quantization fp8 with random weights: " + device_.name() +
                        " does not keep rows of " + std::to_string(cols.total) +
                        " elements so; remove it, or use --load-format dummy-q8_0");
