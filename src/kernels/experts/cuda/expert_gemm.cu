@@ -11,19 +11,6 @@
 namespace foretoken::cuda {
 namespace {
 
-// Eight elements of x times what their entry weighs, rounded.
-__device__ uint4 scaled_chunk(const uint4& chunk, float scale) {
-  __nv_bfloat16 values[8];
-  memcpy(values, &chunk, sizeof values);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    values[i] = __float2bfloat16_rn(__fmul_rn(__bfloat162float(values[i]), scale));
-  }
-  uint4 scaled;
-  memcpy(&scaled, values, sizeof scaled);
-  return scaled;
-}
-
 // Fills the stages of a tile; what lies beyond k, the last entry or the expert is zero.
 template <class Shape, bool Scaled>
 struct ExpertLoader {
@@ -244,6 +231,9 @@ void launch_expert_gemm(const void* packed, cudaStream_t stream) {
     const GemmArgs shared = shared_product(args);
     launch_gemm(&shared, stream);
     args.shared = {};
+  }
+  if (const QuantizedMatrix* matrix = quantized_matrix(args.weight)) {
+    return launch_experts_quantized(args, *matrix, stream);
   }
   if (launch_experts_streamed(args, stream) || launch_experts_tiled(args, stream)) return;
   if (args.dtype == DType::kF32) {

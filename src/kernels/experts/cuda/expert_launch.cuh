@@ -10,8 +10,15 @@ namespace foretoken::cuda {
 bool launch_experts_streamed(const ExpertGemmArgs& args, cudaStream_t stream);  // with `shared`
 bool launch_experts_tiled(const ExpertGemmArgs& args, cudaStream_t stream);     // without it
 
+// Of weights that stay quantised, which `matrix` is the one of; without `shared`.
+void launch_experts_quantized(const ExpertGemmArgs& args, const QuantizedMatrix& matrix,
+                              cudaStream_t stream);
+// The same for one form of them.
+template <class Form>
+bool launch_experts_of(const ExpertGemmArgs& args, const float* row_scales, cudaStream_t stream);
+
 inline bool takes_wgmma(const ExpertGemmArgs& args) {
-  return device_traits().wgmma && args.dtype == DType::kBF16 && args.x_scales == nullptr;
+  return device_traits().wgmma && args.dtype == DType::kBF16;
 }
 
 // Entries of an expert in the mean, of the most that the step may have, rounded up.
@@ -28,7 +35,8 @@ inline bool streams_experts(const ExpertGemmArgs& args) {
 inline bool streams_shared(const ExpertGemmArgs& args) {
   constexpr int kMostRows = 64;  // more of them reach the tensor cores' limits
   return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
-         quantized_matrix(args.shared.weight) == nullptr && args.shared.k % 8 == 0;
+         quantized_matrix(args.shared.weight) == nullptr &&
+         quantized_matrix(args.weight) == nullptr && args.shared.k % 8 == 0;
 }
 
 }  // namespace foretoken::cuda

@@ -101,8 +101,13 @@ struct ExpertRowLoader {
       const int stages = ceil_div(matrix.units, Shape::kUnits);
       for (int stage = 0; stage < stages; ++stage) {
         rings.x.wait_empty(at);
-        load(matrix, stage * Shape::kStageK, part.num_entries, from);
-        arrive_after_copies(rings.x.full + at.place);
+        if (args.x_scales == nullptr || part.expert == kSharedExpert) {
+          load(matrix, stage * Shape::kStageK, part.num_entries, from);
+          arrive_after_copies(rings.x.full + at.place);
+        } else {
+          load_scaled(matrix, stage * Shape::kStageK, part, from);
+          arrive(rings.x.full + at.place);
+        }
         at.advance();
       }
     }
@@ -129,8 +134,10 @@ struct ExpertRowLoader {
   }
 
   // What lies behind k is zero; the places of entries that are none keep what they had.
-  __device__ void load(const ExpertMatrix<typename Shape::Units>& matrix, int first_k, int entries,
-                       const uint32_t (&from)[kRows]) const {
+  // use(place, row number of this thread, where it comes from, whether that is in k).
+  template <class Use>
+  __device__ void for_chunks(const ExpertMatrix<typename Shape::Units>& matrix, int first_k,
+                             int entries, const uint32_t (&from)[kRows], const Use& use) const {
     const int chunk = static_cast<int>(threadIdx.x) % 8;
     const auto* x = reinterpret_cast<const uint4*>(matrix.x);
 #pragma unroll
@@ -143,10 +150,27 @@ struct ExpertRowLoader {
       for (int i = 0; i < kRows; ++i) {
         const int r = first_row() + i * kRowsAtOnce;
         if (r >= entries) break;
-        copy16_async(to + r / 8 * kAtomBytes + atom_chunk(r % 8, chunk) * 16,
-                     x + (from[i] + column), valid);
+        use(to + r / 8 * kAtomBytes + atom_chunk(r % 8, chunk) * 16, r, x + (from[i] + column),
+            valid);
       }
     }
+  }
+
+  __device__ void load(const ExpertMatrix<typename Shape::Units>& matrix, int first_k, int entries,
+                       const uint32_t (&from)[kRows]) const {
+    for_chunks(
+        matrix, first_k, entries, from,
+        [](uint8_t* to, int, const uint4* source, bool valid) { copy16_async(to, source, valid); });
+  }
+
+  __device__ void load_scaled(const ExpertMatrix<typename Shape::Units>& matrix, int first_k,
+                              const ExpertPart& part, const uint32_t (&from)[kRows]) const {
+    const int32_t* entries = args.lists.entries + part.first_entry;
+    for_chunks(matrix, first_k, part.num_entries, from,
+               [&](uint8_t* to, int r, const uint4* source, bool valid) {
+                 const float scale = args.x_scales[entries[r]];
+                 *reinterpret_cast<uint4*>(to) = valid ? scaled_chunk(*source, scale) : uint4{};
+               });
   }
 };
 

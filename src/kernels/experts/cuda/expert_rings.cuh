@@ -39,13 +39,14 @@ struct ExpertShape : Cut {
   static constexpr int kWarpsX = Cut::kEntries <= 16 ? 1 : Cut::kEntries <= 32 ? 2 : 3;
   static constexpr int kStageW = Cut::kGroups * Cut::kGroupBytes;
   static constexpr int kStageX = Cut::kStageK / kAtomK * Cut::kAtomBytesX;
-  static constexpr int kBytesW = kStagesW * kStageW;
+  static constexpr int kBytesW = (kStagesW * kStageW + 1023) / 1024 * 1024;  // x lies on 1 KB
   static constexpr int kBytesX = kStagesX * kStageX;
   static constexpr int kProducts = Cut::kWarpgroups * 128;  // threads that multiply
   static constexpr int kThreads = kProducts + 128;
   // Where threads that multiply need more registers than others: how many these and those have. A
   // block cannot have more together than it started with, and would wait for them for ever.
-  static constexpr bool kMovesRegisters = Cut::kEntries * Cut::kTiles > 128;
+  static constexpr bool kMovesRegisters =
+      Cut::kEntries * Cut::kTiles + Cut::Units::kRegisters > 128;
   static constexpr int kProductRegisters = 216;
   static constexpr int kLoaderRegisters = 72;
   static constexpr int kStartRegisters = (65536 / kThreads) / 8 * 8;
@@ -157,6 +158,11 @@ struct ExpertReader {
     if (threadIdx.x % 32 != 0) return;
     arrive(rings.w.empty + place_w);
     arrive(rings.x.empty + place_x);
+  }
+  // It has read the places before the present ones.
+  __device__ void release_before() const {
+    release((w.place > 0 ? w.place : Shape::kStagesW) - 1,
+            (x.place > 0 ? x.place : Shape::kStagesX) - 1);
   }
   __device__ void skip(int stages) {
     for (int i = 0; i < stages; ++i) {

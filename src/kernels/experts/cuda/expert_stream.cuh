@@ -13,6 +13,7 @@ namespace foretoken::cuda {
 template <class Shape, bool Gated>
 struct ExpertProducts {
   const ExpertGemmArgs& args;
+  const float* row_scales;
   ExpertReader<Shape> at;
 
   __device__ void run(PartsOf<Shape> parts) {
@@ -38,7 +39,10 @@ struct ExpertProducts {
 #pragma unroll
       for (int i = 0; i < Shape::kTiles; ++i) {
         const int pair = first + i * 4 + static_cast<int>(threadIdx.x) % 128 / 32;
-        if (pair < part.num_pairs) store.take(part.first_pair + pair, chain.sums[i]);
+        if (pair >= part.num_pairs) continue;
+        const int column = part.first_pair + pair;
+        chain.scale(row_scales, (int64_t{part.expert} * (args.n / kPairRows) + column) * kPairRows);
+        store.take(column, chain.tile(i));
       }
     }
   }
@@ -52,11 +56,12 @@ struct ExpertProducts {
   }
 };
 
+// row_scales: of packed rows of the experts' weight, or null.
 // Lets the next op start once it knows that all before it have ended, so that the product behind
 // it knows the lists from the start where lists_are_old.
 template <class Shape, bool Gated>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    expert_stream_kernel(const __grid_constant__ ExpertGemmArgs args) {
+    expert_stream_kernel(const __grid_constant__ ExpertGemmArgs args, const float* row_scales) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   const ExpertRings<Shape> rings(shared);
@@ -84,7 +89,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     if constexpr (Shape::kMovesRegisters) raise_registers<Shape::kProductRegisters>();
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
-    ExpertProducts<Shape, Gated>{args, {rings}}.run(parts);
+    ExpertProducts<Shape, Gated>{args, row_scales, {rings}}.run(parts);
     return;
   }
   if constexpr (Shape::kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
@@ -99,9 +104,11 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 #endif
 }
 
-// False when the device cannot run it.
+// args.weight: units in device memory. row_scales: what multiplies the columns of packed rows of
+// that in the end, or null. False when the device cannot run it.
 template <class Shape>
-bool launch_expert_shape(const ExpertGemmArgs& args, cudaStream_t stream) {
+bool launch_expert_shape(const ExpertGemmArgs& args, cudaStream_t stream,
+                         const float* row_scales = nullptr) {
   const auto kernel =
       args.gated != 0 ? expert_stream_kernel<Shape, true> : expert_stream_kernel<Shape, false>;
   const int bytes = Shape::bytes(args.lists.count);
@@ -110,7 +117,7 @@ bool launch_expert_shape(const ExpertGemmArgs& args, cudaStream_t stream) {
     return false;
   }
   launch_kernel(kernel, device_traits().num_sms * Shape::kBlocks, Shape::kThreads, bytes, stream,
-                args);
+                args, row_scales);
   return true;
 }
 

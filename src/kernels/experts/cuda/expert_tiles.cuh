@@ -83,6 +83,19 @@ __device__ inline int64_t source_row(const ExpertGemmArgs& args, int entry) {
   return args.by_entry != 0 ? entry : entry / args.lists.top_k;
 }
 
+// Eight elements of x times what their entry weighs, rounded.
+__device__ inline uint4 scaled_chunk(const uint4& chunk, float scale) {
+  __nv_bfloat16 values[8];
+  memcpy(values, &chunk, sizeof values);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    values[i] = __float2bfloat16_rn(__fmul_rn(__bfloat162float(values[i]), scale));
+  }
+  uint4 scaled;
+  memcpy(&scaled, values, sizeof scaled);
+  return scaled;
+}
+
 // Stores a product (with its gate: the gated product) of a column of an expert.
 template <class T>
 struct ExpertStore {

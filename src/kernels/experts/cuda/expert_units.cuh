@@ -2,19 +2,26 @@
 #include "kernels/experts/cuda/expert_rings.cuh"
 
 // What the rings of expert_stream.cuh hold of weights, and how warpgroups multiply with it. A kind
-// of units has kUnitK, how many k of a group of 8 columns a unit has, kUnitBytes, and Chain<Shape>,
-// which computes a part: run(reader, units along k), then sums.
+// of units has kUnitK, how many k of a group of 8 columns a unit has, kUnitBytes, kRegisters, which
+// a thread needs for operands, and Chain<Shape>, which computes a part: run(reader, units along k),
+// then tile(i) has the sums of the i-th 64 columns, and scale(scales, row) multiplies those of a
+// warp's columns by numbers of theirs, from packed row `row` on.
 namespace foretoken::cuda {
 
 // Units of bfloat16 weights: atoms, which are operand A as they lie.
 struct Bf16Units {
   static constexpr int kUnitK = kAtomK;
   static constexpr int kUnitBytes = kAtomBytes;  // of a group of 8 columns
+  static constexpr int kRegisters = 0;
 
   // What a warpgroup computes of a part: one chain of ascending steps of 16 k for each product.
   template <class Shape>
   struct Chain {
-    float sums[Shape::kTiles][Shape::kEntries / 2];
+    using Sums = float[Shape::kEntries / 2];
+    Sums sums[Shape::kTiles];
+
+    __device__ Sums& tile(int i) { return sums[i]; }
+    __device__ void scale(const float*, int64_t) {}
 
     __device__ void run(ExpertReader<Shape>& at, int units) {
       const int stages = units / Shape::kUnits;  // full ones

@@ -154,10 +154,8 @@ bool keeps_quantized(const QuantForm& form, int64_t k) {
   return runs && fits_row(form, k) && dequant_kind(form) != DequantKind::kNone;
 }
 
-bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) {
-  constexpr bool kExperts = false;  // whether expert_gemm takes them
-  return (unit_rows == 0 || kExperts) &&
-         std::all_of(parts.begin(), parts.end(),
+bool keeps_together(std::span<const QuantizedPart> parts, int64_t /*unit_rows*/) {
+  return std::all_of(parts.begin(), parts.end(),
                      [&](const QuantizedPart& part) { return part.form == parts[0].form; });
 }
 
