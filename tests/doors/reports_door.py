@@ -44,6 +44,15 @@ class ReportCase(door.DoorCase):
 
 
 class Answers(ReportCase):
+    def test_no_calls_are_no_list(self):
+        """vllm 44104, vllm-ascend 9790, openclaw 61534, autogen 3120"""
+        self.assertNotIn("tool_calls", self.message())
+        self.assertNotIn("tool_calls", self.message(tools=[TOOL]))
+        events = self.post(CHAT, {"messages": door.USER, "tools": [TOOL], "max_tokens": 4,
+                                  "stream": True}).events
+        self.assertTrue(all("tool_calls" not in choice["delta"]
+                            for event in events for choice in event["choices"]))
+
     def test_choices_of_no_tools(self):
         """vllm 9426 and 10000, vllm-mlx 162; vllm 55080: what looks like a call is content"""
         call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
@@ -97,6 +106,14 @@ class Answers(ReportCase):
         for event in events:
             self.assertGreater(len(event["choices"][0]["logprobs"]["tokens"]), 0)
 
+    def test_seeds_of_every_sign(self):
+        """trt 5622, vllm 4529 and 4531"""
+        texts = [self.message(seed=seed, max_tokens=24)["content"] for seed in (-7, -7, -8)]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+        self.chat(seed=-1)
+        self.assertIn("seed", self.chat(seed=2**64, status=400)["error"]["message"])
+
 
 class TooLong(ReportCase):
     """Agents shorten their history when they know the error: opencode 17762 and 6068, pi 5930,
@@ -140,6 +157,8 @@ class Requests(ReportCase):
         self.assertIn("UTF-8", self.post(CHAT, body, 400).json["error"]["message"])
 
     def test_contents_that_say_they_are_empty(self):
+        nothing = [{"role": "user", "content": [{"type": "container_upload", "file_id": "f"}]}]
+        self.post(MESSAGES, {"messages": nothing, "max_tokens": 1}, 400)
         self.post(CHAT, {"messages": [{"role": "user", "content": None}], "max_tokens": 1})
         self.post(MESSAGES, {"messages": [*door.USER, {"role": "assistant", "content": []},
                                           *door.USER], "max_tokens": 1})
@@ -158,9 +177,12 @@ class Requests(ReportCase):
     def test_tools_and_choices_of_responses(self):
         """litellm 34029"""
         flat = {"type": "function", "name": "f", "parameters": SCHEMA}
-        message = self.message(tools=[flat, OTHER], tool_choice={"type": "function", "name": "f"},
-                               max_tokens=200, temperature=0)
-        self.assertEqual(message["tool_calls"][0]["function"]["name"], "f")
+        for choice in ({"type": "function", "name": "f"}, "any",
+                       {"type": "allowed_tools",
+                        "allowed_tools": {"mode": "required", "tools": [TOOL]}}):
+            message = self.message(tools=[flat, OTHER][:2 if choice != "any" else 1], max_tokens=200,
+                                   tool_choice=choice, temperature=0, parallel_tool_calls=False)
+            self.assertEqual(message["tool_calls"][0]["function"]["name"], "f", choice)
 
     def test_forced_calls_beside_a_form_of_texts(self):
         """vllm 32006; vllm 39929: a form of texts keeps calls away, which is told"""
@@ -213,6 +235,34 @@ class Requests(ReportCase):
         expect = head + "Expect: 100-continue\r\nContent-Length: {}\r\n\r\n"
         self.assertEqual(first_line(expect.format(len(body))), b"HTTP/1.1 100 Continue")
         self.assertIn(b"413", first_line(expect.format(10**12)))
+
+
+class Continued(ReportCase):
+    """litellm 28580 and 28584, vllm 9446, 9547 and 6772"""
+
+    start = "Once upon"
+
+    def test_an_answer_that_stands_last_goes_on(self):
+        history = [*door.USER, {"role": "assistant", "content": self.start}]
+        usual = self.post(CHAT, {"messages": history, "continue_final_message": True, "temperature": 0,
+                                 "add_generation_prompt": False, "max_tokens": 6}).json
+        text = usual["choices"][0]["message"]["content"]
+        self.assertTrue(text.startswith(" a time"), text)
+        last = {**history[-1], "prefix": True}
+        self.assertEqual(self.post(CHAT, {"messages": [history[0], last], "temperature": 0,
+                                          "max_tokens": 6}).json["choices"][0]["message"]["content"],
+                         text)
+        for content in (self.start, [{"type": "text", "text": self.start}]):
+            answer = self.post(MESSAGES, {
+                "messages": [history[0], {"role": "assistant", "content": content}],
+                "temperature": 0, "max_tokens": 6}).json
+            self.assertEqual(answer["content"], [{"type": "text", "text": text}])
+
+    def test_white_space_at_its_end(self):
+        for end in ("\n", "\t", " "):
+            for path, more in ((CHAT, {"continue_final_message": True}), (MESSAGES, {})):
+                self.post(path, {"messages": [*door.USER, {"role": "assistant", "content": "OK!" + end}],
+                                 "max_tokens": 1, **more})
 
 
 class Responses(ReportCase):

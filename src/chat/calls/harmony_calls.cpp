@@ -23,9 +23,10 @@ std::string word_behind(const std::string& header, std::string_view before) {
 bool may_be_header(std::string_view header) {
   constexpr std::string_view kBetween = "_-.:=/<|> ";
   constexpr auto kMaxBlanks = 4;
+  // Models put dashes of Unicode before the name of a channel.
   const auto fits = [&](char byte) {
-    return std::isalnum(static_cast<unsigned char>(byte)) != 0 ||
-           kBetween.find(byte) != std::string_view::npos;
+    const auto code = static_cast<unsigned char>(byte);
+    return code >= 0x80 || std::isalnum(code) != 0 || kBetween.find(byte) != std::string_view::npos;
   };
   return header.size() <= kMaxHeaderLen && std::all_of(header.begin(), header.end(), fits) &&
          std::count(header.begin(), header.end(), ' ') <= kMaxBlanks;

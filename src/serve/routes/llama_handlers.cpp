@@ -167,6 +167,14 @@ Status rename_embedding_fields(Body* body) {
   return {};
 }
 
+Result<LlamaRequest> read_request(const OpenAiDefaults& defaults, Body* body) {
+  std::vector<std::string> warnings;
+  pass_over_model(defaults, body, &warnings);
+  FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(*body, defaults));
+  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
+  return request;
+}
+
 }  // namespace
 
 void pass_over_model(const OpenAiDefaults& defaults, Body* body,
@@ -183,10 +191,7 @@ void pass_over_model(const OpenAiDefaults& defaults, Body* body,
 Status handle_llama_completion(ServeContext& context,
                                const std::shared_ptr<http::Exchange>& exchange, Body body) {
   FT_RETURN_IF_ERROR(read_prompt(context.engine, &body));
-  std::vector<std::string> warnings;
-  pass_over_model(context.defaults, &body, &warnings);
-  FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
-  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
+  FT_ASSIGN_OR_RETURN(LlamaRequest request, read_request(context.defaults, &body));
   return run_completion(context, exchange, std::move(request));
 }
 
@@ -198,10 +203,7 @@ Status handle_infill(ServeContext& context, const std::shared_ptr<http::Exchange
   FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, infill_prompt(context.engine, tokens, parts));
   for (const char* name : {"input_prefix", "input_suffix", "input_extra"}) body.erase(name);
   body["prompt"] = ids;
-  std::vector<std::string> warnings;
-  pass_over_model(context.defaults, &body, &warnings);
-  FT_ASSIGN_OR_RETURN(LlamaRequest request, parse_llama_request(body, context.defaults));
-  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
+  FT_ASSIGN_OR_RETURN(LlamaRequest request, read_request(context.defaults, &body));
   // The gap ends where the model would begin another file.
   std::vector<int32_t>& stops = request.text.requests.front().sampling.stop_token_ids;
   for (const std::optional<int32_t>& id : {tokens.repository, tokens.file}) {
