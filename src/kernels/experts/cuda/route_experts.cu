@@ -1,12 +1,10 @@
 #include "kernels/experts/route_experts.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/cuda/weight_layout.cuh"
 #include "kernels/experts/cuda/route_lists.cuh"
 #include "kernels/experts/cuda/route_row.cuh"
 
@@ -22,8 +20,6 @@ constexpr int kClusterBlocks = 8;
 constexpr int kClusterWarps = 16;  // of a block at most: others have room beside it
 constexpr int kClusterChoices = 8192;
 constexpr int kClusterBytes = 96 << 10;
-constexpr int kAheadBlocks = 16;
-constexpr int kAheadPiece = 8 << 10;  // bytes
 
 // What blocks of a cluster wrote to shared memory before they arrived is seen by those that waited.
 __device__ void arrive_at_cluster() {
@@ -37,55 +33,15 @@ __device__ void wait_for_cluster() {
 #endif
 }
 
-// Bytes of weights to ask for in the L2 cache.
-struct Ahead {
-  static constexpr int kParts = 3;
-  const uint8_t* from[kParts] = {};
-  int64_t bytes[kParts] = {};
-  int parts = 0;
-
-  // The front of a weight, as far as `left` reaches. Only handles on 16 bytes are the memory of
-  // their weight.
-  void add(const WeightAhead& weight, int64_t* left) {
-    const bool is_memory = reinterpret_cast<uintptr_t>(weight.handle) % 16 == 0;
-    if (weight.handle == nullptr || !is_memory || *left == 0) return;
-    const int64_t whole = int64_t{weight.n / kGroupRows} * num_atoms(weight.k) * kAtomBytes;
-    from[parts] = static_cast<const uint8_t*>(weight.handle);
-    bytes[parts] = std::min(whole, *left);
-    *left -= bytes[parts++];
-  }
-};
-
-// By one of `threads`; weights are constant.
-__device__ void ask_for(const Ahead& ahead, int thread, int threads) {
-#if __CUDA_ARCH__ >= 900
-  for (int part = 0; part < ahead.parts; ++part) {
-    const int64_t end = ahead.bytes[part];
-    for (int64_t at = int64_t{thread} * kAheadPiece; at < end;
-         at += int64_t{threads} * kAheadPiece) {
-      const auto size = static_cast<int>(end - at < kAheadPiece ? end - at : kAheadPiece);
-      asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(ahead.from[part] + at),
-                   "r"(size)
-                   : "memory");
-    }
-  }
-#endif
-}
-
-// One cluster of so many blocks routes and lists; the others ask for weights. `memory` is for
-// max_rows rows, at the same place of all blocks; the first block's is used.
+// One cluster routes and lists. `memory` is for max_rows rows, at the same place of all blocks; the
+// first block's is used.
 template <int Each>
-__global__ void __launch_bounds__(kClusterWarps * 32)
-    route_cluster_kernel(RouteExpertsArgs args, int blocks, Ahead ahead) {
+__global__ void __launch_bounds__(kClusterWarps * 32) route_cluster_kernel(RouteExpertsArgs args) {
   extern __shared__ __align__(16) float cluster_shared[];
   const int block = static_cast<int>(blockIdx.x);
+  const int blocks = static_cast<int>(gridDim.x);
   const int threads = static_cast<int>(blockDim.x);
   const int thread = static_cast<int>(threadIdx.x);
-  if (block >= blocks) {
-    const int own = (block - blocks) * threads + thread;
-    const int all = (static_cast<int>(gridDim.x) - blocks) * threads;
-    return ask_for(ahead, own, all);
-  }
   if (blocks > 1) arrive_at_cluster();
   wait_for_previous();
   const int top_k = args.lists.top_k;
@@ -157,22 +113,6 @@ __global__ void __launch_bounds__(kListThreads) list_kernel(RouteExpertsArgs arg
   }
 }
 
-// What fits into the cache beside what the step uses. Where each expert has a few choices, all are
-// read; the experts' weight comes before what the last product shares.
-Ahead ahead_of(const RouteExpertsArgs& args) {
-  static const int64_t most = [] {
-    const char* text = std::getenv("FORETOKEN_AHEAD_MIB");
-    return int64_t{text != nullptr ? std::atoi(text) : 16} << 20;
-  }();
-  int64_t left = most;
-  Ahead ahead;
-  ahead.add(args.shared_ahead[0], &left);
-  const int64_t choices = int64_t{args.max_rows} * args.lists.top_k;
-  if (choices >= int64_t{4} * args.num_experts) ahead.add(args.experts_ahead, &left);
-  ahead.add(args.shared_ahead[1], &left);
-  return ahead;
-}
-
 // False where one cluster has not the room, or the device no clusters.
 bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
   const int64_t choices = int64_t{args.max_rows} * args.lists.top_k;
@@ -187,15 +127,13 @@ bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
   int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, kClusterWarps);
   while (warps > 8 && row_bytes * static_cast<size_t>(warps) > size_t{kClusterBytes}) warps /= 2;
   const size_t bytes = row_bytes * static_cast<size_t>(warps) + list_bytes;
-  const Ahead ahead = ahead_of(args);
   bool launched = false;
   with_each(args.num_experts, [&](auto each) {
     const auto kernel = route_cluster_kernel<each()>;
     launched = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     2 * kClusterBytes) == cudaSuccess;
     if (!launched) return void(cudaGetLastError());
-    launch_cluster(kernel, blocks + (ahead.parts > 0 ? kAheadBlocks : 0), blocks, warps * 32, bytes,
-                   stream, args, blocks, ahead);
+    launch_cluster(kernel, blocks, blocks, warps * 32, bytes, stream, args);
   });
   return launched;
 }
