@@ -26,15 +26,14 @@ inline int mean_entries(const ExpertGemmArgs& args) {
   return ceil_div(int64_t{args.max_rows} * args.lists.top_k, args.lists.all_experts());
 }
 
-// Above so many weights are read again and again from the cache by tiles of many entries.
-inline constexpr int kMostStreamedEntries = 48;
+// With more rows an expert may have more entries than a tile of those that stream.
+inline constexpr int kMostStreamedRows = 64;
 
 inline bool streams_experts(const ExpertGemmArgs& args) {
-  return takes_wgmma(args) && mean_entries(args) <= kMostStreamedEntries;
+  return takes_wgmma(args) && args.max_rows <= kMostStreamedRows;
 }
 inline bool streams_shared(const ExpertGemmArgs& args) {
-  constexpr int kMostRows = 64;  // more of them reach the tensor cores' limits
-  return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
+  return streams_experts(args) && args.shared.n % 16 == 0 &&
          quantized_matrix(args.shared.weight) == nullptr &&
          quantized_matrix(args.weight) == nullptr && args.shared.k % 8 == 0;
 }
