@@ -23,13 +23,6 @@ enum class ExpertGroups : int32_t {
   kBestTwo,  // by the sum of its two best (DeepSeek V3)
 };
 
-// A packed weight [n, k] that ops behind the routing read, from its first row on.
-struct WeightAhead {
-  const void* handle = nullptr;  // of Device::pack_weight, of the op's type; null: none
-  int32_t n = 0;
-  int32_t k = 0;
-};
-
 // Chooses top_k of the experts for each live token row and lists the rows of each expert. A row's
 // choice depends on its own logits alone.
 //   score = softmax(logits) or sigmoid(logits), in float;
@@ -59,10 +52,6 @@ struct RouteExpertsArgs {
   float scale = 1;
   float jitter = 0;                      // of kSparseMixer: how near, as a share of the logit
   const float* weight_scales = nullptr;  // [num_experts] or null (Gemma 4)
-  // While it routes, a device may bring bfloat16 weights nearer, which change no result: those that
-  // all rows share, in the order of their use, and the experts', of which many rows read all.
-  WeightAhead shared_ahead[2] = {};
-  WeightAhead experts_ahead = {};
 };
 
 void route_experts(Queue& queue, const RouteExpertsArgs& args);

@@ -10,13 +10,6 @@
 #include "kernels/rows/softcap.h"
 
 namespace foretoken {
-namespace {
-
-WeightAhead ahead_of(const Linear& linear) {
-  return {linear.weight.get(), linear.outputs, linear.inputs};
-}
-
-}  // namespace
 
 void Experts::Scratch::fit(const ExpertsSpec& part) {
   num_engines_ = std::max(num_engines_, part.num_engines);
@@ -94,30 +87,23 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                          .cap = 0,
                          .scale = 1 / std::sqrt(static_cast<float>(spec.inputs))});
   }
-  RouteExpertsArgs args{.counts = rows.counts,
-                        .logits = scratch.logits,
-                        .correction = correction,
-                        .ids = scratch.ids,
-                        .weights = scratch.weights,
-                        .lists = lists(scratch),
-                        .first_expert = static_cast<int32_t>(own.begin),
-                        .num_experts = spec.count,
-                        .max_rows = rows.max_rows,
-                        .score = spec.score,
-                        .num_groups = spec.num_groups,
-                        .top_groups = spec.top_groups,
-                        .groups = spec.groups,
-                        .normalised = spec.normalised ? 1 : 0,
-                        .scale = spec.scale,
-                        .jitter = spec.jitter,
-                        .weight_scales = weight_scales};
-  if (dtype == DType::kBF16) {
-    args.shared_ahead[0] = ahead_of(shared.gate_up);
-    args.shared_ahead[1] = ahead_of(shared.down);
-    const auto all_rows = static_cast<int32_t>(own.count * 2 * spec.inner);
-    args.experts_ahead = {gate_up.get(), all_rows, spec.inputs};
-  }
-  route_experts(rows.queue, args);
+  route_experts(rows.queue, {.counts = rows.counts,
+                             .logits = scratch.logits,
+                             .correction = correction,
+                             .ids = scratch.ids,
+                             .weights = scratch.weights,
+                             .lists = lists(scratch),
+                             .first_expert = static_cast<int32_t>(own.begin),
+                             .num_experts = spec.count,
+                             .max_rows = rows.max_rows,
+                             .score = spec.score,
+                             .num_groups = spec.num_groups,
+                             .top_groups = spec.top_groups,
+                             .groups = spec.groups,
+                             .normalised = spec.normalised ? 1 : 0,
+                             .scale = spec.scale,
+                             .jitter = spec.jitter,
+                             .weight_scales = weight_scales});
 }
 
 void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {

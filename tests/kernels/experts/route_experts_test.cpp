@@ -266,9 +266,6 @@ TEST_F(RouteExpertsTest, EveryNumberOfRows) {
   for (const auto& [experts, top_k] : {std::pair(64, 6), std::pair(160, 8)}) {
     RouteExpertsArgs args = args_of(experts, top_k, kMost, ExpertScore::kSigmoid);
     args.normalised = 1;
-    const std::vector<int32_t> matrix(64 * 64);
-    args.shared_ahead[0] = {to_device(matrix), 128, 64};
-    args.experts_ahead = args.shared_ahead[0];
     const auto logits = random_floats(size_t(kMost) * size_t(experts), 7);
     const Routed all = route(args, logits, kMost);
     expect_lists(args, all, kMost);
