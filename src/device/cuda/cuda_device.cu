@@ -59,9 +59,9 @@ class CudaDevice final : public Device {
   }
   QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
                                         DType /*dtype*/, WeightOrder order,
-                                        int64_t /*unit_rows*/) override {
+                                        int64_t unit_rows) override {
     cudaSetDevice(ordinal_);
-    return kernels_.make_quantized_weight(parts, k, order);
+    return kernels_.make_quantized_weight(parts, k, order, unit_rows);
   }
 
  private:

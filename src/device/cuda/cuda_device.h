@@ -43,7 +43,7 @@ struct CudaKernels {
   bool (*keeps_quantized)(const QuantForm& form, int64_t k);  // the current device, bfloat16
   bool (*keeps_together)(std::span<const QuantizedPart> parts, int64_t unit_rows);
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
-                                           WeightOrder order);
+                                           WeightOrder order, int64_t unit_rows);
   int64_t (*quantized_weight_bytes)(const void* weight);
   bool (*has_any_order_attention)();  // of the current device
   // Before a queue's stream is destroyed, and after all its graphs are.

@@ -29,7 +29,7 @@ void free_weight(void* weight);
 bool keeps_quantized(const QuantForm& form, int64_t k);
 bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows);
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
-                                      WeightOrder order);
+                                      WeightOrder order, int64_t unit_rows);
 int64_t quantized_weight_bytes(const void* weight);
 
 }  // namespace foretoken::cuda

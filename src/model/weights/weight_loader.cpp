@@ -56,43 +56,6 @@ Result<std::unique_ptr<WeightLoader>> WeightLoader::create(Device& device,
   return loader;
 }
 
-namespace {
-
-// As all architectures name them.
-bool is_plain_of_layer(const TensorView& tensor, const std::string& name) {
-  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  return tensor.dtype != FileDType::kOther && (has("layers.") || has(".h.") || has(".blocks."));
-}
-
-}  // namespace
-
-int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
-                                       DType dtype, WeightRounding rounding,
-                                       const std::function<bool(const std::string& name)>& counts) {
-  const bool has_head = checkpoint.tensors().contains("lm_head.weight");
-  int64_t saved = 0;
-  for (const auto& [name, tensor] : checkpoint.tensors()) {
-    const QuantForm* form = quantized_form(*tensor, dtype);
-    if (form == nullptr && rounding == WeightRounding::kFp8 && is_plain_of_layer(*tensor, name)) {
-      form = &RoundedTensor::kRows;
-    }
-    const bool is_stack =
-        tensor->shape.size() == 3 && (tensor->block != nullptr || tensor->scaled != nullptr);
-    if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;
-    const int64_t k = tensor->shape.back();
-    const bool is_of_experts = is_stack || name.find(".experts.") != std::string::npos;
-    const QuantizedPart part = {*form, tensor->shape[0]};
-    if (!device.keeps_quantized(*form, k, dtype) ||
-        !device.keeps_together({&part, 1}, is_of_experts ? part.num_rows : 0)) {
-      continue;
-    }
-    if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
-    saved += tensor->shape[0] * (is_stack ? tensor->shape[1] : 1) *
-             (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
-  }
-  return saved;
-}
-
 Status WeightLoader::check_cancelled(const std::string& name) const {
   if (cancelled_ == nullptr || !cancelled_->load(std::memory_order_relaxed)) return {};
   return aborted("loading was cancelled before tensor '" + name + "'");

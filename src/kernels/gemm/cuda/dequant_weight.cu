@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <type_traits>
 
 #include "kernels/cuda/common.cuh"
@@ -162,7 +163,7 @@ bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) {
 }
 
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
-                                      WeightOrder order) {
+                                      WeightOrder order, int64_t unit_rows) {
   auto matrix = std::make_unique<QuantizedMatrix>();
   matrix->form = parts[0].form;
   matrix->kind = dequant_kind(matrix->form);
@@ -174,7 +175,9 @@ QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int6
     cudaGetLastError();
     return {nullptr, 0};
   }
-  return {handle_of(matrix.release()), weight_slice_rows(n, k, DType::kBF16, order)};
+  int64_t slice_rows = weight_slice_rows(n, k, DType::kBF16, order);
+  if (unit_rows > 0) slice_rows = std::gcd(slice_rows, 2 * unit_rows);  // of one expert
+  return {handle_of(matrix.release()), slice_rows};
 }
 
 int64_t quantized_weight_bytes(const void* handle) {

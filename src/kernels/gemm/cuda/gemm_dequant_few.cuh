@@ -124,8 +124,7 @@ struct DequantWarp {
         for (int p = 0; p < kParts; ++p) multiply_step_of(own[p], unit, p * kSteps + i);
         if (kWaits && i == 1) add_parts();
       }
-      memcpy(parts, own, sizeof parts);
-      memcpy(scales, unit.scales, sizeof scales);
+      keep(own, unit);
       if (!kWaits) add_parts();
     }
   }
@@ -141,6 +140,20 @@ struct DequantWarp {
         mma_bf16(c[j], x[0], 0, x[1], 0, b[0], b[1]);
       } else {
         mma_bf16(c[j], x[0], x[1], x[2], x[3], b[0], b[1]);
+      }
+    }
+  }
+
+  // One element after the other: nvcc 13.0 makes of a memcpy of scales the first group's alone.
+  __device__ void keep(const float (&own)[kParts][kGroups][4], const Operands& unit) {
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) {
+#pragma unroll
+      for (int j = 0; j < kGroups; ++j) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) parts[p][j][i] = own[p][j][i];
+        scales[j][p][0] = unit.scales[j][p][0];
+        scales[j][p][1] = unit.scales[j][p][1];
       }
     }
   }

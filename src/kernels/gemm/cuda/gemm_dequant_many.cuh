@@ -5,7 +5,7 @@
 #include "kernels/gemm/cuda/gemm_common.cuh"
 #include "kernels/gemm/cuda/gemm_dequant.cuh"
 
-// More than 16 rows: wgmma with the weight as operand A, whose codes are widened in registers, and
+// Wgmma with the weight as operand A, whose codes are widened in registers, and
 // x as operand B in shared memory. One warp brings both; each warpgroup takes 64 rows of the
 // weight. The codes of a unit are widened while the products of the unit before are under way.
 namespace foretoken::cuda {

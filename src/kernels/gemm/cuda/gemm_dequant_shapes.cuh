@@ -7,39 +7,39 @@
 // Which kernel and shape a product of quantised weights takes.
 namespace foretoken::cuda {
 
-// Groups of 8 rows of the weight a multiprocessor from which on its warps have enough of them.
-inline constexpr int kWideGroups = 12;
+// Whether blocks of 64 rows of the weight have a multiprocessor each: then they share little, and
+// wgmma's chain, which widens ahead, is the fastest from one row on (measured on an H100).
+inline bool is_narrow(const GemmArgs& args) {
+  return ceil_div(args.n, 64) <= device_traits().num_sms;
+}
 
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
-                     bool wide, cudaStream_t stream) {
-  const auto few = [&]<class Shape>() {
-    return launch_dequant_few<Form, Shape>(args, matrix, epilogue, stream);
-  };
-  constexpr int kNarrow = std::is_same_v<Epilogue, StoreGated> ? 2 : 1;
-  if (args.max_rows <= 8) {
-    return wide ? few.template operator()<DequantShape<8, 2, 1, 1, 14>>()
-                : few.template operator()<DequantShape<8, kNarrow, 2, 1, 12>>();
-  }
-  return wide ? few.template operator()<DequantShape<16, 2, 1, 1, 14>>()
-              : few.template operator()<DequantShape<16, kNarrow, 2, 2, 12>>();
+                     cudaStream_t stream) {
+  return args.max_rows <= 8 ? launch_dequant_few<Form, DequantShape<8, 2, 1, 1, 14>>(
+                                  args, matrix, epilogue, stream)
+                            : launch_dequant_few<Form, DequantShape<16, 2, 1, 1, 14>>(
+                                  args, matrix, epilogue, stream);
 }
 
 template <class Form, class Epilogue>
 bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
-                      bool wide, cudaStream_t stream) {
+                      cudaStream_t stream) {
   const auto many = [&]<int Rows, int Warpgroups, int Places>() {
     return launch_dequant_many<Form, DequantManyShape<Form, Rows, Warpgroups, Places>>(
         args, matrix, epilogue, stream);
   };
+  const bool narrow = is_narrow(args);
   if (args.max_rows <= 32) {
-    return wide ? many.template operator()<32, 2, 8>() : many.template operator()<32, 1, 10>();
+    return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
   }
-  if (args.max_rows <= 64) {
-    return wide ? many.template operator()<64, 2, 6>() : many.template operator()<64, 1, 8>();
+  const bool has_room = 2 * ceil_div(args.n, 64) <= device_traits().num_sms;
+  if (args.max_rows <= 64 || (args.max_rows <= 128 && has_room)) {
+    return narrow ? many.template operator()<64, 1, 8>() : many.template operator()<64, 2, 6>();
   }
+  if (args.max_rows <= 128 && narrow) return many.template operator()<128, 1, 4>();
   if constexpr (Form::kGroup == 0) {
-    if (args.max_rows > 128) return many.template operator()<256, 2, 2>();
+    if (args.max_rows > (narrow ? 512 : 128)) return many.template operator()<256, 2, 2>();
   }
   return many.template operator()<128, 2, 4>();
 }
@@ -50,15 +50,13 @@ void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogu
   if constexpr (std::is_same_v<Epilogue, KeepBest>) {
     // As few columns of keys as more than 64 rows may have.
     launch_dequant_few<Form, DequantShape<16, 4, 1, 1, 7>>(args, matrix, epilogue, stream);
+  } else if constexpr (Form::kGroup == 0) {
+    // Sums of parts would take registers that so many warps do not have.
+    args.max_rows <= 16 && !is_narrow(args)
+        ? launch_few_rows<Form>(args, matrix, epilogue, stream)
+        : launch_many_rows<Form>(args, matrix, epilogue, stream);
   } else {
-    const bool wide =
-        ceil_div(ceil_div(args.n, kGroupRows), device_traits().num_sms) >= kWideGroups;
-    // Sums of parts take registers that warps of many groups do not have.
-    if (args.max_rows <= 8 || (args.max_rows <= 16 && !(wide && Form::kGroup != 0))) {
-      launch_few_rows<Form>(args, matrix, epilogue, wide, stream);
-    } else {
-      launch_many_rows<Form>(args, matrix, epilogue, wide, stream);
-    }
+    launch_many_rows<Form>(args, matrix, epilogue, stream);
   }
 }
 
