@@ -1,6 +1,7 @@
 #include "model/files/scaled_tensor.h"
 
 #include <gtest/gtest.h>
+#include <set>
 
 #include <cmath>
 #include <cstring>
@@ -446,8 +447,9 @@ TEST_P(GoldenFormats, AreReadExactly) {
   EXPECT_EQ(scaled_elements(tensor, 0, tensor.num_elements()),
             scaled_elements(expected, 0, tensor.num_elements()));
   const std::string name = GetParam();
-  const bool stays =
-      name.starts_with("fp8") || name == "mxfp4" || name == "int8" || name == "mixed";
+  // The last blocks of fp8-blocks are not whole.
+  const std::set<std::string> kept = {"fp8-channel", "fp8-tensor", "mxfp4", "int8", "mixed"};
+  const bool stays = kept.contains(name);
   ASSERT_EQ(quantized_form(tensor) != nullptr, stays);
   if (!stays) return;
   const int64_t k = tensor.shape.back();
