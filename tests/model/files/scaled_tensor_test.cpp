@@ -1,12 +1,12 @@
 #include "model/files/scaled_tensor.h"
 
 #include <gtest/gtest.h>
-#include <set>
 
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/bfloat16.h"
 #include "base/float8.h"
