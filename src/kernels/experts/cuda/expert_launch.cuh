@@ -32,8 +32,10 @@ inline constexpr int kMostStreamedRows = 64;
 inline bool streams_experts(const ExpertGemmArgs& args) {
   return takes_wgmma(args) && args.max_rows <= kMostStreamedRows;
 }
+// With more rows a product by itself, whose blocks have wider shares, is as fast.
 inline bool streams_shared(const ExpertGemmArgs& args) {
-  return streams_experts(args) && args.shared.n % 16 == 0 &&
+  constexpr int kMostRows = 8;
+  return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
          quantized_matrix(args.shared.weight) == nullptr &&
          quantized_matrix(args.weight) == nullptr && args.shared.k % 8 == 0;
 }

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   const ExpertRings<Shape> rings(shared);
-  const bool is_loader = threadIdx.x / 32 == Shape::kProducts / 32 && elect_lane();
+  constexpr int kLoader = Shape::kProducts / 32;
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   ExpertWeightLoader<Shape> loader(args, rings);
   int live = 0;
   const auto know_lists = [&] {
@@ -73,16 +74,18 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     live = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
     loader.parts.open(rings.first_tiles, live);
   };
-  if (is_loader) rings.init();
+  // One lane is elected at each place, so that the compiler knows that it is one: otherwise every
+  // copy becomes a loop over lanes, which takes longer than the bytes do.
+  if (warp == kLoader && elect_lane()) rings.init();
   __syncwarp();
   if (args.lists_are_old != 0) know_lists();
-  if (is_loader) loader.start();
+  if (warp == kLoader && elect_lane()) loader.start();
   __syncwarp();
   wait_for_all_before();
   let_next_start();
   if (args.lists_are_old == 0) know_lists();
   if (live == 0) {
-    if (is_loader) loader.drop();
+    if (warp == kLoader && elect_lane()) loader.drop();
     return;
   }
   if (threadIdx.x < Shape::kProducts) {
@@ -93,13 +96,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     return;
   }
   if constexpr (Shape::kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
-  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
-  if (warp == Shape::kProducts / 32) {
-    if (is_loader) loader.run();
-  } else if (warp <= Shape::kProducts / 32 + Shape::kWarpsX) {
+  if (warp == kLoader) {
+    if (elect_lane()) loader.run();
+  } else if (warp <= kLoader + Shape::kWarpsX) {
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
-    ExpertRowLoader<Shape>{args, rings, warp - Shape::kProducts / 32 - 1}.run(parts);
+    ExpertRowLoader<Shape>{args, rings, warp - kLoader - 1}.run(parts);
   }
 #endif
 }
