@@ -127,7 +127,7 @@ TEST(BadInput, PromptLongerThanTheContext) {
   expect_refused(generate(bundled_model(), {"--max-model-len", "16", "--prompt",
                                             "one two three four five six seven eight nine ten "
                                             "eleven twelve thirteen fourteen fifteen sixteen"}),
-                 {1, "max_model_len"});
+                 {1, "--max-model-len"});
 }
 
 TEST(BadInput, TopPAboveOne) {
