@@ -88,12 +88,14 @@ void add_missing_ids(json& messages) {
   }
 }
 
-// Whether an id ends with ":" and digits behind the name.
+// Whether an id is "functions.NAME:INDEX" or "NAME:INDEX".
 bool is_named_id(const std::string& id, const std::string& name) {
   const size_t colon = id.rfind(':');
   if (colon == std::string::npos || colon + 1 == id.size()) return false;
   const std::string_view head = std::string_view(id).substr(0, colon);
-  return head.ends_with(name) && id.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  const bool names_it = head == name || head == "functions." + name;
+  return !name.empty() && names_it &&
+         id.find_first_not_of("0123456789", colon + 1) == std::string::npos;
 }
 
 // Ids as Kimi's models write them: "functions.NAME:INDEX", counted through the conversation.

@@ -40,7 +40,9 @@ struct Costs<ExpertGemmArgs> {
     const int64_t expert = int64_t{a.n} * a.k;
     const int64_t elements = a.lists.count * expert;
     LiveRows own = live;  // what is packed belongs to both in proportion to their elements
-    own.weight_bytes = live.weight_bytes * elements / (elements + shared_elements(a));
+    own.weight_bytes = static_cast<int64_t>(static_cast<double>(live.weight_bytes) *
+                                            static_cast<double>(elements) /
+                                            static_cast<double>(elements + shared_elements(a)));
     const auto all = static_cast<double>(packed_bytes(elements, a.dtype, own));
     const int32_t top_k = std::min(a.lists.top_k, all_experts);
     const double share = touched_share(all_experts, top_k, rows);

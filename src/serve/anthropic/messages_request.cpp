@@ -104,8 +104,11 @@ Status read_system(const json* system, json* messages) {
   return {};
 }
 
-// In Anthropic's API the answer goes on with what the conversation ends with of it.
+// In Anthropic's API the answer goes on with what the conversation ends with of it; a forced call
+// begins anew.
 void continue_answer(json* chat) {
+  const json choice = chat->value("tool_choice", json());
+  if (choice == "required" || choice.is_object()) return;
   const json& messages = (*chat)["messages"];
   if (messages.empty()) return;
   const json& last = messages.back();
@@ -185,13 +188,13 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   chat["messages"] = json::array();
   FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
   FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
-  continue_answer(&chat);
   if (!fields.has("max_tokens") && !counts_only) {
     return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
   }
   copy_field(fields, "stop_sequences", "stop", &chat);
   copy_shared_fields(fields, kMessagesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_choices(fields, &chat));
+  continue_answer(&chat);
   FT_RETURN_IF_ERROR(read_output(fields, &chat));
   check_edits(fields);
   fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",

@@ -27,6 +27,7 @@ std::vector<Case> cases() {
     for (const QuantForm& form : *forms) {
       all.push_back({form, 200, 512});
       all.push_back({form, 1544, 1280});
+      all.push_back({form, 8712, 256});  // more rows than 132 multiprocessors have 64 of
     }
   }
   return all;
