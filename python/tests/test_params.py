@@ -30,7 +30,7 @@ from foretoken.utils import FlexibleArgumentParser
         ({"stop": ["a"], "detokenize": False}, "stop strings need text"),
         ({"logit_bias": {-5: 1.0}}, "logit_bias"),
         ({"allowed_token_ids": []}, "allowed_token_ids must not be empty"),
-        ({"seed": -5}, "seed"),
+        ({"seed": "five"}, "seed"),
         ({"max_tokens": "many"}, "max_tokens"),
         ({"bad_words": [""]}, "bad_words"),
         ({"logprobs": -2}, "logprobs is -2"),
