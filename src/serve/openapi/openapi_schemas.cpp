@@ -43,9 +43,11 @@ constexpr const char* kBodyParts = R"json({
       "type": {"const": "allowed_tools"},
       "allowed_tools": {"type": "object", "required": ["mode", "tools"], "properties": {
         "mode": {"enum": ["auto", "required"]},
-        "tools": {"type": "array", "description": "Of functions in tools", "items": {"type": "object",
-          "required": ["type", "function"], "properties": {"type": {"const": "function"},
-            "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}}}}}}]},
+        "tools": {"type": "array", "description": "Of functions in tools", "items": {"anyOf": [
+          {"type": "object", "required": ["type", "function"], "properties": {"type": {"const": "function"},
+            "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}},
+          {"type": "object", "required": ["type"], "description": "Passed over",
+            "properties": {"type": {"type": "string", "not": {"const": "function"}}}}]}}}}}}]},
 "ResponseFormat": {
   "anyOf": [
     {"type": "object", "required": ["type"], "properties": {"type": {"const": "text"}}},
@@ -80,7 +82,7 @@ constexpr const char* kBodyParts = R"json({
         {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "assistant"},
-      "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
+      "content": {"type": "array", "items": {"anyOf": [
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/ToolUseBlock"},
         {"$ref": "#/components/schemas/ThinkingBlock"}]}}}},
