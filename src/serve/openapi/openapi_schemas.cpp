@@ -41,7 +41,7 @@ constexpr const char* kBodyParts = R"json({
       "function": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}},
     {"type": "object", "required": ["type", "allowed_tools"], "properties": {
       "type": {"const": "allowed_tools"},
-      "allowed_tools": {"type": "object", "required": ["mode", "tools"], "properties": {
+      "allowed_tools": {"type": "object", "required": ["tools"], "properties": {
         "mode": {"enum": ["auto", "required"]},
         "tools": {"type": "array", "description": "Of functions in tools", "items": {"anyOf": [
           {"type": "object", "required": ["type", "function"], "properties": {"type": {"const": "function"},
@@ -75,7 +75,7 @@ constexpr const char* kBodyParts = R"json({
       "role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "user"},
-      "content": {"type": "array", "minItems": 1, "items": {"anyOf": [
+      "content": {"type": "array", "items": {"anyOf": [
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/DocumentBlock"},
         {"$ref": "#/components/schemas/SearchResultBlock"},
