@@ -16,7 +16,9 @@ constexpr const char* kBodyParts = R"json({
       "content": {"anyOf": [{"type": "string"}, {"type": "array", "items":
         {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextPart"}]}}]}}},
     {"type": "object", "required": ["role"], "description": "Without content",
-      "properties": {"role": {"enum": ["assistant", "tool"]}, "content": {"type": "null"}}}]},
+      "properties": {"role": {"enum": ["assistant", "tool"]}, "content": {"type": "null"}}},
+    {"type": "object", "required": ["role", "content"],
+      "properties": {"role": {"type": "string"}, "content": {"type": "null"}}}]},
 "TextPart": {
   "type": "object", "required": ["type", "text"],
   "properties": {"type": {"const": "text"}, "text": {"type": "string"}}},
