@@ -27,7 +27,8 @@ TEST(GoldenText, TokenizerMatchesTheReference) {
   for (const nlohmann::json& entry : golden.at("tokenizer")) {
     const auto ids = entry.at("ids").get<std::vector<int32_t>>();
     EXPECT_EQ(tokenizer.value()->encode(entry.at("text").get<std::string>(), false).value(), ids);
-    EXPECT_EQ(tokenizer.value()->decode(ids, false).value(), entry.at("decoded"));
+    EXPECT_EQ(tokenizer.value()->decode(ids, false).value(),
+              entry.at("decoded").get<std::string>());
   }
 }
 

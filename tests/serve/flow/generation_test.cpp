@@ -33,7 +33,7 @@ TEST_F(GenerationTest, AStreamSaysWhatAWholeAnswerSays) {
   body["stream"] = true;
   const auto exchange = send("POST", "/v1/completions", body.dump());
   const std::string stream = exchange->body();
-  EXPECT_EQ(text_of(events(stream)), whole["choices"][0]["text"]);
+  EXPECT_EQ(text_of(events(stream)), whole["choices"][0]["text"].get<std::string>());
   EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
   EXPECT_EQ(events(stream).back()["choices"][0]["finish_reason"], "length");
 }

@@ -25,7 +25,7 @@ TEST_F(MessageHandlers, WholeAndStreamedAreTheSame) {
   for (const json& event : events(exchange->body())) {
     if (event["type"] == "content_block_delta") text += event["delta"]["text"].get<std::string>();
   }
-  EXPECT_EQ(text, whole["content"][0]["text"]);
+  EXPECT_EQ(text, whole["content"][0]["text"].get<std::string>());
 }
 
 TEST_F(MessageHandlers, CountsAreThoseOfTheAnswer) {

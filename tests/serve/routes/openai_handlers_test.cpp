@@ -37,7 +37,7 @@ TEST_F(OpenAiHandlers, ChatWholeAndStreamed) {
     EXPECT_TRUE(event.contains("usage"));
     for (const json& choice : event["choices"]) text += choice["delta"].value("content", "");
   }
-  EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(text, whole["choices"][0]["message"]["content"].get<std::string>());
   EXPECT_TRUE(all.back()["choices"].empty());
   EXPECT_EQ(all.back()["usage"], whole["usage"]);
 }
