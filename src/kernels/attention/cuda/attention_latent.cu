@@ -98,10 +98,12 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   launch.max_heads = std::min(args.num_heads, S::kQueries);
   launch.max_tokens = S::kQueries / launch.max_heads;
   launch.chunks = ceil_div(args.num_heads, launch.max_heads);
+  // So that a cluster has room for its jobs.
+  launch.rows = std::min(kLatentRows, (kLatentJobs - 8) * most / launch.chunks);
   launch.space.workspace = args.workspace;
   int64_t floats = args.workspace_floats;
   const int64_t kept = int64_t{most} * LatentPlan::kKeptWords;
-  if (args.workspace != nullptr && args.max_rows <= kLatentRows && floats > 4 * kept) {
+  if (args.workspace != nullptr && args.max_rows <= launch.rows && floats > 4 * kept) {
     floats = (floats - kept) / 4 * 4;
     launch.records = reinterpret_cast<int*>(args.workspace + floats);
     launch.repeats = args.repeats;
@@ -112,12 +114,11 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   }
   const int most_units = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kUnit);
   const int most_parts = launch.space.capacity > 0 ? LatentSplits::of(most_units - 1) + 1 : 1;
-  for (int row = 0; row < args.max_rows; row += kLatentRows) {
+  for (int row = 0; row < args.max_rows; row += launch.rows) {
     launch.first_row = row;
     if (row > 0) launch.space.capacity = 0;
-    const int64_t jobs =
-        int64_t{std::min(args.max_rows - row, kLatentRows)} * launch.chunks * most_parts;
-    const int clusters = static_cast<int>(std::min<int64_t>(jobs, most));
+    const int64_t tiles = int64_t{std::min(args.max_rows - row, launch.rows)} * launch.chunks;
+    const int clusters = static_cast<int>(std::min<int64_t>(tiles * most_parts, most));
     launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, S::kBytes, stream, args, launch,
                    maps);
   }
@@ -126,9 +127,9 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
 
 template <bool Codes>
 bool launch_latent(const AttentionArgs& args, cudaStream_t stream) {
-  // Few rows leave multiprocessors for more blocks of a cluster.
+  // Few tiles leave multiprocessors for more blocks of a cluster, of which not all find a place.
   const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
-  if (tiles * 4 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
+  if (tiles * 8 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
   return launch_ranks<2, false, Codes>(args, stream);
 }
 

@@ -17,7 +17,7 @@ inline constexpr int kLatentValues = 512;
 inline constexpr int kLatentPage = 16;      // positions of a copy; every block has a multiple
 inline constexpr int kLatentRows = 1024;    // token rows of a launch, at most
 inline constexpr int kLatentThreads = 512;  // warpgroups: two of values, scores, loaders
-inline constexpr int kLatentJobs = 64;      // of a cluster, at most
+inline constexpr int kLatentJobs = 72;      // of a cluster, at most
 inline constexpr int kChunkBytes = 128;     // of a key: 64 elements in the 128-byte swizzle
 inline constexpr int kUnitChunk = kUnit * kChunkBytes;
 
@@ -92,6 +92,7 @@ struct LatentLaunch {
   int* records;  // [clusters][LatentPlan::kKeptWords], or null
   bool repeats;  // an op before has written them
   int first_row;
+  int rows;       // from that on, at most kLatentRows
   int max_heads;  // of a tile
   int max_tokens;
   int chunks;  // groups of query heads
@@ -101,10 +102,10 @@ struct LatentLaunch {
 template <int Ranks>
 struct LatentShape {
   static_assert(Ranks == 2 || Ranks == 4);
-  static constexpr int kQueries = Ranks == 2 ? 64 : 32;  // of a tile, at most
+  static constexpr int kQueries = 32;  // of a tile, at most
   static constexpr int kValueChunks = 8 / Ranks;
   static constexpr int kChunks = kValueChunks + 1;  // of the last rank
-  static constexpr int kStages = Ranks == 2 ? 3 : 6;
+  static constexpr int kStages = Ranks == 2 ? 4 : 5;
   static constexpr int kSlots = 2;                    // of scores from other ranks
   static constexpr int kMatrices = kValueChunks / 2;  // of 64 elements of a value warpgroup
   static constexpr int kStageBytes = kChunks * kUnitChunk;
@@ -129,6 +130,24 @@ struct LatentMemory {
   __device__ char* slot(int i) const { return weights(2) + i * S::kSlotBytes; }
 };
 
+// Where the queries of a job lie: in one of two places, or in both where they need the room.
+template <int Ranks>
+struct LatentQueryPlaces {
+  using S = LatentShape<Ranks>;
+  int next = 0;
+  int parities = 0;
+
+  __device__ static bool take_both(int columns) { return columns > S::kQueries / 2; }
+  __device__ int first(int columns) const { return take_both(columns) ? 0 : next; }
+  __device__ int last(int columns) const { return take_both(columns) ? 1 : next; }
+  __device__ int parity(int place) const { return parities >> place & 1; }
+  __device__ static int offset(int place) { return place * (S::kQueryBytes / 2); }
+  __device__ void advance(int columns) {
+    parities ^= take_both(columns) ? 3 : 1 << next;
+    if (!take_both(columns)) next ^= 1;
+  }
+};
+
 // What the scorers tell about the weights of a unit.
 template <int Queries>
 struct LatentNote {
@@ -144,7 +163,7 @@ struct LatentState {
   static constexpr int kValueWarps = 8;
   static constexpr int kScoreWarps = 4;
   uint64_t full[S::kStages], empty[S::kStages];
-  uint64_t q_full, q_empty;
+  uint64_t q_full[2], q_empty[2];
   uint64_t weights_full[2], weights_empty[2];
   uint64_t scores_full[S::kSlots], scores_empty[S::kSlots];
   LatentNote<S::kQueries> notes[2];
@@ -158,9 +177,9 @@ struct LatentState {
       init_barrier(full + i, 1);
       init_barrier(empty + i, kValueWarps);
     }
-    init_barrier(&q_full, 1);
-    init_barrier(&q_empty, kScoreWarps);
     for (int i = 0; i < 2; ++i) {
+      init_barrier(q_full + i, 1);
+      init_barrier(q_empty + i, kScoreWarps);
       init_barrier(weights_full + i, kScoreWarps);
       init_barrier(weights_empty + i, kValueWarps);
     }
@@ -177,19 +196,12 @@ __device__ inline void sync_latent_workers() { asm volatile("bar.sync 1, 384;" :
 __device__ inline void sync_latent_scorers() { asm volatile("bar.sync 2, 128;" ::: "memory"); }
 
 // Calls work(std::integral_constant<int, N>) for the number of columns of the products.
-template <int Most, class Work>
+template <class Work>
 __device__ inline void for_columns(int queries, const Work& work) {
   if (queries <= 16) return work(std::integral_constant<int, 16>{});
-  if constexpr (Most == 32) {
-    return work(std::integral_constant<int, 32>{});
-  } else {
-    if (queries <= 32) return work(std::integral_constant<int, 32>{});
-    return work(std::integral_constant<int, 64>{});
-  }
+  return work(std::integral_constant<int, 32>{});
 }
-__device__ inline int latent_columns(int queries) {
-  return queries <= 16 ? 16 : queries <= 32 ? 32 : 64;
-}
+__device__ inline int latent_columns(int queries) { return queries <= 16 ? 16 : 32; }
 
 // c (+)= a * b like wgmma, but the rows of a lie side by side: 16 k of 64 columns.
 template <int N>
@@ -209,7 +221,6 @@ __device__ void wgmma_columns(float (&c)[N / 2], uint64_t a, uint64_t b, bool ad
 
 FT_WGMMA_COLUMNS(16, 8, 9, 10)
 FT_WGMMA_COLUMNS(32, 16, 17, 18)
-FT_WGMMA_COLUMNS(64, 32, 33, 34)
 
 #undef FT_WGMMA_COLUMNS
 

@@ -96,25 +96,39 @@ struct LatentQueryLoader {
   LatentState<Ranks>& state;
   int rank;
 
+  __device__ void load(const LatentJob& job, int columns, int place, int lane) const {
+    const int boxes = columns / kBox;
+    const int chunks = S::chunks_of(rank);
+    if (lane == 0) arrive_expecting(state.q_full + place, chunks * columns * kChunkBytes);
+    __syncwarp();
+    for (int i = lane; i < boxes * chunks; i += 32) {
+      const int chunk = i / boxes;
+      const int from = i % boxes * kBox;
+      copy_box(memory.queries() + LatentQueryPlaces<Ranks>::offset(place) +
+                   (chunk * columns + from) * kChunkBytes,
+               &map,
+               int3{0, job.first_row * args.num_heads + job.first_head + from,
+                    rank * S::kValueChunks + chunk},
+               state.q_full + place, evict_first_policy());
+    }
+  }
+
   __device__ void run(const LatentPlan& plan) {
     wait_for_all_before();
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    RingPlace<1> place;
-    for (int i = 0; i < plan.num_jobs; ++i, place.advance()) {
+    LatentQueryPlaces<Ranks> places;
+    for (int i = 0; i < plan.num_jobs; ++i) {
       const LatentJob& job = plan.jobs[i];
       const int columns = latent_columns(job.queries());
-      const int boxes = columns / kBox;
-      const int chunks = S::chunks_of(rank);
-      wait_barrier(&state.q_empty, place.parity ^ 1);
-      if (lane == 0) arrive_expecting(&state.q_full, chunks * columns * kChunkBytes);
-      __syncwarp();
-      if (lane >= boxes * chunks) continue;
-      const int chunk = lane / boxes;
-      const int from = lane % boxes * kBox;
-      copy_box(memory.queries() + (chunk * columns + from) * kChunkBytes, &map,
-               int3{0, job.first_row * args.num_heads + job.first_head + from,
-                    rank * S::kValueChunks + chunk},
-               &state.q_full, evict_first_policy());
+      const int first = places.first(columns);
+      const int last = places.last(columns);
+      wait_barrier(state.q_empty + first, places.parity(first) ^ 1);
+      if (last != first) {
+        wait_barrier(state.q_empty + last, places.parity(last) ^ 1);
+        if (lane == 0) arrive(state.q_full + last);
+      }
+      load(job, columns, first, lane);
+      places.advance(columns);
     }
   }
 };

@@ -74,8 +74,9 @@ class LatentPlanner {
 
   // Ends with a barrier.
   __device__ void run() {
-    const int live = min(args_.counts->num_rows, args_.max_rows) - launch_.first_row;
-    link_rows(min(live, kLatentRows));
+    const int rest = min(args_.counts->num_rows, args_.max_rows) - launch_.first_row;
+    const int live = min(rest, launch_.rows);
+    link_rows(live);
     if (thread_ == 0) plan_.total_units = 0;
     __syncthreads();
     Tile tiles[kRounds];

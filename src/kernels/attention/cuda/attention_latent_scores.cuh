@@ -50,7 +50,7 @@ struct LatentScorer {
   RingPlace<S::kSlots> sent{};
   RingPlace<S::kSlots> received{};
   RingPlace<2> weights{};
-  RingPlace<1> queries{};
+  LatentQueryPlaces<Ranks> queries{};
   float running_highest = 0;  // of query `thread`, over the splits that are merged
   float running_weights = 0;
 
@@ -58,15 +58,32 @@ struct LatentScorer {
   __device__ int warp() const { return thread / 32; }
 
   template <int N>
-  __device__ static void add_chain(float (&c)[N / 2], uint32_t keys, uint32_t queries, int begin,
-                                   int end) {
+  __device__ static void add_step(float (&c)[N / 2], uint32_t keys, uint32_t queries, int chunk,
+                                  int k, bool add) {
+    wgmma<N>(c, swizzled_operand(keys + chunk * kUnitChunk, 1024) + k * 2,
+             swizzled_operand(queries + chunk * N * kChunkBytes, 1024) + k * 2, add);
+  }
+  // One chain along the elements of two chunks.
+  template <int N>
+  __device__ static void add_chain(float (&c)[N / 2], uint32_t keys, uint32_t queries) {
 #pragma unroll
-    for (int chunk = begin; chunk < end; ++chunk) {
-      const uint64_t a = swizzled_operand(keys + chunk * kUnitChunk, 1024);
-      const uint64_t b = swizzled_operand(queries + chunk * N * kChunkBytes, 1024);
+    for (int i = 0; i < 8; ++i) add_step<N>(c, keys, queries, i / 4, i % 4, i > 0);
+  }
+  // Two chains side by side, of two chunks each.
+  template <int N>
+  __device__ static void add_chains(float (&c)[N / 2], float (&d)[N / 2], uint32_t keys,
+                                    uint32_t queries) {
 #pragma unroll
-      for (int k = 0; k < 4; ++k) wgmma<N>(c, a + k * 2, b + k * 2, chunk > begin || k > 0);
+    for (int i = 0; i < 8; ++i) {
+      add_step<N>(c, keys, queries, i / 4, i % 4, i > 0);
+      add_step<N>(d, keys, queries, 2 + i / 4, i % 4, i > 0);
     }
+  }
+  // The elements that are no values.
+  template <int N>
+  __device__ static void add_rest(float (&c)[N / 2], uint32_t keys, uint32_t queries) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) add_step<N>(c, keys, queries, S::kValueChunks, k, true);
   }
 
   // This rank's part of the scores of the next unit.
@@ -74,36 +91,29 @@ struct LatentScorer {
   __device__ void multiply(float (&c)[N / 2]) {
     wait_barrier(state.full + keys.place, keys.parity);
     const uint32_t from = __shfl_sync(0xffffffffu, shared_address(memory.stage(keys.place)), 0);
-    const uint32_t q = __shfl_sync(0xffffffffu, shared_address(memory.queries()), 0);
+    const uint32_t q = __shfl_sync(
+        0xffffffffu,
+        shared_address(memory.queries() + LatentQueryPlaces<Ranks>::offset(queries.first(N))), 0);
     const bool is_last = __shfl_sync(0xffffffffu, rank, 0) == Ranks - 1;
     keys.advance();
-    float second[N / 2];
     wgmma_fence();
-    add_chain<N>(c, from, q, 0, 2);
     if constexpr (Ranks == 2) {
-      add_chain<N>(second, from, q, 2, 4);
-      if (is_last) add_rest<N>(second, from, q);
+      float d[N / 2];
+      add_chains<N>(c, d, from, q);
+      if (is_last) add_rest<N>(d, from, q);
+      wgmma_commit();
+      wgmma_wait<0>();
+      pin_registers(c);
+      pin_registers(d);
+#pragma unroll
+      for (int i = 0; i < N / 2; ++i) c[i] = __fadd_rn(c[i], d[i]);
     } else {
+      add_chain<N>(c, from, q);
       if (is_last) add_rest<N>(c, from, q);
+      wgmma_commit();
+      wgmma_wait<0>();
+      pin_registers(c);
     }
-    wgmma_commit();
-    wgmma_wait<0>();
-    pin_registers(c);
-    if constexpr (Ranks == 2) {
-      pin_registers(second);
-#pragma unroll
-      for (int i = 0; i < N / 2; ++i) c[i] = __fadd_rn(c[i], second[i]);
-    }
-  }
-
-  // The elements that are no values.
-  template <int N>
-  __device__ static void add_rest(float (&c)[N / 2], uint32_t keys, uint32_t queries) {
-    constexpr int kChunk = S::kValueChunks;
-    const uint64_t a = swizzled_operand(keys + kChunk * kUnitChunk, 1024);
-    const uint64_t b = swizzled_operand(queries + kChunk * N * kChunkBytes, 1024);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) wgmma<N>(c, a + k * 2, b + k * 2, true);
   }
 
   // Sends them to the other ranks; slots are in the order of those.
@@ -347,13 +357,17 @@ struct LatentScorer {
     float own[N / 2];
     float next[N / 2];
     float sums[N / 4];
-    wait_barrier(&state.q_full, queries.parity);
-    queries.advance();
+    const int first = queries.first(N);
+    const int last = queries.last(N);
+    wait_barrier(state.q_full + first, queries.parity(first));
+    if (last != first) wait_barrier(state.q_full + last, queries.parity(last));
     const auto score = [&](float(&c)[N / 2], int unit) {
       multiply<N>(c);
       if (unit == job.last_unit) {
         __syncwarp();
-        if (lane() == 0) arrive(&state.q_empty);
+        if (lane() == 0) arrive(state.q_empty + first);
+        if (lane() == 0 && last != first) arrive(state.q_empty + last);
+        queries.advance(N);
       }
       send<N>(c);
     };
@@ -374,7 +388,7 @@ struct LatentScorer {
   __device__ void run(const LatentPlan& plan) {
     for (int i = 0; i < plan.num_jobs; ++i) {
       const LatentJob job = plan.jobs[i];
-      for_columns<S::kQueries>(job.queries(), [&](auto n) { attend<n>(job); });
+      for_columns(job.queries(), [&](auto n) { attend<n>(job); });
       if (job.place < 0) continue;
       __threadfence();
       sync_latent_workers();

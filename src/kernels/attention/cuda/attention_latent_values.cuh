@@ -143,8 +143,8 @@ struct LatentReader {
       const float2 inverse = *reinterpret_cast<const float2*>(note.inverse + first_query(j));
 #pragma unroll
       for (int m = 0; m < kMatrices; ++m) {
-        const float* c = running[m] + j * 4;
-        store(job, j, m, {c[0], c[1], c[2], c[3]}, inverse);
+        const float(&c)[N / 2] = running[m];
+        store(job, j, m, {c[j * 4], c[j * 4 + 1], c[j * 4 + 2], c[j * 4 + 3]}, inverse);
       }
     }
   }
@@ -254,7 +254,7 @@ struct LatentReader {
   __device__ void run(const LatentPlan& plan) {
     for (int i = 0; i < plan.num_jobs; ++i) {
       const LatentJob job = plan.jobs[i];
-      for_columns<S::kQueries>(job.queries(), [&](auto n) {
+      for_columns(job.queries(), [&](auto n) {
         attend<n>(job);
         if (job.place >= 0) join<n>(job);
       });
