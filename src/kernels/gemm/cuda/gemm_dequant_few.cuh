@@ -350,13 +350,15 @@ __global__ void __launch_bounds__(Shape::kMostThreads)
   DequantBlock<Form, Shape> block(args, matrix, plan, shared);
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   const int loader = block.warps();
-  const bool leads = elect_lane();
   const uint64_t policy = evict_first_policy();
   int early = 0;
-  if (warp == loader && leads) {
+  // One lane is elected at each place, always the same, so that the compiler knows that it is one:
+  // otherwise every copy becomes a loop over lanes.
+  if (warp == loader && elect_lane()) {
     block.init();
     early = block.start_weight(policy);
   }
+  __syncwarp();
   let_next_start();
   if constexpr (Shape::kCluster > 1) {
     __syncwarp();
@@ -364,9 +366,9 @@ __global__ void __launch_bounds__(Shape::kMostThreads)
   }
   __syncthreads();
   if (warp == loader) {
-    if (leads) block.stream_weight(early, policy);
+    if (elect_lane()) block.stream_weight(early, policy);
   } else if (warp == loader + 1) {
-    if (leads) block.stream_x(x_map);
+    if (elect_lane()) block.stream_x(x_map);
   } else {
     wait_for_previous();
     const int live = block.live();

@@ -160,16 +160,18 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   constexpr int kReaders = Shape::kWarpgroups * 4;
   DequantManyBlock<Form, Shape> block(args, matrix, shared);
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
-  const bool leads = elect_lane();
-  if (warp == 0 && leads) {
+  // One lane is elected at each place, so that the compiler knows that it is one: otherwise every
+  // copy becomes a loop over lanes.
+  if (warp == 0 && elect_lane()) {
     block.ring.init(kReaders, 2);
     publish_barriers();
   }
+  __syncwarp();
   let_next_start();
   __syncthreads();
   if (warp >= kReaders) {
     lower_registers<40>();
-    if (warp == kReaders && leads) block.bring(x_map);
+    if (warp == kReaders && elect_lane()) block.bring(x_map);
   } else {
     raise_registers<Shape::kReaderRegisters>();
     wait_for_previous();

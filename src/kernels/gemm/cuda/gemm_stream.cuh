@@ -233,12 +233,14 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
       args, shared, reinterpret_cast<uint64_t*>(shared + Shape::kBytesX + Shape::kBytesW));
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   const int column = static_cast<int>(blockIdx.x);
-  const bool leads = elect_lane();
   const uint64_t policy = evict_first_policy();
-  if (warp == 4 && leads) {
+  // One lane is elected at each place, so that the compiler knows that it is one: otherwise every
+  // copy becomes a loop over lanes.
+  if (warp == 4 && elect_lane()) {
     block.init();
     block.start_weight(policy);
   }
+  __syncwarp();
   let_next_start();
   if constexpr (Shape::kCluster > 1) {
     __syncwarp();
@@ -257,10 +259,10 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
         epilogue.take_rows(args, live, 0, column * Shape::kN, column, c);
       }
     }
-  } else if (warp == 4 && leads) {
-    block.stream_weight(policy);
-  } else if (warp == 5 && leads) {
-    block.stream_x(all_x, few_x);
+  } else if (warp == 4) {
+    if (elect_lane()) block.stream_weight(policy);
+  } else if (warp == 5) {
+    if (elect_lane()) block.stream_x(all_x, few_x);
   }
   if constexpr (kGated) {
     static_assert(kRows * StoreGated::block_stride(Shape::kN / 2) * 4 <=
