@@ -155,11 +155,9 @@ bool keeps_quantized(const QuantForm& form, int64_t k) {
   return runs && fits_row(form, k) && dequant_kind(form) != DequantKind::kNone;
 }
 
-// Experts' products over them have not run on a GPU yet, so that experts are widened.
-bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) {
-  return unit_rows == 0 && std::all_of(parts.begin(), parts.end(), [&](const QuantizedPart& part) {
-           return part.form == parts[0].form;
-         });
+bool keeps_together(std::span<const QuantizedPart> parts, int64_t /*unit_rows*/) {
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const QuantizedPart& part) { return part.form == parts[0].form; });
 }
 
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
