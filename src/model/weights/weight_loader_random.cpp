@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "gguf/blocks/block_codes.h"
@@ -10,6 +12,24 @@
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {
+namespace {
+
+// make(i) for each of `count` rows, by as many threads as rows are worth.
+template <class Make>
+void make_rows(int64_t count, const Make& make) {
+  constexpr int64_t kMostThreads = 32, kRowsOfThread = 16;
+  const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+  const int64_t threads =
+      std::clamp<int64_t>(count / kRowsOfThread, 1, std::min(cores, kMostThreads));
+  const auto make_share = [&](int64_t thread) {
+    for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) make(i);
+  };
+  std::vector<std::jthread> others;
+  for (int64_t thread = 1; thread < threads; ++thread) others.emplace_back(make_share, thread);
+  make_share(0);
+}
+
+}  // namespace
 
 // How a recipe quantises a random matrix.
 Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
@@ -45,19 +65,21 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
 Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack) {
   int64_t bytes = 0;
   for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
-  std::vector<std::byte> rows(static_cast<size_t>(bytes)), whole;
+  std::vector<std::byte> rows(static_cast<size_t>(bytes));
   std::byte* to = rows.data();
   for (const RowRun& run : runs) {
     const QuantForm& form = *run.form;
     const int64_t cols = run.cols.total;
     const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
-    whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols)));
-    for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
-      random_quantized_row(form, random_weight_seed(std::string(run.name)), row, cols, deviation,
-                           whole.data());
-      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count, to);
-      to += quantized_row_bytes(form, run.cols.count);
-    }
+    const uint64_t seed = random_weight_seed(std::string(run.name));
+    const int64_t row_bytes = quantized_row_bytes(form, run.cols.count);
+    make_rows(run.num_rows, [&](int64_t i) {
+      std::vector<std::byte> whole(static_cast<size_t>(quantized_row_bytes(form, cols)));
+      random_quantized_row(form, seed, run.first_row + i, cols, deviation, whole.data());
+      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count,
+                        to + i * row_bytes);
+    });
+    to += run.num_rows * row_bytes;
   }
   FT_ASSIGN_OR_RETURN(pack.rows, scratch_of(bytes));
   Status status;
