@@ -8,6 +8,14 @@ BYTES = 2  # of a bf16 number
 
 
 @dataclasses.dataclass
+class WeightBytes:
+    """Of an element, with its share of scales: matrices of layers, those of experts, the output matrix."""
+    layers: float = BYTES
+    experts: float = BYTES
+    head: float = BYTES
+
+
+@dataclasses.dataclass
 class Cost:
     bytes: float
     flops: float
@@ -72,7 +80,7 @@ class Shape:
     """Of a folder's config.json: a decoder, an EAGLE head (`fc` over two states), or with `module`
     an MTP module of the decoder."""
 
-    def __init__(self, folder, module=False):
+    def __init__(self, folder, module=False, weight_bytes=WeightBytes()):
         config = json.loads((pathlib.Path(folder) / "config.json").read_text(encoding="utf-8"))
         hidden = config["hidden_size"]
         attention, kv, queries = attention_of(config)
@@ -84,9 +92,12 @@ class Shape:
         dense = layers - self.mixture.layers
         self.weights = layers * attention + dense * 3 * hidden * config["intermediate_size"]
         self.weights += self.mixture.layers * self.mixture.always
-        self.weights += config["vocab_size"] * hidden
         if module or config["architectures"][0].startswith("Eagle"):
             self.weights += 2 * hidden * hidden
+        head = config["vocab_size"] * hidden
+        self.bytes = self.weights * weight_bytes.layers + head * weight_bytes.head
+        self.expert_bytes = weight_bytes.experts
+        self.weights += head
         self.kv = layers * kv
         self.queries = layers * queries
 
@@ -97,5 +108,5 @@ class Shape:
         mixture = self.mixture
         read = mixture.layers * mixture.touched(rows) * mixture.expert
         computed = mixture.layers * mixture.top_k * mixture.expert
-        return Cost(BYTES * (self.weights + read + self.kv * positions),
+        return Cost(self.bytes + self.expert_bytes * read + BYTES * self.kv * positions,
                     rows * (2 * (self.weights + computed) + self.queries * context))

@@ -56,19 +56,44 @@ RUNS = {
                   "apart": True},
     "qwen": {"target": "qwen3-30b-a3b", "drafter": None, "variants": {"off": ""},
              "batches": [1, 4, 16, 64, 256]},
+    "qwen-fp8": {"target": "qwen3-30b-a3b", "drafter": None, "variants": {"off": ""},
+                 "batches": [1, 4, 16, 64, 256], "form": "fp8"},
+    "mixture-fp8": {"target": "deepseek-16b", "drafter": ("mtp", None), "rates": [0.8],
+                    "variants": {"off": "", "adaptive": ""}, "batches": [1, 4, 16, 64, 256],
+                    "apart": True, "form": "fp8"},
+    "gpt-oss": {"target": "gpt-oss-20b", "drafter": None, "variants": {"off": ""},
+                "batches": [1, 4, 16, 64, 256], "form": "mxfp4_moe"},
+    "none-fp8": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "fp8",
+                 "batches": [1, 4, 16, 64]},
+    "none-q4_0": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q4_0",
+                  "batches": [1, 4, 16, 64]},
 }
+# How weights are quantised: words of bench decode, bytes of elements. A scale a row of FP8 counts nothing; Q8_0
+# and Q4_0 have two bytes more for 32 elements, MXFP4 one.
+FORMS = {
+    None: (["--load-format", "dummy"], floor.WeightBytes()),
+    "fp8": (["--load-format", "dummy", "--quantization", "fp8"], floor.WeightBytes(1, 1, 2)),
+    "mxfp4_moe": (["--load-format", "dummy-mxfp4_moe"],
+                  floor.WeightBytes(34 / 32, 17 / 32, 34 / 32)),
+    "q4_0": (["--load-format", "dummy-q4_0"], floor.WeightBytes(18 / 32, 18 / 32, 2)),
+}
+FORM_LABELS = {None: "", "fp8": " in FP8", "mxfp4_moe": " in Q8_0, experts in MXFP4",
+               "q4_0": " in Q4_0"}
 DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
 DEFAULT_BATCHES = [1, 16, 64, 256]
 VARIANTS = ["off", "fixed", "adaptive"]
 LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3",
           "mixture": "MTP K=1", "mixture-3": "MTP K=3"}
 TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape",
-                 "deepseek-16b": "DeepSeek-V3-like 16B", "qwen3-30b-a3b": "Qwen3-30B-A3B shape"}
+                 "deepseek-16b": "DeepSeek-V3-like 16B", "qwen3-30b-a3b": "Qwen3-30B-A3B shape",
+                 "gpt-oss-20b": "gpt-oss-20b shape"}
 
 
 def label_of(name, variant):
-    target = TARGET_LABELS[RUNS[name]["target"]]
-    return f"{target}, none" if variant == "off" else f"{target}, {LABELS[name]}, {variant}"
+    run = RUNS[name]
+    target = TARGET_LABELS[run["target"]] + FORM_LABELS[run.get("form")]
+    drafts = LABELS.get(name) or LABELS.get(name.split("-")[0])
+    return f"{target}, none" if variant == "off" else f"{target}, {drafts}, {variant}"
 
 
 def device_of(name):
@@ -111,7 +136,7 @@ def decode(args, name, variants, batches):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "decode.json"
         words = [args.bin, "bench", "decode", "--device", args.device, "--model",
-                 str(CONFIGS / run["target"]), "--load-format", "dummy", "--skip-tokenizer-init",
+                 str(CONFIGS / run["target"]), *FORMS[run.get("form")][0], "--skip-tokenizer-init",
                  "--max-model-len", "2048", "--max-num-seqs", str(max(256, *batches)),
                  "--batch-sizes", ",".join(map(str, batches)), "--input-lens", str(INPUT_LEN),
                  "--output-len", str(OUTPUT_LEN), "--short-output-len", str(SHORT_LEN),
@@ -131,14 +156,16 @@ def decode(args, name, variants, batches):
 def floor_ms(limits, name, variant, batch, drafts):
     """The least ms per token: of the steps as they were, with the drafts that they made."""
     run = RUNS[name]
-    target = floor.Shape(CONFIGS / run["target"])
+    weight_bytes = FORMS[run.get("form")][1]
+    target = floor.Shape(CONFIGS / run["target"], weight_bytes=weight_bytes)
     steps = max(drafts["steps"], 1)
     drafted = drafts["drafted_tokens"] / steps
     context = INPUT_LEN + (SHORT_LEN + OUTPUT_LEN) / 2
     cost = target.forward(batch, 1 + drafted, context)
     if variant != "off" and run["drafter"][0] != "ngram":
         method, model = run["drafter"]
-        drafter = floor.Shape(CONFIGS / (model or run["target"]), module=method == "mtp")
+        drafter = floor.Shape(CONFIGS / (model or run["target"]), module=method == "mtp",
+                              weight_bytes=weight_bytes if model is None else floor.WeightBytes())
         cost += drafter.forward(batch, 1, context) * drafted
     tokens = drafts["output_tokens"] / steps
     return cost.seconds(*limits) * 1e3 / tokens
