@@ -22,6 +22,7 @@ int64_t bytes_per_group(GroupScale scale) {
       return 0;
     case GroupScale::kHalfAndZero:
     case GroupScale::kSuperSigned:
+    case GroupScale::kRowAndByte:
       return 1;
     case GroupScale::kSuper:
       return 2;
@@ -34,13 +35,16 @@ int64_t half_lists(GroupScale scale) {
   const bool has_two = scale == GroupScale::kSuper || scale == GroupScale::kHalfAndMinimum;
   return scale == GroupScale::kNone ? 0 : has_two ? 2 : 1;
 }
+bool has_float_of_row(GroupScale scale) {
+  return scale == GroupScale::kFloatOfRow || scale == GroupScale::kRowAndByte;
+}
 int64_t halves_of_scale(GroupScale scale) {
-  return scale == GroupScale::kFloat || scale == GroupScale::kFloatOfRow ? 2 : 1;
+  return scale == GroupScale::kFloat || has_float_of_row(scale) ? 2 : 1;
 }
 
 // Elements for which a list of halves has a scale.
 int64_t scaled_elements(const QuantForm& form, int64_t k) {
-  if (form.scale == GroupScale::kFloatOfRow) return k;
+  if (has_float_of_row(form.scale)) return k;
   return is_super(form) ? kSuperGroup : form.group;
 }
 
@@ -106,10 +110,13 @@ void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, i
   };
   take(row + code_bytes(form, first), code_bytes(form, count));
   const std::byte* halves = row + code_bytes(form, k);
-  if (form.scale == GroupScale::kFloatOfRow) return take(halves, sizeof(float));
-  const int64_t unit = scaled_elements(form, k), bytes_each = 2 * halves_of_scale(form.scale);
-  for (int64_t i = 0; i < half_lists(form.scale); ++i) {
-    take(halves + bytes_each * (i * (k / unit) + first / unit), bytes_each * (count / unit));
+  if (has_float_of_row(form.scale)) {
+    take(halves, sizeof(float));
+  } else {
+    const int64_t unit = scaled_elements(form, k), bytes_each = 2 * halves_of_scale(form.scale);
+    for (int64_t i = 0; i < half_lists(form.scale); ++i) {
+      take(halves + bytes_each * (i * (k / unit) + first / unit), bytes_each * (count / unit));
+    }
   }
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
   for (int64_t i = 0; i < bytes_per_group(form.scale); ++i) {
@@ -162,6 +169,10 @@ void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, floa
         break;
       case GroupScale::kFloatOfRow:
         out[i] = float_at(halves, 0) * code;
+        break;
+      case GroupScale::kRowAndByte:
+        out[i] = float_at(halves, 0) *
+                 (e4m3_value(static_cast<uint8_t>(std::to_integer<int>(bytes[group]))) * centred);
         break;
       case GroupScale::kNone:
         break;

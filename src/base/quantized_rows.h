@@ -14,13 +14,14 @@ enum class GroupScale : uint8_t {
   kNone,            // nothing: each code is a half of its own; 16 bits, groups of one
   kFloat,           // s * code: a float s for each group
   kFloatOfRow,      // s * code: a float s for each row, groups of one
+  kRowAndByte,      // s * t * code: a float s for each row, a byte t of E4M3 for each group (NVFP4)
 };
 
 // What codes stand for instead of code - z.
 enum class CodeTable : uint8_t {
   kNone,
   kIq4,   // sixteen steps that grow away from zero (ggml's IQ4_NL and IQ4_XS)
-  kE2m1,  // twice the floats of four bits of OCP's microscaling formats (MXFP4): 0 to 12
+  kE2m1,  // twice the floats of four bits of OCP's microscaling formats: 0 to 12
   kE4m3,  // floats of eight bits (OCP's FP8), which kFloat and kFloatOfRow scale
 };
 
@@ -40,7 +41,8 @@ struct QuantForm {
 // A quantised row of k elements on its way from a file to a device, in whatever layout the file has
 // it: k codes of a byte each, then halves, then bytes, without gaps. In the order of GroupScale the
 // halves are s; s; all d, then all m; d; all s, then all m; and the bytes none; zero; all s, then
-// all t; s; none. A row of kNone is its k halves alone.
+// all t; s; none. A row of kNone is its k halves alone; floats stand where halves would, and bytes
+// of kRowAndByte behind its one.
 int64_t quantized_row_halves(const QuantForm& form, int64_t k);
 int64_t quantized_row_bytes(const QuantForm& form, int64_t k);
 // Bytes of the row once its codes are packed.

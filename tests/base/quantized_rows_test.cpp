@@ -21,6 +21,10 @@ TEST(QuantizedRows, Sizes) {
   EXPECT_EQ(quantized_row_bytes(by_row, 100), 100 + 4);
   EXPECT_EQ(quantized_row_bytes(by_group, 256), 256 + 2 * 4);
   EXPECT_EQ(packed_row_bytes(by_group, 256), 256 + 2 * 4);
+  const QuantForm nvfp4{4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1};
+  EXPECT_EQ(quantized_row_bytes(nvfp4, 256), 256 + 4 + 16);
+  EXPECT_EQ(packed_row_bytes(nvfp4, 256), 128 + 4 + 16);
+  EXPECT_FALSE(fits_row(nvfp4, 24));
   EXPECT_TRUE(fits_row(by_row, 100));
   EXPECT_FALSE(fits_row(by_group, 192));
   EXPECT_TRUE(fits_row(q8, 96));
@@ -38,7 +42,8 @@ TEST(QuantizedRows, CutRowsKeepTheirValues) {
         QuantForm{4, GroupScale::kSuper, 32}, QuantForm{6, GroupScale::kSuperSigned, 16},
         QuantForm{5, GroupScale::kHalfAndMinimum, 32}, QuantForm{16, GroupScale::kNone, 1},
         QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3},
-        QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}}) {
+        QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3},
+        QuantForm{4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1}}) {
     std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(form, kK)));
     // Bytes below 0x78 make halves that are numbers.
     for (size_t i = 0; i < row.size(); ++i) row[i] = byte(static_cast<int>(i * 37 % 0x78));
@@ -100,6 +105,15 @@ TEST(QuantizedRows, FloatsOfEightBits) {
   dequantize_row({8, GroupScale::kFloat, 128, CodeTable::kE4m3}, blocks.data(), 256, out.data());
   EXPECT_EQ(out[127], 2.0F * 1.125F);
   EXPECT_EQ(out[200], 3.0F * -3.0F);
+
+  // The twelfth code of E2M1 is -2, which is kept doubled.
+  std::vector<std::byte> fours(32, byte(12));
+  add(fours, 0.1F);
+  fours.push_back(byte(0x39));
+  fours.push_back(byte(0xc4));
+  dequantize_row({4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1}, fours.data(), 32, out.data());
+  EXPECT_EQ(out[0], 0.1F * (1.125F * -4.0F));
+  EXPECT_EQ(out[31], 0.1F * (-3.0F * -4.0F));
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ inline const std::vector<QuantForm>& more_quant_forms() {
       {8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3},
       {8, GroupScale::kFloat, 128, CodeTable::kE4m3},
       {4, GroupScale::kHalf, 32, CodeTable::kE2m1, true},
+      {4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1},
   };
   return forms;
 }
@@ -59,12 +60,14 @@ inline std::vector<std::byte> random_quantized_rows(const QuantForm& form, int64
       const bool is_nan = form.table == CodeTable::kE4m3 && (code & 127u) == 127u;
       all.push_back(static_cast<std::byte>(is_nan ? code - 1 : code));
     }
-    if (form.table == CodeTable::kE4m3) {
+    if (form.table == CodeTable::kE4m3 || form.scale == GroupScale::kRowAndByte) {
       for (int64_t i = 0; i < halves / 2; ++i) {
         const float scale = std::ldexp(1.0f + static_cast<float>(random() % 1024) / 1024, -12);
         const auto* bytes_of_scale = reinterpret_cast<const std::byte*>(&scale);
         all.insert(all.end(), bytes_of_scale, bytes_of_scale + sizeof scale);
       }
+      // E4M3 of 0.25 to 4.
+      for (int64_t i = 0; i < bytes; ++i) all.push_back(static_cast<std::byte>(40 + random() % 32));
       continue;
     }
     for (int64_t i = 0; i < halves; ++i) {

@@ -333,6 +333,9 @@ Status ScaledTensor::find_form() {
   const bool has_powers = is_e8m0(*parts_.scales) && parts_.factor == nullptr &&
                           parts_.type == CodeType::kE2m1 && block_rows_ == 1;
   FT_ASSIGN_OR_RETURN(const bool fits, has_powers ? has_half_powers() : has_half_scales());
+  if (!fits && has_float8_scales()) {
+    form_ = QuantForm{4, GroupScale::kRowAndByte, static_cast<int32_t>(group), CodeTable::kE2m1};
+  }
   if (!fits) return {};
   form_ = QuantForm{8, GroupScale::kHalf, static_cast<int32_t>(group)};
   if (parts_.zeros != nullptr) form_->scale = GroupScale::kHalfAndZero;
@@ -340,6 +343,26 @@ Status ScaledTensor::find_form() {
     form_->bits = 4;
     form_->table = CodeTable::kE2m1;
     form_->powers = has_powers;
+  }
+  return {};
+}
+
+// Whether codes are scaled as NVFP4 has them: a float for all, one of eight bits for each group.
+bool ScaledTensor::has_float8_scales() const {
+  return parts_.type == CodeType::kE2m1 && is_e4m3(*parts_.scales) && block_rows_ == 1 &&
+         !parts_.inverse && parts_.zeros == nullptr;
+}
+
+// The scales of a row of kRowAndByte; codes are doubled.
+Status ScaledTensor::read_row_and_bytes(int64_t row, std::byte* to) const {
+  const float factor = factors_[static_cast<size_t>(row / rows_)];
+  const float scale = 0.5F * (parts_.divides ? 1 / factor : factor);
+  std::memcpy(to, &scale, sizeof scale);
+  std::vector<std::byte> bytes(static_cast<size_t>(across_));
+  FT_RETURN_IF_ERROR(parts_.scales->read(row * across_, across_, bytes.data()));
+  to += sizeof scale;
+  for (int64_t i = 0; i < cols_; i += form_->group) {
+    *to++ = bytes[static_cast<size_t>(i / block_cols_)];
   }
   return {};
 }
@@ -372,6 +395,11 @@ Status ScaledTensor::read_quantized(int64_t first, int64_t count, std::byte* to)
       to[i] = static_cast<std::byte>(pairs ? half : byte ^ 0x80u);
     }
     to += cols_;
+    if (form_->scale == GroupScale::kRowAndByte) {
+      FT_RETURN_IF_ERROR(read_row_and_bytes(row, to));
+      to += quantized_row_bytes(*form_, cols_) - cols_;
+      continue;
+    }
     if (line_of(row) != line.index) FT_RETURN_IF_ERROR(read_line(line_of(row), &line, scratch));
     for (int64_t i = 0; i < cols_; i += form_->group, to += sizeof(uint16_t)) {
       const float scale = line.scales[static_cast<size_t>(i / block_cols_)] * (pairs ? 0.5F : 1.0F);

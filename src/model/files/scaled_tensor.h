@@ -77,6 +77,8 @@ class ScaledTensor {
   Status read_factors();
   Status find_form();
   Result<bool> has_half_scales() const;
+  bool has_float8_scales() const;
+  Status read_row_and_bytes(int64_t row, std::byte* to) const;
   Result<bool> has_half_powers() const;
   Result<bool> is_zero(int64_t first, int64_t count) const;
   int64_t num_matrices() const;

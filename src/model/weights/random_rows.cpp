@@ -119,6 +119,10 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
     case GroupScale::kFloatOfRow:
       put_floats(to, step, 1);
       break;
+    case GroupScale::kRowAndByte:
+      put_floats(to, step, 1);
+      put_bytes(to + sizeof(float), e4m3_code(1), groups);
+      break;
     case GroupScale::kNone:
       break;
   }

@@ -38,10 +38,14 @@ struct E4m3Codes : WordOfStep {
   __device__ static uint32_t moved(uint32_t w) {
     return (w & 0x80008000u) | ((w & 0x7f007f00u) >> 4);
   }
-  __device__ static void widen(const uint32_t (&words)[8], int step, uint32_t, uint32_t (&b)[2]) {
+  // Of the codes in bytes 1 and 3.
+  __device__ static uint32_t widened(uint32_t w) {
     constexpr uint32_t kTwoTo120 = 0x7b807b80u;
-    b[0] = multiply_pair(moved(words[step]), kTwoTo120);
-    b[1] = multiply_pair(moved(words[step] << 8), kTwoTo120);
+    return multiply_pair(moved(w), kTwoTo120);
+  }
+  __device__ static void widen(const uint32_t (&words)[8], int step, uint32_t, uint32_t (&b)[2]) {
+    b[0] = widened(words[step]);
+    b[1] = widened(words[step] << 8);
   }
 };
 
@@ -156,6 +160,19 @@ struct Mxfp4Form : NoScales {
   }
 };
 
+// A byte for each of [8 rows][8 groups]: an E4M3. Its product with an E2M1 is a bfloat16.
+struct Nvfp4Form : NoScales {
+  using Codes = E2m1Codes;
+  static constexpr int kScaleBytes = 64;
+  static constexpr int kBases = 8;
+  __device__ static uint32_t base(const uint8_t* scales, int group) {
+    const uint32_t word =
+        reinterpret_cast<const uint32_t*>(scales)[threadIdx.x % 32 / 4 * 2 + group / 4];
+    const uint32_t pair = __byte_perm(word, 0, group % 4 * 0x1010 + 0x0404);  // bytes 1 and 3
+    return E4m3Codes::widened(pair);
+  }
+};
+
 // For each group 8 halves, then 8 bytes: the zeros, and 8 unused ones.
 template <int Group>
 struct Int4Form {
@@ -195,6 +212,8 @@ auto with_form(DequantKind kind, const Use& use) {
       return use.template operator()<Fp8By128Form>();
     case DequantKind::kMxfp4:
       return use.template operator()<Mxfp4Form>();
+    case DequantKind::kNvfp4:
+      return use.template operator()<Nvfp4Form>();
     case DequantKind::kInt4By128:
       return use.template operator()<Int4Form<128>>();
     case DequantKind::kInt4By32:

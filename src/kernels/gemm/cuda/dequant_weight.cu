@@ -38,6 +38,10 @@ struct PackedSource {
     const int64_t i = column / group;
     return column < k ? static_cast<uint16_t>(row[k + i * 2] | row[k + i * 2 + 1] << 8) : 0;
   }
+  // Of the group of a column, behind the float of a row; zero behind k.
+  __device__ uint8_t byte_at(const uint8_t* row, int64_t column) const {
+    return column < k ? row[k + 4 + column / group] : 0;
+  }
   __device__ uint8_t zero_at(const uint8_t* row, int64_t column) const {
     if (!has_zeros) return 8;
     return column < k ? row[k + k / group * 2 + column / group] : 0;
@@ -60,6 +64,8 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
     for (int g = 0; g < 4; ++g) {
       scales[g * 8 + row] = doubled_exponent(source.half_at(from, first + g * 32));
     }
+  } else if constexpr (std::is_same_v<Form, Nvfp4Form>) {
+    for (int g = 0; g < 8; ++g) scales[row * 8 + g] = source.byte_at(from, first + g * 16);
   } else if constexpr (Form::kGroup != 0) {
     constexpr int kGroups = kUnitK / Form::kGroup;
     for (int g = 0; g < kGroups; ++g) {
@@ -103,7 +109,9 @@ __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
     if (t != 0 || word != 0) continue;
     put_scales<Form>(to + Codes::kCodeBytes, source, from, unit * kUnitK, r);
     if (matrix.row_scales != nullptr && unit == 0) {
-      matrix.row_scales[row] = source.float_at(from, 0);
+      const float scale = source.float_at(from, 0);
+      // Codes of E2M1 are the doubles of its numbers.
+      matrix.row_scales[row] = std::is_same_v<Form, Nvfp4Form> ? 2 * scale : scale;
     }
   }
 }
@@ -121,8 +129,8 @@ bool allocate(QuantizedMatrix& matrix, int64_t rows) {
   };
   const int64_t groups = ceil_div(rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
-  const int64_t scales =
-      matrix.kind == DequantKind::kFp8 ? groups * kGroupRows * int64_t{sizeof(float)} : 0;
+  const bool scales_rows = matrix.kind == DequantKind::kFp8 || matrix.kind == DequantKind::kNvfp4;
+  const int64_t scales = scales_rows ? groups * kGroupRows * int64_t{sizeof(float)} : 0;
   matrix.bytes = units + scales;
   return zeros(&matrix.units, units) && (scales == 0 || zeros(&matrix.row_scales, scales)) &&
          cudaStreamSynchronize(nullptr) == cudaSuccess;
@@ -139,6 +147,10 @@ DequantKind dequant_kind(const QuantForm& form) {
   if (form.table == CodeTable::kE4m3) {
     if (form.scale == GroupScale::kFloatOfRow) return DequantKind::kFp8;
     return form.group == kUnitK ? DequantKind::kFp8By128 : DequantKind::kNone;
+  }
+  if (form.scale == GroupScale::kRowAndByte) {
+    return form.table == CodeTable::kE2m1 && form.group == 16 ? DequantKind::kNvfp4
+                                                              : DequantKind::kNone;
   }
   if (form.scale != GroupScale::kHalf && !has_zeros) return DequantKind::kNone;
   if (form.table == CodeTable::kE2m1) {

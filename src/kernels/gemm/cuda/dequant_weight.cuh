@@ -25,6 +25,7 @@ enum class DequantKind : uint8_t {
   kFp8,        // E4M3, a float for each row
   kFp8By128,   // E4M3, a float for each 128 k of a row
   kMxfp4,      // E2M1, a power of two for each 32 k of a row
+  kNvfp4,      // E2M1, an E4M3 for each 16 k of a row, a float for each row
   kInt4By128,  // 4 bits minus a zero, a half for each 128 k of a row
   kInt4By32,   // the same for each 32
   kInt8By32,   // 8 bits with a sign, a half for each 32 k of a row
