@@ -193,7 +193,7 @@ TEST_F(GenerationTest, SpeculationIsToldInUsageAndOrigins) {
   }
   EXPECT_GT(drafted, 0);
   EXPECT_EQ(drafted, details["accepted_prediction_tokens"]);
-  EXPECT_EQ(text, on["choices"][0]["text"]);
+  EXPECT_EQ(text, on["choices"][0]["text"].get<std::string>());
   body["speculative"] = {{"enabled", false}};
   const json off = post("/v1/completions", body);
   EXPECT_EQ(off["choices"][0]["text"], on["choices"][0]["text"]);
