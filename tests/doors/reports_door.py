@@ -185,14 +185,23 @@ class Requests(ReportCase):
             self.assertEqual(message["tool_calls"][0]["function"]["name"], "f", choice)
 
     def test_forced_calls_beside_a_form_of_texts(self):
-        """vllm 32006; vllm 39929: a form of texts keeps calls away, which is told"""
+        """vllm 32006"""
         form = {"response_format": {"type": "json_object"}}
         answer = self.chat(tools=[TOOL], tool_choice="required", parallel_tool_calls=False,
                            max_tokens=200, temperature=0, **form)
         self.assertEqual(len(answer["choices"][0]["message"]["tool_calls"]), 1)
         self.assertIn("'response_format' holds for texts", " ".join(answer["warnings"]))
-        answer = self.chat(tools=[TOOL], **form)
-        self.assertIn("no tool is called", " ".join(answer["warnings"]))
+
+    def test_a_form_of_texts_leaves_room_for_calls(self):
+        """vllm 39929"""
+        ids = {text: self.post("/tokenize", {"prompt": text}).json["tokens"] for text in "{<"}
+        body = {"tools": [TOOL], "max_tokens": 60, "temperature": 0,
+                "response_format": {"type": "json_schema", "json_schema": {
+                    "name": "x", "schema": {**SCHEMA, "required": ["a"]}}}}
+        text = self.message(**body, logit_bias={ids["<"][0]: -100})["content"]
+        self.assertEqual(list(json.loads(text)), ["a"])
+        text = self.message(**body, logit_bias={ids["{"][0]: -100})["content"]
+        self.assertTrue(text.startswith("<tool_call>"), text)
 
     def test_ids_that_are_null(self):
         """aichat 1296"""

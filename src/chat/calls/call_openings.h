@@ -11,4 +11,8 @@ namespace foretoken {
 std::vector<std::string> call_openings(std::string_view tool_parser,
                                        const std::vector<std::string>& names);
 
+// What the first call of a text begins with in that format. Empty for formats without a marker, and
+// for those whose text is a row of messages.
+std::vector<std::string> call_markers(std::string_view tool_parser);
+
 }  // namespace foretoken

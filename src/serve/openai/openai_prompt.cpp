@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "chat/calls/call_openings.h"
 #include "chat/calls/parser_table.h"
 #include "chat/tool_choice.h"
 #include "serve/openai/openai_request.h"
@@ -49,6 +50,23 @@ Status bias_texts(const Engine& engine, OpenAiRequest* request) {
   return {};
 }
 
+// An answer in a form, or calls in place of it, as OpenAI has it.
+void allow_calls(const std::string& tool_parser, StructuredOutputs* form,
+                 std::vector<std::string>* warnings) {
+  const std::vector<std::string> markers = call_markers(tool_parser);
+  if (markers.empty() || (form->json.empty() && !form->json_object)) {
+    warnings->push_back(
+        "'response_format' holds for the whole answer, so that no tool is called; leave it out "
+        "until the tools' results are there, or force calls by 'tool_choice'");
+    return;
+  }
+  using Json = nlohmann::ordered_json;
+  const Json schema = form->json.empty() ? Json{{"type", "object"}} : Json::parse(form->json);
+  form->structural_tag = Json{{"either", {{"schema", schema}, {"openings", markers}}}}.dump();
+  form->json.clear();
+  form->json_object = false;
+}
+
 }  // namespace
 
 Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
@@ -78,11 +96,9 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
     request->warnings.push_back(
         "'response_format' holds for texts; the calls that 'tool_choice' forces have their own "
         "form");
-  } else if (form && request->form_is_response_format && uses_tool_parser(parser)) {
-    request->warnings.push_back(
-        "'response_format' holds for the whole answer, so that no tool is called; leave it out "
-        "until the tools' results are there, or force calls by 'tool_choice'");
   }
+  const bool may_call =
+      !forced && form && request->form_is_response_format && uses_tool_parser(parser);
   if (forced) {
     form = std::move(forced);
     // Nobody reads the layout of arguments, and a weak model can go on with blanks for ever.
@@ -90,6 +106,7 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
     form->strict_schemas = request->strict_schemas;
   } else if (form) {
     form = after_reasoning(*std::move(form), &parser);
+    if (may_call) allow_calls(parser.tool_parser, &*form, &request->warnings);
   }
   return {};
 }

@@ -21,5 +21,11 @@ TEST(CallOpenings, MoreThanTheMarker) {
   EXPECT_TRUE(call_openings("hermes", {"f"}).empty());
 }
 
+TEST(CallOpenings, MarkersOfCalls) {
+  EXPECT_EQ(call_markers("hermes"), std::vector<std::string>{"<tool_call>"});
+  EXPECT_TRUE(call_markers("llama3_json").empty());
+  EXPECT_TRUE(call_markers("openai").empty());
+}
+
 }  // namespace
 }  // namespace foretoken

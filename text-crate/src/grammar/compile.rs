@@ -1,5 +1,6 @@
 //! What a request says about its output, as a grammar of llguidance.
 
+use super::either;
 use super::gbnf;
 use super::matcher::FtGrammar;
 use super::reasoning::Reasoning;
@@ -62,7 +63,9 @@ fn grammar_of(
             TopLevelGrammar::from_lark(gbnf::to_lark(text, env)?)
         }
         Kind::Grammar => TopLevelGrammar::from_lark(text.to_string()),
-        Kind::StructuralTag => TopLevelGrammar::from_lark(tags::to_lark(text, options)?),
+        Kind::StructuralTag => TopLevelGrammar::from_lark(
+            either::to_lark(text, options, env).unwrap_or_else(|| tags::to_lark(text, options))?,
+        ),
     })
 }
 

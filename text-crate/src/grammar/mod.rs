@@ -1,6 +1,7 @@
 //! Grammars as token masks: what a structured output may go on with.
 
 mod compile;
+mod either;
 mod ffi;
 mod gbnf;
 mod harmony;
