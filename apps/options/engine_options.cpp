@@ -92,7 +92,7 @@ void add_batch_flags(CLI::App& app, EngineConfig& config) {
       ->check(at_least(1));
   app.add_option("--max-num-batched-tokens", config.max_num_batched_tokens,
                  "Most tokens in a step; longer prompts are computed in chunks (default: 512 on a "
-                 "CPU, 2048 on CUDA)")
+                 "CPU, 8192 on GPUs of 64 GiB and more, 2048 on others)")
       ->check(at_least(1))
       ->transform(human_integer())
       ->type_name("N[k|m|g|K|M|G]");

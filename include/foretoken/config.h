@@ -92,7 +92,7 @@ struct EngineConfig {
   std::string batch_invariant = "auto";    // auto (on, or as attention_backend is) | on | off
   int max_model_len = 0;           // 0: as the model allows; -1: what memory allows ("auto")
   int max_num_seqs = 0;            // 0: 64 on CPU, 256 on CUDA
-  int max_num_batched_tokens = 0;  // 0: 512 on CPU, 2048 on CUDA
+  int max_num_batched_tokens = 0;  // 0: 512 on CPU, 8192 on GPUs of 64 GiB, else 2048
   // Most tokens of a prompt that one step computes while other requests run, so that a long prompt
   // does not fill their steps; 0: any; -1: as many as take about the time of the rest of the step,
   // for prompts of more than max_num_batched_tokens / 4, at least 256, tokens.

@@ -36,10 +36,17 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
 // More than these only make results older; stages take what they need (engine_start.cpp).
 constexpr int kMostStepsInFlight = 3;
 
-Status resolve_batch(EngineConfig& config, DeviceType type) {
-  const bool cpu = type == DeviceType::kCpu;
+// More rows make prompts faster, and the scratch of a step larger.
+int rows_by_default(const Device& device) {
+  constexpr int64_t kLargeMemory = int64_t{64} << 30;
+  if (device.type() == DeviceType::kCpu) return 512;
+  return device.total_memory() < kLargeMemory ? 2048 : 8192;
+}
+
+Status resolve_batch(EngineConfig& config, const Device& device) {
+  const bool cpu = device.type() == DeviceType::kCpu;
   if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
-  if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = cpu ? 512 : 2048;
+  if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = rows_by_default(device);
   FT_RETURN_IF_ERROR(check_range("--long-prefill-token-threshold",
                                  config.long_prefill_token_threshold, -1, 65536));
   FT_RETURN_IF_ERROR(check_range("--max-num-seqs", config.max_num_seqs, 1, 1024));
@@ -109,7 +116,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& de
                                     const ModelConfig& model) {
   EngineConfig resolved = config;
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
-  FT_RETURN_IF_ERROR(resolve_batch(resolved, device.type()));
+  FT_RETURN_IF_ERROR(resolve_batch(resolved, device));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
   FT_ASSIGN_OR_RETURN(
