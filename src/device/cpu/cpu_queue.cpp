@@ -14,7 +14,7 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kSpinsBeforePark = 2000;
+constexpr int kQueueSpins = 2000;
 constexpr auto kDrainPoll = std::chrono::microseconds(50);
 
 template <class Args>
@@ -103,7 +103,7 @@ Status CpuQueue::wait(Event event, uint64_t value, std::chrono::milliseconds tim
            event.word->load(std::memory_order_seq_cst) >= value;
   };
   int spins = 0;
-  while (!done() && spins < kSpinsBeforePark) spin_pause(spins++);
+  while (!done() && spins < kQueueSpins) spin_pause(spins++);
   bool in_time = true;
   if (!done()) {
     std::unique_lock lock(mutex_);
@@ -119,7 +119,7 @@ Status CpuQueue::wait(Event event, uint64_t value, std::chrono::milliseconds tim
 Status CpuQueue::drain() {
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
   for (int spins = 0; head_.load(std::memory_order_acquire) < tail; ++spins) {
-    if (spins < kSpinsBeforePark) {
+    if (spins < kQueueSpins) {
       spin_pause(spins);
     } else {
       // Long waits leave the core to the threads that compute.
@@ -135,7 +135,7 @@ void CpuQueue::worker_main() {
   uint64_t head = 0;
   for (;;) {
     int spins = 0;
-    while (tail_.load(std::memory_order_acquire) == head && spins < kSpinsBeforePark) {
+    while (tail_.load(std::memory_order_acquire) == head && spins < kQueueSpins) {
       spin_pause(spins++);
     }
     if (tail_.load(std::memory_order_acquire) == head) {

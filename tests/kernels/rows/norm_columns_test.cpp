@@ -11,7 +11,7 @@ struct NormedColumns {
   int column, groups, size, behind;
   bool centred, weighted;
 };
-constexpr float kEps = 1e-5f;
+constexpr float kColumnEps = 1e-5f;
 
 class NormColumnsTest : public RowOpTest, public testing::WithParamInterface<NormedColumns> {};
 
@@ -23,7 +23,7 @@ TEST_P(NormColumnsTest, MatchesDoubleAndLeavesTheRest) {
   const auto weight = random_floats(width, 2);
   float* memory = to_device(x);
   norm_columns(queue(), {counts(kRows), memory, c.weighted ? to_device(weight) : nullptr, kMaxRows,
-                         stride, c.column, c.groups, c.size, kEps, c.centred ? 1 : 0});
+                         stride, c.column, c.groups, c.size, kColumnEps, c.centred ? 1 : 0});
   const auto y = read(memory, x.size());
   std::vector<double> want(x.begin(), x.end());
   for (int group = 0; group < kRows * c.groups; ++group) {
@@ -33,7 +33,7 @@ TEST_P(NormColumnsTest, MatchesDoubleAndLeavesTheRest) {
     for (int i = 0; c.centred && i < c.size; ++i) mean += at[i] / c.size;
     for (int i = 0; i < c.size; ++i) squares += (at[i] - mean) * (at[i] - mean);
     for (int i = 0; i < c.size; ++i) {
-      at[i] = (at[i] - mean) / std::sqrt(squares / c.size + kEps);
+      at[i] = (at[i] - mean) / std::sqrt(squares / c.size + kColumnEps);
       if (c.weighted) at[i] *= weight[in_row + i];
     }
   }
@@ -49,7 +49,7 @@ TEST_P(NormColumnsTest, RowsAreBitEqualAloneAndInABatch) {
     float* memory = to_device(
         std::vector<float>(x.begin() + first * stride, x.begin() + (first + rows) * stride));
     norm_columns(queue(), {counts(rows), memory, nullptr, rows, stride, c.column, c.groups, c.size,
-                           kEps, c.centred ? 1 : 0});
+                           kColumnEps, c.centred ? 1 : 0});
     return read(memory, rows * stride);
   };
   const auto all = run(0, kRows);

@@ -10,7 +10,7 @@
 namespace foretoken::cpu {
 namespace {
 
-CpuCommunicator& communicator(const void* handle) {
+CpuCommunicator& stage_communicator(const void* handle) {
   return *const_cast<CpuCommunicator*>(static_cast<const CpuCommunicator*>(handle));
 }
 
@@ -55,7 +55,7 @@ std::span<std::byte> live_rows_of(const float* x, const StepCounts& counts, int 
 
 void send_step(const void* args, CpuPool&) {
   const auto& a = *static_cast<const SendStepArgs*>(args);
-  CpuCommunicator& comm = communicator(a.comm);
+  CpuCommunicator& comm = stage_communicator(a.comm);
   const int next = next_stage(comm);
   const StepCounts& counts = *a.tensors.counts;
   comm.post(next, std::as_bytes(std::span(&counts, 1)), "send_step");
@@ -71,7 +71,7 @@ void send_step(const void* args, CpuPool&) {
 
 void receive_step(const void* args, CpuPool&) {
   const auto& a = *static_cast<const ReceiveStepArgs*>(args);
-  CpuCommunicator& comm = communicator(a.comm);
+  CpuCommunicator& comm = stage_communicator(a.comm);
   const int before = stage_before(comm);
   StepCounts& counts = *a.tensors.counts;
   comm.receive(before, std::as_writable_bytes(std::span(&counts, 1)), "receive_step");
@@ -92,13 +92,13 @@ void receive_step(const void* args, CpuPool&) {
 
 void send_rows(const void* args, CpuPool&) {
   const auto& a = *static_cast<const SendRowsArgs*>(args);
-  CpuCommunicator& comm = communicator(a.comm);
+  CpuCommunicator& comm = stage_communicator(a.comm);
   comm.send(next_stage(comm), live_rows_of(a.x, *a.counts, a.max_rows, a.cols), "send_rows");
 }
 
 void receive_rows(const void* args, CpuPool&) {
   const auto& a = *static_cast<const ReceiveRowsArgs*>(args);
-  CpuCommunicator& comm = communicator(a.comm);
+  CpuCommunicator& comm = stage_communicator(a.comm);
   comm.receive(stage_before(comm), live_rows_of(a.x, *a.counts, a.max_rows, a.cols),
                "receive_rows");
 }

@@ -8,10 +8,10 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kBlockCols = kMostHalfGroups * kHalfCols;
-constexpr int kMostRows = 60;     // at once: whole products
-constexpr int64_t kPiece = 512;   // of k, with many rows: 64 KiB of weights and 120 of x
-constexpr int64_t kAhead = 4096;  // bytes that kernels prefetch behind the end
+constexpr int kHalfBlockCols = kMostHalfGroups * kHalfCols;
+constexpr int kMostRows = 60;        // at once: whole products
+constexpr int64_t kHalfPiece = 512;  // of k, with many rows: 64 KiB of weights and 120 of x
+constexpr int64_t kAhead = 4096;     // bytes that kernels prefetch behind the end
 
 int num_groups(int cols) { return (cols + kHalfCols - 1) / kHalfCols; }
 
@@ -43,7 +43,7 @@ void HalfMatrix::multiply(const HalfKernels& kernels, int i, const float* x, flo
   const Slice& slice = slices_[static_cast<size_t>(i)];
   for (int row = 0; row < rows; row += kMostRows) {
     const int count = std::min(kMostRows, rows - row);
-    for (int col = 0; col < slice.cols; col += kBlockCols) {
+    for (int col = 0; col < slice.cols; col += kHalfBlockCols) {
       multiply_block(kernels, slice, col, x + row * k_, y + int64_t{row} * slice.cols, count);
     }
   }
@@ -53,23 +53,23 @@ void HalfMatrix::multiply(const HalfKernels& kernels, int i, const float* x, flo
 // caches.
 void HalfMatrix::multiply_block(const HalfKernels& kernels, const Slice& slice, int first_col,
                                 const float* x, float* y, int rows) const {
-  alignas(64) float sums[kMostRows * kBlockCols];
-  std::fill_n(sums, rows * kBlockCols, 0.0f);
-  const int cols = std::min(kBlockCols, slice.cols - first_col);
+  alignas(64) float sums[kMostRows * kHalfBlockCols];
+  std::fill_n(sums, rows * kHalfBlockCols, 0.0f);
+  const int cols = std::min(kHalfBlockCols, slice.cols - first_col);
   const auto* weights =
       reinterpret_cast<const uint16_t*>(memory_.data()) + slice.first + first_col * k_;
-  const int64_t at_once = rows > kMostHalfRows ? kPiece : k_;
+  const int64_t at_once = rows > kMostHalfRows ? kHalfPiece : k_;
   for (int64_t first = 0; first < k_; first += at_once) {
     const int64_t count = std::min(at_once, k_ - first);
     for (int row = 0; row < rows; row += kMostHalfRows) {
       const int num_rows = std::min(kMostHalfRows, rows - row);
-      kernels.products[num_rows - 1][num_groups(cols) - 1]({weights + first * kHalfCols,
-                                                            kHalfCols * k_, x + row * k_ + first,
-                                                            k_, count, sums + row * kBlockCols});
+      kernels.products[num_rows - 1][num_groups(cols) - 1](
+          {weights + first * kHalfCols, kHalfCols * k_, x + row * k_ + first, k_, count,
+           sums + row * kHalfBlockCols});
     }
   }
   for (int row = 0; row < rows; ++row) {
-    std::copy_n(sums + row * kBlockCols, cols, y + int64_t{row} * slice.cols + first_col);
+    std::copy_n(sums + row * kHalfBlockCols, cols, y + int64_t{row} * slice.cols + first_col);
   }
 }
 

@@ -12,7 +12,7 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 // One logits row on its way through the rules.
 struct Row {
@@ -29,7 +29,7 @@ struct Row {
 
 FT_HOT void mask_word(float* logits, uint32_t allowed) {
   for (uint32_t bit = 0; bit < 32; ++bit) {
-    logits[bit] = (allowed >> bit & 1u) != 0 ? logits[bit] : kMinusInf;
+    logits[bit] = (allowed >> bit & 1u) != 0 ? logits[bit] : kForbidden;
   }
 }
 
@@ -41,7 +41,7 @@ void mask_disallowed(const Row& row) {
     if (allowed[w] != ~0u) mask_word(row.logits + int64_t{w} * 32, allowed[w]);
   }
   for (int32_t id = whole * 32; id < row.vocab; ++id) {
-    if ((allowed[whole] >> (id % 32) & 1u) == 0) row.logits[id] = kMinusInf;
+    if ((allowed[whole] >> (id % 32) & 1u) == 0) row.logits[id] = kForbidden;
   }
 }
 
@@ -62,7 +62,7 @@ void mask_bad_words(const Row& row) {
     if (count <= 0 || count > row.params.num_bad_word_ints - at - 1) return;
     at += 1 + count;
     const int32_t last = word[count - 1];
-    if (row.holds(last) && history_ends_in(row, word, count - 1)) row.logits[last] = kMinusInf;
+    if (row.holds(last) && history_ends_in(row, word, count - 1)) row.logits[last] = kForbidden;
   }
 }
 
