@@ -15,6 +15,7 @@ void add_bench_command(CLI::App& app, std::function<int()>* run);
 void add_inspect_command(CLI::App& app, std::function<int()>* run);
 void add_download_command(CLI::App& app, std::function<int()>* run);
 void add_convert_command(CLI::App& app, std::function<int()>* run);
+void add_matrix_command(CLI::App& app, std::function<int()>* run);
 
 // The hidden commands "man", "completion", "model-names" and "foreign-flags", which print what
 // `app` can do, and with which models. `app` must outlive the run.

@@ -177,6 +177,7 @@ std::vector<SupportRow> make_support_rows() {
   rows[17].tp = 1;
   rows[17].dp = 8;
   rows[17].experts = true;
+  for (size_t i = 18; i < rows.size(); ++i) rows[i].needs_blackwell = true;
   return rows;
 }
 

@@ -19,7 +19,8 @@ struct SupportRow {
   const char* kv_cache_dtype = "auto";
   const char* architecture = "LlamaForCausalLM";
   int context_ranks = 1;
-  bool experts = false;  // spread over the engines
+  bool experts = false;          // spread over the engines
+  bool needs_blackwell = false;  // its hardware
 };
 
 std::span<const SupportRow> support_rows();

@@ -1,0 +1,144 @@
+#include "apps/matrix/matrix_cell.h"
+
+#include <string_view>
+
+#include "apps/matrix/matrix_models.h"
+#include "engine/compat/compat.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The registry's backend of that name or alias; null for "auto" and unknown names.
+const AttentionBackend* named_backend(const std::string& name) {
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (is_attention_backend(*backend, name)) return backend;
+  }
+  return nullptr;
+}
+
+Status wrong_field(const std::string& name, const std::string& what) {
+  return invalid_argument("cell: '" + name + "' " + what);
+}
+
+Status read_text(const Json& value, const std::string& name, std::string& field) {
+  if (!value.is_string()) return wrong_field(name, "must be a text");
+  field = value.get<std::string>();
+  return {};
+}
+
+Status read_count(const Json& value, const std::string& name, int low, int& field) {
+  if (!value.is_number_integer() || value.get<int64_t>() < low || value.get<int64_t>() > 1024) {
+    return wrong_field(name, "must be a whole number of " + std::to_string(low) + " to 1024");
+  }
+  field = value.get<int>();
+  return {};
+}
+
+Status read_field(const std::string& name, const Json& value, MatrixCell& cell) {
+  const std::pair<std::string_view, std::string*> texts[] = {
+      {"architecture", &cell.architecture},
+      {"drafter", &cell.drafter},
+      {"attention_backend", &cell.attention},
+      {"cudagraph_mode", &cell.graph_mode},
+      {"kv_cache_dtype", &cell.kv_cache_dtype},
+      {"quantization", &cell.quantization},
+      {"device", &cell.device}};
+  for (const auto& [known, field] : texts) {
+    if (name == known) return read_text(value, name, *field);
+  }
+  const std::pair<std::string_view, int*> counts[] = {{"tensor_parallel_size", &cell.tp},
+                                                      {"pipeline_parallel_size", &cell.pp},
+                                                      {"data_parallel_size", &cell.dp},
+                                                      {"decode_context_parallel_size", &cell.dcp}};
+  for (const auto& [known, field] : counts) {
+    if (name == known) return read_count(value, name, 1, *field);
+  }
+  if (name == "row") return read_count(value, name, 0, cell.row);
+  if (name != "enable_expert_parallel") return wrong_field(name, "is unknown");
+  if (!value.is_boolean()) return wrong_field(name, "must be true or false");
+  cell.ep = value.get<bool>();
+  return {};
+}
+
+Status check_backend(const MatrixCell& cell, const DeviceTraits& device) {
+  if (cell.attention == "auto" || named_backend(cell.attention) != nullptr) return {};
+  return unsupported("attention backend '" + cell.attention + "' is not built on " + device.name +
+                     "; auto serves instead");
+}
+
+}  // namespace
+
+std::string layout_name(const MatrixCell& cell) {
+  std::string text;
+  const auto add = [&](const char* letters, int size) {
+    if (size > 1) text += (text.empty() ? "" : " ") + (letters + std::to_string(size));
+  };
+  add("TP", cell.tp);
+  add("PP", cell.pp);
+  add("DP", cell.dp);
+  add("DCP", cell.dcp);
+  if (cell.ep) text += text.empty() ? "EP" : " EP";
+  return text.empty() ? "one rank" : text;
+}
+
+std::string cell_id(const MatrixCell& cell) {
+  std::string layout = layout_name(cell);
+  for (char& letter : layout) letter = letter == ' ' ? '-' : letter;
+  std::string id = cell.row > 0 ? "row" + std::to_string(cell.row) + "/" : "";
+  id += cell.device + "/" + cell.architecture + "/" +
+        (cell.drafter.empty() ? "none" : cell.drafter) + "/" + cell.attention + "/" +
+        cell.graph_mode + "/" + cell.kv_cache_dtype + "/" +
+        (cell.quantization.empty() ? "unquantised" : cell.quantization) + "/" + layout;
+  return id;
+}
+
+Json cell_json(const MatrixCell& cell) {
+  return {{"row", cell.row},
+          {"architecture", cell.architecture},
+          {"drafter", cell.drafter},
+          {"attention_backend", cell.attention},
+          {"cudagraph_mode", cell.graph_mode},
+          {"kv_cache_dtype", cell.kv_cache_dtype},
+          {"quantization", cell.quantization},
+          {"device", cell.device},
+          {"tensor_parallel_size", cell.tp},
+          {"pipeline_parallel_size", cell.pp},
+          {"data_parallel_size", cell.dp},
+          {"decode_context_parallel_size", cell.dcp},
+          {"enable_expert_parallel", cell.ep}};
+}
+
+Result<MatrixCell> read_cell(const Json& json) {
+  MatrixCell cell;
+  if (!json.is_object()) return invalid_argument("a cell is a JSON object");
+  for (const auto& [name, value] : json.items()) {
+    FT_RETURN_IF_ERROR(read_field(name, value, cell));
+  }
+  if (find_device_type(cell.device) == nullptr) {
+    return wrong_field("device", "must be cpu or cuda, not '" + cell.device + "'");
+  }
+  return cell;
+}
+
+Status check_cell(const MatrixCell& cell) {
+  const DeviceTraits* device = find_device_type(cell.device);
+  FT_RETURN_IF_ERROR(check_backend(cell, *device));
+  const MatrixModel* model = find_matrix_model(cell.architecture);
+  return compat({.device = device,
+                 .attention = cell.attention == "auto" ? nullptr : named_backend(cell.attention),
+                 .kv_cache_dtype = cell.kv_cache_dtype,
+                 .dtype = DType::kBF16,
+                 .latent = model != nullptr && model->latent,
+                 .drafter = cell.drafter,
+                 .architecture = cell.architecture,
+                 .num_ranks = cell.tp * cell.pp,
+                 .num_stages = cell.pp,
+                 .num_engines = cell.dp,
+                 .num_context_ranks = cell.dcp,
+                 .expert_parallel = cell.ep,
+                 .num_experts = model == nullptr ? 0 : model->num_experts});
+}
+
+}  // namespace foretoken

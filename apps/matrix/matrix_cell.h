@@ -1,0 +1,42 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// One combination that `foretoken matrix` decides and runs.
+struct MatrixCell {
+  int row = 0;  // of vLLM's list; 0: of the product of all parts
+  std::string architecture = "LlamaForCausalLM";
+  std::string drafter;  // a name of draft/registry.h; empty: none
+  std::string attention = "auto";
+  std::string graph_mode = "FULL_AND_PIECEWISE";
+  std::string kv_cache_dtype = "auto";
+  std::string quantization;  // as --quantization; empty: none
+  std::string device = "cpu";
+  int tp = 1;
+  int pp = 1;
+  int dp = 1;
+  int dcp = 1;
+  bool ep = false;
+
+  int num_ranks() const { return tp * pp * dp; }
+};
+
+// "TP2 DP2 EP", or "one rank".
+std::string layout_name(const MatrixCell& cell);
+
+// What tells cells apart, without blanks: the name under which results are kept.
+std::string cell_id(const MatrixCell& cell);
+
+// Every field, under the names of the flags. Read back by read_cell, which takes what is left out
+// as it stands above and refuses unknown fields and wrong types by name (InvalidArgument).
+nlohmann::ordered_json cell_json(const MatrixCell& cell);
+Result<MatrixCell> read_cell(const nlohmann::ordered_json& json);
+
+// What `compat` says of the cell: OK, or the sentence of what does not go together.
+Status check_cell(const MatrixCell& cell);
+
+}  // namespace foretoken

@@ -1,0 +1,197 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <foretoken/version.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "apps/flags/flag_table.h"
+#include "apps/matrix/matrix_report.h"
+#include "apps/matrix/matrix_rows.h"
+#include "apps/options/commands.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/report.h"
+#include "base/log.h"
+#include "kernels/devices/open_device.h"
+
+namespace foretoken {
+namespace {
+
+struct MatrixOptions {
+  std::string device = "cpu";
+  std::string rows_file;
+  std::string run_cell;
+  std::string folder;
+  std::string results;
+  std::string output = "matrix";
+  std::string size = "tiny";
+  int num_prompts = 24;
+  int max_cells = 0;
+  int max_ranks = 8;
+  int time_limit = 120;
+  bool skip_rows = false;
+  bool print_cells = false;
+};
+
+CellRunOptions cell_options(const MatrixOptions& given) {
+  CellRunOptions options;
+  options.folder = given.folder.empty()
+                       ? (std::filesystem::temp_directory_path() / "foretoken-matrix").string()
+                       : given.folder;
+  options.size = given.size;
+  options.num_prompts = given.num_prompts;
+  return options;
+}
+
+// In the process of one cell.
+int run_one(const MatrixOptions& given) {
+  const auto json = nlohmann::ordered_json::parse(given.run_cell, nullptr, false);
+  const Result<MatrixCell> cell = read_cell(json);
+  if (!cell.ok()) {
+    report_error("--run-cell: " + cell.status().message());
+    return kExitUsage;
+  }
+  CellRunOptions options = cell_options(given);
+  // Checkpoints of a kind stand apart.
+  options.folder += "/" + cell.value().architecture + "-" + cell.value().device + "-" + given.size;
+  std::printf("%s\n", run_cell(cell.value(), options).dump().c_str());
+  return 0;
+}
+
+Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
+                                             const std::vector<MatrixCell>& product) {
+  if (!given.rows_file.empty()) return read_cells(given.rows_file);
+  std::vector<MatrixCell> cells;
+  if (!given.skip_rows) cells = row_cells(given.device, given.max_ranks);
+  std::vector<MatrixCell> supported;
+  for (const MatrixCell& cell : product) {
+    if (check_cell(cell).ok() && cell.num_ranks() <= given.max_ranks) supported.push_back(cell);
+  }
+  const auto sample = pairwise_sample(supported, static_cast<size_t>(given.max_cells));
+  cells.insert(cells.end(), sample.begin(), sample.end());
+  return cells;
+}
+
+std::string device_name(const std::string& type) {
+  if (type == "cpu") return "CPU";
+  const auto device = open_device(DeviceType::kCuda, 0, 0);
+  return device.ok() ? device.value()->name() : "CUDA";
+}
+
+MatrixFacts make_facts(const MatrixOptions& given) {
+  return {kVersion, device_name(given.device),
+          fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))), given.size};
+}
+
+Status write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  return file.flush() ? Status() : invalid_argument("cannot write " + path);
+}
+
+Status run_matrix(const MatrixOptions& given) {
+  std::vector<CellResult> product;
+  const std::vector<MatrixCell> all = product_cells(given.device);
+  for (const MatrixCell& cell : all) product.push_back(decided(cell));
+  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, chosen_cells(given, all));
+  if (given.print_cells) {
+    auto list = nlohmann::ordered_json::array();
+    for (const MatrixCell& cell : cells) list.push_back(cell_json(cell));
+    std::printf("%s\n", list.dump(1).c_str());
+    return {};
+  }
+  MatrixRunOptions options{
+      .cell = cell_options(given),
+      .time_limit = std::chrono::seconds(given.time_limit),
+      .results = given.results.empty() ? given.output + ".jsonl" : given.results,
+      .cancel = &interrupt_flag()};
+  const MatrixFacts facts = make_facts(given);
+  size_t done = 0;
+  FT_ASSIGN_OR_RETURN(const std::vector<CellResult> results,
+                      run_cells(cells, options, [&](const CellResult& result) {
+                        const std::string reason = result.value("reason", "");
+                        std::fprintf(stderr, "%zu of %zu: %s: %s%s%s\n", ++done, cells.size(),
+                                     cell_id(read_cell(result["cell"]).value()).c_str(),
+                                     status_words(result, facts).c_str(),
+                                     reason.empty() ? "" : ": ", reason.c_str());
+                      }));
+  const std::string markdown = matrix_markdown(results, product, facts);
+  std::fputs(markdown.c_str(), stdout);
+  FT_RETURN_IF_ERROR(write_text(given.output + ".md", markdown));
+  FT_RETURN_IF_ERROR(write_text(given.output + ".html", matrix_page(results, product, facts)));
+  FT_RETURN_IF_ERROR(
+      write_text(given.output + ".json", matrix_json(results, product, facts).dump(1) + "\n"));
+  for (const CellResult& result : results) {
+    if (result["verdict"] == "red") return aborted("cells are red; see the table");
+  }
+  return {};
+}
+
+int matrix(const MatrixOptions& given) {
+  init_logging("error");
+  if (!given.run_cell.empty()) return run_one(given);
+  catch_interrupts();
+  const Status status = run_matrix(given);
+  if (interrupt_flag().load()) {
+    return report_interrupt("while cells ran; running again goes on behind the last one");
+  }
+  if (status.ok()) return 0;
+  report_error(status.message());
+  return kExitError;
+}
+
+void add_run_flags(CLI::App* command, MatrixOptions& options) {
+  command->add_option("--num-prompts", options.num_prompts, "Prompts of a cell")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  command
+      ->add_option("--size", options.size,
+                   "Synthetic checkpoints: tiny, or 8b (the shape of Llama 3 8B)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"tiny", "8b"}));
+  command
+      ->add_option("--time-limit", options.time_limit, "Seconds of a cell, after which it is red")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+  command->add_option("--work-folder", options.folder,
+                      "Folder of the checkpoints (default: foretoken-matrix in the folder for "
+                      "temporary files)");
+  command->add_option(
+      "--results", options.results,
+      "File of results, a line a cell: what stands there is not run again (default: "
+      "that of --output with .jsonl)");
+  command->add_option("--output", options.output, "Path of the reports without .md, .html, .json")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_matrix_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<MatrixOptions>();
+  CLI::App* command = app.add_subcommand(
+      "matrix", "Decide what goes together, and run it: each cell in a process of its own");
+  command->add_option("--device", options->device, "cpu or cuda")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option(
+      "--rows", options->rows_file,
+      "JSON file of cells to run instead of vLLM's list, as --print-cells writes it");
+  command->add_flag("--skip-rows", options->skip_rows, "Leave vLLM's list out");
+  command
+      ->add_option("--max-cells", options->max_cells,
+                   "Cells of the product of all parts that are run beside, a pairwise sample")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
+  command->add_option("--max-ranks", options->max_ranks, "Rows of more ranks have so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  command->add_flag("--print-cells", options->print_cells,
+                    "Print what would be run, and run nothing");
+  command->add_option("--run-cell", options->run_cell, "")->group("");
+  add_run_flags(command, *options);
+  command->callback([options, run] { *run = [options] { return matrix(*options); }; });
+}
+
+}  // namespace foretoken

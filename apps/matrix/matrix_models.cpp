@@ -1,0 +1,106 @@
+#include "apps/matrix/matrix_models.h"
+
+#include <filesystem>
+
+#include "apps/matrix/cell_process.h"
+#include "draft/registry.h"
+
+namespace foretoken {
+namespace {
+
+constexpr const char* kAgreement = "0.7";
+
+// For up to eight ranks.
+const std::vector<std::string> kTiny = {"--layers", "2", "--hidden",   "64",
+                                        "--heads",  "8", "--kv-heads", "4"};
+const std::vector<std::string> kMixture = {"--experts",     "8", "--experts-per-token", "2",
+                                           "--expert-size", "32"};
+const std::vector<std::string> kLlama8b = {
+    "--layers", "32",         "--hidden", "4096",           "--heads", "32",      "--kv-heads",
+    "8",        "--head-dim", "128",      "--intermediate", "14336",   "--vocab", "128256"};
+
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A folder that is whole: it appears under its name when everything is written.
+Status write_folder(const std::vector<std::string>& arguments, const std::string& folder) {
+  if (std::filesystem::exists(folder)) return {};
+  const std::string part = folder + ".part";
+  std::error_code error;
+  std::filesystem::remove_all(part, error);
+  const ProcessResult result = run_process(
+      joined({sibling_program("foretoken-dial"), part}, arguments), std::chrono::seconds(600));
+  if (result.end != ProcessEnd::kExit || result.code != 0) {
+    return not_found("foretoken-dial, which writes the checkpoints of the matrix, failed: " +
+                     (result.err.empty() ? "it must stand beside foretoken" : result.err));
+  }
+  std::filesystem::rename(part, folder, error);
+  if (error) return invalid_argument("cannot rename " + part + ": " + error.message());
+  return {};
+}
+
+std::vector<std::string> with_one_layer(std::vector<std::string> shape) {
+  for (size_t i = 0; i + 1 < shape.size(); ++i) {
+    if (shape[i] == "--layers") shape[i + 1] = "1";
+  }
+  return shape;
+}
+
+Status write_head(const std::vector<std::string>& shape, const std::string& drafter,
+                  const std::string& folder) {
+  const std::string head = matrix_draft_folder(drafter, folder);
+  if (head.empty() || std::filesystem::exists(head)) return {};
+  if (drafter == "draft_model") {
+    return write_folder(joined(with_one_layer(shape), {"--agreement", kAgreement}), head);
+  }
+  // The program writes heads beside a target, which is written again.
+  const std::string target = folder + "/target-of-" + drafter;
+  FT_RETURN_IF_ERROR(
+      write_folder(joined(shape, {"--" + drafter, head, "--head-agreement", kAgreement}), target));
+  return {};
+}
+
+}  // namespace
+
+std::span<const MatrixModel> matrix_models() {
+  static const std::vector<MatrixModel> models = {
+      {"LlamaForCausalLM", false, 0, kTiny},
+      {"Gemma2ForCausalLM", false, 0, kTiny},
+      {"MixtralForCausalLM", false, 8, joined(kTiny, kMixture)},
+      {"DeepseekV3ForCausalLM", true, 8, joined(kTiny, kMixture)}};
+  return models;
+}
+
+const MatrixModel* find_matrix_model(const std::string& architecture) {
+  for (const MatrixModel& model : matrix_models()) {
+    if (model.architecture == architecture) return &model;
+  }
+  return nullptr;
+}
+
+std::string matrix_draft_folder(const std::string& drafter, const std::string& folder) {
+  const Result<const DrafterEntry*> entry = find_drafter(drafter);
+  if (!entry.ok() || !entry.value()->traits.reads_files) return {};
+  return folder + "/" + drafter;
+}
+
+Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const std::string& drafter,
+                                       const std::string& dtype, const std::string& size,
+                                       int num_prompts, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return invalid_argument("cannot make " + folder + ": " + error.message());
+  std::vector<std::string> shape =
+      size == "8b" && !model.latent && model.num_experts == 0 ? kLlama8b : model.shape;
+  shape = joined({"--architecture", model.architecture, "--dtype", dtype}, shape);
+  const MatrixFiles files = {folder + "/target-" + std::to_string(num_prompts), {}};
+  FT_RETURN_IF_ERROR(write_folder(
+      joined(shape, {"--prompts", std::to_string(num_prompts), "--acceptance", kAgreement}),
+      files.target));
+  FT_RETURN_IF_ERROR(write_head(shape, drafter, folder));
+  return MatrixFiles{files.target, files.target + "/prompts.jsonl"};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,220 @@
+#include "apps/matrix/matrix_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/compat/support_matrix.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool needs_blackwell(const MatrixCell& cell) {
+  const auto rows = support_rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const SupportRow& row) {
+    return row.number == cell.row && row.needs_blackwell;
+  });
+}
+
+MatrixCell cell_of(const CellResult& result) { return read_cell(result.at("cell")).value(); }
+
+std::string plural(size_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string evidence(const CellResult& result) {
+  if (result.contains("reason")) return result["reason"].get<std::string>();
+  if (!result.contains("num_prompts")) return "";
+  std::string text = plural(result["num_prompts"].get<size_t>(), "prompt");
+  if (result.contains("acceptance")) {
+    text += fmt::format(", {} of {} drafts accepted", result["num_accepted_tokens"].get<int64_t>(),
+                        result["num_draft_tokens"].get<int64_t>());
+  }
+  text += ", attention " + result.value("attention", "");
+  text += fmt::format(", {} KiB more the second time", result["grown_bytes"].get<int64_t>() / 1024);
+  return text;
+}
+
+std::vector<std::string> columns_of(const CellResult& result, const MatrixFacts& facts) {
+  const MatrixCell cell = cell_of(result);
+  return {cell.row > 0 ? std::to_string(cell.row) : "",
+          cell.architecture,
+          cell.drafter.empty() ? "none" : cell.drafter,
+          layout_name(cell),
+          cell.kv_cache_dtype,
+          cell.quantization.empty() ? "none" : cell.quantization,
+          cell.graph_mode,
+          cell.attention,
+          status_words(result, facts),
+          evidence(result)};
+}
+
+const std::vector<std::string> kHeader = {"row",      "model",   "drafter", "layout",
+                                          "KV cache", "weights", "graphs",  "attention, named",
+                                          "status",   "evidence"};
+
+std::map<std::string, size_t> counts_by_status(const std::vector<CellResult>& results,
+                                               const MatrixFacts& facts) {
+  std::map<std::string, size_t> counts;
+  for (const CellResult& result : results) ++counts[status_words(result, facts)];
+  return counts;
+}
+
+// Sentences without what differs from cell to cell would be fewer; as they are they can be looked
+// up. Most frequent first.
+std::vector<std::pair<std::string, size_t>> counts_by_reason(const std::vector<CellResult>& all) {
+  std::map<std::string, size_t> counts;
+  for (const CellResult& result : all) {
+    if (result["verdict"] == "unsupported") ++counts[result["reason"].get<std::string>()];
+  }
+  std::vector<std::pair<std::string, size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+std::string facts_line(const MatrixFacts& facts) {
+  return fmt::format("foretoken {} on {}, {}; checkpoints: {}.", facts.version, facts.device,
+                     facts.date, facts.size);
+}
+
+std::string share_line(const std::pair<std::string, size_t>& reason, size_t all) {
+  return fmt::format(
+      "{:.1f} %: {}",
+      100.0 * static_cast<double>(reason.second) / static_cast<double>(std::max<size_t>(all, 1)),
+      reason.first);
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += letter;
+    }
+  }
+  return out;
+}
+
+constexpr const char* kStyle =
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em;"
+    "color-scheme:light dark}table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;"
+    "text-align:left;border-bottom:1px solid #8884;vertical-align:top}"
+    ".green{color:#138a36}.red{color:#c62828;font-weight:600}code{font-size:12px}";
+
+std::string row_of_page(const CellResult& result, const MatrixFacts& facts) {
+  const std::vector<std::string> columns = columns_of(result, facts);
+  const std::string& status = columns[columns.size() - 2];
+  const std::string colour = status.substr(0, status.find(' '));
+  std::string html = "<tr>";
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const bool is_status = i + 2 == columns.size();
+    html += is_status ? "<td class=\"" + colour + "\">" : "<td>";
+    html += escaped(columns[i]);
+    if (i + 1 == columns.size() && result.contains("ops")) {
+      html += "<br><code>ops: " + escaped(result["ops"].dump()) + "</code>";
+    }
+    if (i + 1 == columns.size() && result.contains("command")) {
+      html += "<br><code>" + escaped(result["command"].get<std::string>()) + "</code>";
+    }
+    html += "</td>";
+  }
+  return html + "</tr>\n";
+}
+
+}  // namespace
+
+std::string status_words(const CellResult& result, const MatrixFacts& facts) {
+  const std::string verdict = result.at("verdict").get<std::string>();
+  if (verdict == "unsupported" || verdict == "red") return verdict;
+  if (needs_blackwell(cell_of(result)) && facts.device.find("B200") == std::string::npos) {
+    return "compiled, not run";
+  }
+  if (verdict == "not run") return verdict;
+  return facts.size == "tiny" ? "green reduced" : "green at size";
+}
+
+std::string matrix_markdown(const std::vector<CellResult>& results,
+                            const std::vector<CellResult>& product, const MatrixFacts& facts) {
+  std::string text = facts_line(facts) + "\n\n";
+  for (const auto& [status, count] : counts_by_status(results, facts)) {
+    text += "- " + status + ": " + plural(count, "cell") + "\n";
+  }
+  const auto line = [&](const std::vector<std::string>& columns) {
+    std::string row = "|";
+    for (const std::string& column : columns) row += " " + column + " |";
+    return row + "\n";
+  };
+  text += "\n" + line(kHeader) + "|";
+  for (size_t i = 0; i < kHeader.size(); ++i) text += "---|";
+  text += "\n";
+  for (const CellResult& result : results) text += line(columns_of(result, facts));
+  if (product.empty()) return text;
+  text += "\nOf " + plural(product.size(), "combination") +
+          " of all parts these do not go together:\n\n";
+  for (const auto& reason : counts_by_reason(product)) {
+    text += "- " + share_line(reason, product.size()) + "\n";
+  }
+  return text;
+}
+
+std::string matrix_page(const std::vector<CellResult>& results,
+                        const std::vector<CellResult>& product, const MatrixFacts& facts) {
+  std::string html =
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>"
+      "Foretoken: support matrix</title><style>";
+  html += kStyle;
+  html +=
+      "</style></head><body><h1>Support matrix</h1><p>" + escaped(facts_line(facts)) + "</p><ul>";
+  for (const auto& [status, count] : counts_by_status(results, facts)) {
+    html += "<li>" + escaped(status) + ": " + plural(count, "cell") + "</li>";
+  }
+  html += "</ul><table><tr>";
+  for (const std::string& column : kHeader) html += "<th>" + column + "</th>";
+  html += "</tr>\n";
+  for (const CellResult& result : results) html += row_of_page(result, facts);
+  html += "</table>";
+  if (!product.empty()) {
+    html += "<h2>What does not go together</h2><p>Of " + plural(product.size(), "combination") +
+            " of all parts:</p><ul>";
+    for (const auto& reason : counts_by_reason(product)) {
+      html += "<li>" + escaped(share_line(reason, product.size())) + "</li>";
+    }
+    html += "</ul>";
+  }
+  return html + "</body></html>\n";
+}
+
+Json matrix_json(const std::vector<CellResult>& results, const std::vector<CellResult>& product,
+                 const MatrixFacts& facts) {
+  Json cells = Json::array();
+  for (const CellResult& result : results) {
+    Json entry = {{"status", status_words(result, facts)}};
+    entry.update(result);
+    cells.push_back(std::move(entry));
+  }
+  Json reasons = Json::array();
+  for (const auto& [reason, count] : counts_by_reason(product)) {
+    reasons.push_back({{"reason", reason}, {"cells", count}});
+  }
+  return {{"version", facts.version}, {"device", facts.device}, {"date", facts.date},
+          {"size", facts.size},       {"cells", cells},         {"combinations", product.size()},
+          {"unsupported", reasons}};
+}
+
+}  // namespace foretoken

@@ -1,0 +1,198 @@
+#include "apps/matrix/matrix_rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "apps/matrix/matrix_models.h"
+#include "apps/terminal/file_text.h"
+#include "attention/backend.h"
+#include "base/check.h"
+#include "draft/registry.h"
+#include "engine/compat/kv_format.h"
+#include "engine/compat/support_matrix.h"
+
+namespace foretoken {
+namespace {
+
+struct MatrixLayout {
+  int tp = 1;
+  int pp = 1;
+  int dp = 1;
+  int dcp = 1;
+  bool ep = false;
+};
+
+constexpr MatrixLayout kLayouts[] = {{},
+                                     {.tp = 2},
+                                     {.pp = 2},
+                                     {.dp = 2},
+                                     {.tp = 2, .pp = 2},
+                                     {.tp = 2, .dp = 2},
+                                     {.tp = 2, .ep = true},
+                                     {.dp = 2, .ep = true},
+                                     {.tp = 2, .dcp = 2}};
+constexpr const char* kGraphModes[] = {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY",
+                                       "PIECEWISE", "NONE"};
+constexpr const char* kQuantizations[] = {"", "fp8"};
+
+constexpr size_t kParts = 7;
+using Parts = std::array<std::string, kParts>;
+
+Parts parts_of(const MatrixCell& cell) {
+  return {cell.architecture,   cell.drafter,      cell.attention,   cell.graph_mode,
+          cell.kv_cache_dtype, cell.quantization, layout_name(cell)};
+}
+
+// Pairs of two values of different parts, as numbers: values have numbers in the order in which
+// they are met.
+class PairTable {
+ public:
+  static constexpr int kMostValues = 256;
+
+  std::vector<int> pairs_of(const MatrixCell& cell) {
+    std::array<int, kParts> values;
+    const Parts parts = parts_of(cell);
+    for (size_t i = 0; i < kParts; ++i) values[i] = value(std::to_string(i) + parts[i]);
+    std::vector<int> pairs;
+    for (size_t a = 0; a < kParts; ++a) {
+      for (size_t b = a + 1; b < kParts; ++b) pairs.push_back(values[a] * kMostValues + values[b]);
+    }
+    return pairs;
+  }
+
+ private:
+  int value(const std::string& text) {
+    const auto found = std::find(values_.begin(), values_.end(), text);
+    if (found != values_.end()) return static_cast<int>(found - values_.begin());
+    FT_CHECK(values_.size() < kMostValues);
+    values_.push_back(text);
+    return static_cast<int>(values_.size()) - 1;
+  }
+  std::vector<std::string> values_;
+};
+
+std::vector<std::string> drafter_names() {
+  std::vector<std::string> names = {""};
+  for (const DrafterEntry& entry : drafters()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> attention_names() {
+  std::vector<std::string> names;
+  for (const AttentionBackend* backend : attention_backends()) {
+    names.emplace_back(backend->traits().name);
+  }
+  return names;
+}
+
+std::vector<std::string> kv_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const NamedKvFormat& format : named_kv_formats()) names.emplace_back(format.name);
+  return names;
+}
+
+// Cells that differ from `base` in all but model, drafter and attention.
+void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
+  for (const char* graph_mode : kGraphModes) {
+    for (const std::string& kv : kv_names()) {
+      for (const char* quantization : kQuantizations) {
+        for (const MatrixLayout& layout : kLayouts) {
+          MatrixCell& cell = cells.emplace_back(base);
+          cell.graph_mode = graph_mode;
+          cell.kv_cache_dtype = kv;
+          cell.quantization = quantization;
+          cell.tp = layout.tp;
+          cell.pp = layout.pp;
+          cell.dp = layout.dp;
+          cell.dcp = layout.dcp;
+          cell.ep = layout.ep;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<MatrixCell> row_cells(const std::string& device, int max_ranks) {
+  std::vector<MatrixCell> cells;
+  for (const SupportRow& row : support_rows()) {
+    for (const char* graph_mode : row.graph_modes) {
+      MatrixCell& cell = cells.emplace_back();
+      cell.row = row.number;
+      cell.architecture = row.architecture;
+      cell.drafter = row.drafter;
+      cell.attention = row.attention;
+      cell.graph_mode = graph_mode;
+      cell.kv_cache_dtype = row.kv_cache_dtype;
+      cell.device = device;
+      cell.tp = std::min(row.tp, max_ranks);
+      cell.dp = std::min(row.dp, max_ranks);
+      cell.dcp = std::min(row.context_ranks, cell.tp);
+      cell.ep = row.experts;
+    }
+  }
+  return cells;
+}
+
+Result<std::vector<MatrixCell>> read_cells(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!json.is_array()) return invalid_argument(path + ": must be a JSON list of cells");
+  std::vector<MatrixCell> cells;
+  for (const auto& entry : json) {
+    Result<MatrixCell> cell = read_cell(entry);
+    if (!cell.ok()) {
+      return invalid_argument(path + ", entry " + std::to_string(cells.size() + 1) + ": " +
+                              cell.status().message());
+    }
+    cells.push_back(std::move(cell).value());
+  }
+  return cells;
+}
+
+std::vector<MatrixCell> product_cells(const std::string& device) {
+  std::vector<MatrixCell> cells;
+  for (const MatrixModel& model : matrix_models()) {
+    for (const std::string& drafter : drafter_names()) {
+      for (const std::string& attention : attention_names()) {
+        MatrixCell base;
+        base.architecture = model.architecture;
+        base.drafter = drafter;
+        base.attention = attention;
+        base.device = device;
+        add_forms(base, cells);
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, size_t most) {
+  PairTable table;
+  std::vector<std::vector<int>> pairs;
+  std::vector<bool> open(size_t{PairTable::kMostValues} * PairTable::kMostValues);
+  for (const MatrixCell& cell : cells) {
+    pairs.push_back(table.pairs_of(cell));
+    for (const int pair : pairs.back()) open[static_cast<size_t>(pair)] = true;
+  }
+  const auto is_open = [&](int pair) { return open[static_cast<size_t>(pair)]; };
+  std::vector<MatrixCell> sample;
+  while (sample.size() < most) {
+    size_t best = 0;
+    int64_t best_count = 0;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const int64_t count = std::count_if(pairs[i].begin(), pairs[i].end(), is_open);
+      if (count > best_count) {
+        best = i;
+        best_count = count;
+      }
+    }
+    if (best_count == 0) break;
+    for (const int pair : pairs[best]) open[static_cast<size_t>(pair)] = false;
+    sample.push_back(cells[best]);
+  }
+  return sample;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,252 @@
+#include "apps/matrix/matrix_run.h"
+
+#include <foretoken/engine.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "apps/matrix/matrix_models.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMostGrowth = int64_t{16} << 20;  // bytes that repeated prompts may add
+constexpr double kLeastAcceptance = 0.3;
+constexpr double kMostAcceptance = 0.95;
+
+struct RunOutput {
+  std::vector<std::vector<int32_t>> ids;
+  RequestStats stats;
+  std::string attention;
+  int64_t grown_bytes = 0;  // resident, by the second time
+};
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRunOptions& options) {
+  std::ifstream file(files.prompts);
+  std::vector<Request> requests;
+  for (std::string line; std::getline(file, line);) {
+    Request& request = requests.emplace_back();
+    request.prompt_token_ids = Json::parse(line).at("prompt_token_ids").get<std::vector<int32_t>>();
+    request.sampling.max_tokens = options.max_tokens;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+  }
+  if (requests.empty()) return not_found(files.prompts + " holds no prompts");
+  return requests;
+}
+
+EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files) {
+  EngineConfig config;
+  config.model = files.target;
+  config.device = cell.device;
+  config.attention_backend = cell.attention == "auto" ? "" : cell.attention;
+  config.cudagraph_mode = cell.graph_mode;
+  config.kv_cache_dtype = cell.kv_cache_dtype;
+  config.quantization = cell.quantization;
+  config.max_model_len = 1024;
+  config.max_num_seqs = 32;
+  config.num_gpu_blocks_override = 32 * 64;
+  config.enable_prefix_caching = false;
+  config.disable_log_stats = true;
+  config.skip_tokenizer_init = true;
+  config.cpu_threads = cell.num_ranks() > 1 ? 1 : 0;
+  config.parallel.tensor_parallel_size = cell.tp;
+  config.parallel.pipeline_parallel_size = cell.pp;
+  config.parallel.data_parallel_size = cell.dp;
+  config.parallel.decode_context_parallel_size = cell.dcp;
+  config.parallel.enable_expert_parallel = cell.ep;
+  return config;
+}
+
+EngineConfig with_drafts(EngineConfig config, const MatrixCell& cell,
+                         const CellRunOptions& options) {
+  SpeculativeConfig& drafter = config.speculative.emplace_back();
+  drafter.method = cell.drafter;
+  drafter.num_speculative_tokens = options.num_drafts;
+  drafter.length_policy = "fixed";
+  drafter.model = matrix_draft_folder(cell.drafter, options.folder);
+  return config;
+}
+
+// `times`: 1, or 2 to see what the second time adds to the memory.
+Result<RunOutput> run_engine(const EngineConfig& config, const std::vector<Request>& requests,
+                             int times) {
+  std::unique_ptr<Engine> engine;
+  FT_RETURN_IF_ERROR(make_engine(config, &engine));
+  RunOutput run;
+  run.attention = engine->info().attention_backend;
+  for (int time = 0; time < times; ++time) {
+    const int64_t before = resident_bytes();
+    std::vector<std::vector<int32_t>> ids;
+    RequestStats stats;
+    for (RequestOutput& output : engine->generate(requests)) {
+      FT_RETURN_IF_ERROR(output.status);
+      ids.push_back(std::move(output.token_ids));
+      stats += output.stats;
+    }
+    if (time == 0) {
+      run.ids = std::move(ids);
+      run.stats = stats;
+      continue;
+    }
+    run.grown_bytes = resident_bytes() - before;
+    if (ids != run.ids) return aborted("the same prompts gave other texts the second time");
+  }
+  return run;
+}
+
+int count_differences(const RunOutput& a, const RunOutput& b) {
+  int count = 0;
+  for (size_t i = 0; i < a.ids.size(); ++i) count += a.ids[i] != b.ids[i] ? 1 : 0;
+  return count;
+}
+
+// Names of events of the thread "device ops".
+std::set<std::string> op_names(const Json& events) {
+  std::set<std::string> names;
+  int64_t ops = -1;
+  for (const Json& event : events) {
+    if (event.value("name", "") == "thread_name" &&
+        event["args"].value("name", "") == "device ops") {
+      ops = event.value("tid", int64_t{-1});
+    } else if (event.value("tid", int64_t{-2}) == ops) {
+      names.insert(event.value("name", ""));
+    }
+  }
+  return names;
+}
+
+// Names of the ops of a short run that is recorded op by op, with their kernels where they say so.
+Result<Json> seen_ops(EngineConfig config, std::vector<Request> requests, const std::string& path) {
+  config.profile = path;
+  config.cudagraph_mode = "NONE";
+  requests.resize(std::min<size_t>(requests.size(), 2));
+  FT_RETURN_IF_ERROR(run_engine(config, requests, 1).status());
+  std::ifstream file(path);
+  const Json trace = Json::parse(file, nullptr, false);
+  std::set<std::string> names;
+  if (trace.is_object() && trace.contains("traceEvents")) names = op_names(trace["traceEvents"]);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return Json(names);
+}
+
+// What the runs of a cell say. Each of `find` has the sentence of the first thing that is wrong.
+class CellReport {
+ public:
+  CellReport() : json_(Json::object()) {}
+
+  void wrong(const std::string& reason) {
+    if (!json_.contains("reason")) json_["reason"] = reason;
+  }
+  void failed(const Status& status) {
+    unsupported_ = status.code() == StatusCode::kUnsupported;
+    wrong(status.message());
+  }
+  Json& operator[](const char* name) { return json_[name]; }
+  Json finish() {
+    Json all = {{"verdict", !json_.contains("reason") ? "green"
+                            : unsupported_            ? "unsupported"
+                                                      : "red"}};
+    all.update(json_);
+    return all;
+  }
+
+ private:
+  Json json_;
+  bool unsupported_ = false;
+};
+
+void check_drafts(const MatrixCell& cell, const RunOutput& one, const RunOutput& two,
+                  CellReport& report) {
+  const RequestStats& stats = two.stats;
+  report["num_draft_tokens"] = stats.num_draft_tokens;
+  report["num_accepted_tokens"] = stats.num_accepted_tokens;
+  if (one.stats.num_draft_tokens != stats.num_draft_tokens ||
+      one.stats.num_accepted_tokens != stats.num_accepted_tokens) {
+    report.wrong(
+        "with one and with two steps in flight other numbers of tokens were drafted or "
+        "accepted");
+  }
+  const double share = stats.num_draft_tokens == 0
+                           ? 0
+                           : static_cast<double>(stats.num_accepted_tokens) /
+                                 static_cast<double>(stats.num_draft_tokens);
+  report["acceptance"] = share;
+  if (cell.quantization.empty() && (share < kLeastAcceptance || share > kMostAcceptance)) {
+    report.wrong("the acceptance lies outside 0.3 to 0.95");
+  }
+}
+
+Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport& report) {
+  const MatrixModel* model = find_matrix_model(cell.architecture);
+  if (model == nullptr) {
+    return unsupported("no synthetic checkpoint is written of " + cell.architecture);
+  }
+  const std::string dtype = cell.device == "cpu" ? "float32" : "bfloat16";
+  FT_ASSIGN_OR_RETURN(const MatrixFiles files,
+                      write_matrix_files(*model, cell.drafter, dtype, options.size,
+                                         options.num_prompts, options.folder));
+  FT_ASSIGN_OR_RETURN(const std::vector<Request> requests, read_prompts(files, options));
+  EngineConfig config = config_of(cell, files);
+  FT_ASSIGN_OR_RETURN(const RunOutput plain, run_engine(config, requests, 1));
+  report["num_prompts"] = requests.size();
+  report["num_tokens"] = plain.stats.num_output_tokens;
+  report["attention"] = plain.attention;
+  if (cell.num_ranks() > 1) {
+    MatrixCell alone = cell;
+    alone.tp = alone.pp = alone.dp = alone.dcp = 1;
+    alone.ep = false;
+    FT_ASSIGN_OR_RETURN(const RunOutput one_rank, run_engine(config_of(alone, files), requests, 1));
+    const int differing = count_differences(one_rank, plain);
+    report["texts_unlike_one_rank"] = differing;
+    // Sums of ranks are rounded elsewhere: two in 200 texts.
+    if (differing * 100 > static_cast<int>(requests.size())) {
+      report.wrong(std::to_string(differing) + " texts differ from those of one rank");
+    }
+  }
+  if (!cell.drafter.empty()) config = with_drafts(config, cell, options);
+  config.steps_in_flight = 1;
+  FT_ASSIGN_OR_RETURN(const RunOutput one, run_engine(config, requests, 1));
+  config.steps_in_flight = 2;
+  FT_ASSIGN_OR_RETURN(const RunOutput two, run_engine(config, requests, 2));
+  const int differing = count_differences(plain, one) + count_differences(plain, two);
+  report["texts_unlike_without_drafts"] = differing;
+  report["grown_bytes"] = two.grown_bytes;
+  if (differing > 0) {
+    report.wrong(std::to_string(differing) + " texts differ from those without drafts");
+  }
+  if (two.grown_bytes > kMostGrowth) {
+    report.wrong("the same prompts again took " + std::to_string(two.grown_bytes >> 20) + " MiB");
+  }
+  if (!cell.drafter.empty()) check_drafts(cell, one, two, report);
+  if (cell.num_ranks() == 1) {
+    FT_ASSIGN_OR_RETURN(
+        report["ops"],
+        seen_ops(config, requests, options.folder + "/trace-" + std::to_string(getpid())));
+  }
+  return {};
+}
+
+}  // namespace
+
+Json run_cell(const MatrixCell& cell, const CellRunOptions& options) {
+  CellReport report;
+  const Status status = run_all(cell, options, report);
+  if (!status.ok()) report.failed(status);
+  return report.finish();
+}
+
+}  // namespace foretoken

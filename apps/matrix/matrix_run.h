@@ -1,0 +1,25 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/matrix/matrix_cell.h"
+
+namespace foretoken {
+
+struct CellRunOptions {
+  std::string folder;         // of checkpoints, which are kept for other cells
+  std::string size = "tiny";  // or 8b
+  int num_prompts = 24;
+  int max_tokens = 32;
+  int num_drafts = 3;
+};
+
+// Runs a cell in this process: all prompts at once without drafts, then with drafts, with one and
+// with two steps in flight and each twice, and on one rank without drafts. The result says
+// "verdict" (green, red or unsupported), "reason" where it is not green, and the evidence: numbers
+// of prompts and tokens, drafted and accepted tokens, the share accepted, texts that differ, bytes
+// that the second time added, the attention backend and the ops that ran. Whatever ends the process
+// ends this cell alone: cells have processes of their own.
+nlohmann::ordered_json run_cell(const MatrixCell& cell, const CellRunOptions& options);
+
+}  // namespace foretoken

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The support matrix, run by the program: cells of their own processes, reports, and going on."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import door
+
+CELLS = [
+    {"drafter": "eagle", "cudagraph_mode": "FULL"},
+    {"drafter": "ngram", "tensor_parallel_size": 2},
+    {"architecture": "DeepseekV3ForCausalLM", "drafter": "mtp", "data_parallel_size": 2,
+     "enable_expert_parallel": True},
+    {"kv_cache_dtype": "fp8", "drafter": "draft_model"},
+    {"attention_backend": "nobody"},
+]
+
+
+class Matrix(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        self.addCleanup(self.scratch.cleanup)
+
+    def run_matrix(self, *flags):
+        return subprocess.run(
+            [sys.argv[1], "matrix", "--work-folder", self.folder / "models", "--output",
+             self.folder / "matrix", "--num-prompts", "6", *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+
+    def report(self):
+        return json.loads((self.folder / "matrix.json").read_text())
+
+    def run_file(self, cells, *flags):
+        rows = self.folder / "cells.json"
+        rows.write_text(json.dumps(cells))
+        return self.run_matrix("--rows", rows, *flags)
+
+    def test_cells_are_run_and_reported(self):
+        done = self.run_file(CELLS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cells = self.report()["cells"]
+        self.assertEqual([cell["status"] for cell in cells],
+                         ["green reduced"] * 4 + ["unsupported"], done.stderr)
+        for cell in cells[:4]:
+            self.assertEqual(cell["texts_unlike_without_drafts"], 0)
+            self.assertTrue(0.3 <= cell["acceptance"] <= 0.95, cell)
+            self.assertIn("matrix --run-cell", cell["command"])
+        self.assertIn("attention", cells[0]["ops"])
+        self.assertEqual(cells[1]["texts_unlike_one_rank"], 0)
+        self.assertIn("'nobody'", cells[4]["reason"])
+        page = (self.folder / "matrix.html").read_text()
+        self.assertNotIn("http", page.replace("http-equiv", ""))
+        self.assertIn("| eagle | one rank | auto | none | FULL |", done.stdout)
+        # The command of a cell runs that cell again.
+        again = self.run_matrix("--rows", self.folder / "cells.json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual([cell.get("seconds") for cell in self.report()["cells"]],
+                         [cell.get("seconds") for cell in cells], "results were not kept")
+
+    def test_a_cell_that_takes_too_long_is_red(self):
+        done = self.run_file([{"drafter": "eagle"}], "--num-prompts", "3000", "--time-limit", "1")
+        self.assertEqual(done.returncode, 1)
+        cell = self.report()["cells"][0]
+        self.assertEqual(cell["status"], "red")
+        self.assertIn("1 s", cell["reason"])
+
+    def test_all_rows_and_the_whole_product_are_decided(self):
+        done = self.run_matrix("--print-cells", "--max-cells", "60")
+        cells = json.loads(done.stdout)
+        self.assertEqual({cell["row"] for cell in cells}, set(range(22)))
+        for part in ("drafter", "cudagraph_mode", "kv_cache_dtype", "quantization"):
+            self.assertGreater(len({cell[part] for cell in cells if cell["row"] == 0}), 1, part)
+
+    def test_faults_are_told(self):
+        for cells, part in (([{"drafterr": "eagle"}], "'drafterr' is unknown"),
+                            ([{"tensor_parallel_size": 0}], "'tensor_parallel_size' must be"),
+                            ({"drafter": "eagle"}, "must be a JSON list"),
+                            ([{"device": "abacus"}], "must be cpu or cuda")):
+            done = self.run_file(cells)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    door.main()
