@@ -4,8 +4,8 @@
 #include <string>
 
 #include "attention/backend.h"
-#include "attention/flashinfer.h"
-#include "attention/portable.h"
+#include "attention/families.h"
+#include "base/check.h"
 #include "device/device_traits.h"
 
 namespace foretoken {
@@ -17,10 +17,12 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   });
 }
 
-// Of backends for a type of device, or for a device that is here.
-std::string attention_remedy(DeviceType type, const Device* opened) {
+// Of backends for a type of device, or for a device that is here; of those for the same models as
+// `like`, where that is not null.
+std::string attention_remedy(DeviceType type, const Device* opened, const AttentionTraits* like) {
   std::string list;
   for (const AttentionBackend* backend : attention_backends()) {
+    if (like != nullptr && like->is_latent != backend->traits().is_latent) continue;
     if (opened != nullptr ? !backend->runs_on(*opened) : !backend->traits().runs_on(type)) continue;
     const AttentionTraits& traits = backend->traits();
     list += (list.empty() ? "" : ", ") + std::string(traits.name);
@@ -29,16 +31,18 @@ std::string attention_remedy(DeviceType type, const Device* opened) {
   return "; use auto or one of: " + list;
 }
 
-Status no_backend(std::string_view name, DeviceType type, const Device* opened) {
+Status no_backend(std::string_view name, DeviceType type, const Device* opened,
+                  const AttentionTraits* like = nullptr) {
   return unsupported("attention backend '" + std::string(name) + "' does not exist on " +
-                     device_traits(type).name + attention_remedy(type, opened));
+                     device_traits(type).name + attention_remedy(type, opened, like));
 }
 
 }  // namespace
 
 bool AttentionTraits::runs_on(DeviceType device) const {
-  return std::any_of(places.begin(), places.end(),
-                     [&](const AttentionPlace& place) { return place.device == device; });
+  return is_built && std::any_of(places.begin(), places.end(), [&](const AttentionPlace& place) {
+           return place.device == device;
+         });
 }
 
 bool AttentionTraits::reads(DeviceType device, KvFormat format) const {
@@ -49,13 +53,34 @@ bool AttentionTraits::reads(DeviceType device, KvFormat format) const {
 }
 
 bool AttentionBackend::runs_on(const Device& device) const {
-  return traits().runs_on(device.type()) &&
-         (!traits().any_order || device.has_any_order_attention());
+  return traits_.runs_on(device.type()) && has_attention(device, traits_.family);
+}
+
+bool AttentionBackend::serves(const AttentionDemand& demand) const {
+  return traits_.is_latent == demand.is_latent() &&
+         (traits_.serves == nullptr || traits_.serves(demand));
+}
+
+std::string AttentionBackend::model_needs() const {
+  const std::string kind = traits_.is_latent ? "latent attention" : "attention without latents";
+  return *traits_.model_needs == '\0' ? kind : kind + ", " + traits_.model_needs;
+}
+
+int64_t AttentionBackend::workspace_floats(const Device& device, int32_t max_rows,
+                                           int32_t num_heads, int32_t head_dim) const {
+  if (device.type() == DeviceType::kCpu) return 0;
+  // Partial results of a split: its accumulator, maximum and sum. Splits are shared between blocks
+  // only while there are few rows, since many rows fill the device alone; so the bound below, which
+  // holds 12 rows of 32 heads over 128k positions, costs the larger batches nothing.
+  constexpr int64_t kMaxSplits = AttentionSplits::of((128 << 10) - 1) + 1;
+  constexpr int64_t kMaxFloats = int64_t{48} << 20;
+  const int64_t wanted = int64_t{max_rows} * num_heads * kMaxSplits * (head_dim + 2);
+  return std::min(wanted, kMaxFloats);
 }
 
 void AttentionBackend::run(Queue& queue, const AttentionArgs& args) const {
   AttentionArgs own = args;
-  own.any_order = traits().any_order;
+  own.family = traits_.family;
   attention(queue, own);
 }
 
@@ -74,18 +99,41 @@ bool is_attention_backend(const AttentionBackend& backend, std::string_view name
 }
 
 std::span<const AttentionBackend* const> attention_backends() {
-  static const std::array<const AttentionBackend*, 2> backends = {&portable_attention(),
-                                                                  &flashinfer_attention()};
+  static const std::array backends = {&flash_attention(),
+                                      &portable_attention(),
+                                      &flashinfer_attention(),
+                                      &flex_attention(),
+                                      &flash_latent_attention(),
+                                      &portable_latent_attention(),
+                                      &flashinfer_latent_attention(),
+                                      &flashmla_attention(),
+                                      &cutlass_latent_attention()};
   return backends;
+}
+
+const AttentionBackend& default_attention(const AttentionDemand& demand, DeviceType type,
+                                          const Device* opened) {
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (!backend->traits().batch_invariant || !backend->serves(demand)) continue;
+    if (opened != nullptr ? backend->runs_on(*opened) : backend->traits().runs_on(type)) {
+      return *backend;
+    }
+  }
+  FT_CHECK(false);
+  return portable_attention();
 }
 
 Status check_attention_place(const AttentionBackend& backend, DeviceType type,
                              const Device* opened) {
   const AttentionTraits& traits = backend.traits();
-  if (!traits.runs_on(type)) return no_backend(traits.name, type, opened);
+  if (!traits.is_built) {
+    return unsupported("attention backend '" + std::string(traits.name) + "' is not built" +
+                       attention_remedy(type, opened, &traits));
+  }
+  if (!traits.runs_on(type)) return no_backend(traits.name, type, opened, &traits);
   if (opened == nullptr || backend.runs_on(*opened)) return {};
   return unsupported("attention backend '" + std::string(traits.name) + "' needs " +
-                     traits.device_needs + attention_remedy(type, opened));
+                     traits.device_needs + attention_remedy(type, opened, &traits));
 }
 
 Result<const AttentionBackend*> find_attention_backend(std::string_view name,

@@ -34,27 +34,35 @@ TEST(AttentionBackend, AutoFindsAnInvariantOneForEveryDevice) {
 }
 
 TEST(AttentionBackend, NamesAndAliasesInAnyCase) {
-  const auto portable = find_attention_backend("portable", kCpu);
-  ASSERT_TRUE(portable.ok());
-  for (const char* name : {"TRITON_ATTN", "triton_attn", "Portable"}) {
-    const auto backend = find_attention_backend(name, kCpu);
+  const struct {
+    const char* name;
+    const char* alias;
+  } rows[] = {{"portable", "TRITON_ATTN"},     {"Flash", "flash_attn"},
+              {"FLASHINFER", "flashinfer"},    {"flex", "Flex_Attention"},
+              {"flash_mla", "FLASH_ATTN_MLA"}, {"portable_mla", "TRITON_MLA"}};
+  for (const auto& row : rows) {
+    const auto backend = find_attention_backend(row.name, kHopper);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
-    EXPECT_EQ(backend.value(), portable.value());
-    EXPECT_TRUE(is_attention_backend(*backend.value(), name));
+    EXPECT_EQ(find_attention_backend(row.alias, kHopper).value(), backend.value());
+    EXPECT_TRUE(is_attention_backend(*backend.value(), row.alias));
+    EXPECT_FALSE(is_attention_backend(*backend.value(), "auto"));
   }
-  EXPECT_FALSE(is_attention_backend(*portable.value(), "auto"));
 }
 
 TEST(AttentionBackend, UnknownNameListsWhatExists) {
-  expect_unsupported("FLASH_ATTN", kCpu,
-                     {"'FLASH_ATTN'", "cpu", "auto", "portable", "TRITON_ATTN"});
-  expect_unsupported("FLASH_ATTN", kHopper, {"'FLASH_ATTN'", "cuda", "portable", "flashinfer"});
+  expect_unsupported("XFORMERS", kCpu, {"'XFORMERS'", "cpu", "auto", "portable", "TRITON_ATTN"});
+  expect_unsupported("XFORMERS", kHopper, {"'XFORMERS'", "cuda", "flash", "portable_mla"});
 }
 
-TEST(AttentionBackend, SaysWhatADeviceLacks) {
-  EXPECT_TRUE(find_attention_backend("FLASHINFER", kHopper).ok());
+TEST(AttentionBackend, SaysWhatADeviceLacksAndWhatServes) {
+  expect_unsupported("FLASH_ATTN", kCpu, {"'flash' does not exist on cpu", "portable"});
+  expect_unsupported("FLASH_ATTN", kGpu, {"'flash' needs", "9.0", "portable (also TRITON_ATTN)"});
   expect_unsupported("flashinfer", kGpu, {"'flashinfer' needs", "9.0", "./quickstart --cuda"});
   expect_unsupported("flashinfer", kCpu, {"does not exist on cpu", "portable"});
+  expect_unsupported("FLASHMLA", kHopper, {"'flashmla' is not built", "one of: flash_mla"});
+  expect_unsupported("CUTLASS_MLA", kHopper, {"'cutlass_mla' is not built", "one of: flash_mla"});
+  expect_unsupported("FLASHINFER_MLA", kGpu,
+                     {"'flashinfer_mla' is not built", "one of: portable_mla"});
 }
 
 TEST(AttentionBackend, EveryBackendDescribesItself) {
@@ -64,7 +72,7 @@ TEST(AttentionBackend, EveryBackendDescribesItself) {
     EXPECT_FALSE(std::string(backend->traits().description).empty());
     EXPECT_FALSE(backend->traits().places.empty());
     for (const AttentionPlace& place : backend->traits().places) {
-      EXPECT_TRUE(backend->traits().runs_on(place.device));
+      EXPECT_EQ(backend->traits().runs_on(place.device), backend->traits().is_built);
       EXPECT_TRUE(backend->traits().reads(place.device, KvFormat::kPlain)) << "what `auto` gives";
     }
   }

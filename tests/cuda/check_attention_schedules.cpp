@@ -120,7 +120,7 @@ void check_attention_schedules(Gpu& gpu) {
            text("%s%d/%d heads dim %d window %d up to %d: %d rows differ, error %.1e",
                 c.codes ? "fp8 " : "", c.heads, c.kv_heads, c.dim, c.window, c.longest, different,
                 error));
-    if (c.longest <= 10000 && gpu.device->has_any_order_attention()) {  // on Hopper
+    if (c.longest <= 10000 && has_attention(*gpu.device, AttentionFamily::kFlash)) {  // on Hopper
       Launch last(gpu, scene, {queries[0]}, 1, true, RunLengths::kUnknown);
       report(last.is_joined_by_count(), "attention join",
              text("%d/%d heads dim %d by the last team", c.heads, c.kv_heads, c.dim));

@@ -1,15 +1,16 @@
 #pragma once
 #include <string>
 
+#include "device/attention_families.h"
 #include "device/device.h"
 
 namespace foretoken::test {
 
-// A device that says of itself what a test wants. It has neither memory nor queues.
-class ClaimedDevice final : public Device {
+// A device that says of itself what a test wants, such as that it is a Hopper. It has neither
+// memory nor queues.
+class ClaimedDevice final : public Device, public AttentionFamilies {
  public:
-  ClaimedDevice(DeviceType type, bool any_order_attention)
-      : type_(type), any_order_attention_(any_order_attention) {}
+  ClaimedDevice(DeviceType type, bool is_hopper) : type_(type), is_hopper_(is_hopper) {}
 
   DeviceType type() const override { return type_; }
   std::string name() const override { return "claimed"; }
@@ -19,7 +20,18 @@ class ClaimedDevice final : public Device {
   void* allocate(size_t, MemoryKind) override { return nullptr; }
   void deallocate(void*, MemoryKind) override {}
   Result<std::unique_ptr<Queue>> make_queue() override { return unsupported("no queue"); }
-  bool has_any_order_attention() const override { return any_order_attention_; }
+  bool has_attention(AttentionFamily family) const override {
+    switch (family) {
+      case AttentionFamily::kPortable:
+      case AttentionFamily::kFlex:
+        return true;
+      case AttentionFamily::kFlash:
+      case AttentionFamily::kFlashInfer:
+        return is_hopper_;
+      default:
+        return false;
+    }
+  }
   void* make_weight(int64_t, int64_t, DType, WeightOrder, int64_t) override { return nullptr; }
   int64_t weight_slice_rows(int64_t, int64_t, DType, WeightOrder, int64_t) const override {
     return 1;
@@ -31,7 +43,7 @@ class ClaimedDevice final : public Device {
 
  private:
   DeviceType type_;
-  bool any_order_attention_;
+  bool is_hopper_;
 };
 
 }  // namespace foretoken::test

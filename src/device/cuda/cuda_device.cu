@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMinComputeMajor = 8;
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public AttentionFamilies {
  public:
   CudaDevice(const CudaKernels& kernels, int ordinal, std::string name)
       : kernels_(kernels), ordinal_(ordinal), name_(std::move(name)) {}
@@ -35,7 +35,7 @@ class CudaDevice final : public Device {
     }
     return cuda::make_communicator(link, ordinal_, options, failure_);
   }
-  bool has_any_order_attention() const override;
+  bool has_attention(AttentionFamily family) const override;
   ProfilerRanges use_profiler_ranges(bool always) override;
   // Any row can be found by itself; groups of 8 are never of two units.
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
@@ -133,9 +133,9 @@ Status CudaDevice::take_failure() {
   return {};
 }
 
-bool CudaDevice::has_any_order_attention() const {
+bool CudaDevice::has_attention(AttentionFamily family) const {
   cudaSetDevice(ordinal_);
-  return kernels_.has_any_order_attention();
+  return kernels_.has_attention(family);
 }
 
 ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {

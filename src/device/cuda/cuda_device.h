@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "device/attention_families.h"
 #include "device/cuda_plugin.h"
 
 namespace foretoken::cuda {
@@ -45,7 +46,7 @@ struct CudaKernels {
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
                                            WeightOrder order, int64_t unit_rows);
   int64_t (*quantized_weight_bytes)(const void* weight);
-  bool (*has_any_order_attention)();  // of the current device
+  bool (*has_attention)(AttentionFamily family);  // of the current device
   // Before a queue's stream is destroyed, and after all its graphs are.
   void (*forget_stream)(cudaStream_t stream);
 };

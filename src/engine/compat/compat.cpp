@@ -19,6 +19,17 @@ Status check_architecture(const Combination& c) {
                      "' is not supported; foretoken inspect lists those that are");
 }
 
+std::string name_of(const AttentionBackend& backend) { return backend.traits().name; }
+
+// The backend that serves in place of one that does not.
+const AttentionBackend& attention_instead(const Combination& c) {
+  AttentionDemand demand = {.dtype = DType::kBF16, .head_dim = 128};
+  if (c.attention->traits().is_latent) demand = {DType::kBF16, 576, 0, true, 512};
+  if (c.model != nullptr) demand = *c.model;
+  const DeviceType type = c.device != nullptr ? c.device->type : DeviceType::kCpu;
+  return default_attention(demand, type, c.opened);
+}
+
 Status check_attention(const Combination& c) {
   if (c.attention == nullptr) return {};
   const AttentionTraits& traits = c.attention->traits();
@@ -28,11 +39,12 @@ Status check_attention(const Combination& c) {
   const std::string flag = "--attention-backend " + std::string(traits.name);
   if (c.batch_invariant && !traits.batch_invariant) {
     return invalid_argument(flag + " is not batch-invariant; give --batch-invariant off with it, " +
-                            "or --attention-backend portable");
+                            "or --attention-backend " + name_of(attention_instead(c)));
   }
   if (c.model != nullptr && !c.attention->serves(*c.model)) {
-    return invalid_argument(flag + " takes " + traits.model_needs +
-                            ", which this model does not have; use --attention-backend portable");
+    return invalid_argument(flag + " takes " + c.attention->model_needs() +
+                            ", which this model does not have; use --attention-backend " +
+                            name_of(attention_instead(c)));
   }
   return {};
 }
@@ -85,9 +97,11 @@ Status check_kv_cache(const Combination& c) {
     return unsupported(flag + " is not built for latent attention" + use);
   }
   if (c.attention == nullptr || c.attention->traits().reads(c.device->type, *format)) return {};
-  return invalid_argument(flag + " is not read by --attention-backend " +
-                          c.attention->traits().name +
-                          "; leave one of them out, or use --attention-backend portable");
+  const AttentionBackend& instead = attention_instead(c);
+  const bool reads = instead.traits().reads(c.device->type, *format);
+  return invalid_argument(
+      flag + " is not read by --attention-backend " + c.attention->traits().name +
+      (reads ? "; leave one of them out, or use --attention-backend " + name_of(instead) : use));
 }
 
 // "1, 2 or 4".

@@ -51,7 +51,8 @@ std::string attention_table() {
   for (const AttentionBackend* backend : attention_backends()) {
     const AttentionTraits& traits = backend->traits();
     for (const DeviceTraits& device : device_types()) {
-      if (!compat({.device = &device, .attention = backend}).ok()) continue;
+      if (traits.is_built && !traits.runs_on(device.type)) continue;
+      if (!traits.is_built && device.type == DeviceType::kCpu) continue;
       const auto with = [&](const char* kv_cache_dtype) {
         return table.cell(compat({.device = &device,
                                   .attention = backend,
@@ -61,7 +62,7 @@ std::string attention_table() {
       Cells cells = {traits.name, device.name, with("auto")};
       for (const NamedKvFormat& format : named_kv_formats()) cells.push_back(with(format.name));
       cells.push_back(table.cell(compat({.attention = backend, .batch_invariant = true})));
-      cells.emplace_back(traits.model_needs);
+      cells.push_back(backend->model_needs());
       table.add(cells);
     }
   }

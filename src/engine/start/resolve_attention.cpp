@@ -17,7 +17,13 @@ AttentionDemand demand_of(const EngineConfig& config, const ModelConfig& model) 
         return layer.window == 0 ||
                (config.max_model_len > 0 && layer.window >= config.max_model_len);
       });
-  return {model.dtype, model.head_dim, model.attention_softcap, has_full_layers};
+  const bool latent = model.latent.exists();
+  return {.dtype = model.dtype,
+          .head_dim = latent ? model.latent.entry_dim() : model.head_dim,
+          .softcap = model.attention_softcap,
+          .has_full_layers = has_full_layers,
+          .value_dim = latent ? model.latent.kv_rank : 0,
+          .has_slopes = !model.alibi_slopes.empty()};
 }
 
 // What goes with a backend here.
@@ -40,13 +46,14 @@ Result<const AttentionBackend*> choose(const EngineConfig& config, const Device&
     FT_RETURN_IF_ERROR(compat(with_backend(*found, config, device, demand)));
     return found;
   }
-  if (config.batch_invariant != "off") return found;
+  const AttentionBackend* best = &default_attention(demand, device.type(), &device);
+  if (config.batch_invariant != "off") return best;
   // One whose bits depend on the batch is faster.
   for (const AttentionBackend* backend : attention_backends()) {
     if (backend->traits().batch_invariant) continue;
     if (compat(with_backend(*backend, config, device, demand)).ok()) return backend;
   }
-  return found;
+  return best;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 #include "base/host_device.h"
+#include "device/attention_families.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/attention/attention_splits.h"
@@ -62,9 +63,8 @@ struct AttentionArgs {
   // nothing else has changed: what it found out about the rows, and left in the workspace, still
   // holds. That is read before the op ahead has ended, too: a rope_kv lies between the two.
   bool repeats = false;
-  // A row's sums may be formed in an order that depends on the length of its run and on max_rows: a
-  // device may give long runs to a kernel of a library (Device::has_any_order_attention).
-  bool any_order = false;
+  // Whose kernels may be taken. All but those of libraries give equal bits.
+  AttentionFamily family = AttentionFamily::kFlash;
   int32_t chunk = 0;              // 0: unlimited
   const float* slopes = nullptr;  // [num_heads] or null
   const float* sinks = nullptr;   // [num_heads] or null

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/flashinfer.h"
-#include "attention/portable.h"
+#include "attention/families.h"
 #include "support/claimed_device.h"
 
 namespace foretoken {
@@ -46,7 +45,7 @@ TEST(Compat, AKvFormatNeedsABackendThatReadsIt) {
                          .dtype = DType::kBF16};
   EXPECT_EQ(compat(c).message(),
             "--kv-cache-dtype fp8 is not read by --attention-backend flashinfer; leave one of them "
-            "out, or use --attention-backend portable");
+            "out, or use --attention-backend flash");
 }
 
 TEST(Compat, AnOpenedDeviceMayLackWhatItsTypeHas) {

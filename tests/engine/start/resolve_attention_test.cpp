@@ -44,10 +44,12 @@ void expect_says(const std::string& message, std::initializer_list<const char*> 
 
 TEST(ResolveAttention, IsInvariantUnlessAskedOtherwise) {
   for (const Device* device : {&kCpu, &kGpu, &kHopper}) {
-    for (const char* backend : {"", "auto", "portable"}) {
-      EXPECT_EQ(resolved(config_of(backend, "auto"), *device), "portable, on");
-      EXPECT_EQ(resolved(config_of(backend, "on"), *device), "portable, on");
+    const std::string best = device == &kHopper ? "flash, on" : "portable, on";
+    for (const char* backend : {"", "auto"}) {
+      EXPECT_EQ(resolved(config_of(backend, "auto"), *device), best);
+      EXPECT_EQ(resolved(config_of(backend, "on"), *device), best);
     }
+    EXPECT_EQ(resolved(config_of("portable", "auto"), *device), "portable, on");
     EXPECT_EQ(resolved(config_of("TRITON_ATTN", "off"), *device), "portable, on");
   }
 }
@@ -63,7 +65,7 @@ TEST(ResolveAttention, ANameDecidesTheInvariance) {
   EXPECT_EQ(resolved(config_of("FLASHINFER", "auto"), kHopper), "flashinfer, off");
   EXPECT_EQ(resolved(config_of("flashinfer", "off"), kHopper), "flashinfer, off");
   expect_says(resolved(config_of("flashinfer", "on"), kHopper),
-              {"--attention-backend flashinfer", "--batch-invariant off", "portable"});
+              {"--attention-backend flashinfer", "--batch-invariant off", "flash"});
   expect_says(resolved(config_of("flashinfer", "off"), kGpu), {"needs", "./quickstart --cuda"});
   expect_says(resolved(config_of("flashinfer", "auto"), kCpu), {"does not exist on cpu"});
   expect_says(resolved(config_of("", "perhaps"), kCpu), {"--batch-invariant 'perhaps'", "off"});
@@ -77,18 +79,30 @@ TEST(ResolveAttention, OffStaysOnForModelsThatTheLibraryDoesNotTake) {
               {"bfloat16", "64 or 128", "--attention-backend portable"});
   model = llama();
   model.attention_softcap = 50;
-  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "portable, on");
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flash, on");
 }
 
 TEST(ResolveAttention, AWindowCountsWhereSequencesOutgrowIt) {
   ModelConfig model = llama();
   for (LayerConfig& layer : model.layers) layer.window = 1024;
-  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "portable, on");
+  EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flash, on");
   for (LayerConfig& layer : model.layers) layer.window = 4096;
   EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flashinfer, off");
   model.layers[0].window = 0;
   model.layers[1].window = 1024;
   EXPECT_EQ(resolved(config_of("", "off"), kHopper, model), "flashinfer, off");
+}
+
+TEST(ResolveAttention, LatentsAreServedByTheirOwnFamilies) {
+  ModelConfig model = llama();
+  model.latent = {.kv_rank = 512, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
+  EXPECT_EQ(resolved(config_of("", "auto"), kHopper, model), "flash_mla, on");
+  EXPECT_EQ(resolved(config_of("", "auto"), kGpu, model), "portable_mla, on");
+  EXPECT_EQ(resolved(config_of("TRITON_MLA", "auto"), kHopper, model), "portable_mla, on");
+  expect_says(resolved(config_of("FLASH_ATTN", "auto"), kHopper, model),
+              {"takes attention without latents", "--attention-backend flash_mla"});
+  expect_says(resolved(config_of("TRITON_MLA", "auto"), kCpu),
+              {"takes latent attention", "--attention-backend portable"});
 }
 
 }  // namespace

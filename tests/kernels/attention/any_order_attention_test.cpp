@@ -7,7 +7,7 @@
 #include "kernels/attention/attention.h"
 #include "support/row_ops.h"
 
-// AttentionArgs::any_order: devices may have other kernels for long runs then.
+// AttentionFamily::kFlashInfer: devices may have other kernels for long runs then.
 namespace foretoken {
 namespace {
 
@@ -129,7 +129,7 @@ class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<H
             .window = 0,
             .scale = scale(),
             .runs = step.lengths,
-            .any_order = true};
+            .family = AttentionFamily::kFlashInfer};
   }
   float scale() const { return 1.0f / std::sqrt(float(GetParam().head_dim)); }
 
@@ -223,7 +223,7 @@ TEST_P(AnyOrderAttention, MatchesDouble) {
 TEST_P(AnyOrderAttention, ShortRunsKeepTheirBits) {
   AttentionArgs args = args_of(kMixed);
   const auto any = run(args);
-  args.any_order = false;
+  args.family = AttentionFamily::kFlash;
   const auto own = run(args);
   const size_t row_bytes = width() * sizeof(uint16_t);
   const auto bytes_of = [&](const std::vector<uint8_t>& bytes, int row, int rows) {
@@ -237,8 +237,8 @@ TEST_P(AnyOrderAttention, ShortRunsKeepTheirBits) {
     num_different += is_equal ? 0 : 1;
     row += part.rows;
   }
-  // Else the kernel that any_order lets the device use was not. Few positions may give equal bits.
-  EXPECT_EQ(num_different > 0, device().has_any_order_attention());
+  // Else the kernel of the library was not. Few positions may give equal bits.
+  EXPECT_EQ(num_different > 0, has_attention(device(), AttentionFamily::kFlashInfer));
 }
 
 // As in layer after layer: the same rows, other keys and values.

@@ -15,6 +15,10 @@ constexpr int kMergeAtOnce = 256;  // splits whose scores wait in shared memory
 constexpr int kLoadsAtOnce = 16;
 constexpr int kBlocksPerSm = 8;  // wanted at least, where there are splits to share
 
+bool is_portable(AttentionFamily family) {
+  return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
+}
+
 // Slopes are known to the plain kernel alone.
 bool uses_tensor_cores(const AttentionArgs& args) {
   const KvLayer& kv = args.kv;
@@ -119,6 +123,20 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
 
 }  // namespace
 
+bool has_attention_family(AttentionFamily family) {
+  switch (family) {
+    case AttentionFamily::kFlash:
+      return device_traits().wgmma;
+    case AttentionFamily::kFlashInfer:
+      return has_attention_fa3();
+    case AttentionFamily::kPortable:
+    case AttentionFamily::kFlex:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream) {
   if (args.kv.value_size() <= 2 * kMergeThreads) {
@@ -130,7 +148,11 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 
 void launch_attention(const void* packed, cudaStream_t stream) {
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
-  if (launch_attention_stream(args, stream) || launch_attention_latent(args, stream)) return;
+  const bool portable = is_portable(args.family);
+  if (!portable &&
+      (launch_attention_stream(args, stream) || launch_attention_latent(args, stream))) {
+    return;
+  }
   const bool tensor_cores = uses_tensor_cores(args);
   const AttentionSchedule schedule = choose_schedule(args);
   if (tensor_cores) {
@@ -140,7 +162,9 @@ void launch_attention(const void* packed, cudaStream_t stream) {
   }
   if (schedule.num_parts > 1) launch_attention_merge(args, schedule, stream);
   if (!tensor_cores || args.max_rows <= kLongRun) return;
-  if (!launch_attention_wgmma(args, LongCut{}, stream)) launch_attention_long(args, stream);
+  if (portable || !launch_attention_wgmma(args, LongCut{}, stream)) {
+    launch_attention_long(args, stream);
+  }
 }
 
 }  // namespace foretoken::cuda

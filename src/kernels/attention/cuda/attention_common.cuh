@@ -49,6 +49,9 @@ void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedul
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
 
+// Whether this build and the current device have kernels of the family.
+bool has_attention_family(AttentionFamily family);
+
 // Splits of the longest context that the block table allows.
 inline int most_splits(const AttentionArgs& args) {
   return AttentionSplits::of(args.max_blocks * args.kv.block_size - 1) + 1;

@@ -68,13 +68,13 @@ bool has_attention_fa3() {
 }
 
 AttentionArgs with_fa3_room(AttentionArgs args) {
-  if (!args.any_order) return args;
-  args.any_order = false;
+  if (args.family != AttentionFamily::kFlashInfer) return args;
+  args.family = AttentionFamily::kFlash;
   if (!has_attention_fa3() || !fits_fa3(args)) return args;
   // A backend's workspace is many times as large; a small one is left to the partial results.
   const int64_t words = list_words(args);
   if (args.workspace == nullptr || args.workspace_floats < 4 * words) return args;
-  args.any_order = true;
+  args.family = AttentionFamily::kFlashInfer;
   args.workspace_floats -= words;
   return args;
 }

@@ -4,7 +4,7 @@
 
 // Attention of long runs by FlashInfer's FlashAttention-3 kernel for Hopper. Its bits are not those
 // of the other kernels, so that a row's depend on whether its run is long:
-// AttentionArgs::any_order.
+// AttentionFamily::kFlashInfer.
 namespace foretoken::cuda {
 
 inline constexpr int kFa3KvTile = 96;  // KV positions that a block takes at once
@@ -28,10 +28,10 @@ struct Fa3Lists {
 bool has_attention_fa3();
 
 // The op's arguments with room for the lists behind the workspace that the other kernels may use;
-// without any_order where the kernel cannot take the op's long runs.
+// of kFlash where the kernel cannot take the op's long runs.
 AttentionArgs with_fa3_room(AttentionArgs args);
 
-// Takes the long runs of arguments with any_order that with_fa3_room has returned. The lists of an
+// Takes the long runs of arguments of kFlashInfer that with_fa3_room has returned. The lists of an
 // op that `repeats` another are the other's. False where nothing was launched.
 bool launch_attention_fa3(const AttentionArgs& args, cudaStream_t stream);
 

@@ -10,7 +10,10 @@ int attention_wgmma_blocks(const AttentionArgs& args) {
 
 bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaStream_t stream) {
   // FlashInfer's blocks do not share a tile, which few rows far behind want.
-  if (args.any_order && cut.parts == 1 && launch_attention_fa3(args, stream)) return true;
+  if (args.family == AttentionFamily::kFlashInfer && cut.parts == 1 &&
+      launch_attention_fa3(args, stream)) {
+    return true;
+  }
   if (args.kv.block_size % kLoadRun != 0) return false;
   if (args.kv.format == KvFormat::kFp8) return launch_attention_wgmma_codes(args, cut, stream);
   return launch_long_runs<false>(args, cut, stream);

@@ -1,4 +1,4 @@
-#include "attention/portable.h"
+#include "attention/families.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "attention/kv_cache.h"
 #include "device/arena.h"
+#include "support/claimed_device.h"
 #include "support/test_device.h"
 
 namespace foretoken {
@@ -99,6 +100,75 @@ TEST(PortableAttention, MatchesDoublePrecisionThroughPages) {
       }
     }
   }
+}
+
+const test::ClaimedDevice kAnyCpu(DeviceType::kCpu, false);
+const test::ClaimedDevice kAmpere(DeviceType::kCuda, false);
+const test::ClaimedDevice kHopperGpu(DeviceType::kCuda, true);
+
+TEST(AttentionFamilies, EachRunsWhereTheDeviceHasItsKernels) {
+  const struct {
+    const AttentionBackend& backend;
+    bool cpu, ampere, hopper;
+  } rows[] = {{flash_attention(), false, false, true},
+              {portable_attention(), true, true, true},
+              {flashinfer_attention(), false, false, true},
+              {flex_attention(), true, true, true},
+              {flash_latent_attention(), false, false, true},
+              {portable_latent_attention(), true, true, true},
+              {flashmla_attention(), false, false, false},
+              {flashinfer_latent_attention(), false, false, false},
+              {cutlass_latent_attention(), false, false, false}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.backend.traits().name);
+    EXPECT_EQ(row.backend.runs_on(kAnyCpu), row.cpu);
+    EXPECT_EQ(row.backend.runs_on(kAmpere), row.ampere);
+    EXPECT_EQ(row.backend.runs_on(kHopperGpu), row.hopper);
+  }
+  EXPECT_EQ(std::size(rows), attention_backends().size());
+}
+
+TEST(AttentionFamilies, ServeModelsOfWhichTheyTakeALayer) {
+  const AttentionDemand llama{DType::kBF16, 128, 0, true};
+  for (const int head_dim : {64, 80, 128, 256}) {
+    AttentionDemand other = llama;
+    other.head_dim = head_dim;
+    EXPECT_EQ(flash_attention().serves(other), head_dim == 64 || head_dim == 128);
+    EXPECT_EQ(flashinfer_attention().serves(other), head_dim == 64 || head_dim == 128);
+    EXPECT_TRUE(portable_attention().serves(other));
+  }
+  const AttentionDemand floats{DType::kF32, 128, 0, true}, capped{DType::kBF16, 128, 30.0f, true},
+      windowed{DType::kBF16, 128, 0, false}, sloped{DType::kBF16, 128, 0, true, 0, true};
+  for (const AttentionDemand* demand : {&floats, &capped, &windowed, &sloped}) {
+    EXPECT_FALSE(flashinfer_attention().serves(*demand));
+    EXPECT_TRUE(portable_attention().serves(*demand) && flex_attention().serves(*demand));
+  }
+  EXPECT_FALSE(flash_attention().serves(floats) || flash_attention().serves(sloped));
+  EXPECT_TRUE(flash_attention().serves(capped) && flash_attention().serves(windowed));
+}
+
+TEST(AttentionFamilies, LatentsHaveFamiliesOfTheirOwn) {
+  const AttentionDemand deepseek{DType::kBF16, 576, 0, true, 512},
+      tiny{DType::kBF16, 48, 0, true, 32};
+  for (const AttentionBackend* backend : attention_backends()) {
+    SCOPED_TRACE(backend->traits().name);
+    EXPECT_EQ(backend->serves(deepseek), backend->traits().is_latent);
+    EXPECT_EQ(backend->serves(tiny), backend == &portable_latent_attention());
+  }
+}
+
+TEST(AttentionFamilies, TheDefaultFitsTheModelAndTheDevice) {
+  const AttentionDemand llama{DType::kBF16, 128, 0, true},
+      deepseek{DType::kBF16, 576, 0, true, 512};
+  const auto name = [](const AttentionDemand& demand, const Device& device) {
+    return std::string(default_attention(demand, device.type(), &device).traits().name);
+  };
+  EXPECT_EQ(name(llama, kHopperGpu), "flash");
+  EXPECT_EQ(name(llama, kAmpere), "portable");
+  EXPECT_EQ(name(llama, kAnyCpu), "portable");
+  EXPECT_EQ(name(deepseek, kHopperGpu), "flash_mla");
+  EXPECT_EQ(name(deepseek, kAmpere), "portable_mla");
+  EXPECT_EQ(name(deepseek, kAnyCpu), "portable_mla");
 }
 
 }  // namespace

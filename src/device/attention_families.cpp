@@ -1,0 +1,31 @@
+#include "device/attention_families.h"
+
+namespace foretoken {
+
+const char* attention_family_name(AttentionFamily family) {
+  switch (family) {
+    case AttentionFamily::kPortable:
+      return "portable";
+    case AttentionFamily::kFlash:
+      return "flash";
+    case AttentionFamily::kFlashInfer:
+      return "flashinfer";
+    case AttentionFamily::kFlex:
+      return "flex";
+    case AttentionFamily::kFlashMla:
+      return "flashmla";
+    case AttentionFamily::kFlashInferMla:
+      return "flashinfer_mla";
+    case AttentionFamily::kCutlassMla:
+      return "cutlass_mla";
+  }
+  return "";
+}
+
+bool has_attention(const Device& device, AttentionFamily family) {
+  const auto* families = dynamic_cast<const AttentionFamilies*>(&device);
+  if (families != nullptr) return families->has_attention(family);
+  return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
+}
+
+}  // namespace foretoken
