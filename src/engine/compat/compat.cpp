@@ -24,7 +24,7 @@ std::string name_of(const AttentionBackend& backend) { return backend.traits().n
 // The backend that serves in place of one that does not.
 const AttentionBackend& attention_instead(const Combination& c) {
   AttentionDemand demand = {.dtype = DType::kBF16, .head_dim = 128};
-  if (c.attention->traits().is_latent) demand = {DType::kBF16, 576, 0, true, 512};
+  if (c.latent || c.attention->traits().is_latent) demand = {DType::kBF16, 576, 0, true, 512};
   if (c.model != nullptr) demand = *c.model;
   const DeviceType type = c.device != nullptr ? c.device->type : DeviceType::kCpu;
   return default_attention(demand, type, c.opened);
@@ -41,7 +41,8 @@ Status check_attention(const Combination& c) {
     return invalid_argument(flag + " is not batch-invariant; give --batch-invariant off with it, " +
                             "or --attention-backend " + name_of(attention_instead(c)));
   }
-  if (c.model != nullptr && !c.attention->serves(*c.model)) {
+  const bool lacks_latents = c.latent && !traits.is_latent;
+  if (lacks_latents || (c.model != nullptr && !c.attention->serves(*c.model))) {
     return invalid_argument(flag + " takes " + c.attention->model_needs() +
                             ", which this model does not have; use --attention-backend " +
                             name_of(attention_instead(c)));

@@ -57,7 +57,8 @@ std::string attention_table() {
         return table.cell(compat({.device = &device,
                                   .attention = backend,
                                   .kv_cache_dtype = kv_cache_dtype,
-                                  .dtype = DType::kBF16}));
+                                  .dtype = DType::kBF16,
+                                  .latent = traits.is_latent}));
       };
       Cells cells = {traits.name, device.name, with("auto")};
       for (const NamedKvFormat& format : named_kv_formats()) cells.push_back(with(format.name));
