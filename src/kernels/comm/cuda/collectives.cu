@@ -17,6 +17,9 @@ constexpr int kVectors = 4;  // of 4 floats a thread at once, at most
 constexpr int kMostFloats = kThreads * kVectors * 4;
 static_assert(kMostFloats * int64_t{sizeof(float)} <= kCommBlockBytes);
 
+// Beyond it two exchanges of parts take less time than one of everything, with three ranks or more.
+constexpr int64_t kMostFloatsAtOnce = 32 * 4096;
+
 // Blocks and vectors a thread, so that few elements are spread over many blocks.
 struct Spread {
   int blocks;
@@ -37,6 +40,15 @@ __device__ void push_piece(const float4 (&own)[Vectors], int64_t begin, int64_t 
   for (int v = 0; v < Vectors; ++v) {
     const int i = v * kThreads + static_cast<int>(threadIdx.x);
     if (begin + i < count) reinterpret_cast<float4*>(slot)[i] = own[v];
+  }
+}
+
+template <int Vectors>
+__device__ void read_piece(const float4* x, int64_t begin, int64_t count, float4 (&own)[Vectors]) {
+#pragma unroll
+  for (int v = 0; v < Vectors; ++v) {
+    const int64_t at = begin + v * kThreads + threadIdx.x;
+    if (at < count) own[v] = x[at];
   }
 }
 
@@ -66,11 +78,7 @@ __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args
   for (int64_t begin = int64_t{blockIdx.x} * kPiece; begin < count;
        begin += int64_t{gridDim.x} * kPiece) {
     float4 own[Vectors];
-#pragma unroll
-    for (int v = 0; v < Vectors; ++v) {
-      const int64_t at = begin + v * kThreads + threadIdx.x;
-      if (at < count) own[v] = x[at];
-    }
+    read_piece(x, begin, count, own);
     exchange.send([&](char* slot) { push_piece(own, begin, count, slot); });
 #pragma unroll
     for (int v = 0; v < Vectors; ++v) {
@@ -85,39 +93,44 @@ __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args
 
 // The same for many rows: of each piece every rank sums a part and gives it to the others, so that
 // a rank sends 2 (n - 1) / n of the bytes instead of n - 1 times them.
+template <int Vectors>
 __global__ void __launch_bounds__(kThreads)
     all_reduce_by_parts_kernel(AllReduceArgs args, CommView comm) {
   wait_for_previous();
   let_next_start();
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   const int64_t count = int64_t{rows} * args.cols / 4;
-  constexpr int kPart = kThreads * kVectors;
+  constexpr int kPart = kThreads * Vectors;
   const int64_t piece = int64_t{kPart} * comm.size;
   BlockExchange exchange(comm);
   auto* x = reinterpret_cast<float4*>(args.x);
   for (int64_t begin = int64_t{blockIdx.x} * piece; begin < count;
        begin += int64_t{gridDim.x} * piece) {
     exchange.send_each([&](int peer, char* slot) {
+      float4 theirs[Vectors];
       const int64_t part = begin + int64_t{peer} * kPart;
-      for (int i = threadIdx.x; i < kPart && part + i < count; i += kThreads) {
-        reinterpret_cast<float4*>(slot)[i] = x[part + i];
-      }
+      read_piece(x, part, count, theirs);
+      push_piece(theirs, part, count, slot);
     });
     const int64_t own = begin + int64_t{comm.rank} * kPart;
-    for (int i = threadIdx.x; i < kPart && own + i < count; i += kThreads) {
-      x[own + i] = sum_of_ranks(x[own + i], exchange, comm, i);
+    float4 sums[Vectors];
+    read_piece(x, own, count, sums);
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v) {
+      const int i = v * kThreads + static_cast<int>(threadIdx.x);
+      if (own + i >= count) continue;
+      sums[v] = sum_of_ranks(sums[v], exchange, comm, i);
+      x[own + i] = sums[v];
     }
-    exchange.send([&](char* slot) {
-      for (int i = threadIdx.x; i < kPart && own + i < count; i += kThreads) {
-        reinterpret_cast<float4*>(slot)[i] = x[own + i];
-      }
-    });
+    exchange.send([&](char* slot) { push_piece(sums, own, count, slot); });
     for (int rank = 0; rank < comm.size; ++rank) {
       if (rank == comm.rank) continue;
       const auto* slot = reinterpret_cast<const float4*>(exchange.received(rank));
       const int64_t part = begin + int64_t{rank} * kPart;
-      for (int i = threadIdx.x; i < kPart && part + i < count; i += kThreads) {
-        x[part + i] = load_fresh(slot + i);
+#pragma unroll
+      for (int v = 0; v < Vectors; ++v) {
+        const int i = v * kThreads + static_cast<int>(threadIdx.x);
+        if (part + i < count) x[part + i] = load_fresh(slot + i);
       }
     }
     __syncthreads();
@@ -286,11 +299,12 @@ void launch_all_reduce(const void* packed, cudaStream_t stream) {
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_all_reduce(args, *nccl, stream);
   const CommView& comm = peers_of(args.comm);
   const int64_t floats = int64_t{args.max_rows} * args.cols;
-  if (comm.size > 2 && floats > int64_t{kCommBlocks} * kMostFloats) {
-    const int64_t pieces = (floats + kMostFloats * comm.size - 1) / (kMostFloats * comm.size);
-    launch_kernel(all_reduce_by_parts_kernel,
-                  static_cast<int>(std::min<int64_t>(pieces, kCommBlocks)), kThreads, 0, stream,
-                  args, comm);
+  if (comm.size > 2 && floats > kMostFloatsAtOnce) {
+    const Spread spread = spread_over_blocks(floats / comm.size);
+    with_vectors(spread.vectors, [&](auto vectors) {
+      launch_kernel(all_reduce_by_parts_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args,
+                    comm);
+    });
     return;
   }
   const Spread spread = spread_over_blocks(floats);
