@@ -26,19 +26,19 @@ class Matrix(unittest.TestCase):
         self.folder = pathlib.Path(self.scratch.name)
         self.addCleanup(self.scratch.cleanup)
 
-    def run_matrix(self, *flags):
+    def run_matrix(self, *flags, num_prompts=6):
         return subprocess.run(
             [sys.argv[1], "matrix", "--work-folder", self.folder / "models", "--output",
-             self.folder / "matrix", "--num-prompts", "6", *flags],
+             self.folder / "matrix", "--num-prompts", str(num_prompts), *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
 
     def report(self):
         return json.loads((self.folder / "matrix.json").read_text())
 
-    def run_file(self, cells, *flags):
+    def run_file(self, cells, *flags, **more):
         rows = self.folder / "cells.json"
         rows.write_text(json.dumps(cells))
-        return self.run_matrix("--rows", rows, *flags)
+        return self.run_matrix("--rows", rows, *flags, **more)
 
     def test_cells_are_run_and_reported(self):
         done = self.run_file(CELLS)
@@ -63,7 +63,7 @@ class Matrix(unittest.TestCase):
                          [cell.get("seconds") for cell in cells], "results were not kept")
 
     def test_a_cell_that_takes_too_long_is_red(self):
-        done = self.run_file([{"drafter": "eagle"}], "--num-prompts", "3000", "--time-limit", "1")
+        done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=3000)
         self.assertEqual(done.returncode, 1)
         cell = self.report()["cells"][0]
         self.assertEqual(cell["status"], "red")
