@@ -55,7 +55,8 @@ int run_one(const MatrixOptions& given) {
   }
   CellRunOptions options = cell_options(given);
   // Checkpoints of a kind stand apart.
-  options.folder += "/" + cell.value().architecture + "-" + cell.value().device + "-" + given.size;
+  options.folder += "/" + cell.value().architecture + "-" + cell.value().device + "-" + given.size +
+                    (cell.value().dcp > 1 ? "-shared-heads" : "");
   std::printf("%s\n", run_cell(cell.value(), options).dump().c_str());
   return 0;
 }

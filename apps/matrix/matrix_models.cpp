@@ -11,10 +11,13 @@ namespace {
 constexpr const char* kAgreement = "0.7";
 
 // For up to eight ranks.
-const std::vector<std::string> kTiny = {"--layers", "2", "--hidden",   "64",
-                                        "--heads",  "8", "--kv-heads", "4"};
-const std::vector<std::string> kMixture = {"--experts",     "8", "--experts-per-token", "2",
-                                           "--expert-size", "32"};
+// For up to eight ranks, with heads as the kernels of Hopper take them.
+const std::vector<std::string> kTiny = {"--layers",   "2", "--hidden",   "64", "--heads", "8",
+                                        "--kv-heads", "4", "--head-dim", "64"};
+const std::vector<std::string> kMixture = {"--experts",     "8",  "--experts-per-token", "2",
+                                           "--expert-size", "256"};
+const std::vector<std::string> kLatent = {"--layers",  "2",   "--hidden",   "64", "--heads", "8",
+                                          "--kv-rank", "512", "--rope-dim", "64"};
 const std::vector<std::string> kLlama8b = {
     "--layers", "32",         "--hidden", "4096",           "--heads", "32",      "--kv-heads",
     "8",        "--head-dim", "128",      "--intermediate", "14336",   "--vocab", "128256"};
@@ -41,9 +44,10 @@ Status write_folder(const std::vector<std::string>& arguments, const std::string
   return {};
 }
 
-std::vector<std::string> with_one_layer(std::vector<std::string> shape) {
+std::vector<std::string> with_value(std::vector<std::string> shape, const std::string& flag,
+                                    const std::string& value) {
   for (size_t i = 0; i + 1 < shape.size(); ++i) {
-    if (shape[i] == "--layers") shape[i + 1] = "1";
+    if (shape[i] == flag) shape[i + 1] = value;
   }
   return shape;
 }
@@ -53,7 +57,8 @@ Status write_head(const std::vector<std::string>& shape, const std::string& draf
   const std::string head = matrix_draft_folder(drafter, folder);
   if (head.empty() || std::filesystem::exists(head)) return {};
   if (drafter == "draft_model") {
-    return write_folder(joined(with_one_layer(shape), {"--agreement", kAgreement}), head);
+    return write_folder(joined(with_value(shape, "--layers", "1"), {"--agreement", kAgreement}),
+                        head);
   }
   // The program writes heads beside a target, which is written again.
   const std::string target = folder + "/target-of-" + drafter;
@@ -69,7 +74,7 @@ std::span<const MatrixModel> matrix_models() {
       {"LlamaForCausalLM", false, 0, kTiny},
       {"Gemma2ForCausalLM", false, 0, kTiny},
       {"MixtralForCausalLM", false, 8, joined(kTiny, kMixture)},
-      {"DeepseekV3ForCausalLM", true, 8, joined(kTiny, kMixture)}};
+      {"DeepseekV3ForCausalLM", true, 8, joined(kLatent, kMixture)}};
   return models;
 }
 
@@ -86,21 +91,21 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
   return folder + "/" + drafter;
 }
 
-Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const std::string& drafter,
-                                       const std::string& dtype, const std::string& size,
-                                       int num_prompts, const std::string& folder) {
+Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const MatrixFilesWish& wish) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return invalid_argument("cannot make " + folder + ": " + error.message());
-  std::vector<std::string> shape =
-      size == "8b" && !model.latent && model.num_experts == 0 ? kLlama8b : model.shape;
-  shape = joined({"--architecture", model.architecture, "--dtype", dtype}, shape);
-  const MatrixFiles files = {folder + "/target-" + std::to_string(num_prompts), {}};
-  FT_RETURN_IF_ERROR(write_folder(
-      joined(shape, {"--prompts", std::to_string(num_prompts), "--acceptance", kAgreement}),
-      files.target));
-  FT_RETURN_IF_ERROR(write_head(shape, drafter, folder));
-  return MatrixFiles{files.target, files.target + "/prompts.jsonl"};
+  std::filesystem::create_directories(wish.folder, error);
+  if (error) return invalid_argument("cannot make " + wish.folder + ": " + error.message());
+  const bool plain = !model.latent && model.num_experts == 0;
+  std::vector<std::string> shape = wish.size == "8b" && plain ? kLlama8b : model.shape;
+  if (wish.one_kv_head) shape = with_value(shape, "--kv-heads", "1");
+  shape = joined({"--architecture", model.architecture, "--dtype", wish.dtype}, shape);
+  const std::string count = std::to_string(wish.num_prompts);
+  const MatrixFiles files = {wish.folder + "/target-" + count,
+                             wish.folder + "/target-" + count + "/prompts.jsonl"};
+  FT_RETURN_IF_ERROR(
+      write_folder(joined(shape, {"--prompts", count, "--acceptance", kAgreement}), files.target));
+  FT_RETURN_IF_ERROR(write_head(shape, wish.drafter, wish.folder));
+  return files;
 }
 
 }  // namespace foretoken

@@ -195,10 +195,14 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
   if (model == nullptr) {
     return unsupported("no synthetic checkpoint is written of " + cell.architecture);
   }
-  const std::string dtype = cell.device == "cpu" ? "float32" : "bfloat16";
-  FT_ASSIGN_OR_RETURN(const MatrixFiles files,
-                      write_matrix_files(*model, cell.drafter, dtype, options.size,
-                                         options.num_prompts, options.folder));
+  FT_ASSIGN_OR_RETURN(
+      const MatrixFiles files,
+      write_matrix_files(*model, {.drafter = cell.drafter,
+                                  .dtype = cell.device == "cpu" ? "float32" : "bfloat16",
+                                  .size = options.size,
+                                  .one_kv_head = cell.dcp > 1,
+                                  .num_prompts = options.num_prompts,
+                                  .folder = options.folder}));
   FT_ASSIGN_OR_RETURN(const std::vector<Request> requests, read_prompts(files, options));
   EngineConfig config = config_of(cell, files);
   FT_ASSIGN_OR_RETURN(const RunOutput plain, run_engine(config, requests, 1));
