@@ -1,5 +1,6 @@
 #include "apps/matrix/matrix_cell.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "apps/matrix/matrix_models.h"
@@ -38,13 +39,10 @@ Status read_count(const Json& value, const std::string& name, int low, int& fiel
 
 Status read_field(const std::string& name, const Json& value, MatrixCell& cell) {
   const std::pair<std::string_view, std::string*> texts[] = {
-      {"architecture", &cell.architecture},
-      {"drafter", &cell.drafter},
-      {"attention_backend", &cell.attention},
-      {"cudagraph_mode", &cell.graph_mode},
-      {"kv_cache_dtype", &cell.kv_cache_dtype},
-      {"quantization", &cell.quantization},
-      {"device", &cell.device}};
+      {"architecture", &cell.architecture},   {"drafter", &cell.drafter},
+      {"attention_backend", &cell.attention}, {"stands_in_for", &cell.stands_in_for},
+      {"cudagraph_mode", &cell.graph_mode},   {"kv_cache_dtype", &cell.kv_cache_dtype},
+      {"quantization", &cell.quantization},   {"device", &cell.device}};
   for (const auto& [known, field] : texts) {
     if (name == known) return read_text(value, name, *field);
   }
@@ -83,14 +81,17 @@ std::string layout_name(const MatrixCell& cell) {
   return text.empty() ? "one rank" : text;
 }
 
+std::string attention_name(const MatrixCell& cell) {
+  return cell.attention + (cell.stands_in_for.empty() ? "" : " for " + cell.stands_in_for);
+}
+
 std::string cell_id(const MatrixCell& cell) {
-  std::string layout = layout_name(cell);
-  for (char& letter : layout) letter = letter == ' ' ? '-' : letter;
   std::string id = cell.row > 0 ? "row" + std::to_string(cell.row) + "/" : "";
   id += cell.device + "/" + cell.architecture + "/" +
-        (cell.drafter.empty() ? "none" : cell.drafter) + "/" + cell.attention + "/" +
+        (cell.drafter.empty() ? "none" : cell.drafter) + "/" + attention_name(cell) + "/" +
         cell.graph_mode + "/" + cell.kv_cache_dtype + "/" +
-        (cell.quantization.empty() ? "unquantised" : cell.quantization) + "/" + layout;
+        (cell.quantization.empty() ? "unquantised" : cell.quantization) + "/" + layout_name(cell);
+  std::replace(id.begin(), id.end(), ' ', '-');
   return id;
 }
 
@@ -99,6 +100,7 @@ Json cell_json(const MatrixCell& cell) {
           {"architecture", cell.architecture},
           {"drafter", cell.drafter},
           {"attention_backend", cell.attention},
+          {"stands_in_for", cell.stands_in_for},
           {"cudagraph_mode", cell.graph_mode},
           {"kv_cache_dtype", cell.kv_cache_dtype},
           {"quantization", cell.quantization},

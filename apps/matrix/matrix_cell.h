@@ -12,6 +12,7 @@ struct MatrixCell {
   std::string architecture = "LlamaForCausalLM";
   std::string drafter;  // a name of draft/registry.h; empty: none
   std::string attention = "auto";
+  std::string stands_in_for;  // what the row names where it is not on this device; empty: nothing
   std::string graph_mode = "FULL_AND_PIECEWISE";
   std::string kv_cache_dtype = "auto";
   std::string quantization;  // as --quantization; empty: none
@@ -27,6 +28,9 @@ struct MatrixCell {
 
 // "TP2 DP2 EP", or "one rank".
 std::string layout_name(const MatrixCell& cell);
+
+// "auto for FLASH_ATTN", or the name alone.
+std::string attention_name(const MatrixCell& cell);
 
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);

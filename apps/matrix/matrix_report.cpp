@@ -47,7 +47,7 @@ std::vector<std::string> columns_of(const CellResult& result, const MatrixFacts&
           cell.kv_cache_dtype,
           cell.quantization.empty() ? "none" : cell.quantization,
           cell.graph_mode,
-          cell.attention,
+          attention_name(cell),
           status_words(result, facts),
           evidence(result)};
 }

@@ -112,6 +112,15 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
   }
 }
 
+// Rows of a device that has not what they name run with what that device chooses.
+void stand_in(MatrixCell& cell) {
+  if (check_cell(cell).ok()) return;
+  MatrixCell other = cell;
+  other.attention = "auto";
+  other.stands_in_for = cell.attention;
+  if (check_cell(other).ok()) cell = other;
+}
+
 }  // namespace
 
 std::vector<MatrixCell> row_cells(const std::string& device, int max_ranks) {
@@ -130,6 +139,7 @@ std::vector<MatrixCell> row_cells(const std::string& device, int max_ranks) {
       cell.dp = std::min(row.dp, max_ranks);
       cell.dcp = std::min(row.context_ranks, cell.tp);
       cell.ep = row.experts;
+      stand_in(cell);
     }
   }
   return cells;
