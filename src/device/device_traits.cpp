@@ -7,18 +7,9 @@
 namespace foretoken {
 namespace {
 
-constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
-                                          .name = "cpu",
-                                          .title = "the CPU",
-                                          .exchanges_by_mpi = true,
-                                          .exchanges_rows = true,
-                                          .shares_contexts = true},
-                                         {.type = DeviceType::kCuda,
-                                          .name = "cuda",
-                                          .title = "CUDA",
-                                          .exchanges_by_mpi = false,
-                                          .exchanges_rows = false,
-                                          .shares_contexts = false}};
+constexpr DeviceTraits kDeviceTypes[] = {
+    {.type = DeviceType::kCpu, .name = "cpu", .title = "the CPU", .exchanges_by_mpi = true},
+    {.type = DeviceType::kCuda, .name = "cuda", .title = "CUDA", .exchanges_by_mpi = false}};
 
 }  // namespace
 

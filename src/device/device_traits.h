@@ -12,8 +12,6 @@ struct DeviceTraits {
   const char* name;       // as --device takes it
   const char* title;      // in a sentence
   bool exchanges_by_mpi;  // its ranks' bytes can go through MPI
-  bool exchanges_rows;    // kernels/comm/expert_exchange.h
-  bool shares_contexts;   // its attention leaves what kernels/comm/context_exchange.h merges
 };
 
 // One row for each type.

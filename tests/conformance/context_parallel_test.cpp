@@ -54,7 +54,8 @@ std::vector<std::string> kinds_of(const ContextCase& one) {
 class ContextParallel : public testing::TestWithParam<ContextCase> {
  protected:
   void SetUp() override {
-    if (test_device_name() != "cpu") GTEST_SKIP() << "on CPUs only";
+    const std::string missing = missing_devices(GetParam().layout.num_ranks());
+    if (!missing.empty()) GTEST_SKIP() << missing;
     const std::string name = GetParam().name;
     const bool is_of_short_run = name == "Llama_TP2" || name == "DeepseekV3_TP4";
     if (!runs_all_contexts() && !is_of_short_run) GTEST_SKIP() << "a short run";
@@ -233,8 +234,9 @@ std::unique_ptr<Engine> start_trained(const TrainedCase& one, const Layout& layo
 class TrainedContexts : public testing::TestWithParam<TrainedCase> {
  protected:
   static void expect_ids_of_one_rank(int count) {
-    if (test_device_name() != "cpu") GTEST_SKIP() << "on CPUs only";
     const TrainedCase& one = GetParam();
+    const std::string missing = missing_devices(one.layout.num_ranks());
+    if (!missing.empty()) GTEST_SKIP() << missing;
     const auto alone = start_trained(one, {});
     const auto shared = start_trained(one, one.layout);
     ASSERT_TRUE(alone != nullptr && shared != nullptr);

@@ -75,6 +75,7 @@ int count_in_doubt(const std::vector<std::vector<RequestOutput>>& one,
 }
 
 TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
+  if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   const auto base = outputs_of_bundled({});
   std::vector<std::vector<std::vector<RequestOutput>>> others;
   for (const Layout& layout : {Layout{.tp = 2, .ep = true}, Layout{.dp = 2, .ep = true}}) {
@@ -89,6 +90,7 @@ TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
 
 // Masks are drawn by each pass, of which an engine runs as many as the other one wants.
 TEST(BundledExperts, TextUnderAGrammarIsThatOfOneRank) {
+  if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   std::vector<Request> requests = layout_requests("mtp", true, num_test_prompts(12));
   for (size_t i = 0; i < requests.size(); ++i) {
     if (i % 3 == 0) requests[i].speculative.method = "ngram";
@@ -159,7 +161,7 @@ TEST_P(ExpertEngines, StartAndEndManyTimes) {
 }
 
 // Where nobody has work nothing runs.
-TEST_P(ExpertEngines, IdleEnginesRunNoSteps) {
+TEST_P(ExpertEngines, IdleEnginesSleep) {
   const auto engine = start_engine(expert_config(GetParam(), "fixed"));
   ASSERT_NE(engine, nullptr);
   ASSERT_TRUE(engine->generate(dialled_requests(mixture_set(), "mtp", 1, 4))[0].status.ok());
@@ -176,6 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ExpertEngines,
 
 // The requests of all of them end with the reason of the one that fails.
 TEST(ExpertEnginesThatFail, EndTogether) {
+  if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   EngineConfig config = expert_config({.dp = 2, .ep = true}, "fixed");
   config.parallel.data_parallel_size = 1;
   auto links = local_links_of_engines(2, 1);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "device/cuda_plugin.h"
 #include "kernels/devices/open_device.h"
 
 namespace foretoken {
@@ -36,8 +37,15 @@ Device* test_device() {
   return device.get();
 }
 
+std::unique_ptr<Device> open_rank_device(int rank) {
+  const bool is_cpu = wanted_device() == "cpu";
+  return open_device(is_cpu ? DeviceType::kCpu : DeviceType::kCuda, is_cpu ? 0 : rank, 1).value();
+}
+
 std::string missing_devices(int num_ranks) {
   if (wanted_device() == "cpu") return {};
+  // A kernel that is loaded at its first launch would wait for those of ranks that wait for it.
+  load_kernels_at_start();
   return open_device(DeviceType::kCuda, num_ranks - 1, 1).status().message();
 }
 

@@ -16,6 +16,10 @@ namespace foretoken {
 // device cannot be opened: then the test is skipped.
 Device* test_device();
 
+// That of a rank among threads of this process: each has a CUDA device of its own, or a thread of
+// the CPU.
+std::unique_ptr<Device> open_rank_device(int rank);
+
 // Why so many ranks cannot run here: each needs a device of its own, but on a CPU. Empty: they can.
 std::string missing_devices(int num_ranks);
 

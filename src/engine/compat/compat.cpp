@@ -129,11 +129,6 @@ Status check_context(const Combination& c) {
                        " and --pipeline-parallel-size together are not built; leave one of "
                        "them out");
   }
-  if (c.device != nullptr && !c.device->shares_contexts) {
-    return unsupported(flag +
-                       ": ranks share the positions of a sequence on CPUs only; leave it "
-                       "out");
-  }
   return {};
 }
 
@@ -165,11 +160,6 @@ Status check_experts(const Combination& c) {
   }
   if (c.num_engines == 1) return {};
   const std::string together = "--enable-expert-parallel and --data-parallel-size together";
-  if (c.device != nullptr && !c.device->exchanges_rows) {
-    return unsupported(together +
-                       ": engines exchange rows on CPUs only; leave one of them out, or " +
-                       "use --tensor-parallel-size");
-  }
   if (c.num_stages > 1) {
     return unsupported(together + ": the engines have their layers in one stage; leave " +
                        "--pipeline-parallel-size out");

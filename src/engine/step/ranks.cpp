@@ -16,6 +16,14 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
+// What needs kernels that write into the memory of the other ranks, each as much as it has.
+Status check_route(const Communicator& communicator, const std::string& flag) {
+  const std::string route = communicator.route();
+  if (route.rfind("NCCL", 0) != 0) return {};
+  return unsupported(flag + " is for GPUs that reach each other's memory, and these exchange " +
+                     "through " + route + "; leave it out");
+}
+
 }  // namespace
 
 Ranks::Ranks(group::LaneLinks links) : links_(std::move(links)) {
@@ -81,6 +89,9 @@ Status Ranks::open(Device& device, const CommunicatorOptions& options) {
   if (layout_.tp > 1) {
     FT_ASSIGN_OR_RETURN(
         communicator_, meet(device, group::Lane::kCollectives, tp_ranks(layout_, place_), options));
+    if (num_context_ > 1) {
+      FT_RETURN_IF_ERROR(check_route(*communicator_, "--decode-context-parallel-size"));
+    }
   }
   if (layout_.pp > 1) {
     FT_ASSIGN_OR_RETURN(ring_,
@@ -89,6 +100,8 @@ Status Ranks::open(Device& device, const CommunicatorOptions& options) {
   if (num_engines() > 1) {
     FT_ASSIGN_OR_RETURN(
         experts_, device.make_communicator(link_of(beside_, group::Lane::kCollectives), options));
+    FT_RETURN_IF_ERROR(
+        check_route(*experts_, "--enable-expert-parallel with --data-parallel-size"));
   }
   {
     const std::lock_guard lock(watched_->mutex);

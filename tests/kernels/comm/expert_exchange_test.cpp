@@ -13,6 +13,7 @@
 #include "group/local_link.h"
 #include "kernels/devices/open_device.h"
 #include "support/random_data.h"
+#include "support/test_device.h"
 
 namespace foretoken {
 namespace {
@@ -23,7 +24,8 @@ constexpr int kMost = 6, kHidden = 16, kTopK = 2;
 class ExchangeRank {
  public:
   ExchangeRank(const group::LaneLinks& links, int num_live) : live(num_live) {
-    device_ = open_device(DeviceType::kCpu, 0, 1).value();
+    device_ = open_rank_device(link_of(links, group::Lane::kCollectives).rank());
+    memory_ = static_cast<char*>(device_->allocate(kRankBytes, MemoryKind::kPinned));
     comm_ = device_->make_communicator(link_of(links, group::Lane::kCollectives), {}).value();
     queue_ = device_->make_queue().value();
     const auto all = static_cast<size_t>(comm_->size() * kMost);
@@ -37,11 +39,18 @@ class ExchangeRank {
     sums = array<float>(all * kHidden);
     result = array<float>(size_t{kMost} * kHidden);
   }
-  ~ExchangeRank() { queue_.reset(); }
+  ~ExchangeRank() {
+    queue_.reset();
+    comm_.reset();
+    device_->deallocate(memory_, MemoryKind::kPinned);
+  }
 
   template <class T>
   T* array(size_t count) {
-    return static_cast<T*>(device_->allocate(count * sizeof(T), MemoryKind::kPinned));
+    void* taken = memory_ + used_;
+    used_ += (count * sizeof(T) + 255) / 256 * 256;
+    EXPECT_LE(used_, kRankBytes);
+    return static_cast<T*>(taken);
   }
   float* values(float first, size_t count) {
     auto* memory = array<float>(count);
@@ -61,12 +70,18 @@ class ExchangeRank {
   float* result;
 
  private:
+  // Taken before ranks wait for each other: a device may take memory only between its kernels.
+  static constexpr size_t kRankBytes = 1 << 20;
+
   std::unique_ptr<Device> device_;
+  char* memory_ = nullptr;
+  size_t used_ = 0;
   std::unique_ptr<Communicator> comm_;
   std::unique_ptr<Queue> queue_;
 };
 
 void on_engines(const std::vector<int>& live, const std::function<void(ExchangeRank&)>& body) {
+  if (!missing_devices(static_cast<int>(live.size())).empty()) return;
   const auto links = group::make_local_links(static_cast<int>(live.size()));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < links.size(); ++i) {
@@ -182,6 +197,8 @@ TEST(ExpertExchange, SumsComeBackInTheOrderOfRanks) {
 
 // Its peers are told which op failed.
 TEST(ExpertExchange, TheEndOfARankEndsTheOthers) {
+  if (test_device()->type() != DeviceType::kCpu)
+    GTEST_SKIP() << "a rank that leaves takes its memory along";
   on_engines({1, 1}, [&](ExchangeRank& rank) {
     if (rank.rank() == 0) return;  // it never comes, and its end is told below
     std::thread ends([&] { rank.communicator().abort(); });

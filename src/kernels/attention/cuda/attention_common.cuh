@@ -45,6 +45,8 @@ bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
+// Leaves AttentionArgs::states, of any type, format and sizes.
+void launch_attention_context(const AttentionArgs& args, cudaStream_t stream);
 // Ends what launch_attention_short or launch_attention_plain left in the workspace.
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);

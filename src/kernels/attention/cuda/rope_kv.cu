@@ -16,8 +16,14 @@ constexpr int kHeadsPerBlock = kThreads / 32;  // a warp sums the squares of eac
 
 // Index of a row's entry of a KV head in the K or V cache.
 __device__ int64_t entry_index(const KvLayer& kv, int slot, int kv_head) {
-  return (int64_t{slot / kv.block_size} * kv.num_kv_heads + kv_head) * kv.block_size +
-         slot % kv.block_size;
+  const int entry = kv.context_size == 1 ? slot : entry_of_slot(kv, slot);
+  return (int64_t{entry / kv.block_size} * kv.num_kv_heads + kv_head) * kv.block_size +
+         entry % kv.block_size;
+}
+
+// Whether a head's result is stored here: entries of other ranks' positions are not.
+__device__ bool is_kept(const RopeKvArgs& args, int slot, int head) {
+  return head < args.num_heads || args.kv.context_size == 1 || holds_slot(args.kv, slot);
 }
 
 // Whether a head's result is stored as codes of KvFormat::kFp8.
@@ -133,7 +139,8 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     }
     if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
     if (first + head < args.num_heads) value *= q_scale;
-    store_element<T>(args, row, slot, first + head, i, value);
+    if (is_kept(args, slot, first + head))
+      store_element<T>(args, row, slot, first + head, i, value);
   }
 }
 
@@ -224,6 +231,7 @@ __global__ void __launch_bounds__(kMaxThreads) rope_kv_groups_kernel(RopeKvArgs 
       if (q_scale != 1.0f && head < args.num_heads) {
         groups[j] = {times(groups[j].low, q_scale), times(groups[j].high, q_scale)};
       }
+      if (!is_kept(args, slot, head)) continue;
       if (has_codes(args, head)) {
         uint8_t* to = destination<uint8_t>(args, row, slot, head) + i;
         const float scale = scale_of(args, head);

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, C
 }  // namespace
 
 // Over peer memory alone: through NCCL the host would have to know how many rows each rank has, and
-// compat has refused that.
+// such a communicator has been refused.
 void launch_dispatch_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<DispatchRowsArgs>(packed);
   launch_kernel(dispatch_kernel, kBlocks, kThreads, 0, stream, args, peers_of(args.comm));

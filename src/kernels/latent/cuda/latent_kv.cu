@@ -18,9 +18,17 @@ __device__ const float* row_of(const LatentKvArgs& args, int row) {
   return args.x + int64_t{row} * (args.q_size + args.kv_rank + args.rope_dim);
 }
 
+// Entries of other ranks' positions are not made.
+__device__ bool has_entry(const LatentKvArgs& args, int row) {
+  return args.kv.context_size == 1 || holds_slot(args.kv, args.kv_slot[row]);
+}
+
 __device__ uint8_t* entry_of(const LatentKvArgs& args, int row) {
-  // The cache has one head: the entry of a slot is number `slot`.
-  return static_cast<uint8_t*>(args.kv.k) + args.kv_slot[row] * kv_entry_bytes(args.kv);
+  const KvLayer& kv = args.kv;
+  const int32_t slot = args.kv_slot[row];
+  // The cache has one head: entries lie as slots count them.
+  const int64_t entry = kv.context_size == 1 ? slot : entry_of_slot(kv, slot);
+  return static_cast<uint8_t*>(kv.k) + entry * kv_entry_bytes(kv);
 }
 
 // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], by the whole block.
@@ -80,7 +88,7 @@ __global__ void __launch_bounds__(kEntryThreads) latent_kv_kernel(LatentKvArgs a
   const int row = blockIdx.x;
   if (row >= args.counts->num_rows) return;
   if (blockIdx.y == 0) {
-    make_entry<T>(args, row);
+    if (has_entry(args, row)) make_entry<T>(args, row);
   } else {
     T* q = static_cast<T*>(args.q_out) + int64_t{row} * args.q_size;
     norm_part(row_of(args, row), args.q_norm, args.q_size, args.norm_eps, q);
@@ -108,6 +116,7 @@ __global__ void __launch_bounds__(kEntryThreads) latent_kv_vector_kernel(LatentK
     store_normed(values, weight, values.scale(args.norm_eps), q);
     return;
   }
+  if (!has_entry(args, row)) return;
   uint8_t* entry = entry_of(args, row);
   store_turned_key<T>(args, row, entry);
   const float scale = values.scale(args.norm_eps);
