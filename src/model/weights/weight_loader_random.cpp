@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -14,15 +15,34 @@
 namespace foretoken {
 namespace {
 
-// make(i) for each of `count` rows, by as many threads as rows are worth.
-template <class Make>
-void make_rows(int64_t count, const Make& make) {
+struct RandomRow {
+  const RowRun* run;
+  uint64_t seed;  // of the matrix
+  int64_t row;    // of the matrix
+  std::byte* to;
+};
+
+void make_row(const RandomRow& row, std::vector<std::byte>& whole) {
+  const QuantForm& form = *row.run->form;
+  const ColumnRange& cols = row.run->cols;
+  whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols.total)));
+  const float deviation = 1.0f / std::sqrt(static_cast<float>(cols.total));
+  random_quantized_row(form, row.seed, row.row, cols.total, deviation, whole.data());
+  cut_quantized_row(form, whole.data(), cols.total, cols.first, cols.count, row.to);
+}
+
+// By as many threads as rows are worth.
+void make_rows(std::span<const RandomRow> rows) {
   constexpr int64_t kMostThreads = 32, kRowsOfThread = 16;
+  const int64_t count = std::ssize(rows);
   const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
   const int64_t threads =
       std::clamp<int64_t>(count / kRowsOfThread, 1, std::min(cores, kMostThreads));
   const auto make_share = [&](int64_t thread) {
-    for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) make(i);
+    std::vector<std::byte> whole;
+    for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) {
+      make_row(rows[static_cast<size_t>(i)], whole);
+    }
   };
   std::vector<std::jthread> others;
   for (int64_t thread = 1; thread < threads; ++thread) others.emplace_back(make_share, thread);
@@ -66,21 +86,16 @@ Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRow
   int64_t bytes = 0;
   for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
   std::vector<std::byte> rows(static_cast<size_t>(bytes));
+  std::vector<RandomRow> places;
   std::byte* to = rows.data();
   for (const RowRun& run : runs) {
-    const QuantForm& form = *run.form;
-    const int64_t cols = run.cols.total;
-    const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
     const uint64_t seed = random_weight_seed(std::string(run.name));
-    const int64_t row_bytes = quantized_row_bytes(form, run.cols.count);
-    make_rows(run.num_rows, [&](int64_t i) {
-      std::vector<std::byte> whole(static_cast<size_t>(quantized_row_bytes(form, cols)));
-      random_quantized_row(form, seed, run.first_row + i, cols, deviation, whole.data());
-      cut_quantized_row(form, whole.data(), cols, run.cols.first, run.cols.count,
-                        to + i * row_bytes);
-    });
-    to += run.num_rows * row_bytes;
+    for (int64_t i = 0; i < run.num_rows; ++i) {
+      places.push_back({&run, seed, run.first_row + i, to});
+      to += quantized_row_bytes(*run.form, run.cols.count);
+    }
   }
+  make_rows(places);
   FT_ASSIGN_OR_RETURN(pack.rows, scratch_of(bytes));
   Status status;
   stream_->with_queue([&](Queue& queue) {
