@@ -130,6 +130,7 @@ Status check_cell(const MatrixCell& cell) {
   const MatrixModel* model = find_matrix_model(cell.architecture);
   return compat({.device = device,
                  .attention = cell.attention == "auto" ? nullptr : named_backend(cell.attention),
+                 .model = model == nullptr ? nullptr : &model->attention,
                  .kv_cache_dtype = cell.kv_cache_dtype,
                  .dtype = DType::kBF16,
                  .latent = model != nullptr && model->latent,

@@ -67,14 +67,24 @@ Status write_head(const std::vector<std::string>& shape, const std::string& draf
   return {};
 }
 
+constexpr AttentionDemand kHeads = {.dtype = DType::kBF16, .head_dim = 64, .has_full_layers = true};
+constexpr AttentionDemand kLatents = {
+    .dtype = DType::kBF16, .head_dim = 576, .has_full_layers = true, .value_dim = 512};
+
+AttentionDemand with_softcap() {
+  AttentionDemand demand = kHeads;
+  demand.softcap = 50;
+  return demand;
+}
+
 }  // namespace
 
 std::span<const MatrixModel> matrix_models() {
   static const std::vector<MatrixModel> models = {
-      {"LlamaForCausalLM", false, 0, kTiny},
-      {"Gemma2ForCausalLM", false, 0, kTiny},
-      {"MixtralForCausalLM", false, 8, joined(kTiny, kMixture)},
-      {"DeepseekV3ForCausalLM", true, 8, joined(kLatent, kMixture)}};
+      {"LlamaForCausalLM", false, 0, kHeads, kTiny},
+      {"Gemma2ForCausalLM", false, 0, with_softcap(), kTiny},
+      {"MixtralForCausalLM", false, 8, kHeads, joined(kTiny, kMixture)},
+      {"DeepseekV3ForCausalLM", true, 8, kLatents, joined(kLatent, kMixture)}};
   return models;
 }
 

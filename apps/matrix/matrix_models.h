@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/backend.h"
 #include "base/result.h"
 
 namespace foretoken {

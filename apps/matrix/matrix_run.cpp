@@ -47,7 +47,11 @@ Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRu
   return requests;
 }
 
-EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files) {
+// Of tokens that a cache of KV blocks has for each sequence: so few that the first time writes all
+// of them, and what is resident grows no more.
+constexpr int kMostTokens = 256;
+
+EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t num_prompts) {
   EngineConfig config;
   config.model = files.target;
   config.device = cell.device;
@@ -55,9 +59,9 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files) {
   config.cudagraph_mode = cell.graph_mode;
   config.kv_cache_dtype = cell.kv_cache_dtype;
   config.quantization = cell.quantization;
-  config.max_model_len = 1024;
-  config.max_num_seqs = 32;
-  config.num_gpu_blocks_override = 32 * 64;
+  config.max_model_len = kMostTokens;
+  config.max_num_seqs = num_prompts < 100 ? 8 : 32;
+  config.num_gpu_blocks_override = config.max_num_seqs * kMostTokens / config.block_size;
   config.enable_prefix_caching = false;
   config.disable_log_stats = true;
   config.skip_tokenizer_init = true;
@@ -204,7 +208,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
                                   .num_prompts = options.num_prompts,
                                   .folder = options.folder}));
   FT_ASSIGN_OR_RETURN(const std::vector<Request> requests, read_prompts(files, options));
-  EngineConfig config = config_of(cell, files);
+  EngineConfig config = config_of(cell, files, requests.size());
   FT_ASSIGN_OR_RETURN(const RunOutput plain, run_engine(config, requests, 1));
   report["num_prompts"] = requests.size();
   report["num_tokens"] = plain.stats.num_output_tokens;
@@ -213,7 +217,8 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
     MatrixCell alone = cell;
     alone.tp = alone.pp = alone.dp = alone.dcp = 1;
     alone.ep = false;
-    FT_ASSIGN_OR_RETURN(const RunOutput one_rank, run_engine(config_of(alone, files), requests, 1));
+    FT_ASSIGN_OR_RETURN(const RunOutput one_rank,
+                        run_engine(config_of(alone, files, requests.size()), requests, 1));
     const int differing = count_differences(one_rank, plain);
     report["texts_unlike_one_rank"] = differing;
     // Sums of ranks are rounded elsewhere: two in 200 texts.
