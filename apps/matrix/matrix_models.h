@@ -11,8 +11,9 @@ namespace foretoken {
 // A model that cells run on: synthetic, of two layers unless it is as large as its row says.
 struct MatrixModel {
   const char* architecture;
-  bool latent;                     // its KV cache keeps latents
-  int num_experts;                 // 0: no mixture
+  bool latent;      // its KV cache keeps latents
+  int num_experts;  // 0: no mixture
+  AttentionDemand attention;
   std::vector<std::string> shape;  // arguments of foretoken-dial
 };
 
