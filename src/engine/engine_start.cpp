@@ -398,7 +398,7 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
     feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());
   }
   if (ranks_.num_engines() > 1) {
-    agreement_ = std::make_unique<group::ShapeAgreement>(ranks_.shapes());
+    agreement_ = std::make_unique<group::ShapeAgreement>(ranks_.shapes(), ranks_.bell());
   }
   loop_ = std::make_unique<EngineLoop>(
       EngineLoop::Parts{.queue = *queue_,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -10,23 +11,28 @@ namespace foretoken::group {
 namespace {
 
 // As bytes on the link: the host's order, since all ranks run the same program.
-using Packed = std::array<uint32_t, 2 + kMaxDrafters>;
+using Packed = std::array<uint32_t, 2 + 3 * kMaxDrafters>;
 
 Packed pack(const StepShapeWish& wish) {
-  Packed packed{wish.rows,
-                static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1};
+  Packed packed{wish.rows, static_cast<uint32_t>(wish.has_work) |
+                               static_cast<uint32_t>(wish.wants_end) << 1 |
+                               static_cast<uint32_t>(wish.without_graph) << 2};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
     const DraftPassesWish& passes = wish.drafts[i];
-    packed[2 + i] = static_cast<uint32_t>(passes.catches_up) | passes.num_draft_tokens << 1;
+    packed[2 + 3 * i] = passes.num_draft_tokens;
+    packed[3 + 3 * i] = passes.catch_up_rows;
+    packed[4 + 3 * i] = passes.spans;
   }
   return packed;
 }
 
 StepShapeWish unpack(const Packed& packed) {
-  StepShapeWish wish{
-      .rows = packed[0], .has_work = (packed[1] & 1) != 0, .wants_end = (packed[1] & 2) != 0};
+  StepShapeWish wish{.rows = packed[0],
+                     .without_graph = (packed[1] & 4) != 0,
+                     .has_work = (packed[1] & 1) != 0,
+                     .wants_end = (packed[1] & 2) != 0};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
-    wish.drafts[i] = {(packed[2 + i] & 1) != 0, packed[2 + i] >> 1};
+    wish.drafts[i] = {packed[2 + 3 * i], packed[3 + 3 * i], packed[4 + 3 * i]};
   }
   return wish;
 }
@@ -40,12 +46,15 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   shape.wants_end = true;
   for (const StepShapeWish& wish : wishes) {
     shape.rows = std::max(shape.rows, wish.rows);
+    shape.without_graph |= wish.without_graph;
     shape.has_work |= wish.has_work;
     shape.wants_end &= wish.wants_end;
     for (std::size_t i = 0; i < shape.drafts.size(); ++i) {
-      shape.drafts[i].catches_up |= wish.drafts[i].catches_up;
-      shape.drafts[i].num_draft_tokens =
-          std::max(shape.drafts[i].num_draft_tokens, wish.drafts[i].num_draft_tokens);
+      DraftPassesWish& most = shape.drafts[i];
+      const DraftPassesWish& one = wish.drafts[i];
+      most.num_draft_tokens = std::max(most.num_draft_tokens, one.num_draft_tokens);
+      most.catch_up_rows = std::max(most.catch_up_rows, one.catch_up_rows);
+      most.spans = std::max(most.spans, one.spans);
     }
   }
   using Next = AgreedShape::Next;
@@ -59,12 +68,19 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   return agreed;
 }
 
-ShapeAgreement::ShapeAgreement(RankLink& link)
+ShapeAgreement::ShapeAgreement(RankLink& link, std::shared_ptr<WakeBell> bell)
     : link_(link),
+      bell_(std::move(bell)),
       all_(static_cast<std::size_t>(link.size()) * sizeof(Packed)),
       wishes_(static_cast<std::size_t>(link.size())) {}
 
+void ShapeAgreement::set_waker(std::function<void()> wake) {
+  if (bell_ != nullptr) bell_->set_waker(link_.rank(), std::move(wake));
+}
+
 Result<AgreedShape> ShapeAgreement::next(const StepShapeWish& mine, uint64_t step) {
+  ++num_agreements_;
+  if (bell_ != nullptr) bell_->ring(link_.rank(), num_agreements_);
   const Packed packed = pack(mine);
   FT_RETURN_IF_ERROR(link_.all_gather(std::as_bytes(std::span(packed)), all_,
                                       "shape of step " + std::to_string(step)));

@@ -4,25 +4,31 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
 #include "group/rank_link.h"
+#include "group/wake_bell.h"
 
 namespace foretoken::group {
 
-// How often a step goes through the layers of a drafter: once to catch entries up, and again for
-// each further draft.
+// How often a step goes through the layers of a drafter, and with how many rows at most: once to
+// catch entries up, and again for each further draft.
 struct DraftPassesWish {
-  bool catches_up = false;
   uint32_t num_draft_tokens = 0;
+  uint32_t catch_up_rows = 0;  // 0: it goes through none
+  uint32_t spans = 0;          // rows of each further pass
   bool operator==(const DraftPassesWish&) const = default;
 };
 
 // The shape of one step, as far as ranks that share layers must run it alike: how often it goes
-// through these. What else is in it, and how many rows, is each rank's own.
+// through these, and with how many rows at most, by which kernels and scratch are bounded. What
+// else is in it, and how many rows there are, is each rank's own.
 struct StepShapeWish {
   uint32_t rows = 0;  // token rows in the rank's bucket; 0: it has nothing to run
+  bool without_graph = false;
   std::array<DraftPassesWish, kMaxDrafters> drafts{};
   bool has_work = false;   // steps of it have not ended
   bool wants_end = false;  // the rank would leave
@@ -49,13 +55,19 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes);
 // meet. Used by the engine thread of each rank; one call a step, on a lane of its own.
 class ShapeAgreement {
  public:
-  explicit ShapeAgreement(RankLink& link);
+  // bell: of the ranks of `link`; null: nothing wakes those that sleep.
+  explicit ShapeAgreement(RankLink& link, std::shared_ptr<WakeBell> bell = nullptr);
+
+  // What tells this rank that another one calls `next`; empty: nothing.
+  void set_waker(std::function<void()> wake);
 
   // Every rank calls it for each step; blocks until all have. `step` is for errors.
   Result<AgreedShape> next(const StepShapeWish& mine, uint64_t step);
 
  private:
   RankLink& link_;
+  const std::shared_ptr<WakeBell> bell_;
+  uint64_t num_agreements_ = 0;
   std::vector<std::byte> all_;
   std::vector<StepShapeWish> wishes_;
 };

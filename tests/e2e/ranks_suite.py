@@ -168,16 +168,19 @@ class Suite:
             ["-tp", "4", "-dcp", "4", "-ep", *processes],
             ["-tp", "4", "-dcp", "2", "-ep", *processes],
             ["-dp", "2", "-tp", "2", "-dcp", "2"],
+            ["-dp", "2", "-ep"],
+            ["-dp", "2", "-tp", "2", "-ep"],
         ):
             text = self.text_of([*command, *flags], methods=LATENT_METHODS)
             differing = [key for key in reference if text[key] != reference[key]]
             expect(not differing, f"{flags}: {differing} differ, {text} instead of {reference}")
             print(f"  {' '.join(flags)}: the text of one rank", flush=True)
-        with Server(self.program, ["-tp", "2", "-dcp", "2", *processes], latent_flags()) as server:
-            server.methods = LATENT_METHODS
-            server.random_load(self.rounds)
-            expect(server.get("/health") == 200, "the server is not healthy")
-            expect(server.stop() == 0, "exit code")
+        for flags in (["-tp", "2", "-dcp", "2", *processes], ["-dp", "2", "-ep"]):
+            with Server(self.program, flags, latent_flags(), LATENT_METHODS) as server:
+                server.random_load(self.rounds)
+                expect(server.get("/health") == 200, "the server is not healthy")
+                expect(server.stop() == 0, "exit code")
+        self.faults_of_rank_1(["-tp", "2", "-dcp", "2", *processes], latent_flags(), LATENT_METHODS)
 
     def two_hosts(self):
         if not network_spaces.allowed():
@@ -223,9 +226,9 @@ class Suite:
                 time.sleep(0.05)
             expect(not os.path.exists(f"/proc/{child}"), "rank 1 outlives rank 0")
 
-    def faults_of_rank_1(self, flags):
+    def faults_of_rank_1(self, flags, model=None, methods=METHODS):
         for kind in (signal.SIGKILL, signal.SIGSTOP):
-            with Server(self.program, flags) as server:
+            with Server(self.program, flags, model, methods) as server:
                 child = server.children()[0]
                 with concurrent.futures.ThreadPoolExecutor() as pool:
                     answers = [pool.submit(server.complete, 200) for _ in range(4)]
@@ -238,7 +241,7 @@ class Suite:
                 expect(code == 1, f"exit code {code}")
                 expect(re.search(r"rank 1\b", server.errors()), server.errors())
                 expect(not os.path.exists(f"/proc/{child}"), "the other rank lives on")
-            print(f"  {flags[0]} 2, {kind.name} of rank 1 under load: exit code 1 after {took:.1f} s", flush=True)
+            print(f"  {' '.join(flags[:-2])}, {kind.name} of rank 1 under load: exit code 1 after {took:.1f} s", flush=True)
 
     def run(self):
         for part in (self.layouts, self.contexts, self.two_hosts, self.start_many, self.load, self.faults):
@@ -250,9 +253,9 @@ class Suite:
 
 
 class Server:
-    def __init__(self, program, flags, model=None):
+    def __init__(self, program, flags, model=None, methods=METHODS):
         self.log = tempfile.TemporaryFile("w+")
-        self.methods = METHODS
+        self.methods = methods
         command = [program, "serve", *COMMON, *(model or drafters(tp_of(flags))), *flags]
         command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)

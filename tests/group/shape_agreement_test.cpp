@@ -16,15 +16,15 @@ using Next = AgreedShape::Next;
 
 TEST(ShapeAgreement, TakesTheMostOfAll) {
   StepShapeWish one{.rows = 8}, two{.rows = 2};
-  one.drafts[0] = {true, 1};
-  two.drafts[0] = {false, 4};
-  two.drafts[3] = {true, 0};
+  one.drafts[0] = {1, 8, 2};
+  two.drafts[0] = {4, 0, 1};
+  two.drafts[3] = {0, 4, 0};
   const AgreedShape agreed = agree({one, two, {}});
   EXPECT_EQ(agreed.next, Next::kRun);
   EXPECT_EQ(agreed.shape.rows, 8u);
-  EXPECT_EQ(agreed.shape.drafts[0], (DraftPassesWish{true, 4}));
+  EXPECT_EQ(agreed.shape.drafts[0], (DraftPassesWish{4, 8, 2}));
   EXPECT_EQ(agreed.shape.drafts[1], (DraftPassesWish{}));
-  EXPECT_EQ(agreed.shape.drafts[3], (DraftPassesWish{true, 0}));
+  EXPECT_EQ(agreed.shape.drafts[3], (DraftPassesWish{0, 4, 0}));
 }
 
 TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
@@ -40,7 +40,7 @@ TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
 Status run_shared_layer(RankLink& link, const AgreedShape& agreed, uint32_t step) {
   uint32_t passes = 0;
   for (const DraftPassesWish& drafts : agreed.shape.drafts) {
-    passes += drafts.catches_up ? std::max(drafts.num_draft_tokens, 1u) : 0;
+    passes += drafts.catch_up_rows > 0 ? std::max(drafts.num_draft_tokens, 1u) : 0;
   }
   for (uint32_t pass = 0; pass <= passes; ++pass) {
     const uint32_t word = step * 131 + pass;
@@ -64,7 +64,7 @@ void live(RankLink& shapes, RankLink& layer, unsigned seed, int* num_idle_runs) 
     if (left > 0) {
       mine.rows = 1u << random() % 6;
       mine.has_work = true;
-      mine.drafts[random() % kMaxDrafters] = {true, static_cast<uint32_t>(random() % 4)};
+      mine.drafts[random() % kMaxDrafters] = {static_cast<uint32_t>(random() % 4), 1, 1};
       --left;
     }
     Result<AgreedShape> agreed = agreement.next(mine, step);

@@ -44,11 +44,6 @@ void Intake::wait() {
   wake_.wait(lock, [&] { return has_news(); });
 }
 
-void Intake::wait_for(std::chrono::milliseconds most) {
-  std::unique_lock lock(mutex_);
-  wake_.wait_for(lock, most, [&] { return has_news(); });
-}
-
 void Intake::wake() {
   {
     std::lock_guard lock(mutex_);

@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -37,8 +36,6 @@ class Intake {
   }
   // Engine thread: parks until there is something to take, an announcement, or a stop.
   void wait();
-  // The same, but not longer than that.
-  void wait_for(std::chrono::milliseconds most);
 
  private:
   // A value of head_ that is no record.

@@ -9,8 +9,7 @@ namespace foretoken {
 // What a step of that shape wants of the others.
 group::StepShapeWish wish_of(const StepShape& shape);
 
-// The shape with the passes that all agreed on; those that are not its own have room for a row and
-// find none.
+// The shape with the rows and passes that all agreed on; its own steps fill a part of them.
 StepShape with_passes_of(StepShape shape, const group::StepShapeWish& agreed);
 
 }  // namespace foretoken

@@ -77,9 +77,14 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
   }
   live_.reserve(kLiveReserve);
   note_occupancy();
+  // Another engine that has work asks for this one's part of its steps.
+  if (agreement_ != nullptr) agreement_->set_waker([this] { intake_.announce_change(); });
 }
 
-EngineLoop::~EngineLoop() { stop(); }
+EngineLoop::~EngineLoop() {
+  stop();
+  if (agreement_ != nullptr) agreement_->set_waker(nullptr);
+}
 
 void EngineLoop::start() {
   thread_ = std::thread([this] { main(); });
@@ -102,7 +107,7 @@ void EngineLoop::main() {
     if (idle_work_ && live_.empty()) {
       std::exchange(idle_work_, nullptr)();
     } else {
-      rest();
+      intake_.wait();
     }
   }
   add_submitted(intake_.take_and_close());

@@ -95,7 +95,6 @@ class EngineLoop {
   void end_requested();
   void end_late();
   std::span<const DraftGrant> grant_drafts();
-  void rest();
   bool plan_and_submit();
   bool agree(StepPlan& plan, bool planned);
   bool submit(StepPlan& plan);

@@ -1,3 +1,6 @@
+#include <chrono>
+#include <thread>
+
 #include "engine/step/agreed_step.h"
 #include "engine/step/engine_loop.h"
 
@@ -6,15 +9,10 @@
 namespace foretoken {
 namespace {
 
-// An engine that agrees with others about steps looks so often whether one of them has work.
-constexpr std::chrono::milliseconds kRest{1};
+// An engine that would leave asks so often whether the others would.
+constexpr std::chrono::milliseconds kPatience{1};
 
 }  // namespace
-
-// Until there may be something to do.
-void EngineLoop::rest() {
-  agreement_ == nullptr || failed_.load() ? intake_.wait() : intake_.wait_for(kRest);
-}
 
 // Engines leave together: the others may still want this one's part of their steps.
 void EngineLoop::run_for_others() {
@@ -23,6 +21,7 @@ void EngineLoop::run_for_others() {
     plan.clear();
     if (agree(plan, false)) submit(plan);
     while (num_reconciled_ < num_submitted_) wait_and_reconcile();
+    if (agreed_.next == group::AgreedShape::Next::kSleep) std::this_thread::sleep_for(kPatience);
   }
 }
 

@@ -40,6 +40,7 @@ Ranks::Ranks(RankLinks links, const group::RankLayout& layout, bool deals_expert
   deals_experts_ = deals_experts;
   num_context_ = num_context;
   beside_ = std::move(links.beside);
+  bell_ = std::move(links.bell);
   if (links_[0] == nullptr) return;
   FT_CHECK(layout.num_ranks() == size_);
   layout_ = layout;
@@ -62,7 +63,11 @@ std::vector<RankLinks> local_rank_links(int num_ranks) {
 
 std::vector<std::vector<RankLinks>> local_links_of_engines(int num_engines, int num_ranks) {
   std::vector<std::vector<RankLinks>> engines;
-  for (int i = 0; i < num_engines; ++i) engines.push_back(local_rank_links(num_ranks));
+  const auto bell = std::make_shared<group::WakeBell>(num_engines);
+  for (int i = 0; i < num_engines; ++i) {
+    engines.push_back(local_rank_links(num_ranks));
+    engines.back().front().bell = bell;
+  }
   for (size_t rank = 0; rank < static_cast<size_t>(num_ranks); ++rank) {
     std::vector<group::LaneLinks> beside = group::make_local_links(num_engines);
     for (size_t i = 0; i < engines.size(); ++i) engines[i][rank].beside = std::move(beside[i]);
@@ -116,7 +121,10 @@ Status Ranks::open(Device& device, const CommunicatorOptions& options) {
 
 void Ranks::watch(const group::LaneLinks& links) {
   if (links[0] == nullptr) return;
-  link_of(links, group::Lane::kControl).on_end([watched = watched_] { watched->end(); });
+  link_of(links, group::Lane::kControl).on_end([watched = watched_, bell = bell_] {
+    watched->end();
+    if (bell != nullptr) bell->wake_all();
+  });
 }
 
 // The end of one group ends the other through the communicator, whose listeners may come back here.

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "group/rank_link.h"
 #include "group/rank_place.h"
+#include "group/wake_bell.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
 
@@ -22,6 +23,7 @@ namespace foretoken {
 struct RankLinks {
   group::LaneLinks own;     // to the ranks of its engine; none where it is alone
   group::LaneLinks beside;  // to the same rank of the engines that have experts together with it
+  std::shared_ptr<group::WakeBell> bell = nullptr;  // of rank 0 of these engines
 };
 // Those of a rank that has experts with no other engine.
 std::vector<RankLinks> links_of_rank(group::LaneLinks own);
@@ -83,6 +85,7 @@ class Ranks {
   group::RankLink& plans() const { return link_of(links_, group::Lane::kPlans); }
   // To rank 0 of the engines beside this one, for agreement.
   group::RankLink& shapes() const { return link_of(beside_, group::Lane::kPlans); }
+  const std::shared_ptr<group::WakeBell>& bell() const { return bell_; }
   // Ends all ranks of the group, and of the engines beside it, with `why`. Any thread.
   void abort(const Status& why);
 
@@ -100,6 +103,7 @@ class Ranks {
 
   group::LaneLinks links_;
   group::LaneLinks beside_;
+  std::shared_ptr<group::WakeBell> bell_;
   int rank_ = 0;
   int size_ = 1;
   group::RankLayout layout_;

@@ -33,7 +33,7 @@ struct DispatchRowsArgs {
   const int32_t* ids;        // [max_rows, top_k]
   const float* weights;      // [max_rows, top_k]
   ExchangedRows out;
-  int32_t max_rows;   // of this rank in this step
+  int32_t max_rows;   // of each rank in this step, the same on all
   int32_t most_rows;  // of any rank in any step
   int32_t hidden;     // a multiple of 8
   int32_t top_k;

@@ -72,7 +72,7 @@ LayerRows Experts::rows_of_experts(const LayerRows& rows, const Scratch& scratch
           .counts = scratch.exchanged.counts,
           .positions = nullptr,
           .row_slot = nullptr,
-          .max_rows = scratch.most_rows * spec.num_engines};
+          .max_rows = rows.max_rows * spec.num_engines};
 }
 
 void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch) const {

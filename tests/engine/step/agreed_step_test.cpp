@@ -12,32 +12,35 @@ TEST(AgreedStep, WishesForThePassesOfDraftersWithEntries) {
   shape.drafts[2] = {5, 0, 4};   // it looks drafts up
   const group::StepShapeWish wish = wish_of(shape);
   EXPECT_EQ(wish.rows, 16u);
-  EXPECT_EQ(wish.drafts[0], (group::DraftPassesWish{true, 3}));
-  EXPECT_EQ(wish.drafts[1], (group::DraftPassesWish{true, 0}));
+  EXPECT_EQ(wish.drafts[0], (group::DraftPassesWish{3, 8, 4}));
+  EXPECT_EQ(wish.drafts[1], (group::DraftPassesWish{0, 32, 0}));
   EXPECT_EQ(wish.drafts[2], (group::DraftPassesWish{}));
   EXPECT_EQ(wish.drafts[3], (group::DraftPassesWish{}));
 }
 
 TEST(AgreedStep, AnEmptyStepRunsThePassesOfTheOthers) {
   group::StepShapeWish agreed{.rows = 16};
-  agreed.drafts[0] = {true, 3};
-  agreed.drafts[1] = {true, 0};
-  const StepShape shape = with_passes_of({.max_rows = 1}, agreed);
-  EXPECT_EQ(shape.max_rows, 1);
-  EXPECT_EQ(shape.drafts[0], (DraftShape{3, 1, 1}));
-  EXPECT_EQ(shape.drafts[1], (DraftShape{0, 1, 0}));
+  agreed.without_graph = true;
+  agreed.drafts[0] = {3, 8, 4};
+  agreed.drafts[1] = {0, 32, 0};
+  const StepShape shape = with_passes_of({.max_rows = 1, .launch = StepLaunch::kGraph}, agreed);
+  EXPECT_EQ(shape.max_rows, 16);
+  EXPECT_EQ(shape.launch, StepLaunch::kOps);
+  EXPECT_EQ(shape.drafts[0], (DraftShape{3, 8, 4}));
+  EXPECT_EQ(shape.drafts[1], (DraftShape{0, 32, 0}));
   EXPECT_EQ(shape.drafts[2], (DraftShape{}));
 }
 
-// Its own bounds stay, and what only it does.
-TEST(AgreedStep, AFullerStepKeepsItsBounds) {
+// Kernels are bounded alike on all ranks; what goes through no layers stays each one's own.
+TEST(AgreedStep, AStepTakesTheBoundsOfTheFullest) {
   StepShape shape{.max_rows = 8};
   shape.drafts[0] = {2, 16, 8};
   shape.drafts[1] = {5, 0, 4};
   group::StepShapeWish agreed{.rows = 16};
-  agreed.drafts[0] = {true, 4};
+  agreed.drafts[0] = {4, 16, 8};
   const StepShape together = with_passes_of(shape, agreed);
-  EXPECT_EQ(together.max_rows, 8);
+  EXPECT_EQ(together.max_rows, 16);
+  EXPECT_EQ(together.launch, shape.launch);
   EXPECT_EQ(together.drafts[0], (DraftShape{4, 16, 8}));
   EXPECT_EQ(together.drafts[1], (DraftShape{5, 0, 4}));
 }

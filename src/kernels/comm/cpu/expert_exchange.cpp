@@ -47,13 +47,12 @@ RowList row_list(const T* from, T* to, size_t row_bytes) {
   return {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), row_bytes};
 }
 
-int32_t rows_of_peer(CpuCommunicator& comm, int peer, int32_t most_rows) {
+int32_t rows_of_peer(CpuCommunicator& comm, int peer, int32_t max_rows) {
   int32_t rows = 0;
   comm.receive(peer, std::as_writable_bytes(std::span(&rows, 1)), kDispatch);
-  if (rows < 0 || rows > most_rows) {
+  if (rows < 0 || rows > max_rows) {
     throw std::runtime_error("dispatch_rows: engine " + std::to_string(peer) + " sends " +
-                             std::to_string(rows) + " rows, more than " +
-                             std::to_string(most_rows) +
+                             std::to_string(rows) + " rows, more than " + std::to_string(max_rows) +
                              "; start all engines with one configuration");
   }
   return rows;
@@ -79,7 +78,7 @@ void dispatch_rows(const void* args, CpuPool&) {
   int32_t begin = 0;
   for (int rank = 0; rank < comm.size(); ++rank) {
     const bool own = rank == comm.rank();
-    const int32_t here = own ? rows : rows_of_peer(comm, rank, a.most_rows);
+    const int32_t here = own ? rows : rows_of_peer(comm, rank, a.max_rows);
     a.out.begins[rank] = begin;
     for (const RowList& list : lists) {
       if (here == 0) break;
