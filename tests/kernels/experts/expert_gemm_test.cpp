@@ -318,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(
     QuantizedOnGpus, ExpertGemmTest,
     testing::Values(Case{4, 2, 192, 640, DType::kBF16, true, false, false, false,
                          QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}},
-                    Case{5, 3, 208, 256, DType::kBF16, false, true, false, false,
+                    Case{5, 3, 224, 256, DType::kBF16, false, true, false, false,
                          QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3}},
                     Case{4, 2, 320, 288, DType::kBF16, true, false, true, false,
                          QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1, true}, true},
@@ -326,7 +326,7 @@ INSTANTIATE_TEST_SUITE_P(
                          QuantForm{4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1}},
                     Case{4, 2, 192, 384, DType::kBF16, true, false, false, false,
                          QuantForm{4, GroupScale::kHalfAndZero, 128}},
-                    Case{4, 2, 96, 512, DType::kBF16, true, false, false, true,
+                    Case{4, 2, 128, 512, DType::kBF16, true, false, false, true,
                          QuantForm{8, GroupScale::kHalf, 32}}));
 
 // The expert that all rows share has the bits of a product by itself.

@@ -39,7 +39,7 @@ struct CodeUnits {
       widen_next(warp.units[0]);
       const auto run_at = [&]<int Place>(int unit) {
         at.wait();
-        warp.template run_unit<Place>(at.stage_x(), unit == 0, [&] {
+        warp.template run_unit<Place>(at.stage_x(), unit, units, [&] {
           if (unit > 0) at.release_before();
           if (unit + 1 < units) widen_next(warp.units[1 - Place]);
         });

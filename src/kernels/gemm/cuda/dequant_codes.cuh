@@ -125,8 +125,9 @@ __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit)
   }
 }
 
-// What scales the codes of a unit. kGroup: k of a part of a chain, whose sum is multiplied by
-// scale(scales, group, row) and added to the sums of the parts before; 0: a chain over all k.
+// What scales the codes of a unit. kGroup: k of a part, whose sum is multiplied by
+// scale(scales, group, row) and added to the sums of the parts before; 0: parts of kPartUnits are
+// only added.
 // base(scales, i): what Codes::widen wants for the i-th of kBases equal ranges of k, of row
 // lane / 4.
 struct NoScales {
@@ -201,6 +202,11 @@ struct Int8Form : NoScales {
 
 template <class Form>
 inline constexpr int kUnitBytes = Form::Codes::kCodeBytes + Form::kScaleBytes;
+
+// Units of k whose products are one chain, a part. Without scales of groups long enough that it
+// costs little to add parts, and short enough that warps can share k.
+template <class Form>
+inline constexpr int kPartUnits = Form::kGroup == 0 ? 4 : 1;
 
 // use.template operator()<Form>().
 template <class Use>

@@ -28,7 +28,6 @@ FT_WGMMA_REGISTER_A(16, 8, 9, 10, 11, 12, 13)
 FT_WGMMA_REGISTER_A(32, 16, 17, 18, 19, 20, 21)
 FT_WGMMA_REGISTER_A(64, 32, 33, 34, 35, 36, 37)
 FT_WGMMA_REGISTER_A(128, 64, 65, 66, 67, 68, 69)
-FT_WGMMA_REGISTER_A(256, 128, 129, 130, 131, 132, 133)
 
 #undef FT_WGMMA_REGISTER_A
 
@@ -43,7 +42,7 @@ struct DequantManyWarp {
   static constexpr int kSteps = 8 / kParts;  // of a part
   // Whether products of a part begin while those of the part before are under way.
   static constexpr bool kTwoParts = Form::kGroup == kUnitK && Shape::kRows <= 64;
-  static constexpr int kProducts = Form::kGroup == 0 ? 1 : kTwoParts ? 2 : 1;
+  static constexpr int kProducts = kTwoParts ? 2 : 1;
 
   struct Operands {
     uint32_t a[8][4];
@@ -51,11 +50,8 @@ struct DequantManyWarp {
   };
 
   float sums[kHalf] = {};
-  float products[kProducts][Form::kGroup == 0 ? 4 : kHalf];
-  // As registers allow: with one the codes of a unit are widened once the products of the unit
-  // before have ended.
-  static constexpr int kUnits = Shape::kRows <= 128 ? 2 : 1;
-  Operands units[kUnits];
+  float products[kProducts][kHalf];
+  Operands units[2];
 
   __device__ static void widen(Operands& to, const uint8_t* low) {
     constexpr int kBaseSteps = 8 / Form::kBases;
@@ -100,15 +96,25 @@ struct DequantManyWarp {
     for (int i = 0; i < kHalf; ++i) sums[i] = fmaf(scale[i / 2 % 2], part[i], sums[i]);
   }
 
+  // Without scales of groups: a unit of a part of several. between() as of run_part.
+  template <int Place, class Between>
+  __device__ void run_link(uint32_t x, int unit, int units_in_all, const Between& between) {
+    constexpr int kLinks = kPartUnits<Form>;
+    start<0>(products[0], units[Place], x, unit % kLinks > 0);
+    wgmma_wait<1>();
+    between();
+    if (unit % kLinks < kLinks - 1 && unit + 1 < units_in_all) return;
+    wgmma_wait<0>();
+    pin_registers(products[0]);
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) sums[i] = __fadd_rn(sums[i], products[0][i]);
+  }
+
   // Part `Part` of the unit in units[Place]. between(): once no products but those of this part are
   // under way, whose operands stay.
   template <int Place, int Part, class Between>
   __device__ void run_part(uint32_t x, bool first, const Between& between) {
-    if constexpr (Form::kGroup == 0) {
-      start<0>(sums, units[Place], x, !first);
-      wgmma_wait<1>();
-      between();
-    } else if constexpr (kTwoParts) {
+    if constexpr (kTwoParts) {
       start<0>(products[Place], units[Place], x, false);
       if (!first) {
         wgmma_wait<1>();
@@ -125,8 +131,17 @@ struct DequantManyWarp {
     }
   }
 
+  // Unit `unit` of `units_in_all` along k.
   template <int Place, class Between>
-  __device__ void run_unit(uint32_t x, bool first, const Between& between) {
+  __device__ void run_unit(uint32_t x, int unit, int units_in_all, const Between& between) {
+    if constexpr (Form::kGroup == 0) {
+      return run_link<Place>(x, unit, units_in_all, between);
+    } else {
+      run_parts<Place>(x, unit == 0, between);
+    }
+  }
+  template <int Place, class Between>
+  __device__ void run_parts(uint32_t x, bool first, const Between& between) {
     const auto nothing = [] {};
     run_part<Place, 0>(x, first, between);
     if constexpr (kParts > 1) {
@@ -140,7 +155,6 @@ struct DequantManyWarp {
   template <int Place>
   __device__ void finish() {
     wgmma_wait<0>();
-    if constexpr (Form::kGroup == 0) pin_registers(sums);
     if constexpr (kTwoParts) {
       pin_registers(products[Place]);
       add_part(products[Place], units[Place].scales[0]);

@@ -2,10 +2,10 @@
 #include "kernels/gemm/cuda/dequant_weight.cuh"
 #include "kernels/gemm/cuda/gemm_epilogue.cuh"
 
-// Products with quantised weights. Each product is one chain of steps of 16 k; with scales of
-// groups, of parts that each begin at zero: sum = fma(scale, part, sum). Scales of rows multiply
-// the sum at the end. So bits depend on the row of x alone, and where scales are powers of two that
-// enter the codes they are those of the widened weight.
+// Products with quantised weights. Each is a sum of parts, in order of k: chains of steps of 16 k
+// that begin at zero, over kPartUnits units, sum += part, or over a group of scales, sum =
+// fma(scale, part, sum). Scales of rows multiply the sum at the end. So bits depend on the row of x
+// alone.
 namespace foretoken::cuda {
 
 // GemmArgs::weight is of `matrix`. The args of a gated product count the rows of the packed matrix

@@ -7,11 +7,11 @@
 #include "kernels/gemm/cuda/gemm_common.cuh"
 #include "kernels/gemm/cuda/gemm_dequant.cuh"
 
-// Few rows: the time is that of reading the codes once. One warp of a block streams them through a
-// ring, one x; each other warp multiplies some groups of 8 rows of the weight (operand B) with all
-// rows of x (operand A) by mma.sync. A chain of products is the law of the loop: what a unit of k
-// needs is in registers before the unit before it is multiplied, and sums of parts wait for the
-// next unit's first products.
+// For the best product of each row. One warp of a block streams the codes through a ring, one x;
+// each other warp multiplies some groups of 8 rows of the weight (operand B) with all rows of x
+// (operand A) by mma.sync. A chain of products is the law of the loop: what a unit of k needs is in
+// registers before the unit before it is multiplied, and sums of parts wait for the next unit's
+// first products.
 namespace foretoken::cuda {
 
 // Rows (8 or 16) rows of x; Groups x 8 rows of the weight a warp; stages of Units x 128 k; the
@@ -115,7 +115,7 @@ struct DequantWarp {
   __device__ void multiply(const Operands& unit) {
     if constexpr (Form::kGroup == 0) {
 #pragma unroll
-      for (int step = 0; step < 8; ++step) multiply_step_of(sums, unit, step);
+      for (int step = 0; step < 8; ++step) multiply_step_of(parts[0], unit, step);
     } else {
       float own[kParts][kGroups][4] = {};
 #pragma unroll
@@ -126,6 +126,19 @@ struct DequantWarp {
       }
       keep(own, unit);
       if (!kWaits) add_parts();
+    }
+  }
+
+  // Without scales of groups: unit `unit` was multiplied, the last one or not.
+  __device__ void end_unit(int unit, bool last) {
+    if constexpr (Form::kGroup == 0) {
+      if (unit % kPartUnits<Form> < kPartUnits<Form> - 1 && !last) return;
+#pragma unroll
+      for (int i = 0; i < kGroups * 4; ++i) {
+        float& part = parts[0][i / 4][i % 4];
+        sums[i / 4][i % 4] = __fadd_rn(sums[i / 4][i % 4], part);
+        part = 0;
+      }
     }
   }
 
@@ -328,6 +341,7 @@ struct DequantBlock {
       }
       if (unit + 1 < units) load(next, ahead_w, ahead_x, group, unit + 1);
       warp.multiply(now);
+      warp.end_unit(unit, unit + 1 == units);
       if (ends) {
         release(now.last_read() & zero);
         w.advance();

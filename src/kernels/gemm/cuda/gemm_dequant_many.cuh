@@ -100,23 +100,6 @@ struct DequantManyBlock {
   // The warpgroups.
   using Warp = DequantManyWarp<Form, Shape>;
   __device__ void multiply(Warp& warp, int index) {
-    if constexpr (Warp::kUnits == 2) {
-      multiply_in_turns(warp, index);
-    } else {
-      for (int unit = 0; unit < units; ++unit, ring.advance()) {
-        ring.wait_full();
-        Warp::widen(warp.units[0], codes_of(ring, index));
-        warp.template run_unit<0>(shared_address(ring.here()), unit == 0, [] {});
-        warp.template finish<0>();
-        if (threadIdx.x % 32 == 0) ring.release(0);
-      }
-    }
-  }
-  __device__ static const uint8_t* codes_of(const DequantRing& at, int index) {
-    return at.here() + Shape::kStageX + index * 2 * kUnit;
-  }
-
-  __device__ void multiply_in_turns(Warp& warp, int index) {
     DequantRing ahead = ring;
     const auto widen_next = [&](auto& to) {
       ahead.wait_full();
@@ -125,7 +108,7 @@ struct DequantManyBlock {
     };
     widen_next(warp.units[0]);
     const auto run = [&]<int Place>(int unit) {
-      warp.template run_unit<Place>(shared_address(ring.here()), unit == 0, [&] {
+      warp.template run_unit<Place>(shared_address(ring.here()), unit, units, [&] {
         if (unit > 0) release_before();
         if (unit + 1 < units) widen_next(warp.units[1 - Place]);
       });
@@ -140,6 +123,9 @@ struct DequantManyBlock {
     } else {
       warp.template finish<0>();
     }
+  }
+  __device__ static const uint8_t* codes_of(const DequantRing& at, int index) {
+    return at.here() + Shape::kStageX + index * 2 * kUnit;
   }
   // The products of the unit before have ended, which have read all of it.
   __device__ void release_before() const {

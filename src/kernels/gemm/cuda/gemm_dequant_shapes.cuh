@@ -3,23 +3,32 @@
 
 #include "kernels/gemm/cuda/gemm_dequant_few.cuh"
 #include "kernels/gemm/cuda/gemm_dequant_many.cuh"
+#include "kernels/gemm/cuda/gemm_dequant_teams.cuh"
 
 // Which kernel and shape a product of quantised weights takes.
 namespace foretoken::cuda {
 
-// Whether blocks of 64 rows of the weight have a multiprocessor each: then they share little, and
-// wgmma's chain, which widens ahead, is the fastest from one row on (measured on an H100).
+// Whether blocks of 64 rows of the weight have a multiprocessor each.
 inline bool is_narrow(const GemmArgs& args) {
   return ceil_div(args.n, 64) <= device_traits().num_sms;
 }
 
+// Up to 16 rows: as many teams as there are warps for.
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                      cudaStream_t stream) {
-  return args.max_rows <= 8 ? launch_dequant_few<Form, DequantShape<8, 2, 1, 1, 14>>(
-                                  args, matrix, epilogue, stream)
-                            : launch_dequant_few<Form, DequantShape<16, 2, 1, 1, 14>>(
-                                  args, matrix, epilogue, stream);
+  constexpr int kUnits = std::min(kPartUnits<Form>, 2);
+  const auto launch = [&]<int Teams>() {
+    return args.max_rows <= 8 ? launch_dequant_teams<DequantTeamShape<Form, 8, Teams, kUnits>>(
+                                    args, matrix, epilogue, stream)
+                              : launch_dequant_teams<DequantTeamShape<Form, 16, Teams, kUnits>>(
+                                    args, matrix, epilogue, stream);
+  };
+  const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
+  if (pairs <= 2) return launch.template operator()<4>();
+  if (pairs <= 4) return launch.template operator()<4>();
+  if (pairs <= 8) return launch.template operator()<2>();
+  return launch.template operator()<1>();
 }
 
 template <class Form, class Epilogue>
@@ -38,9 +47,6 @@ bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilo
     return narrow ? many.template operator()<64, 1, 8>() : many.template operator()<64, 2, 6>();
   }
   if (args.max_rows <= 128 && narrow) return many.template operator()<128, 1, 4>();
-  if constexpr (Form::kGroup == 0) {
-    if (args.max_rows > (narrow ? 512 : 128)) return many.template operator()<256, 2, 2>();
-  }
   return many.template operator()<128, 2, 4>();
 }
 
@@ -50,12 +56,10 @@ void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogu
   if constexpr (std::is_same_v<Epilogue, KeepBest>) {
     // As few columns of keys as more than 64 rows may have.
     launch_dequant_few<Form, DequantShape<16, 4, 1, 1, 7>>(args, matrix, epilogue, stream);
-  } else if constexpr (Form::kGroup == 0) {
-    // Sums of parts would take registers that so many warps do not have.
-    args.max_rows <= 16 && !is_narrow(args)
-        ? launch_few_rows<Form>(args, matrix, epilogue, stream)
-        : launch_many_rows<Form>(args, matrix, epilogue, stream);
   } else {
+    constexpr int kMostTeamRows = 16;
+    if (args.max_rows <= kMostTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
+      return;
     launch_many_rows<Form>(args, matrix, epilogue, stream);
   }
 }
