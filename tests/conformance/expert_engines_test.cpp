@@ -186,8 +186,9 @@ TEST(ExpertEnginesThatFail, EndTogether) {
   std::vector<std::unique_ptr<EngineImpl>> engines(2);
   std::vector<std::thread> starts;
   for (size_t i = 0; i < engines.size(); ++i) {
-    starts.emplace_back([&, i] {
-      auto made = EngineImpl::create(config, {}, EngineImpl::Start::kServing, std::move(links[i]));
+    starts.emplace_back([&, i, own = config]() mutable {
+      if (own.device == "cuda") own.device_ordinal = static_cast<int>(i);
+      auto made = EngineImpl::create(own, {}, EngineImpl::Start::kServing, std::move(links[i]));
       ASSERT_TRUE(made.ok()) << made.status().message();
       engines[i] = std::move(made).value();
     });

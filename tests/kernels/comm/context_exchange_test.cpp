@@ -67,7 +67,7 @@ class ContextRank {
 
  private:
   // Taken before ranks wait for each other: a device may take memory only between its kernels.
-  static constexpr size_t kRankBytes = 32 << 20;
+  static constexpr size_t kRankBytes = 8 << 20;
 
   std::unique_ptr<Device> device_;
   char* memory_ = nullptr;

@@ -47,15 +47,22 @@ RowList row_list(const T* from, T* to, size_t row_bytes) {
   return {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), row_bytes};
 }
 
+// What a rank tells ahead of its rows.
+struct RowsHeader {
+  int32_t rows;
+  int32_t max_rows;
+};
+
 int32_t rows_of_peer(CpuCommunicator& comm, int peer, int32_t max_rows) {
-  int32_t rows = 0;
-  comm.receive(peer, std::as_writable_bytes(std::span(&rows, 1)), kDispatch);
-  if (rows < 0 || rows > max_rows) {
-    throw std::runtime_error("dispatch_rows: engine " + std::to_string(peer) + " sends " +
-                             std::to_string(rows) + " rows, more than " + std::to_string(max_rows) +
-                             "; start all engines with one configuration");
+  RowsHeader header{};
+  comm.receive(peer, std::as_writable_bytes(std::span(&header, 1)), kDispatch);
+  if (header.max_rows != max_rows || header.rows < 0 || header.rows > max_rows) {
+    throw std::runtime_error(
+        "dispatch_rows: engine " + std::to_string(peer) + " sends " + std::to_string(header.rows) +
+        " rows of at most " + std::to_string(header.max_rows) + ", where this step has room for " +
+        std::to_string(max_rows) + "; start all engines with one configuration");
   }
-  return rows;
+  return header.rows;
 }
 
 }  // namespace
@@ -69,8 +76,9 @@ void dispatch_rows(const void* args, CpuPool&) {
                static_cast<size_t>(a.hidden) * dtype_size(a.dtype)),
       row_list(a.ids, a.out.ids, choice_bytes), row_list(a.weights, a.out.weights, choice_bytes)};
   const int32_t rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  const RowsHeader header{rows, a.max_rows};
   for_each_peer(comm, [&](int peer) {
-    comm.post(peer, std::as_bytes(std::span(&rows, 1)), kDispatch);
+    comm.post(peer, std::as_bytes(std::span(&header, 1)), kDispatch);
     for (const RowList& list : lists) {
       if (rows > 0) comm.post(peer, list.mine(rows), kDispatch);
     }
