@@ -37,8 +37,8 @@ ALLOWED = {
 ROOMS = {
     "device": ["", "cpu", "cuda"],
     "group": ["", "mpi"],
-    "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "attention", "latent",
-                "experts", "draft", "step", "comm", "devices"],
+    "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "flex", "attention",
+                "latent", "experts", "draft", "step", "comm", "devices"],
     "gguf": ["blocks", "vocabulary", ""],
     "model": ["files", "config", "weights", "layer", "arch", ""],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],

@@ -28,4 +28,11 @@ bool has_attention(const Device& device, AttentionFamily family) {
   return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
 }
 
+Result<std::shared_ptr<const void>> hold_flex(const Device& device, const FlexProgram& program,
+                                              DType dtype, KvFormat format) {
+  const auto* families = dynamic_cast<const AttentionFamilies*>(&device);
+  if (families != nullptr) return families->hold_flex(program, dtype, format);
+  return std::shared_ptr<const void>();
+}
+
 }  // namespace foretoken

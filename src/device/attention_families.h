@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "device/device.h"
 
@@ -20,15 +21,25 @@ enum class AttentionFamily : uint8_t {
 // As it stands in shapes of ops: "portable".
 const char* attention_family_name(AttentionFamily family);
 
+enum class KvFormat : uint8_t;
+struct FlexProgram;
+
 // Of a device that has several families.
 class AttentionFamilies {
  public:
   virtual ~AttentionFamilies() = default;
   // Whether this build and the device have kernels of the family.
   virtual bool has_attention(AttentionFamily family) const = 0;
+  // Makes ready what ops of kFlex with the program need, which is there as long as the result is
+  // held; null: nothing is needed. Blocks while it compiles.
+  virtual Result<std::shared_ptr<const void>> hold_flex(const FlexProgram&, DType, KvFormat) const {
+    return std::shared_ptr<const void>();
+  }
 };
 
 // The same of any device.
 bool has_attention(const Device& device, AttentionFamily family);
+Result<std::shared_ptr<const void>> hold_flex(const Device& device, const FlexProgram& program,
+                                              DType dtype, KvFormat format);
 
 }  // namespace foretoken

@@ -36,6 +36,8 @@ class CudaDevice final : public Device, public AttentionFamilies {
     return cuda::make_communicator(link, ordinal_, options, failure_);
   }
   bool has_attention(AttentionFamily family) const override;
+  Result<std::shared_ptr<const void>> hold_flex(const FlexProgram& program, DType dtype,
+                                                KvFormat format) const override;
   ProfilerRanges use_profiler_ranges(bool always) override;
   // Any row can be found by itself; groups of 8 are never of two units.
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
@@ -136,6 +138,15 @@ Status CudaDevice::take_failure() {
 bool CudaDevice::has_attention(AttentionFamily family) const {
   cudaSetDevice(ordinal_);
   return kernels_.has_attention(family);
+}
+
+Result<std::shared_ptr<const void>> CudaDevice::hold_flex(const FlexProgram& program, DType dtype,
+                                                          KvFormat format) const {
+  cudaSetDevice(ordinal_);
+  std::string error;
+  std::shared_ptr<const void> held = kernels_.hold_flex(program, dtype, format, error);
+  if (held == nullptr) return unsupported(error);
+  return held;
 }
 
 ProfilerRanges CudaDevice::use_profiler_ranges(bool always) {

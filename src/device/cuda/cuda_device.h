@@ -47,6 +47,9 @@ struct CudaKernels {
                                            WeightOrder order, int64_t unit_rows);
   int64_t (*quantized_weight_bytes)(const void* weight);
   bool (*has_attention)(AttentionFamily family);  // of the current device
+  // As of AttentionFamilies, for the current device; null with a sentence in `error`.
+  std::shared_ptr<const void> (*hold_flex)(const FlexProgram& program, DType dtype, KvFormat format,
+                                           std::string& error);
   // Before a queue's stream is destroyed, and after all its graphs are.
   void (*forget_stream)(cudaStream_t stream);
 };

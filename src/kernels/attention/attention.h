@@ -21,6 +21,8 @@ enum class RunLengths : int32_t {
 inline constexpr int kShortRun = 32;
 inline constexpr int kFarBehind = 1024;
 
+struct FlexProgram;
+
 // Paged attention with a length of its own for each row: row r sees KV positions
 // [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]],
 // and with a chunk none before p - p % chunk (Llama 4).
@@ -72,6 +74,10 @@ struct AttentionArgs {
   // [i * part_heads, (i + 1) * part_heads).
   float* states = nullptr;  // [num_heads / part_heads, max_rows, part_heads, attention_state_size]
   int32_t part_heads = 0;
+  // Of kFlex, or null: what becomes of the scores as they are said above, and which of the
+  // positions weigh nothing (kernels/flex/flex_program.h). A row that sees none becomes
+  // zero. Without states, KvFormat::kInt8 and latents. It outlives the op.
+  const FlexProgram* flex = nullptr;
 };
 
 // Floats that attention leaves of a row and head before it divides: value_size sums of weighted

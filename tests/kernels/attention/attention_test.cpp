@@ -230,6 +230,24 @@ TEST_P(AttentionTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
+// All families but those of libraries: decoding, drafts that are verified, and prompts.
+TEST_P(AttentionTest, FamiliesHaveTheSameBits) {
+  const Case c = GetParam();
+  const size_t width = size_t(c.num_heads) * c.head_dim;
+  for (const int rows : {1, 4, 40}) {
+    std::vector<int32_t> positions(static_cast<size_t>(rows)), slots(positions.size(), 1);
+    std::iota(positions.begin(), positions.end(), 700);
+    const TypedData q = typed_data(random_floats(positions.size() * width, 10), c.dtype);
+    AttentionArgs args = args_of(q, positions, slots, rows);
+    const auto best = run(args, out_bytes(q));
+    for (const AttentionFamily family : {AttentionFamily::kPortable, AttentionFamily::kFlex}) {
+      args.family = family;
+      args.out = marked(out_bytes(q));
+      EXPECT_EQ(run(args, out_bytes(q)), best) << attention_family_name(family) << rows << " rows";
+    }
+  }
+}
+
 // As in layer after layer: the same rows, other keys and values.
 TEST_P(AttentionTest, RepeatsHaveTheSameBits) {
   const size_t width = size_t(GetParam().num_heads) * GetParam().head_dim;

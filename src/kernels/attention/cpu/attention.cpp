@@ -6,6 +6,7 @@
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_int8.h"
 #include "kernels/attention/cpu/attention_tile.h"
+#include "kernels/attention/cpu/flex_scores.h"
 #include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
@@ -38,6 +39,12 @@ struct Split {
   int32_t end;
   const void* keys = nullptr;
   const void* values = nullptr;
+};
+
+// A query head of the op and the position of its row.
+struct QueryHead {
+  int head;
+  int position;
 };
 
 // What the codes of a split stand for, without the scales of heads.
@@ -182,12 +189,18 @@ FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const fl
 }
 
 template <class T>
-FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const ScoreEnd& score, int h,
+FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const QueryHead& of, int h,
                            HeadState& s) {
   float part[kMaxHeadDim];
   float max, sum;
-  end_scores(score, s.scores[h], split.end - split.begin);
-  exponentiate(s.scores[h], split.end - split.begin, max, sum);
+  const int count = split.end - split.begin;
+  end_scores(score_end(a, of.head, of.position, split.begin), s.scores[h], count);
+  if (a.flex != nullptr) {
+    if (!apply_flex(*a.flex, {s.scores[h], count, of.position, split.begin, of.head})) return;
+    weigh_flex(s.scores[h], count, max, sum);
+  } else {
+    exponentiate(s.scores[h], count, max, sum);
+  }
   weigh_values<T>(a, split, s.scores[h], part);
   const float new_max = max > s.max[h] ? max : s.max[h];
   const float keep = sample_math::exp_nonpositive(s.max[h] - new_max);
@@ -220,7 +233,7 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     if (widened != nullptr) widen_split(a.kv, *widened, split);
     score_split<T>(a, split, scale, heads, s);
     for (int h = 0; h < heads; ++h) {
-      merge_split<T>(a, split, score_end(a, first + h, a.positions[row], pos), h, s);
+      merge_split<T>(a, split, {first + h, a.positions[row]}, h, s);
     }
     pos = split.end;
   }
@@ -231,7 +244,8 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
       continue;
     }
     T* out = static_cast<T*>(a.out) + (at + h) * value_dim;
-    const float divisor = attention_divisor(a, first + h, s.max[h], s.sum[h]);
+    const float whole = attention_divisor(a, first + h, s.max[h], s.sum[h]);
+    const float divisor = a.flex != nullptr && s.sum[h] == 0 ? 1.0f : whole;
     for (int d = 0; d < value_dim; ++d) store_one(out + d, s.acc[h][d] / divisor * of_values);
   }
 }
@@ -307,7 +321,7 @@ void attention(const void* args, CpuPool& pool) {
     return attend_tiles(a, rows, pool,
                         [&](const AttentionTile& tile) { attend_int8_tile(kernels, a, tile); });
   }
-  if (has_attention_tiles(a.kv)) {
+  if (a.flex == nullptr && has_attention_tiles(a.kv)) {
     return attend_tiles(a, rows, pool, [&](const AttentionTile& tile) { attend_tile(a, tile); });
   }
   attend_rows(a, rows, pool);

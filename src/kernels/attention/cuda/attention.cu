@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/attention/cuda/attention_fa3.cuh"
+#include "kernels/attention/cuda/attention_flex.cuh"
 #include "kernels/attention/cuda/attention_partials.cuh"
 #include "kernels/attention/cuda/attention_tile.cuh"
 #include "kernels/cuda/launchers.h"
@@ -151,11 +152,13 @@ void launch_attention(const void* packed, cudaStream_t stream) {
     return launch_attention_context(shared, stream);
   }
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
+  if (args.flex != nullptr) return launch_attention_flex(args, stream);
   const bool portable = is_portable(args.family);
   if (!portable &&
       (launch_attention_stream(args, stream) || launch_attention_latent(args, stream))) {
     return;
   }
+  if (launch_attention_latent_mma(args, stream)) return;
   const bool tensor_cores = uses_tensor_cores(args);
   const AttentionSchedule schedule = choose_schedule(args);
   if (tensor_cores) {

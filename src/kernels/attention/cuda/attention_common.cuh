@@ -43,6 +43,8 @@ bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
 // Latents, of bfloat16 or KvFormat::kFp8, through the asynchronous products of sm_90a; false where
 // the device or the sizes do not allow it, and then nothing is launched.
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);
+// The same by mma.sync, with the same bits; false where the sizes do not allow it.
+bool launch_attention_latent_mma(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
 // Leaves AttentionArgs::states, of any type, format and sizes.

@@ -4,6 +4,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "kernels/attention/cuda/attention_common.cuh"
+#include "kernels/attention/cuda/attention_flex.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/op.h"
 
@@ -28,7 +29,7 @@ extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size
   auto device =
       open_device({kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows,
                    pack_weight, free_weight, keeps_quantized, keeps_together, make_quantized_weight,
-                   quantized_weight_bytes, has_attention_family, forget_tails},
+                   quantized_weight_bytes, has_attention_family, hold_flex_kernel, forget_tails},
                   ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());

@@ -1,0 +1,22 @@
+#pragma once
+#include "kernels/attention/attention.h"
+
+namespace foretoken::cpu {
+
+// Some scores of a row and query head (of the op), at positions from `first_key` on.
+struct FlexScores {
+  float* scores;
+  int count;
+  int position;  // of the row
+  int first_key;
+  int head;
+};
+
+// Lets the op's program change the scores, and sets those of positions that it hides to -infinity;
+// false where it hides all.
+bool apply_flex(const FlexProgram& program, const FlexScores& x);
+
+// Turns what apply_flex left into weights relative to the highest score; hidden ones are 0.
+void weigh_flex(float* scores, int count, float& highest, float& sum);
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,54 @@
+#include "kernels/flex/flex_program.h"
+
+#include <utility>
+
+#include "kernels/flex/flex_parser.h"
+#include "kernels/flex/flex_source.h"
+#include "kernels/flex/flex_value.h"
+
+namespace foretoken {
+namespace {
+
+Result<FlexExpression> parse(const char* flag, std::string_view text, FlexType type) {
+  if (text.find_first_not_of(" \t\n") == std::string_view::npos) return FlexExpression{};
+  Result<FlexExpression> read = FlexParser(text, type == FlexType::kFloat).run(type);
+  if (!read.ok()) return invalid_argument(flag + std::string(": ") + read.status().message());
+  return read;
+}
+
+// Rows read and write the cache in order, so that later positions are not there yet. Positions up
+// to a bound are tried, which finds every mask that was written without thinking of it.
+Status check_causal(const FlexExpression& mask) {
+  if (mask.steps.empty()) return {};
+  FlexRoom room;
+  constexpr int32_t kRows = 64;
+  for (int32_t query = 0; query < kRows; ++query) {
+    for (const int32_t first : {0, 32, 64}) {
+      const FlexValues& seen = evaluate(mask, {query, first, 0}, nullptr, room);
+      for (int32_t i = 0; i < kFlexLanes; ++i) {
+        if (first + i <= query || seen.integers[i] == 0) continue;
+        return invalid_argument("--flex-mask: position " + std::to_string(query) +
+                                " would see position " + std::to_string(first + i) +
+                                ", which comes later and is not computed yet; begin with "
+                                "'kv <= q and'");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score) {
+  FlexProgram program;
+  FT_ASSIGN_OR_RETURN(program.mask, parse("--flex-mask", mask, FlexType::kBool));
+  FT_ASSIGN_OR_RETURN(program.score, parse("--flex-score", score, FlexType::kFloat));
+  FT_RETURN_IF_ERROR(check_causal(program.mask));
+  for (const FlexElements elements : {FlexElements::kF32, FlexElements::kBF16,
+                                      FlexElements::kF32Codes, FlexElements::kBF16Codes}) {
+    program.sources.push_back(flex_source(program, elements));
+  }
+  return program;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// A mask or a score of a user's own, as a list of typed steps (after "FlexAttention", Dong et al.
+// 2024): a step's operands stand before it, and the last step is the result.
+enum class FlexType : uint8_t { kBool, kInt, kFloat };
+
+enum class FlexOp : uint8_t {
+  kConstant,
+  kQuery,  // position of the row
+  kKey,    // position of the key
+  kHead,   // query head of the whole model
+  kScore,
+  kToFloat,
+  kNot,
+  kAnd,
+  kOr,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,       // of floats
+  kFloorDivide,  // towards minus infinity, as Python's; by an integer zero: 0
+  kModulo,       // with the sign of the divisor, as Python's; by an integer zero: 0
+  kMinimum,
+  kMaximum,
+  kNegate,
+  kAbsolute,
+  kWhere,
+  kExp,
+  kLog,
+  kTanh,
+  kSqrt,
+  kFloor,
+  kSin,
+  kCos,
+};
+
+struct FlexStep {
+  FlexOp op;
+  FlexType type;
+  int32_t operands[3] = {-1, -1, -1};  // numbers of steps
+  int32_t integer = 0;                 // of a constant: a bool or an int
+  float number = 0;                    // the same of a float
+};
+
+// Steps of an expression, at most.
+inline constexpr int kMostFlexSteps = 64;
+inline constexpr int kMostFlexDepth = 32;
+inline constexpr size_t kMostFlexLength = 1000;
+
+struct FlexExpression {
+  std::string text;
+  std::vector<FlexStep> steps;  // empty: there is none
+};
+
+// What decides which positions a row sees of those up to its own, and what becomes of its scores.
+// Integers wrap around as those of 32 bits do.
+struct FlexProgram {
+  FlexExpression mask;
+  FlexExpression score;
+  int32_t first_head = 0;  // number of the op's first query head in the model
+  // Of kernels for devices that compile them, by FlexElements (flex_source.h).
+  std::vector<std::string> sources = {};
+};
+
+// Reads a mask (a bool of q, kv and h) and a score (a number of these and score), either of which
+// may be empty. Python's operators and precedence, `a if c else b`, and, or, not, & and | of bools;
+// abs, min, max, where, exp, log, tanh, sqrt, floor, sin, cos. InvalidArgument says at which
+// character of which what is wrong, or which later position a row would see.
+Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score);
+
+}  // namespace foretoken

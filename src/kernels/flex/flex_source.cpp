@@ -1,0 +1,319 @@
+#include "kernels/flex/flex_source.h"
+
+#include <cstdio>
+
+namespace foretoken {
+namespace {
+
+// Arithmetic is rounded operation by operation, as flex_value.cpp does it.
+constexpr const char* kHead = R"cuda(
+struct FlexKernelArgs {
+  const int* num_rows; const void* q; void* out; const int* positions; const int* row_slot;
+  const int* block_tables; const void* k; const void* v; const float* k_scales;
+  const float* v_scales; const float* slopes; const float* sinks;
+  int max_blocks, max_rows, num_heads, num_kv_heads, block_size, head_dim, window, chunk, kv_begin,
+      first_head;
+  float scale, softcap;
+};
+#define NONE __int_as_float(0xff800000)
+#define MOST __int_as_float(0x7f7fffff)
+__device__ inline int floor_divided(int a, int b) {
+  if (b == 0) return 0;
+  const long long x = a, y = b, whole = x / y;
+  return (int)(x % y != 0 && (x < 0) != (y < 0) ? whole - 1 : whole);
+}
+__device__ inline int modulo(int a, int b) {
+  return b == 0 ? 0 : (int)((long long)a - (long long)floor_divided(a, b) * b);
+}
+__device__ inline float modulo(float a, float b) {
+  return __fsub_rn(a, __fmul_rn(floorf(__fdiv_rn(a, b)), b));
+}
+__device__ inline float of_bf16(unsigned short x) { return __int_as_float((int)x << 16); }
+__device__ inline unsigned short to_bf16(float x) {
+  unsigned int bits = __float_as_int(x);
+  if (x != x) return 0x7fff;
+  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+__device__ inline float of_code(unsigned char x) {
+  if ((x & 127) == 127) return __int_as_float(0x7fc00000);
+  const int e = x >> 3 & 15, m = x & 7;
+  const float size = e == 0 ? m * 0.001953125f : __int_as_float((e + 120) << 23 | m << 20);
+  return x & 128 ? -size : size;
+}
+)cuda";
+
+// A block takes a row and query head; warp w the units of 32 positions that leave w when divided by
+// the number of warps. They are merged in the order of warps, so that bits depend on the row alone.
+constexpr const char* kKernel = R"cuda(
+struct Part { float highest, weights, values[VALUES]; };
+__device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int position, int kv_head) {
+  const int block = a.block_tables[(long long)slot * a.max_blocks + position / a.block_size];
+  return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + position % a.block_size) *
+         a.head_dim;
+}
+__device__ inline void join(Part& part, float highest, float weights, const float* values,
+                            int stride, int lane, int dim) {
+  const float top = fmaxf(part.highest, highest);
+  if (top == NONE) return;
+  const float mine = exp2f(part.highest - top), other = exp2f(highest - top);
+  part.highest = top;
+  part.weights = __fadd_rn(__fmul_rn(part.weights, mine), __fmul_rn(weights, other));
+  for (int i = 0; i < VALUES; ++i) {
+    const int d = lane + i * 32;
+    if (d < dim) {
+      part.values[i] = __fadd_rn(__fmul_rn(part.values[i], mine), __fmul_rn(values[d], other));
+    }
+  }
+}
+extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKernelArgs a) {
+  __shared__ float query[DIMS];
+  __shared__ float values[4][DIMS];
+  __shared__ float2 states[4];
+  const int row = blockIdx.x, head = blockIdx.y, dim = a.head_dim;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (row >= min(*a.num_rows, a.max_rows)) return;
+  const long long at = ((long long)row * a.num_heads + head) * dim;
+  for (int d = threadIdx.x; d < dim; d += 128) query[d] = QUERY(a.q, at + d);
+  __syncthreads();
+  const int position = a.positions[row], slot = a.row_slot[row];
+  const int kv_head = head / (a.num_heads / a.num_kv_heads);
+  int first = min(a.kv_begin, position);
+  if (a.window > 0) first = max(first, position + 1 - a.window);
+  if (a.chunk > 0) first = max(first, position - position % a.chunk);
+  const float of_keys = a.k_scales ? a.k_scales[kv_head] : 1.0f;
+  const float slope = a.slopes ? a.slopes[head] : 0.0f;
+  Part part;
+  part.highest = NONE;
+  part.weights = 0;
+  for (int i = 0; i < VALUES; ++i) part.values[i] = 0;
+  for (int begin = (first / 128 * 4 + warp) * 32; begin <= position; begin += 128) {
+    const int mine = begin + lane;
+    bool visible = mine >= first && mine <= position;
+    if (visible) visible = flex_mask(position, mine, head + a.first_head);
+    float score = NONE;
+    if (visible) {
+      const long long key = entry_at(a, slot, mine, kv_head);
+      float dot = 0;
+      for (int d = 0; d < dim; ++d) dot = fmaf(query[d], ENTRY(a.k, key + d), dot);
+      score = __fmul_rn(__fmul_rn(dot, a.scale), of_keys);
+      if (a.softcap > 0) score = __fmul_rn(a.softcap, tanhf(__fdiv_rn(score, a.softcap)));
+      if (slope != 0) score = __fadd_rn(score, __fmul_rn(slope, (float)(mine - position)));
+      score = flex_score(score, position, mine, head + a.first_head);
+      score = score != score ? NONE : fminf(score, MOST);
+      if (score != NONE) score = fmaxf(fminf(__fmul_rn(score, 1.44269504f), MOST), -MOST);
+    }
+    float top = fmaxf(part.highest, score);
+    for (int o = 16; o > 0; o /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, o));
+    if (top == NONE) continue;
+    const float keep = exp2f(part.highest - top);
+    const float weight = score == NONE ? 0.0f : exp2f(score - top);
+    float sum = weight;
+    for (int o = 16; o > 0; o /= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, o));
+    part.weights = __fadd_rn(__fmul_rn(part.weights, keep), sum);
+    part.highest = top;
+    for (int i = 0; i < VALUES; ++i) part.values[i] = __fmul_rn(part.values[i], keep);
+    for (unsigned int left = __ballot_sync(0xffffffffu, weight > 0); left; left &= left - 1) {
+      const int j = __ffs(left) - 1;
+      const float w = __shfl_sync(0xffffffffu, weight, j);
+      const long long value = entry_at(a, slot, begin + j, kv_head);
+      for (int i = 0; i < VALUES; ++i) {
+        const int d = lane + i * 32;
+        if (d < dim) part.values[i] = fmaf(w, ENTRY(a.v, value + d), part.values[i]);
+      }
+    }
+  }
+  if (lane == 0) states[warp] = make_float2(part.highest, part.weights);
+  for (int i = 0; i < VALUES; ++i) {
+    if (lane + i * 32 < dim) values[warp][lane + i * 32] = part.values[i];
+  }
+  __syncthreads();
+  if (warp > 0) return;
+  for (int w = 1; w < 4; ++w) {
+    join(part, states[w].x, states[w].y, values[w], 1, lane, dim);
+  }
+  float weights = part.weights;
+  if (a.sinks && weights > 0) {
+    weights = __fadd_rn(weights, exp2f(__fmul_rn(a.sinks[head], 1.44269504f) - part.highest));
+  }
+  const float of_values = a.v_scales ? a.v_scales[kv_head] : 1.0f;
+  for (int i = 0; i < VALUES; ++i) {
+    const int d = lane + i * 32;
+    if (d >= dim) continue;
+    STORE(a.out, at + d, weights > 0 ? __fmul_rn(__fdiv_rn(part.values[i], weights), of_values) : 0.0f);
+  }
+}
+)cuda";
+
+std::string name_of(int step) { return "v" + std::to_string(step); }
+
+// Exactly the number, in a form that C++ reads.
+std::string constant_text(const FlexStep& step) {
+  if (step.type != FlexType::kFloat) return std::to_string(int64_t{step.integer});
+  char text[64];
+  std::snprintf(text, sizeof text, "%af", static_cast<double>(step.number));
+  return text;
+}
+
+const char* function_of(FlexOp op) {
+  switch (op) {
+    case FlexOp::kToFloat:
+      return "(float)";
+    case FlexOp::kNot:
+      return "!";
+    case FlexOp::kAbsolute:
+      return "fabsf";
+    case FlexOp::kExp:
+      return "expf";
+    case FlexOp::kLog:
+      return "logf";
+    case FlexOp::kTanh:
+      return "tanhf";
+    case FlexOp::kSqrt:
+      return "__fsqrt_rn";
+    case FlexOp::kFloor:
+      return "floorf";
+    case FlexOp::kSin:
+      return "sinf";
+    case FlexOp::kCos:
+      return "cosf";
+    default:
+      return "-";
+  }
+}
+
+const char* sign_of(FlexOp op) {
+  switch (op) {
+    case FlexOp::kAnd:
+      return "&";
+    case FlexOp::kOr:
+      return "|";
+    case FlexOp::kLess:
+      return "<";
+    case FlexOp::kLessEqual:
+      return "<=";
+    case FlexOp::kEqual:
+      return "==";
+    default:
+      return "!=";
+  }
+}
+
+// Unsigned integers wrap around.
+std::string int_text(FlexOp op, const std::string& a, const std::string& b) {
+  const auto wrapping = [&](const char* sign) {
+    return "(int)((unsigned int)" + a + " " + sign + " (unsigned int)" + b + ")";
+  };
+  switch (op) {
+    case FlexOp::kAdd:
+      return wrapping("+");
+    case FlexOp::kSubtract:
+      return wrapping("-");
+    case FlexOp::kMultiply:
+      return wrapping("*");
+    case FlexOp::kFloorDivide:
+      return "floor_divided(" + a + ", " + b + ")";
+    case FlexOp::kModulo:
+      return "modulo(" + a + ", " + b + ")";
+    case FlexOp::kMinimum:
+      return "min(" + a + ", " + b + ")";
+    default:
+      return "max(" + a + ", " + b + ")";
+  }
+}
+
+std::string float_text(FlexOp op, const std::string& a, const std::string& b) {
+  const std::string both = "(" + a + ", " + b + ")";
+  switch (op) {
+    case FlexOp::kAdd:
+      return "__fadd_rn" + both;
+    case FlexOp::kSubtract:
+      return "__fsub_rn" + both;
+    case FlexOp::kMultiply:
+      return "__fmul_rn" + both;
+    case FlexOp::kDivide:
+      return "__fdiv_rn" + both;
+    case FlexOp::kFloorDivide:
+      return "floorf(__fdiv_rn" + both + ")";
+    case FlexOp::kModulo:
+      return "modulo" + both;
+    case FlexOp::kMinimum:
+      return a + " < " + b + " ? " + a + " : " + b;
+    default:
+      return a + " > " + b + " ? " + a + " : " + b;
+  }
+}
+
+std::string unary_text(const FlexStep& step, const std::string& a) {
+  if (step.type == FlexType::kInt) {
+    const std::string negated = "(int)(0u - (unsigned int)" + a + ")";
+    return step.op == FlexOp::kNegate ? negated : a + " < 0 ? " + negated + " : " + a;
+  }
+  return std::string(function_of(step.op)) + "(" + a + ")";
+}
+
+std::string value_text(const FlexStep& step) {
+  switch (step.op) {
+    case FlexOp::kConstant:
+      return constant_text(step);
+    case FlexOp::kQuery:
+      return "q";
+    case FlexOp::kKey:
+      return "kv";
+    case FlexOp::kHead:
+      return "h";
+    case FlexOp::kScore:
+      return "score";
+    default:
+      break;
+  }
+  const std::string a = name_of(step.operands[0]);
+  if (step.operands[1] < 0) return unary_text(step, a);
+  const std::string b = name_of(step.operands[1]);
+  if (step.op == FlexOp::kWhere) return a + " ? " + b + " : " + name_of(step.operands[2]);
+  if (step.type == FlexType::kBool) return a + " " + sign_of(step.op) + " " + b;
+  return step.type == FlexType::kInt ? int_text(step.op, a, b) : float_text(step.op, a, b);
+}
+
+// The body of a function that returns the expression, or `otherwise` where there is none.
+std::string body_of(const FlexExpression& expression, const char* otherwise) {
+  std::string text = " {\n";
+  int number = 0;
+  for (const FlexStep& step : expression.steps) {
+    const char* type = step.type == FlexType::kFloat ? "float" : "int";
+    text +=
+        std::string("  const ") + type + " " + name_of(number++) + " = " + value_text(step) + ";\n";
+  }
+  return text + "  return " + (number > 0 ? name_of(number - 1) : otherwise) + ";\n}\n";
+}
+
+constexpr const char* elements_text(FlexElements elements) {
+  switch (elements) {
+    case FlexElements::kF32:
+      return "#define ENTRY(p, i) (((const float*)(p))[i])\n";
+    case FlexElements::kBF16:
+      return "#define ENTRY(p, i) of_bf16(((const unsigned short*)(p))[i])\n";
+    default:
+      return "#define ENTRY(p, i) of_code(((const unsigned char*)(p))[i])\n";
+  }
+}
+
+constexpr const char* rows_text(FlexElements elements) {
+  if (elements == FlexElements::kF32 || elements == FlexElements::kF32Codes) {
+    return "#define QUERY(p, i) (((const float*)(p))[i])\n"
+           "#define STORE(p, i, x) ((float*)(p))[i] = (x)\n";
+  }
+  return "#define QUERY(p, i) of_bf16(((const unsigned short*)(p))[i])\n"
+         "#define STORE(p, i, x) ((unsigned short*)(p))[i] = to_bf16(x)\n";
+}
+
+}  // namespace
+
+std::string flex_source(const FlexProgram& program, FlexElements elements) {
+  return std::string("#define DIMS 576\n#define VALUES 18\n") + elements_text(elements) +
+         rows_text(elements) + kHead + "__device__ inline bool flex_mask(int q, int kv, int h)" +
+         body_of(program.mask, "true") +
+         "__device__ inline float flex_score(float score, int q, int kv, int h)" +
+         body_of(program.score, "score") + kKernel;
+}
+
+}  // namespace foretoken

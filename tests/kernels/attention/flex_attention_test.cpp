@@ -1,0 +1,219 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "device/attention_families.h"
+#include "kernels/attention/attention.h"
+#include "kernels/flex/flex_program.h"
+#include "support/row_ops.h"
+
+// Attention with masks and scores of a user's own, against double precision that was written by
+// hand for each.
+
+namespace foretoken {
+namespace {
+
+constexpr int kFlexHeads = 4, kFlexKvHeads = 2, kFlexDim = 32, kFlexBlock = 16, kFlexBlocks = 24;
+
+struct FlexCase {
+  const char* mask;
+  const char* score;
+  std::function<bool(int q, int kv, int h)> sees;
+  std::function<double(double score, int q, int kv, int h)> scored;
+};
+
+bool sees_all(int, int, int) { return true; }
+double as_it_is(double score, int, int, int) { return score; }
+
+std::vector<FlexCase> flex_cases() {
+  const auto alibi = [](double s, int q, int kv, int h) {
+    return s - std::exp2(-2.0 * (h + 1)) * (q - kv);
+  };
+  return {
+      {"kv <= q", "", sees_all, as_it_is},
+      {"kv <= q and q - kv < 128", "", [](int q, int kv, int) { return q - kv < 128; }, as_it_is},
+      {"kv <= q and q - kv < 7", "", [](int q, int kv, int) { return q - kv < 7; }, as_it_is},
+      {"(kv <= q) & (q - kv <= 64)", "", [](int q, int kv, int) { return q - kv <= 64; }, as_it_is},
+      {"0 <= q - kv < 32 or kv < 4 and kv <= q", "",
+       [](int q, int kv, int) { return q - kv < 32 || kv < 4; }, as_it_is},
+      {"kv <= q and q // 50 == kv // 50", "", [](int q, int kv, int) { return q / 50 == kv / 50; },
+       as_it_is},
+      {"kv <= q and (kv % 3 == 0 or q == kv)", "",
+       [](int q, int kv, int) { return kv % 3 == 0 || q == kv; }, as_it_is},
+      {"kv <= q and q - kv < (16 if h % 2 == 0 else 200)", "",
+       [](int q, int kv, int h) { return q - kv < (h % 2 == 0 ? 16 : 200); }, as_it_is},
+      {"kv <= q and not (20 <= kv < 90)", "", [](int, int kv, int) { return kv < 20 || kv >= 90; },
+       as_it_is},
+      {"q_idx >= kv_idx and (kv_idx < 40 or q_idx - kv_idx < 10)", "",
+       [](int q, int kv, int) { return kv < 40 || q - kv < 10; }, as_it_is},
+      {"kv <= q and abs(q - kv - 60) < 25 or kv == q", "",
+       [](int q, int kv, int) { return std::abs(q - kv - 60) < 25 || kv == q; }, as_it_is},
+      {"kv <= q and kv < 0", "", [](int, int, int) { return false; }, as_it_is},
+      {"", "score - 0.1 * (q - kv)", sees_all,
+       [](double s, int q, int kv, int) { return s - 0.1 * (q - kv); }},
+      {"", "20 * tanh(score / 20)", sees_all,
+       [](double s, int, int, int) { return 20 * std::tanh(s / 20); }},
+      {"", "2 * tanh(score)", sees_all, [](double s, int, int, int) { return 2 * std::tanh(s); }},
+      {"", "score - exp(-0.6931471805599453 * 2 * (h + 1)) * (q - kv)", sees_all, alibi},
+      {"kv <= q and q - kv < 100", "score - exp(-0.6931471805599453 * 2 * (h + 1)) * (q - kv)",
+       [](int q, int kv, int) { return q - kv < 100; }, alibi},
+      {"", "score * sqrt(1 + kv) / 8", sees_all,
+       [](double s, int, int kv, int) { return s * std::sqrt(1.0 + kv) / 8; }},
+      {"", "where(kv % 2 == 0, score, min(score, 0.5))", sees_all,
+       [](double s, int, int kv, int) { return kv % 2 == 0 ? s : std::min(s, 0.5); }},
+      {"", "score + log(1 + max(q - kv, 1)) * 0.3 if h == 1 else score + floor(kv / 100)", sees_all,
+       [](double s, int q, int kv, int h) {
+         return h == 1 ? s + std::log(1.0 + std::max(q - kv, 1)) * 0.3 : s + std::floor(kv / 100.0);
+       }},
+      {"", "score + 0.25 * cos(q * 0.5) * sin(kv)", sees_all,
+       [](double s, int q, int kv, int) { return s + 0.25 * std::cos(q * 0.5) * std::sin(kv); }},
+      {"kv <= q and q - kv < 300", "score / (1 + (q - kv) % 7)",
+       [](int q, int kv, int) { return q - kv < 300; },
+       [](double s, int q, int kv, int) { return s / (1 + (q - kv) % 7); }},
+  };
+}
+
+class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<DType> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const size_t count = size_t{1 + kFlexBlocks} * kFlexKvHeads * kFlexBlock * kFlexDim;
+    k_ = typed_data(random_floats(count, 1), GetParam());
+    v_ = typed_data(random_floats(count, 2), GetParam());
+    q_ = typed_data(random_floats(positions_.size() * kFlexHeads * kFlexDim, 3), GetParam());
+    table_.resize(kFlexBlocks);
+    std::iota(table_.begin(), table_.end(), 1);
+    std::shuffle(table_.begin(), table_.end(), std::mt19937(3));
+    args_ = {
+        .counts = counts(num_rows()),
+        .q = upload_typed(q_),
+        .out = marked(q_.bytes.size()),
+        .positions = to_device(positions_),
+        .row_slot = to_device(std::vector<int32_t>(positions_.size(), 0)),
+        .block_tables = to_device(table_),
+        .workspace = allocate<float>(1 << 20),
+        .workspace_floats = 1 << 20,
+        .kv = {upload_typed(k_), upload_typed(v_), kFlexKvHeads, kFlexBlock, kFlexDim, GetParam()},
+        .max_blocks = kFlexBlocks,
+        .max_rows = num_rows(),
+        .num_heads = kFlexHeads,
+        .window = 0,
+        .scale = kScale,
+        .family = AttentionFamily::kFlex};
+  }
+  int num_rows() const { return static_cast<int>(positions_.size()); }
+
+  std::vector<uint8_t> run(const FlexProgram* program) {
+    AttentionArgs args = args_;
+    args.flex = program;
+    args.out = marked(q_.bytes.size());
+    attention(queue(), args);
+    return read(static_cast<const uint8_t*>(args.out), q_.bytes.size());
+  }
+
+  std::vector<double> reference(const FlexCase& c, int row, int h) const {
+    const int q = positions_[row];
+    std::vector<double> out(kFlexDim, 0.0);
+    double sum = 0;
+    for (int kv = 0; kv <= q; ++kv) {
+      if (!c.sees(q, kv, h)) continue;
+      const size_t at = ((size_t(table_[kv / kFlexBlock]) * kFlexKvHeads + h / 2) * kFlexBlock +
+                         kv % kFlexBlock) *
+                        kFlexDim;
+      double score = 0;
+      for (int d = 0; d < kFlexDim; ++d) {
+        score +=
+            double(q_.values[(size_t(row) * kFlexHeads + h) * kFlexDim + d]) * k_.values[at + d];
+      }
+      const double weight = std::exp(c.scored(score * kScale, q, kv, h));
+      sum += weight;
+      for (int d = 0; d < kFlexDim; ++d) out[d] += weight * v_.values[at + d];
+    }
+    for (double& x : out) x = sum > 0 ? x / sum : 0;
+    return out;
+  }
+
+  static constexpr float kScale = 0.4f;
+  std::vector<int32_t> positions_ = {0, 1, 31, 32, 33, 127, 200, 255, 256, 257, 383};
+  std::vector<int32_t> table_;
+  TypedData k_, v_, q_;
+  AttentionArgs args_{};
+};
+
+TEST_P(FlexAttentionTest, EveryMaskAndScoreMatchesDouble) {
+  for (const FlexCase& c : flex_cases()) {
+    SCOPED_TRACE(std::string(c.mask) + "; " + c.score);
+    const auto program = parse_flex(c.mask, c.score);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const auto y = to_floats(run(&program.value()), GetParam());
+    for (int row = 0; row < num_rows(); ++row) {
+      for (int h = 0; h < kFlexHeads; ++h) {
+        const std::vector<double> want = reference(c, row, h);
+        for (int d = 0; d < kFlexDim; ++d) {
+          const double bound = std::abs(want[d]) * storage_error(GetParam()) + 4e-5;
+          ASSERT_NEAR(y[(size_t(row) * kFlexHeads + h) * kFlexDim + d], want[d], bound)
+              << "row " << row << " head " << h;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FlexAttentionTest, WithoutExpressionsItIsThePortableOne) {
+  const auto flex = run(nullptr);
+  args_.family = AttentionFamily::kPortable;
+  EXPECT_EQ(run(nullptr), flex);
+}
+
+TEST_P(FlexAttentionTest, RowsAreBitEqualAloneAndTogether) {
+  const auto program = parse_flex("kv <= q and q - kv < 150", "score - 0.05 * (q - kv)").value();
+  const auto together = run(&program);
+  const size_t row_bytes = together.size() / positions_.size();
+  const auto* q = static_cast<const uint8_t*>(args_.q);
+  const std::vector<int32_t> all = positions_;
+  for (size_t row = 0; row < all.size(); ++row) {
+    args_.counts = counts(1);
+    args_.max_rows = 1;
+    args_.q = q + row * row_bytes;
+    args_.positions = to_device(std::vector<int32_t>{all[row]});
+    const auto alone = run(&program);
+    EXPECT_EQ(std::memcmp(alone.data(), together.data() + row * row_bytes, row_bytes), 0) << row;
+  }
+}
+
+// What a device compiles is held, and found again by others.
+TEST_P(FlexAttentionTest, ADeviceHoldsWhatItCompiles) {
+  const auto program = parse_flex("kv <= q and q - kv < 9", "").value();
+  const auto held = hold_flex(device(), program, GetParam(), KvFormat::kPlain);
+  ASSERT_TRUE(held.ok()) << held.status().message();
+  const auto again = hold_flex(device(), program, GetParam(), KvFormat::kPlain);
+  EXPECT_EQ(held.value(), again.value());
+}
+
+// A device compiles each once while it is in use, and keeps a bounded number.
+TEST_P(FlexAttentionTest, ChangingExpressionsKeepMemoryFlat) {
+  if (GetParam() != DType::kF32) GTEST_SKIP() << "one type is enough";
+  const bool compiles = device().type() == DeviceType::kCuda;
+  const int programs = compiles ? 80 : 20;
+  args_.max_rows = 1;
+  args_.positions = to_device(std::vector<int32_t>{60});
+  int64_t free_before = 0;
+  for (int i = 0; i < programs; ++i) {
+    const auto program = parse_flex("kv <= q and q - kv < " + std::to_string(i + 1), "").value();
+    args_.flex = &program;
+    for (int op = 0; op < 125; ++op) attention(queue(), args_);
+    read(static_cast<const uint8_t*>(args_.out), 1);
+    if (i == programs / 2) free_before = device().free_memory();
+  }
+  constexpr int64_t kSlack = 64 << 20;
+  if (compiles) EXPECT_GT(device().free_memory(), free_before - kSlack);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, FlexAttentionTest, testing::Values(DType::kF32, DType::kBF16));
+
+}  // namespace
+}  // namespace foretoken
