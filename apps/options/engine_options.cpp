@@ -12,6 +12,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
+#include "attention/flex_choice.h"
 #include "base/json_log.h"
 #include "base/log.h"
 #include "engine/measure/step_time_cache.h"
@@ -66,6 +67,26 @@ void add_model_flags(CLI::App& app, EngineConfig& config, bool positional) {
                  "Attention kernels, as foretoken inspect lists them (default: the first that fits "
                  "and is as --batch-invariant says)")
       ->type_name(choices_type(attention_backend_names()));
+  // After --attention-backend, to whose choice they are added.
+  app.add_option_function<std::string>(
+         "--flex-mask",
+         [&config](const std::string& text) {
+           AttentionChoice choice = read_attention_choice(config.attention_backend);
+           choice.mask = text;
+           config.attention_backend = choice.text();
+         },
+         "Which positions a row sees, of those up to its own (--attention-backend flex): "
+         "'kv <= q and q - kv < 128', of q, kv and h, the query head")
+      ->type_name("EXPRESSION");
+  app.add_option_function<std::string>(
+         "--flex-score",
+         [&config](const std::string& text) {
+           AttentionChoice choice = read_attention_choice(config.attention_backend);
+           choice.score = text;
+           config.attention_backend = choice.text();
+         },
+         "What becomes of a score: 'score - 0.1 * (q - kv)'")
+      ->type_name("EXPRESSION");
   app.add_option(
          "--batch-invariant", config.batch_invariant,
          "auto, on: the same bits in every batch; off: prompts may take kernels of libraries, "

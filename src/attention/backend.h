@@ -51,7 +51,10 @@ struct AttentionTraits {
 // Attention over the paged KV cache by one family of kernels. Stateless and thread-safe.
 class AttentionBackend {
  public:
-  explicit constexpr AttentionBackend(const AttentionTraits& traits) : traits_(traits) {}
+  // program: what kFlex computes with, or null; borrowed.
+  explicit constexpr AttentionBackend(const AttentionTraits& traits,
+                                      const FlexProgram* program = nullptr)
+      : traits_(traits), program_(program) {}
   const AttentionTraits& traits() const { return traits_; }
   // Whether `device` has its kernels: one of its types, and what device_needs says.
   bool runs_on(const Device& device) const;
@@ -67,6 +70,7 @@ class AttentionBackend {
 
  private:
   AttentionTraits traits_;
+  const FlexProgram* program_;
 };
 
 // Formats that any backend reads on such a device.

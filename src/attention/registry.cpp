@@ -81,6 +81,7 @@ int64_t AttentionBackend::workspace_floats(const Device& device, int32_t max_row
 void AttentionBackend::run(Queue& queue, const AttentionArgs& args) const {
   AttentionArgs own = args;
   own.family = traits_.family;
+  own.flex = program_;
   attention(queue, own);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "attention/backend.h"
+#include "attention/flex_choice.h"
 #include "attention/kv_cache.h"
 #include "draft/drafter.h"
 #include "engine/local_ranks.h"
@@ -127,6 +128,9 @@ class EngineImpl final : public Engine {
   void write_trace();
   void make_threads(const EngineConfig& config, const TestHooks& hooks);
   void fill_text_info();
+  // The backend that the resolved configuration names.
+  Result<const AttentionBackend*> take_attention(const EngineConfig& config,
+                                                 const ModelFiles& target);
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
@@ -138,8 +142,9 @@ class EngineImpl final : public Engine {
   bool ended_ = false;                       // of a rank above 0: the plans have ended
   ProfilerRanges profiler_ranges_;
   std::unique_ptr<Queue> queue_;
-  OpTracer* op_tracer_ = nullptr;     // the queue, where ops are traced
-  std::unique_ptr<StepTrace> trace_;  // null: none is wanted
+  OpTracer* op_tracer_ = nullptr;        // the queue, where ops are traced
+  std::unique_ptr<StepTrace> trace_;     // null: none is wanted
+  std::unique_ptr<FlexAttention> flex_;  // null: no expressions are given
   std::unique_ptr<Model> model_;
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;

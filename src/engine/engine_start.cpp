@@ -184,8 +184,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   options.max_logits_rows = logits_tile(config);
   options.progress = config.on_load_progress;
   options.cancelled = config.cancel_load;
-  FT_ASSIGN_OR_RETURN(options.attention,
-                      find_attention_backend(config.attention_backend, *device_));
+  FT_ASSIGN_OR_RETURN(options.attention, take_attention(config, target));
   FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
   Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
   clock.end_phase("weights");
@@ -461,7 +460,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   info_.ranks_per_engine = ranks_.size();
   info_.architecture = model.architecture;
   info_.dtype = dtype_name(model.dtype);
-  info_.attention_backend = attention.traits().name;
+  info_.attention_backend = config.attention_backend;
   info_.batch_invariant = attention.traits().batch_invariant;
   for (const std::string& name : drafter_names_) {
     info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;

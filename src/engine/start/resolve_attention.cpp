@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "attention/backend.h"
+#include "attention/families.h"
+#include "attention/flex_choice.h"
 #include "base/log.h"
 #include "engine/compat/compat.h"
 
@@ -40,8 +41,19 @@ Combination with_backend(const AttentionBackend& backend, const EngineConfig& co
 
 Result<const AttentionBackend*> choose(const EngineConfig& config, const Device& device,
                                        const AttentionDemand& demand) {
-  const std::string name = config.attention_backend.empty() ? "auto" : config.attention_backend;
+  const AttentionChoice choice = read_attention_choice(config.attention_backend);
+  std::string name = choice.backend.empty() ? "auto" : choice.backend;
+  if (choice.has_expressions() && name == "auto") name = flex_attention().traits().name;
   FT_ASSIGN_OR_RETURN(const AttentionBackend* found, find_attention_backend(name, device));
+  if (choice.has_expressions() && found != &flex_attention()) {
+    return invalid_argument("--flex-mask and --flex-score are of --attention-backend flex, not " +
+                            std::string(found->traits().name) + "; leave one of them out");
+  }
+  if (choice.has_expressions() && config.parallel.decode_context_parallel_size > 1) {
+    return unsupported("--flex-mask and --flex-score with --decode-context-parallel-size " +
+                       std::to_string(config.parallel.decode_context_parallel_size) +
+                       " are not built: its ranks know parts of the positions; leave it out");
+  }
   if (is_attention_backend(*found, name)) {
     FT_RETURN_IF_ERROR(compat(with_backend(*found, config, device, demand)));
     return found;
@@ -71,7 +83,9 @@ Status resolve_attention(EngineConfig& config, const Device& device, const Model
            "--batch-invariant off: all kernels that this build has for the device and the model "
            "are invariant; it stays on");
   }
-  config.attention_backend = traits.name;
+  AttentionChoice resolved = read_attention_choice(config.attention_backend);
+  resolved.backend = traits.name;
+  config.attention_backend = resolved.text();
   config.batch_invariant = traits.batch_invariant ? "on" : "off";
   return {};
 }

@@ -1,6 +1,7 @@
 #include "engine/start/resolve_kv_cache.h"
 
 #include "attention/backend.h"
+#include "attention/flex_choice.h"
 #include "base/log.h"
 #include "engine/compat/compat.h"
 #include "engine/compat/kv_format.h"
@@ -12,7 +13,7 @@ namespace {
 // The backend that was named; null: it is chosen later.
 const AttentionBackend* named_backend(const std::string& name) {
   for (const AttentionBackend* backend : attention_backends()) {
-    if (is_attention_backend(*backend, name)) return backend;
+    if (is_attention_backend(*backend, read_attention_choice(name).backend)) return backend;
   }
   return nullptr;
 }

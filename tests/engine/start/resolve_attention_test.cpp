@@ -105,5 +105,18 @@ TEST(ResolveAttention, LatentsAreServedByTheirOwnFamilies) {
               {"takes latent attention", "--attention-backend portable"});
 }
 
+TEST(ResolveAttention, ExpressionsAreOfFlex) {
+  const char* mask = "flex(kv <= q and q - kv < 9; )";
+  EXPECT_EQ(resolved(config_of("(kv <= q and q - kv < 9)", "auto"), kCpu),
+            std::string(mask) + ", on");
+  EXPECT_EQ(resolved(config_of("FLEX_ATTENTION(kv <= q and q - kv < 9)", "on"), kHopper),
+            std::string(mask) + ", on");
+  expect_says(resolved(config_of("portable(kv <= q)", "auto"), kCpu),
+              {"--flex-mask", "--attention-backend flex, not portable"});
+  EngineConfig shared = config_of(mask, "auto");
+  shared.parallel.decode_context_parallel_size = 2;
+  expect_says(resolved(shared, kCpu), {"--decode-context-parallel-size 2", "leave it out"});
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "kernels/flex/flex_program.h"
+
+namespace foretoken {
+
+// A choice of attention as configurations name it: "portable", or with expressions (parse_flex)
+// "flex(MASK; SCORE)", of which either may be empty.
+struct AttentionChoice {
+  std::string backend;
+  std::string mask;
+  std::string score;
+
+  bool has_expressions() const { return !mask.empty() || !score.empty(); }
+  std::string text() const;
+};
+
+AttentionChoice read_attention_choice(std::string_view text);
+
+// The backend `flex` with a program, compiled for a device where that is needed.
+class FlexAttention {
+ public:
+  // first_head: of FlexProgram. What parse_flex says, or what the device lacks to compile with.
+  static Result<std::unique_ptr<FlexAttention>> create(const AttentionChoice& choice,
+                                                       const Device& device, DType dtype,
+                                                       KvFormat format, int32_t first_head);
+  // It lives as long as this.
+  const AttentionBackend& backend() const { return backend_; }
+
+ private:
+  explicit FlexAttention(FlexProgram program);
+
+  FlexProgram program_;
+  AttentionBackend backend_;
+  std::shared_ptr<const void> held_;  // what the device has compiled
+};
+
+}  // namespace foretoken
