@@ -34,7 +34,7 @@ std::string evidence(const CellResult& result) {
                         result["num_draft_tokens"].get<int64_t>());
   }
   text += ", attention " + result.value("attention", "");
-  text += fmt::format(", {} KiB more the second time", result["grown_bytes"].get<int64_t>() / 1024);
+  text += fmt::format(", {} KiB more when repeated", result["grown_bytes"].get<int64_t>() / 1024);
   return text;
 }
 

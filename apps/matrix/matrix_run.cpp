@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostGrowth = int64_t{16} << 20;  // bytes that repeated prompts may add
+constexpr int kMostRepeats = 8;
 constexpr double kLeastAcceptance = 0.3;
 constexpr double kMostAcceptance = 0.95;
 
@@ -22,7 +23,7 @@ struct RunOutput {
   std::vector<std::vector<int32_t>> ids;
   RequestStats stats;
   std::string attention;
-  int64_t grown_bytes = 0;  // resident, by the second time
+  int64_t grown_bytes = 0;  // resident, by the last of the repetitions
 };
 
 int64_t resident_bytes() {
@@ -84,30 +85,38 @@ EngineConfig with_drafts(EngineConfig config, const MatrixCell& cell,
   return config;
 }
 
-// `times`: 1, or 2 to see what the second time adds to the memory.
+// All prompts once. Aborted where an output failed.
+Status run_prompts(Engine& engine, const std::vector<Request>& requests, RunOutput& run) {
+  for (RequestOutput& output : engine.generate(requests)) {
+    FT_RETURN_IF_ERROR(output.status);
+    run.ids.push_back(std::move(output.token_ids));
+    run.stats += output.stats;
+  }
+  return {};
+}
+
+// The same prompts again until they add no more than kMostGrowth to the memory, as they do once
+// every engine has written all of its cache; at most kMostRepeats times.
+Status repeat_prompts(Engine& engine, const std::vector<Request>& requests, RunOutput& run) {
+  for (int time = 0; time < kMostRepeats; ++time) {
+    const int64_t before = resident_bytes();
+    RunOutput again;
+    FT_RETURN_IF_ERROR(run_prompts(engine, requests, again));
+    run.grown_bytes = resident_bytes() - before;
+    if (again.ids != run.ids) return aborted("the same prompts gave other texts when repeated");
+    if (run.grown_bytes <= kMostGrowth) break;
+  }
+  return {};
+}
+
 Result<RunOutput> run_engine(const EngineConfig& config, const std::vector<Request>& requests,
-                             int times) {
+                             bool repeat = false) {
   std::unique_ptr<Engine> engine;
   FT_RETURN_IF_ERROR(make_engine(config, &engine));
   RunOutput run;
   run.attention = engine->info().attention_backend;
-  for (int time = 0; time < times; ++time) {
-    const int64_t before = resident_bytes();
-    std::vector<std::vector<int32_t>> ids;
-    RequestStats stats;
-    for (RequestOutput& output : engine->generate(requests)) {
-      FT_RETURN_IF_ERROR(output.status);
-      ids.push_back(std::move(output.token_ids));
-      stats += output.stats;
-    }
-    if (time == 0) {
-      run.ids = std::move(ids);
-      run.stats = stats;
-      continue;
-    }
-    run.grown_bytes = resident_bytes() - before;
-    if (ids != run.ids) return aborted("the same prompts gave other texts the second time");
-  }
+  FT_RETURN_IF_ERROR(run_prompts(*engine, requests, run));
+  if (repeat) FT_RETURN_IF_ERROR(repeat_prompts(*engine, requests, run));
   return run;
 }
 
@@ -137,7 +146,7 @@ Result<Json> seen_ops(EngineConfig config, std::vector<Request> requests, const 
   config.profile = path;
   config.cudagraph_mode = "NONE";
   requests.resize(std::min<size_t>(requests.size(), 2));
-  FT_RETURN_IF_ERROR(run_engine(config, requests, 1).status());
+  FT_RETURN_IF_ERROR(run_engine(config, requests).status());
   std::ifstream file(path);
   const Json trace = Json::parse(file, nullptr, false);
   std::set<std::string> names;
@@ -209,7 +218,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
                                   .folder = options.folder}));
   FT_ASSIGN_OR_RETURN(const std::vector<Request> requests, read_prompts(files, options));
   EngineConfig config = config_of(cell, files, requests.size());
-  FT_ASSIGN_OR_RETURN(const RunOutput plain, run_engine(config, requests, 1));
+  FT_ASSIGN_OR_RETURN(const RunOutput plain, run_engine(config, requests));
   report["num_prompts"] = requests.size();
   report["num_tokens"] = plain.stats.num_output_tokens;
   report["attention"] = plain.attention;
@@ -218,7 +227,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
     alone.tp = alone.pp = alone.dp = alone.dcp = 1;
     alone.ep = false;
     FT_ASSIGN_OR_RETURN(const RunOutput one_rank,
-                        run_engine(config_of(alone, files, requests.size()), requests, 1));
+                        run_engine(config_of(alone, files, requests.size()), requests));
     const int differing = count_differences(one_rank, plain);
     report["texts_unlike_one_rank"] = differing;
     // Sums of ranks are rounded elsewhere: two in 200 texts.
@@ -228,9 +237,9 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
   }
   if (!cell.drafter.empty()) config = with_drafts(config, cell, options);
   config.steps_in_flight = 1;
-  FT_ASSIGN_OR_RETURN(const RunOutput one, run_engine(config, requests, 1));
+  FT_ASSIGN_OR_RETURN(const RunOutput one, run_engine(config, requests));
   config.steps_in_flight = 2;
-  FT_ASSIGN_OR_RETURN(const RunOutput two, run_engine(config, requests, 2));
+  FT_ASSIGN_OR_RETURN(const RunOutput two, run_engine(config, requests, true));
   const int differing = count_differences(plain, one) + count_differences(plain, two);
   report["texts_unlike_without_drafts"] = differing;
   report["grown_bytes"] = two.grown_bytes;
@@ -238,7 +247,8 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
     report.wrong(std::to_string(differing) + " texts differ from those without drafts");
   }
   if (two.grown_bytes > kMostGrowth) {
-    report.wrong("the same prompts again took " + std::to_string(two.grown_bytes >> 20) + " MiB");
+    report.wrong("each time the same prompts take more memory, " +
+                 std::to_string(two.grown_bytes >> 20) + " MiB the last time");
   }
   if (!cell.drafter.empty()) check_drafts(cell, one, two, report);
   if (cell.num_ranks() == 1) {
