@@ -85,6 +85,11 @@ std::string attention_name(const MatrixCell& cell) {
   return cell.attention + (cell.stands_in_for.empty() ? "" : " for " + cell.stands_in_for);
 }
 
+bool is_batch_invariant(const MatrixCell& cell) {
+  const AttentionBackend* backend = named_backend(cell.attention);
+  return backend == nullptr || backend->traits().batch_invariant;
+}
+
 std::string cell_id(const MatrixCell& cell) {
   std::string id = cell.row > 0 ? "row" + std::to_string(cell.row) + "/" : "";
   id += cell.device + "/" + cell.architecture + "/" +

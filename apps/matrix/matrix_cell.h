@@ -32,6 +32,9 @@ std::string layout_name(const MatrixCell& cell);
 // "auto for FLASH_ATTN", or the name alone.
 std::string attention_name(const MatrixCell& cell);
 
+// False where the named backend gives a row other bits in other batches, so that texts may differ.
+bool is_batch_invariant(const MatrixCell& cell);
+
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);
 

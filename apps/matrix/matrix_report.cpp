@@ -34,6 +34,9 @@ std::string evidence(const CellResult& result) {
                         result["num_draft_tokens"].get<int64_t>());
   }
   text += ", attention " + result.value("attention", "");
+  if (const int differing = result.value("texts_unlike_without_drafts", 0); differing > 0) {
+    text += fmt::format(", {} texts unlike those without drafts (not batch-invariant)", differing);
+  }
   text += fmt::format(", {} KiB more when repeated", result["grown_bytes"].get<int64_t>() / 1024);
   return text;
 }
