@@ -27,17 +27,17 @@ std::vector<uint16_t> numbered(int count, int first) {
 }
 
 TEST_F(AttentionLanesTest, KeysBecomeColumns) {
-  constexpr int kDim = 96, kStride = 700;
+  constexpr int kLaneDim = 96, kStride = 700;
   std::vector<std::vector<uint16_t>> rows;
   const uint16_t* keys[kKeysAtOnce];
   for (int i = 0; i < kKeysAtOnce; ++i) {
-    rows.push_back(numbered(kDim, 1000 * i + 1));
+    rows.push_back(numbered(kLaneDim, 1000 * i + 1));
     keys[i] = i % 5 == 3 ? nullptr : rows.back().data();
   }
   std::vector<uint16_t> packed(3 * kStride, 7);
-  pack_keys(keys, kDim, packed.data(), kStride);
+  pack_keys(keys, kLaneDim, packed.data(), kStride);
   for (int pos = 0; pos < kKeysAtOnce; ++pos) {
-    for (int d = 0; d < kDim; ++d) {
+    for (int d = 0; d < kLaneDim; ++d) {
       const size_t at = static_cast<size_t>(d / 32 * kStride + d % 32 / 2 * 32 + pos * 2 + d % 2);
       EXPECT_EQ(packed[at], keys[pos] == nullptr ? 0 : 1000 * pos + 1 + d) << pos << " " << d;
     }
@@ -45,23 +45,23 @@ TEST_F(AttentionLanesTest, KeysBecomeColumns) {
 }
 
 TEST_F(AttentionLanesTest, ValuesBecomePairs) {
-  constexpr int kDim = 48, kStride = 40;
-  const std::vector<uint16_t> low = numbered(kDim, 100), high = numbered(kDim, 9000);
+  constexpr int kLaneDim = 48, kStride = 40;
+  const std::vector<uint16_t> low = numbered(kLaneDim, 100), high = numbered(kLaneDim, 9000);
   std::vector<uint16_t> packed(3 * kStride, 7);
-  EXPECT_TRUE(pack_value_pair(low.data(), high.data(), kDim, packed.data(), kStride));
-  for (int d = 0; d < kDim; ++d) {
+  EXPECT_TRUE(pack_value_pair(low.data(), high.data(), kLaneDim, packed.data(), kStride));
+  for (int d = 0; d < kLaneDim; ++d) {
     const size_t at = static_cast<size_t>(d / 16 * kStride + d % 16 * 2);
     EXPECT_EQ(packed[at], low[static_cast<size_t>(d)]);
     EXPECT_EQ(packed[at + 1], high[static_cast<size_t>(d)]);
   }
-  EXPECT_TRUE(pack_value_pair(nullptr, high.data(), kDim, packed.data(), kStride));
+  EXPECT_TRUE(pack_value_pair(nullptr, high.data(), kLaneDim, packed.data(), kStride));
   EXPECT_EQ(packed[0], 0);
   EXPECT_EQ(packed[1], 9000);
   std::vector<uint16_t> broken = high;
   for (const float value : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     broken[37] = bf16_from_float(value);
-    EXPECT_FALSE(pack_value_pair(broken.data(), low.data(), kDim, packed.data(), kStride));
-    EXPECT_FALSE(pack_value_pair(nullptr, broken.data(), kDim, packed.data(), kStride));
+    EXPECT_FALSE(pack_value_pair(broken.data(), low.data(), kLaneDim, packed.data(), kStride));
+    EXPECT_FALSE(pack_value_pair(nullptr, broken.data(), kLaneDim, packed.data(), kStride));
   }
 }
 

@@ -29,7 +29,8 @@ struct Case {
   int value_size() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
-constexpr int kBlockSize = 16, kMaxBlocks = 80, kSlots = 2, kNumBlocks = 1 + kSlots * kMaxBlocks;
+constexpr int kBlockSize = 16, kMaxBlocks = 80, kAttentionSlots = 2,
+              kNumBlocks = 1 + kAttentionSlots * kMaxBlocks;
 
 class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case> {
  protected:
@@ -44,9 +45,9 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
            c.head_dim, c.dtype, c.format,       c.value_dim};
     k_ = entries(1, key_scales());
     v_ = c.value_dim > 0 ? k_ : entries(2, value_scales());
-    tables_.assign((kSlots + 1) * kMaxBlocks, 0);
-    std::iota(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, 1);
-    std::shuffle(tables_.begin(), tables_.begin() + kSlots * kMaxBlocks, std::mt19937(3));
+    tables_.assign((kAttentionSlots + 1) * kMaxBlocks, 0);
+    std::iota(tables_.begin(), tables_.begin() + kAttentionSlots * kMaxBlocks, 1);
+    std::shuffle(tables_.begin(), tables_.begin() + kAttentionSlots * kMaxBlocks, std::mt19937(3));
     kv_.k = upload_typed(k_);
     kv_.v = c.value_dim > 0 ? kv_.k : upload_typed(v_);
     if (c.format != KvFormat::kFp8 || c.value_dim > 0) return;
@@ -276,7 +277,7 @@ TEST_P(AttentionTest, RowsAreBitEqualInLongSpansAndLargeBuckets) {
   const size_t width = size_t(c.num_heads) * c.head_dim;
   const size_t row_bytes = size_t(c.num_heads) * c.value_size() * dtype_size(c.dtype);
   auto values = random_floats(kBucket * width, 6);
-  std::vector<int32_t> positions(kBucket, 0), slots(kBucket, kSlots);
+  std::vector<int32_t> positions(kBucket, 0), slots(kBucket, kAttentionSlots);
   for (int r = 0; r < kLive; ++r) {
     positions[r] = 500 + r;
     slots[r] = 1;

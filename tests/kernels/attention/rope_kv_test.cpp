@@ -11,7 +11,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct RopeKvCase {
   int num_heads;
   int num_kv_heads;
   int head_dim;
@@ -23,10 +23,10 @@ struct Case {
   int shift = 0;
 };
 
-constexpr int kBlocks = 4, kBlockSize = 4, kMaxRows = 5, kRows = 4;
+constexpr int kBlocks = 4, kRopeKvBlockSize = 4, kMaxRows = 5, kRows = 4;
 constexpr float kEps = 1e-6f;
 
-class RopeKvTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class RopeKvTest : public RowOpTest, public testing::WithParamInterface<RopeKvCase> {
  protected:
   // The head at x, with the root mean square norm if wanted.
   static std::vector<double> head_of(const float* x, bool norm, const std::vector<float>& weight) {
@@ -51,7 +51,7 @@ class RopeKvTest : public RowOpTest, public testing::WithParamInterface<Case> {
 };
 
 TEST_P(RopeKvTest, RotatesAndStores) {
-  const Case c = GetParam();
+  const RopeKvCase c = GetParam();
   const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
   const auto qkv = random_floats(kMaxRows * width, 1);
   const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3};
@@ -62,11 +62,11 @@ TEST_P(RopeKvTest, RotatesAndStores) {
   }
   const size_t element = dtype_size(c.dtype);
   const size_t q_bytes = size_t(kMaxRows) * c.num_heads * c.head_dim * element;
-  const size_t cache_count = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim;
+  const size_t cache_count = size_t(kBlocks) * kRopeKvBlockSize * c.num_kv_heads * c.head_dim;
   uint8_t* q = marked(q_bytes);
   uint8_t* k = marked(cache_count * element);
   uint8_t* v = marked(cache_count * element);
-  const KvLayer kv{k, v, c.num_kv_heads, kBlockSize, c.head_dim, c.dtype};
+  const KvLayer kv{k, v, c.num_kv_heads, kRopeKvBlockSize, c.head_dim, c.dtype};
   const auto q_weight = random_floats(c.head_dim, 2), k_weight = random_floats(c.head_dim, 3);
   const float* device_freq = c.rotary_dim < 0 ? nullptr : to_device(inv_freq);
   rope_kv(queue(), {counts(kRows), to_device(qkv), q, to_device(positions), to_device(slots),
@@ -97,10 +97,11 @@ TEST_P(RopeKvTest, RotatesAndStores) {
           continue;
         }
         const int kv_head = (h - c.num_heads) % c.num_kv_heads;
-        const size_t at = ((size_t(slots[r] / kBlockSize) * c.num_kv_heads + kv_head) * kBlockSize +
-                           slots[r] % kBlockSize) *
-                              c.head_dim +
-                          i;
+        const size_t at =
+            ((size_t(slots[r] / kRopeKvBlockSize) * c.num_kv_heads + kv_head) * kRopeKvBlockSize +
+             slots[r] % kRopeKvBlockSize) *
+                c.head_dim +
+            i;
         written[at] = true;
         if (is_k) {
           check(k_out[at], turned);
@@ -120,18 +121,18 @@ TEST_P(RopeKvTest, RotatesAndStores) {
 
 // Against plain calls: clipped inputs, weights that multiply turned heads, scaled queries.
 TEST_P(RopeKvTest, ClipsNormsAfterwardsAndScalesQueries) {
-  const Case c = GetParam();
+  const RopeKvCase c = GetParam();
   const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
   const auto qkv = random_floats(kRows * width, 14, 2.0f);
   const std::vector<int32_t> positions = {0, 7, 1000, 40000}, slots = {5, 0, 15, 8};
   const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 15));
   const auto weight = random_floats(c.head_dim, 16);
   const float* ones = to_device(std::vector<float>(c.head_dim, 1.0f));
-  const size_t count = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim;
+  const size_t count = size_t(kBlocks) * kRopeKvBlockSize * c.num_kv_heads * c.head_dim;
   const auto run = [&](const std::vector<float>& x, const float* norm, const auto& change) {
     auto* k = reinterpret_cast<float*>(marked(count * sizeof(float)));
     auto* v = reinterpret_cast<float*>(marked(count * sizeof(float)));
-    const KvLayer kv{k, v, c.num_kv_heads, kBlockSize, c.head_dim, DType::kF32};
+    const KvLayer kv{k, v, c.num_kv_heads, kRopeKvBlockSize, c.head_dim, DType::kF32};
     float* q = allocate<float>(size_t(kRows) * c.num_heads * c.head_dim);
     RopeKvArgs args{counts(kRows),
                     to_device(x),
@@ -182,23 +183,24 @@ TEST_P(RopeKvTest, ClipsNormsAfterwardsAndScalesQueries) {
 }
 
 TEST_P(RopeKvTest, RowsAreBitEqualAloneAndInABatch) {
-  const Case c = GetParam();
+  const RopeKvCase c = GetParam();
   const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
   const auto qkv = random_floats(kRows * width, 4);
   const std::vector<int32_t> positions = {9, 70, 71, 5000};
   const float* inv_freq = to_device(random_floats(kMaxHeadDim / 2, 5));
   const float* weight = to_device(random_floats(c.head_dim, 6));
   const size_t element = dtype_size(c.dtype), q_bytes = c.num_heads * c.head_dim * element;
-  const size_t cache_bytes = size_t(kBlocks) * kBlockSize * c.num_kv_heads * c.head_dim * element;
+  const size_t cache_bytes =
+      size_t(kBlocks) * kRopeKvBlockSize * c.num_kv_heads * c.head_dim * element;
   uint8_t* q = marked(kRows * q_bytes);
   const auto run = [&](int first, int rows) {
     const KvLayer kv{marked(cache_bytes), marked(cache_bytes), c.num_kv_heads,
-                     kBlockSize,          c.head_dim,          c.dtype};
+                     kRopeKvBlockSize,    c.head_dim,          c.dtype};
     const std::vector<float> x(qkv.begin() + first * width, qkv.begin() + (first + rows) * width);
     const std::vector<int32_t> at(positions.begin() + first, positions.begin() + first + rows);
     // Rows fill one block each, at the same place.
     std::vector<int32_t> slots;
-    for (int r = 0; r < rows; ++r) slots.push_back((first + r) * kBlockSize);
+    for (int r = 0; r < rows; ++r) slots.push_back((first + r) * kRopeKvBlockSize);
     rope_kv(queue(), {counts(rows), to_device(x), q, to_device(at), to_device(slots), inv_freq, kv,
                       rows, c.num_heads, std::max(0, c.rotary_dim), c.scaling,
                       c.q_norm ? weight : nullptr, c.k_norm ? weight : nullptr, kEps, c.shift});
@@ -222,7 +224,9 @@ class RopeKvFormats : public RopeKvTest {
  protected:
   static constexpr std::array<int32_t, kRows> kSlots = {5, 0, 15, 8};
 
-  static size_t num_entries() { return size_t(kBlocks) * kBlockSize * GetParam().num_kv_heads; }
+  static size_t num_entries() {
+    return size_t(kBlocks) * kRopeKvBlockSize * GetParam().num_kv_heads;
+  }
   // Of each KV head.
   static std::vector<float> scales(float first) {
     std::vector<float> all;
@@ -231,10 +235,10 @@ class RopeKvFormats : public RopeKvTest {
   }
 
   Written write(DType dtype, KvFormat format) {
-    const Case c = GetParam();
+    const RopeKvCase c = GetParam();
     const int width = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim;
     const float* weight = to_device(random_floats(c.head_dim, 9));
-    KvLayer kv{nullptr, nullptr, c.num_kv_heads, kBlockSize, c.head_dim, dtype, format};
+    KvLayer kv{nullptr, nullptr, c.num_kv_heads, kRopeKvBlockSize, c.head_dim, dtype, format};
     const size_t bytes = num_entries() * static_cast<size_t>(kv_entry_bytes(kv));
     kv.k = marked(bytes);
     kv.v = marked(bytes);
@@ -256,12 +260,13 @@ class RopeKvFormats : public RopeKvTest {
   template <class Store>
   static std::vector<uint8_t> stored(const std::vector<uint8_t>& floats, size_t size,
                                      const Store& store) {
-    const Case c = GetParam();
+    const RopeKvCase c = GetParam();
     std::vector<uint8_t> out(num_entries() * size, 0x5a);
     for (const int32_t slot : kSlots) {
       for (int head = 0; head < c.num_kv_heads; ++head) {
-        const size_t at = size_t(slot / kBlockSize * c.num_kv_heads + head) * kBlockSize +
-                          size_t(slot % kBlockSize);
+        const size_t at =
+            size_t(slot / kRopeKvBlockSize * c.num_kv_heads + head) * kRopeKvBlockSize +
+            size_t(slot % kRopeKvBlockSize);
         store(reinterpret_cast<const float*>(floats.data()) + at * c.head_dim, head,
               &out[at * size]);
       }
@@ -273,7 +278,7 @@ class RopeKvFormats : public RopeKvTest {
 // The codes of what a cache of floats holds; queries are the same.
 TEST_P(RopeKvFormats, Int8EntriesAreThoseOfTheFloats) {
   if (device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
-  const Case c = GetParam();
+  const RopeKvCase c = GetParam();
   const Written floats = write(DType::kF32, KvFormat::kPlain);
   const Written codes = write(c.dtype, KvFormat::kInt8);
   EXPECT_EQ(codes.q, write(c.dtype, KvFormat::kPlain).q);
@@ -286,7 +291,7 @@ TEST_P(RopeKvFormats, Int8EntriesAreThoseOfTheFloats) {
 }
 
 TEST_P(RopeKvFormats, Fp8EntriesAreThoseOfTheFloats) {
-  const Case c = GetParam();
+  const RopeKvCase c = GetParam();
   const Written floats = write(DType::kF32, KvFormat::kPlain);
   const Written codes = write(c.dtype, KvFormat::kFp8);
   const bool on_cpu = device().type() == DeviceType::kCpu;
@@ -309,18 +314,18 @@ TEST_P(RopeKvFormats, Fp8EntriesAreThoseOfTheFloats) {
 }
 
 const auto kRopeKvShapes = testing::Values(
-    Case{4, 2, 16, 16, 1.0f, DType::kF32}, Case{3, 1, 64, 32, 1.0f, DType::kF32},
-    Case{8, 8, 128, 128, 1.25f, DType::kBF16}, Case{2, 1, 10, 0, 1.0f, DType::kBF16},
-    Case{4, 2, 64, -64, 1.0f, DType::kF32, true, true},
-    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true},
-    Case{4, 4, 96, 72, 1.19f, DType::kBF16, true, false},
-    Case{16, 2, 128, 128, 1.0f, DType::kBF16, true, true},
-    Case{4, 1, 256, 256, 1.0f, DType::kF32, true, true},
-    Case{2, 2, 72, 0, 1.0f, DType::kF32, true, true},
-    Case{2, 1, 512, 512, 1.0f, DType::kBF16, true, true},
-    Case{4, 2, 16, 16, 1.0f, DType::kF32, false, false, -1},
-    Case{3, 1, 80, 32, 1.0f, DType::kF32, false, true, -8},
-    Case{8, 8, 128, 128, 1.25f, DType::kBF16, false, false, 3});
+    RopeKvCase{4, 2, 16, 16, 1.0f, DType::kF32}, RopeKvCase{3, 1, 64, 32, 1.0f, DType::kF32},
+    RopeKvCase{8, 8, 128, 128, 1.25f, DType::kBF16}, RopeKvCase{2, 1, 10, 0, 1.0f, DType::kBF16},
+    RopeKvCase{4, 2, 64, -64, 1.0f, DType::kF32, true, true},
+    RopeKvCase{3, 1, 80, 32, 1.0f, DType::kF32, false, true},
+    RopeKvCase{4, 4, 96, 72, 1.19f, DType::kBF16, true, false},
+    RopeKvCase{16, 2, 128, 128, 1.0f, DType::kBF16, true, true},
+    RopeKvCase{4, 1, 256, 256, 1.0f, DType::kF32, true, true},
+    RopeKvCase{2, 2, 72, 0, 1.0f, DType::kF32, true, true},
+    RopeKvCase{2, 1, 512, 512, 1.0f, DType::kBF16, true, true},
+    RopeKvCase{4, 2, 16, 16, 1.0f, DType::kF32, false, false, -1},
+    RopeKvCase{3, 1, 80, 32, 1.0f, DType::kF32, false, true, -8},
+    RopeKvCase{8, 8, 128, 128, 1.25f, DType::kBF16, false, false, 3});
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RopeKvTest, kRopeKvShapes);
 INSTANTIATE_TEST_SUITE_P(Shapes, RopeKvFormats, kRopeKvShapes);

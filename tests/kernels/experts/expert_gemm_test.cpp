@@ -13,7 +13,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct ExpertGemmCase {
   int experts;
   int top_k;
   int n;  // of an expert
@@ -30,7 +30,7 @@ struct Case {
 
 constexpr GateClamp kTestClamp{0.8f, 1.5f};
 
-double gated_value(const Case& c, double gate, double up) {
+double gated_value(const ExpertGemmCase& c, double gate, double up) {
   if (!c.clamped) return gate / (1 + std::exp(-gate)) * up;
   gate = std::min(gate, double{kTestClamp.limit});
   up = std::clamp(up, -double{kTestClamp.limit}, double{kTestClamp.limit});
@@ -40,12 +40,12 @@ double gated_value(const Case& c, double gate, double up) {
 // How far products of quantised weights lie from those of doubles: x is rounded to eight bits.
 constexpr double kQuantError = 8e-3;
 
-class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<ExpertGemmCase> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     if (c.form && !keeps(*c.form)) {
       GTEST_SKIP() << "the device does not keep this form";
     }
@@ -70,14 +70,14 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   int outputs() const { return static_cast<int>(unit()); }
 
   bool keeps(const QuantForm& form) {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const QuantizedPart part = {form, int64_t{c.experts} * c.n};
     return device().keeps_quantized(form, c.k, c.dtype) &&
            device().keeps_together({&part, 1}, unit());
   }
 
   void pack_plain() {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const int64_t rows = int64_t{c.experts} * c.n;
     const TypedData data =
         typed_data(random_floats(size_t(rows * c.k), 1, 1 / std::sqrt(float(c.k))), c.dtype);
@@ -92,7 +92,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   int shared_k() const { return GetParam().k + 64; }
 
   void pack_shared() {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const TypedData data = typed_data(random_floats(size_t(shared_n() * shared_k()), 5), c.dtype);
     const std::array<WeightPart, 1> part = {{{data.data(), shared_n()}}};
     packed_shared_ = device().pack_weight(part, shared_k(), c.dtype, order());
@@ -102,7 +102,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
 
   // What the op is to compute beside the experts for these rows.
   SharedExpert shared_of(int first, int rows, uint8_t* y) {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const TypedData x = typed_data(random_floats(size_t(512 * shared_k()), 7), c.dtype);
     const auto row_bytes = size_t(shared_k()) * dtype_size(c.dtype);
     const auto begin = x.bytes.begin() + std::ptrdiff_t(size_t(first) * row_bytes);
@@ -115,7 +115,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   }
 
   void pack_quantized(const QuantForm& form) {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const int64_t rows = int64_t{c.experts} * c.n;
     const auto bytes = random_quantized_rows(form, rows, c.k, 1);
     weight_ = dequantized(form, bytes, c.k);
@@ -145,7 +145,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
 
   // Which experts rows choose: each another few, some experts by nobody.
   std::vector<int32_t> ids_of(int first_row, int rows) const {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     std::vector<int32_t> ids;
     for (int r = first_row; r < first_row + rows; ++r) {
       for (int i = 0; i < c.top_k; ++i) ids.push_back((r * r + 2 * i + r / 3) % (c.experts - 1));
@@ -156,7 +156,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   // y of all entries of these rows, which are rows [first, first + rows) of a step.
   std::vector<uint8_t> multiply(const TypedData& x, const std::vector<float>& scales, int first,
                                 int rows) {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const std::vector<int32_t> ids = ids_of(first, rows);
     std::vector<int32_t> begins = {0}, entries;
     for (int e = 0; e < c.experts; ++e) {
@@ -214,7 +214,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   }
 
   TypedData random_x(int rows) const {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     return typed_data(random_floats(size_t(rows * (c.by_entry ? c.top_k : 1) * c.k), 2), c.dtype);
   }
 
@@ -224,7 +224,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
   };
   // Row `row` of the stacked matrix times the x of an entry.
   Sum product(const TypedData& x, const std::vector<float>& scales, int entry, int64_t row) const {
-    const Case c = GetParam();
+    const ExpertGemmCase c = GetParam();
     const size_t from = size_t(c.by_entry ? entry : entry / c.top_k) * size_t(c.k);
     Sum sum;
     for (int j = 0; j < c.k; ++j) {
@@ -244,7 +244,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Case
 };
 
 TEST_P(ExpertGemmTest, MatchesDouble) {
-  const Case c = GetParam();
+  const ExpertGemmCase c = GetParam();
   const int rows = 9;
   const TypedData x = random_x(rows);
   const auto scales = random_floats(size_t(rows * c.top_k), 3);
@@ -270,7 +270,7 @@ TEST_P(ExpertGemmTest, MatchesDouble) {
 
 // The bits of an entry depend on its row and its expert alone.
 TEST_P(ExpertGemmTest, RowsAreBitEqualForEveryCount) {
-  const Case c = GetParam();
+  const ExpertGemmCase c = GetParam();
   const TypedData x = random_x(512);
   const auto scales = random_floats(size_t(512 * c.top_k), 3);
   const size_t of_row = size_t(c.top_k * outputs()) * dtype_size(c.dtype);
@@ -286,57 +286,61 @@ TEST_P(ExpertGemmTest, RowsAreBitEqualForEveryCount) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plain, ExpertGemmTest,
-    testing::Values(Case{5, 2, 64, 64, DType::kF32}, Case{5, 2, 64, 64, DType::kBF16},
-                    Case{5, 2, 128, 96, DType::kF32, true}, Case{5, 2, 192, 96, DType::kBF16, true},
-                    Case{4, 3, 96, 40, DType::kBF16, false, true},
-                    Case{4, 3, 96, 64, DType::kF32, false, true, true},
-                    Case{9, 1, 64, 64, DType::kBF16, true, false, true, true},
-                    Case{9, 1, 64, 64, DType::kF32, true, false, false, true},
-                    Case{3, 2, 352, 1024, DType::kBF16, false, true},
-                    Case{3, 2, 704, 512, DType::kBF16, true},
-                    Case{17, 4, 32, 32, DType::kBF16, false, true},
-                    Case{5, 2, 128, 96, DType::kF32, true, false, true, false, {}, true},
-                    Case{5, 2, 192, 96, DType::kBF16, true, false, true, false, {}, true}));
+    testing::Values(ExpertGemmCase{5, 2, 64, 64, DType::kF32},
+                    ExpertGemmCase{5, 2, 64, 64, DType::kBF16},
+                    ExpertGemmCase{5, 2, 128, 96, DType::kF32, true},
+                    ExpertGemmCase{5, 2, 192, 96, DType::kBF16, true},
+                    ExpertGemmCase{4, 3, 96, 40, DType::kBF16, false, true},
+                    ExpertGemmCase{4, 3, 96, 64, DType::kF32, false, true, true},
+                    ExpertGemmCase{9, 1, 64, 64, DType::kBF16, true, false, true, true},
+                    ExpertGemmCase{9, 1, 64, 64, DType::kF32, true, false, false, true},
+                    ExpertGemmCase{3, 2, 352, 1024, DType::kBF16, false, true},
+                    ExpertGemmCase{3, 2, 704, 512, DType::kBF16, true},
+                    ExpertGemmCase{17, 4, 32, 32, DType::kBF16, false, true},
+                    ExpertGemmCase{5, 2, 128, 96, DType::kF32, true, false, true, false, {}, true},
+                    ExpertGemmCase{
+                        5, 2, 192, 96, DType::kBF16, true, false, true, false, {}, true}));
 
 INSTANTIATE_TEST_SUITE_P(
     Quantized, ExpertGemmTest,
-    testing::Values(Case{5, 2, 64, 256, DType::kBF16, true, false, false, false,
-                         QuantForm{4, GroupScale::kHalf, 32}},
-                    Case{5, 2, 96, 256, DType::kF32, false, true, false, false,
-                         QuantForm{8, GroupScale::kHalf, 32}},
-                    Case{4, 3, 192, 512, DType::kBF16, true, false, false, true,
-                         QuantForm{6, GroupScale::kSuperSigned, 16}},
-                    Case{4, 3, 320, 256, DType::kBF16, false, true, true, false,
-                         QuantForm{4, GroupScale::kSuper, 32}},
-                    Case{4, 2, 64, 256, DType::kBF16, true, false, true, false,
-                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}, true},
-                    Case{4, 2, 96, 256, DType::kF32, false, true, true, false,
-                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}}));
+    testing::Values(ExpertGemmCase{5, 2, 64, 256, DType::kBF16, true, false, false, false,
+                                   QuantForm{4, GroupScale::kHalf, 32}},
+                    ExpertGemmCase{5, 2, 96, 256, DType::kF32, false, true, false, false,
+                                   QuantForm{8, GroupScale::kHalf, 32}},
+                    ExpertGemmCase{4, 3, 192, 512, DType::kBF16, true, false, false, true,
+                                   QuantForm{6, GroupScale::kSuperSigned, 16}},
+                    ExpertGemmCase{4, 3, 320, 256, DType::kBF16, false, true, true, false,
+                                   QuantForm{4, GroupScale::kSuper, 32}},
+                    ExpertGemmCase{4, 2, 64, 256, DType::kBF16, true, false, true, false,
+                                   QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}, true},
+                    ExpertGemmCase{4, 2, 96, 256, DType::kF32, false, true, true, false,
+                                   QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1}}));
 
 // Forms that stay so on GPUs.
 INSTANTIATE_TEST_SUITE_P(
     QuantizedOnGpus, ExpertGemmTest,
-    testing::Values(Case{4, 2, 192, 640, DType::kBF16, true, false, false, false,
-                         QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}},
-                    Case{5, 3, 224, 256, DType::kBF16, false, true, false, false,
-                         QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3}},
-                    Case{4, 2, 320, 288, DType::kBF16, true, false, true, false,
-                         QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1, true}, true},
-                    Case{4, 2, 64, 1024, DType::kBF16, false, true, true, false,
-                         QuantForm{4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1}},
-                    Case{4, 2, 192, 384, DType::kBF16, true, false, false, false,
-                         QuantForm{4, GroupScale::kHalfAndZero, 128}},
-                    Case{4, 2, 128, 512, DType::kBF16, true, false, false, true,
-                         QuantForm{8, GroupScale::kHalf, 32}}));
+    testing::Values(ExpertGemmCase{4, 2, 192, 640, DType::kBF16, true, false, false, false,
+                                   QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}},
+                    ExpertGemmCase{5, 3, 224, 256, DType::kBF16, false, true, false, false,
+                                   QuantForm{8, GroupScale::kFloat, 128, CodeTable::kE4m3}},
+                    ExpertGemmCase{4, 2, 320, 288, DType::kBF16, true, false, true, false,
+                                   QuantForm{4, GroupScale::kHalf, 32, CodeTable::kE2m1, true},
+                                   true},
+                    ExpertGemmCase{4, 2, 64, 1024, DType::kBF16, false, true, true, false,
+                                   QuantForm{4, GroupScale::kRowAndByte, 16, CodeTable::kE2m1}},
+                    ExpertGemmCase{4, 2, 192, 384, DType::kBF16, true, false, false, false,
+                                   QuantForm{4, GroupScale::kHalfAndZero, 128}},
+                    ExpertGemmCase{4, 2, 128, 512, DType::kBF16, true, false, false, true,
+                                   QuantForm{8, GroupScale::kHalf, 32}}));
 
 // The expert that all rows share has the bits of a product by itself.
 INSTANTIATE_TEST_SUITE_P(
     Shared, ExpertGemmTest,
-    testing::Values(Case{5, 2, 64, 64, DType::kF32, false, true, true, false, {}, false, true},
-                    Case{5, 2, 192, 96, DType::kBF16, true, false, false, false, {}, false, true},
-                    Case{40, 2, 704, 512, DType::kBF16, true, false, true, false, {}, false, true},
-                    Case{
-                        40, 2, 96, 1024, DType::kBF16, false, true, true, false, {}, false, true}));
+    testing::Values(
+        ExpertGemmCase{5, 2, 64, 64, DType::kF32, false, true, true, false, {}, false, true},
+        ExpertGemmCase{5, 2, 192, 96, DType::kBF16, true, false, false, false, {}, false, true},
+        ExpertGemmCase{40, 2, 704, 512, DType::kBF16, true, false, true, false, {}, false, true},
+        ExpertGemmCase{40, 2, 96, 1024, DType::kBF16, false, true, true, false, {}, false, true}));
 
 TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   ExpertGemmArgs args{};

@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-double activated(Activation activation, double x) {
+double gated_act_activated(Activation activation, double x) {
   switch (activation) {
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
@@ -41,7 +41,7 @@ TEST_P(GatedActTest, MatchesDoubleAlsoForLargeValues) {
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kSize; ++i) {
       const double gate = x[r * 2 * kSize + i], up = x[r * 2 * kSize + kSize + i];
-      const double want = activated(activation, gate) * up;
+      const double want = gated_act_activated(activation, gate) * up;
       ASSERT_NEAR(y[r * kSize + i], want, std::abs(want) * storage_error(dtype) + 1e-6) << gate;
     }
   }

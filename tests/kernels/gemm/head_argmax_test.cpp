@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct HeadArgmaxCase {
   int n;
   int k;
   DType dtype;
@@ -19,11 +19,11 @@ struct Case {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-class HeadArgmaxTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class HeadArgmaxTest : public RowOpTest, public testing::WithParamInterface<HeadArgmaxCase> {
  protected:
   std::vector<int32_t> run(const void* x, const void* weight, const int32_t* id_map, int rows,
                            int max_rows) {
-    const Case c = GetParam();
+    const HeadArgmaxCase c = GetParam();
     int32_t* ids = to_device(std::vector<int32_t>(static_cast<size_t>(max_rows), -7));
     // Stale bytes of an earlier call must not matter.
     uint8_t* workspace = marked(static_cast<size_t>(head_argmax_bytes(max_rows, c.n)));
@@ -33,7 +33,7 @@ class HeadArgmaxTest : public RowOpTest, public testing::WithParamInterface<Case
   }
   // The products as the gemm op makes them.
   std::vector<float> products(const void* x, const void* weight, int rows) {
-    const Case c = GetParam();
+    const HeadArgmaxCase c = GetParam();
     auto* y = allocate<float>(size_t(rows) * c.n);
     gemm(queue(), {counts(100, rows), x, weight, y, nullptr, RowKind::kLogits, 0, rows, c.n, c.k,
                    c.dtype, DType::kF32});
@@ -59,14 +59,14 @@ class HeadArgmaxTest : public RowOpTest, public testing::WithParamInterface<Case
     return ids;
   }
   void* random_weight(uint64_t seed) {
-    const Case c = GetParam();
+    const HeadArgmaxCase c = GetParam();
     const TypedData w = typed_data(random_floats(size_t(c.n) * c.k, seed, 0.1f), c.dtype);
     return pack(w.data(), c.n, c.k, c.dtype);
   }
 };
 
 TEST_P(HeadArgmaxTest, EqualsTheArgmaxOfTheGemmForEveryCount) {
-  const Case c = GetParam();
+  const HeadArgmaxCase c = GetParam();
   constexpr int kMax = 70;
   const void* weight = random_weight(1);
   const void* x = upload_typed(typed_data(random_floats(size_t(kMax) * c.k, 2), c.dtype));
@@ -91,7 +91,7 @@ TEST_P(HeadArgmaxTest, EqualsTheArgmaxOfTheGemmForEveryCount) {
 
 // Products that collide, NaN and infinities. Row 0 of x reads them off the weight's first column.
 TEST_P(HeadArgmaxTest, TiesAndNumbersThatAreNone) {
-  const Case c = GetParam();
+  const HeadArgmaxCase c = GetParam();
   struct {
     std::vector<std::pair<int, float>> values;  // by row of the weight; the others are -1
     int want;
@@ -118,7 +118,7 @@ TEST_P(HeadArgmaxTest, TiesAndNumbersThatAreNone) {
 
 // A row that is left out wins nothing with the same or a higher product, wherever it lies.
 TEST_P(HeadArgmaxTest, RowsLeftOutDoNotTie) {
-  const Case c = GetParam();
+  const HeadArgmaxCase c = GetParam();
   std::vector<float> w(size_t(c.n) * c.k, 0.0f), row(c.k, 0.0f);
   for (const int n : {1, 2, 4, c.n - 1}) w[size_t(n) * c.k] = n == 4 ? 5.0f : 3.0f;
   row[0] = 1;
@@ -131,7 +131,7 @@ TEST_P(HeadArgmaxTest, RowsLeftOutDoNotTie) {
 }
 
 TEST_P(HeadArgmaxTest, NothingAdmittedIsNoId) {
-  const Case c = GetParam();
+  const HeadArgmaxCase c = GetParam();
   const void* weight = random_weight(3);
   std::vector<float> row(2 * size_t(c.k), 0.5f);
   std::fill_n(row.begin(), c.k, kNaN);
@@ -144,15 +144,15 @@ TEST_P(HeadArgmaxTest, NothingAdmittedIsNoId) {
       << "every product of row 0 is NaN";
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, HeadArgmaxTest,
-                         testing::Values(Case{7, 24, DType::kF32}, Case{1000, 64, DType::kF32},
-                                         Case{2048, 256, DType::kF32}, Case{33, 100, DType::kBF16},
-                                         Case{2048, 256, DType::kBF16},
-                                         Case{5001, 512, DType::kBF16}),
-                         [](const auto& test) {
-                           return std::string(dtype_name(test.param.dtype)) + "_n" +
-                                  std::to_string(test.param.n);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, HeadArgmaxTest,
+    testing::Values(HeadArgmaxCase{7, 24, DType::kF32}, HeadArgmaxCase{1000, 64, DType::kF32},
+                    HeadArgmaxCase{2048, 256, DType::kF32}, HeadArgmaxCase{33, 100, DType::kBF16},
+                    HeadArgmaxCase{2048, 256, DType::kBF16},
+                    HeadArgmaxCase{5001, 512, DType::kBF16}),
+    [](const auto& test) {
+      return std::string(dtype_name(test.param.dtype)) + "_n" + std::to_string(test.param.n);
+    });
 
 TEST(HeadArgmaxBytes, HoldNarrowTilesForFewRows) {
   EXPECT_EQ(head_argmax_bytes(3, 33), 3 * 3 * 8);

@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct LayerTailCase {
   const char* name;
   int32_t hidden, x_size, inner, qkv_size;
   DType dtype;
@@ -25,14 +25,14 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-class LayerTailTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class LayerTailTest : public RowOpTest, public testing::WithParamInterface<LayerTailCase> {
  protected:
   static constexpr int32_t kMaxRows = 16;
 
   void SetUp() override {
     RowOpTest::SetUp();
     if (test_device() == nullptr) return;
-    const Case& c = GetParam();
+    const LayerTailCase& c = GetParam();
     args_.x = upload_typed(typed(int64_t{kMaxRows} * c.x_size, 1, 1));
     args_.o = packed(c.hidden, c.x_size, 2);
     args_.gate_up = packed(2 * c.inner, c.hidden, 3, WeightOrder::kGateUp);
@@ -205,21 +205,23 @@ TEST_P(DeepTailTest, EveryLaunchHasTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, DeepTailTest,
-                         testing::Values(Case{"deep", 2048, 1024, 8192, 2048, DType::kBF16}),
+                         testing::Values(LayerTailCase{"deep", 2048, 1024, 8192, 2048,
+                                                       DType::kBF16}),
                          [](const auto& shape) { return std::string(shape.param.name); });
 
 // The larger ones take a GPU's own kernel; sizes that no unit of 16 or 64 divides are among them.
-INSTANTIATE_TEST_SUITE_P(Shapes, LayerTailTest,
-                         testing::Values(Case{"float", 24, 16, 40, 32, DType::kF32, true},
-                                         Case{"small", 96, 64, 160, 128, DType::kBF16},
-                                         Case{"uneven", 104, 72, 168, 136, DType::kBF16, true},
-                                         Case{"large", 1024, 1024, 4160, 1536, DType::kBF16},
-                                         Case{"biases", 1088, 960, 4224, 1560, DType::kBF16, true},
-                                         Case{"wide", 4096, 512, 1024, 768, DType::kBF16, false,
-                                              Activation::kGeluTanh},
-                                         Case{"tiles", 512, 512, 9216, 768, DType::kBF16},
-                                         Case{"wider", 5120, 256, 832, 512, DType::kBF16}),
-                         [](const auto& shape) { return std::string(shape.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LayerTailTest,
+    testing::Values(LayerTailCase{"float", 24, 16, 40, 32, DType::kF32, true},
+                    LayerTailCase{"small", 96, 64, 160, 128, DType::kBF16},
+                    LayerTailCase{"uneven", 104, 72, 168, 136, DType::kBF16, true},
+                    LayerTailCase{"large", 1024, 1024, 4160, 1536, DType::kBF16},
+                    LayerTailCase{"biases", 1088, 960, 4224, 1560, DType::kBF16, true},
+                    LayerTailCase{"wide", 4096, 512, 1024, 768, DType::kBF16, false,
+                                  Activation::kGeluTanh},
+                    LayerTailCase{"tiles", 512, 512, 9216, 768, DType::kBF16},
+                    LayerTailCase{"wider", 5120, 256, 832, 512, DType::kBF16}),
+    [](const auto& shape) { return std::string(shape.param.name); });
 
 }  // namespace
 }  // namespace foretoken

@@ -10,14 +10,14 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct PackRowsCase {
   int n;
   int k;
   DType dtype;
   WeightOrder order;
 };
 
-class PackRowsTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class PackRowsTest : public RowOpTest, public testing::WithParamInterface<PackRowsCase> {
  protected:
   std::vector<uint8_t> multiply(const void* x, const void* weight) {
     const auto [n, k, dtype, order] = GetParam();
@@ -85,15 +85,16 @@ TEST_P(PackRowsTest, EqualsAWeightPackedWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PackRowsTest,
-                         testing::Values(Case{1, 16, DType::kF32, WeightOrder::kPlain},
-                                         Case{64, 192, DType::kBF16, WeightOrder::kPlain},
-                                         Case{1000, 512, DType::kF32, WeightOrder::kPlain},
-                                         Case{1003, 520, DType::kBF16, WeightOrder::kPlain},
-                                         Case{5000, 64, DType::kBF16, WeightOrder::kPlain},
-                                         Case{22, 24, DType::kF32, WeightOrder::kGateUp},
-                                         Case{64, 192, DType::kBF16, WeightOrder::kGateUp},
-                                         Case{1000, 512, DType::kF32, WeightOrder::kGateUp},
-                                         Case{5008, 72, DType::kBF16, WeightOrder::kGateUp}));
+                         testing::Values(PackRowsCase{1, 16, DType::kF32, WeightOrder::kPlain},
+                                         PackRowsCase{64, 192, DType::kBF16, WeightOrder::kPlain},
+                                         PackRowsCase{1000, 512, DType::kF32, WeightOrder::kPlain},
+                                         PackRowsCase{1003, 520, DType::kBF16, WeightOrder::kPlain},
+                                         PackRowsCase{5000, 64, DType::kBF16, WeightOrder::kPlain},
+                                         PackRowsCase{22, 24, DType::kF32, WeightOrder::kGateUp},
+                                         PackRowsCase{64, 192, DType::kBF16, WeightOrder::kGateUp},
+                                         PackRowsCase{1000, 512, DType::kF32, WeightOrder::kGateUp},
+                                         PackRowsCase{5008, 72, DType::kBF16,
+                                                      WeightOrder::kGateUp}));
 
 TEST(PackingOrder, TakesEveryRowOnceAndPairsGatesWithTheirUps) {
   for (const int64_t n : {2, 10, 64, 100}) {

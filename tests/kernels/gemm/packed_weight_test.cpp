@@ -32,19 +32,19 @@ TEST(PackedWeight, SlicesCoverTheColumnsInOrder) {
 
 // Stacked parts equal the same rows in one part, and rows that cannot be read do not matter.
 TEST(PackedWeight, StacksPartsAndSplitsBucketsThatReachTooFar) {
-  constexpr int kN = 160, kK = 128, kRows = 13;
+  constexpr int kN = 160, kDepth = 128, kRows = 13;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const TypedData w = typed_data(random_floats(kN * kK, 2), dtype);
-    const size_t cut = size_t{50} * kK * dtype_size(dtype);
+    const TypedData w = typed_data(random_floats(kN * kDepth, 2), dtype);
+    const size_t cut = size_t{50} * kDepth * dtype_size(dtype);
     const WeightPart whole{w.data(), kN};
     const WeightPart parts[2] = {{w.bytes.data(), 50}, {w.bytes.data() + cut, kN - 50}};
-    const PackedWeight one({&whole, 1}, kK, dtype);
-    const PackedWeight two(parts, kK, dtype);
+    const PackedWeight one({&whole, 1}, kDepth, dtype);
+    const PackedWeight two(parts, kDepth, dtype);
     ASSERT_EQ(one.num_slices(), two.num_slices());
-    const TypedData x = typed_data(random_floats(16 * kK, 3), dtype);
+    const TypedData x = typed_data(random_floats(16 * kDepth, 3), dtype);
     // Exactly the rows that may be read, so that AddressSanitizer sees a read beyond them.
     const std::vector<uint8_t> short_x(
-        x.bytes.begin(), x.bytes.begin() + kRows * kK * static_cast<int>(dtype_size(dtype)));
+        x.bytes.begin(), x.bytes.begin() + kRows * kDepth * static_cast<int>(dtype_size(dtype)));
     std::vector<float> a(kMaxTileRows * kMaxSliceCols), b(a.size());
     for (int i = 0; i < one.num_slices(); ++i) {
       one.multiply(i, x.data(), a.data(), kRows, 16);

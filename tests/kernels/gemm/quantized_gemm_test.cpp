@@ -15,14 +15,14 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct QuantizedGemmCase {
   QuantForm form;
   int n;
   int k;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<QuantizedGemmCase> cases() {
+  std::vector<QuantizedGemmCase> all;
   for (const auto* forms : {&quant_forms(), &more_quant_forms()}) {
     for (const QuantForm& form : *forms) {
       all.push_back({form, 200, 512});
@@ -34,7 +34,7 @@ std::vector<Case> cases() {
 }
 
 // Products with weights that stay quantised, of the forms that the device keeps.
-class QuantizedGemm : public RowOpTest, public testing::WithParamInterface<Case> {
+class QuantizedGemm : public RowOpTest, public testing::WithParamInterface<QuantizedGemmCase> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
@@ -200,7 +200,7 @@ TEST_P(QuantizedGemm, FindsTheBestProduct) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& test) {
+std::string name_of(const testing::TestParamInfo<QuantizedGemmCase>& test) {
   const QuantForm& form = test.param.form;
   return "b" + std::to_string(form.bits) + "_s" + std::to_string(int(form.scale)) + "_g" +
          std::to_string(form.group) + "_t" + std::to_string(int(form.table)) +

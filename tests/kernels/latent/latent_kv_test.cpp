@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct LatentKvCase {
   int q_size;
   int kv_rank;
   int rope_dim;
@@ -22,7 +22,7 @@ struct Case {
 constexpr int kBlocks = 4, kBlockSize = 4, kMaxRows = 5, kRows = 4;
 constexpr float kEps = 1e-6f, kScaling = 0.8f;
 
-class LatentKvTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class LatentKvTest : public RowOpTest, public testing::WithParamInterface<LatentKvCase> {
  protected:
   static std::vector<double> normed(const float* x, const std::vector<float>& weight) {
     double squares = 0;
@@ -55,7 +55,7 @@ class LatentKvTest : public RowOpTest, public testing::WithParamInterface<Case> 
 };
 
 TEST_P(LatentKvTest, NormsTurnsAndStores) {
-  const Case c = GetParam();
+  const LatentKvCase c = GetParam();
   const int dim = c.kv_rank + c.rope_dim, width = c.q_size + dim;
   const auto x = random_floats(size_t(kMaxRows) * width, 1);
   const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3}, slots = {5, 0, 15, 8, 9};
@@ -110,7 +110,7 @@ TEST_P(LatentKvTest, NormsTurnsAndStores) {
 
 // The codes of what a cache of floats holds, and the rope key as it is.
 TEST_P(LatentKvTest, Fp8EntriesAreThoseOfTheFloats) {
-  const Case c = GetParam();
+  const LatentKvCase c = GetParam();
   const int dim = c.kv_rank + c.rope_dim, width = c.q_size + dim;
   const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3}, slots = {5, 0, 15, 8, 9};
   const auto write = [&](DType dtype, KvFormat format) {
@@ -149,12 +149,12 @@ TEST_P(LatentKvTest, Fp8EntriesAreThoseOfTheFloats) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LatentKvTest,
-                         testing::Values(Case{24, 32, 16, DType::kF32},
-                                         Case{24, 32, 16, DType::kBF16},
-                                         Case{96, 512, 64, DType::kBF16, true, true, -1},
-                                         Case{192, 48, 2, DType::kF32, false},
-                                         Case{19, 16, 6, DType::kBF16, false, false},
-                                         Case{1536, 512, 64, DType::kF32, true, true, -3}));
+                         testing::Values(LatentKvCase{24, 32, 16, DType::kF32},
+                                         LatentKvCase{24, 32, 16, DType::kBF16},
+                                         LatentKvCase{96, 512, 64, DType::kBF16, true, true, -1},
+                                         LatentKvCase{192, 48, 2, DType::kF32, false},
+                                         LatentKvCase{19, 16, 6, DType::kBF16, false, false},
+                                         LatentKvCase{1536, 512, 64, DType::kF32, true, true, -3}));
 
 }  // namespace
 }  // namespace foretoken

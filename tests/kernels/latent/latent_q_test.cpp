@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-struct Case {
+struct LatentQCase {
   int num_heads;
   int nope_dim;
   int rope_dim;
@@ -22,36 +22,36 @@ struct Case {
   QueryScale scale = {};
 };
 
-constexpr int kMaxRows = 5, kRows = 4;
-constexpr float kScaling = 1.25f;
+constexpr int kLatentQMaxRows = 5, kLatentQRows = 4;
+constexpr float kLatentQScaling = 1.25f;
 
-class LatentQTest : public RowOpTest, public testing::WithParamInterface<Case> {};
+class LatentQTest : public RowOpTest, public testing::WithParamInterface<LatentQCase> {};
 
 TEST_P(LatentQTest, TakesHeadsApartAndLeavesTheLatentsPart) {
-  const Case c = GetParam();
+  const LatentQCase c = GetParam();
   const int dim = c.nope_dim + c.rope_dim, entry = c.kv_rank + c.rope_dim, half = c.rope_dim / 2;
   const int stride = c.num_heads * dim + c.behind;
-  const auto x = random_floats(size_t(kMaxRows) * stride, 1);
+  const auto x = random_floats(size_t(kLatentQMaxRows) * stride, 1);
   const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3};
   const auto inv_freq = random_floats(size_t(half), 2);
   const size_t element = dtype_size(c.dtype);
-  const size_t nope_bytes = size_t(kMaxRows) * c.num_heads * c.nope_dim * element;
-  const size_t q_bytes = size_t(kMaxRows) * c.num_heads * entry * element;
+  const size_t nope_bytes = size_t(kLatentQMaxRows) * c.num_heads * c.nope_dim * element;
+  const size_t q_bytes = size_t(kLatentQMaxRows) * c.num_heads * entry * element;
   uint8_t* nope = marked(nope_bytes);
   uint8_t* q = marked(q_bytes);
-  latent_q(queue(), {.counts = counts(kRows),
+  latent_q(queue(), {.counts = counts(kLatentQRows),
                      .x = to_device(x),
                      .nope = nope,
                      .q = q,
                      .positions = to_device(positions),
                      .inv_freq = c.turns ? to_device(inv_freq) : nullptr,
                      .x_stride = stride,
-                     .max_rows = kMaxRows,
+                     .max_rows = kLatentQMaxRows,
                      .num_heads = c.num_heads,
                      .nope_dim = c.nope_dim,
                      .rope_dim = c.rope_dim,
                      .kv_rank = c.kv_rank,
-                     .scaling = kScaling,
+                     .scaling = kLatentQScaling,
                      .dtype = c.dtype,
                      .position_shift = c.shift,
                      .query_scale = c.scale});
@@ -60,7 +60,7 @@ TEST_P(LatentQTest, TakesHeadsApartAndLeavesTheLatentsPart) {
   const auto check = [&](float got, double want) {
     ASSERT_NEAR(got, want, std::abs(want) * storage_error(c.dtype) + 2e-6);
   };
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < kLatentQRows; ++r) {
     const auto position = static_cast<float>(std::max(0, positions[r] + c.shift));
     const double grown =
         c.scale.beta == 0
@@ -76,8 +76,8 @@ TEST_P(LatentQTest, TakesHeadsApartAndLeavesTheLatentsPart) {
       const float* part = from + c.nope_dim;
       for (int i = 0; i < c.rope_dim; ++i) {
         const float angle = position * inv_freq[i % half];
-        const double cosine = std::cos(double(angle)) * kScaling;
-        const double sine = std::sin(double(angle)) * kScaling;
+        const double cosine = std::cos(double(angle)) * kLatentQScaling;
+        const double sine = std::sin(double(angle)) * kLatentQScaling;
         const double want = !c.turns   ? part[i]
                             : i < half ? part[i] * cosine - part[i + half] * sine
                                        : part[i] * cosine + part[i - half] * sine;
@@ -88,26 +88,27 @@ TEST_P(LatentQTest, TakesHeadsApartAndLeavesTheLatentsPart) {
       }
     }
   }
-  expect_marked(nope_raw, size_t(kRows) * c.num_heads * c.nope_dim * element);
-  expect_marked(q_raw, size_t(kRows) * c.num_heads * entry * element);
+  expect_marked(nope_raw, size_t(kLatentQRows) * c.num_heads * c.nope_dim * element);
+  expect_marked(q_raw, size_t(kLatentQRows) * c.num_heads * entry * element);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LatentQTest,
-    testing::Values(Case{4, 32, 16, 32, 0, DType::kF32}, Case{4, 32, 16, 32, 48, DType::kBF16},
-                    Case{9, 128, 64, 512, 576, DType::kBF16, true, -1},
-                    Case{3, 20, 2, 16, 7, DType::kF32, false},
-                    Case{2, 24, 8, 16, 0, DType::kBF16, true, -2, QueryScale{0.1f, 16, 1}},
-                    Case{2, 24, 8, 16, 0, DType::kF32, true, 0, QueryScale{0.3f, 8, 0}}));
+    testing::Values(LatentQCase{4, 32, 16, 32, 0, DType::kF32},
+                    LatentQCase{4, 32, 16, 32, 48, DType::kBF16},
+                    LatentQCase{9, 128, 64, 512, 576, DType::kBF16, true, -1},
+                    LatentQCase{3, 20, 2, 16, 7, DType::kF32, false},
+                    LatentQCase{2, 24, 8, 16, 0, DType::kBF16, true, -2, QueryScale{0.1f, 16, 1}},
+                    LatentQCase{2, 24, 8, 16, 0, DType::kF32, true, 0, QueryScale{0.3f, 8, 0}}));
 
 // With the matrices of the heads: what both ops leave, one after the other, for every number of
 // rows, and of each row alone.
-class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<Case> {
+class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<LatentQCase> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    const Case c = GetParam();
+    const LatentQCase c = GetParam();
     const int64_t rows = int64_t{c.num_heads} * c.kv_rank;
     const auto weight = typed_data(random_floats(size_t(rows * c.nope_dim), 1, 0.2f), c.dtype);
     const std::array<WeightPart, 1> part = {{{weight.bytes.data(), rows}}};
@@ -125,17 +126,17 @@ class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<C
   }
 
   static int stride() {
-    const Case c = GetParam();
+    const LatentQCase c = GetParam();
     return c.num_heads * (c.nope_dim + c.rope_dim) + c.behind;
   }
   static size_t q_row() {
-    const Case c = GetParam();
+    const LatentQCase c = GetParam();
     return size_t(c.num_heads) * (c.kv_rank + c.rope_dim) * dtype_size(c.dtype);
   }
 
   // q of rows [first, first + live) of max_rows.
   std::vector<uint8_t> queries(int first, int live, int max_rows, bool at_once) {
-    const Case c = GetParam();
+    const LatentQCase c = GetParam();
     std::vector<int32_t> positions;
     for (int r = 0; r < max_rows; ++r) positions.push_back((first + r) * 37 % 4000);
     const std::vector<float> x(x_.begin() + ptrdiff_t(first) * stride(),
@@ -152,7 +153,7 @@ class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<C
                      .nope_dim = c.nope_dim,
                      .rope_dim = c.rope_dim,
                      .kv_rank = c.kv_rank,
-                     .scaling = kScaling,
+                     .scaling = kLatentQScaling,
                      .dtype = c.dtype,
                      .position_shift = c.shift,
                      .query_scale = c.scale,
@@ -181,12 +182,13 @@ TEST_P(AbsorbedQueryTest, AreWhatBothOpsLeave) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, AbsorbedQueryTest,
-    testing::Values(Case{4, 32, 16, 32, 0, DType::kF32}, Case{4, 32, 16, 32, 48, DType::kBF16},
-                    Case{3, 128, 64, 512, 576, DType::kBF16, true, -1},
-                    Case{3, 20, 2, 16, 7, DType::kBF16},
-                    Case{2, 24, 8, 16, 0, DType::kBF16, true, -2, QueryScale{0.1f, 16, 1}}));
+INSTANTIATE_TEST_SUITE_P(Shapes, AbsorbedQueryTest,
+                         testing::Values(LatentQCase{4, 32, 16, 32, 0, DType::kF32},
+                                         LatentQCase{4, 32, 16, 32, 48, DType::kBF16},
+                                         LatentQCase{3, 128, 64, 512, 576, DType::kBF16, true, -1},
+                                         LatentQCase{3, 20, 2, 16, 7, DType::kBF16},
+                                         LatentQCase{2, 24, 8, 16, 0, DType::kBF16, true, -2,
+                                                     QueryScale{0.1f, 16, 1}}));
 
 TEST(LatentQCost, CountsTheMatricesOfTheHeads) {
   LatentQArgs args{};

@@ -60,21 +60,21 @@ TEST(QuantRows, ValuesThatAreNoNumbersStayVisible) {
 
 // A row has the same steps in any block, whoever quantises it.
 TEST(QuantRows, BlocksOfRows) {
-  constexpr int kRows = 77, kK = 1024;
-  const std::vector<float> x = random_floats(size_t{kRows} * kK, 3);
-  reserve_quant_rows(kK);
+  constexpr int kRows = 77, kDepth = 1024;
+  const std::vector<float> x = random_floats(size_t{kRows} * kDepth, 3);
+  reserve_quant_rows(kDepth);
   for (const int threads : {1, 3}) {
     CpuPool pool(threads);
     for (const int block_rows : {4, 8}) {
-      const QuantRows rows = quantize_rows(pool, x.data(), DType::kF32, kRows, kK, block_rows);
-      ASSERT_EQ(rows.num_steps, kK / 32);
+      const QuantRows rows = quantize_rows(pool, x.data(), DType::kF32, kRows, kDepth, block_rows);
+      ASSERT_EQ(rows.num_steps, kDepth / 32);
       for (int r = 0; r < kRows; ++r) {
-        std::vector<QuantStep> want(kK / 32);
-        quantize_row(x.data() + r * kK, DType::kF32, kK, 1, want.data());
+        std::vector<QuantStep> want(kDepth / 32);
+        quantize_row(x.data() + r * kDepth, DType::kF32, kDepth, 1, want.data());
         const int block = r / block_rows;
         const int stride = std::min(block_rows, kRows - block * block_rows);
         ASSERT_EQ(rows.rows_of_block(block), stride);
-        for (int s = 0; s < kK / 32; ++s) {
+        for (int s = 0; s < kDepth / 32; ++s) {
           const QuantStep& got = rows.block(block)[s * stride + r % block_rows];
           ASSERT_EQ(std::memcmp(&got, &want[static_cast<size_t>(s)], sizeof got), 0);
         }

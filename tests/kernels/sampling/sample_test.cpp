@@ -15,7 +15,7 @@ namespace foretoken {
 namespace {
 
 namespace math = sample_math;
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kSampleInf = std::numeric_limits<float>::infinity();
 
 SlotParams params_of(float temperature, int top_k = 0, float top_p = 1.0f, uint64_t seed = 7,
                      float min_p = 0.0f) {
@@ -33,16 +33,16 @@ SlotParams params_of(float temperature, int top_k = 0, float top_p = 1.0f, uint6
 int32_t reference_sample(std::vector<float> logits, const SlotParams& p, int position) {
   if (std::any_of(logits.begin(), logits.end(), math::is_invalid_logit)) return -1;
   if (position < p.min_len) {
-    for (int i = 0; i < p.num_stop_ids; ++i) logits[p.stop_ids[i]] = -kInf;
+    for (int i = 0; i < p.num_stop_ids; ++i) logits[p.stop_ids[i]] = -kSampleInf;
   }
   const float max = *std::max_element(logits.begin(), logits.end());
-  if (max == -kInf) return -1;
+  if (max == -kSampleInf) return -1;
   if (p.temperature == 0) {
     return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   }
   std::vector<float> sorted = logits;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  float floor = -kInf;
+  float floor = -kSampleInf;
   if (p.top_k > 0 && p.top_k < static_cast<int>(sorted.size())) floor = sorted[p.top_k - 1];
   if (p.top_p < 1) {
     const auto mass = [&](float l) {
@@ -60,7 +60,7 @@ int32_t reference_sample(std::vector<float> logits, const SlotParams& p, int pos
     }
   }
   int32_t best_id = -1;
-  float best = kInf;
+  float best = kSampleInf;
   for (size_t id = 0; id < logits.size(); ++id) {
     const float weight = math::weight_of(logits[id], max, p.temperature);
     if (logits[id] < floor || weight <= 0 || weight < p.min_p) continue;
@@ -127,10 +127,11 @@ TEST_F(SampleTest, RowsWithoutProbabilitySampleMinusOne) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const float temperature : {0.0f, 1.0f}) {
     const SlotParams p = params_of(temperature, 2, 0.9f);
-    EXPECT_EQ(sample_rows({1, nan, 2, -kInf, -kInf, -kInf, 1, 2, 3}, 3, {p})[0], -1);
+    EXPECT_EQ(sample_rows({1, nan, 2, -kSampleInf, -kSampleInf, -kSampleInf, 1, 2, 3}, 3, {p})[0],
+              -1);
     EXPECT_EQ(sample_rows({1, 2, nan}, 3, {p})[0], -1);
-    EXPECT_EQ(sample_rows({-kInf, -kInf, -kInf}, 3, {p})[0], -1);
-    EXPECT_EQ(sample_rows({-kInf, 5, -kInf}, 3, {p})[0], 1);
+    EXPECT_EQ(sample_rows({-kSampleInf, -kSampleInf, -kSampleInf}, 3, {p})[0], -1);
+    EXPECT_EQ(sample_rows({-kSampleInf, 5, -kSampleInf}, 3, {p})[0], 1);
   }
 }
 
@@ -152,14 +153,14 @@ TEST_F(SampleTest, MinLenMasksStopIds) {
 }
 
 TEST_F(SampleTest, HonoursRowOffsetAndLiveCount) {
-  constexpr int kVocab = 5, kRows = 6;
-  std::vector<float> logits(4 * kVocab, 0.0f);
-  for (int i = 0; i < 4; ++i) logits[i * kVocab + i] = 1.0f;
-  int32_t* sampled = to_device(std::vector<int32_t>(kRows, -7));
+  constexpr int kSampleVocab = 5, kSampleRows = 6;
+  std::vector<float> logits(4 * kSampleVocab, 0.0f);
+  for (int i = 0; i < 4; ++i) logits[i * kSampleVocab + i] = 1.0f;
+  int32_t* sampled = to_device(std::vector<int32_t>(kSampleRows, -7));
   sample(queue(),
-         {to_device(logits), tensors_of(4, std::vector<int32_t>(kRows, 0), {0}, {0}, sampled),
-          batch_of({params_of(0)}), 2, 4, kVocab});
-  EXPECT_EQ(read(sampled, kRows), (std::vector<int32_t>{-7, -7, 0, 1, -7, -7}));
+         {to_device(logits), tensors_of(4, std::vector<int32_t>(kSampleRows, 0), {0}, {0}, sampled),
+          batch_of({params_of(0)}), 2, 4, kSampleVocab});
+  EXPECT_EQ(read(sampled, kSampleRows), (std::vector<int32_t>{-7, -7, 0, 1, -7, -7}));
 }
 
 class SampleScoredTest : public StepTest {};
@@ -189,7 +190,7 @@ TEST_F(SampleTest, EqualsThePlainRulesExactly) {
     const int rows = vocab > 10000 ? 8 : 24;
     auto logits = random_floats(size_t(rows) * vocab, static_cast<uint64_t>(vocab), 3.0f);
     for (size_t i = 0; i < logits.size(); i += 7) logits[i] = std::round(logits[i]);  // ties
-    logits[5] = -kInf;
+    logits[5] = -kSampleInf;
     std::vector<SlotParams> params;
     for (const float temperature : {0.0f, 0.3f, 1.0f, 2.0f}) {
       for (const int top_k : {0, 1, 2, 40, 100000}) {
@@ -227,19 +228,19 @@ class SampleChiSquareTest : public SampleTest, public testing::WithParamInterfac
 
 TEST_P(SampleChiSquareTest, FrequenciesMatchSoftmax) {
   const ChiCase c = GetParam();
-  constexpr int kVocab = 12, kRows = 20000;
-  const std::vector<float> row = random_floats(kVocab, 9, 1.5f);
+  constexpr int kSampleVocab = 12, kSampleRows = 20000;
+  const std::vector<float> row = random_floats(kSampleVocab, 9, 1.5f);
   std::vector<float> logits;
-  for (int i = 0; i < kRows; ++i) logits.insert(logits.end(), row.begin(), row.end());
+  for (int i = 0; i < kSampleRows; ++i) logits.insert(logits.end(), row.begin(), row.end());
   std::vector<SlotParams> params;
   for (uint64_t s = 0; s < 50; ++s) {
     params.push_back(params_of(c.temperature, c.top_k, c.top_p, s, c.min_p));
   }
   std::map<int32_t, double> seen;
-  for (int32_t id : sample_rows(logits, kVocab, params)) seen[id] += 1;
+  for (int32_t id : sample_rows(logits, kSampleVocab, params)) seen[id] += 1;
 
-  std::vector<int> order(kVocab);
-  for (int i = 0; i < kVocab; ++i) order[i] = i;
+  std::vector<int> order(kSampleVocab);
+  for (int i = 0; i < kSampleVocab; ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](int a, int b) { return row[a] > row[b]; });
   if (c.top_k > 0) order.resize(c.top_k);
   const auto weight = [&](int id) { return std::exp(double(row[id]) / c.temperature); };
@@ -252,7 +253,7 @@ TEST_P(SampleChiSquareTest, FrequenciesMatchSoftmax) {
   order.resize(size);
   double chi = 0;
   for (int id : order) {
-    const double expected = weight(id) / kept * kRows;
+    const double expected = weight(id) / kept * kSampleRows;
     chi += (seen[id] - expected) * (seen[id] - expected) / expected;
     seen.erase(id);
   }

@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 using Ids = std::vector<int32_t>;
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kShapeLogitsInf = std::numeric_limits<float>::infinity();
 
 // The history of the row at a position: known tokens, then drafts.
 Ids history_of(StepData& d, int slot, int position) {
@@ -32,7 +32,8 @@ void mask_bad_words(const StepData& d, int slot, const Ids& history, std::vector
     word.pop_back();
     const bool ends =
         word.size() <= history.size() && std::equal(word.rbegin(), word.rend(), history.rbegin());
-    if (ends && last < static_cast<int>(logits.size())) logits[static_cast<size_t>(last)] = -kInf;
+    if (ends && last < static_cast<int>(logits.size()))
+      logits[static_cast<size_t>(last)] = -kShapeLogitsInf;
   }
 }
 
@@ -43,7 +44,7 @@ void shape_reference(const StepData& d, int slot, const Ids& history, std::vecto
   const int vocab = static_cast<int>(logits.size());
   for (int id = 0; id < vocab && p.has_allowed_ids != 0; ++id) {
     const uint32_t word = d.allowed_ids[static_cast<size_t>(slot * words + id / 32)];
-    if ((word >> (id % 32) & 1) == 0) logits[static_cast<size_t>(id)] = -kInf;
+    if ((word >> (id % 32) & 1) == 0) logits[static_cast<size_t>(id)] = -kShapeLogitsInf;
   }
   mask_bad_words(d, slot, history, logits);
   for (int i = 0; i < p.num_logit_bias; ++i) {
@@ -161,7 +162,7 @@ void set_random_penalties(std::mt19937& random, SlotParams& p, int len) {
 std::vector<float> random_logits(std::mt19937& random, size_t count) {
   std::vector<float> logits = random_floats(count, random(), 4.0f);
   for (float& l : logits) {
-    if (below(random, 20) == 0) l = -kInf;
+    if (below(random, 20) == 0) l = -kShapeLogitsInf;
     if (below(random, 20) == 0) l = below(random, 2) == 0 ? 0.0f : -0.0f;
   }
   return logits;
@@ -222,7 +223,7 @@ TEST_F(ShapeLogitsTest, BadWordsFollowTheDrafts) {
   for (int row = 0; row < 3; ++row) {
     Ids found;
     for (int id = 0; id < 33; ++id) {
-      if (got[static_cast<size_t>(row * 33 + id)] == -kInf) found.push_back(id);
+      if (got[static_cast<size_t>(row * 33 + id)] == -kShapeLogitsInf) found.push_back(id);
     }
     EXPECT_EQ(found, masked[static_cast<size_t>(row)]) << row;
   }
@@ -249,7 +250,7 @@ TEST_F(ShapeLogitsTest, AllMaskedAndAllMinusInfStayMinusInf) {
     d.add_span(s, 1, 0);
   }
   std::vector<float> logits(50, 1.0f);
-  logits.resize(100, -kInf);
+  logits.resize(100, -kShapeLogitsInf);
   expect_shaped(d, logits, 24);
 }
 

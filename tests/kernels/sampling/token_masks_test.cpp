@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr int kSpans = 4, kRowsEach = 4, kWords = 2, kVocab = 61, kRows = 16;
+constexpr int kSpans = 4, kRowsEach = 4, kWords = 2, kTokenMasksVocab = 61, kTokenMasksRows = 16;
 constexpr int64_t kLongNs = 120'000'000'000;
 
 TEST(MaskAnswer, HoldsForItsTicketAlone) {
@@ -254,16 +254,16 @@ TEST_F(TokenMasksTest, ForbidsWhatTheMaskForbids) {
   exchange_.answers[3] = mask_answer_word(0, {1, 1});
   *exchange_.answered = 1;
   await(kLongNs);
-  const auto logits = random_floats(size_t{kRows} * kVocab, 2);
+  const auto logits = random_floats(size_t{kTokenMasksRows} * kTokenMasksVocab, 2);
   float* memory = to_device(logits);
   apply_masks(queue(), {memory, tensors_, batch_.slots, batch_.params, exchange_.masks, kWords, 1,
-                        kRows, kVocab});
+                        kTokenMasksRows, kTokenMasksVocab});
   const auto after = read(memory, logits.size());
   // Logits rows: slot 0, slot 1 three times, slot 3; the call begins at the second.
   const int mask_rows[] = {kRowsEach, kRowsEach + 1, -1, 3 * kRowsEach, -1};
   for (int i = 0; i < 5; ++i) {
-    for (int id = 0; id < kVocab; ++id) {
-      const auto at = static_cast<size_t>(i * kVocab + id);
+    for (int id = 0; id < kTokenMasksVocab; ++id) {
+      const auto at = static_cast<size_t>(i * kTokenMasksVocab + id);
       const int row = mask_rows[i];
       const bool allowed =
           row < 0 || (exchange_.masks[row * kWords + id / 32] >> (id % 32) & 1u) != 0;
