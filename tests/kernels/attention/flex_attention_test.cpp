@@ -210,7 +210,9 @@ TEST_P(FlexAttentionTest, ChangingExpressionsKeepMemoryFlat) {
     if (i == programs / 2) free_before = device().free_memory();
   }
   constexpr int64_t kSlack = 64 << 20;
-  if (compiles) EXPECT_GT(device().free_memory(), free_before - kSlack);
+  if (compiles) {
+    EXPECT_GT(device().free_memory(), free_before - kSlack);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, FlexAttentionTest, testing::Values(DType::kF32, DType::kBF16));
