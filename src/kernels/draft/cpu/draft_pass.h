@@ -11,6 +11,7 @@ class DraftPass {
   DraftPass(const DraftTensors& tensors, const BatchState& batch, int max_rows)
       : tensors_(tensors), batch_(batch), max_rows_(max_rows) {}
 
+  int num_rows() const { return num_rows_; }
   int rows_left() const { return max_rows_ - num_rows_; }
   // The row of a slot's entry at `position`, paired with the state that lies at `source`.
   void add_row(int32_t slot, int32_t position, int32_t id, int32_t source);
