@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "model/block_head_config.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
 #include "model/files/json_file.h"
@@ -21,6 +22,10 @@ const char* kind_name(HeadKind kind) {
       return "eagle3";
     case HeadKind::kMtp:
       return "mtp";
+    case HeadKind::kDflash:
+      return "dflash";
+    case HeadKind::kDspark:
+      return "dspark";
   }
   return "";
 }
@@ -40,7 +45,10 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
   const bool known = names != nullptr && names->is_array() && names->size() == 1 &&
                      (*names)[0].is_string() &&
                      find_architecture((*names)[0].get<std::string>()) != nullptr;
-  if (kind != HeadKind::kMtp) {
+  if (drafts_blocks(kind)) {
+    json["architectures"] = {json.value("model_type", Json()) == "llama" ? "LlamaForCausalLM"
+                                                                         : "Qwen3ForCausalLM"};
+  } else if (kind != HeadKind::kMtp) {
     json["architectures"] = {"LlamaForCausalLM"};
     if (!json.contains("num_hidden_layers")) json["num_hidden_layers"] = 1;
   } else if (!known) {
@@ -212,6 +220,11 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
   FT_ASSIGN_OR_RETURN(head.layer, parse_model_config(layer, Json::object(), layer_options, where));
   head.layer.dtype = target.dtype;
   FT_RETURN_IF_ERROR(check_sizes(fields, target, head));
+  if (drafts_blocks(kind)) {
+    FT_RETURN_IF_ERROR(read_block_fields(file, where, target, &head));
+    head.num_modules = head.layer.num_layers;
+    return head;
+  }
   if (kind == HeadKind::kEagle3) {
     FT_RETURN_IF_ERROR(read_eagle3(fields, target, &head));
   } else {

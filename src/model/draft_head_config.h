@@ -15,7 +15,16 @@ enum class HeadKind : uint8_t {
   kEagle3,  // Li et al. 2025: three taps through fc, attention over [embedding, state], own output
             // matrix over a reduced vocabulary (d2t)
   kMtp,     // DeepSeek-AI 2024: eh_proj over [norm(embedding), norm(state)], one or several modules
+  kDflash,  // Chen et al. 2026: a block of masks through a few layers, which also see keys and
+            // values of the target's states (model/block_head.h)
+  kDspark,  // DeepSeek-AI 2026: the same, where the first row drafts too and logits depend on the
+            // draft before
 };
+
+// Whether it drafts a block at once.
+constexpr bool drafts_blocks(HeadKind kind) {
+  return kind == HeadKind::kDflash || kind == HeadKind::kDspark;
+}
 
 // What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
 // transformer_layer_config, `layers.0.` instead of `midlayer.`), for MTP DeepSeek's model.layers.N
@@ -23,7 +32,7 @@ enum class HeadKind : uint8_t {
 struct DraftHeadConfig {
   HeadKind kind = HeadKind::kEagle;
   ModelConfig layer;                // sizes and rope of one layer
-  int32_t num_modules = 1;          // MTP: num_nextn_predict_layers
+  int32_t num_modules = 1;          // MTP: num_nextn_predict_layers; DFlash: its layers
   MtpForm mtp;                      // MTP
   int32_t first_layer = 0;          // MTP: number of the first module in tensor names
   std::vector<int32_t> tap_layers;  // as of TapSink
@@ -35,6 +44,16 @@ struct DraftHeadConfig {
   bool fc_norm = false;
   bool norm_before_fc = false;
   bool norm_output = false;
+  // Of heads that draft a block at once.
+  int32_t block_size = 0;       // rows that it was trained with
+  int32_t mask_id = 0;          // of the rows that draft
+  float embedding_scale = 1;    // of what the block reads
+  std::vector<bool> is_causal;  // by layer: its rows do not see those behind them
+  // Of DSpark: the width of what the draft before is turned into, 0 where logits do not depend on
+  // it; and whether drafts have a confidence, which may read that too.
+  int32_t markov_rank = 0;
+  bool has_confidence = false;
+  bool confidence_reads_markov = true;
 };
 
 // Reads <folder>/config.json. InvalidArgument names a size that does not match the target

@@ -27,6 +27,9 @@ std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - std::string_view(".weight").size());
 }
 
+// Whether heads of the kind may have an output matrix over a part of the vocabulary.
+bool may_be_reduced(HeadKind kind) { return kind == HeadKind::kEagle3 || drafts_blocks(kind); }
+
 // The decoder's layer as a module of the head has it.
 LayerSpec spec_of_module(const DraftHeadConfig& config, const DecoderTraits& traits,
                          int32_t module) {
@@ -57,6 +60,9 @@ class HeadLoader {
   Status load_eagle3(DraftModuleWeights* out);
   Status load_tap_norms(int32_t num_taps, DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
+  Status load_dflash(int32_t layer, DraftModuleWeights* out);
+  Status load_markov(DraftModuleWeights* out);
+  Status load_markov_output(const std::string& name, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
   Status load_own_layer(const std::string& base, int32_t module, DraftModuleWeights* out);
   Status load_embedding(const std::string& name, DraftModuleWeights* out);
@@ -121,6 +127,9 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
       return load_eagle3(out);
     case HeadKind::kMtp:
       return load_mtp(module, out);
+    case HeadKind::kDflash:
+    case HeadKind::kDspark:
+      return load_dflash(module, out);
   }
   return {};
 }
@@ -179,6 +188,51 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
 }
 
+// The first of its modules has what stands before and behind the layers, too.
+Status HeadLoader::load_dflash(int32_t layer, DraftModuleWeights* out) {
+  const std::string number = "layers." + std::to_string(layer) + ".";
+  FT_RETURN_IF_ERROR(load_own_layer(layer_base({number}), layer, out));
+  if (layer > 0) return {};
+  const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
+  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
+  FT_RETURN_IF_ERROR(load_norm(without_weight(named("hidden_norm.weight")), &out->state_norm));
+  FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
+  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
+  loader_.ignore(named("t2d"));
+  FT_RETURN_IF_ERROR(load_markov(out));
+  return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
+}
+
+// Its rows are those of the output matrix.
+Status HeadLoader::load_markov_output(const std::string& name, DraftModuleWeights* out) {
+  const std::vector<int32_t>& wanted = source_.options.vocab_ids;
+  if (wanted.empty()) {
+    return PartLoader(arena_, layer_, traits_.norms, loader_)
+        .load_linear({{without_weight(name), layer_.vocab_size}}, config_.markov_rank, false,
+                     &out->markov);
+  }
+  out->markov.outputs = static_cast<int32_t>(wanted.size());
+  out->markov.inputs = config_.markov_rank;
+  FT_ASSIGN_OR_RETURN(out->markov.weight,
+                      loader_.matrix_rows({name, layer_.vocab_size}, config_.markov_rank, wanted));
+  return {};
+}
+
+// What DSpark's logits and confidence depend on beside the rows.
+Status HeadLoader::load_markov(DraftModuleWeights* out) {
+  PartLoader loader(arena_, layer_, traits_.norms, loader_);
+  if (config_.markov_rank > 0) {
+    FT_ASSIGN_OR_RETURN(out->markov_embedding,
+                        loader_.table(arena_, named("markov_head.markov_w1.weight"),
+                                      layer_.vocab_size, config_.markov_rank));
+    FT_RETURN_IF_ERROR(load_markov_output(named("markov_head.markov_w2.weight"), out));
+  }
+  if (!config_.has_confidence) return {};
+  const int32_t read = config_.confidence_reads_markov ? config_.markov_rank : 0;
+  return loader.load_linear({{without_weight(named("confidence_head.proj.weight")), 1}},
+                            layer_.hidden_size + read, true, &out->confidence);
+}
+
 Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out) {
   const std::string full = without_weight(named(name + ".weight"));
   if (loader_.has_optional(full + ".weight")) {
@@ -230,7 +284,7 @@ Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* o
 }
 
 Status HeadLoader::load_head(const std::string& name, int32_t rows, DraftModuleWeights* out) {
-  const bool reduced = config_.kind == HeadKind::kEagle3 && rows != layer_.vocab_size;
+  const bool reduced = may_be_reduced(config_.kind) && rows != layer_.vocab_size;
   const bool other_size = layer_.hidden_size != source_.target.config().hidden_size;
   if (reduced || other_size || loader_.has_optional(name)) return load_own_rows(name, rows, out);
   return share_head(out);
@@ -275,7 +329,7 @@ Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftMod
 // The target id of each row of the head's own output matrix; empty: rows are target ids.
 Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
   std::vector<int32_t> ids;
-  if (config_.kind != HeadKind::kEagle3) return ids;
+  if (!may_be_reduced(config_.kind)) return ids;
   const std::string name = named("d2t");
   const int64_t vocab = layer_.vocab_size;
   if (source_.checkpoint == nullptr) {
@@ -364,12 +418,13 @@ int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig
   const ModelConfig& layer = config.layer;
   const DecoderTraits& traits = find_architecture(layer.architecture)->decoder;
   const double hidden = layer.hidden_size;
-  const bool eagle3 = config.kind == HeadKind::kEagle3;
-  const double fc = eagle3 ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
+  const bool block = drafts_blocks(config.kind);
+  const bool taps = block || config.kind == HeadKind::kEagle3;
+  const double fc = taps ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
   const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
-  double count = head * hidden;
+  double count = head * hidden + 2.0 * config.markov_rank * layer.vocab_size;
   for (int32_t i = 0; i < config.num_modules; ++i) {
-    count += fc * hidden;
+    if (!block || i == 0) count += fc * hidden;
     const LayerSpec spec = spec_of_module(config, traits, i);
     for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, layer.hidden_size)) {
       count += tensor.size();

@@ -20,7 +20,10 @@ struct DraftModuleWeights {
   Norm embed_norm;              // [hidden]
   Norm state_norm;              // [hidden]
   DecoderLayer layer;
-  Norm output_norm;  // [hidden] before the output matrix
+  Norm output_norm;                        // [hidden] before the output matrix
+  const void* markov_embedding = nullptr;  // [vocab, markov_rank] of DSpark
+  Linear markov;                           // [vocab, markov_rank] of DSpark
+  Linear confidence;                       // [1, hidden and markov_rank] of DSpark
   PackedWeight own_head;
   DraftHead::Head head;  // own_head, one that modules share, or the target's
 };

@@ -29,6 +29,9 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   draft.num_layers = 1;
   draft.agreement = agreement;
   expect_ok(write_dialled_checkpoint(folder_.file("draft_model"), draft));
+  draft.mask_id = 1;
+  expect_ok(write_dialled_checkpoint(folder_.file("pard"), draft));
+  draft.mask_id = -1;
   draft.id_shift = 7;
   expect_ok(write_dialled_checkpoint(folder_.file("draft_model_shifted"), draft));
   const auto write_head = [&](const std::string& name, HeadKind kind, int num_modules) {
@@ -38,6 +41,8 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   };
   write_head("eagle", HeadKind::kEagle, 1);
   write_head("eagle3", HeadKind::kEagle3, 1);
+  write_head("dflash", HeadKind::kDflash, 1);
+  write_head("dspark", HeadKind::kDspark, 1);
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);
 }
@@ -92,6 +97,8 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
 double DialledSet::acceptance(const std::string& kind, int wanted) const {
   if (kind == "ngram") return 0;
   const int num_drafts = drafts_of(kind, wanted);
+  // Their later drafts look at no draft before.
+  if (kind == "dflash" || kind == "pard") return agreement_ / num_drafts;
   double sum = 0;
   double chance = 1;
   for (int i = 0; i < num_drafts; ++i) {

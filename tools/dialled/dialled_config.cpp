@@ -131,6 +131,7 @@ Json dialled_config(const DialledShape& shape) {
   } else {
     config.update(decoder);
   }
+  if (shape.mask_id >= 0) config["pard_token"] = shape.mask_id;
   return config;
 }
 

@@ -1,5 +1,7 @@
 #include "dialled/dialled_heads.h"
 
+#include <foretoken/limits.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -117,6 +119,65 @@ void add_eagle3(const DialledShape& target, const ModelConfig& config, const Dia
   add_eagle3_head(target, head, out);
 }
 
+// What DFlash reads: the outputs of layers before the last, or the embedding.
+std::vector<int32_t> dflash_taps(int32_t layers) {
+  if (layers >= 3) return {0, layers - 2};
+  return {layers - 2};
+}
+
+constexpr int32_t kDflashLayers = 2;
+constexpr int32_t kMaskId = 1;  // no word
+
+// The embedding has zeros for masks, so that their rows see everything alike: the token that is
+// known last as its code, other masks as zeros, and what is kept of the target's states, which are
+// small. What the first layer adds is hence that token's code, divided by the number of positions;
+// all rows of a block propose what follows it.
+void add_dflash(const DialledShape& target, const ModelConfig& config, const DialledHead& head,
+                DialledTensors* out) {
+  constexpr float kStates = 0.01f, kPositions = 200;
+  const DialledShape shape = llama_shape(target);
+  const int32_t hidden = shape.hidden_size;
+  std::vector<float> last_tap(dflash_taps(target.num_layers).size(), 0.0f);
+  last_tap.back() = 1;
+  out->add_blocks("fc.weight", hidden, last_tap, kDialledPerturbation);
+  out->add_constant("hidden_norm.weight", hidden, kStates);
+  std::vector<int32_t> words(static_cast<size_t>(target.vocab_size));
+  for (int32_t id = 0; id < target.vocab_size; ++id) {
+    words[static_cast<size_t>(id)] = dialled_word(shape, id);
+  }
+  out->add_codes("embed_tokens.weight", words, 1);
+  for (int32_t layer = 0; layer < kDflashLayers; ++layer) {
+    const std::string base = "layers." + std::to_string(layer) + ".";
+    out->add_constant(base + "input_layernorm.weight", hidden, 1);
+    for (const char* name : {"q_proj", "k_proj"}) {
+      out->add_blocks(base + "self_attn." + name + ".weight", hidden, {0.5f}, 0.2f);
+    }
+    const float gain = layer == 0 ? kPositions : 0;
+    out->add_blocks(base + "self_attn.v_proj.weight", hidden, {1}, kDeviation);
+    out->add_blocks(base + "self_attn.o_proj.weight", hidden, {gain}, kDeviation);
+    add_dialled_mlp({shape, config, kLlamaArchitecture.decoder, kDeviation}, base, out);
+  }
+  out->add_constant("norm.weight", hidden, 1);
+  out->add_codes("lm_head.weight",
+                 dialled_head_words(shape, head_successors(target, head.agreement)),
+                 dialled_head_scale(hidden) * (head.kind == HeadKind::kDspark ? 0.25f : 1));
+}
+
+// What follows the draft before weighs more than what follows the token before the block, so that
+// all drafts can be right.
+void add_markov(const DialledShape& target, const DialledHead& head, DialledTensors* out) {
+  const DialledShape shape = llama_shape(target);
+  std::vector<int32_t> words(static_cast<size_t>(target.vocab_size));
+  for (int32_t id = 0; id < target.vocab_size; ++id) {
+    words[static_cast<size_t>(id)] = dialled_word(shape, id);
+  }
+  out->add_codes("markov_head.markov_w1.weight", words, 1);
+  out->add_codes("markov_head.markov_w2.weight",
+                 dialled_head_words(shape, head_successors(target, head.agreement)),
+                 dialled_head_scale(target.hidden_size));
+  out->add_linear("confidence_head.proj", 1, 2 * int64_t{target.hidden_size}, 1, true);
+}
+
 struct Modules {
   int32_t count;
   double agreement;
@@ -152,10 +213,22 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
     return config;
   }
   const int32_t head_dim = eagle3_head_dim(target.hidden_size);
-  config["architectures"] = {"LlamaForCausalLMEagle3"};
   config["head_dim"] = head_dim;
   config["num_attention_heads"] = target.hidden_size / head_dim;
   config["num_key_value_heads"] = target.hidden_size / head_dim;
+  if (drafts_blocks(head.kind)) {
+    const bool markov = head.kind == HeadKind::kDspark;
+    config["architectures"] = {markov ? "DSparkDraftModel" : "DFlashDraftModel"};
+    config["num_hidden_layers"] = kDflashLayers;
+    config["block_size"] = kMaxSpeculativeTokens + (markov ? 0 : 1);
+    config["dflash_config"] = {{"mask_token_id", kMaskId},
+                               {"target_layer_ids", dflash_taps(target.num_layers)}};
+    if (!markov) return config;
+    config["dflash_config"]["markov_rank"] = target.hidden_size;
+    config["dflash_config"]["enable_confidence_head"] = true;
+    return config;
+  }
+  config["architectures"] = {"LlamaForCausalLMEagle3"};
   config["draft_vocab_size"] = eagle3_vocab(target, head);
   config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", eagle3_taps(target.num_layers)}};
   return config;
@@ -203,6 +276,11 @@ Status write_dialled_head(const std::string& folder, const DialledShape& target,
     case HeadKind::kMtp:
       add_modules(target, config, architecture->decoder, {head.num_modules, head.agreement},
                   &tensors);
+      break;
+    case HeadKind::kDflash:
+    case HeadKind::kDspark:
+      add_dflash(target, llama, head, &tensors);
+      if (head.kind == HeadKind::kDspark) add_markov(target, head, &tensors);
       break;
   }
   FT_RETURN_IF_ERROR(make_dialled_folder(folder));

@@ -23,9 +23,10 @@ struct DialledHead {
 
 // Writes config.json and model.safetensors of the head into `folder`, which is created: the layout
 // of EAGLE (fc, one layer, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
-// and the last layer, reduced output matrix, d2t and t2d) or of DeepSeek's MTP modules. Its layer
-// sees the context as the target's do, and the token itself counts most.
-// InvalidArgument names the size that does not work, or the file that cannot be written.
+// and the last layer, reduced output matrix, d2t and t2d), of DeepSeek's MTP modules or of DFlash
+// or DSpark. Its layer sees the context as the target's do, and the token itself counts most. All
+// drafts of a DFlash block are what follows the token before it, so that only the first can be
+// right. InvalidArgument names the size that does not work, or the file that cannot be written.
 Status write_dialled_head(const std::string& folder, const DialledShape& target,
                           const DialledHead& head);
 

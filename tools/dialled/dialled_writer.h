@@ -32,6 +32,9 @@ struct DialledShape {
   // The words stand at ids that are shifted by so many, and the tokenizer spells them as
   // SentencePiece does: a draft model with another vocabulary.
   int32_t id_shift = 0;
+  // Of a draft model: the mask behind which it is said to draft in parallel; negative: none. What
+  // it drafts there is what follows the mask.
+  int32_t mask_id = -1;
   // Of architectures that are mixtures of experts: the experts of a layer, how many of them a row
   // goes through, and their width (Mixtral's is intermediate_size). DeepSeek's lie in groups of
   // two.

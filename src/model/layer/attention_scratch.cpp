@@ -25,7 +25,7 @@ AttentionArgs AttentionScratch::args_of(const LayerRows& rows, const LayerKv& kv
   return {.counts = rows.counts,
           .q = nullptr,
           .out = nullptr,
-          .positions = rows.positions,
+          .positions = kv.last_seen != nullptr ? kv.last_seen : rows.positions,
           .row_slot = rows.row_slot,
           .block_tables = kv.block_tables,
           .workspace = workspace,

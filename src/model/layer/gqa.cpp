@@ -184,13 +184,16 @@ void Gqa::norm_values(const LayerRows& rows, const Scratch& scratch) const {
                             .eps = eps});
 }
 
-void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
-  // Layers with fewer or smaller heads than their group use the front of what they have.
-  LayerKv kv = at;
-  kv.kv.num_kv_heads = spec.num_kv_heads;
-  kv.kv.head_dim = spec.head_dim;
-  kv.kv = kv_scales.of(kv.kv);
-  KvLayer written = kv.kv;
+// Layers with fewer or smaller heads than their group use the front of what they have.
+KvLayer Gqa::own_kv(const LayerKv& kv) const {
+  KvLayer own = kv.kv;
+  own.num_kv_heads = spec.num_kv_heads;
+  own.head_dim = spec.head_dim;
+  return kv_scales.of(own);
+}
+
+void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
+  KvLayer written = own_kv(kv);
   written.num_kv_heads = spec.own_kv_heads();
   if (spec.values_normed && spec.kv_of < 0) norm_values(rows, scratch);
   const bool in_rope = is_of_rope_kv(spec.qk_norm);
@@ -213,6 +216,12 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
                        .clip = spec.clip,
                        .norm_after = spec.qk_norm == QkNorm::kTurned ? 1 : 0,
                        .query_scale = spec.query_scale});
+}
+
+void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
+  keep(rows, at, scratch);
+  LayerKv kv = at;
+  kv.kv = own_kv(at);
   AttentionArgs attention = scratch.attention.args_of(rows, kv);
   attention.q = scratch.q;
   attention.out = scratch.attended;

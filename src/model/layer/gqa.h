@@ -59,7 +59,9 @@ struct Gqa {
 
   // Enqueues queries, keys and values of x [max_rows, spec.inputs] act;
   void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
-  // then keys and values into the cache, and attention;
+  // then keys and values into the cache, which is all of rows that nothing attends for;
+  void keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  // or the same, and attention;
   void attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
   // then what is added to the residual.
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
@@ -67,6 +69,8 @@ struct Gqa {
   }
 
  private:
+  // As its group keeps the layer's entries.
+  KvLayer own_kv(const LayerKv& kv) const;
   void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
   void norm_values(const LayerRows& rows, const Scratch& scratch) const;
   void norm_attended(const LayerRows& rows, const Scratch& scratch) const;

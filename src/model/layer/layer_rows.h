@@ -42,6 +42,8 @@ struct LayerKv {
   int32_t kv_begin = 0;        // as of AttentionArgs
   int32_t position_shift = 0;  // as of RopeKvArgs
   bool repeats = false;        // as of AttentionArgs
+  // [max_rows] the last KV position that each row sees; null: its own.
+  const int32_t* last_seen = nullptr;
 };
 
 // What the buffers of a layer's parts are taken from and for. "act" stands for `dtype` in their

@@ -97,6 +97,14 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   return nullptr;
 }
 
+void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+                               const void* x) {
+  FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
+  const Gqa& mixer = std::get<Gqa>(layer.mixer);
+  mixer.project(rows, x, gqa_);
+  mixer.keep(rows, kv, gqa_);
+}
+
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
   if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
   add_and_norm(rows, delta, layer.mixer_norm);

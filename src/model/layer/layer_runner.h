@@ -60,6 +60,10 @@ class LayerRunner {
   const float* run(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
                    const void* x, const DecoderLayer* next = nullptr);
 
+  // The keys and values of x alone, of a layer with grouped-query attention; the residual stays.
+  void keep_entries(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+                    const void* x);
+
  private:
   // What the fused op of few rows knows: grouped-query attention, then a gated MLP, with a norm
   // of root mean squares before each and none behind.

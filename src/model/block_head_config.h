@@ -1,0 +1,18 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "model/config/config.h"
+#include "model/draft_head_config.h"
+
+namespace foretoken {
+
+// Fills in what a head has that drafts a block at once: taps, rows, mask, scales and which layers
+// are causal, from config.json `file`, called `where`; head->layer holds its sizes. Layouts: z-lab
+// and SpecForge (dflash_config), speculators (the same fields at the top). InvalidArgument or
+// Unsupported name the field at fault.
+Status read_block_fields(const nlohmann::json& file, const std::string& where,
+                         const ModelConfig& target, DraftHeadConfig* head);
+
+}  // namespace foretoken

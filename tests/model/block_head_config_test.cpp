@@ -1,0 +1,92 @@
+#include "model/block_head_config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+ModelConfig target_config() {
+  ModelConfig target;
+  target.vocab_size = 1000;
+  target.num_layers = 36;
+  return target;
+}
+
+// As SpecForge publishes it.
+Json dflash_json() {
+  return {{"block_size", 16},
+          {"dflash_config", {{"mask_token_id", 990}, {"target_layer_ids", {1, 9, 17, 25, 33}}}}};
+}
+
+Result<DraftHeadConfig> read(const Json& json, std::vector<int32_t> windows = {0, 0}) {
+  DraftHeadConfig head;
+  head.kind = HeadKind::kDflash;
+  head.layer.vocab_size = 1000;
+  for (const int32_t window : windows) head.layer.layers.push_back({.window = window});
+  FT_RETURN_IF_ERROR(read_block_fields(json, "config.json", target_config(), &head));
+  return head;
+}
+
+TEST(BlockHeadConfig, FieldsOfTheObject) {
+  const DraftHeadConfig head = read(dflash_json()).value();
+  // What enters the layer behind the one whose output is named.
+  EXPECT_EQ(head.tap_layers, (std::vector<int32_t>{2, 10, 18, 26, 34}));
+  EXPECT_EQ(head.mask_id, 990);
+  EXPECT_EQ(head.block_size, 16);
+  EXPECT_EQ(head.embedding_scale, 1);
+  EXPECT_EQ(head.draft_vocab_size, 1000);
+  EXPECT_EQ(head.is_causal, (std::vector<bool>{false, false}));
+}
+
+TEST(BlockHeadConfig, FieldsAtTheTop) {
+  const Json json = {{"mask_token_id", 7},
+                     {"aux_hidden_state_layer_ids", {2, 18}},
+                     {"draft_vocab_size", 500},
+                     {"input_embedding_scale", 2.5},
+                     {"final_logit_softcapping", 30}};
+  const DraftHeadConfig head = read(json).value();
+  EXPECT_EQ(head.tap_layers, (std::vector<int32_t>{2, 18}));
+  EXPECT_EQ(head.draft_vocab_size, 500);
+  EXPECT_EQ(head.embedding_scale, 2.5f);
+  EXPECT_EQ(head.layer.logits_softcap, 30);
+  EXPECT_EQ(head.block_size, 16);
+}
+
+TEST(BlockHeadConfig, LayersWithWindowsAreCausal) {
+  EXPECT_EQ(read(dflash_json(), {64, 0}).value().is_causal, (std::vector<bool>{true, false}));
+  Json json = dflash_json();
+  json["is_causal"] = true;
+  EXPECT_EQ(read(json).value().is_causal, (std::vector<bool>{true, true}));
+}
+
+TEST(BlockHeadConfig, WrongFieldsAreNamed) {
+  const auto refusal = [](const std::function<void(Json&)>& change) {
+    Json json = dflash_json();
+    change(json);
+    const auto head = read(json, {64, 0});
+    EXPECT_FALSE(head.ok());
+    return head.ok() ? std::string() : head.status().message();
+  };
+  const auto expect = [&](const char* part, const std::function<void(Json&)>& change) {
+    EXPECT_NE(refusal(change).find(part), std::string::npos) << part << ": " << refusal(change);
+  };
+  expect("'target_layer_ids'", [](Json& j) { j["dflash_config"].erase("target_layer_ids"); });
+  // The last layer's output is not kept before the final norm.
+  expect("35", [](Json& j) { j["dflash_config"]["target_layer_ids"] = {1, 35}; });
+  expect("'target_layer_ids'", [](Json& j) { j["dflash_config"]["target_layer_ids"] = Json{}; });
+  expect("'mask_token_id'", [](Json& j) { j["dflash_config"].erase("mask_token_id"); });
+  expect("'mask_token_id'", [](Json& j) { j["dflash_config"]["mask_token_id"] = 1000; });
+  expect("'dflash_config'", [](Json& j) { j["dflash_config"] = 3; });
+  expect("'block_size'", [](Json& j) { j["block_size"] = 1; });
+  expect("projector_type", [](Json& j) { j["dflash_config"]["projector_type"] = "domino"; });
+  expect("selector_rank", [](Json& j) { j["dflash_config"]["selector_rank"] = 64; });
+  expect("is_causal", [](Json& j) { j["is_causal"] = false; });
+  expect("'draft_vocab_size'", [](Json& j) { j["draft_vocab_size"] = 1001; });
+}
+
+}  // namespace
+}  // namespace foretoken
