@@ -40,6 +40,7 @@ ROOMS = {
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "flex", "attention",
                 "latent", "experts", "draft", "step", "comm", "devices"],
     "gguf": ["blocks", "vocabulary", ""],
+    "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "arch", ""],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],

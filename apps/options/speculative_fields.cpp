@@ -25,6 +25,7 @@ const std::vector<std::string> kFields = {"method",
                                           "model",
                                           "revision",
                                           "num_speculative_tokens",
+                                          "parallel_drafting",
                                           "max_model_len",
                                           "draft_sample_method",
                                           "use_heterogeneous_vocab",
@@ -73,6 +74,7 @@ const std::vector<RefusedField>& refused_fields() {
        "is not read: a drafter is loaded as the target is; remove it and give --load-format"},
       {"draft_model_config", nullptr, kInternal},
       {"draft_parallel_config", nullptr, kInternal},
+      {"dspark_draft_topk", nullptr, "is not built yet; remove it"},
       {"enforce_eager", false,
        "is the engine's for all models; remove it and give --enforce-eager"},
       {"fly_entropy_threshold", nullptr, kFly},
@@ -84,7 +86,6 @@ const std::vector<RefusedField>& refused_fields() {
        "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
       {"moe_backend", "auto",
        "chooses kernels for mixtures of experts, of which there is one kind; remove it"},
-      {"parallel_drafting", false, "(P-EAGLE, PARD) is not built yet; remove it"},
       {"posterior_alpha", nullptr, kTypical},
       {"posterior_threshold", nullptr, kTypical},
       {"quantization", nullptr,
@@ -178,6 +179,20 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (!method.ok()) return fields.fail(method.status().message());
   config->method = method.value();
   if (config->method == named) config->model.clear();
+}
+
+// vLLM's word for a draft model that drafts behind mask tokens.
+void read_parallel(JsonFields& fields, SpeculativeConfig* config) {
+  bool parallel = false;
+  fields.read("parallel_drafting", &parallel);
+  if (!fields.status().ok() || !parallel) return;
+  const std::string& method = config->method;
+  if (method == "draft_model" || (method.empty() && !config->model.empty())) {
+    config->method = "pard";
+  } else if (method != "pard" && method != "dflash" && method != "dspark") {
+    fields.fail("'parallel_drafting' with method " + method +
+                " (P-EAGLE) is not built yet; remove it");
+  }
 }
 
 // Those of the registry's rows, whichever the method is: the engine says whose they are.
@@ -331,6 +346,8 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   SpeculativeConfig config;
   JsonFields fields(object, what);
   read_method(fields, &config);
+  FT_RETURN_IF_ERROR(fields.status());
+  read_parallel(fields, &config);
   FT_RETURN_IF_ERROR(fields.status());
   // Before what is missing: a slip in a name explains it.
   refuse_unknown(object, fields);

@@ -8,10 +8,11 @@
 
 #include "base/check.h"
 #include "draft/absent_drafter.h"
-#include "draft/device_ids.h"
+#include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/parts/device_ids.h"
 #include "kernels/comm/collectives.h"
 #include "model/draft_head.h"
 #include "model/registry.h"
@@ -77,19 +78,28 @@ Result<PackedWeight> load_rows(const DrafterContext& context, const ModelConfig&
 
 class DraftModelDrafter final : public Drafter {
  public:
-  DraftModelDrafter(const DrafterContext& context, std::unique_ptr<Model> model,
-                    const DrafterTraits& traits, bool probabilistic)
-      : device_(context.device),
+  // mask_id: negative where drafts come one after the other.
+  DraftModelDrafter(const char* name, const DrafterContext& context, std::unique_ptr<Model> model,
+                    const DrafterTraits& traits, bool probabilistic, int32_t mask_id)
+      : name_(name),
+        device_(context.device),
         traits_(traits),
         probabilistic_(probabilistic),
         target_vocab_(context.target.config().vocab_size),
         model_(std::move(model)),
         ids_(context.device, MemoryKind::kDevice),
-        passes_(context.device, context.max_rows, context.max_spans) {}
+        passes_(context.device, context.max_rows, context.max_spans) {
+    if (mask_id < 0) return;
+    block_.emplace(context.device, context.max_spans,
+                   BlockPass::Rules{.mask_id = mask_id,
+                                    .rows = traits.max_draft_tokens,
+                                    .max_draft_tokens = traits.max_draft_tokens,
+                                    .first_entry = 0});
+  }
 
   Status load(const DrafterContext& context);
 
-  const char* name() const override { return "draft_model"; }
+  const char* name() const override { return name_; }
   const DrafterTraits& traits() const override { return traits_; }
   int64_t bytes_per_block(int block_size) const override {
     return kv_bytes_per_block(model_->kv_groups().front(), block_size);
@@ -103,13 +113,14 @@ class DraftModelDrafter final : public Drafter {
   int64_t memory_bytes() const override {
     const int64_t rows = reduced_.get() == nullptr ? 0 : matrix_.rows;
     return model_->weight_bytes() + model_->scratch_bytes() + passes_.bytes() + output_->bytes() +
-           static_cast<int64_t>(ids_.bytes_taken()) +
+           static_cast<int64_t>(ids_.bytes_taken()) + (block_ ? block_->bytes() : 0) +
            rows * matrix_.hidden * static_cast<int64_t>(dtype_size(matrix_.dtype));
   }
   const KvCache* kv_cache() const override { return cache_.get(); }
 
   void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
     FT_CHECK(cache_ != nullptr);
+    if (block_) return propose_at_once(queue, step, shape);
     const KvCaches caches{cache_.get(), nullptr};
     passes_.enqueue(queue, step, shape,
                     [&](int, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
@@ -123,7 +134,9 @@ class DraftModelDrafter final : public Drafter {
 
  private:
   Status load_matrix(const DrafterContext& context);
+  void propose_at_once(Queue& queue, const DraftStep& step, const DraftShape& shape);
 
+  const char* const name_;
   Device& device_;
   const DrafterTraits traits_;
   const bool probabilistic_;
@@ -133,9 +146,32 @@ class DraftModelDrafter final : public Drafter {
   PackedWeight reduced_;
   OutputMatrix matrix_;
   DraftPasses passes_;
+  std::optional<BlockPass> block_;  // of all drafts at once
   std::optional<DraftOutput> output_;
   std::unique_ptr<KvCache> cache_;
 };
+
+// The block computes the last known token once more, so that its own row drafts as the masks do.
+void DraftModelDrafter::propose_at_once(Queue& queue, const DraftStep& step,
+                                        const DraftShape& shape) {
+  const KvCaches caches{cache_.get(), nullptr};
+  const DraftShape known{.num_draft_tokens = 0,
+                         .max_catch_up_rows = shape.max_catch_up_rows,
+                         .max_spans = shape.max_spans};
+  passes_.enqueue(queue, step, known, [&](int, const DraftTensors& tensors, int max_rows, int) {
+    model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
+    if (shape.num_draft_tokens == 0) return;
+    DraftStep unmasked = step;
+    unmasked.masks = {};
+    const int max_logits_rows = shape.max_spans * shape.num_draft_tokens;
+    const int block_rows = block_->lay_out(queue, step, shape, tensors);
+    const StepTensors& rows = block_->tensors().rows;
+    model_->forward(queue, rows, step.batch, caches, block_rows);
+    const void* states = model_->head_input(queue, rows, 0, max_logits_rows);
+    output_->draw(queue, matrix_, states, block_->drawn(), unmasked, max_logits_rows);
+    block_->take_drafts(queue, step, max_logits_rows);
+  });
+}
 
 Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
   const ModelConfig& config = model_->config();
@@ -172,43 +208,59 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
                                    .first_entry = 0,
                                    .max_len = traits_.max_len,
                                    .keeps_written = traits_.keeps_written}));
-  output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = passes_.max_logits_rows(),
+  if (block_) FT_RETURN_IF_ERROR(block_->take());
+  const int32_t logits_rows = block_ ? block_->max_logits_rows() : passes_.max_logits_rows();
+  output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = logits_rows,
                                               .matrix_rows = matrix_.rows,
                                               .target_vocab = target_vocab_,
                                               .probabilistic = probabilistic_,
                                               .mapped = matrix_.id_map != nullptr,
-                                              .masked = context.with_grammars,
+                                              .masked = context.with_grammars && !block_,
                                               .cut = context.sharding.is_cut()});
   return output_->take();
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& context) {
+Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& context, const char* name,
+                                                    int32_t mask_id) {
   LoadOptions options;
   options.config.dtype = dtype_name(context.target.config().dtype);
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(context.folder, options.config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
-  DrafterTraits traits = declared_traits("draft_model");
+  DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = context.config.num_speculative_tokens;
   traits.max_len = max_len;
-  if (context.is_absent) return make_absent_drafter("draft_model", traits);
+  const bool at_once = mask_id >= 0;
+  if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
+  if (context.is_absent) return make_absent_drafter(name, traits);
+  const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);
   options.load_format = context.dummy ? LoadFormat::kDummy : LoadFormat::kAuto;
   options.dummy_recipe = context.dummy_recipe;
   options.max_model_len = max_len;
-  options.max_rows = std::max(context.max_rows, context.max_spans);
-  options.max_logits_rows = context.max_spans;
+  options.max_rows = std::max(context.max_rows, drafting_rows);
+  options.max_logits_rows = drafting_rows;
   options.one_kv_group = true;
   options.kv_format = context.kv_format;
   options.attention = context.attention;
   options.sharding = sharding_of_drafter(config, context.sharding);
   FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));
   FT_CHECK(model->kv_groups().size() == 1);
-  auto drafter =
-      std::make_unique<DraftModelDrafter>(context, std::move(model), traits, probabilistic);
+  auto drafter = std::make_unique<DraftModelDrafter>(name, context, std::move(model), traits,
+                                                     probabilistic, mask_id);
   FT_RETURN_IF_ERROR(drafter->load(context));
   return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& context) {
+  return make_model_drafter(context, "draft_model", -1);
+}
+
+Result<std::unique_ptr<Drafter>> make_parallel_model_drafter(const DrafterContext& context,
+                                                             const char* name, int32_t mask_id) {
+  FT_CHECK(mask_id >= 0);
+  return make_model_drafter(context, name, mask_id);
 }
 
 }  // namespace foretoken

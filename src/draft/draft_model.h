@@ -12,4 +12,9 @@ namespace foretoken {
 // keep everything, since its blocks are those of the target's full group.
 Result<std::unique_ptr<Drafter>> make_draft_model_drafter(const DrafterContext& context);
 
+// The same under another name of the registry, where all drafts come from one pass behind the
+// catch-up: over the last known token and tokens `mask_id`, each of which drafts.
+Result<std::unique_ptr<Drafter>> make_parallel_model_drafter(const DrafterContext& context,
+                                                             const char* name, int32_t mask_id);
+
 }  // namespace foretoken

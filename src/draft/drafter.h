@@ -51,7 +51,10 @@ struct DrafterTraits {
   bool has_kv = false;         // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;  // entries of accepted drafts stay exact
   bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
-  int max_draft_tokens = 0;    // of one sequence and step
+  // Proposing any drafts writes entries of so many positions behind the known ids, where the
+  // sequence may get as long; 0: proposing n writes n - 1.
+  int entries_ahead = 0;
+  int max_draft_tokens = 0;  // of one sequence and step
   // Positions that it can compute; a sequence beyond gets no drafts.
   int max_len = std::numeric_limits<int>::max();
 };

@@ -11,7 +11,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
-#include "draft/module_states.h"
+#include "draft/parts/module_states.h"
 
 namespace foretoken {
 namespace {

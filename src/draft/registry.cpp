@@ -7,13 +7,16 @@
 
 #include "base/check.h"
 #include "draft/config_check.h"
+#include "draft/dflash.h"
 #include "draft/draft_model.h"
-#include "draft/draft_vocab.h"
+#include "draft/dspark.h"
 #include "draft/eagle.h"
 #include "draft/eagle3.h"
-#include "draft/method.h"
 #include "draft/mtp.h"
 #include "draft/ngram.h"
+#include "draft/pard.h"
+#include "draft/parts/draft_vocab.h"
+#include "draft/parts/method.h"
 
 namespace foretoken {
 namespace {
@@ -23,6 +26,8 @@ constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_
 constexpr MethodField kNgramFields[] = {
     {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},
     {.name = "prompt_lookup_max", .member = &SpeculativeConfig::prompt_lookup_max}};
+
+constexpr MethodField kDsparkFields[] = {{.name = "confidence_threshold", .is_whole = false}};
 
 constexpr DrafterEntry kDrafters[] = {
     {.name = "ngram",
@@ -60,6 +65,38 @@ constexpr DrafterEntry kDrafters[] = {
      .files = "MTP modules",
      .traits = {.reads_files = true, .counts_itself = true, .has_kv = true},
      .make = make_mtp_drafter},
+    {.name = "dflash",
+     .aliases = "",
+     .description = "block diffusion on hidden states of several target layers",
+     .files = "a DFlash head",
+     .traits = {.reads_files = true,
+                .needs_model = true,
+                .counts_itself = true,
+                .proposes_unmasked = true,
+                .has_kv = true},
+     .make = make_dflash_drafter},
+    {.name = "dspark",
+     .aliases = "",
+     .description = "the same, each draft with a look at the one before",
+     .files = "a DSpark head",
+     .traits = {.reads_files = true,
+                .needs_model = true,
+                .counts_itself = true,
+                .proposes_unmasked = true,
+                .has_kv = true},
+     .fields = kDsparkFields,
+     .check = check_dspark_fields,
+     .make = make_dspark_drafter},
+    {.name = "pard",
+     .aliases = "",
+     .description = "a smaller language model that drafts behind mask tokens, all at once",
+     .files = "a language model",
+     .traits = {.reads_files = true,
+                .needs_model = true,
+                .maps_vocabulary = true,
+                .proposes_unmasked = true,
+                .has_kv = true},
+     .make = make_pard_drafter},
 };
 
 constexpr const char* kNotYet = "is not built yet";
@@ -69,8 +106,6 @@ constexpr UnbuiltDrafter kUnbuilt[] = {
      "suffix_decoding_max_tree_depth suffix_decoding_min_token_prob"},
     {"medusa", kNotYet},
     {"mlp_speculator", kNotYet},
-    {"dflash", kNotYet},
-    {"dspark", kNotYet, "dspark_draft_topk"},
     {"xpress", kNotYet, "xpress_topc"},
     {"extract_hidden_states", "drafts nothing and is not built"},
     {"custom_class", "loads Python code, which this engine has none of"},
@@ -97,6 +132,7 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
   const MethodGuess guess = method_of_files(context.folder);
   if (!guess.certain || guess.method == entry.name) return {};
   FT_ASSIGN_OR_RETURN(const DrafterEntry* held, find_drafter(guess.method));
+  if (std::string(held->files) == entry.files) return {};
   return invalid_argument("speculative config: " + context.folder + " holds " + held->files +
                           ", not what method " + entry.name + " reads; set method to " +
                           guess.method + " or `model` to another folder");

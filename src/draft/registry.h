@@ -77,7 +77,7 @@ Result<const DrafterEntry*> find_drafter(const std::string& method);
 DrafterTraits declared_traits(const std::string& name);
 
 // The entry that a configuration means: by its method, or where that is empty by its model: by what
-// the files of `folder` say (draft/method.h), or without a folder by the model's name alone.
+// the files of `folder` say (draft/parts/method.h), or without a folder by the model's name alone.
 // InvalidArgument when it names neither.
 Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
                                            const std::string& folder);

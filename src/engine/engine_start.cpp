@@ -269,6 +269,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
     const DrafterTraits& traits = drafter->traits();
     scheduler.drafters.push_back({.has_kv = traits.has_kv,
                                   .keeps_written = traits.keeps_written,
+                                  .entries_ahead = traits.entries_ahead,
                                   .max_len = traits.max_len});
   }
   scheduler_ = std::make_unique<Scheduler>(scheduler);

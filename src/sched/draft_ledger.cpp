@@ -41,12 +41,17 @@ int DraftLedger::hoped_limit(const Sequence& sequence) const {
 }
 
 int DraftLedger::positions_ahead(const Sequence& sequence, int num_draft_tokens) const {
-  return keeps_entries(sequence) ? std::max(0, num_draft_tokens - 1) : 0;
+  if (num_draft_tokens == 0 || !keeps_entries(sequence)) return 0;
+  const int fixed = drafter_of(sequence).entries_ahead;
+  return fixed > 0 ? fixed : num_draft_tokens - 1;
 }
 
 int DraftLedger::max_positions_ahead() const {
   int most = 0;
-  for (const Purse& purse : purses_) most = std::max(most, purse.grant.num_draft_tokens - 1);
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const int granted = purses_[i].grant.num_draft_tokens;
+    if (granted > 0) most = std::max({most, granted - 1, drafters_[i].entries_ahead});
+  }
   return most;
 }
 

@@ -15,6 +15,7 @@ namespace foretoken {
 struct SchedulerDrafter {
   bool has_kv = false;
   bool keeps_written = false;
+  int entries_ahead = 0;
   int max_len = std::numeric_limits<int>::max();
 };
 

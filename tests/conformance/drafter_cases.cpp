@@ -2,18 +2,45 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "draft/registry.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
+
+constexpr int kBlockDrafts = 7;  // that the bundled block heads can make at once
+
+// The bundled draft model, said to draft behind a token that no text has: only its first draft is
+// any good.
+std::string masked_draft_model() {
+  static const test::ScratchFolder folder;
+  static const bool written = [] {
+    const std::filesystem::path from = bundled_folder("foretoken-7m-draft");
+    for (const auto& entry : std::filesystem::directory_iterator(from)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "config.json") {
+        std::filesystem::create_symlink(entry.path(), folder.file(name));
+        continue;
+      }
+      nlohmann::json config = nlohmann::json::parse(std::ifstream(entry.path()));
+      config["pard_token"] = 1;
+      folder.write(name, config.dump());
+    }
+    return true;
+  }();
+  return written ? folder.path() : std::string();
+}
 
 // Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
 std::string folder_of(const std::string& drafter) {
   if (drafter == "ngram") return "";
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
+  if (drafter == "pard") return masked_draft_model();
   return bundled_folder("foretoken-7m-" + drafter);
 }
 
@@ -29,7 +56,8 @@ std::vector<DrafterCase> bundled_drafters(int num_drafts) {
     SpeculativeConfig config;
     config.method = entry.name;
     config.model = folder_of(entry.name);
-    config.num_speculative_tokens = num_drafts;
+    const bool in_blocks = config.method == "dflash" || config.method == "dspark";
+    config.num_speculative_tokens = in_blocks ? std::min(num_drafts, kBlockDrafts) : num_drafts;
     config.length_policy = "fixed";
     if (config.method == "ngram") {
       config.prompt_lookup_min = 1;

@@ -6,11 +6,11 @@ set(slow
   "DrafterIdentity\\.(Alone|Adaptive|Probabilistic|Reduced)" "Identity.*Sampled" "Math500" "/Bonus"
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
   "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
-  "GraphModes.*/(ngram|draft_model|eagle|mtp)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
+  "GraphModes.*/(ngram|draft_model|eagle|mtp|dflash)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\."
-  "Fp8KvFamilies.*_(draft_model|eagle3)"
-  "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained)_Greedy"
+  "Fp8KvFamilies.*_(draft_model|eagle3|dflash|dspark)"
+  "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained|dflash|dspark)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|TP2xDP2)EP"
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
   "BundledMixture" "BundledExperts")
-set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp)$")
+set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp|dflash)$")

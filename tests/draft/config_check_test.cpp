@@ -19,7 +19,8 @@ SpeculativeConfig valid(const std::string& method) {
 const DrafterEntry& entry_of(const std::string& method) { return *find_drafter(method).value(); }
 
 TEST(ConfigCheck, TakesWhatMakesSense) {
-  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method :
+       {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
     const Status status = check_config(valid(method), entry_of(method));
     EXPECT_TRUE(status.ok()) << status.message();
   }

@@ -133,6 +133,12 @@ void DraftRig::release(int32_t slot, bool keep_blocks) {
   blocks.clear();
 }
 
+// Positions that the slot's drafter writes behind the known ids, where that is a fixed number.
+int32_t DraftRig::positions_ahead(int32_t slot) const {
+  const auto drafter = static_cast<size_t>(batch_.params[slot].drafter);
+  return drafter < drafters_.size() ? drafters_[drafter]->traits().entries_ahead : 0;
+}
+
 // Blocks for positions below `len`.
 void DraftRig::cover(int32_t slot, int32_t len) {
   std::vector<int32_t>& blocks = blocks_[static_cast<size_t>(slot)];
@@ -151,8 +157,8 @@ int32_t DraftRig::write_plan(const std::vector<RigSpan>& spans) {
   int32_t rows = 0;
   for (const RigSpan& span : spans) {
     const SlotState& s = state(span.slot);
-    cover(span.slot,
-          s.len + std::min(s.num_draft_tokens, span.max_verified) + 1 + span.num_draft_tokens);
+    cover(span.slot, s.len + std::min(s.num_draft_tokens, span.max_verified) + 1 +
+                         std::max(span.num_draft_tokens, positions_ahead(span.slot)));
     rows += span.num_tokens + std::min(s.num_draft_tokens, span.max_verified);
   }
   const PlanView view =

@@ -89,6 +89,7 @@ class DraftRig {
   void take_step();
   int32_t write_plan(const std::vector<RigSpan>& spans);
   void cover(int32_t slot, int32_t len);
+  int32_t positions_ahead(int32_t slot) const;
   void enqueue_target(int32_t max_rows);
   void enqueue_drafters(const std::vector<RigSpan>& spans);
   void force_samples();

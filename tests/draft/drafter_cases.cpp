@@ -20,7 +20,8 @@ std::string shape_name(const DialledShape& shape) {
          std::to_string(shape.num_layers) + "-" + std::to_string(shape.hidden_size) + "-" +
          std::to_string(shape.vocab_size) + "-" + std::to_string(shape.seed) + "-" +
          std::to_string(shape.agreement) + "-" + std::to_string(shape.num_mtp_modules) + "-" +
-         std::to_string(shape.id_shift) + "-" + std::to_string(shape.max_position_embeddings);
+         std::to_string(shape.id_shift) + "-" + std::to_string(shape.mask_id) + "-" +
+         std::to_string(shape.max_position_embeddings);
 }
 
 }  // namespace
@@ -65,16 +66,19 @@ SpeculativeConfig DrafterCase::config(int num_drafts) const {
   config.draft_vocab_size = draft_vocab_size;
   if (probabilistic) config.draft_sample_method = "probabilistic";
   const DialledShape shape = dialled_target(dtype, architecture);
-  if (method == "draft_model") {
+  if (method == "draft_model" || method == "pard") {
     DialledShape draft = dialled_target(dtype, draft_architecture);
     draft.num_layers = 2;
     draft.agreement = agreement;
+    if (method == "pard") draft.mask_id = 1;
     config.model = dialled_folder(draft);
     return config;
   }
   DialledHead head;
   head.kind = method == "eagle"    ? HeadKind::kEagle
               : method == "eagle3" ? HeadKind::kEagle3
+              : method == "dflash" ? HeadKind::kDflash
+              : method == "dspark" ? HeadKind::kDspark
                                    : HeadKind::kMtp;
   head.agreement = agreement;
   head.num_modules = num_modules;
@@ -90,6 +94,16 @@ std::vector<DrafterCase> drafter_cases() {
       {.name = "Mtp", .method = "mtp"},
       {.name = "Mtp2", .method = "mtp", .num_modules = 2},
       {.name = "Mtp3", .method = "mtp", .num_modules = 3},
+      {.name = "Dflash", .method = "dflash"},
+      {.name = "Pard", .method = "pard"},
+      {.name = "WindowedPard", .method = "pard", .draft_architecture = "MistralForCausalLM"},
+      {.name = "Dspark", .method = "dspark"},
+      {.name = "DsparkBf16", .method = "dspark", .dtype = DType::kBF16},
+      {.name = "DsparkReduced", .method = "dspark", .probabilistic = true, .draft_vocab_size = 200},
+      {.name = "DflashBf16", .method = "dflash", .dtype = DType::kBF16},
+      {.name = "DflashOnWindows", .method = "dflash", .architecture = "Gemma2ForCausalLM"},
+      {.name = "DflashReduced", .method = "dflash", .draft_vocab_size = 200},
+      {.name = "DflashInt8Kv", .method = "dflash", .kv_format = KvFormat::kInt8},
       {.name = "DraftModelBf16", .method = "draft_model", .dtype = DType::kBF16},
       {.name = "Eagle3Bf16", .method = "eagle3", .dtype = DType::kBF16},
       {.name = "Mtp2Bf16", .method = "mtp", .dtype = DType::kBF16, .num_modules = 2},

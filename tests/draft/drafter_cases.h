@@ -35,7 +35,7 @@ struct DrafterCase {
   std::string target() const { return dialled_folder(dialled_target(dtype, architecture)); }
   SpeculativeConfig config(int num_drafts) const;
   // First position that has an entry in every layer of the drafter's KV.
-  int first_entry() const { return method == "draft_model" ? 0 : num_modules; }
+  int first_entry() const { return method == "draft_model" || method == "pard" ? 0 : num_modules; }
 };
 
 inline void PrintTo(const DrafterCase& drafter, std::ostream* out) { *out << drafter.name; }

@@ -191,7 +191,7 @@ TEST_P(ExactDrafts, OnPrefixHitsOfAnyLength) {
     for (int hits = 0; hits * DraftRig::kBlockSize < 44; ++hits) {
       rig_->start(1, ids, {blocks.begin(), blocks.begin() + hits});
       // Just the rows that the hits do not save.
-      const int first = GetParam().method == "draft_model" ? 0 : 1;
+      const int first = std::min(GetParam().first_entry(), 1);
       const int saved = std::max(first, std::min(known, hits * DraftRig::kBlockSize));
       const RigOutput output = next(1, kDrafts, 46 - saved);
       ASSERT_NO_FATAL_FAILURE(expect_fresh(1, output, kDrafts));

@@ -23,7 +23,7 @@ SpeculativeConfig config_of(const std::string& method, int drafts = 3) {
 }
 
 TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
-  EXPECT_EQ(drafters().size(), 5u);
+  EXPECT_GE(drafters().size(), 8u);
   for (const DrafterEntry& entry : drafters()) {
     EXPECT_NE(std::string(entry.description), "");
     EXPECT_EQ(find_drafter(entry.name).value(), &entry);
@@ -48,7 +48,7 @@ TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
 
 TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard"}) {
     const auto drafter = context.make(config_of(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
@@ -62,7 +62,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
 // Random weights need config.json alone.
 TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = config_of(method);
       const ScratchFolder folder;
@@ -98,9 +98,10 @@ TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
 
 TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
   const DraftContext context;
-  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method :
+       {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
     for (const int count : {-1, 0, 17, 10000}) {
-      if (count == 0 && std::string(method) == "mtp") continue;
+      if (count == 0 && find_drafter(method).value()->traits.counts_itself) continue;
       SpeculativeConfig config;
       config.method = method;
       config.model = std::string(method) == "ngram" ? "" : "somewhere";
@@ -115,10 +116,10 @@ TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
 TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
   const DraftContext context;
   const char* const held[] = {"a language model", "an EAGLE head", "an EAGLE-3 head",
-                              "MTP modules"};
-  const char* const methods[] = {"draft_model", "eagle", "eagle3", "mtp"};
-  for (int asked = 0; asked < 4; ++asked) {
-    for (int given = 0; given < 4; ++given) {
+                              "MTP modules",      "a DFlash head", "a DSpark head"};
+  const char* const methods[] = {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"};
+  for (int asked = 0; asked < 6; ++asked) {
+    for (int given = 0; given < 6; ++given) {
       if (asked == given) continue;
       SpeculativeConfig config = config_of(methods[given]);
       config.method = methods[asked];
@@ -132,7 +133,7 @@ TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
 TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   const DraftContext context;
   const ScratchFolder empty;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
     SpeculativeConfig config = config_of(method);
     config.model = "/nowhere/at/all";
     expect_contains(refusal(context.make(config)), "/nowhere/at/all");
@@ -142,7 +143,7 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   }
   SpeculativeConfig config;
   config.num_speculative_tokens = 1;
-  for (const char* method : {"draft_model", "eagle", "eagle3"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "dflash", "dspark"}) {
     config.method = method;
     expect_contains(refusal(context.make(config)), "needs `model`");
   }

@@ -338,6 +338,21 @@ TEST(DraftLedger, WithoutBlocksProposalsGoFirstThenDrafts) {
   )"));
 }
 
+// A block of rows behind the known ids has the same length however many drafts are wanted.
+TEST(DraftLedger, BlocksOfRowsNeedTheirRoom) {
+  SchedulerConfig config = config_of({{.has_kv = true, .entries_ahead = 5}});
+  config.prefix_caching = false;
+  for (const auto& [num_blocks, expected] :
+       {std::pair(3, "span a tokens=3 rows=4 samples first"),
+        std::pair(4, "span a tokens=3 limit=1 rows=4 samples first")}) {
+    config.num_blocks = num_blocks;
+    EXPECT_EQ("", run(config, std::string(R"(
+      submit a prompt=3 max=12 drafts=4
+      plan limit=1 rows=100
+      )") + expected));
+  }
+}
+
 TEST(DraftLedger, WhatSequencesCouldUseIsToldByClass) {
   Scheduler scheduler(config_of({kHead}));
   Sequence sequence;

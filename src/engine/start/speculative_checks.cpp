@@ -8,7 +8,7 @@
 
 #include "draft/config_check.h"
 #include "draft/draft_bounds.h"
-#include "draft/draft_vocab.h"
+#include "draft/parts/draft_vocab.h"
 #include "draft/registry.h"
 #include "spec/draft_schedule.h"
 

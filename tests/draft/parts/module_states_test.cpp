@@ -1,4 +1,4 @@
-#include "draft/module_states.h"
+#include "draft/parts/module_states.h"
 
 #include <gtest/gtest.h>
 

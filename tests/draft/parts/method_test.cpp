@@ -1,4 +1,4 @@
-#include "draft/method.h"
+#include "draft/parts/method.h"
 
 #include <gtest/gtest.h>
 

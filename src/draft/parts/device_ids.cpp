@@ -1,4 +1,4 @@
-#include "draft/device_ids.h"
+#include "draft/parts/device_ids.h"
 
 #include <cstring>
 #include <memory>

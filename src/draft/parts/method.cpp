@@ -1,4 +1,4 @@
-#include "draft/method.h"
+#include "draft/parts/method.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,6 +23,9 @@ bool contains(const std::string& text, const char* part) {
 
 std::string method_in(const std::string& name) {
   const std::string text = lower(name);
+  for (const char* part : {"dflash", "dspark"}) {
+    if (contains(text, part)) return part;
+  }
   for (const char* part : {"eagle3", "eagle-3", "eagle_3"}) {
     if (contains(text, part)) return "eagle3";
   }
@@ -33,18 +36,30 @@ std::string method_in(const std::string& name) {
 
 MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
+  bool block = false, markov = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     fc |= name.ends_with("fc.weight");
     eagle3 |= name == "d2t" || contains(name, "midlayer.") || name.ends_with("hidden_norm.weight");
+    // EAGLE heads norm each layer's state; one that makes entries of states norms them once.
+    block |= name == "hidden_norm.weight" || name == "model.hidden_norm.weight";
+    markov |= contains(name, "markov_head.");
     mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.");
     embedding |= name.ends_with("embed_tokens.weight");
     first_layer |= contains(name, "layers.0.self_attn.");
   }
+  if (fc && block) return {markov ? "dspark" : "dflash", true};
   if (fc) return {eagle3 ? "eagle3" : "eagle", true};
   // A target may hold its MTP modules itself.
   if (mtp) return {"mtp", !(embedding && first_layer)};
   if (embedding && first_layer) return {"draft_model", true};
   return {};
+}
+
+// A language model that was trained to draft behind mask tokens says which.
+bool names_mask(const std::string& folder) {
+  const auto config = read_model_json(folder, "config.json");
+  return config.ok() &&
+         (config.value().contains("pard_token") || config.value().contains("ptd_token_id"));
 }
 
 MethodGuess method_of_config(const nlohmann::json& config) {
@@ -66,6 +81,7 @@ MethodGuess method_of_files(const std::string& folder) {
   if (folder.empty()) return {};
   if (const auto checkpoint = Checkpoint::open(folder); checkpoint.ok()) {
     const MethodGuess guess = method_of_tensors(checkpoint.value());
+    if (guess.method == "draft_model" && names_mask(folder)) return {"pard", true};
     if (!guess.method.empty()) return guess;
   }
   const auto config = read_model_json(folder, "config.json");

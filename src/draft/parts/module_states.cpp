@@ -1,4 +1,4 @@
-#include "draft/module_states.h"
+#include "draft/parts/module_states.h"
 
 #include "device/small_front.h"
 #include "kernels/rows/move_rows.h"

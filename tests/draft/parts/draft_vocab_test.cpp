@@ -1,4 +1,4 @@
-#include "draft/draft_vocab.h"
+#include "draft/parts/draft_vocab.h"
 
 #include <gtest/gtest.h>
 

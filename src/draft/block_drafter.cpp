@@ -1,0 +1,235 @@
+#include "draft/block_drafter.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "device/small_front.h"
+#include "draft/absent_drafter.h"
+#include "draft/block_pass.h"
+#include "draft/draft_bounds.h"
+#include "draft/draft_output.h"
+#include "draft/draft_passes.h"
+#include "draft/markov_output.h"
+#include "model/block_head.h"
+
+namespace foretoken {
+namespace {
+
+// Whether the row of the last known token drafts, too.
+bool anchor_drafts(const DraftHeadConfig& head) { return head.kind == HeadKind::kDspark; }
+
+int block_rows(const DraftHeadConfig& head, int num_drafts) {
+  return num_drafts + (anchor_drafts(head) ? 0 : 1);
+}
+
+class BlockDrafter final : public Drafter {
+ public:
+  BlockDrafter(const char* name, const DrafterContext& context, std::unique_ptr<BlockHead> head,
+               const DrafterTraits& traits, bool probabilistic)
+      : name_(name),
+        device_(context.device),
+        target_(context.target),
+        traits_(traits),
+        probabilistic_(probabilistic),
+        least_confidence_(static_cast<float>(method_field(context.config, kConfidenceField, 0))),
+        head_(std::move(head)),
+        catch_up_(context.device, context.max_rows, context.max_spans),
+        block_(context.device, context.max_spans,
+               {.mask_id = head_->config().mask_id,
+                .rows = block_rows(head_->config(), traits.max_draft_tokens),
+                .max_draft_tokens = traits.max_draft_tokens}),
+        parts_(context.target.shared_head().sharding.context),
+        tap_arena_(context.device, MemoryKind::kDevice) {}
+
+  Status take_scratch();
+
+  const char* name() const override { return name_; }
+  const DrafterTraits& traits() const override { return traits_; }
+  int64_t bytes_per_block(int block_size) const override {
+    return kv_bytes_per_block(head_->kv_group(), block_size) + block_size * tap_row_bytes();
+  }
+  Status take_memory(int num_blocks, int block_size) override;
+  int64_t memory_bytes() const override {
+    return head_->weight_bytes() + head_->scratch_bytes() + catch_up_.bytes() + block_.bytes() +
+           (output_ ? output_->bytes() : 0) + (markov_ ? markov_->bytes() : 0);
+  }
+  const KvCache* kv_cache() const override { return cache_.get(); }
+  void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override;
+
+ private:
+  void draft(Queue& queue, const DraftStep& step, const DraftShape& shape,
+             const DraftTensors& known);
+  TapSink sink() const {
+    return {.layers = head_->config().tap_layers,
+            .pages = taps_,
+            .part = parts_.rank,
+            .num_parts = parts_.size};
+  }
+  int64_t tap_row_bytes() const {
+    return static_cast<int64_t>(head_->config().tap_layers.size()) *
+           sink().columns_of(target_.config().hidden_size) *
+           static_cast<int64_t>(dtype_size(target_.config().dtype));
+  }
+  Status take_markov();
+  OutputMatrix matrix() const;
+
+  const char* const name_;
+  Device& device_;
+  Model& target_;
+  const DrafterTraits traits_;
+  const bool probabilistic_;
+  const float least_confidence_;
+  const std::unique_ptr<BlockHead> head_;
+  DraftPasses catch_up_;
+  BlockPass block_;
+  const ContextRanks parts_;            // that share the columns of tap pages
+  std::optional<DraftOutput> output_;   // where drafts do not depend on one another
+  std::optional<MarkovOutput> markov_;  // where they do
+  Arena tap_arena_;
+  void* taps_ = nullptr;  // TapSink::pages
+  std::unique_ptr<KvCache> cache_;
+};
+
+OutputMatrix BlockDrafter::matrix() const {
+  const DraftHead::Head head = head_->head();
+  const ModelConfig& layer = head_->config().layer;
+  return {.weight = head.weight,
+          .id_map = head.id_map,
+          .rows = head.rows,
+          .hidden = layer.hidden_size,
+          .dtype = layer.dtype,
+          .softcap = layer.logits_softcap,
+          .sharding = head.sharding};
+}
+
+Status BlockDrafter::take_scratch() {
+  FT_RETURN_IF_ERROR(catch_up_.take({.token_map = nullptr,
+                                     .first_entry = 1,
+                                     .max_len = traits_.max_len,
+                                     .keeps_written = traits_.keeps_written}));
+  FT_RETURN_IF_ERROR(block_.take());
+  if (head_->markov().output != nullptr) return take_markov();
+  output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = block_.max_logits_rows(),
+                                              .matrix_rows = matrix().rows,
+                                              .target_vocab = target_.config().vocab_size,
+                                              .probabilistic = probabilistic_,
+                                              .mapped = matrix().id_map != nullptr,
+                                              .masked = false,
+                                              .cut = matrix().sharding.is_cut()});
+  return output_->take();
+}
+
+Status BlockDrafter::take_markov() {
+  markov_.emplace(device_,
+                  MarkovOutput::Sizes{.max_spans = catch_up_.max_logits_rows(),
+                                      .max_draft_tokens = traits_.max_draft_tokens,
+                                      .matrix_rows = matrix().rows,
+                                      .target_vocab = target_.config().vocab_size,
+                                      .mapped = matrix().id_map != nullptr,
+                                      .hidden = matrix().hidden,
+                                      .dtype = matrix().dtype,
+                                      .probabilistic = probabilistic_,
+                                      .is_cut = matrix().sharding.is_cut(),
+                                      .least_confidence = least_confidence_},
+                  head_->markov());
+  return markov_->take();
+}
+
+Status BlockDrafter::take_memory(int num_blocks, int block_size) {
+  FT_CHECK(cache_ == nullptr);
+  const size_t rows = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size);
+  const size_t tap_bytes = rows * static_cast<size_t>(tap_row_bytes());
+  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(tap_bytes, "the target's states for a drafter"));
+  prefer_small_front(device_, taps_, tap_bytes);
+  FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
+  cache_->prefer_small_fronts(device_);
+  target_.add_tap(sink());
+  return {};
+}
+
+void BlockDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape& shape) {
+  FT_CHECK(cache_ != nullptr);
+  const DraftShape known{.num_draft_tokens = 0,
+                         .max_catch_up_rows = shape.max_catch_up_rows,
+                         .max_spans = shape.max_spans};
+  catch_up_.enqueue(queue, step, known, [&](int, const DraftTensors& tensors, int max_rows, int) {
+    head_->catch_up(queue, tensors, step.batch, *cache_,
+                    {.rows = taps_,
+                     .dtype = target_.config().dtype,
+                     .tapped = true,
+                     .are_parts = parts_.are_several()},
+                    max_rows);
+    if (shape.num_draft_tokens > 0) draft(queue, step, shape, tensors);
+  });
+}
+
+// Without the masks of grammars: drafts that one refuses are repaired behind the drafter.
+void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& shape,
+                         const DraftTensors& known) {
+  DraftStep unmasked = step;
+  unmasked.masks = {};
+  const int max_logits_rows = shape.max_spans * shape.num_draft_tokens;
+  const int max_rows = block_.lay_out(queue, step, shape, known);
+  head_->forward(queue, block_.tensors(), block_.last_seen(), step.batch, *cache_, max_rows);
+  const void* states = head_->head_input(queue, block_.tensors(), max_logits_rows);
+  if (markov_) {
+    markov_->draw(queue, matrix(), states, block_, step, shape);
+  } else {
+    output_->draw(queue, matrix(), states, block_.drawn(), unmasked, max_logits_rows);
+  }
+  block_.take_drafts(queue, step, max_logits_rows);
+}
+
+Result<int> most_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
+  const int in_block = head.block_size - (anchor_drafts(head) ? 0 : 1);
+  const int most = std::min(in_block, kMaxDraftTokens);
+  const int wanted = config.num_speculative_tokens;
+  if (wanted == 0) return most;
+  if (wanted <= most) return wanted;
+  return invalid_argument("speculative config: num_speculative_tokens is " +
+                          std::to_string(wanted) + ", but the head drafts " +
+                          std::to_string(in_block) + " tokens at once; give at most " +
+                          std::to_string(most) + ", or leave it out");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_block_drafter(const DrafterContext& context, HeadKind kind,
+                                                    const char* name) {
+  const ModelConfig& target = context.target.config();
+  ConfigOptions options;
+  options.dtype = dtype_name(target.dtype);
+  FT_ASSIGN_OR_RETURN(const DraftHeadConfig config,
+                      read_draft_head_config(context.folder, kind, target, options));
+  FT_ASSIGN_OR_RETURN(const int drafts, most_drafts(context.config, config));
+  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
+  FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
+  DrafterTraits traits = declared_traits(name);
+  traits.max_draft_tokens = drafts;
+  traits.max_len = max_len;
+  traits.entries_ahead = block_rows(config, drafts);
+  if (context.is_absent) return make_absent_drafter(name, traits);
+  const int rows = context.max_spans * block_rows(config, drafts);
+  FT_ASSIGN_OR_RETURN(
+      auto head, load_block_head(context.device, context.folder, config, context.target,
+                                 {.max_model_len = max_len,
+                                  .max_rows = std::max(context.max_rows, rows),
+                                  .max_logits_rows = context.max_spans * drafts,
+                                  .attention = context.attention,
+                                  .dummy = context.dummy,
+                                  .kv_format = context.kv_format,
+                                  .rounding = WeightRounding::kNone,
+                                  .vocab_ids = context.draft_vocab_ids,
+                                  .target_folder = context.target_folder,
+                                  .sharding = sharding_of_drafter(config.layer, context.sharding),
+                                  .states = context.target.shared_head().sharding.context}));
+  auto drafter =
+      std::make_unique<BlockDrafter>(name, context, std::move(head), traits, probabilistic);
+  FT_RETURN_IF_ERROR(drafter->take_scratch());
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace foretoken
