@@ -13,22 +13,30 @@ inline bool is_narrow(const GemmArgs& args) {
   return ceil_div(args.n, 64) <= device_traits().num_sms;
 }
 
-// Up to 16 rows: as many teams as there are warps for.
+// Up to 16 rows: as many teams as there are warps for, and as long stages as there is room for,
+// since each costs the threads that copy some hundred cycles.
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                      cudaStream_t stream) {
-  constexpr int kUnits = std::min(kPartUnits<Form>, 2);
-  const auto launch = [&]<int Teams>() {
-    return args.max_rows <= 8 ? launch_dequant_teams<DequantTeamShape<Form, 8, Teams, kUnits>>(
-                                    args, matrix, epilogue, stream)
-                              : launch_dequant_teams<DequantTeamShape<Form, 16, Teams, kUnits>>(
-                                    args, matrix, epilogue, stream);
+  // Parts of many groups are many registers.
+  constexpr int kUnitParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
+  constexpr int kMost = kUnitParts > 1 ? 2 : 4;
+  const auto launch_rows = [&]<int Rows, int Teams, int Units>() {
+    constexpr int kFits = Rows == 16 && kUnitParts > 1 ? 1 : Units;
+    return launch_dequant_teams<DequantTeamShape<Form, Rows, Teams, kFits>>(args, matrix, epilogue,
+                                                                            stream);
+  };
+  const auto launch = [&]<int Teams, int Units>() {
+    return args.max_rows <= 8 ? launch_rows.template operator()<8, Teams, Units>()
+                              : launch_rows.template operator()<16, Teams, Units>();
   };
   const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
-  if (pairs <= 2) return launch.template operator()<4>();
-  if (pairs <= 4) return launch.template operator()<4>();
-  if (pairs <= 8) return launch.template operator()<2>();
-  return launch.template operator()<1>();
+  if (pairs <= 4) {
+    return launch.template operator()<4, kMost>() || launch.template operator()<4, kMost / 2>() ||
+           launch.template operator()<2, 1>();
+  }
+  if (pairs <= 8) return launch.template operator()<2, 1>();
+  return launch.template operator()<1, 1>();
 }
 
 template <class Form, class Epilogue>

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/tensor_map.cuh"
 #include "kernels/gemm/cuda/dequant_parts.cuh"
@@ -13,21 +14,23 @@
 // in their order.
 namespace foretoken::cuda {
 
-// Rows (8 or 16) rows of x; stages of Units x 128 k.
+// Rows (8 or 16) rows of x; stages of Units x 128 k. In a turn a team has a part, or with scales of
+// groups the parts of a stage.
 template <class Form_, int Rows_, int Teams_, int Units_>
 struct DequantTeamShape {
   using Form = Form_;
-  using Warp = DequantPartWarp<Form, Rows_>;
+  using Warp = DequantPartWarp<Form, Rows_, Units_>;
   static constexpr int kRows = Rows_;
   static constexpr int kTeams = Teams_;
   static constexpr int kUnits = Units_;
   static constexpr int kUnit = kUnitBytes<Form>;
-  static constexpr int kStages = kPartUnits<Form> / kUnits;  // of a part
+  static constexpr int kTurnUnits = Form::kGroup == 0 ? kPartUnits<Form> : kUnits;
+  static constexpr int kStages = kTurnUnits / kUnits;
   static constexpr int kStageX = kUnits * 2 * Warp::kAtomX;
   static constexpr int kMostWarps = 16;
   static constexpr int kMostThreads = (kMostWarps + 2) * 32;
   static constexpr int kHelpers = kTeams - 1;
-  static_assert((Rows_ == 8 || Rows_ == 16) && kPartUnits<Form> % Units_ == 0);
+  static_assert((Rows_ == 8 || Rows_ == 16) && kTurnUnits % Units_ == 0);
 };
 
 // What the host chooses for a launch: what is in a block's shared memory.
@@ -116,7 +119,7 @@ struct DequantTeamBlock {
 
   // The first unit of stage `stage` of those that a team has one after the other.
   __device__ static int unit_of(int team, int stage) {
-    return (stage / Shape::kStages * Shape::kTeams + team) * kPartUnits<typename Shape::Form> +
+    return (stage / Shape::kStages * Shape::kTeams + team) * Shape::kTurnUnits +
            stage % Shape::kStages * Shape::kUnits;
   }
   __device__ int units_of(int unit) const { return min(Shape::kUnits, units - unit); }
@@ -221,12 +224,14 @@ struct DequantTeamBlock {
     x.wait_full();
     const uint8_t* codes = w.here() + pair * 2 * (Shape::kUnits * Shape::kUnit);
     const uint32_t of_x = shared_address(x.here());
-#pragma unroll
-    for (int u = 0; u < Shape::kUnits; ++u) {
-      if (u >= count) break;
-      warp.multiply(codes + u * Shape::kUnit, Shape::kUnits * Shape::kUnit,
-                    of_x + u * 2 * Warp::kAtomX);
-    }
+    const auto multiply_unit = [&]<int Unit>() {
+      if (Unit >= count) return;
+      warp.template multiply<Unit>(codes + Unit * Shape::kUnit, Shape::kUnits * Shape::kUnit,
+                                   of_x + Unit * 2 * Warp::kAtomX);
+    };
+    [&]<int... Unit>(std::integer_sequence<int, Unit...>) {
+      (multiply_unit.template operator()<Unit>(), ...);
+    }(std::make_integer_sequence<int, Shape::kUnits>());
   }
 
   __device__ DequantRing parts_at(int team, int pair, int turn) const {
@@ -299,8 +304,8 @@ bool plan_teams(const GemmArgs& args, DequantTeamPlan& plan) {
   constexpr int kMostBytes = 232448, kMostPlaces = 16;
   plan.pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (plan.pairs * Shape::kTeams > Shape::kMostWarps) return false;
-  const int stages = ceil_div(num_units(args.k), kPartUnits<typename Shape::Form> * Shape::kTeams) *
-                     Shape::kStages;
+  const int turns = ceil_div(num_units(args.k), Shape::kTurnUnits * Shape::kTeams);
+  const int stages = turns * Shape::kStages;
   plan.places_x = plan.places_w = std::min(2, stages);
   const auto bytes = [](const DequantTeamPlan& of) { return DequantTeamMemory<Shape>{of}.bytes(); };
   if (bytes(plan) > kMostBytes) return false;
