@@ -49,18 +49,8 @@ struct DeviceTraits {
 };
 const DeviceTraits& device_traits();
 
-// Lets the kernel run beside others that take much shared memory: a multiprocessor divides its
-// memory anew only when it is idle. Errors are left to cudaGetLastError.
-template <class Kernel>
-void prefer_shared_memory(Kernel kernel) {
-  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                       cudaSharedmemCarveoutMaxShared);
-}
-
 // Launches `kernel(args...)` in clusters of `cluster` blocks along x, with programmatic dependent
-// launch where the device knows it. All kernels ask for the same division of a multiprocessor's
-// memory, so that a small one between large ones starts while the one before ends. Errors are left
-// to cudaGetLastError.
+// launch where the device knows it. Errors are left to cudaGetLastError.
 template <class... Params, class... Args>
 void launch_cluster(void (*kernel)(Params...), dim3 grid, int cluster, dim3 block,
                     size_t shared_bytes, cudaStream_t stream, const Args&... args) {
@@ -81,7 +71,6 @@ void launch_cluster(void (*kernel)(Params...), dim3 grid, int cluster, dim3 bloc
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = count;
-  prefer_shared_memory(kernel);
   cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 }
 
@@ -90,6 +79,14 @@ template <class... Params, class... Args>
 void launch_kernel(void (*kernel)(Params...), dim3 grid, dim3 block, size_t shared_bytes,
                    cudaStream_t stream, const Args&... args) {
   launch_cluster(kernel, grid, 1, block, shared_bytes, stream, args...);
+}
+
+// Lets the kernel run beside others that take much shared memory: a multiprocessor divides its
+// memory anew only when it is idle. Errors are left to cudaGetLastError.
+template <class Kernel>
+void prefer_shared_memory(Kernel kernel) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                       cudaSharedmemCarveoutMaxShared);
 }
 
 template <class T>

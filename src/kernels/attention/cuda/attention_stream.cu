@@ -136,6 +136,7 @@ LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
 template <int Dim>
 void launch_join(const AttentionArgs& args, const PlanShape& shape, cudaStream_t stream) {
   const auto kernel = attention_join_kernel<Dim>;
+  prefer_shared_memory(kernel);
   const int columns = args.num_heads * (Dim / 32);
   const int rows = std::max(device_traits().num_sms * kJoinBlocksPerSm / columns, 1);
   launch_kernel(kernel, dim3(std::min(rows, args.max_rows), columns), kJoinThreads,
@@ -168,6 +169,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const auto kernel = attention_stream_kernel<Dim, BlockSize, Codes>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  prefer_shared_memory(kernel);
   KvMaps maps;
   if (raised != cudaSuccess || !make_map<Unit>(maps.k, args.kv.k) ||
       !make_map<Unit>(maps.v, args.kv.v)) {

@@ -268,6 +268,7 @@ void launch(const RopeKvArgs& args, cudaStream_t stream) {
   const int groups = heads * args.kv.head_dim / 8;
   const int threads = std::min(ceil_div(ceil_div(groups, kGroups), 32) * 32, kMaxThreads);
   const auto kernel = norms ? rope_kv_groups_kernel<T, true> : rope_kv_groups_kernel<T, false>;
+  prefer_shared_memory(kernel);
   launch_kernel(kernel, args.max_rows, threads, 0, stream, args);
 }
 
