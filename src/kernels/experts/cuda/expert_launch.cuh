@@ -26,11 +26,13 @@ inline int mean_entries(const ExpertGemmArgs& args) {
   return ceil_div(int64_t{args.max_rows} * args.lists.top_k, args.lists.all_experts());
 }
 
-// With more rows an expert may have more entries than a tile of those that stream.
-inline constexpr int kMostStreamedRows = 64;
+// With more, products take as long as reading weights does, and want wide tiles.
+inline constexpr int kMostStreamedMean = 48;
 
 inline bool streams_experts(const ExpertGemmArgs& args) {
-  return takes_wgmma(args) && args.max_rows <= kMostStreamedRows;
+  constexpr int kFewRows = 64;
+  return takes_wgmma(args) &&
+         (args.max_rows <= kFewRows || mean_entries(args) <= kMostStreamedMean);
 }
 // With more rows a product by itself, whose blocks have wider shares, is as fast.
 inline bool streams_shared(const ExpertGemmArgs& args) {

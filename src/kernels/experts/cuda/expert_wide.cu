@@ -10,15 +10,12 @@ using Wide =
 
 }  // namespace
 
-// Where the time is that of reading weights, wide tiles read those again that many rows choose as
-// seldom as may be; where it is that of products, tiles are as wide as entries fill them.
+// Many entries an expert: tiles are as wide as entries fill them.
 bool launch_experts_tiled(const ExpertGemmArgs& args, cudaStream_t stream) {
   if (!takes_wgmma(args)) return false;
-  constexpr int kMostReadingMean = 48;
   const int mean = mean_entries(args);
   const int tiles = ceil_div(mean, 120);
-  if (mean > kMostReadingMean && mean <= tiles * 88)
-    return launch_expert_shape<Wide<2, 96, 5, 5>>(args, stream);
+  if (mean <= tiles * 88) return launch_expert_shape<Wide<2, 96, 5, 5>>(args, stream);
   return launch_expert_shape<Wide<2, 128, 4, 4>>(args, stream);
 }
 
