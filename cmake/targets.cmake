@@ -1,3 +1,45 @@
+# Libraries of the engine that another build folder holds are taken from there, after that folder was
+# brought up to date: the Python package then costs its own sources alone. Both builds have the flags
+# of a release for the CPU; a folder that is none is passed over.
+set(built_in "")
+if(FORETOKEN_ENGINE_BUILD AND NOT FORETOKEN_CUDA AND NOT FORETOKEN_TESTS AND NOT FORETOKEN_SANITIZE)
+  get_filename_component(built_in ${FORETOKEN_ENGINE_BUILD} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+  if(EXISTS ${built_in}/CMakeCache.txt AND EXISTS ${built_in}/libft_serve.a)
+    load_cache(${built_in} READ_WITH_PREFIX built_
+      CMAKE_BUILD_TYPE CMAKE_HOME_DIRECTORY CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS FORETOKEN_CARGO_TARGET_DIR
+      FORETOKEN_TEXT_LIB FORETOKEN_SANITIZE)
+  endif()
+  if(NOT built_CMAKE_HOME_DIRECTORY STREQUAL PROJECT_SOURCE_DIR OR built_FORETOKEN_SANITIZE
+      OR NOT built_CMAKE_BUILD_TYPE STREQUAL CMAKE_BUILD_TYPE
+      OR NOT built_CMAKE_CXX_COMPILER STREQUAL CMAKE_CXX_COMPILER
+      OR NOT "${built_CMAKE_CXX_FLAGS}" STREQUAL "${CMAKE_CXX_FLAGS}")
+    set(built_in "")
+  endif()
+endif()
+set(compiled_scope PUBLIC)
+if(built_in)
+  set(compiled_scope INTERFACE)
+  set(text_lib ${built_FORETOKEN_TEXT_LIB})
+  if(NOT text_lib)
+    if(NOT built_FORETOKEN_CARGO_TARGET_DIR)
+      set(built_FORETOKEN_CARGO_TARGET_DIR ${built_in}/cargo)
+    endif()
+    set(text_lib ${built_FORETOKEN_CARGO_TARGET_DIR}/release/libforetoken_text.a)
+  endif()
+  set(FORETOKEN_TEXT_LIB ${text_lib})
+  message(STATUS "The engine's libraries are those of ${built_in}")
+  add_custom_target(engine_build
+    COMMAND ${CMAKE_COMMAND} --build ${built_in} --target ft_engine ft_serve
+    COMMENT "Bringing ${built_in} up to date")
+endif()
+
+# ft_built_library(<folder>): ft_<folder> as built_in holds it.
+function(ft_built_library folder)
+  add_library(ft_${folder} STATIC IMPORTED GLOBAL)
+  set_target_properties(ft_${folder} PROPERTIES IMPORTED_LOCATION ${built_in}/libft_${folder}.a)
+  add_dependencies(ft_${folder} engine_build)
+endfunction()
+
 # ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder> and its rooms, but
 # for cuda/ and mpi/, which are plug-ins. A folder without sources becomes an interface library, so
 # that it can be linked.
@@ -7,6 +49,9 @@ function(ft_library folder)
   list(FILTER sources EXCLUDE REGEX "/(cuda|mpi)/")
   if(NOT sources)
     add_library(ft_${folder} INTERFACE)
+    set(scope INTERFACE)
+  elseif(built_in)
+    ft_built_library(${folder})
     set(scope INTERFACE)
   else()
     add_library(ft_${folder} STATIC ${sources})

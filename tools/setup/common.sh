@@ -3,6 +3,8 @@
 
 log_dir=build/logs
 jobs=${FORETOKEN_JOBS:-$(nproc)}
+# Half as many tests again as cores: some wait for a client, a rank or a deadline.
+test_jobs=$((jobs + jobs / 2))
 cmake_arguments=()
 
 die() {
