@@ -41,6 +41,9 @@ std::string folder_of(const std::string& drafter) {
   if (drafter == "ngram") return "";
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
+  if (drafter == "dflash" || drafter == "dspark") {
+    return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-" + drafter;
+  }
   return bundled_folder("foretoken-7m-" + drafter);
 }
 

@@ -41,7 +41,7 @@ TEST(GoldenText, ChatTemplateMatchesTheReference) {
     EXPECT_EQ(chat.value()
                   .render(entry.at("messages").dump(), "", entry.at("add_generation_prompt"))
                   .value(),
-              entry.at("text"));
+              entry.at("text").get<std::string>());
   }
 }
 

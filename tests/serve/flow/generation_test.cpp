@@ -57,7 +57,8 @@ TEST_F(GenerationTest, SeveralPromptsAndChoicesAreKeptApart) {
   body.erase("stream");
   body.erase("stream_options");
   const json whole = post("/v1/completions", body);
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(texts[i], whole["choices"][i]["text"]) << i;
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(texts[i], whole["choices"][i]["text"].get<std::string>()) << i;
   EXPECT_EQ(completion_tokens, whole["usage"]["completion_tokens"]);
 }
 
