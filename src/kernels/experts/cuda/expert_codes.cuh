@@ -14,7 +14,8 @@ struct CodeUnits {
 
   template <class Shape>
   struct Chain {
-    static_assert(Shape::kTiles == 1 && Shape::kUnits == 1);
+    static_assert(Shape::kTiles == 1);
+    static constexpr int kUnits = Shape::kUnits;  // of a stage
     struct Rows {
       static constexpr int kRows = Shape::kEntries;
       static constexpr int kAtomX = Shape::kAtomBytesX;
@@ -31,19 +32,25 @@ struct CodeUnits {
     // The codes of a unit are widened while the products of the unit before are under way.
     __device__ void run(ExpertReader<Shape>& at, int units) {
       auto ahead = at.w;
-      const auto widen_next = [&](auto& to) {
-        at.rings.w.wait_full(ahead);
-        Warp::widen(to, at.rings.w.at(ahead) + threadIdx.x / 32 * 2 * kUnitBytes);
-        ahead.advance();
+      const auto widen = [&](auto& to, int unit) {
+        const int place = unit % kUnits;
+        if (place == 0) at.rings.w.wait_full(ahead);
+        Warp::widen(
+            to,
+            at.rings.w.at(ahead) + threadIdx.x / 32 * 2 * Shape::kGroupBytes + place * kUnitBytes,
+            Shape::kGroupBytes);
+        if (place == kUnits - 1) ahead.advance();
       };
-      widen_next(warp.units[0]);
+      widen(warp.units[0], 0);
       const auto run_at = [&]<int Place>(int unit) {
-        at.wait();
-        warp.template run_unit<Place>(at.stage_x(), unit, units, [&] {
-          if (unit > 0) at.release_before();
-          if (unit + 1 < units) widen_next(warp.units[1 - Place]);
+        const int place = unit % kUnits;
+        if (place == 0) at.wait();
+        const uint32_t x = at.stage_x() + place * (kUnitK / kAtomK) * Shape::kAtomBytesX;
+        warp.template run_unit<Place>(x, unit, units, [&] {
+          if (unit > 0 && place == 0) at.release_before();
+          if (unit + 1 < units) widen(warp.units[1 - Place], unit + 1);
         });
-        at.advance();
+        if (place == kUnits - 1 || unit + 1 == units) at.advance();
       };
       for (int unit = 0; unit < units; unit += 2) {
         run_at.template operator()<0>(unit);

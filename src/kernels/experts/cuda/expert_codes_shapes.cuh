@@ -7,28 +7,30 @@
 
 namespace foretoken::cuda {
 
-// As many stages as keep memory busy; those of four bits are half as large.
-template <class Form, int Entries, int StagesX, bool Tiled>
+// As many stages as keep memory busy, as long as fits: each costs the thread that copies some
+// hundred cycles.
+template <class Form, int Entries, int Units, int StagesX, bool Tiled>
 struct CodeShapeOf {
-  using Cut = ExpertCut<CodeUnits<Form>, 2, 1, Entries, 1>;
+  using Cut = ExpertCut<CodeUnits<Form>, 2, 1, Entries, Units>;
   static constexpr int kStagesW =
-      std::clamp((112 << 10) / (Cut::kGroups * kUnitBytes<Form>), 4, 12);
+      std::clamp((128 << 10) / (Cut::kGroups * Cut::kGroupBytes), 3, 12);
   using Shape = ExpertShape<Cut, kStagesW, StagesX, kStagesW, 1, Tiled>;
 };
 
 template <class Form>
 bool launch_experts_of(const ExpertGemmArgs& args, const float* row_scales, cudaStream_t stream) {
+  constexpr int kMostUnits = Form::Codes::kCodeBytes == 512 ? 4 : 2;
   const int mean = mean_entries(args);
   if (args.max_rows <= 8) {
-    return launch_expert_shape<typename CodeShapeOf<Form, 8, 8, false>::Shape>(args, stream,
-                                                                               row_scales);
+    return launch_expert_shape<typename CodeShapeOf<Form, 8, kMostUnits, 5, false>::Shape>(
+        args, stream, row_scales);
   }
-  if (mean <= 12) {
-    return launch_expert_shape<typename CodeShapeOf<Form, 32, 6, false>::Shape>(args, stream,
+  if (mean <= 24) {
+    return launch_expert_shape<typename CodeShapeOf<Form, 32, 2, 4, false>::Shape>(args, stream,
+                                                                                   row_scales);
+  }
+  return launch_expert_shape<typename CodeShapeOf<Form, 64, 1, 5, true>::Shape>(args, stream,
                                                                                 row_scales);
-  }
-  return launch_expert_shape<typename CodeShapeOf<Form, 64, 5, true>::Shape>(args, stream,
-                                                                             row_scales);
 }
 
 }  // namespace foretoken::cuda

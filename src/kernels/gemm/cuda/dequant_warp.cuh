@@ -53,12 +53,13 @@ struct DequantManyWarp {
   float products[kProducts][kHalf];
   Operands units[2];
 
-  __device__ static void widen(Operands& to, const uint8_t* low) {
+  // low: the unit of the warp's first 8 rows; those of the others `stride` bytes behind.
+  __device__ static void widen(Operands& to, const uint8_t* low, int stride = kUnitBytes<Form>) {
     constexpr int kBaseSteps = 8 / Form::kBases;
     const int row = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const uint8_t* unit = low + i * kUnitBytes<Form>;
+      const uint8_t* unit = low + i * stride;
       const uint8_t* scales = unit + Codes::kCodeBytes;
       uint32_t words[Codes::kWords];
       load_codes(words, unit);
