@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "group/socket_link.h"
+#include "kernels/comm/all_reduce_norm.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/comm/stage_exchange.h"
 
@@ -26,6 +27,10 @@ class RankCheck {
     for (const auto& [rows, live, cols] :
          {Size{1, 1, 64}, {5, 3, 4096}, {40, 37, 2500}, {700, 700, 4096}, {2100, 1999, 4096}}) {
       all_reduce_of(rows, live, cols);
+    }
+    for (const auto& [rows, live, cols] :
+         {Size{1, 1, 64}, {5, 3, 4096}, {40, 37, 2500}, {700, 699, 4096}, {1100, 1001, 4096}}) {
+      all_reduce_norm_of(rows, live, cols);
     }
     gather_columns_of({3, 2, 1000});
     gather_columns_of({90, 77, 128256});
@@ -99,6 +104,50 @@ class RankCheck {
     const std::vector<float> found = download(gpu_, x, checked);
     verdict(std::memcmp(found.data(), expected.data(), checked * sizeof(float)) == 0, "all_reduce",
             {rows, live, cols});
+  }
+
+  // As the two ops that it stands for, which write to other memory; with the residual dealt out
+  // between two of them.
+  void all_reduce_norm_of(int rows, int live, int cols) {
+    const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(cols);
+    const size_t checked = static_cast<size_t>(live) * static_cast<size_t>(cols);
+    const auto* given = pool_.upload(values(comm_.rank(), count));
+    AllReduceNormArgs args{.comm = comm_.handle(),
+                           .counts = counts_of(live),
+                           .delta = nullptr,
+                           .residual = nullptr,
+                           .weight = pool_.upload(values(60, static_cast<size_t>(cols))),
+                           .out = nullptr,
+                           .max_rows = rows,
+                           .hidden = cols,
+                           .eps = 1e-5f,
+                           .out_dtype = DType::kBF16};
+    std::vector<float> residuals[2];
+    std::vector<uint16_t> normed[2];
+    for (const bool fused : {false, true}) {
+      args.delta = pool_.array<float>(count);
+      args.residual = pool_.upload(values(50, count));
+      auto* out = pool_.array<uint16_t>(count);
+      args.out = out;
+      const AllReduceNormOps ops = all_reduce_norm_ops(args);
+      enqueue_and_replay([&] {
+        for (const bool last : {false, true}) {
+          gpu_.queue->copy(args.delta, given, count * sizeof(float));
+          args.deals_residual = last ? 0 : 1;
+          if (fused) {
+            all_reduce_norm(*gpu_.queue, args);
+          } else {
+            all_reduce(*gpu_.queue, ops.sum);
+            rms_norm(*gpu_.queue, ops.norm);
+          }
+        }
+      });
+      residuals[fused] = download(gpu_, args.residual, checked);
+      normed[fused] = download(gpu_, out, checked);
+    }
+    const bool same =
+        std::memcmp(residuals[0].data(), residuals[1].data(), checked * sizeof(float)) == 0;
+    verdict(same && normed[0] == normed[1], "all_reduce_norm", {rows, live, cols});
   }
 
   void gather_columns_of(const Size& size) {

@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kFlagBytes = size_t{kCommBlocks} * kMostRanks * sizeof(uint32_t);
 constexpr size_t kCountBytes = kCommBlocks * sizeof(uint32_t);
+constexpr size_t kRowCountBytes = kRowBlocks * sizeof(uint32_t);
+constexpr int kNothingYet = 0xff;  // a byte of a slot of rows that nobody has written
 
 Status failed(const char* what, cudaError_t error) {
   return internal_error(std::string("a communicator of CUDA ranks: ") + what + ": " +
@@ -68,6 +70,11 @@ class PeerCommunicator final : public Communicator {
   size_t slot_bytes() const {
     return 2 * static_cast<size_t>(view_.size) * kCommBlocks * kCommBlockBytes;
   }
+  size_t row_slot_bytes() const { return 2 * static_cast<size_t>(view_.size) * kRowSlotBytes; }
+  // Of what comes before the slots of rows.
+  size_t front_bytes() const {
+    return slot_bytes() + kFlagBytes + 4 * kCountBytes + kRowCountBytes;
+  }
   Status take_memory();
   Result<char*> open_region(const Card& card);
   Status open_regions(const std::vector<Card>& cards);
@@ -76,7 +83,7 @@ class PeerCommunicator final : public Communicator {
   const int ordinal_;
   CommHandle handle_;
   CommView& view_ = handle_.peers;
-  char* region_ = nullptr;       // slots, then flags, acks, counts, sent, received
+  char* region_ = nullptr;  // slots, flags, acks, counts, sent, received, row counts, row slots
   uint32_t* aborted_ = nullptr;  // pinned
   std::vector<uint32_t*> aborted_of_process_;
   std::vector<char*> opened_;  // of other processes
@@ -100,9 +107,10 @@ void PeerCommunicator::abort() {
 
 Status PeerCommunicator::take_memory() {
   cudaError_t error = cudaSetDevice(ordinal_);
-  const size_t bytes = slot_bytes() + kFlagBytes + 4 * kCountBytes;
-  if (error == cudaSuccess) error = cudaMalloc(&region_, bytes);
-  if (error == cudaSuccess) error = cudaMemset(region_, 0, bytes);
+  const size_t front = front_bytes();
+  if (error == cudaSuccess) error = cudaMalloc(&region_, front + row_slot_bytes());
+  if (error == cudaSuccess) error = cudaMemset(region_, 0, front);
+  if (error == cudaSuccess) error = cudaMemset(region_ + front, kNothingYet, row_slot_bytes());
   if (error == cudaSuccess) {
     error = cudaHostAlloc(&aborted_, sizeof(uint32_t), cudaHostAllocMapped | cudaHostAllocPortable);
   }
@@ -145,11 +153,13 @@ Status PeerCommunicator::open_regions(const std::vector<Card>& cards) {
     view_.slots[rank] = region;
     view_.flags[rank] = reinterpret_cast<uint32_t*>(region + slot_bytes());
     view_.acks[rank] = reinterpret_cast<uint32_t*>(region + slot_bytes() + kFlagBytes);
+    view_.row_slots[rank] = region + front_bytes();
     if (other.process == this_process()) aborted_of_process_.push_back(other.aborted);
   }
   view_.counts = reinterpret_cast<uint32_t*>(region_ + slot_bytes() + kFlagBytes + kCountBytes);
   view_.sent = view_.counts + kCommBlocks;
   view_.received = view_.sent + kCommBlocks;
+  view_.row_counts = view_.received + kCommBlocks;
   view_.aborted = aborted_;
   return {};
 }

@@ -15,11 +15,15 @@ namespace foretoken::cuda {
 inline constexpr int kMostRanks = 8;
 inline constexpr int kCommBlocks = 128;               // blocks of a collective at most
 inline constexpr int64_t kCommBlockBytes = 32 << 10;  // that a block gives a peer at once
+inline constexpr int kRowBlocks = 512;                // blocks of an exchange of rows at most
+inline constexpr int64_t kRowPartBytes = 2 << 20;     // of one of the three parts of its slot
+inline constexpr int64_t kRowSlotBytes = 3 * kRowPartBytes;
 
 // What a collective's kernel needs, by value. Every rank has one region of device memory, which its
 // peers write into: for each of two parities, source and block a slot of kCommBlockBytes, and for
 // each block and source a flag, the number of the last exchange whose slot is filled. In a ring of
-// stages a slot is written again when its reader has said so (acks).
+// stages a slot is written again when its reader has said so (acks). Exchanges of rows
+// (row_exchange.cuh) have slots of their own, which tell by what they hold whether it has arrived.
 struct CommView {
   int rank;
   int size;
@@ -29,6 +33,8 @@ struct CommView {
   uint32_t* counts;             // of this rank: [kCommBlocks] exchanges that a block has made
   uint32_t* sent;               // of this rank: [kCommBlocks] messages to the next in the ring
   uint32_t* received;           // of this rank: [kCommBlocks] messages from the one before
+  char* row_slots[kMostRanks];  // by rank: [2, size, kRowSlotBytes]
+  uint32_t* row_counts;         // of this rank: [kRowBlocks] kernels that have exchanged rows
   const uint32_t* aborted;      // pinned: 1: the group has ended
   PlanFailure* failure;         // pinned: where a kernel says that it gave up
 };
