@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "kernels/comm/all_reduce_norm.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
 #include "kernels/rows/softcap.h"
@@ -84,9 +85,8 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
     return run_tail(rows, tail, layer, next);
   }
   const bool normed = norms_behind(rows, layer, next);
-  const float* delta = layer.parallel
-                           ? run_parallel(rows, layer)
-                           : run_parts(rows, layer, normed ? &next->mixer_norm : nullptr);
+  const float* delta =
+      layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer, normed ? next : nullptr);
   if (layer.input.exists() || layer.scale != 1 || layer.streams.exists()) {
     finish(rows, layer, delta);
     delta = nullptr;
@@ -110,40 +110,69 @@ void LayerRunner::enter(const LayerRows& rows, const float* delta, const Decoder
   add_and_norm(rows, delta, layer.mixer_norm);
 }
 
-// Whether a mixture's sum, the residual and the norm that follows are one op.
+// Whether the feed-forward part's sum, over the experts of a mixture or over ranks, the residual
+// and the norm that follows are one op.
 bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
                                const DecoderLayer* next) const {
-  const auto* experts = std::get_if<Experts>(&layer.feed_forward);
-  if (experts == nullptr || experts->comm != nullptr || next == nullptr) return false;
+  if (next == nullptr || std::holds_alternative<Absent>(layer.feed_forward)) return false;
   const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
-                     !layer.input.exists() && layer.scale == 1 && config_.residual_scale == 1;
-  return plain && !sharding_.is_cut() && rows.lora == nullptr && next->mixer_norm.is_rms() &&
-         !next->streams.exists();
+                     !layer.input.exists() && layer.scale == 1;
+  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists()) return false;
+  if (sharding_.is_cut()) return true;
+  const auto* experts = std::get_if<Experts>(&layer.feed_forward);
+  return experts != nullptr && experts->comm == nullptr && config_.residual_scale == 1 &&
+         rows.lora == nullptr;
 }
 
-// What follows attention, one op after the other. next_norm: what norms_behind promises, or null.
+// The same of the mixer's sum over ranks and the norm of the feed-forward part.
+bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
+  return sharding_.is_cut() && !std::holds_alternative<Absent>(layer.mixer) &&
+         !std::holds_alternative<Absent>(layer.feed_forward) && layer.feed_forward_norm.is_rms() &&
+         layer.mixer_post_norm.weight == nullptr && !layer.parallel && !layer.beside &&
+         !layer.laurel.exists();
+}
+
+// What follows attention, one op after the other. next: as norms_behind promises, or null.
 const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer,
-                                    const Norm* next_norm) {
+                                    const DecoderLayer* next) {
   const float* delta = nullptr;
-  with_part(layer.mixer,
-            [&](const auto& mixer) { delta = add_output(rows, mixer, layer.mixer_post_norm); });
+  const bool sums_later = norms_behind_mixer(layer);
+  with_part(layer.mixer, [&](const auto& mixer) {
+    if (sums_later) {
+      mixer.output(rows, scratch_of(mixer), {delta_});
+    } else {
+      delta = add_output(rows, mixer, layer.mixer_post_norm);
+    }
+  });
   if (layer.laurel.exists()) {
     join_laurel(rows, delta);
     delta = nullptr;
   }
   const LayerRows own = rows_of_feed_forward(rows);
   with_part(layer.feed_forward, [&](const auto& part) {
-    add_and_norm(rows, delta, layer.feed_forward_norm);
+    if (sums_later) {
+      const bool sums_next = next != nullptr && sharding_.is_cut();
+      sum_and_norm(rows, layer.feed_forward_norm, sums_next);
+    } else {
+      add_and_norm(rows, delta, layer.feed_forward_norm);
+    }
     part.expand(own, normed_, scratch_of(part));
     if (layer.beside) {
       part.output(own, scratch_of(part), {delta_});
       delta = run_beside(own, layer);
       return;
     }
+    if (next != nullptr && sharding_.is_cut()) {
+      part.output(own, scratch_of(part), {delta_});
+      sum_and_norm(rows, next->mixer_norm, norms_behind_mixer(*next));
+      delta = nullptr;
+      return;
+    }
     if constexpr (std::is_same_v<std::decay_t<decltype(part)>, Experts>) {
-      if (next_norm != nullptr) {
-        part.output_normed(own, experts_, residual_, *next_norm, config_.rms_norm_eps, normed_);
+      if (next != nullptr) {
+        const Norm& norm = next->mixer_norm;
+        part.output_normed(own, experts_, residual_, norm, config_.rms_norm_eps, normed_);
         delta = nullptr;
         return;
       }
@@ -325,6 +354,23 @@ void LayerRunner::sum_over_ranks(const LayerRows& rows) {
                           .row_offset = 0,
                           .max_rows = rows.max_rows,
                           .cols = config_.hidden_size});
+}
+
+// residual += the sum of delta_ over the ranks; normed = norm(residual). sums_again: that the
+// residual is next read by another such sum over these rows.
+void LayerRunner::sum_and_norm(const LayerRows& rows, const Norm& norm, bool sums_again) {
+  all_reduce_norm(rows.queue, {.comm = sharding_.comm,
+                               .counts = rows.counts,
+                               .delta = delta_,
+                               .residual = residual_,
+                               .weight = norm.weight,
+                               .out = normed_,
+                               .max_rows = rows.max_rows,
+                               .hidden = config_.hidden_size,
+                               .eps = config_.rms_norm_eps,
+                               .out_dtype = config_.dtype,
+                               .delta_scale = config_.residual_scale,
+                               .deals_residual = sums_again ? 1 : 0});
 }
 
 void LayerRunner::add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm) {

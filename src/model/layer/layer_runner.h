@@ -76,7 +76,9 @@ class LayerRunner {
                         const DecoderLayer* next);
   bool norms_behind(const LayerRows& rows, const DecoderLayer& layer,
                     const DecoderLayer* next) const;
-  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer, const Norm* next_norm);
+  bool norms_behind_mixer(const DecoderLayer& layer) const;
+  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer,
+                         const DecoderLayer* next);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   void join_laurel(const LayerRows& rows, const float* delta);
@@ -92,6 +94,7 @@ class LayerRunner {
   template <class Part>
   const float* add_output(const LayerRows& rows, const Part& part, const Norm& post_norm);
   void sum_over_ranks(const LayerRows& rows);
+  void sum_and_norm(const LayerRows& rows, const Norm& norm, bool sums_again);
 
   Device& device_;
   const ModelConfig& config_;
