@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using test::ScratchFolder;
 
-ModelConfig target_config() {
+ModelConfig head_target_config() {
   ModelConfig target;
   target.architecture = "LlamaForCausalLM";
   target.vocab_size = 128256;
@@ -93,7 +93,7 @@ class DraftHeadConfigTest : public testing::Test {
   }
 
   ScratchFolder folder_;
-  ModelConfig target_ = target_config();
+  ModelConfig target_ = head_target_config();
 };
 
 TEST_F(DraftHeadConfigTest, Eagle3) {
