@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -82,6 +84,11 @@ class MixtureIdentity : public testing::TestWithParam<MixtureCase> {
     requests_ = mixture_requests(GetParam());
   }
   const test::DialledSet& set() const { return test::DialledSet::of(GetParam().architecture); }
+  // Of greedy texts; less where the drafter's later drafts look at no draft before.
+  double least_acceptance() const {
+    const double known = set().acceptance(GetParam().kind, kMixtureDrafts);
+    return known > 0 ? std::min(0.3, 0.7 * known) : 0.3;
+  }
 
   RunResult run(Variant variant) const {
     variant.drafter = GetParam().kind;
@@ -117,7 +124,7 @@ TEST_P(MixtureIdentity, IdsAndCountsAreTheSameForAnyStepsInFlightAndAlone) {
             << base.stats.num_draft_tokens << ", accepted " << base.stats.num_accepted_tokens
             << "\n";
   EXPECT_LT(acceptance, 0.95);
-  EXPECT_GT(acceptance, GetParam().sampled ? 0.0 : 0.3);
+  EXPECT_GT(acceptance, GetParam().sampled ? 0.0 : least_acceptance());
   for (const int in_flight : {1, 2, 3}) {
     const RunResult run =
         expect_same({.name = "batched", .steps_in_flight = in_flight, .batch = 32});
