@@ -1,5 +1,6 @@
 #include "apps/matrix/matrix_models.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "apps/matrix/cell_process.h"
@@ -9,8 +10,12 @@ namespace foretoken {
 namespace {
 
 constexpr const char* kAgreement = "0.7";
+// Of blocks of which the first draft alone can be right.
+constexpr const char* kBlockAgreement = "0.9";
+constexpr int kBlockDrafts = 2;
 
-// For up to eight ranks.
+bool drafts_blocks(const std::string& drafter) { return drafter == "dflash" || drafter == "pard"; }
+
 // For up to eight ranks, with heads as the kernels of Hopper take them.
 const std::vector<std::string> kTiny = {"--layers",   "2", "--hidden",   "64", "--heads", "8",
                                         "--kv-heads", "4", "--head-dim", "64"};
@@ -60,10 +65,15 @@ Status write_head(const std::vector<std::string>& shape, const std::string& draf
     return write_folder(joined(with_value(shape, "--layers", "1"), {"--agreement", kAgreement}),
                         head);
   }
+  if (drafter == "pard") {
+    const auto masked = joined(with_value(shape, "--layers", "1"), {"--mask-id", "1"});
+    return write_folder(joined(masked, {"--agreement", kBlockAgreement}), head);
+  }
+  const char* agreement = drafts_blocks(drafter) ? kBlockAgreement : kAgreement;
   // The program writes heads beside a target, which is written again.
   const std::string target = folder + "/target-of-" + drafter;
   FT_RETURN_IF_ERROR(
-      write_folder(joined(shape, {"--" + drafter, head, "--head-agreement", kAgreement}), target));
+      write_folder(joined(shape, {"--" + drafter, head, "--head-agreement", agreement}), target));
   return {};
 }
 
@@ -99,6 +109,10 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
   const Result<const DrafterEntry*> entry = find_drafter(drafter);
   if (!entry.ok() || !entry.value()->traits.reads_files) return {};
   return folder + "/" + drafter;
+}
+
+int matrix_num_drafts(const std::string& drafter, int wanted) {
+  return drafts_blocks(drafter) ? std::min(wanted, kBlockDrafts) : wanted;
 }
 
 Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const MatrixFilesWish& wish) {

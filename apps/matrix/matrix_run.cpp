@@ -79,7 +79,7 @@ EngineConfig with_drafts(EngineConfig config, const MatrixCell& cell,
                          const CellRunOptions& options) {
   SpeculativeConfig& drafter = config.speculative.emplace_back();
   drafter.method = cell.drafter;
-  drafter.num_speculative_tokens = options.num_drafts;
+  drafter.num_speculative_tokens = matrix_num_drafts(cell.drafter, options.num_drafts);
   drafter.length_policy = "fixed";
   drafter.model = matrix_draft_folder(cell.drafter, options.folder);
   return config;

@@ -62,6 +62,11 @@ class Matrix(unittest.TestCase):
         self.assertEqual([cell.get("seconds") for cell in self.report()["cells"]],
                          [cell.get("seconds") for cell in cells], "results were not kept")
 
+    def test_block_drafters_have_checkpoints(self):
+        done = self.run_file([{"drafter": name} for name in ("dflash", "dspark", "pard")],
+                             num_prompts=24)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_cell_that_takes_too_long_is_red(self):
         done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=3000)
         self.assertEqual(done.returncode, 1)

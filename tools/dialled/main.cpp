@@ -40,7 +40,7 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 
 // Folders of the draft heads to write beside the checkpoint; empty: none.
 struct HeadOptions {
-  std::string eagle, eagle3, mtp;
+  std::string eagle, eagle3, mtp, dflash, dspark;
   double agreement = 0.8;
   int num_modules = 1;
 };
@@ -49,7 +49,9 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
   const std::pair<const std::string*, foretoken::HeadKind> heads[] = {
       {&options.eagle, foretoken::HeadKind::kEagle},
       {&options.eagle3, foretoken::HeadKind::kEagle3},
-      {&options.mtp, foretoken::HeadKind::kMtp}};
+      {&options.mtp, foretoken::HeadKind::kMtp},
+      {&options.dflash, foretoken::HeadKind::kDflash},
+      {&options.dspark, foretoken::HeadKind::kDspark}};
   for (const auto& [folder, kind] : heads) {
     if (folder->empty()) continue;
     foretoken::DialledHead head;
@@ -65,6 +67,8 @@ void add_head_options(CLI::App* app, HeadOptions* options) {
   app->add_option("--eagle", options->eagle, "Folder of an EAGLE head to write");
   app->add_option("--eagle3", options->eagle3, "Folder of an EAGLE-3 head to write");
   app->add_option("--mtp", options->mtp, "Folder of MTP modules to write");
+  app->add_option("--dflash", options->dflash, "Folder of a DFlash head to write");
+  app->add_option("--dspark", options->dspark, "Folder of a DSpark head to write");
   app->add_option("--head-agreement", options->agreement,
                   "Share of ids after which a head drafts what the checkpoint emits")
       ->check(CLI::Range(0.0, 1.0))
@@ -108,6 +112,8 @@ void add_shape_options(CLI::App* app, foretoken::DialledShape* shape, std::strin
   app->add_option("--mtp-agreement", shape->mtp_agreement, "Share of ids that those agree on")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  app->add_option("--mask-id", shape->mask_id,
+                  "Id of masks, in place of which a draft model drafts (pard)");
   app->add_option("--id-shift", shape->id_shift, "Places by which words stand at other ids")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
