@@ -101,6 +101,11 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
       ${PROJECT_BINARY_DIR}/e2e-venv)
     set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 20 LABELS fast)
   endforeach()
+  # Every cell of the support matrix that a CPU can run, hours of it: ctest -C matrix -R e2e/matrix.
+  # One that was ended goes on where it was.
+  add_test(NAME e2e/matrix CONFIGURATIONS matrix COMMAND foretoken matrix --every-cell --num-prompts 8
+    --output ${PROJECT_BINARY_DIR}/matrix --work-folder ${PROJECT_BINARY_DIR}/matrix-models)
+  set_tests_properties(e2e/matrix PROPERTIES TIMEOUT 86400 LABELS slow)
   # How the program ends, and a batch that is killed and resumed. Suites with the lock `processes` start
   # many and mostly wait: one of them at a time, first of all, beside the others.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}

@@ -11,8 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The registry's backend of that name or alias; null for "auto" and unknown names.
-const AttentionBackend* named_backend(const std::string& name) {
+// The registry's backend of that name or alias, with expressions behind it or not: "flex(MASK;
+// SCORE)". Null for "auto" and unknown names.
+const AttentionBackend* named_backend(const std::string& choice) {
+  const std::string name = choice.substr(0, choice.find('('));
   for (const AttentionBackend* backend : attention_backends()) {
     if (is_attention_backend(*backend, name)) return backend;
   }

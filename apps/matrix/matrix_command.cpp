@@ -32,6 +32,7 @@ struct MatrixOptions {
   int max_ranks = 8;
   int time_limit = 120;
   bool skip_rows = false;
+  bool every_cell = false;
   bool print_cells = false;
 };
 
@@ -70,7 +71,9 @@ Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
   for (const MatrixCell& cell : product) {
     if (check_cell(cell).ok() && cell.num_ranks() <= given.max_ranks) supported.push_back(cell);
   }
-  const auto sample = pairwise_sample(supported, static_cast<size_t>(given.max_cells));
+  const auto sample = given.every_cell
+                          ? supported
+                          : pairwise_sample(supported, static_cast<size_t>(given.max_cells));
   cells.insert(cells.end(), sample.begin(), sample.end());
   return cells;
 }
@@ -185,6 +188,8 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
                    "Cells of the product of all parts that are run beside, a pairwise sample")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
+  command->add_flag("--every-cell", options->every_cell,
+                    "Run all cells of the product that are supported, instead of a sample");
   command->add_option("--max-ranks", options->max_ranks, "Rows of more ranks have so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));

@@ -37,6 +37,10 @@ std::string evidence(const CellResult& result) {
   if (const int differing = result.value("texts_unlike_without_drafts", 0); differing > 0) {
     text += fmt::format(", {} texts unlike those without drafts (not batch-invariant)", differing);
   }
+  if (result.contains("score_gap_to_reference")) {
+    text += fmt::format(", log-probabilities within {:.2g} of the CPU's own attention",
+                        result["score_gap_to_reference"].get<double>());
+  }
   text += fmt::format(", {} KiB more when repeated", result["grown_bytes"].get<int64_t>() / 1024);
   return text;
 }

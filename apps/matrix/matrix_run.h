@@ -16,10 +16,12 @@ struct CellRunOptions {
 
 // Runs a cell in this process: all prompts at once without drafts, then with drafts, with one and
 // with two steps in flight, again and again until the memory stays, and on one rank without drafts.
-// The result says "verdict" (green, red or unsupported), "reason" where it is not green, and the
-// evidence: numbers of prompts and tokens, drafted and accepted tokens, the share accepted, texts
-// that differ, bytes that the last repetition added, the attention backend and the ops that ran.
-// Whatever ends the process ends this cell alone: cells have processes of their own.
+// Likelihoods of the first prompts are compared with those without drafts and, where attention is
+// named or on a GPU (not at size), with those of the CPU's own attention. The result says "verdict"
+// (green, red or unsupported), "reason" where it is not green, and the evidence: numbers of prompts
+// and tokens, drafted and accepted tokens, the share accepted, texts that differ, bytes that the
+// last repetition added, the attention backend and the ops that ran. Whatever ends the process ends
+// this cell alone: cells have processes of their own.
 nlohmann::ordered_json run_cell(const MatrixCell& cell, const CellRunOptions& options);
 
 }  // namespace foretoken

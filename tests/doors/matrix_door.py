@@ -50,6 +50,7 @@ class Matrix(unittest.TestCase):
             self.assertEqual(cell["texts_unlike_without_drafts"], 0)
             self.assertTrue(0.3 <= cell["acceptance"] <= 0.95, cell)
             self.assertIn("matrix --run-cell", cell["command"])
+            self.assertEqual(cell["score_gap_without_drafts"], 0)
         self.assertIn("attention", cells[0]["ops"])
         self.assertEqual(cells[1]["texts_unlike_one_rank"], 0)
         self.assertIn("'nobody'", cells[4]["reason"])
@@ -66,6 +67,18 @@ class Matrix(unittest.TestCase):
         done = self.run_file([{"drafter": name} for name in ("dflash", "dspark", "pard")],
                              num_prompts=24)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_backend_with_a_bound_wrong_by_one_is_red_for_that(self):
+        done = self.run_file([{"attention_backend": f"flex(kv {bound} q; )", "drafter": drafter}
+                              for bound in ("<=", "<") for drafter in ("", "eagle")])
+        self.assertEqual(done.returncode, 1)
+        cells = self.report()["cells"]
+        self.assertEqual([cell["status"] for cell in cells],
+                         ["green reduced"] * 2 + ["red"] * 2, done.stderr)
+        for cell in cells[2:]:
+            # Its tokens are right: a dialled checkpoint's hang on its weights alone.
+            self.assertEqual(cell["texts_unlike_without_drafts"], 0)
+            self.assertIn("from those of the CPU's own attention", cell["reason"])
 
     def test_a_cell_that_takes_too_long_is_red(self):
         done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=3000)
