@@ -126,7 +126,7 @@ bool leaves_open(const std::string& name) {
   return name.empty() || name == "auto" || name == "none";
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -150,11 +150,11 @@ void add_pieces(const std::vector<ChatPiece>& pieces, ChatDelta* sum) {
 Status check_parser_names(const std::string& tool_parser, const std::string& reasoning_parser) {
   if (!leaves_open(tool_parser) && find_tool_parser(tool_parser) == nullptr) {
     return invalid_argument("there is no tool-call parser '" + tool_parser +
-                            "'; use auto, none or one of " + joined(tool_parser_names()));
+                            "'; use auto, none or one of " + listed(tool_parser_names()));
   }
   if (!leaves_open(reasoning_parser) && find_reasoning_parser(reasoning_parser) == nullptr) {
     return invalid_argument("there is no reasoning parser '" + reasoning_parser +
-                            "'; use auto, none or one of " + joined(reasoning_parser_names()));
+                            "'; use auto, none or one of " + listed(reasoning_parser_names()));
   }
   return {};
 }
