@@ -17,7 +17,9 @@ install(TARGETS foretoken_shared EXPORT foretokenTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/foretoken DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET foretoken)
-  install(TARGETS foretoken foretoken-dial RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  install(TARGETS foretoken RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  # Of a build of the program alone it is not there.
+  install(TARGETS foretoken-dial RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime OPTIONAL)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/foretoken
   COMPONENT runtime)
