@@ -27,6 +27,21 @@ constexpr bool has_deepseek_latents(const AttentionDemand& demand) {
 
 constexpr const char* kDeepSeekLatents = "bfloat16 and latents of 512 + 64 elements";
 
+// A row of another's kernels that are in no build.
+constexpr AttentionTraits unbuilt_latents(const char* name, std::span<const char* const> aliases,
+                                          const char* description, AttentionFamily family) {
+  return {.name = name,
+          .aliases = aliases,
+          .description = description,
+          .family = family,
+          .places = kCudaPlain,
+          .is_latent = true,
+          .is_built = false,
+          .batch_invariant = false,
+          .model_needs = kDeepSeekLatents,
+          .serves = has_deepseek_latents};
+}
+
 }  // namespace
 
 const AttentionBackend& flash_attention() {
@@ -118,47 +133,24 @@ const AttentionBackend& portable_latent_attention() {
 
 const AttentionBackend& flashmla_attention() {
   static constexpr std::array aliases = {"FLASHMLA"};
-  static constexpr AttentionBackend backend({.name = "flashmla",
-                                             .aliases = aliases,
-                                             .description = "DeepSeek's FlashMLA",
-                                             .family = AttentionFamily::kFlashMla,
-                                             .places = kCudaPlain,
-                                             .is_latent = true,
-                                             .is_built = false,
-                                             .batch_invariant = false,
-                                             .model_needs = kDeepSeekLatents,
-                                             .serves = has_deepseek_latents});
+  static constexpr AttentionBackend backend(
+      unbuilt_latents("flashmla", aliases, "DeepSeek's FlashMLA", AttentionFamily::kFlashMla));
   return backend;
 }
 
 const AttentionBackend& flashinfer_latent_attention() {
   static constexpr std::array aliases = {"FLASHINFER_MLA"};
-  static constexpr AttentionBackend backend({.name = "flashinfer_mla",
-                                             .aliases = aliases,
-                                             .description = "latents by FlashInfer's kernels",
-                                             .family = AttentionFamily::kFlashInferMla,
-                                             .places = kCudaPlain,
-                                             .is_latent = true,
-                                             .is_built = false,
-                                             .batch_invariant = false,
-                                             .model_needs = kDeepSeekLatents,
-                                             .serves = has_deepseek_latents});
+  static constexpr AttentionBackend backend(unbuilt_latents("flashinfer_mla", aliases,
+                                                            "latents by FlashInfer's kernels",
+                                                            AttentionFamily::kFlashInferMla));
   return backend;
 }
 
 const AttentionBackend& cutlass_latent_attention() {
   static constexpr std::array aliases = {"CUTLASS_MLA"};
   static constexpr AttentionBackend backend(
-      {.name = "cutlass_mla",
-       .aliases = aliases,
-       .description = "latents by CUTLASS's kernel for Blackwell",
-       .family = AttentionFamily::kCutlassMla,
-       .places = kCudaPlain,
-       .is_latent = true,
-       .is_built = false,
-       .batch_invariant = false,
-       .model_needs = kDeepSeekLatents,
-       .serves = has_deepseek_latents});
+      unbuilt_latents("cutlass_mla", aliases, "latents by CUTLASS's kernel for Blackwell",
+                      AttentionFamily::kCutlassMla));
   return backend;
 }
 
