@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "kernels/draft/pair_rows.h"
 #include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
-#include "model/files/checkpoint.h"
 #include "model/layer/layer_runner.h"
 
 namespace foretoken {
@@ -144,25 +142,13 @@ class Head final : public DraftHead {
 };
 
 Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
-  std::optional<Checkpoint> checkpoint;
-  if (!options.dummy) {
-    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
-  }
-  const Checkpoint* files = checkpoint ? &*checkpoint : nullptr;
   FT_ASSIGN_OR_RETURN(
-      const auto loader,
-      WeightLoader::create(device_, files, config_.layer.dtype,
-                           draft_head_weight_bytes(config_, target_.config()), {}, nullptr));
-  const int32_t max_len =
-      options.max_model_len > 0 ? options.max_model_len : target_.config().max_context;
-  loader->round_layers(options.rounding);
-  WeightLoader::Guard guard(*loader);
-  FT_ASSIGN_OR_RETURN(rope_, upload_rope(config_.layer.rope.full, max_len, weight_arena_, *loader));
-  const DraftHeadSource source{device_, config_, options, target_, files};
-  FT_ASSIGN_OR_RETURN(weights_, load_draft_head_weights(weight_arena_, source, *loader));
-  FT_RETURN_IF_ERROR(guard.finish());
-  weight_bytes_ = loader->bytes_loaded();
-  return loader->check_all_used("the draft head");
+      LoadedDraftHead loaded,
+      load_draft_head_folder(weight_arena_, folder, {device_, config_, options, target_}));
+  rope_ = loaded.rope;
+  weights_ = std::move(loaded.weights);
+  weight_bytes_ = loaded.weight_bytes;
+  return {};
 }
 
 Status Head::take_scratch() {

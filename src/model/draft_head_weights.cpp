@@ -1,6 +1,7 @@
 #include "model/draft_head_weights.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "kernels/comm/collectives.h"
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
+#include "model/layer/layer_runner.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 
@@ -434,9 +436,30 @@ int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig
   return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
 }
 
-Result<DraftHeadWeights> load_draft_head_weights(Arena& arena, const DraftHeadSource& source,
-                                                 WeightLoader& loader) {
-  return HeadLoader(arena, source, loader).load();
+Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& folder,
+                                               DraftHeadSource source) {
+  std::optional<Checkpoint> checkpoint;
+  if (!source.options.dummy) {
+    FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
+  }
+  source.checkpoint = checkpoint ? &*checkpoint : nullptr;
+  const ModelConfig& layer = source.config.layer;
+  const ModelConfig& target = source.target.config();
+  FT_ASSIGN_OR_RETURN(
+      const auto loader,
+      WeightLoader::create(source.device, source.checkpoint, layer.dtype,
+                           draft_head_weight_bytes(source.config, target), {}, nullptr));
+  const int32_t max_len =
+      source.options.max_model_len > 0 ? source.options.max_model_len : target.max_context;
+  loader->round_layers(source.options.rounding);
+  WeightLoader::Guard guard(*loader);
+  LoadedDraftHead loaded;
+  FT_ASSIGN_OR_RETURN(loaded.rope, upload_rope(layer.rope.full, max_len, arena, *loader));
+  FT_ASSIGN_OR_RETURN(loaded.weights, HeadLoader(arena, source, *loader).load());
+  FT_RETURN_IF_ERROR(guard.finish());
+  loaded.weight_bytes = loader->bytes_loaded();
+  FT_RETURN_IF_ERROR(loader->check_all_used("the draft head"));
+  return loaded;
 }
 
 Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -39,15 +40,22 @@ struct DraftHeadSource {
   const DraftHeadConfig& config;
   const DraftHeadOptions& options;
   Model& target;
-  const Checkpoint* checkpoint;  // null: random weights
+  const Checkpoint* checkpoint = nullptr;  // null: random weights
 };
 
 // Bytes that the head takes in device memory, without optional copies of what the target has.
 int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target);
 
-// Loads the tensors under their published names, with and without a leading "model."; `arena` holds
-// what is not packed. Errors name a missing, ill-shaped or unused tensor.
-Result<DraftHeadWeights> load_draft_head_weights(Arena& arena, const DraftHeadSource& source,
-                                                 WeightLoader& loader);
+struct LoadedDraftHead {
+  DeviceRope rope;
+  DraftHeadWeights weights;
+  int64_t weight_bytes = 0;
+};
+
+// Loads the tensors of `folder` under their published names, with and without a leading "model.",
+// or makes random ones where the options say so; `arena` holds what is not packed.
+// source.checkpoint is filled in here. Errors name a missing, ill-shaped or unused tensor.
+Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& folder,
+                                               DraftHeadSource source);
 
 }  // namespace foretoken
