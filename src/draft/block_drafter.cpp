@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/check.h"
-#include "device/small_front.h"
 #include "draft/absent_drafter.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
 #include "draft/markov_output.h"
+#include "draft/parts/tap_pages.h"
 #include "model/block_head.h"
 
 namespace foretoken {
@@ -41,15 +41,14 @@ class BlockDrafter final : public Drafter {
                {.mask_id = head_->config().mask_id,
                 .rows = block_rows(head_->config(), traits.max_draft_tokens),
                 .max_draft_tokens = traits.max_draft_tokens}),
-        parts_(context.target.shared_head().sharding.context),
-        tap_arena_(context.device, MemoryKind::kDevice) {}
+        taps_(context.device, context.target, head_->config().tap_layers) {}
 
   Status take_scratch();
 
   const char* name() const override { return name_; }
   const DrafterTraits& traits() const override { return traits_; }
   int64_t bytes_per_block(int block_size) const override {
-    return kv_bytes_per_block(head_->kv_group(), block_size) + block_size * tap_row_bytes();
+    return kv_bytes_per_block(head_->kv_group(), block_size) + taps_.bytes_per_block(block_size);
   }
   Status take_memory(int num_blocks, int block_size) override;
   int64_t memory_bytes() const override {
@@ -62,19 +61,8 @@ class BlockDrafter final : public Drafter {
  private:
   void draft(Queue& queue, const DraftStep& step, const DraftShape& shape,
              const DraftTensors& known);
-  TapSink sink() const {
-    return {.layers = head_->config().tap_layers,
-            .pages = taps_,
-            .part = parts_.rank,
-            .num_parts = parts_.size};
-  }
-  int64_t tap_row_bytes() const {
-    return static_cast<int64_t>(head_->config().tap_layers.size()) *
-           sink().columns_of(target_.config().hidden_size) *
-           static_cast<int64_t>(dtype_size(target_.config().dtype));
-  }
   Status take_markov();
-  OutputMatrix matrix() const;
+  OutputMatrix matrix() const { return output_matrix_of(head_->head(), head_->config().layer); }
 
   const char* const name_;
   Device& device_;
@@ -85,25 +73,11 @@ class BlockDrafter final : public Drafter {
   const std::unique_ptr<BlockHead> head_;
   DraftPasses catch_up_;
   BlockPass block_;
-  const ContextRanks parts_;            // that share the columns of tap pages
   std::optional<DraftOutput> output_;   // where drafts do not depend on one another
   std::optional<MarkovOutput> markov_;  // where they do
-  Arena tap_arena_;
-  void* taps_ = nullptr;  // TapSink::pages
+  TapPages taps_;
   std::unique_ptr<KvCache> cache_;
 };
-
-OutputMatrix BlockDrafter::matrix() const {
-  const DraftHead::Head head = head_->head();
-  const ModelConfig& layer = head_->config().layer;
-  return {.weight = head.weight,
-          .id_map = head.id_map,
-          .rows = head.rows,
-          .hidden = layer.hidden_size,
-          .dtype = layer.dtype,
-          .softcap = layer.logits_softcap,
-          .sharding = head.sharding};
-}
 
 Status BlockDrafter::take_scratch() {
   FT_RETURN_IF_ERROR(catch_up_.take({.token_map = nullptr,
@@ -140,13 +114,9 @@ Status BlockDrafter::take_markov() {
 
 Status BlockDrafter::take_memory(int num_blocks, int block_size) {
   FT_CHECK(cache_ == nullptr);
-  const size_t rows = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size);
-  const size_t tap_bytes = rows * static_cast<size_t>(tap_row_bytes());
-  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(tap_bytes, "the target's states for a drafter"));
-  prefer_small_front(device_, taps_, tap_bytes);
+  FT_RETURN_IF_ERROR(taps_.take(num_blocks, block_size));
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
   cache_->prefer_small_fronts(device_);
-  target_.add_tap(sink());
   return {};
 }
 
@@ -156,12 +126,7 @@ void BlockDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape
                          .max_catch_up_rows = shape.max_catch_up_rows,
                          .max_spans = shape.max_spans};
   catch_up_.enqueue(queue, step, known, [&](int, const DraftTensors& tensors, int max_rows, int) {
-    head_->catch_up(queue, tensors, step.batch, *cache_,
-                    {.rows = taps_,
-                     .dtype = target_.config().dtype,
-                     .tapped = true,
-                     .are_parts = parts_.are_several()},
-                    max_rows);
+    head_->catch_up(queue, tensors, step.batch, *cache_, taps_.source(), max_rows);
     if (shape.num_draft_tokens > 0) draft(queue, step, shape, tensors);
   });
 }

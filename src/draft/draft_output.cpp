@@ -17,6 +17,16 @@ constexpr int32_t kTile = 16;
 
 }  // namespace
 
+OutputMatrix output_matrix_of(const DraftHead::Head& head, const ModelConfig& layer) {
+  return {.weight = head.weight,
+          .id_map = head.id_map,
+          .rows = head.rows,
+          .hidden = layer.hidden_size,
+          .dtype = layer.dtype,
+          .softcap = layer.logits_softcap,
+          .sharding = head.sharding};
+}
+
 DraftOutput::DraftOutput(Device& device, const Sizes& sizes)
     : sizes_(sizes),
       arena_(device, MemoryKind::kDevice),

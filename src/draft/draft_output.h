@@ -8,6 +8,8 @@
 #include "device/queue.h"
 #include "draft/drafter.h"
 #include "kernels/step_types.h"
+#include "model/config/config.h"
+#include "model/draft_head.h"
 #include "model/weights/sharding.h"
 
 namespace foretoken {
@@ -22,6 +24,9 @@ struct OutputMatrix {
   float softcap = 0;       // of the logits; 0: none
   Sharding sharding = {};  // that its rows are cut by
 };
+
+// That of a head whose layers are as `layer` says.
+OutputMatrix output_matrix_of(const DraftHead::Head& head, const ModelConfig& layer);
 
 // How draft tokens come out of a drafter's last states: the likeliest one without writing logits,
 // or (`probabilistic`) one sampled from the drafter's distribution with the request's parameters

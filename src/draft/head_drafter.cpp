@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "device/small_front.h"
 #include "draft/absent_drafter.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
 #include "draft/parts/module_states.h"
+#include "draft/parts/tap_pages.h"
 
 namespace foretoken {
 namespace {
@@ -29,17 +29,16 @@ class HeadDrafter final : public Drafter {
         head_(std::move(head)),
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),
-        parts_(context.target.shared_head().sharding.context),
+        taps_(context.device, context.target, head_->config().tap_layers),
         modules_(context.device, num_modules_, context.target.config().hidden_size,
-                 context.target.config().dtype, parts_),
-        tap_arena_(context.device, MemoryKind::kDevice) {}
+                 context.target.config().dtype, taps_.parts()) {}
 
   Status take_scratch();
 
   const char* name() const override { return name_; }
   const DrafterTraits& traits() const override { return traits_; }
   int64_t bytes_per_block(int block_size) const override {
-    return kv_bytes_per_block(head_->kv_group(), block_size) + block_size * tap_row_bytes() +
+    return kv_bytes_per_block(head_->kv_group(), block_size) + taps_.bytes_per_block(block_size) +
            modules_.bytes_per_block(block_size);
   }
   Status take_memory(int num_blocks, int block_size) override;
@@ -65,18 +64,9 @@ class HeadDrafter final : public Drafter {
   void run_later(const Pass& pass);
   void forward(const Pass& pass, int module, const DraftHead::Source& source);
   void draw(const Pass& pass, int module);
-  TapSink sink() const {
-    return {.layers = head_->config().tap_layers,
-            .pages = taps_,
-            .part = parts_.rank,
-            .num_parts = parts_.size};
+  OutputMatrix matrix(int module) const {
+    return output_matrix_of(head_->head(module), head_->config().layer);
   }
-  int64_t tap_row_bytes() const {
-    return static_cast<int64_t>(head_->config().tap_layers.size()) *
-           sink().columns_of(target_.config().hidden_size) *
-           static_cast<int64_t>(dtype_size(target_.config().dtype));
-  }
-  OutputMatrix matrix(int module) const;
 
   const char* const name_;
   Device& device_;
@@ -87,27 +77,11 @@ class HeadDrafter final : public Drafter {
   const std::unique_ptr<DraftHead> head_;
   const int num_modules_;
   DraftPasses passes_;
-  // Ranks that share the columns of what is kept of each position: pages would else be as large on
-  // each of them as the keys and values that they share.
-  const ContextRanks parts_;
+  TapPages taps_;
   ModuleStates modules_;
   std::optional<DraftOutput> output_;
-  Arena tap_arena_;
-  void* taps_ = nullptr;  // TapSink::pages
   std::unique_ptr<KvCache> cache_;
 };
-
-OutputMatrix HeadDrafter::matrix(int module) const {
-  const DraftHead::Head head = head_->head(module);
-  const ModelConfig& layer = head_->config().layer;
-  return {.weight = head.weight,
-          .id_map = head.id_map,
-          .rows = head.rows,
-          .hidden = layer.hidden_size,
-          .dtype = layer.dtype,
-          .softcap = layer.logits_softcap,
-          .sharding = head.sharding};
-}
 
 Status HeadDrafter::take_scratch() {
   FT_RETURN_IF_ERROR(passes_.take({.token_map = nullptr,
@@ -130,14 +104,10 @@ Status HeadDrafter::take_scratch() {
 
 Status HeadDrafter::take_memory(int num_blocks, int block_size) {
   FT_CHECK(cache_ == nullptr);
-  const size_t rows = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size);
-  const size_t tap_bytes = rows * static_cast<size_t>(tap_row_bytes());
-  FT_ASSIGN_OR_RETURN(taps_, tap_arena_.take(tap_bytes, "the target's states for a drafter"));
-  prefer_small_front(device_, taps_, tap_bytes);
+  FT_RETURN_IF_ERROR(taps_.take(num_blocks, block_size));
   FT_RETURN_IF_ERROR(modules_.take_pages(num_blocks, block_size));
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
   cache_->prefer_small_fronts(device_);
-  target_.add_tap(sink());
   return {};
 }
 
@@ -156,9 +126,7 @@ void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape&
 // this pass too. The first draft is chosen while the states are those of the first module.
 void HeadDrafter::run_first(const Pass& pass) {
   const StepTensors& rows = pass.tensors.rows;
-  const bool are_parts = parts_.are_several();
-  forward(pass, 0,
-          {.rows = taps_, .dtype = target_.config().dtype, .tapped = true, .are_parts = are_parts});
+  forward(pass, 0, taps_.source());
   if (pass.max_logits_rows > 0) draw(pass, 0);
   for (int module = 1; module < num_modules_; ++module) {
     modules_.keep_page(pass.queue, module - 1, head_->states(), rows, pass.max_rows);
@@ -169,7 +137,7 @@ void HeadDrafter::run_first(const Pass& pass) {
             {.rows = modules_.pages(module - 1),
              .dtype = modules_.page_dtype(),
              .tapped = false,
-             .are_parts = are_parts});
+             .are_parts = taps_.are_parts()});
   }
 }
 

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/device.h"
+#include "kernels/comm/context_exchange.h"
+#include "model/draft_head.h"
+#include "model/model.h"
+
+namespace foretoken {
+
+// The target's hidden states that a head reads, kept at the KV slot of their position beside the
+// drafter's KV, so that any entry can be computed at any time. Ranks that share the keys and values
+// of a sequence share the columns of its rows, too: pages would else be as large on each of them.
+class TapPages {
+ public:
+  // `layers` as of TapSink. `target` lives longer.
+  TapPages(Device& device, Model& target, std::vector<int32_t> layers);
+
+  int64_t bytes_per_block(int block_size) const { return block_size * row_bytes(); }
+  // Takes the memory and has the target fill it from now on.
+  Status take(int num_blocks, int block_size);
+  // What a first pass reads.
+  DraftHead::Source source() const;
+  bool are_parts() const { return parts_.are_several(); }
+  const ContextRanks& parts() const { return parts_; }
+
+ private:
+  TapSink sink() const;
+  int64_t row_bytes() const;
+
+  Device& device_;
+  Model& target_;
+  const std::vector<int32_t> layers_;
+  const ContextRanks parts_;
+  Arena arena_;
+  void* pages_ = nullptr;  // TapSink::pages
+};
+
+}  // namespace foretoken
