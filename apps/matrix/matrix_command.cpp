@@ -62,14 +62,17 @@ int run_one(const MatrixOptions& given) {
   return 0;
 }
 
+// `decisions`: of the cells of `product`, in their order.
 Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
-                                             const std::vector<MatrixCell>& product) {
+                                             const std::vector<MatrixCell>& product,
+                                             const std::vector<CellResult>& decisions) {
   if (!given.rows_file.empty()) return read_cells(given.rows_file);
   std::vector<MatrixCell> cells;
   if (!given.skip_rows) cells = row_cells(given.device, given.max_ranks);
   std::vector<MatrixCell> supported;
-  for (const MatrixCell& cell : product) {
-    if (check_cell(cell).ok() && cell.num_ranks() <= given.max_ranks) supported.push_back(cell);
+  for (size_t i = 0; i < product.size(); ++i) {
+    if (decisions[i]["verdict"] == "unsupported") continue;
+    if (product[i].num_ranks() <= given.max_ranks) supported.push_back(product[i]);
   }
   const auto sample = given.every_cell
                           ? supported
@@ -99,7 +102,7 @@ Status run_matrix(const MatrixOptions& given) {
   std::vector<CellResult> product;
   const std::vector<MatrixCell> all = product_cells(given.device);
   for (const MatrixCell& cell : all) product.push_back(decided(cell));
-  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, chosen_cells(given, all));
+  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, chosen_cells(given, all, product));
   if (given.print_cells) {
     auto list = nlohmann::ordered_json::array();
     for (const MatrixCell& cell : cells) list.push_back(cell_json(cell));
