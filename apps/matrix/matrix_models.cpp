@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/matrix/cell_process.h"
+#include "apps/terminal/child_process.h"
 #include "draft/registry.h"
 
 namespace foretoken {
@@ -38,8 +38,9 @@ Status write_folder(const std::vector<std::string>& arguments, const std::string
   const std::string part = folder + ".part";
   std::error_code error;
   std::filesystem::remove_all(part, error);
-  const ProcessResult result = run_process(
-      joined({sibling_program("foretoken-dial"), part}, arguments), std::chrono::seconds(600));
+  const ProcessResult result =
+      run_process(joined({sibling_program("foretoken-dial"), part}, arguments),
+                  {.limit = std::chrono::seconds(600)});
   if (result.end != ProcessEnd::kExit || result.code != 0) {
     return not_found("foretoken-dial, which writes the checkpoints of the matrix, failed: " +
                      (result.err.empty() ? "it must stand beside foretoken" : result.err));

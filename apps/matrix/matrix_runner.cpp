@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "apps/matrix/cell_process.h"
+#include "apps/terminal/child_process.h"
 
 namespace foretoken {
 namespace {
@@ -80,10 +80,10 @@ std::vector<std::string> cell_arguments(const MatrixCell& cell, const CellRunOpt
 
 CellResult result_of_process(const MatrixCell& cell, const MatrixRunOptions& options) {
   const std::vector<std::string> arguments = cell_arguments(cell, options.cell);
-  std::vector<std::string> command = {own_program()};
+  std::vector<std::string> command = {kThisProgram};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Clock::time_point begin = Clock::now();
-  const ProcessResult ended = run_process(command, options.time_limit);
+  const ProcessResult ended = run_process(command, {.limit = options.time_limit});
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   CellResult result = {{"cell", cell_json(cell)}};
   const Json said = Json::parse(last_line(ended.out), nullptr, false);
