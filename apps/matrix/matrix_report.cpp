@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/svg_page.h"
 #include "engine/compat/support_matrix.h"
 
 namespace foretoken {
@@ -95,29 +96,6 @@ std::string share_line(const std::pair<std::string, size_t>& reason, size_t all)
       reason.first);
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += letter;
-    }
-  }
-  return out;
-}
-
 constexpr const char* kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em;"
     "color-scheme:light dark}table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;"
@@ -132,12 +110,12 @@ std::string row_of_page(const CellResult& result, const MatrixFacts& facts) {
   for (size_t i = 0; i < columns.size(); ++i) {
     const bool is_status = i + 2 == columns.size();
     html += is_status ? "<td class=\"" + colour + "\">" : "<td>";
-    html += escaped(columns[i]);
+    html += bench::markup_text(columns[i]);
     if (i + 1 == columns.size() && result.contains("ops")) {
-      html += "<br><code>ops: " + escaped(result["ops"].dump()) + "</code>";
+      html += "<br><code>ops: " + bench::markup_text(result["ops"].dump()) + "</code>";
     }
     if (i + 1 == columns.size() && result.contains("command")) {
-      html += "<br><code>" + escaped(result["command"].get<std::string>()) + "</code>";
+      html += "<br><code>" + bench::markup_text(result["command"].get<std::string>()) + "</code>";
     }
     html += "</td>";
   }
@@ -186,10 +164,10 @@ std::string matrix_page(const std::vector<CellResult>& results,
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>"
       "Foretoken: support matrix</title><style>";
   html += kStyle;
-  html +=
-      "</style></head><body><h1>Support matrix</h1><p>" + escaped(facts_line(facts)) + "</p><ul>";
+  html += "</style></head><body><h1>Support matrix</h1><p>" +
+          bench::markup_text(facts_line(facts)) + "</p><ul>";
   for (const auto& [status, count] : counts_by_status(results, facts)) {
-    html += "<li>" + escaped(status) + ": " + plural(count, "cell") + "</li>";
+    html += "<li>" + bench::markup_text(status) + ": " + plural(count, "cell") + "</li>";
   }
   html += "</ul><table><tr>";
   for (const std::string& column : kHeader) html += "<th>" + column + "</th>";
@@ -200,7 +178,7 @@ std::string matrix_page(const std::vector<CellResult>& results,
     html += "<h2>What does not go together</h2><p>Of " + plural(product.size(), "combination") +
             " of all parts:</p><ul>";
     for (const auto& reason : counts_by_reason(product)) {
-      html += "<li>" + escaped(share_line(reason, product.size())) + "</li>";
+      html += "<li>" + bench::markup_text(share_line(reason, product.size())) + "</li>";
     }
     html += "</ul>";
   }

@@ -9,6 +9,7 @@
 
 #include "apps/matrix/matrix_models.h"
 #include "apps/matrix/matrix_scores.h"
+#include "base/resident_memory.h"
 
 namespace foretoken {
 namespace {
@@ -27,14 +28,6 @@ struct RunOutput {
   std::string attention;
   int64_t grown_bytes = 0;  // resident, by the last of the repetitions
 };
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t size = 0;
-  int64_t resident = 0;
-  file >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRunOptions& options) {
   std::ifstream file(files.prompts);

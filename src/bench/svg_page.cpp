@@ -7,7 +7,15 @@
 namespace foretoken::bench {
 namespace {
 
-std::string escaped(const std::string& text) {
+const char* anchor_name(SvgPage::Anchor anchor) {
+  return anchor == SvgPage::Anchor::kStart    ? "start"
+         : anchor == SvgPage::Anchor::kMiddle ? "middle"
+                                              : "end";
+}
+
+}  // namespace
+
+std::string markup_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
     if (c == '<') {
@@ -24,14 +32,6 @@ std::string escaped(const std::string& text) {
   }
   return result;
 }
-
-const char* anchor_name(SvgPage::Anchor anchor) {
-  return anchor == SvgPage::Anchor::kStart    ? "start"
-         : anchor == SvgPage::Anchor::kMiddle ? "middle"
-                                              : "end";
-}
-
-}  // namespace
 
 SvgPage::SvgPage(double width, double height) : width_(width), height_(height) {
   rect(0, 0, width, height, "#ffffff");
@@ -63,7 +63,7 @@ void SvgPage::text(double x, double y, const std::string& words, Anchor anchor, 
   body_ += fmt::format(
       "<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"{}\" font-size=\"{:g}\" fill=\"{}\">{}"
       "</text>\n",
-      x, y, anchor_name(anchor), size, colour, escaped(words));
+      x, y, anchor_name(anchor), size, colour, markup_text(words));
 }
 
 std::string SvgPage::finish() const {

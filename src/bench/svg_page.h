@@ -5,6 +5,9 @@
 
 namespace foretoken::bench {
 
+// The text as it stands in SVG and HTML; control characters become blanks.
+std::string markup_text(const std::string& text);
+
 // An SVG picture that needs nothing else: fonts and colours are in it. Lengths are in pixels from
 // the top left corner.
 class SvgPage {

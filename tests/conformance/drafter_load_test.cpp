@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "base/resident_memory.h"
 #include "conformance/drafter_cases.h"
-#include "support/resident_memory.h"
 
 // Many requests: nothing is left behind, and acceptance does not decay.
 
@@ -95,7 +95,7 @@ std::string expect_nothing_left(const Engine& engine, const Traffic& traffic,
   const EngineStats stats = engine.stats();
   EXPECT_EQ(stats.drafters.size(), 4u);
   for (const RequestStats& drafter : stats.drafters) EXPECT_GT(drafter.num_accepted_tokens, 0);
-  const int64_t grown = test::resident_bytes() - resident_half_way;
+  const int64_t grown = resident_bytes() - resident_half_way;
   if (traffic.num_sent() >= kManyRequests) {
     EXPECT_LT(grown, 32 << 20);
   }
@@ -113,7 +113,7 @@ TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
   const int num_requests = num_test_prompts(200) * 50;
   Traffic traffic(*engine, 12);
   while (traffic.num_sent() < num_requests / 2) ASSERT_NO_FATAL_FAILURE(traffic.send());
-  const int64_t resident_half_way = test::resident_bytes();
+  const int64_t resident_half_way = resident_bytes();
   while (traffic.num_sent() < num_requests) ASSERT_NO_FATAL_FAILURE(traffic.send());
   traffic.wait_until_open(0);
   std::cout << expect_nothing_left(*engine, traffic, resident_half_way);
@@ -132,7 +132,7 @@ TEST(DrafterLoad, DISABLED_ThirtyThousandStepsWithPreemptionLeaveNothingBehind) 
     }
   };
   run_until(kSteps / 2);
-  const int64_t resident_half_way = test::resident_bytes();
+  const int64_t resident_half_way = resident_bytes();
   run_until(kSteps);
   traffic.wait_until_open(0);
   std::cout << expect_nothing_left(*engine, traffic, resident_half_way);

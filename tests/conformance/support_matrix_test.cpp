@@ -4,10 +4,10 @@
 #include <map>
 
 #include "attention/backend.h"
+#include "base/resident_memory.h"
 #include "conformance/layouts.h"
 #include "engine/compat/support_matrix.h"
 #include "support/claimed_device.h"
-#include "support/resident_memory.h"
 
 // Rows 1 to 13 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
 // architecture.
@@ -95,9 +95,9 @@ RunResult expect_row(const MatrixRow& row, const char* graph_mode, int steps_in_
   const auto engine = start_engine(config_of_row(row, graph_mode, steps_in_flight));
   if (engine == nullptr) return {};
   const RunResult first = run_together(*engine, requests);
-  const int64_t resident = test::resident_bytes();
+  const int64_t resident = resident_bytes();
   const RunResult second = run_together(*engine, requests);
-  const int64_t grown = test::resident_bytes() - resident;
+  const int64_t grown = resident_bytes() - resident;
   print_run(row, graph_mode, steps_in_flight, *engine, first, grown);
   EXPECT_EQ(count_differences(base, first, graph_mode), 0);
   EXPECT_EQ(count_differences(base, second, "repeated"), 0);

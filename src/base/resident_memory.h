@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-namespace foretoken::test {
+namespace foretoken {
 
 // Bytes of this process that are in memory.
 int64_t resident_bytes();
 
-}  // namespace foretoken::test
+}  // namespace foretoken

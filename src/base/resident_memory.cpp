@@ -1,10 +1,10 @@
-#include "support/resident_memory.h"
+#include "base/resident_memory.h"
 
 #include <unistd.h>
 
 #include <fstream>
 
-namespace foretoken::test {
+namespace foretoken {
 
 int64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
@@ -14,4 +14,4 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace foretoken::test
+}  // namespace foretoken
