@@ -9,7 +9,7 @@
 
 #include "apps/matrix/matrix_models.h"
 #include "apps/matrix/matrix_scores.h"
-#include "base/resident_memory.h"
+#include "device/resident_memory.h"
 
 namespace foretoken {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "base/resident_memory.h"
 #include "conformance/drafter_cases.h"
+#include "device/resident_memory.h"
 
 // Many requests: nothing is left behind, and acceptance does not decay.
 

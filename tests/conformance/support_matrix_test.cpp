@@ -4,8 +4,8 @@
 #include <map>
 
 #include "attention/backend.h"
-#include "base/resident_memory.h"
 #include "conformance/layouts.h"
+#include "device/resident_memory.h"
 #include "engine/compat/support_matrix.h"
 #include "support/claimed_device.h"
 

@@ -1,4 +1,4 @@
-#include "base/resident_memory.h"
+#include "device/resident_memory.h"
 
 #include <gtest/gtest.h>
 
