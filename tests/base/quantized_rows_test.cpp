@@ -47,6 +47,8 @@ TEST(QuantizedRows, CutRowsKeepTheirValues) {
     std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(form, kK)));
     // Bytes below 0x78 make halves that are numbers.
     for (size_t i = 0; i < row.size(); ++i) row[i] = byte(static_cast<int>(i * 37 % 0x78));
+    // Codes of a table have as many values as the table.
+    for (size_t i = 0; i < kK && form.bits == 4; ++i) row[i] &= byte(15);
     std::vector<float> whole(kK), part(kHalf);
     dequantize_row(form, row.data(), kK, whole.data());
     for (const int64_t first : {int64_t{0}, kHalf}) {
