@@ -24,13 +24,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void log_access(const http::AccessRecord& record) {
-  const std::chrono::duration<double, std::milli> took = record.duration;
+  const std::chrono::duration<double, std::milli> elapsed = record.duration;
   log_event("http", {{"client", record.client},
                      {"method", record.method},
                      {"target", record.target},
                      {"status", record.status},
                      {"bytes", record.num_bytes},
-                     {"ms", std::round(took.count() * 10) / 10},
+                     {"ms", std::round(elapsed.count() * 10) / 10},
                      {"id", record.id}});
 }
 

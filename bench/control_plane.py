@@ -45,8 +45,8 @@ def main():
                     left = size
                     while left:
                         left -= len(far.recv(left))
-            took = spent / rounds * 1e6
-            print(f"{count + 1:5d} {size:6d} {took:9.0f} {took / count:6.1f}", flush=True)
+            elapsed = spent / rounds * 1e6
+            print(f"{count + 1:5d} {size:6d} {elapsed:9.0f} {elapsed / count:6.1f}", flush=True)
         for near, far in ends:
             near.close()
             far.close()

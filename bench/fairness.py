@@ -74,8 +74,8 @@ class Load:
             thread.join()
         if self.failures:
             raise self.failures[0]
-        took = time.perf_counter() - begin
-        return {"requests": len(self.ttfts), "per_s": len(self.ttfts) / took,
+        elapsed = time.perf_counter() - begin
+        return {"requests": len(self.ttfts), "per_s": len(self.ttfts) / elapsed,
                 "ttft_mean": statistics.mean(self.ttfts) * 1e3,
                 "ttft_p99": percentile(self.ttfts, 0.99) * 1e3,
                 "itl_mean": statistics.mean(self.gaps) * 1e3,

@@ -79,8 +79,8 @@ Round run_round(Engine& engine, std::vector<Request> requests) {
   const auto begin = std::chrono::steady_clock::now();
   Round round;
   round.outputs = engine.generate(std::move(requests));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  round.seconds = took.count();
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  round.seconds = elapsed.count();
   for (const RequestOutput& output : round.outputs) {
     round.stats += output.stats;
   }

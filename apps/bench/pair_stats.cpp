@@ -11,7 +11,7 @@ namespace {
 constexpr double kTail = 0.025;
 
 // The largest number k of values that may be left out at each end: the chance that fewer than k of
-// n fair coins show heads stays within the tail.
+// n fair draws agree stays within the tail.
 size_t num_cut(size_t n) {
   double chance = std::pow(0.5, static_cast<double>(n));
   double below = 0;

@@ -47,7 +47,7 @@ Parts parts_of(const MatrixCell& cell) {
 // they are met.
 class PairTable {
  public:
-  static constexpr int kMostValues = 256;
+  static constexpr int kMaxValues = 256;
 
   std::vector<int> pairs_of(const MatrixCell& cell) {
     std::array<int, kParts> values;
@@ -55,7 +55,7 @@ class PairTable {
     for (size_t i = 0; i < kParts; ++i) values[i] = value(std::to_string(i) + parts[i]);
     std::vector<int> pairs;
     for (size_t a = 0; a < kParts; ++a) {
-      for (size_t b = a + 1; b < kParts; ++b) pairs.push_back(values[a] * kMostValues + values[b]);
+      for (size_t b = a + 1; b < kParts; ++b) pairs.push_back(values[a] * kMaxValues + values[b]);
     }
     return pairs;
   }
@@ -64,7 +64,7 @@ class PairTable {
   int value(const std::string& text) {
     const auto found = std::find(values_.begin(), values_.end(), text);
     if (found != values_.end()) return static_cast<int>(found - values_.begin());
-    FT_CHECK(values_.size() < kMostValues);
+    FT_CHECK(values_.size() < kMaxValues);
     values_.push_back(text);
     return static_cast<int>(values_.size()) - 1;
   }
@@ -181,7 +181,7 @@ std::vector<MatrixCell> product_cells(const std::string& device) {
 std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, size_t most) {
   PairTable table;
   std::vector<std::vector<int>> pairs;
-  std::vector<bool> open(size_t{PairTable::kMostValues} * PairTable::kMostValues);
+  std::vector<bool> open(size_t{PairTable::kMaxValues} * PairTable::kMaxValues);
   for (const MatrixCell& cell : cells) {
     pairs.push_back(table.pairs_of(cell));
     for (const int pair : pairs.back()) open[static_cast<size_t>(pair)] = true;

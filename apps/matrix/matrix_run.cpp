@@ -16,10 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostGrowth = int64_t{16} << 20;  // bytes that repeated prompts may add
-constexpr int kMostRepeats = 8;
+constexpr int64_t kMaxGrowth = int64_t{16} << 20;  // bytes that repeated prompts may add
+constexpr int kMaxRepeats = 8;
 constexpr double kLeastAcceptance = 0.3;
-constexpr double kMostAcceptance = 0.95;
+constexpr double kMaxAcceptance = 0.95;
 
 struct RunOutput {
   std::vector<std::vector<int32_t>> ids;
@@ -46,7 +46,7 @@ Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRu
 
 // Of tokens that a cache of KV blocks has for each sequence: so few that the first time writes all
 // of them, and what is resident grows no more.
-constexpr int kMostTokens = 256;
+constexpr int kMaxTokens = 256;
 
 EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t num_prompts) {
   EngineConfig config;
@@ -56,9 +56,9 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t 
   config.cudagraph_mode = cell.graph_mode;
   config.kv_cache_dtype = cell.kv_cache_dtype;
   config.quantization = cell.quantization;
-  config.max_model_len = kMostTokens;
+  config.max_model_len = kMaxTokens;
   config.max_num_seqs = num_prompts < 100 ? 8 : 32;
-  config.num_gpu_blocks_override = config.max_num_seqs * kMostTokens / config.block_size;
+  config.num_gpu_blocks_override = config.max_num_seqs * kMaxTokens / config.block_size;
   config.enable_prefix_caching = false;
   config.disable_log_stats = true;
   config.skip_tokenizer_init = true;
@@ -92,16 +92,16 @@ Status run_prompts(Engine& engine, const std::vector<Request>& requests, RunOutp
   return {};
 }
 
-// The same prompts again until they add no more than kMostGrowth to the memory, as they do once
-// every engine has written all of its cache; at most kMostRepeats times.
+// The same prompts again until they add no more than kMaxGrowth to the memory, as they do once
+// every engine has written all of its cache; at most kMaxRepeats times.
 Status repeat_prompts(Engine& engine, const std::vector<Request>& requests, RunOutput& run) {
-  for (int time = 0; time < kMostRepeats; ++time) {
+  for (int time = 0; time < kMaxRepeats; ++time) {
     const int64_t before = resident_bytes();
     RunOutput again;
     FT_RETURN_IF_ERROR(run_prompts(engine, requests, again));
     run.grown_bytes = resident_bytes() - before;
     if (again.ids != run.ids) return aborted("the same prompts gave other texts when repeated");
-    if (run.grown_bytes <= kMostGrowth) break;
+    if (run.grown_bytes <= kMaxGrowth) break;
   }
   return {};
 }
@@ -195,7 +195,7 @@ void check_drafts(const MatrixCell& cell, const RunOutput& one, const RunOutput&
                            : static_cast<double>(stats.num_accepted_tokens) /
                                  static_cast<double>(stats.num_draft_tokens);
   report["acceptance"] = share;
-  if (cell.quantization.empty() && (share < kLeastAcceptance || share > kMostAcceptance)) {
+  if (cell.quantization.empty() && (share < kLeastAcceptance || share > kMaxAcceptance)) {
     report.wrong("the acceptance lies outside 0.3 to 0.95");
   }
 }
@@ -215,7 +215,7 @@ Status check_reference(const MatrixCell& cell, const MatrixFiles& files,
                       run_engine(config_of(alone, files, requests.size()), requests));
   const double gap = largest_gap(plain.scores, reference.scores);
   report["score_gap_to_reference"] = gap;
-  if (gap > (cell.device == "cpu" ? kMostReferenceGap : kMostReferenceGapOfBf16)) {
+  if (gap > (cell.device == "cpu" ? kMaxReferenceGap : kMaxReferenceGapOfBf16)) {
     report.wrong("log-probabilities differ by up to " + std::to_string(gap) +
                  " from those of the CPU's own attention");
   }
@@ -226,7 +226,7 @@ void check_scores(const MatrixCell& cell, const RunOutput& plain, const RunOutpu
                   CellReport& report) {
   const double gap = largest_gap(plain.scores, drafted.scores);
   report["score_gap_without_drafts"] = gap;
-  if (gap > kMostGap && is_batch_invariant(cell)) {
+  if (gap > kMaxGap && is_batch_invariant(cell)) {
     report.wrong("log-probabilities differ by up to " + std::to_string(gap) +
                  " from those without drafts");
   }
@@ -279,7 +279,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
     report.wrong(std::to_string(differing) + " texts differ from those without drafts");
   }
   check_scores(cell, plain, two, report);
-  if (two.grown_bytes > kMostGrowth) {
+  if (two.grown_bytes > kMaxGrowth) {
     report.wrong("each time the same prompts take more memory, " +
                  std::to_string(two.grown_bytes >> 20) + " MiB the last time");
   }

@@ -8,7 +8,7 @@ namespace foretoken {
 
 // E4M3 of OCP's 8-bit floating point specification (2023): a sign, four bits of exponent with a
 // bias of 7, three of mantissa, no infinities. Codes 0x7f and 0xff are NaN.
-inline constexpr float kMostE4m3 = 448.0f;
+inline constexpr float kMaxE4m3 = 448.0f;
 
 // The number that a code stands for, exactly.
 FT_HD inline float e4m3_value(uint8_t code) {
@@ -26,7 +26,7 @@ FT_HD inline float e4m3_value(uint8_t code) {
   return value;
 }
 
-// The code of the nearest number, ties to even; what is larger than kMostE4m3 becomes that, and NaN
+// The code of the nearest number, ties to even; what is larger than kMaxE4m3 becomes that, and NaN
 // stays NaN. Without branches, so that loops over it are compiled to vectors.
 FT_HD inline uint8_t e4m3_code(float x) {
   uint32_t bits;

@@ -9,7 +9,7 @@ namespace foretoken {
 // Floats of OCP's microscaling formats (2023): E2M1 of four bits, and E8M0, an exponent alone, by
 // which a group of them is scaled.
 
-inline constexpr float kMostE2m1 = 6;
+inline constexpr float kMaxE2m1 = 6;
 
 // `code` below 16.
 inline float e2m1_value(uint8_t code) {

@@ -31,7 +31,7 @@ json event_json(size_t lane, const TraceLane::Event& event, int64_t origin_ns) {
                  {"dur", static_cast<double>(event.end_ns - event.begin_ns) * kMicroseconds}};
   if (event.number != TraceLane::kNoNumber) object["args"] = {{"step", event.number}};
   if (event.details.names == nullptr) return object;
-  for (size_t i = 0; i < TraceDetails::kMost; ++i) {
+  for (size_t i = 0; i < TraceDetails::kMax; ++i) {
     object["args"][(*event.details.names)[i]] = event.details.values[i];
   }
   return object;
@@ -62,12 +62,12 @@ void TraceLane::add(const char* name, int64_t begin_ns, int64_t end_ns, uint64_t
   ++num_added_;
 }
 
-void TraceLane::extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t most_gap_ns,
+void TraceLane::extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t max_gap_ns,
                        uint64_t number) {
   if (num_added_ > 0) {
     Event& newest = events_[(num_added_ - 1) % capacity_];
     const bool same = newest.name == name && newest.number == number;
-    if (same && begin_ns - newest.end_ns <= most_gap_ns) {
+    if (same && begin_ns - newest.end_ns <= max_gap_ns) {
       newest.end_ns = end_ns;
       return;
     }

@@ -14,10 +14,10 @@ namespace foretoken {
 
 // Numbers that stand beside an event. The names live as long as the process.
 struct TraceDetails {
-  static constexpr size_t kMost = 6;
-  using Names = std::array<const char*, kMost>;
+  static constexpr size_t kMax = 6;
+  using Names = std::array<const char*, kMax>;
   const Names* names = nullptr;  // null: there are none
-  std::array<int32_t, kMost> values{};
+  std::array<int32_t, kMax> values{};
 };
 
 // What one thread, or the device, did and when. Keeps the newest events and allocates nothing after
@@ -40,8 +40,8 @@ class TraceLane {
            const TraceDetails& details = {});
 
   // The same, but makes the newest event longer where that has this name and number and ended at
-  // most `most_gap_ns` before: for many small things in a row.
-  void extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t most_gap_ns,
+  // most `max_gap_ns` before: for many small things in a row.
+  void extend(const char* name, int64_t begin_ns, int64_t end_ns, int64_t max_gap_ns,
               uint64_t number = kNoNumber);
 
   const std::string& name() const { return name_; }

@@ -50,7 +50,7 @@ double best_second(const std::vector<const RequestRecord*>& done) {
 }
 
 // Most requests that ran at one moment.
-int64_t most_running(const std::vector<const RequestRecord*>& done) {
+int64_t max_running(const std::vector<const RequestRecord*>& done) {
   std::vector<std::pair<double, int>> changes;
   for (const RequestRecord* record : done) {
     changes.emplace_back(record->start_time, 1);
@@ -126,7 +126,7 @@ ServingMetrics serving_metrics(const std::vector<RequestRecord>& records, double
   metrics.total_token_throughput =
       static_cast<double>(metrics.total_input + metrics.total_output) / duration;
   metrics.max_output_tokens_per_s = best_second(done);
-  metrics.max_concurrent_requests = most_running(done);
+  metrics.max_concurrent_requests = max_running(done);
   describe_latencies(done, percents, &metrics);
   return metrics;
 }

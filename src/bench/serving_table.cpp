@@ -108,7 +108,7 @@ std::string result_table(const ReportSettings& settings, const LoadResult& load,
 }
 
 std::string failure_lines(const std::vector<RequestRecord>& records) {
-  constexpr size_t kMostErrors = 10;
+  constexpr size_t kMaxErrors = 10;
   std::map<std::string, size_t> counts;
   size_t num_failed = 0;
   for (const RequestRecord& record : records) {
@@ -122,11 +122,11 @@ std::string failure_lines(const std::vector<RequestRecord>& records) {
   std::stable_sort(errors.begin(), errors.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = fmt::format("{} of {} requests failed:\n", num_failed, records.size());
-  for (size_t i = 0; i < std::min(errors.size(), kMostErrors); ++i) {
+  for (size_t i = 0; i < std::min(errors.size(), kMaxErrors); ++i) {
     text += fmt::format("  {} x {}\n", errors[i].first, errors[i].second);
   }
-  if (errors.size() > kMostErrors) {
-    text += fmt::format("  and {} other errors\n", errors.size() - kMostErrors);
+  if (errors.size() > kMaxErrors) {
+    text += fmt::format("  and {} other errors\n", errors.size() - kMaxErrors);
   }
   return text;
 }

@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 constexpr int64_t kElementsAtOnce = int64_t{2} << 20;
-constexpr float kMostHalf = 65504;
+constexpr float kMaxHalf = 65504;
 
 // What the columns of a tensor count; null where nothing is known of them.
 Result<const std::vector<float>*> importance_of(const ConvertOptions& options,
@@ -91,7 +91,7 @@ Status GgufConversion::write_rows(const TensorToEncode& tensor, const TensorRows
     std::vector<float> values(static_cast<size_t>(num * rows.cols()));
     std::vector<std::byte> scratch;
     FT_RETURN_IF_ERROR(
-        rows.read(first + begin, num, wide ? FLT_MAX : kMostHalf, values.data(), scratch));
+        rows.read(first + begin, num, wide ? FLT_MAX : kMaxHalf, values.data(), scratch));
     std::byte* to = bytes.data() + begin * row_bytes;
     if (importance == nullptr) {
       encode(values.data(), nullptr, num * blocks_per_row, to);

@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-constexpr float kMost = 65504;  // so that scales are halves
+constexpr float kMax = 65504;  // so that scales are halves
 
 uint32_t repeated(uint32_t code, int bits) {
   uint32_t word = 0;
@@ -50,7 +50,7 @@ Result<GptqMatrix> quantize_gptq(const TensorRows& rows, const GptqForm& form) {
     std::vector<uint8_t> codes(static_cast<size_t>(k));
     std::vector<std::byte> scratch;
     for (int64_t row = first; row < first + count; ++row) {
-      FT_RETURN_IF_ERROR(rows.read(row, 1, kMost, values.data(), scratch));
+      FT_RETURN_IF_ERROR(rows.read(row, 1, kMax, values.data(), scratch));
       for (int64_t g = 0; g < num_groups; ++g) {
         matrix.scales[static_cast<size_t>(g * n + row)] =
             quantize_group(values.data() + g * form.group, form, codes.data() + g * form.group);

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr float kMostWeight = 1e30F;  // so that scales and their reciprocals are floats
+constexpr float kMaxWeight = 1e30F;  // so that scales and their reciprocals are floats
 
 // A layer's matrices have one factor, so that tools which join some of them find it equal.
 struct LayerFactor {
@@ -83,7 +83,7 @@ class Fp4Conversion {
       std::vector<float> values(static_cast<size_t>(k));
       std::vector<std::byte> scratch;
       for (int64_t row = first; row < first + count; ++row) {
-        FT_RETURN_IF_ERROR(rows.read(row, 1, kMostWeight, values.data(), scratch));
+        FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxWeight, values.data(), scratch));
         for (int64_t g = 0; g < groups; ++g) {
           const float* at = values.data() + g * group();
           uint8_t& scale = scales[static_cast<size_t>(row * groups + g)];
@@ -103,7 +103,7 @@ class Fp4Conversion {
  private:
   int64_t group() const { return is_nvfp4_ ? 16 : 32; }
   uint8_t scale_code(float largest, float factor) const {
-    return is_nvfp4_ ? e4m3_code(largest / kMostE2m1 * factor) : exponent_code(largest);
+    return is_nvfp4_ ? e4m3_code(largest / kMaxE2m1 * factor) : exponent_code(largest);
   }
 
   // By which scales are divided: the layer's largest number gets the largest code and scale.
@@ -118,7 +118,7 @@ class Fp4Conversion {
         std::vector<std::byte> scratch;
         float most = 0;
         for (int64_t row = first; row < first + count; ++row) {
-          FT_RETURN_IF_ERROR(rows.read(row, 1, kMostWeight, values.data(), scratch));
+          FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxWeight, values.data(), scratch));
           most = std::max(most, largest_magnitude(values.data(), rows.cols()));
         }
         std::lock_guard lock(mutex);
@@ -127,7 +127,7 @@ class Fp4Conversion {
       });
       FT_RETURN_IF_ERROR(read);
     }
-    layer.factor = largest > 1e-30F ? kMostE4m3 * kMostE2m1 / largest : 1;
+    layer.factor = largest > 1e-30F ? kMaxE4m3 * kMaxE2m1 / largest : 1;
     return layer.factor;
   }
 

@@ -7,7 +7,7 @@
 namespace foretoken {
 
 struct CommunicatorOptions {
-  int64_t most_row_bytes = 0;       // of the longest row that a rank contributes
+  int64_t max_row_bytes = 0;        // of the longest row that a rank contributes
   bool avoids_peer_memory = false;  // GPUs: through NCCL even where devices reach each other
 };
 

@@ -148,7 +148,7 @@ void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& 
   block_.take_drafts(queue, step, max_logits_rows);
 }
 
-Result<int> most_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
+Result<int> max_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int in_block = head.block_size - (anchor_drafts(head) ? 0 : 1);
   const int most = std::min(in_block, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
@@ -169,7 +169,7 @@ Result<std::unique_ptr<Drafter>> make_block_drafter(const DrafterContext& contex
   options.dtype = dtype_name(target.dtype);
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig config,
                       read_draft_head_config(context.folder, kind, target, options));
-  FT_ASSIGN_OR_RETURN(const int drafts, most_drafts(context.config, config));
+  FT_ASSIGN_OR_RETURN(const int drafts, max_drafts(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   DrafterTraits traits = declared_traits(name);

@@ -22,7 +22,7 @@
 #include "engine/request/request_builder.h"
 #include "engine/start/kv_budget.h"
 #include "engine/start/parallel_checks.h"
-#include "engine/start_seat.h"
+#include "engine/start_barrier.h"
 #include "engine/step/engine_loop.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
@@ -43,13 +43,13 @@ class EngineImpl final : public Engine {
   enum class Start : uint8_t { kServing, kIdle };
   // `hooks` plants faults for tests. Without links the ranks that the configuration asks for are
   // threads of this process; with those of one rank this is that rank of its group, and above rank
-  // 0 takes no requests; with those of all ranks the others are threads of this process. `seat`:
+  // 0 takes no requests; with those of all ranks the others are threads of this process. `barrier`:
   // among engines that start at the same time.
   static Result<std::unique_ptr<EngineImpl>> create(const EngineConfig& config,
                                                     const TestHooks& hooks,
                                                     Start start = Start::kServing,
                                                     std::vector<RankLinks> links = {},
-                                                    StartSeat* seat = nullptr);
+                                                    StartBarrier* barrier = nullptr);
   ~EngineImpl() override;
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -76,8 +76,8 @@ class EngineImpl final : public Engine {
   Status run_rank();
 
  private:
-  EngineImpl(RankLinks links, const ParallelConfig& parallel, StartSeat* seat)
-      : seat_(seat),
+  EngineImpl(RankLinks links, const ParallelConfig& parallel, StartBarrier* barrier)
+      : barrier_(barrier),
         ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel,
                parallel.decode_context_parallel_size) {}
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
@@ -134,7 +134,7 @@ class EngineImpl final : public Engine {
   void fill_info(const EngineConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
-  StartSeat* seat_;  // only while it starts; null: it starts alone
+  StartBarrier* barrier_;  // only while it starts; null: it starts alone
   std::unique_ptr<Device> device_;
   Ranks ranks_;
   int64_t start_exchange_ns_ = 0;            // of the ranks before the first step

@@ -30,7 +30,7 @@ constexpr size_t kTracedOps = 131072;
 
 // What ranks give each other is at most a row of logits, of a hidden state, or of what the heads of
 // a rank have seen (AttentionArgs::states).
-int64_t most_row_bytes(const ModelConfig& model) {
+int64_t max_row_bytes(const ModelConfig& model) {
   const int64_t states = int64_t{model.num_heads} * attention_state_size(kMaxHeadDim);
   return std::max({int64_t{model.vocab_size}, int64_t{model.hidden_size}, states}) *
          static_cast<int64_t>(sizeof(float));
@@ -72,15 +72,15 @@ int paced_prompt_len(const EngineConfig& config) {
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
                                                        const TestHooks& hooks, Start start,
                                                        std::vector<RankLinks> links,
-                                                       StartSeat* seat) {
+                                                       StartBarrier* barrier) {
   FT_RETURN_IF_ERROR(check_ranks(given, start == Start::kIdle));
   const int size = given.parallel.tensor_parallel_size * given.parallel.pipeline_parallel_size;
   if (links.empty()) links = local_rank_links(size);
   if (size > 1 || links[0].beside[0] != nullptr) load_kernels_at_start();
-  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links[0]), given.parallel, seat));
+  std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links[0]), given.parallel, barrier));
   links.erase(links.begin());
   const Status status = engine->start(given, hooks, start, std::move(links));
-  engine->seat_ = nullptr;
+  engine->barrier_ = nullptr;
   if (status.ok()) return engine;
   engine->ranks_.abort(status);
   return status;
@@ -126,7 +126,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
     local_ranks_ = std::make_unique<LocalRanks>(config, std::move(other_ranks));
   }
   FT_RETURN_IF_ERROR(
-      ranks_.open(*device_, {.most_row_bytes = most_row_bytes(model),
+      ranks_.open(*device_, {.max_row_bytes = max_row_bytes(model),
                              .avoids_peer_memory = config.parallel.disable_custom_all_reduce}));
   profiler_ranges_ = device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(queue_, device_->make_queue());

@@ -15,7 +15,7 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMostProfileBlocks = 8192;
+constexpr size_t kMaxProfileBlocks = 8192;
 
 // That a device reads weights with, at least.
 int64_t bytes_per_second(DeviceType type) {
@@ -57,14 +57,14 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   if (is_cached) return use_step_times("cache");
   // Several ranks and engines measure at the same time, and a trace shows requests alone.
   const bool may_wait = start == Start::kServing && ranks_.is_alone() &&
-                        ranks_.num_engines() == 1 && seat_ == nullptr && trace_ == nullptr &&
+                        ranks_.num_engines() == 1 && barrier_ == nullptr && trace_ == nullptr &&
                         file.empty();
   if (config.measure_when_idle && may_wait) {
     guess_step_times();
     return {};
   }
   FT_RETURN_IF_ERROR(measure_step_times(config));
-  const bool writes = ranks_.is_first() && (seat_ == nullptr || seat_->is_first());
+  const bool writes = ranks_.is_first() && (barrier_ == nullptr || barrier_->is_first());
   if (writes && !file.empty()) FT_RETURN_IF_ERROR(write_cost_table(step_times_, file));
   if (writes) step_time_cache(config).keep(step_times_);
   return use_step_times("measured");
@@ -135,7 +135,7 @@ StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
       " sequences of " + std::to_string(config.max_model_len) + ", " +
       std::to_string(config.max_num_batched_tokens) + " rows, blocks of " +
       std::to_string(config.block_size) + ", " + std::to_string(config.steps_in_flight) +
-      " steps in flight" + (seat_ != nullptr ? ", beside other engines" : "");
+      " steps in flight" + (barrier_ != nullptr ? ", beside other engines" : "");
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const SpeculativeConfig& speculative = config.speculative[i];
     key += "; " + drafter_names_[i] + " '" + speculative.model + "' with " +
@@ -202,7 +202,7 @@ Result<CostTable> EngineImpl::run_profile(const EngineConfig& config,
 }
 
 Status EngineImpl::measure_step_times(const EngineConfig& config) {
-  if (seat_ != nullptr) seat_->wait_for_others();
+  if (barrier_ != nullptr) barrier_->wait_for_others();
   StepProfileConfig profile = profile_config(config);
   profile.clock = [this](int64_t ns) { return ranks_.of_first(ns, "measuring steps"); };
   device_->mark_touched();
@@ -228,7 +228,7 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
       is_marked = true;
     }
     turn->step = loop_->next_step();
-    scheduler_->find_unused_blocks(kMostProfileBlocks, turn->blocks);
+    scheduler_->find_unused_blocks(kMaxProfileBlocks, turn->blocks);
     return {};
   };
   profile.end_turn = [this](uint64_t next_step) { loop_->end_turn(next_step); };

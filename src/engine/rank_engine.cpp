@@ -7,11 +7,11 @@
 
 namespace foretoken {
 
-Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartSeat* seat,
+Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartBarrier* barrier,
                         std::unique_ptr<Engine>* engine) {
   FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made,
                       EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing,
-                                         links_of_rank(std::move(links)), seat));
+                                         links_of_rank(std::move(links)), barrier));
   *engine = std::move(made);
   return {};
 }

@@ -8,8 +8,8 @@ namespace foretoken {
 namespace {
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
-constexpr uint64_t kMostDimensions = 4;
-constexpr uint64_t kMostAlignment = 1 << 20;
+constexpr uint64_t kMaxDimensions = 4;
+constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr size_t kLeastValueBytes = 13;   // key length, type, one byte
 constexpr size_t kLeastTensorBytes = 24;  // name length, dimensions, type, offset
 constexpr const char* kFetchAgain = "; the file is damaged or incomplete, fetch it again";
@@ -201,7 +201,7 @@ class FrontReader {
   Status read_tensor(GgufTensor& tensor) {
     const auto num_dimensions = reader_.number<uint32_t>();
     if (!reader_.ok()) return short_file();
-    if (num_dimensions > kMostDimensions) {
+    if (num_dimensions > kMaxDimensions) {
       return invalid_argument("the tensor '" + tensor.name + "' has " +
                               std::to_string(num_dimensions) + " dimensions" + kFetchAgain);
     }
@@ -248,7 +248,7 @@ class FrontReader {
     const auto found = front_.metadata.find("general.alignment");
     if (found != front_.metadata.end()) {
       const auto* value = std::get_if<uint64_t>(&found->second);
-      if (value == nullptr || *value == 0 || *value > kMostAlignment) {
+      if (value == nullptr || *value == 0 || *value > kMaxAlignment) {
         return invalid_argument(std::string("general.alignment is impossible") + kFetchAgain);
       }
       alignment = *value;

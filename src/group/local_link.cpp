@@ -20,7 +20,7 @@ namespace foretoken::group {
 namespace {
 
 constexpr int kSpinsBeforePark = 256;
-constexpr size_t kMostWaitingBytes = size_t{1} << 20;
+constexpr size_t kMaxWaitingBytes = size_t{1} << 20;
 
 // Bytes from one rank to another, not received yet.
 struct Pipe {
@@ -225,7 +225,7 @@ Status LocalLink::send(int peer, std::span<const std::byte> data, std::string_vi
     std::unique_lock lock(lane_->mutex);
     Pipe& to = pipe(rank_, peer);
     lane_->changed.wait(lock,
-                        [&] { return group_->aborted.load() || to.size() <= kMostWaitingBytes; });
+                        [&] { return group_->aborted.load() || to.size() <= kMaxWaitingBytes; });
     if (group_->aborted.load()) return aborted_at(what);
     to.push(data);
   }

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostTaps = 16;
+constexpr size_t kMaxTaps = 16;
 
 // The fields of dflash_config in front of those at the top.
 Result<Json> block_fields(const Json& file, const std::string& where) {
@@ -58,7 +58,7 @@ Status read_block_taps(const ConfigFields& fields, const ModelConfig& target,
   }
   const Json* ids = fields.find(name);
   if (ids == nullptr) return fields.missing(name);
-  if (!ids->is_array() || ids->empty() || ids->size() > kMostTaps) {
+  if (!ids->is_array() || ids->empty() || ids->size() > kMaxTaps) {
     return fields.wrong(name, "a list of 1 to 16 layer numbers");
   }
   for (const Json& id : *ids) {

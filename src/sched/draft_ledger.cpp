@@ -20,10 +20,10 @@ int turn_of(const Span& span) {
 }  // namespace
 
 void DraftLedger::open(std::span<const DraftGrant> grants) {
-  FT_CHECK(grants.size() <= drafters_.size() && grants.size() <= purses_.size());
-  purses_ = {};
+  FT_CHECK(grants.size() <= drafters_.size() && grants.size() <= budgets_.size());
+  budgets_ = {};
   for (size_t i = 0; i < grants.size(); ++i) {
-    purses_[i] = {grants[i], grants[i].catch_up_rows, grants[i].max_spans};
+    budgets_[i] = {grants[i], grants[i].catch_up_rows, grants[i].max_spans};
   }
 }
 
@@ -35,7 +35,7 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
-  const int granted = purses_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
+  const int granted = budgets_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
 }
@@ -49,7 +49,7 @@ int DraftLedger::positions_ahead(const Sequence& sequence, int num_draft_tokens)
 int DraftLedger::max_positions_ahead() const {
   int most = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    const int granted = purses_[i].grant.num_draft_tokens;
+    const int granted = budgets_[i].grant.num_draft_tokens;
     if (granted > 0) most = std::max({most, granted - 1, drafters_[i].entries_ahead});
   }
   return most;
@@ -106,18 +106,18 @@ bool DraftLedger::worth_rows(const Span& span, const DraftGrant& grant) const {
 void DraftLedger::deal_to(Span& span, StepPlan& plan) {
   const Sequence& sequence = *span.sequence;
   if (!drafts(sequence)) return;
-  Purse& purse = purses_[static_cast<size_t>(sequence.drafter)];
+  DraftBudget& budget = budgets_[static_cast<size_t>(sequence.drafter)];
   const bool has_kv = drafter_of(sequence).has_kv;
   const int wanted = has_kv ? rows_wanted(span) : 0;
-  if (purse.num_spans > 0 && (!has_kv || worth_rows(span, purse.grant))) {
-    span.draft_rows = std::min(wanted, purse.num_rows);
+  if (budget.num_spans > 0 && (!has_kv || worth_rows(span, budget.grant))) {
+    span.draft_rows = std::min(wanted, budget.num_rows);
   } else {
     span.num_draft_tokens = 0;
   }
   if (span.draft_rows < wanted) span.num_draft_tokens = 0;
   if (span.draft_rows == 0 && span.num_draft_tokens == 0) return;
-  purse.num_rows -= span.draft_rows;
-  --purse.num_spans;
+  budget.num_rows -= span.draft_rows;
+  --budget.num_spans;
   DraftUse& use = plan.drafts[static_cast<size_t>(sequence.drafter)];
   use.num_draft_tokens = std::max(use.num_draft_tokens, span.num_draft_tokens);
   use.catch_up_rows += span.draft_rows;

@@ -55,7 +55,7 @@ class DraftLedger {
 
  private:
   // A grant and what is left of it.
-  struct Purse {
+  struct DraftBudget {
     DraftGrant grant;
     int num_rows = 0;
     int num_spans = 0;
@@ -77,7 +77,7 @@ class DraftLedger {
   void settle(const Span& span) const;
 
   const std::vector<SchedulerDrafter> drafters_;
-  std::array<Purse, kMaxDrafters> purses_{};
+  std::array<DraftBudget, kMaxDrafters> budgets_{};
   int mean_output_x16_ = 256 * 16;  // tokens of the outputs of late
   int num_outputs_ = 1;             // that this rests on
 };

@@ -111,7 +111,7 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
   plan.clear();
   pace(plan, paced);
   drafts_.open(grants);
-  most_spans_ = config_.num_stages > 1 ? share_of_sequences() : config_.max_num_seqs;
+  max_spans_ = config_.num_stages > 1 ? share_of_sequences() : config_.max_num_seqs;
   preempted_ = false;
   make_way_for_waiting();
   plan_running(plan);
@@ -137,7 +137,7 @@ void Scheduler::plan_running(StepPlan& plan) {
 
 Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
   if (sequence.draining || sequence.is_held || rests(sequence)) return Placement::kSkipped;
-  const bool is_full = static_cast<int>(plan.spans.size()) >= most_spans_;
+  const bool is_full = static_cast<int>(plan.spans.size()) >= max_spans_;
   if (is_full || row_budget(plan) <= 0) return Placement::kSkipped;
   const Span span = sequence.caught_up ? next_token(sequence, plan) : next_chunk(sequence, plan);
   return span.num_tokens > 0 ? plan_span(plan, span) : Placement::kSkipped;
@@ -375,7 +375,7 @@ void Scheduler::give_back_adapter(Sequence& sequence) {
 // Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
 bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
   return row_budget(plan) > 0 && logits_budget(plan) > 0 && !free_slots_.empty() &&
-         static_cast<int>(plan.spans.size()) < most_spans_ &&
+         static_cast<int>(plan.spans.size()) < max_spans_ &&
          plan.num_words + sequence.num_init_words <= config_.max_init_words;
 }
 

@@ -152,7 +152,7 @@ class Scheduler {
       nullptr;  // waiting ones that the plan being made passes over, by next_aside
   uint64_t num_added_ = 0;
   uint64_t num_plans_ = 0;  // with spans
-  int most_spans_ = 0;      // of the plan being made
+  int max_spans_ = 0;       // of the plan being made
   int num_finished_ = 0;    // finished but not yet released
   bool preempted_ = false;  // by a running sequence, in the plan being made
   int paces_beside_ = 0;    // plans for which short ones count as there, since they come again

@@ -10,7 +10,7 @@ namespace {
 constexpr int kManyRows = 1024;
 constexpr int64_t kLeastStepNs = 50'000;
 constexpr int64_t kLookUpShare = 20;  // of a step, for a drafter without weights
-constexpr int64_t kMostNs = int64_t{1} << 30;
+constexpr int64_t kMaxNs = int64_t{1} << 30;
 
 TimeCurve line(int64_t ns) {
   TimeCurve curve;
@@ -35,7 +35,7 @@ TimeCurve expert_curve(int64_t row_ns, int64_t all_ns, const CostsToGuess::Exper
 CostTable guessed_cost_table(const CostsToGuess& what) {
   const auto read_ns = [&](int64_t bytes) {
     const double ns = static_cast<double>(bytes) * 1e9 / static_cast<double>(what.bytes_per_second);
-    return static_cast<int64_t>(std::min(ns, static_cast<double>(kMostNs)));
+    return static_cast<int64_t>(std::min(ns, static_cast<double>(kMaxNs)));
   };
   const CostsToGuess::Experts& experts = what.experts;
   const int64_t row_ns = std::max(read_ns(what.weight_bytes - experts.weight_bytes), kLeastStepNs);

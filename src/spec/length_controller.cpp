@@ -11,7 +11,7 @@ namespace foretoken {
 namespace {
 
 constexpr int64_t kOne = BatchRates::kOne;
-constexpr int kNobody = -1;  // DraftGrant::max_class
+constexpr int kNoClass = -1;  // DraftGrant::max_class
 
 // Tuned in the simulated world of tests/spec and on H100 and H200 (docs/NOTES.md).
 struct Tuning {
@@ -161,7 +161,7 @@ int64_t LengthController::context_ns(int num_seqs, int drafts) const {
 }
 
 // Steps without prompts. What is caught up beside them may not be more than what they are for.
-void LengthController::took(uint64_t step, int64_t ns) {
+void LengthController::step_took(uint64_t step, int64_t ns) {
   const PlannedStep& plan = planned_[step % kRingSize];
   if (!adaptive() || !config_.follows_device) return;
   if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
@@ -235,7 +235,7 @@ int LengthController::payable_class(int drafter, int64_t saved_ns, int64_t num_m
   const int most = std::max(Tuning::kAlone, config_.drafters[index].max_catch_up_rows);
   const auto rows = static_cast<int>(std::clamp<int64_t>(num_missing, Tuning::kAlone, most));
   const int64_t together_ns = times_.drafters[index].catch_up.at(rows);
-  int last = kNobody;
+  int last = kNoClass;
   for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
     if ((together_ns << i) * 2 <= saved_ns * 16 * rows) last = i;
   }
@@ -252,7 +252,7 @@ int LengthController::num_drafting(int drafter, const DraftDemand& own, int max_
 
 // Sequences that show what drafts are worth when nothing is known: some, as one alone would take as
 // long, but no more than about one step catches up.
-int LengthController::num_pioneers(int drafter, const DraftDemand& own) const {
+int LengthController::num_first_learners(int drafter, const DraftDemand& own) const {
   const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
   const int rows_each = std::max(missing_among_few(own.fewest_missing), 1);
   const int most =
@@ -281,7 +281,7 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
     // A few may cost more than they seem to be worth, which probes must wait for.
     state.probing = true;
     grant.max_class = Tuning::kFirstClass;
-    grant.max_spans = num_pioneers(drafter, own);
+    grant.max_spans = num_first_learners(drafter, own);
     num_sequences = num_drafting(drafter, own, grant.max_class);
   }
   load.seqs += num_all - num_sequences;
@@ -358,7 +358,7 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
             .catch_up_rows = rows,
             .max_spans = num_spans,
             .max_missing = missing,
-            .max_class = kNobody};
+            .max_class = kNoClass};
   }
   return {};
 }

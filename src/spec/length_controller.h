@@ -43,7 +43,7 @@ struct LengthControllerConfig {
 //   policy.planned(step, {...});
 //   submit; with adaptive(), choose_lengths gets row_ns, and draft_ns of plan.drafts[d]
 // and for each span of a reconciled step, in step order: policy.observe(...); then
-// policy.took(...).
+// policy.step_took(...).
 //
 // Adaptive: the limit P in 0..K that maximises expected tokens per modelled time over the batch;
 // chances of acceptance by position come from results that are at least max(2, steps_in_flight)
@@ -54,8 +54,8 @@ struct LengthControllerConfig {
 // decided about by their own results, which nothing is left of once there are none; a drafter's
 // limit is the higher one of the two. Sequences that fell behind, and
 // prompts, are caught up where the tokens that they may still emit pay for it.
-// Integer arithmetic: the same calls, `took` among them, give the same grants. Allocates nothing
-// after construction.
+// Integer arithmetic: the same calls, `step_took` among them, give the same grants. Allocates
+// nothing after construction.
 class LengthController {
  public:
   // `times` lives as long as the policy; only the adaptive mode reads it.
@@ -81,7 +81,7 @@ class LengthController {
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
   // long until the next one began, or until it ended where none followed.
-  void took(uint64_t step, int64_t ns);
+  void step_took(uint64_t step, int64_t ns);
 
   // `times` has other contents now: what was decided by those before is forgotten.
   void restart();
@@ -125,7 +125,7 @@ class LengthController {
   int64_t context_ns(int num_seqs, int drafts) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
-  int num_pioneers(int drafter, const DraftDemand& own) const;
+  int num_first_learners(int drafter, const DraftDemand& own) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;

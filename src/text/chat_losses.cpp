@@ -126,11 +126,11 @@ std::vector<Piece> doubtful_pieces(std::vector<Piece> pieces, std::string_view p
 std::string sentence(const std::string& kind, const std::vector<size_t>& messages) {
   std::string text = "the model's chat template does not show " + kind + " (message";
   if (messages.size() > 1) text += 's';
-  constexpr size_t kMostNamed = 5;
-  for (size_t i = 0; i < messages.size() && i < kMostNamed; ++i) {
+  constexpr size_t kMaxNamed = 5;
+  for (size_t i = 0; i < messages.size() && i < kMaxNamed; ++i) {
     text += (i == 0 ? " " : ", ") + std::to_string(messages[i]);
   }
-  return text + (messages.size() > kMostNamed ? ", ...)" : ")");
+  return text + (messages.size() > kMaxNamed ? ", ...)" : ")");
 }
 
 // The sentence about tools that the model does not hear of.

@@ -29,7 +29,7 @@ EngineConfig all_drafters_config(int num_blocks) {
   return config;
 }
 
-Request random_request(std::mt19937& random, int most_tokens) {
+Request random_request(std::mt19937& random, int max_output_tokens) {
   static const char* const kMethods[] = {"", "eagle3", "draft_model", "mtp", "ngram"};
   Request request;
   // Few beginnings, so that prompts meet in the prefix cache with different drafters.
@@ -38,7 +38,8 @@ Request random_request(std::mt19937& random, int most_tokens) {
   for (int i = 0; i < length; ++i) {
     request.prompt_token_ids.push_back(100 + (beginning * 131 + i * 7) % 2000);
   }
-  request.sampling.max_tokens = 1 + static_cast<int>(random() % static_cast<unsigned>(most_tokens));
+  request.sampling.max_tokens =
+      1 + static_cast<int>(random() % static_cast<unsigned>(max_output_tokens));
   request.sampling.temperature = random() % 2 == 0 ? 0.0f : 1.0f;
   request.sampling.seed = random() % 100;
   request.speculative.method = kMethods[random() % 5];
@@ -50,7 +51,8 @@ Request random_request(std::mt19937& random, int most_tokens) {
 // Random requests, at most 64 at once and every eighth aborted.
 class Traffic {
  public:
-  Traffic(Engine& engine, int most_tokens) : engine_(engine), most_tokens_(most_tokens) {}
+  Traffic(Engine& engine, int max_output_tokens)
+      : engine_(engine), max_output_tokens_(max_output_tokens) {}
 
   int num_sent() const { return num_sent_; }
   int num_aborted() const { return num_aborted_; }
@@ -58,7 +60,7 @@ class Traffic {
   void send() {
     std::string id;
     const Status status = engine_.submit(
-        random_request(random_, most_tokens_),
+        random_request(random_, max_output_tokens_),
         [this](const RequestOutput& output) {
           EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
           if (output.request_finished) num_finished_.fetch_add(1);
@@ -81,7 +83,7 @@ class Traffic {
 
  private:
   Engine& engine_;
-  const int most_tokens_;
+  const int max_output_tokens_;
   std::mt19937 random_{3};
   int num_sent_ = 0;
   int num_aborted_ = 0;

@@ -105,7 +105,7 @@ RequestStats sum_of_stats(const std::vector<RequestOutput>& outputs) {
 
 int count_undecided(const std::vector<RequestOutput>& one,
                     const std::vector<RequestOutput>& several, bool sampled,
-                    const std::string& what, double most_gap) {
+                    const std::string& what, double max_gap) {
   EXPECT_EQ(one.size(), several.size());
   int differing = 0;
   for (size_t i = 0; i < std::min(one.size(), several.size()); ++i) {
@@ -119,7 +119,7 @@ int count_undecided(const std::vector<RequestOutput>& one,
     const std::vector<Logprob>& top = one[i].logprobs.at(at).top;
     EXPECT_GE(top.size(), 2u);
     const double gap = top.size() < 2 ? 1 : double(top[0].logprob) - double(top[1].logprob);
-    EXPECT_LT(std::abs(gap), most_gap) << what << ": prompt " << i << " differs at token " << at;
+    EXPECT_LT(std::abs(gap), max_gap) << what << ": prompt " << i << " differs at token " << at;
   }
   return differing;
 }

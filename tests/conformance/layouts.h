@@ -61,10 +61,10 @@ std::vector<RequestOutput> run_in_batches(Engine& engine, const std::vector<Requ
 RequestStats sum_of_stats(const std::vector<RequestOutput>& outputs);
 
 // Requests whose ids differ. Where greedy ones first do, the reference must have been undecided: a
-// gap of less than `most_gap` between the logits of its two likeliest, by default one that the
+// gap of less than `max_gap` between the logits of its two likeliest, by default one that the
 // order of a sum of floats decides.
 int count_undecided(const std::vector<RequestOutput>& one,
                     const std::vector<RequestOutput>& several, bool sampled,
-                    const std::string& what, double most_gap = 1e-4);
+                    const std::string& what, double max_gap = 1e-4);
 
 }  // namespace foretoken

@@ -189,14 +189,16 @@ void check_steps(Gpu& gpu, int vocab) {
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kMaskRing + 2; ++i) on_gpu.launch(*gpu.queue, 5'000'000);
   gpu.drain("late masks");
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
   int decided = 0;
   for (const SlotState& slot : download(gpu, on_gpu.batch.slots, kSpans)) {
     decided += slot.num_decided;
   }
-  const bool in_time = took.count() >= 5 * kMaskRing - 1 && took.count() < 5 * (kMaskRing + 2);
+  const bool in_time =
+      elapsed.count() >= 5 * kMaskRing - 1 && elapsed.count() < 5 * (kMaskRing + 2);
   report(in_time && decided == 0 && *on_gpu.exchange.passed == *on_gpu.exchange.posted + 2,
-         "late masks", text("%d waits of 5 ms took %.1f ms", kMaskRing, took.count()));
+         "late masks", text("%d waits of 5 ms took %.1f ms", kMaskRing, elapsed.count()));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace foretoken::check {
 namespace {
 
 constexpr uint64_t kSeed = 900;
-constexpr unsigned kMostSeconds = 300;  // of a process, which is ended where it hangs
+constexpr unsigned kMaxSeconds = 300;  // of a process, which is ended where it hangs
 
 // One process of a group whose ranks take turns on device 0.
 class RankCheck {
@@ -259,7 +259,7 @@ using Connections = std::vector<std::vector<std::vector<group::Socket>>>;  // [l
   num_failures = 0;
   setenv("NCCL_HOSTID", text("host %d", rank).c_str(), 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  alarm(kMostSeconds);
+  alarm(kMaxSeconds);
   auto device = open_cuda_device(0);
   if (!device.ok()) std::_Exit(77);
   Gpu gpu{std::move(device).value(), nullptr};

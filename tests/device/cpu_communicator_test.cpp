@@ -45,10 +45,10 @@ TEST(CpuCommunicator, CountsTheTimeOfExchanges) {
   std::thread other([&] { second.all_gather(4, "numbers"); });
   const auto begin = std::chrono::steady_clock::now();
   first.all_gather(4, "numbers");
-  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
   other.join();
   EXPECT_GT(first.exchange_ns(), 0);
-  EXPECT_LE(first.exchange_ns(), took.count());
+  EXPECT_LE(first.exchange_ns(), elapsed.count());
 }
 
 TEST(CpuCommunicator, AnEndedGroupIsAnException) {

@@ -19,7 +19,7 @@ ELSEWHERE = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8
              {"type": "memory_20250818", "name": "memory"}]
 USER = {"role": "user", "content": [
     {"type": "text", "text": "<system-reminder>\nBe brief.\n</system-reminder>"},
-    {"type": "text", "text": "Mend the test.", **CACHED}]}
+    {"type": "text", "text": "Repair the test.", **CACHED}]}
 HISTORY = [
     {"role": "assistant", "content": [
         {"type": "thinking", "thinking": "I read the file first.", "signature": "EqQB"},

@@ -21,7 +21,7 @@ ELSEWHERE = [
     {"type": "tool_search", "execution": "client"},
 ]
 USER = {"type": "message", "role": "user", "content": [
-    {"type": "input_text", "text": "List the files and mend the test."}]}
+    {"type": "input_text", "text": "List the files and repair the test."}]}
 SETUP = [
     {"type": "message", "role": "developer", "content": [
         {"type": "input_text", "text": "<permissions>read-only</permissions>"}]},

@@ -60,10 +60,10 @@ Status measure(RankGroup& group, int bytes, int rounds) {
   FT_RETURN_IF_ERROR(link->all_gather(mine, all, "warm-up"));
   const auto begin = Clock::now();
   for (int i = 0; i < rounds; ++i) FT_RETURN_IF_ERROR(link->all_gather(mine, all, "gather"));
-  const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
+  const std::chrono::duration<double, std::micro> elapsed = Clock::now() - begin;
   if (link->rank() == 0) {
     std::printf("%d ranks, %d bytes: %.1f us a gather\n", link->size(), bytes,
-                took.count() / rounds);
+                elapsed.count() / rounds);
   }
   return link->all_gather(mine, all, "the end");
 }

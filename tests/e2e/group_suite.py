@@ -141,7 +141,7 @@ class Suite:
             os.kill(pids[rank], kind)
             victim = [process for process in group.processes if process.pid == pids[rank]]
             group.wait(LIMIT, leave_out=victim)
-            took = time.monotonic() - begin
+            elapsed = time.monotonic() - begin
             codes = [process.returncode for process in group.processes if process not in victim]
             # An own child dies with rank 0, whose death has no messenger left.
             own_head = len(group.processes) == 1 and rank == 0
@@ -155,7 +155,7 @@ class Suite:
                 time.sleep(0.05)
                 left = [pid for pid in left if alive(pid)]
             expect(own_head and kind == signal.SIGSTOP or not left, f"processes {left} live on")
-            return took
+            return elapsed
         finally:
             for pid in group.pids(3).values():
                 if alive(pid):
@@ -168,8 +168,8 @@ class Suite:
                 for rank in range(3):
                     if name == "own children" and rank == 0 and kind == signal.SIGSTOP:
                         continue  # its children end; nobody is left to wait for but itself
-                    took = self.fault(make, rank, kind)
-                    print(f"  {kind.name} of rank {rank} of {name}: all ended in {took:.1f} s")
+                    elapsed = self.fault(make, rank, kind)
+                    print(f"  {kind.name} of rank {rank} of {name}: all ended in {elapsed:.1f} s")
 
     def disagreement(self):
         place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}

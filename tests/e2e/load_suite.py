@@ -182,13 +182,13 @@ async def check_vanish(server, args):
         if not any(left.values()):
             break
         await asyncio.sleep(0.05)
-    took = time.monotonic() - begin
+    elapsed = time.monotonic() - begin
     known = [name for name in names if left.get(name) is not None]
     # Where it is counted, it was not the end of the text that freed them.
     aborted = None if before is None else await server.aborted() - before
-    return (not errors and not any(left.values()) and bool(known) and took <= args.free_within
+    return (not errors and not any(left.values()) and bool(known) and elapsed <= args.free_within
             and aborted != 0,
-            f"{args.vanish} clients vanish, {len(errors)} errors, {aborted} aborted, {took:.2f} s until "
+            f"{args.vanish} clients vanish, {len(errors)} errors, {aborted} aborted, {elapsed:.2f} s until "
             f"{', '.join(known) or 'NO METRIC'} are 0" + first_of(errors))
 
 
@@ -197,12 +197,12 @@ async def check_slow_reader(server, args):
     body = server.chat("Say hello.", args.tokens)
 
     async def times(count):
-        took = []
+        elapsed = []
         for _ in range(count):
             begin = time.monotonic()
             await asyncio.wait_for(stream_text(server, body), args.timeout)
-            took.append(time.monotonic() - begin)
-        return sorted(took)[count // 2]
+            elapsed.append(time.monotonic() - begin)
+        return sorted(elapsed)[count // 2]
 
     alone = await times(9)
     readers = [await server.open() for _ in range(args.slow)]
@@ -250,9 +250,9 @@ async def check_connections(server, args):
     begin = time.monotonic()
     results = await asyncio.gather(*(one() for _ in range(args.connections)))
     bad = [result for result in results if result != 200]
-    took = time.monotonic() - begin
-    return not bad, f"{args.connections} connections, {len(bad)} without 200, {took:.1f} s, " \
-        f"{args.connections / took:.0f} a second" + first_of(bad)
+    elapsed = time.monotonic() - begin
+    return not bad, f"{args.connections} connections, {len(bad)} without 200, {elapsed:.1f} s, " \
+        f"{args.connections / elapsed:.0f} a second" + first_of(bad)
 
 
 def hostile_requests(server):
@@ -326,11 +326,11 @@ async def check_half_requests(server, args):
                      server.post("/v1/chat/completions", b"x" * 100)[:-50])
     begin = time.monotonic()
     statuses = [(await server.get("/health")).status for _ in range(50)]
-    took = time.monotonic() - begin
+    elapsed = time.monotonic() - begin
     for _, writer in halves:
         writer.close()
     return statuses == [200] * 50, f"{args.halves} unfinished requests: 50 others took " \
-        f"{took * 1000:.0f} ms"
+        f"{elapsed * 1000:.0f} ms"
 
 
 async def check_process(server, before):

@@ -236,12 +236,12 @@ class Suite:
                     begin = time.monotonic()
                     os.kill(child, kind)
                     code = server.process.wait(LIMIT)
-                    took = time.monotonic() - begin
+                    elapsed = time.monotonic() - begin
                     [answer.result() for answer in answers]
                 expect(code == 1, f"exit code {code}")
                 expect(re.search(r"rank 1\b", server.errors()), server.errors())
                 expect(not os.path.exists(f"/proc/{child}"), "the other rank lives on")
-            print(f"  {' '.join(flags[:-2])}, {kind.name} of rank 1 under load: exit code 1 after {took:.1f} s", flush=True)
+            print(f"  {' '.join(flags[:-2])}, {kind.name} of rank 1 under load: exit code 1 after {elapsed:.1f} s", flush=True)
 
     def run(self):
         for part in (self.layouts, self.contexts, self.two_hosts, self.start_many, self.load, self.faults):

@@ -2,7 +2,7 @@
 
 Schemathesis fills in bodies that fit the document. Some of these are refused all the same, for
 reasons that JSON schema has no words for: a number that another field bounds, a name that another
-field must define, or a text in a language of its own. Valid bodies are mended here before they are
+field must define, or a text in a language of its own. Valid bodies are repaired here before they are
 sent; bodies that are meant to be wrong go out as they are.
 """
 
@@ -23,7 +23,7 @@ def is_chat_with_tools(body):
     return isinstance(body.get("tools"), list) and bool(body["tools"])
 
 
-def mend_lengths(path, body):
+def repair_lengths(path, body):
     """Short texts, and min_tokens <= max_tokens."""
     name = "max_output_tokens" if path.startswith("/v1/responses") else "max_tokens"
     body.pop("n_predict", None)
@@ -41,7 +41,7 @@ def mend_lengths(path, body):
             body[name] = max(body[name], 60)
 
 
-def mend_tools(body):
+def repair_tools(body):
     """Parameters are JSON schemas, and a choice names one of the tools."""
     # Those of other types are left out, and with them what a choice may name.
     body["tools"] = [tool for tool in body["tools"]
@@ -64,7 +64,7 @@ def mend_tools(body):
         choice["name"] = first["name"]
 
 
-def mend_response_format(holder, name):
+def repair_response_format(holder, name):
     """A JSON schema in the place of any object."""
     form = holder.get(name)
     if not isinstance(form, dict):
@@ -77,7 +77,7 @@ def mend_response_format(holder, name):
         form["schema"] = SCHEMA
 
 
-def mend_forms(body):
+def repair_forms(body):
     """At most one form of the output, in words of its language, that nothing else forbids."""
     choice = body.get("tool_choice")
     forced = (is_chat_with_tools(body) and choice not in (None, "none", "auto") and not (
@@ -101,11 +101,11 @@ def mend_forms(body):
     if isinstance(body.get("output_config"), dict) and (
             forced or body.get("structured_outputs") or body.get("output_format")):
         body["output_config"].pop("format", None)
-    mend_response_format(body, "output_format")
+    repair_response_format(body, "output_format")
     if isinstance(body.get("output_config"), dict):
-        mend_response_format(body["output_config"], "format")
-    mend_response_format(body, "response_format")
-    mend_response_format(text, "format")
+        repair_response_format(body["output_config"], "format")
+    repair_response_format(body, "response_format")
+    repair_response_format(text, "format")
     outputs = body.get("structured_outputs")
     if isinstance(outputs, dict):
         outputs.pop("whitespace_pattern", None)
@@ -117,7 +117,7 @@ def mend_forms(body):
             body.pop(name, None)
 
 
-def mend_input(body):
+def repair_input(body):
     """A conversation of more than items that are left out."""
     items = body.get("input")
     if isinstance(items, list) and not any(
@@ -126,7 +126,7 @@ def mend_input(body):
         items.append({"role": "user", "content": "a"})
 
 
-def mend_sampling(body):
+def repair_sampling(body):
     if isinstance(body.get("logit_bias"), dict):
         body["logit_bias"] = {str(int(key) % VOCABULARY): value
                               for key, value in body["logit_bias"].items()}
@@ -237,9 +237,9 @@ def before_call(context, case, kwargs):
         for name in ("tools", "tool_choice", "stream_options"):
             body.pop(name, None)
     if is_chat_with_tools(body):
-        mend_tools(body)
+        repair_tools(body)
     if case.path.startswith("/v1/responses"):
-        mend_input(body)
-    mend_lengths(case.path, body)
-    mend_forms(body)
-    mend_sampling(body)
+        repair_input(body)
+    repair_lengths(case.path, body)
+    repair_forms(body)
+    repair_sampling(body)

@@ -27,7 +27,7 @@ using foretoken::DType;
 using foretoken::Status;
 using foretoken::TensorView;
 
-constexpr int64_t kMostElements = 700;  // of a tensor, from each end
+constexpr int64_t kMaxElements = 700;  // of a tensor, from each end
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -72,7 +72,7 @@ void widen(const TensorView& tensor, int64_t first, int64_t count) {
 void take_apart(const TensorView& tensor) {
   const foretoken::QuantForm* form = quantized_form(tensor);
   const bool fits = form != nullptr && tensor.shape.size() == 2 && tensor.shape[0] > 0 &&
-                    tensor.shape[1] <= kMostElements && fits_row(*form, tensor.shape[1]);
+                    tensor.shape[1] <= kMaxElements && fits_row(*form, tensor.shape[1]);
   if (!fits) return;
   const auto k = static_cast<size_t>(tensor.shape[1]);
   std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(*form, tensor.shape[1]))), raw;
@@ -96,7 +96,7 @@ void read_tensors(const foretoken::ModelFiles& model) {
     judge(status, model.text());
     const int64_t elements = tensor->num_elements();
     if (!status.ok() || elements == 0) continue;
-    const int64_t count = std::min(elements, kMostElements);
+    const int64_t count = std::min(elements, kMaxElements);
     widen(*tensor, 0, count);
     widen(*tensor, elements - count, count);
     widen(*tensor, elements / 2, 1);

@@ -56,9 +56,9 @@ bool nearly_same(float a, float b) {
 }
 
 void check_matrix(const foretoken::TensorView& tensor) {
-  constexpr int64_t kMost = 1 << 16;
+  constexpr int64_t kMax = 1 << 16;
   const int64_t count = tensor.num_elements(), cols = tensor.shape.back();
-  if (count == 0 || count > kMost) return;
+  if (count == 0 || count > kMax) return;
   std::vector<float> all(static_cast<size_t>(count));
   std::vector<std::byte> raw;
   require(read_elements(tensor, 0, count, foretoken::DType::kF32, all.data(), raw).ok());

@@ -11,8 +11,8 @@ namespace {
 
 TEST(DraftSchedule, SchedulesAreChecked) {
   EXPECT_TRUE(check_schedule({{1, 4, 5}, {5, 8, 3}, {16, 64, 0}}).ok());
-  constexpr int kMost = std::numeric_limits<int>::max();
-  EXPECT_TRUE(check_schedule({{1, kMost, 5}}).ok());
+  constexpr int kMax = std::numeric_limits<int>::max();
+  EXPECT_TRUE(check_schedule({{1, kMax, 5}}).ok());
   for (const std::vector<DraftSchedule>& bad :
        std::vector<std::vector<DraftSchedule>>{{},
                                                {{2, 4, 1}},
@@ -20,7 +20,7 @@ TEST(DraftSchedule, SchedulesAreChecked) {
                                                {{1, 0, 1}},
                                                {{1, 4, -1}},
                                                {{1, 4, 17}},
-                                               {{1, kMost, 1}, {3, 4, 1}}}) {
+                                               {{1, kMax, 1}, {3, 4, 1}}}) {
     const Status status = check_schedule(bad);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_NE(status.message().find("num_speculative_tokens_per_batch_size"), std::string::npos);

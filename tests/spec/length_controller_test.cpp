@@ -390,14 +390,14 @@ std::vector<Case> cases() {
 }
 
 TEST(LengthController, AdaptiveIsNeverBelowOffAndCloseToTheBestFixedLength) {
-  constexpr int kMost = 3;
+  constexpr int kMax = 3;
   for (const Case& one : cases()) {
-    const double off = simulate(one, LengthMode::kOff, kMost).tokens_per_second();
+    const double off = simulate(one, LengthMode::kOff, kMax).tokens_per_second();
     double best = 0;
-    for (int drafts = 1; drafts <= kMost; ++drafts) {
+    for (int drafts = 1; drafts <= kMax; ++drafts) {
       best = std::max(best, simulate(one, LengthMode::kFixed, drafts).tokens_per_second());
     }
-    const PolicyWorld::Totals totals = simulate(one, LengthMode::kAdaptive, kMost);
+    const PolicyWorld::Totals totals = simulate(one, LengthMode::kAdaptive, kMax);
     const double adaptive = totals.tokens_per_second();
     const std::string name = std::string(one.name) + ", batch " + std::to_string(one.batch) +
                              ", drafting " + std::to_string(one.drafting) + ", adaptive/off " +

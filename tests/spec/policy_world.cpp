@@ -97,10 +97,10 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     const int room = sequence.max_len - sequence.known_len();
     num_draft_tokens = std::min(work.standing, room - 1);
     int num_accepted = 0;
-    std::uniform_real_distribution<double> coin(0, 1);
+    std::uniform_real_distribution<double> draw(0, 1);
     const auto percent = static_cast<int>(totals_.num_tokens * 100 / num_wanted_);
     while (num_accepted < num_draft_tokens &&
-           coin(random_) < workload_.acceptance(percent, num_accepted)) {
+           draw(random_) < workload_.acceptance(percent, num_accepted)) {
       ++num_accepted;
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
@@ -136,7 +136,7 @@ void PolicyWorld::finish_step() {
   ns += times_.draft_ns(0, step.use);
   if (workload_.really) ns = workload_.really(num_spans, static_cast<int>(granted), ns);
   totals_.ns += ns;
-  policy_.took(step.number, ns);
+  policy_.step_took(step.number, ns);
   totals_.num_caught_up += step.use.catch_up_rows;
   ++totals_.num_steps;
 }

@@ -31,7 +31,7 @@ inline TypedData fp8_data(const std::vector<float>& values, const KvLayer& kv,
       const size_t end = std::min<size_t>(first + kFp8LatentGroup, latents);
       float highest = 0;
       for (size_t i = first; i < end; ++i) highest = std::max(highest, std::abs(x[i]));
-      const float scale = highest / kMostE4m3;
+      const float scale = highest / kMaxE4m3;
       std::memcpy(entry + latents + first / kFp8LatentGroup * sizeof scale, &scale, sizeof scale);
       for (size_t i = first; i < end; ++i) {
         entry[i] = e4m3_code(x[i] / scale);

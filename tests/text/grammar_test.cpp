@@ -467,9 +467,9 @@ TEST_F(GrammarTest, HostileTextsEnd) {
       std::vector<uint32_t> words(static_cast<size_t>(vocab_ + 31) / 32);
       if (mask.ok()) (void)mask.value()->fill(words);
     }
-    const double took = static_cast<double>(thread_cpu_ns() - begin) * 1e-9;
-    EXPECT_LT(took, 120);
-    std::printf("%.3f s: %s\n", took,
+    const double elapsed = static_cast<double>(thread_cpu_ns() - begin) * 1e-9;
+    EXPECT_LT(elapsed, 120);
+    std::printf("%.3f s: %s\n", elapsed,
                 made.ok() ? "compiled" : made.status().message().substr(0, 100).c_str());
   }
 }

@@ -15,13 +15,13 @@ namespace {
 using json = nlohmann::ordered_json;
 using Strings = std::vector<std::string>;
 
-constexpr size_t kMostForms = 720;
+constexpr size_t kMaxForms = 720;
 
 Strings joined(const Strings& heads, const Strings& tails, const std::string& between) {
   Strings all;
   for (const std::string& head : heads) {
     for (const std::string& tail : tails) {
-      if (all.size() == kMostForms) return all;
+      if (all.size() == kMaxForms) return all;
       all.push_back(head.empty() ? tail : head + between + tail);
     }
   }
@@ -42,7 +42,7 @@ Strings forms_of_object(const json& value) {
       inner = joined(inner, joined({json(key).dump()}, forms_of(value[key]), ":"), ",");
     }
     for (const std::string& text : inner) forms.push_back("{" + text + "}");
-  } while (forms.size() < kMostForms && std::next_permutation(keys.begin(), keys.end()));
+  } while (forms.size() < kMaxForms && std::next_permutation(keys.begin(), keys.end()));
   return forms;
 }
 

@@ -97,12 +97,12 @@ CallObject::Outcome CallObject::value_byte(char byte) {
   }
   if (!scan_.begun() && outcome == ScanOutcome::kMore) return Outcome::kHeld;
   if (first && member_ == Member::kArguments && byte == '{' && may_begin()) begin();
-  const std::string mended = json_byte(byte, scan_.in_string());
+  const std::string repaired = json_byte(byte, scan_.in_string());
   const bool streams = begun_ && member_ == Member::kArguments && !has_arguments_;
   if (streams) {
-    sink_->arguments(mended);
+    sink_->arguments(repaired);
   } else if (member_ != Member::kOther) {
-    text_ += mended;
+    text_ += repaired;
   }
   if (outcome == ScanOutcome::kDone) return end_value();
   return streams ? Outcome::kSent : Outcome::kHeld;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "chat/calls/chat_parser.h"
-#include "chat/scan/json_mend.h"
+#include "chat/scan/json_repair.h"
 
 namespace foretoken {
 
@@ -52,8 +52,8 @@ class CallSink {
   Options options_;
   std::vector<ChatPiece> pieces_;
   std::string held_space_;
-  std::optional<JsonMend> arguments_;  // of the call that is open
-  bool has_content_ = false;           // other than white space, since the last call
+  std::optional<JsonRepair> arguments_;  // of the call that is open
+  bool has_content_ = false;             // other than white space, since the last call
   int num_calls_ = 0;
 };
 

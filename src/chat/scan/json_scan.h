@@ -13,7 +13,7 @@ enum class ScanOutcome {
 };
 
 // Follows one JSON value; white space before it belongs to it. Control characters within strings
-// are taken, for models forget to escape them; `json_byte` mends that. Deeper than 256 is a flaw.
+// are taken, for models forget to escape them; `json_byte` repairs that. Deeper than 256 is a flaw.
 class JsonScan {
  public:
   ScanOutcome feed(char byte);

@@ -31,9 +31,9 @@ class ExchangeTime {
 
 }  // namespace
 
-CpuCommunicator::CpuCommunicator(group::RankLink& link, int64_t most_row_bytes)
+CpuCommunicator::CpuCommunicator(group::RankLink& link, int64_t max_row_bytes)
     : link_(link),
-      piece_bytes_(static_cast<size_t>(std::max(kLeastPieceBytes, most_row_bytes))),
+      piece_bytes_(static_cast<size_t>(std::max(kLeastPieceBytes, max_row_bytes))),
       mine_(piece_bytes_),
       all_(piece_bytes_ * static_cast<size_t>(link.size())),
       parts_(static_cast<size_t>(link.size())) {}

@@ -15,8 +15,8 @@ namespace foretoken::cpu {
 // failed link is an exception, which becomes the queue's error.
 class CpuCommunicator final : public Communicator {
  public:
-  // `most_row_bytes`: of the largest row that a rank contributes.
-  CpuCommunicator(group::RankLink& link, int64_t most_row_bytes);
+  // `max_row_bytes`: of the largest row that a rank contributes.
+  CpuCommunicator(group::RankLink& link, int64_t max_row_bytes);
 
   int rank() const override { return link_.rank(); }
   int size() const override { return link_.size(); }

@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Communicator>> make_communicator(
       group::RankLink& link, const CommunicatorOptions& options) override {
     return std::unique_ptr<Communicator>(
-        std::make_unique<CpuCommunicator>(link, options.most_row_bytes));
+        std::make_unique<CpuCommunicator>(link, options.max_row_bytes));
   }
   void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order,
                     int64_t unit_rows) override {

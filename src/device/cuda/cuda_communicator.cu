@@ -13,7 +13,7 @@
 namespace foretoken::cuda {
 namespace {
 
-constexpr size_t kFlagBytes = size_t{kCommBlocks} * kMostRanks * sizeof(uint32_t);
+constexpr size_t kFlagBytes = size_t{kCommBlocks} * kMaxRanks * sizeof(uint32_t);
 constexpr size_t kCountBytes = kCommBlocks * sizeof(uint32_t);
 constexpr size_t kRowCountBytes = kRowBlocks * sizeof(uint32_t);
 constexpr int kNothingYet = 0xff;  // a byte of a slot of rows that nobody has written
@@ -214,7 +214,7 @@ Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, i
                                                         const CommunicatorOptions& options,
                                                         PlanFailure* failure) {
   std::string why;
-  if (!options.avoids_peer_memory && link.size() <= kMostRanks) {
+  if (!options.avoids_peer_memory && link.size() <= kMaxRanks) {
     auto peers = std::make_unique<PeerCommunicator>(link, ordinal);
     FT_ASSIGN_OR_RETURN(const bool reached, peers->open(failure));
     if (reached) return std::unique_ptr<Communicator>(std::move(peers));

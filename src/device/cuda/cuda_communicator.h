@@ -12,7 +12,7 @@
 
 namespace foretoken::cuda {
 
-inline constexpr int kMostRanks = 8;
+inline constexpr int kMaxRanks = 8;
 inline constexpr int kCommBlocks = 128;               // blocks of a collective at most
 inline constexpr int64_t kCommBlockBytes = 32 << 10;  // that a block gives a peer at once
 inline constexpr int kRowBlocks = 512;                // blocks of an exchange of rows at most
@@ -27,16 +27,16 @@ inline constexpr int64_t kRowSlotBytes = 3 * kRowPartBytes;
 struct CommView {
   int rank;
   int size;
-  char* slots[kMostRanks];      // by rank: [2, size, kCommBlocks, kCommBlockBytes]
-  uint32_t* flags[kMostRanks];  // by rank: [kCommBlocks, kMostRanks]
-  uint32_t* acks[kMostRanks];   // by rank: [kCommBlocks] messages of it that were read
-  uint32_t* counts;             // of this rank: [kCommBlocks] exchanges that a block has made
-  uint32_t* sent;               // of this rank: [kCommBlocks] messages to the next in the ring
-  uint32_t* received;           // of this rank: [kCommBlocks] messages from the one before
-  char* row_slots[kMostRanks];  // by rank: [2, size, kRowSlotBytes]
-  uint32_t* row_counts;         // of this rank: [kRowBlocks] kernels that have exchanged rows
-  const uint32_t* aborted;      // pinned: 1: the group has ended
-  PlanFailure* failure;         // pinned: where a kernel says that it gave up
+  char* slots[kMaxRanks];      // by rank: [2, size, kCommBlocks, kCommBlockBytes]
+  uint32_t* flags[kMaxRanks];  // by rank: [kCommBlocks, kMaxRanks]
+  uint32_t* acks[kMaxRanks];   // by rank: [kCommBlocks] messages of it that were read
+  uint32_t* counts;            // of this rank: [kCommBlocks] exchanges that a block has made
+  uint32_t* sent;              // of this rank: [kCommBlocks] messages to the next in the ring
+  uint32_t* received;          // of this rank: [kCommBlocks] messages from the one before
+  char* row_slots[kMaxRanks];  // by rank: [2, size, kRowSlotBytes]
+  uint32_t* row_counts;        // of this rank: [kRowBlocks] kernels that have exchanged rows
+  const uint32_t* aborted;     // pinned: 1: the group has ended
+  PlanFailure* failure;        // pinned: where a kernel says that it gave up
 };
 
 class NcclExchange;

@@ -15,7 +15,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kSpinsBeforeSleep = 200;
-constexpr size_t kMostAlone = 2;  // spans that are not worth waking somebody for
+constexpr size_t kMaxAlone = 2;  // spans that are not worth waking somebody for
 // The longer a post is waited for, the rarer it is looked for.
 constexpr int64_t kPatience = 16;
 constexpr int64_t kShortestSleepNs = 20'000;
@@ -185,7 +185,7 @@ void GrammarThread::answer(uint64_t ticket) {
     }
   }
   next_work_.store(0);
-  if (num_helpers_ > 0 && work_.size() > kMostAlone) {
+  if (num_helpers_ > 0 && work_.size() > kMaxAlone) {
     share_work(ticket);
   } else {
     work(ticket);

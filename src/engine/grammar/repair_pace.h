@@ -17,8 +17,8 @@ class RepairPace {
 
   // The drafts of a step were repaired in `ns`; steps take `step_ns`, 0: that is not known yet.
   void note_repaired(int64_t ns, double step_ns) {
-    const auto took = static_cast<double>(ns);
-    mean_ns_ = num_tried_ == 0 ? took : mean_ns_ + (took - mean_ns_) * kNewest;
+    const auto elapsed = static_cast<double>(ns);
+    mean_ns_ = num_tried_ == 0 ? elapsed : mean_ns_ + (elapsed - mean_ns_) * kNewest;
     if (++num_tried_ < kTrial || step_ns == 0) return;
     if (mean_ns_ <= share_ * step_ns) {
       if (num_tried_ >= kProven) rest_ = kFirstRest;

@@ -13,7 +13,7 @@ namespace foretoken {
 namespace {
 
 constexpr int kNumSamples = 7;
-constexpr int kMostRuns = 10000;  // of a sample
+constexpr int kMaxRuns = 10000;  // of a sample
 constexpr size_t kOpsOfAReplay = 32;
 constexpr int kNumSteps = 21;  // whole ones
 
@@ -56,7 +56,7 @@ Status StepBench::take_memory() {
   FT_ASSIGN_OR_RETURN(tables_, pinned_.take_array<int32_t>(table, what));
   FT_ASSIGN_OR_RETURN(window_tables_, pinned_.take_array<int32_t>(table, what));
   FT_ASSIGN_OR_RETURN(marks_, pinned_.take_array<int64_t>(2, what));
-  FT_ASSIGN_OR_RETURN(op_marks_, pinned_.take_array<int64_t>(2 * kMostMarkedOps, what));
+  FT_ASSIGN_OR_RETURN(op_marks_, pinned_.take_array<int64_t>(2 * kMaxMarkedOps, what));
   FT_ASSIGN_OR_RETURN(counts_, pinned_.take_array<StepCounts>(1, what));
   FT_ASSIGN_OR_RETURN(rows_,
                       pinned_.take_array<int32_t>(static_cast<size_t>(parts_.max_rows), what));
@@ -370,7 +370,7 @@ Result<std::vector<double>> StepBench::in_step_ns(const std::vector<ListedOp>& o
   mark_time(parts_.queue, {&op_marks_[0]});
   mark_time(parts_.queue, {&op_marks_[1]});
   for (const ListedOp& op : ops) {
-    const bool marked = !op_repeats(static_cast<Op>(op.op)) && num_marked < kMostMarkedOps;
+    const bool marked = !op_repeats(static_cast<Op>(op.op)) && num_marked < kMaxMarkedOps;
     if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked]});
     launch_ops(parts_.queue, {&op, 1});
     if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked++ + 1]});
@@ -416,7 +416,7 @@ Result<double> StepBench::time_ns(const std::vector<ListedOp>& ops, bool graph, 
   FT_RETURN_IF_ERROR(sample_ns(enqueue, 1).status());
   FT_ASSIGN_OR_RETURN(const double expected, sample_ns(enqueue, 2));
   const double fitting = seconds * 1e9 / kNumSamples / std::max(expected, 1.0);
-  const int count = static_cast<int>(std::clamp(fitting, 1.0, double{kMostRuns}));
+  const int count = static_cast<int>(std::clamp(fitting, 1.0, double{kMaxRuns}));
   std::vector<double> samples;
   for (int i = 0; i < kNumSamples; ++i) {
     FT_ASSIGN_OR_RETURN(samples.emplace_back(), sample_ns(enqueue, count));

@@ -113,7 +113,7 @@ class StepBench {
   int64_t blocks_of(const MadeUpSequence& sequence) const;
   int row_bucket() const;
 
-  static constexpr size_t kMostMarkedOps = 256;
+  static constexpr size_t kMaxMarkedOps = 256;
 
   const StepBenchParts parts_;
   Arena pinned_;
@@ -129,7 +129,7 @@ class StepBench {
   float* logits_ = nullptr;       // [max_logits_rows, vocab]
   std::vector<MadeUpSequence> sequences_;
   StepPlan plan_;
-  int64_t* op_marks_ = nullptr;  // pinned [2 * kMostMarkedOps]
+  int64_t* op_marks_ = nullptr;  // pinned [2 * kMaxMarkedOps]
   int num_rows_ = 0;
   int num_logits_rows_ = 0;
 };

@@ -11,7 +11,7 @@ namespace {
 constexpr int kContext = 256;  // known tokens of a made-up sequence, where they fit
 // Every size is timed once a round and its shortest time counts: other work on the machine only
 // adds time, and what it adds changes from moment to moment rather than from size to size.
-constexpr int kMostRounds = 8;
+constexpr int kMaxRounds = 8;
 constexpr int64_t kNoise = 50;        // a round that shortens no time by a 50th part is the last
 constexpr double kSearchShare = 0.6;  // of the time, for the first run of the sizes
 constexpr int kSlowEvery = 6;         // rounds in which slow sizes are timed too
@@ -56,7 +56,7 @@ Result<CostTable> StepProfile::measure() {
   FT_RETURN_IF_ERROR(add_context_curves());
   FT_RETURN_IF_ERROR(add_verify_curves());
   if (curves_.back().kind == CurveKind::kVerify) seconds += config_.seconds;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(spent_ns_));
     if (static_cast<double>(passed) > seconds * 1e9) break;
     FT_ASSIGN_OR_RETURN(const bool shorter, run_round(round % kSlowEvery == 0));
@@ -83,25 +83,25 @@ void StepProfile::add_curves() {
   for (int i = 0; i < static_cast<int>(drafters_.size()); ++i) {
     const DrafterTraits& traits = drafters_[static_cast<size_t>(i)]->traits();
     const int catch_up = traits.has_kv ? 1 : 0;
-    const int most_seqs_here = most_seqs(batch_of(i, 1, catch_up, 0));
+    const int max_seqs_here = max_seqs(batch_of(i, 1, catch_up, 0));
     const auto passes = [=](int limit) {
       return [=](int seqs) { return batch_of(i, seqs, catch_up, limit); };
     };
     const double seconds = config_.seconds / (traits.has_kv ? 6 : 2);
     if (traits.has_kv) {
       const int each = std::min(traits.max_draft_tokens + 1, context_);
-      const int most_rows =
-          std::min(each * most_seqs(batch_of(i, 1, each, 0)), config_.max_catch_up_rows);
+      const int max_rows =
+          std::min(each * max_seqs(batch_of(i, 1, each, 0)), config_.max_catch_up_rows);
       const auto rows_batch = [=, this](int rows) {
-        const int rows_each = std::min((rows + most_seqs_here - 1) / most_seqs_here, each);
-        const int most = most_seqs(batch_of(i, 1, rows_each, 0));
+        const int rows_each = std::min((rows + max_seqs_here - 1) / max_seqs_here, each);
+        const int most = max_seqs(batch_of(i, 1, rows_each, 0));
         return batch_of(i, std::min(rows / rows_each, most), rows_each, 1);
       };
-      curves_.push_back({CurveKind::kCatchUp, i, most_rows, seconds, rows_batch, {}});
-      curves_.push_back({CurveKind::kOnePass, i, most_seqs_here, seconds, passes(1), {}});
+      curves_.push_back({CurveKind::kCatchUp, i, max_rows, seconds, rows_batch, {}});
+      curves_.push_back({CurveKind::kOnePass, i, max_seqs_here, seconds, passes(1), {}});
     }
     curves_.push_back(
-        {CurveKind::kAllPasses, i, most_seqs_here, seconds, passes(traits.max_draft_tokens), {}});
+        {CurveKind::kAllPasses, i, max_seqs_here, seconds, passes(traits.max_draft_tokens), {}});
   }
 }
 
@@ -111,12 +111,12 @@ Status StepProfile::add_verify_curves() {
     return Batch{.num_seqs = seqs, .num_verified = num_verified, .idle = idle};
   };
   const std::vector<int> counts = profile_drafts(max_draft_tokens_);
-  const int most_seqs_here = most_seqs(batch_of(max_draft_tokens_, false, 1));
+  const int max_seqs_here = max_seqs(batch_of(max_draft_tokens_, false, 1));
   for (const int factor : {2, 4}) {
     std::vector<Curve> curves;
     int64_t expected = 0;
     for (const int count : counts) {
-      const int most = std::min(most_seqs_here, config_.max_rows / (count + 1));
+      const int most = std::min(max_seqs_here, config_.max_rows / (count + 1));
       for (const bool idle : {false, true}) {
         if (most < 1 || (idle && count == 0)) continue;
         Curve& curve = curves.emplace_back();
@@ -149,8 +149,7 @@ Status StepProfile::add_context_curves() {
   if (far < 2 * context_ || config_.seconds <= 0) return {};
   const int max_draft_tokens = std::min(max_draft_tokens_, config_.max_rows - 1);
   Batch batch{.num_verified = max_draft_tokens, .known = far};
-  batch.num_seqs =
-      std::min({most_seqs(batch), kFarSeqs, config_.max_rows / (max_draft_tokens + 1)});
+  batch.num_seqs = std::min({max_seqs(batch), kFarSeqs, config_.max_rows / (max_draft_tokens + 1)});
   int64_t far_ns = 0;  // what one far sequence takes longer, without drafts
   for (const int drafts : {0, max_draft_tokens}) {
     batch.num_verified = drafts;
@@ -257,8 +256,8 @@ std::map<int, int64_t> StepProfile::shortest(const Curve& curve) {
 // More drafts never take less time, nor does having them.
 std::vector<VerifyTimes> StepProfile::verify_times() const {
   std::vector<VerifyTimes> all;
-  std::map<int, int64_t> most_full;
-  std::map<int, int64_t> most_idle;
+  std::map<int, int64_t> max_full;
+  std::map<int, int64_t> max_idle;
   const auto lower = [](std::map<int, int64_t> times, std::map<int, int64_t>& bounds) {
     for (auto& [size, ns] : times) {
       const auto [bound, is_first] = bounds.try_emplace(size, ns);
@@ -275,11 +274,11 @@ std::vector<VerifyTimes> StepProfile::verify_times() const {
     if (curve->kind != CurveKind::kVerify) break;
     const Batch& batch = curve->probes.begin()->second.batch;
     if (batch.idle) {
-      all.push_back({batch.num_verified, curve_of(lower(shortest(*curve), most_idle)), {}});
+      all.push_back({batch.num_verified, curve_of(lower(shortest(*curve), max_idle)), {}});
       continue;
     }
-    const std::map<int, int64_t> full = lower(shortest(*curve), most_full);
-    if (batch.num_verified == 0) all.push_back({0, curve_of(lower(full, most_idle)), {}});
+    const std::map<int, int64_t> full = lower(shortest(*curve), max_full);
+    if (batch.num_verified == 0) all.push_back({0, curve_of(lower(full, max_idle)), {}});
     all.back().full = curve_of(full);
   }
   std::reverse(all.begin(), all.end());

@@ -122,7 +122,7 @@ class StepProfile {
   Batch target_batch(int num_rows) const;
   int known_tokens(const Batch& batch) const { return batch.known > 0 ? batch.known : context_; }
   Written written(const Batch& batch) const;
-  int most_seqs(const Batch& batch) const;
+  int max_seqs(const Batch& batch) const;
   void write_states(const Batch& batch, bool committed);
   void copy_states(const Batch& batch);
   void copy_tables(const Batch& batch);

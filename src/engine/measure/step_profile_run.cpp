@@ -11,7 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kSampleNs = 4'000'000;  // a sample is as many steps as fit into this,
-constexpr int kMostSteps = 16;            // but no more than these
+constexpr int kMaxSteps = 16;             // but no more than these
 constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
 constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
 
@@ -54,7 +54,7 @@ StepProfile::Written StepProfile::written(const Batch& batch) const {
 }
 
 // Sequences that find a row and blocks of their own for what they write.
-int StepProfile::most_seqs(const Batch& batch) const {
+int StepProfile::max_seqs(const Batch& batch) const {
   const int each = written(batch).count();
   int most = std::min({memory_.batch.num_slots, config_.max_rows, (config_.num_blocks - 1) / each});
   if (config_.num_window_blocks > 0) most = std::min(most, (config_.num_window_blocks - 1) / each);
@@ -65,7 +65,7 @@ int StepProfile::most_seqs(const Batch& batch) const {
 // is whether sequences shall have more drafts, so that rows are those of few sequences with many.
 StepProfile::Batch StepProfile::target_batch(int num_rows) const {
   Batch batch;
-  const int most = most_seqs(batch);
+  const int most = max_seqs(batch);
   for (int drafts = max_draft_tokens_; drafts >= 0; --drafts) {
     if (num_rows % (drafts + 1) != 0 || num_rows / (drafts + 1) > most) continue;
     batch.num_seqs = num_rows / (drafts + 1);
@@ -194,7 +194,7 @@ Status StepProfile::run(const Curve& curve, Probe& probe) {
   copy_states(batch);
   if (!curve.in_steps()) FT_RETURN_IF_ERROR(stage(probe));
   const int num_steps =
-      probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMostSteps)) : 1;
+      probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMaxSteps)) : 1;
   // Caches and threads as they are while one step follows another.
   for (int i = 0; i < num_steps / 2; ++i) FT_RETURN_IF_ERROR(enqueue(curve, probe));
   FT_RETURN_IF_ERROR(queue_.drain());

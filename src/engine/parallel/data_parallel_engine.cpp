@@ -65,15 +65,15 @@ std::vector<std::vector<RankLinks>> links_of_engines(const ParallelConfig& paral
 Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
   make_logger();
   const int size = config.parallel.data_parallel_size;
-  std::latch seats(size);
+  std::latch barriers(size);
   std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
   std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
   std::vector<std::future<Status>> starts;
   for (int i = 0; i < size; ++i) {
     starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
       const auto at = static_cast<size_t>(i);
-      StartSeat seat(seats, i == 0);
-      return make_one_engine(own, &seat, &engines[at], std::move(links[at]));
+      StartBarrier barrier(barriers, i == 0);
+      return make_one_engine(own, &barrier, &engines[at], std::move(links[at]));
     }));
   }
   Status status;

@@ -16,15 +16,15 @@ Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) 
   return {};
 }
 
-Status make_one_engine(const EngineConfig& config, StartSeat* seat, std::unique_ptr<Engine>* engine,
-                       std::vector<RankLinks> links) {
+Status make_one_engine(const EngineConfig& config, StartBarrier* barrier,
+                       std::unique_ptr<Engine>* engine, std::vector<RankLinks> links) {
   if (ranks_are_processes(config.parallel, process_environment)) {
-    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment, seat));
+    FT_ASSIGN_OR_RETURN(*engine, make_process_engine(config, process_environment, barrier));
     return {};
   }
-  FT_ASSIGN_OR_RETURN(
-      std::unique_ptr<EngineImpl> made,
-      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing, std::move(links), seat));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made,
+                      EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing,
+                                         std::move(links), barrier));
   *engine = std::move(made);
   return {};
 }

@@ -100,7 +100,7 @@ group::LaneLinks take_links(group::RankGroup& group) {
 
 Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
-                                                    StartSeat* seat) {
+                                                    StartBarrier* barrier) {
   FT_ASSIGN_OR_RETURN(const int rank, process_rank(config.parallel, environment));
   if (rank != 0) {
     return unsupported("this process is rank " + std::to_string(rank) +
@@ -111,7 +111,7 @@ Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
   FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
   std::unique_ptr<Engine> engine;
   const Status made = make_rank_engine(config_of_rank(config, processes->plan()),
-                                       take_links(processes->group()), seat, &engine);
+                                       take_links(processes->group()), barrier, &engine);
   // Why the group has ended says more than the call that noticed it.
   if (!made.ok()) return processes->group().ended().ok() ? made : processes->group().ended();
   return std::unique_ptr<Engine>(

@@ -4,17 +4,17 @@
 #include <memory>
 
 #include "base/result.h"
-#include "engine/start_seat.h"
+#include "engine/start_barrier.h"
 #include "group/launch.h"
 
 namespace foretoken {
 
 // The engine of rank 0 whose other ranks are processes: starts those of this host, waits for all,
-// and makes the engine together with them. When the group has ended, every call says why. `seat`,
-// which may be null: among engines that start at the same time.
+// and makes the engine together with them. When the group has ended, every call says why.
+// `barrier`, which may be null: among engines that start at the same time.
 Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
-                                                    StartSeat* seat);
+                                                    StartBarrier* barrier);
 
 // What a process whose rank is above 0 does in place of its command: meets the others and runs
 // rank 0's plans until rank 0 ends. Ok then; otherwise why the group has ended. SIGINT and SIGTERM

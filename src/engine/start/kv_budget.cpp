@@ -37,11 +37,11 @@ class Shares {
     return has_window_ ? std::min(full, kept_ + blocks(chunk_)) : 0;
   }
   // KV slots are numbered with 31 bits.
-  int64_t most_full() const {
+  int64_t max_full() const {
     return std::min(full_each_ * num_seqs_, int64_t{INT32_MAX} / block_size_ - 2);
   }
-  int64_t most_windowed() const {
-    return std::min(most_full(), window_each(full_each_) * num_seqs_ + chunks());
+  int64_t max_windowed() const {
+    return std::min(max_full(), window_each(full_each_) * num_seqs_ + chunks());
   }
   // For so many sequences of max_model_len.
   int64_t windowed_for(double num_sequences) const {
@@ -69,11 +69,11 @@ KvBlockCounts with_null_blocks(int64_t full, int64_t windowed) {
 }
 
 KvBlockCounts split_override(const Shares& shares, int64_t num_blocks) {
-  const int64_t full = std::min(num_blocks, shares.most_full());
+  const int64_t full = std::min(num_blocks, shares.max_full());
   const double sequences = static_cast<double>(full) / static_cast<double>(shares.full_each());
   const int64_t wanted = std::max(
       {shares.windowed_for(sequences), shares.windowed_for_short(), shares.window_alone(full)});
-  return with_null_blocks(full, std::min({wanted, full, shares.most_windowed()}));
+  return with_null_blocks(full, std::min({wanted, full, shares.max_windowed()}));
 }
 
 // `bytes`: without those of the null blocks; enough for one sequence.
@@ -81,7 +81,7 @@ KvBlockCounts split_budget(const Shares& shares, const KvDemand& demand, int64_t
   const int64_t full_bytes = demand.block_bytes;
   const int64_t window_bytes = demand.window_block_bytes;
   if (window_bytes == 0) {
-    return with_null_blocks(std::min(bytes / full_bytes, shares.most_full()), 0);
+    return with_null_blocks(std::min(bytes / full_bytes, shares.max_full()), 0);
   }
   const int64_t each =
       shares.full_each() * full_bytes + shares.window_each(shares.full_each()) * window_bytes;
@@ -92,9 +92,9 @@ KvBlockCounts split_budget(const Shares& shares, const KvDemand& demand, int64_t
   const int64_t wanted = std::max(
       {shares.windowed_for(sequences), for_short, shares.window_alone(shares.full_each())});
   const int64_t room = (bytes - shares.full_each() * full_bytes) / window_bytes;
-  int64_t windowed = std::min({wanted, room, shares.most_windowed()});
-  const int64_t full = std::min((bytes - windowed * window_bytes) / full_bytes, shares.most_full());
-  windowed = std::min((bytes - full * full_bytes) / window_bytes, shares.most_windowed());
+  int64_t windowed = std::min({wanted, room, shares.max_windowed()});
+  const int64_t full = std::min((bytes - windowed * window_bytes) / full_bytes, shares.max_full());
+  windowed = std::min((bytes - full * full_bytes) / window_bytes, shares.max_windowed());
   return with_null_blocks(full, windowed);
 }
 

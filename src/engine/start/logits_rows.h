@@ -15,8 +15,8 @@ inline int max_logits_rows(const EngineConfig& config) {
 
 // Logits rows that are computed at once.
 inline int logits_tile(const EngineConfig& config) {
-  constexpr int kMost = 256;
-  return std::min(kMost, max_logits_rows(config));
+  constexpr int kMax = 256;
+  return std::min(kMax, max_logits_rows(config));
 }
 
 }  // namespace foretoken

@@ -34,7 +34,7 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
 }
 
 // More than these only make results older; stages take what they need (engine_start.cpp).
-constexpr int kMostStepsInFlight = 3;
+constexpr int kMaxStepsInFlight = 3;
 
 // More rows make prompts faster, and the scratch of a step larger.
 int rows_by_default(const Device& device) {
@@ -53,7 +53,7 @@ Status resolve_batch(EngineConfig& config, const Device& device) {
   FT_RETURN_IF_ERROR(
       check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
   FT_RETURN_IF_ERROR(
-      check_range("--steps-in-flight", config.steps_in_flight, 1, kMostStepsInFlight));
+      check_range("--steps-in-flight", config.steps_in_flight, 1, kMaxStepsInFlight));
   FT_RETURN_IF_ERROR(
       check_range("--step-timeout-seconds", config.step_timeout_seconds, 0, 1'000'000));
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {

@@ -382,7 +382,8 @@ void EngineLoop::note_step(uint64_t step) {
   pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
   // The time until the next step begins counts where that was planned by then: a slow host's too.
   const bool follows = follows_[step % kStepRingSize];
-  policy_.took(step - 1, follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
+  policy_.step_took(step - 1,
+                    follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
   if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns,
                    step_details(plans_[(step - 1) % kStepRingSize]));

@@ -5,7 +5,7 @@
 
 namespace foretoken {
 
-GraphCache::GraphCache(Queue& queue) : queue_(queue) { recordings_.reserve(kMost); }
+GraphCache::GraphCache(Queue& queue) : queue_(queue) { recordings_.reserve(kMax); }
 
 Recorder::StaysOut GraphCache::stays_out(StepLaunch launch) {
   if (launch != StepLaunch::kPieces) return nullptr;

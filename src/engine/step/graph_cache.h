@@ -23,7 +23,7 @@ class GraphCache {
     if (shape.launch == StepLaunch::kOps) return nullptr;
     const auto found = recordings_.find(shape);
     if (found != recordings_.end()) return found->second ? &*found->second : nullptr;
-    if (recordings_.size() >= kMost) return nullptr;
+    if (recordings_.size() >= kMax) return nullptr;
     return add(shape, record(shape.launch, enqueue));
   }
 
@@ -45,7 +45,7 @@ class GraphCache {
 
  private:
   // That many find room without an allocation by the map itself.
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMax = 1024;
 
   static Recorder::StaysOut stays_out(StepLaunch launch);
   std::optional<Recording> finish(Recorder& recorder, int64_t start_ns);

@@ -6,12 +6,12 @@
 namespace foretoken {
 
 Result<std::unique_ptr<OpTracer>> OpTracer::create(Device& device, std::unique_ptr<Queue> queue,
-                                                   size_t most_ops) {
+                                                   size_t max_ops) {
   std::unique_ptr<OpTracer> tracer(new OpTracer(device, std::move(queue)));
   FT_ASSIGN_OR_RETURN(tracer->marks_,
-                      tracer->pinned_.take_array<int64_t>(2 * most_ops, "the profile of ops"));
-  tracer->ops_.reserve(most_ops);
-  tracer->most_ops_ = most_ops;
+                      tracer->pinned_.take_array<int64_t>(2 * max_ops, "the profile of ops"));
+  tracer->ops_.reserve(max_ops);
+  tracer->max_ops_ = max_ops;
   return tracer;
 }
 
@@ -28,7 +28,7 @@ void OpTracer::add_to(TraceLane* lane, int64_t offset_ns) const {
 }
 
 void OpTracer::launch_op(uint16_t op, const void* args, size_t args_bytes) {
-  if (!is_on_ || is_capturing_ || ops_.size() == most_ops_) {
+  if (!is_on_ || is_capturing_ || ops_.size() == max_ops_) {
     queue_->launch_op(op, args, args_bytes);
     return;
   }

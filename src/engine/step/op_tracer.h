@@ -16,7 +16,7 @@ namespace foretoken {
 class OpTracer final : public Queue {
  public:
   static Result<std::unique_ptr<OpTracer>> create(Device& device, std::unique_ptr<Queue> queue,
-                                                  size_t most_ops);
+                                                  size_t max_ops);
 
   // From here on ops are marked. `step_op`: the op that begins a step; steps count from 0.
   void start(uint16_t step_op);
@@ -46,9 +46,9 @@ class OpTracer final : public Queue {
 
   const std::unique_ptr<Queue> queue_;
   Arena pinned_;
-  int64_t* marks_ = nullptr;  // pinned [2 * most_ops]: begin and end of each
+  int64_t* marks_ = nullptr;  // pinned [2 * max_ops]: begin and end of each
   std::vector<Marked> ops_;
-  size_t most_ops_ = 0;
+  size_t max_ops_ = 0;
   bool is_on_ = false;
   bool is_capturing_ = false;
   uint16_t step_op_ = 0;

@@ -36,7 +36,7 @@ size_t live_plan_bytes(const PlanHeader& plan) {
   return bytes;
 }
 
-size_t most_plan_bytes(const PlanLimits& limits) {
+size_t max_plan_bytes(const PlanLimits& limits) {
   return live_plan_bytes({.step = 0,
                           .num_spans = limits.max_spans,
                           .num_inits = limits.max_spans,
@@ -70,7 +70,7 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
 }
 
 PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits) : ranks_(ranks) {
-  message_.reserve(sizeof(PlanMessage) + most_plan_bytes(limits));
+  message_.reserve(sizeof(PlanMessage) + max_plan_bytes(limits));
 }
 
 Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& entry) {

@@ -29,7 +29,7 @@ static_assert(std::is_trivially_copyable_v<PlanMessage>);
 // Bytes of the live parts of a plan.
 size_t live_plan_bytes(const PlanHeader& plan);
 // The most that there can be.
-size_t most_plan_bytes(const PlanLimits& limits);
+size_t max_plan_bytes(const PlanLimits& limits);
 // To and from a ring entry; `packed` has live_plan_bytes. InvalidArgument when the counts exceed
 // the limits.
 void pack_plan(const PlanView& entry, std::span<std::byte> packed);

@@ -6,7 +6,7 @@
 namespace foretoken {
 
 PrefillPacer::PrefillPacer(int most)
-    : most_(std::max(most, kLeast)), full_(std::min(kFirst, most_)), alone_(most_) {}
+    : max_(std::max(most, kLeast)), full_(std::min(kFirst, max_)), alone_(max_) {}
 
 void PrefillPacer::planned(const StepPlan& plan) {
   if (plan.num_paced_rows > 0) at_half_ = !at_half_;
@@ -33,7 +33,7 @@ void PrefillPacer::adjust_alone(int rows, int64_t ns) {
   const double fitting =
       static_cast<double>(kLongestAloneNs) * rows / static_cast<double>(std::max<int64_t>(ns, 1));
   alone_ = std::clamp(static_cast<int>(std::min(fitting, 2.0 * alone_)),
-                      std::min(kLeastAlone, most_), most_);
+                      std::min(kLeastAlone, max_), max_);
 }
 
 // On average three quarters of full_ are computed. Rows that cost nothing to be seen, because the
@@ -47,7 +47,7 @@ void PrefillPacer::adjust() {
   if (more.rows > fewer.rows && row_ns > 0) {
     next = std::clamp(std::max(rest_ns, 0.0) / row_ns / 0.75, 0.5 * full_, 2.0 * full_);
   }
-  full_ = std::clamp(static_cast<int>(std::lround(next)), kLeast, most_);
+  full_ = std::clamp(static_cast<int>(std::lround(next)), kLeast, max_);
   samples_ = {};
 }
 

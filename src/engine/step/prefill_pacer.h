@@ -40,7 +40,7 @@ class PrefillPacer {
   void adjust();
   void adjust_alone(int rows, int64_t ns);
 
-  const int most_;
+  const int max_;
   int full_;
   int alone_;
   bool at_half_ = false;

@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kLookEvery{50};
 }  // namespace
 
 RankLoop::RankLoop(const Parts& parts) : parts_(parts), adapters_(parts.num_adapter_slots) {
-  for (ReceivedPlan& plan : plans_) plan.packed.resize(most_plan_bytes(parts.memory.limits()));
+  for (ReceivedPlan& plan : plans_) plan.packed.resize(max_plan_bytes(parts.memory.limits()));
 }
 
 RankLoop::~RankLoop() {

@@ -59,8 +59,8 @@ StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
   for (const int size : graphs.sizes) {
     if (size <= max_rows) row_buckets_.push_back(size);
   }
-  most_graph_rows_ = row_buckets_.empty() ? max_rows : row_buckets_.back();
-  const int first = row_buckets_.empty() ? 1 : most_graph_rows_ + 1;
+  max_graph_rows_ = row_buckets_.empty() ? max_rows : row_buckets_.back();
+  const int first = row_buckets_.empty() ? 1 : max_graph_rows_ + 1;
   for (int rows = 1; first <= max_rows; rows = size_after(rows)) {
     if (rows < first && rows < max_rows) continue;
     row_buckets_.push_back(std::min(rows, max_rows_));
@@ -75,10 +75,10 @@ int StepShapes::row_bucket(int rows) const {
 }
 
 StepLaunch StepShapes::launch_of(int rows, bool decodes) const {
-  return rows <= most_graph_rows_ ? foretoken::launch_of(mode_, decodes) : StepLaunch::kOps;
+  return rows <= max_graph_rows_ ? foretoken::launch_of(mode_, decodes) : StepLaunch::kOps;
 }
 
-int StepShapes::most_decoding_rows() const {
+int StepShapes::max_decoding_rows() const {
   int rows_each = 1;
   for (const DrafterTraits& traits : traits_) {
     rows_each = std::max(rows_each, traits.max_draft_tokens + 1);
@@ -125,12 +125,12 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
 
 std::vector<StepShape> StepShapes::usual() const {
   std::vector<StepShape> shapes;
-  const int most_decoding = row_bucket(most_decoding_rows());
+  const int max_decoding = row_bucket(max_decoding_rows());
   for (const int rows : row_buckets_) {
     const StepLaunch mixed = launch_of(rows, false), decoding = launch_of(rows, true);
     const RunLengths runs = rows > kShortRun ? RunLengths::kLong : RunLengths::kShort;
     shapes.push_back({.max_rows = rows, .launch = mixed, .runs = runs});
-    if ((decoding != mixed || runs != RunLengths::kShort) && rows <= most_decoding) {
+    if ((decoding != mixed || runs != RunLengths::kShort) && rows <= max_decoding) {
       shapes.push_back({.max_rows = rows, .launch = decoding});
     }
   }

@@ -56,10 +56,10 @@ class StepShapes {
  private:
   int row_bucket(int rows) const;
   StepLaunch launch_of(int rows, bool decodes) const;
-  int most_decoding_rows() const;
+  int max_decoding_rows() const;
 
   const GraphMode mode_;
-  int most_graph_rows_;
+  int max_graph_rows_;
   const int max_rows_;
   const int max_spans_;
   const int max_catch_up_rows_;

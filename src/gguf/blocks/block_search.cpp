@@ -56,15 +56,15 @@ class ScaleSearch {
       wxc += weights_[i] * values_[i] * c;
       wcc += weights_[i] * c * c;
     }
-    if (wcc <= 0 || double{wxc} * wxc <= most_ * wcc) return;
-    most_ = double{wxc} * wxc / wcc;
+    if (wcc <= 0 || double{wxc} * wxc <= max_ * wcc) return;
+    max_ = double{wxc} * wxc / wcc;
     best_ = wxc / wcc;
   }
-  float best_or(float otherwise) const { return most_ > 0 ? best_ : otherwise; }
+  float best_or(float otherwise) const { return max_ > 0 ? best_ : otherwise; }
 
  private:
   std::span<const float> values_, weights_;
-  double most_ = 0;
+  double max_ = 0;
   float best_ = 0;
 };
 

@@ -10,7 +10,7 @@ void dispatch_rows(Queue& queue, const DispatchRowsArgs& args) {
   FT_CHECK(args.ids != nullptr && args.weights != nullptr);
   FT_CHECK(args.out.counts != nullptr && args.out.begins != nullptr && args.out.x != nullptr);
   FT_CHECK(args.out.ids != nullptr && args.out.weights != nullptr);
-  FT_CHECK(args.max_rows > 0 && args.max_rows <= args.most_rows);
+  FT_CHECK(args.max_rows > 0 && args.max_rows <= args.capacity_rows);
   FT_CHECK(args.hidden > 0 && args.hidden % 8 == 0);
   FT_CHECK(args.top_k > 0 && args.top_k <= kMaxTopExperts);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);

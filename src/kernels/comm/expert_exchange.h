@@ -14,13 +14,13 @@ namespace foretoken {
 // `comm` is Communicator::handle of these ranks, whose collectives they are.
 
 // The live rows of all ranks in device memory, those of one rank behind those of the rank before
-// it. Room for most_rows rows of each rank.
+// it. Room for capacity_rows rows of each rank.
 struct ExchangedRows {
   StepCounts* counts;  // num_rows: the rows of all ranks; the rest is 0
   int32_t* begins;     // [ranks + 1]: rank r has rows [begins[r], begins[r + 1])
-  void* x;             // [ranks * most_rows, hidden] of dtype
-  int32_t* ids;        // [ranks * most_rows, top_k]
-  float* weights;      // [ranks * most_rows, top_k]
+  void* x;             // [ranks * capacity_rows, hidden] of dtype
+  int32_t* ids;        // [ranks * capacity_rows, top_k]
+  float* weights;      // [ranks * capacity_rows, top_k]
 };
 
 // Each rank's live rows, with the experts that they chose and their weights, become those of all
@@ -33,9 +33,9 @@ struct DispatchRowsArgs {
   const int32_t* ids;        // [max_rows, top_k]
   const float* weights;      // [max_rows, top_k]
   ExchangedRows out;
-  int32_t max_rows;   // of each rank in this step, the same on all
-  int32_t most_rows;  // of any rank in any step
-  int32_t hidden;     // a multiple of 8
+  int32_t max_rows;       // of each rank in this step, the same on all
+  int32_t capacity_rows;  // of any rank in any step
+  int32_t hidden;         // a multiple of 8
   int32_t top_k;
   DType dtype;  // kF32 or kBF16
 };
@@ -49,7 +49,7 @@ struct ReturnRowsArgs {
   static constexpr Op kOp = Op::kReturnRows;
   const void* comm;
   const int32_t* begins;     // ExchangedRows::begins
-  const float* sums;         // [ranks * most_rows, hidden] of this rank's experts, for all rows
+  const float* sums;         // [ranks * capacity_rows, hidden] of this rank's experts, for all rows
   float* scratch;            // [2 * max_rows, hidden]
   const float* shared;       // [max_rows, hidden] or null
   const float* shared_gate;  // [max_rows] or null

@@ -8,7 +8,7 @@
 
 namespace foretoken::prediction_match {
 
-inline constexpr int32_t kMostTokens = 32;    // of a common suffix
+inline constexpr int32_t kMaxTokens = 32;     // of a common suffix
 inline constexpr int32_t kLeastTokens = 2;    // the text is expected, so that few tell the place
 inline constexpr int32_t kNearest = 1 << 30;  // more than twice any distance
 
@@ -21,13 +21,13 @@ struct Predicted {
   int32_t len;
 };
 
-// Tokens of the common suffix of u[0, prompt_len + next) and t, up to kMostTokens. `token_at(i)` is
+// Tokens of the common suffix of u[0, prompt_len + next) and t, up to kMaxTokens. `token_at(i)` is
 // t[i].
 template <class TokenAt>
 FT_HD inline int32_t common_suffix(const Predicted& p, int32_t next, const TokenAt& token_at) {
   const int32_t end = p.prompt_len + next;
   const int32_t shorter = end < p.len ? end : p.len;
-  const int32_t most = shorter < kMostTokens ? shorter : kMostTokens;
+  const int32_t most = shorter < kMaxTokens ? shorter : kMaxTokens;
   int32_t length = 0;
   while (length < most) {
     const int32_t i = end - 1 - length;

@@ -32,9 +32,9 @@ constexpr FlexVariable kVariables[] = {{"q", FlexOp::kQuery}, {"q_idx", FlexOp::
 }  // namespace
 
 Result<FlexExpression> FlexParser::run(FlexType wanted) {
-  if (text_.size() > kMostFlexLength) {
+  if (text_.size() > kMaxFlexLength) {
     return invalid_argument("it has " + std::to_string(text_.size()) + " characters; at most " +
-                            std::to_string(kMostFlexLength) + " are taken");
+                            std::to_string(kMaxFlexLength) + " are taken");
   }
   int result = choice();
   skip_spaces();
@@ -52,7 +52,7 @@ Result<FlexExpression> FlexParser::run(FlexType wanted) {
 }
 
 int FlexParser::choice() {
-  if (++depth_ > kMostFlexDepth) return fail("it is nested too deeply");
+  if (++depth_ > kMaxFlexDepth) return fail("it is nested too deeply");
   int value = either();
   if (!failed() && take_word("if")) {
     const int condition = either();
@@ -78,7 +78,7 @@ int FlexParser::both() {
 
 int FlexParser::negation() {
   if (!take_word("not")) return comparison();
-  if (++depth_ > kMostFlexDepth) return fail("it is nested too deeply");
+  if (++depth_ > kMaxFlexDepth) return fail("it is nested too deeply");
   const int value = negation();
   --depth_;
   if (failed()) return -1;
@@ -152,7 +152,7 @@ int FlexParser::product() {
 int FlexParser::sign() {
   const bool minus = take("-");
   if (!minus && !take("+")) return primary();
-  if (++depth_ > kMostFlexDepth) return fail("it is nested too deeply");
+  if (++depth_ > kMaxFlexDepth) return fail("it is nested too deeply");
   const int value = sign();
   --depth_;
   if (failed()) return -1;
@@ -306,8 +306,8 @@ int FlexParser::as_float(int step) {
 
 int FlexParser::add(FlexStep step) {
   if (failed()) return -1;
-  if (steps_.size() >= static_cast<size_t>(kMostFlexSteps)) {
-    return fail("it has more than " + std::to_string(kMostFlexSteps) + " steps");
+  if (steps_.size() >= static_cast<size_t>(kMaxFlexSteps)) {
+    return fail("it has more than " + std::to_string(kMaxFlexSteps) + " steps");
   }
   steps_.push_back(step);
   return static_cast<int>(steps_.size()) - 1;

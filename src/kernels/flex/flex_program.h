@@ -55,9 +55,9 @@ struct FlexStep {
 };
 
 // Steps of an expression, at most.
-inline constexpr int kMostFlexSteps = 64;
-inline constexpr int kMostFlexDepth = 32;
-inline constexpr size_t kMostFlexLength = 1000;
+inline constexpr int kMaxFlexSteps = 64;
+inline constexpr int kMaxFlexDepth = 32;
+inline constexpr size_t kMaxFlexLength = 1000;
 
 struct FlexExpression {
   std::string text;

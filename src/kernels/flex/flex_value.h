@@ -23,7 +23,7 @@ union FlexValues {
 
 // Room for the steps of an expression.
 struct FlexRoom {
-  FlexValues steps[kMostFlexSteps];
+  FlexValues steps[kMaxFlexSteps];
 };
 
 // The values of an expression; scores [kFlexLanes] where it knows them, else null. The result lies

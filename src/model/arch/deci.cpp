@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kMultiple = 256;  // that widths of MLPs are rounded up to
-constexpr double kMostInner = 1 << 24;
+constexpr double kMaxInner = 1 << 24;
 
 // A field of an object that may be no object; null where it is missing.
 const Json* inside(const Json& object, const char* part, const char* name) {
@@ -42,7 +42,7 @@ int32_t inner_size(const Json& block, double hidden) {
   const Json* mult = inside(block, "ffn", "ffn_mult");
   if (mult == nullptr || !mult->is_number()) return 0;
   const double whole = std::floor(2 * mult->get<double>() * hidden / 3);
-  if (!(whole > 0) || whole > kMostInner) return 0;
+  if (!(whole > 0) || whole > kMaxInner) return 0;
   return static_cast<int32_t>(std::ceil(whole / kMultiple) * kMultiple);
 }
 

@@ -84,13 +84,13 @@ Status read_sparsity(const ConfigFields& fields, ModelConfig* config) {
 }
 
 Status read_streams(const ConfigFields& fields, StreamConfig* out) {
-  constexpr int32_t kMostStreams = 8;
+  constexpr int32_t kMaxStreams = 8;
   out->count = 4;
   out->scaled = true;
   FT_RETURN_IF_ERROR(fields.read_count("altup_num_inputs", &out->count));
   FT_RETURN_IF_ERROR(fields.read_flag("altup_correct_scale", &out->scaled));
   FT_RETURN_IF_ERROR(fields.read_count_or_none("altup_active_idx", &out->active));
-  if (out->count < 2 || out->count > kMostStreams) {
+  if (out->count < 2 || out->count > kMaxStreams) {
     return fields.wrong("altup_num_inputs", "a number from 2 to 8");
   }
   if (out->active >= out->count) {

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 constexpr std::string_view kStateMark = ".quant_state.bitsandbytes__";
 constexpr std::string_view kBytesScale = ".SCB";
 constexpr float kOneOver127 = 7.874015718698502e-3F;
-constexpr int64_t kMostStateBytes = 4096;
+constexpr int64_t kMaxStateBytes = 4096;
 
 Status bnb_misfit(const TensorView& tensor) {
   return invalid_argument(tensor.file + ": tensor '" + tensor.name + "' is " + tensor.dtype_name +
@@ -98,7 +98,7 @@ Result<BnbTensor> BnbTensor::create(const BnbParts& parts) {
 // The state's JSON: {"blocksize": 64, "shape": [n, k], "nested_blocksize": 256, ...}.
 Status BnbTensor::read_state() {
   const TensorView& state = *parts_.state;
-  if (state.dtype_name != "U8" || state.num_bytes > kMostStateBytes) return bnb_misfit(state);
+  if (state.dtype_name != "U8" || state.num_bytes > kMaxStateBytes) return bnb_misfit(state);
   std::string text(static_cast<size_t>(state.num_bytes), ' ');
   FT_RETURN_IF_ERROR(state.read(0, state.num_bytes, text.data()));
   const Json json = Json::parse(text, nullptr, false);

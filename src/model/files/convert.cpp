@@ -44,13 +44,13 @@ void store_floats(const float* values, int64_t count, DType dtype, void* out, in
 // Reads whole blocks around the elements and decodes a few at a time.
 Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                    std::vector<std::byte>& raw) {
-  constexpr int64_t kMostElements = 256;
+  constexpr int64_t kMaxElements = 256;
   const BlockType& block = *tensor.block;
   const int64_t begin = first / block.elements;
   const int64_t end = (first + count + block.elements - 1) / block.elements;
   raw.resize(static_cast<size_t>((end - begin) * block.bytes));
   FT_RETURN_IF_ERROR(tensor.read(begin * block.bytes, (end - begin) * block.bytes, raw.data()));
-  float values[kMostElements];
+  float values[kMaxElements];
   for (int64_t i = begin, done = 0; i < end; ++i) {
     block.decode(raw.data() + (i - begin) * block.bytes, 1, values);
     const int64_t skipped = std::max(first - i * block.elements, int64_t{0});

@@ -16,7 +16,7 @@ namespace {
 // Which of the eight rows of a word of AutoAWQ lies in its first, second, ... four bits.
 constexpr std::array<int, 8> kAwqRows = {0, 2, 4, 6, 1, 3, 5, 7};
 constexpr int64_t kLinesAtOnce = 16;  // of the file, whose codes are neighbours in a row
-constexpr int64_t kMostElementsAtOnce = int64_t{8} << 20;
+constexpr int64_t kMaxElementsAtOnce = int64_t{8} << 20;
 
 Status expect(const TensorView& tensor, std::vector<int64_t> shape) {
   if (tensor.shape == shape) return {};
@@ -118,7 +118,7 @@ Status PackedTensor::find_form() {
   bool is_symmetric = true;
   std::vector<float> scales;
   std::vector<int32_t> zeros;
-  const int64_t most = std::max<int64_t>(kMostElementsAtOnce / num_groups_, 1);
+  const int64_t most = std::max<int64_t>(kMaxElementsAtOnce / num_groups_, 1);
   for (int64_t first = 0; first < rows_; first += most) {
     const int64_t count = std::min(most, rows_ - first);
     scales.resize(static_cast<size_t>(count * num_groups_));
@@ -325,7 +325,7 @@ Status PackedTensor::read_quantized(int64_t first, int64_t count, std::byte* to)
 }
 
 Status PackedTensor::read_elements(int64_t first, int64_t count, DType dtype, void* to) const {
-  const int64_t most = std::max<int64_t>(kMostElementsAtOnce / std::max<int64_t>(cols_, 1), 1);
+  const int64_t most = std::max<int64_t>(kMaxElementsAtOnce / std::max<int64_t>(cols_, 1), 1);
   PackedRows rows;
   for (int64_t done = 0; done < count;) {
     const int64_t row = (first + done) / cols_;

@@ -14,7 +14,7 @@ namespace {
 
 // So that codes times scales, and their reciprocals, are floats of full precision.
 constexpr int kLeastExponent = -117;
-constexpr int kMostExponent = 120;
+constexpr int kMaxExponent = 120;
 
 }  // namespace
 
@@ -27,9 +27,9 @@ float largest_magnitude(const float* values, int64_t count) {
 float fp8_scale(float largest) {
   if (!(largest > 0) || !std::isfinite(largest)) return 1;
   int exponent = 0;
-  const float fraction = std::frexp(largest / kMostE4m3, &exponent);  // in [0.5, 1)
+  const float fraction = std::frexp(largest / kMaxE4m3, &exponent);  // in [0.5, 1)
   if (fraction == 0.5F) --exponent;
-  return std::ldexp(1.0F, std::clamp(exponent, kLeastExponent, kMostExponent));
+  return std::ldexp(1.0F, std::clamp(exponent, kLeastExponent, kMaxExponent));
 }
 
 float round_to_fp8(float value, float scale) {

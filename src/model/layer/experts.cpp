@@ -29,7 +29,7 @@ Status Experts::Scratch::take(const ScratchSource& source) {
   const auto choices = [&](const ScratchSource& rows) {
     return static_cast<size_t>(rows.max_rows) * static_cast<size_t>(top_k_);
   };
-  most_rows = source.max_rows;
+  capacity_rows = source.max_rows;
   FT_ASSIGN_OR_RETURN(logits, source.floats(count_));
   FT_ASSIGN_OR_RETURN(weights, source.floats(top_k_));
   FT_ASSIGN_OR_RETURN(ids, source.arena.take_array<int32_t>(choices(source), what));
@@ -56,7 +56,7 @@ Status Experts::Scratch::take_exchange(const ScratchSource& all) {
   FT_ASSIGN_OR_RETURN(exchanged.ids, all.arena.take_array<int32_t>(choices, what));
   FT_ASSIGN_OR_RETURN(exchanged.weights, all.floats(top_k_));
   FT_ASSIGN_OR_RETURN(sums, all.floats(inputs_));
-  const auto own = static_cast<size_t>(most_rows) * static_cast<size_t>(inputs_);
+  const auto own = static_cast<size_t>(capacity_rows) * static_cast<size_t>(inputs_);
   FT_ASSIGN_OR_RETURN(returns, all.arena.take_array<float>(2 * own, what));
   return {};
 }
@@ -153,7 +153,7 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
                              .weights = scratch.weights,
                              .out = scratch.exchanged,
                              .max_rows = rows.max_rows,
-                             .most_rows = scratch.most_rows,
+                             .capacity_rows = scratch.capacity_rows,
                              .hidden = spec.inputs,
                              .top_k = spec.top_k,
                              .dtype = dtype});

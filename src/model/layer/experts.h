@@ -51,9 +51,9 @@ struct Experts {
     // With several engines, "all" being room for the rows of all of them: entries, gated and
     // products are for all rows.
     ExchangedRows exchanged{};
-    int32_t most_rows = 0;     // of an engine
-    float* sums = nullptr;     // [all rows, hidden] of this rank's experts
-    float* returns = nullptr;  // [2 * max_rows, hidden]
+    int32_t capacity_rows = 0;  // of an engine
+    float* sums = nullptr;      // [all rows, hidden] of this rank's experts
+    float* returns = nullptr;   // [2 * max_rows, hidden]
     GatedMlp::Scratch shared;
 
     // Makes room for a layer; before `take`.

@@ -45,7 +45,7 @@ std::array<uint8_t, 256> even_floats() {
   std::array<uint8_t, 256> codes;
   for (int i = 0; i < 256; ++i) {
     const float place = (static_cast<float>(i) - 127.5f) / 127.5f;
-    codes[static_cast<size_t>(i)] = e4m3_code(place * kMostE4m3);
+    codes[static_cast<size_t>(i)] = e4m3_code(place * kMaxE4m3);
   }
   return codes;
 }
@@ -66,7 +66,7 @@ float code_deviation(const QuantForm& form) {
     case CodeTable::kE2m1:
       return 5.85f;
     case CodeTable::kE4m3:
-      return kMostE4m3 / std::sqrt(3.0f);
+      return kMaxE4m3 / std::sqrt(3.0f);
   }
   return static_cast<float>(1 << form.bits) / std::sqrt(12.0f);
 }

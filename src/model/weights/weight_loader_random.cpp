@@ -33,11 +33,11 @@ void make_row(const RandomRow& row, std::vector<std::byte>& whole) {
 
 // By as many threads as rows are worth.
 void make_rows(std::span<const RandomRow> rows) {
-  constexpr int64_t kMostThreads = 32, kRowsOfThread = 16;
+  constexpr int64_t kMaxThreads = 32, kRowsOfThread = 16;
   const int64_t count = std::ssize(rows);
   const int64_t cores = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
   const int64_t threads =
-      std::clamp<int64_t>(count / kRowsOfThread, 1, std::min(cores, kMostThreads));
+      std::clamp<int64_t>(count / kRowsOfThread, 1, std::min(cores, kMaxThreads));
   const auto make_share = [&](int64_t thread) {
     std::vector<std::byte> whole;
     for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) {

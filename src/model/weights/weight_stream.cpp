@@ -15,7 +15,7 @@ namespace {
 
 // With pieces of 4 MiB, 8 to 16 threads fill a PCIe 5 link from the page cache; larger pieces leave
 // the processor's caches between reading and copying.
-constexpr int64_t kMostReaders = 12;
+constexpr int64_t kMaxReaders = 12;
 constexpr int64_t kBytesPerReader = int64_t{32} << 20;  // fewer are not worth a thread
 constexpr size_t kWordBytes = 256;                      // of a slot's event, behind its piece
 constexpr auto kPollTime = std::chrono::microseconds(30);
@@ -104,7 +104,7 @@ int64_t WeightPiece::num_bytes() const {
 }
 
 WeightStreamConfig weight_stream_config(int64_t total_bytes) {
-  const auto threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMostReaders);
+  const auto threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMaxReaders);
   WeightStreamConfig config;
   config.num_readers =
       static_cast<int>(std::clamp<int64_t>(total_bytes / kBytesPerReader, 1, threads));

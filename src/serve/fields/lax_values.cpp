@@ -104,8 +104,8 @@ std::optional<json> lax_integer(const json& value) {
   if (!value.is_number_float()) return std::nullopt;
   const auto number = value.get<double>();
   // Beyond that every double is whole, and 64 bits may not hold it.
-  constexpr double kMost = 9.2e18;
-  if (std::trunc(number) != number || std::abs(number) >= kMost) return std::nullopt;
+  constexpr double kMax = 9.2e18;
+  if (std::trunc(number) != number || std::abs(number) >= kMax) return std::nullopt;
   return json(static_cast<int64_t>(number));
 }
 

@@ -86,7 +86,7 @@ bool is_low_surrogate(uint32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 // Escapes of half a surrogate pair become that of U+FFFD: clients that cut texts between the halves
 // of a character send them, and again with each later turn of the conversation.
 std::string without_half_pairs(std::string_view text) {
-  std::string mended(text);
+  std::string repaired(text);
   for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at)) {
     const std::optional<uint32_t> unit = escaped_unit(text, at);
     if (!unit) {
@@ -97,11 +97,11 @@ std::string without_half_pairs(std::string_view text) {
     const bool pair =
         is_high_surrogate(*unit) && is_low_surrogate(escaped_unit(text, at + kLength).value_or(0));
     if (!pair && (is_high_surrogate(*unit) || is_low_surrogate(*unit))) {
-      mended.replace(at + 2, 4, "fffd");
+      repaired.replace(at + 2, 4, "fffd");
     }
     at += pair ? 2 * kLength : kLength;
   }
-  return mended;
+  return repaired;
 }
 
 bool may_have_surrogates(std::string_view text) {

@@ -7,12 +7,12 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMostWarnings = 64;
+constexpr size_t kMaxWarnings = 64;
 constexpr size_t kLongestName = 64;
 constexpr size_t kLongestHeader = 2000;
 constexpr size_t kLongestLine = 400;
-constexpr size_t kMostTold = 256;
-constexpr int kMostInAMinute = 32;
+constexpr size_t kMaxTold = 256;
+constexpr int kMaxInAMinute = 32;
 
 std::string printable(const std::string& text) {
   std::string shown = text;
@@ -23,7 +23,7 @@ std::string printable(const std::string& text) {
 }  // namespace
 
 void add_warning(std::string sentence, std::vector<std::string>* warnings) {
-  if (warnings->size() >= kMostWarnings) return;
+  if (warnings->size() >= kMaxWarnings) return;
   if (std::find(warnings->begin(), warnings->end(), sentence) != warnings->end()) return;
   warnings->push_back(std::move(sentence));
 }
@@ -56,12 +56,12 @@ WarningLog::WarningLog(std::function<void(const std::string&)> tell) : tell_(std
 
 bool WarningLog::take(const std::string& line, Clock::time_point now) {
   std::lock_guard lock(mutex_);
-  if (told_.size() >= kMostTold || told_.count(line) > 0) return false;
+  if (told_.size() >= kMaxTold || told_.count(line) > 0) return false;
   if (now - minute_ >= std::chrono::minutes(1)) {
     minute_ = now;
     num_in_minute_ = 0;
   }
-  if (num_in_minute_ >= kMostInAMinute) return false;
+  if (num_in_minute_ >= kMaxInAMinute) return false;
   ++num_in_minute_;
   return told_.insert(line).second;
 }

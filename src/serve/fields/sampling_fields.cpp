@@ -56,14 +56,14 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
 }
 
 // As the engine has it; here it bounds what is kept for a request before the engine sees it.
-constexpr int kMostChoices = 128;
+constexpr int kMaxChoices = 128;
 
 // False for NaN too.
 bool within(float value, float low, float high) { return value >= low && value <= high; }
 
 Status check_counts(const SamplingParams& sampling) {
-  if (sampling.n < 1 || sampling.n > kMostChoices) {
-    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMostChoices) + "]");
+  if (sampling.n < 1 || sampling.n > kMaxChoices) {
+    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMaxChoices) + "]");
   }
   if (sampling.max_tokens < 1) {
     return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");

@@ -129,7 +129,7 @@ struct ServeMetrics::Families {
   Histogram& inference_time;
   Histogram& prompt_tokens;
   Histogram& generation_tokens;
-  Histogram& most_generation_tokens;
+  Histogram& longest_generation;
   Histogram& prefill_computed;
   Histogram& num_choices;
   Histogram& max_tokens;
@@ -175,9 +175,9 @@ ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo
                               count_buckets(max_model_len))),
       generation_tokens(histogram("vllm:request_generation_tokens", "Tokens of an output.",
                                   count_buckets(max_model_len))),
-      most_generation_tokens(histogram("vllm:request_max_num_generation_tokens",
-                                       "Tokens of the longest choice of a request.",
-                                       count_buckets(max_model_len))),
+      longest_generation(histogram("vllm:request_max_num_generation_tokens",
+                                   "Tokens of the longest choice of a request.",
+                                   count_buckets(max_model_len))),
       prefill_computed(histogram("vllm:request_prefill_kv_computed_tokens",
                                  "Tokens of a prompt that the prefix cache did not have.",
                                  count_buckets(max_model_len))),
@@ -347,7 +347,7 @@ void RequestMeter::count_end(const RequestOutput& output, Time now) {
   families.latency.Observe(seconds_between(start_, now));
   families.generation_tokens.Observe(static_cast<double>(stats.num_output_tokens));
   families.preemptions.Observe(static_cast<double>(stats.num_preemptions));
-  most_tokens_ = std::max(most_tokens_, stats.num_output_tokens);
+  longest_choice_ = std::max(longest_choice_, stats.num_output_tokens);
   if (output.index == 0) {
     families.prompt_tokens.Observe(static_cast<double>(stats.num_prompt_tokens));
     families.prefill_computed.Observe(
@@ -356,7 +356,7 @@ void RequestMeter::count_end(const RequestOutput& output, Time now) {
     families.max_tokens.Observe(max_tokens_);
   }
   if (output.request_finished) {
-    families.most_generation_tokens.Observe(static_cast<double>(most_tokens_));
+    families.longest_generation.Observe(static_cast<double>(longest_choice_));
   }
   const auto choice = static_cast<size_t>(output.index);
   if (first_token_[choice] == Time{}) return;

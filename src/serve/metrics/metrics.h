@@ -32,7 +32,7 @@ class RequestMeter {
   const Time start_;
   const int max_tokens_;
   const int num_choices_;
-  int64_t most_tokens_ = 0;  // of a choice that ended
+  int64_t longest_choice_ = 0;  // of a choice that ended
   // By choice; zero before its first token.
   std::vector<Time> first_token_;
   std::vector<Time> last_token_;

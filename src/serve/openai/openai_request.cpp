@@ -357,12 +357,12 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }
 
 std::string quoted_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostShown = 8;
+  constexpr size_t kMaxShown = 8;
   std::string all;
-  for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
+  for (size_t i = 0; i < std::min(names.size(), kMaxShown); ++i) {
     all += (all.empty() ? "'" : ", '") + names[i] + "'";
   }
-  return names.size() > kMostShown ? all + ", ..." : all;
+  return names.size() > kMaxShown ? all + ", ..." : all;
 }
 
 }  // namespace

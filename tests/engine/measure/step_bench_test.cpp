@@ -113,7 +113,7 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
   const std::vector<ListedOp> ops = bench_->step_ops();
   const int64_t begin = now_ns();
   const auto times = bench_->op_times(ops, 0.002);
-  const auto took = static_cast<double>(now_ns() - begin);
+  const auto elapsed = static_cast<double>(now_ns() - begin);
   ASSERT_TRUE(times.ok()) << times.status().message();
   int count = 0;
   OpCost sum;
@@ -124,7 +124,7 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
       EXPECT_GT(time.ns, 1) << time.name;
     }
     EXPECT_GE(time.ns, 0) << time.name;
-    EXPECT_LT(time.ns, took) << time.name;
+    EXPECT_LT(time.ns, elapsed) << time.name;
     if (time.name != "attention") continue;
     EXPECT_EQ(time.count, model.num_layers);
   }

@@ -173,7 +173,7 @@ TEST_F(StepProfileTest, RowsHaveIdsOfTheirOwn) {
   StepProfileConfig config = profile_config(parts, 600);
   uint64_t next = 0;
   int num_turns = 0;
-  int most_rows = 0;
+  int widest_rows = 0;
   const StepTensors& tensors = parts.memory->tensors;
   // Looks at the rows of each sample's last step.
   config.begin_turn = [&](StepProfileConfig::Turn* turn) {
@@ -191,7 +191,7 @@ TEST_F(StepProfileTest, RowsHaveIdsOfTheirOwn) {
     if (step != next) {
       const std::set<int32_t> different(ids.begin(), ids.begin() + counts.num_rows);
       EXPECT_GE(different.size() + 2, static_cast<size_t>(counts.num_rows));
-      most_rows = std::max(most_rows, counts.num_rows);
+      widest_rows = std::max(widest_rows, counts.num_rows);
       ++num_turns;
     }
     next = step;
@@ -200,7 +200,7 @@ TEST_F(StepProfileTest, RowsHaveIdsOfTheirOwn) {
                       {parts.drafter.get()}, config);
   ASSERT_TRUE(profile.measure().ok());
   EXPECT_GT(num_turns, 5);
-  EXPECT_EQ(most_rows, 16) << "four sequences with three drafts each";
+  EXPECT_EQ(widest_rows, 16) << "four sequences with three drafts each";
 }
 
 TEST_F(StepProfileTest, LeavesNoTrace) {

@@ -14,11 +14,11 @@ class MakeOneEngine : public DialledRanks {};
 TEST_F(MakeOneEngine, AStartThatFailsGivesUpItsSeat) {
   std::latch engines(1);
   {
-    StartSeat seat(engines, true);
+    StartBarrier barrier(engines, true);
     EngineConfig missing = config(0);
     missing.model = "/no/such/model";
     std::unique_ptr<Engine> engine;
-    EXPECT_FALSE(make_one_engine(missing, &seat, &engine).ok());
+    EXPECT_FALSE(make_one_engine(missing, &barrier, &engine).ok());
     EXPECT_EQ(engine, nullptr);
   }
   EXPECT_TRUE(engines.try_wait());

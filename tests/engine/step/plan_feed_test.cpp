@@ -35,7 +35,7 @@ struct Entry {
 TEST(PlanFeed, TheLiveParts) {
   const Entry entry;
   const size_t size = live_plan_bytes(*entry.view.header);
-  EXPECT_LT(size, most_plan_bytes(kFeedLimits));
+  EXPECT_LT(size, max_plan_bytes(kFeedLimits));
   std::vector<std::byte> packed(size);
   pack_plan(entry.view, packed);
   std::vector<char> other(entry.bytes.size());
@@ -76,7 +76,7 @@ TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
   for (size_t rank : {1u, 2u}) {
     group::RankLink& link = link_of(links[rank], group::Lane::kPlans);
     ReceivedPlan plan;
-    plan.packed.resize(most_plan_bytes(kFeedLimits));
+    plan.packed.resize(max_plan_bytes(kFeedLimits));
     ASSERT_TRUE(receive_plan(link, &plan).ok());
     EXPECT_EQ(plan.message.step, 9u);
     EXPECT_EQ(plan.message.shape, shape);

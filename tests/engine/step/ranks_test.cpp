@@ -14,7 +14,7 @@ TEST(Ranks, OneRankMeetsNobody) {
   Ranks ranks;
   const auto device = open_device(DeviceType::kCpu, 0, 1).value();
   EXPECT_TRUE(ranks.is_alone() && ranks.is_first());
-  EXPECT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+  EXPECT_TRUE(ranks.open(*device, {.max_row_bytes = 1024}).ok());
   EXPECT_EQ(ranks.comm(), nullptr);
   EXPECT_EQ(ranks.least(7, "a number").value(), 7);
   EXPECT_EQ(ranks.of_first("text", "a text").value(), "text");
@@ -28,7 +28,7 @@ TEST(Ranks, AgreeOnTheLeastAndOnWhatRankZeroSays) {
     threads.emplace_back([&own] {
       Ranks ranks(std::move(own));
       const auto device = open_device(DeviceType::kCpu, 0, 1).value();
-      ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+      ASSERT_TRUE(ranks.open(*device, {.max_row_bytes = 1024}).ok());
       EXPECT_NE(ranks.comm(), nullptr);
       EXPECT_EQ(ranks.sharding().size, 3);
       EXPECT_EQ(ranks.sharding().rank, ranks.rank());
@@ -48,7 +48,7 @@ TEST(Ranks, StagesOfRanksThatShareLayers) {
     threads.emplace_back([&own] {
       Ranks ranks({std::move(own), {}}, {.tp = 2, .pp = 2});
       const auto device = open_device(DeviceType::kCpu, 0, 1).value();
-      ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+      ASSERT_TRUE(ranks.open(*device, {.max_row_bytes = 1024}).ok());
       EXPECT_EQ(ranks.sharding().rank, ranks.rank() % 2);
       EXPECT_EQ(ranks.sharding().size, 2);
       EXPECT_NE(ranks.sharding().comm, nullptr);
@@ -72,7 +72,7 @@ TEST(Ranks, EnginesBesideOneAnother) {
         Ranks ranks(std::move(engines[static_cast<size_t>(engine)][static_cast<size_t>(rank)]),
                     {.tp = 2}, true);
         const auto device = open_device(DeviceType::kCpu, 0, 1).value();
-        ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+        ASSERT_TRUE(ranks.open(*device, {.max_row_bytes = 1024}).ok());
         EXPECT_EQ(ranks.num_engines(), 2);
         const Sharding sharding = ranks.sharding();
         EXPECT_EQ(sharding.rank, rank);
@@ -100,7 +100,7 @@ TEST(Ranks, NeighboursShareAContext) {
     threads.emplace_back([&own] {
       Ranks ranks(std::move(own), {.tp = 4}, false, 2);
       const auto device = open_device(DeviceType::kCpu, 0, 1).value();
-      ASSERT_TRUE(ranks.open(*device, {.most_row_bytes = 1024}).ok());
+      ASSERT_TRUE(ranks.open(*device, {.max_row_bytes = 1024}).ok());
       const ContextRanks context = ranks.sharding().context;
       EXPECT_EQ(context.comm, ranks.comm());
       EXPECT_EQ(context.size, 2);
@@ -122,7 +122,7 @@ TEST(Ranks, AnEndReachesTheOtherEngines) {
       all[i] = std::make_unique<Ranks>(std::move(engines[i / 2][i % 2]), group::RankLayout{.tp = 2},
                                        true);
       devices[i] = open_device(DeviceType::kCpu, 0, 1).value();
-      ASSERT_TRUE(all[i]->open(*devices[i], {.most_row_bytes = 1024}).ok());
+      ASSERT_TRUE(all[i]->open(*devices[i], {.max_row_bytes = 1024}).ok());
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -128,7 +128,7 @@ TEST_F(EngineTrace, TellsWhatEachThreadAndTheDeviceDid) {
 
 TEST_F(EngineTrace, TellsWhatEachStepHolds) {
   auto lanes = events_of(config(3));
-  int most_sequences = 0, prompt_rows = 0, drafting = 0;
+  int max_sequences = 0, prompt_rows = 0, drafting = 0;
   for (const auto& event : lanes["device"]) {
     const auto& holds = event["args"];
     if (event["name"] != "step") continue;
@@ -136,12 +136,12 @@ TEST_F(EngineTrace, TellsWhatEachStepHolds) {
     EXPECT_LE(holds["prompt rows"], holds["rows"]);
     EXPECT_EQ(holds["catch-up rows"], 0) << "looked-up drafts have no entries";
     EXPECT_LE(holds["draft passes"], 3);
-    most_sequences = std::max(most_sequences, holds["sequences"].get<int>());
+    max_sequences = std::max(max_sequences, holds["sequences"].get<int>());
     prompt_rows += holds["prompt rows"].get<int>();
     drafting += holds["drafting"].get<int>();
   }
-  EXPECT_GE(most_sequences, 1);
-  EXPECT_LE(most_sequences, 3);
+  EXPECT_GE(max_sequences, 1);
+  EXPECT_LE(max_sequences, 3);
   EXPECT_GT(prompt_rows, 0);
   EXPECT_GT(drafting, 0);
 }

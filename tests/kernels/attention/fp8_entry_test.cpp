@@ -54,8 +54,8 @@ TEST(Fp8Entry, CodesAreOfTheQuotientAndSaturate) {
   std::vector<uint8_t> codes(x.size());
   store_fp8_codes(x.data(), static_cast<int>(x.size()), 0.5f, codes.data());
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(codes[i], e4m3_code(x[i] / 0.5f)) << i;
-  EXPECT_EQ(e4m3_value(codes[2]), kMostE4m3);
-  EXPECT_EQ(e4m3_value(codes[3]), -kMostE4m3);
+  EXPECT_EQ(e4m3_value(codes[2]), kMaxE4m3);
+  EXPECT_EQ(e4m3_value(codes[3]), -kMaxE4m3);
   EXPECT_TRUE(std::isnan(e4m3_value(codes[5])));
 }
 

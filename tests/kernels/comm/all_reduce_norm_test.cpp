@@ -37,7 +37,7 @@ struct Found {
 Found run_on(const group::LaneLinks& own, bool fused, float scale) {
   auto device = open_device(DeviceType::kCpu, 0, 1).value();
   auto comm =
-      device->make_communicator(link_of(own, group::Lane::kCollectives), {.most_row_bytes = 4096})
+      device->make_communicator(link_of(own, group::Lane::kCollectives), {.max_row_bytes = 4096})
           .value();
   auto queue = device->make_queue().value();
   const size_t count = size_t{kNormedRows} * kNormedCols;

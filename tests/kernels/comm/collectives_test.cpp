@@ -40,7 +40,7 @@ void on_ranks(int size, const std::function<void(Rank&)>& enqueue,
       rank.device = open_device(DeviceType::kCpu, 0, 1).value();
       rank.comm =
           rank.device
-              ->make_communicator(link_of(own, group::Lane::kCollectives), {.most_row_bytes = 4096})
+              ->make_communicator(link_of(own, group::Lane::kCollectives), {.max_row_bytes = 4096})
               .value();
       rank.queue = rank.device->make_queue().value();
       enqueue(rank);

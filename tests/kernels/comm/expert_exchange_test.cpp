@@ -18,7 +18,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kMost = 6, kHidden = 16, kTopK = 2;
+constexpr int kMax = 6, kHidden = 16, kTopK = 2;
 
 // A rank with device, communicator and queue of its own, and the rows that it brings.
 class ExchangeRank {
@@ -28,7 +28,7 @@ class ExchangeRank {
     memory_ = static_cast<char*>(device_->allocate(kRankBytes, MemoryKind::kPinned));
     comm_ = device_->make_communicator(link_of(links, group::Lane::kCollectives), {}).value();
     queue_ = device_->make_queue().value();
-    const auto all = static_cast<size_t>(comm_->size() * kMost);
+    const auto all = static_cast<size_t>(comm_->size() * kMax);
     counts = array<StepCounts>(1);
     *counts = {num_live, 7, 7, 0};
     out = {.counts = array<StepCounts>(1),
@@ -37,7 +37,7 @@ class ExchangeRank {
            .ids = array<int32_t>(all * kTopK),
            .weights = array<float>(all * kTopK)};
     sums = array<float>(all * kHidden);
-    result = array<float>(size_t{kMost} * kHidden);
+    result = array<float>(size_t{kMax} * kHidden);
   }
   ~ExchangeRank() {
     queue_.reset();
@@ -97,17 +97,17 @@ void on_engines(const std::vector<int>& live, const std::function<void(ExchangeR
 float x_at(int rank, int i) { return static_cast<float>(rank * 1000 + i); }
 
 void dispatch(ExchangeRank& rank) {
-  auto* ids = rank.array<int32_t>(size_t{kMost} * kTopK);
-  for (int i = 0; i < kMost * kTopK; ++i) ids[i] = rank.rank() * 100 + i;
+  auto* ids = rank.array<int32_t>(size_t{kMax} * kTopK);
+  for (int i = 0; i < kMax * kTopK; ++i) ids[i] = rank.rank() * 100 + i;
   dispatch_rows(rank.queue(),
                 {.comm = rank.comm(),
                  .counts = rank.counts,
-                 .x = rank.values(x_at(rank.rank(), 0), size_t{kMost} * kHidden),
+                 .x = rank.values(x_at(rank.rank(), 0), size_t{kMax} * kHidden),
                  .ids = ids,
-                 .weights = rank.values(static_cast<float>(rank.rank()), size_t{kMost} * kTopK),
+                 .weights = rank.values(static_cast<float>(rank.rank()), size_t{kMax} * kTopK),
                  .out = rank.out,
-                 .max_rows = kMost,
-                 .most_rows = kMost,
+                 .max_rows = kMax,
+                 .capacity_rows = kMax,
                  .hidden = kHidden,
                  .top_k = kTopK,
                  .dtype = DType::kF32});
@@ -156,13 +156,13 @@ TEST(ExpertExchange, SumsComeBackInTheOrderOfRanks) {
         for (size_t row = 0; row < 7; ++row) {
           std::memcpy(rank.sums + row * kRow, part(rank.rank(), row).data(), kRow * sizeof(float));
         }
-        float* shared = rank.values(0.25f, size_t{kMost} * kHidden);
-        float* gate = rank.values(-1.0f, kMost);
-        for (size_t i = 0; i < size_t{kMost} * kHidden; ++i) rank.result[i] = 3;
+        float* shared = rank.values(0.25f, size_t{kMax} * kHidden);
+        float* gate = rank.values(-1.0f, kMax);
+        for (size_t i = 0; i < size_t{kMax} * kHidden; ++i) rank.result[i] = 3;
         return_rows(rank.queue(), {.comm = rank.comm(),
                                    .begins = rank.out.begins,
                                    .sums = rank.sums,
-                                   .scratch = rank.array<float>(size_t{2 * kMost} * kHidden),
+                                   .scratch = rank.array<float>(size_t{2 * kMax} * kHidden),
                                    .shared = has_shared ? shared : nullptr,
                                    .shared_gate = has_shared ? gate : nullptr,
                                    .out = rank.result,

@@ -20,7 +20,7 @@ class Stage {
  public:
   Stage(const group::LaneLinks& links, int max_rows, bool windowed) {
     device_ = open_device(DeviceType::kCpu, 0, 1).value();
-    comm_ = device_->make_communicator(link_of(links, group::Lane::kStages), {.most_row_bytes = 64})
+    comm_ = device_->make_communicator(link_of(links, group::Lane::kStages), {.max_row_bytes = 64})
                 .value();
     queue_ = device_->make_queue().value();
     tensors.counts = array<StepCounts>(1);

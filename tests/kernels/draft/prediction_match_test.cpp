@@ -39,7 +39,7 @@ TEST(PredictionMatch, ASuffixReachesIntoThePrompt) {
 
 TEST(PredictionMatch, CountsUpToTheMost) {
   Sequence sequence{Ids(100, 4), Ids(200, 4)};
-  EXPECT_EQ(sequence.suffix(120), kMostTokens);
+  EXPECT_EQ(sequence.suffix(120), kMaxTokens);
 }
 
 TEST(PredictionMatch, KeysPreferLongSuffixesThenNearPlaces) {

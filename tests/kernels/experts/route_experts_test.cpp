@@ -262,13 +262,13 @@ TEST_F(RouteExpertsTest, RowsAreBitEqualForEveryCount) {
 
 // Few rows may be routed and listed otherwise than many.
 TEST_F(RouteExpertsTest, EveryNumberOfRows) {
-  constexpr int kMost = 300;
+  constexpr int kMax = 300;
   for (const auto& [experts, top_k] : {std::pair(64, 6), std::pair(160, 8)}) {
-    RouteExpertsArgs args = args_of(experts, top_k, kMost, ExpertScore::kSigmoid);
+    RouteExpertsArgs args = args_of(experts, top_k, kMax, ExpertScore::kSigmoid);
     args.normalised = 1;
-    const auto logits = random_floats(size_t(kMost) * size_t(experts), 7);
-    const Routed all = route(args, logits, kMost);
-    expect_lists(args, all, kMost);
+    const auto logits = random_floats(size_t(kMax) * size_t(experts), 7);
+    const Routed all = route(args, logits, kMax);
+    expect_lists(args, all, kMax);
     for (const int rows : {1, 7, 8, 9, 64, 65, 256, 257}) {
       args.max_rows = rows;
       const Routed few =

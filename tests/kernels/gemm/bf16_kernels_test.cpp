@@ -12,7 +12,7 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kMostRows = 64;
+constexpr int kMaxRows = 64;
 constexpr int kStride = 80;  // of y
 constexpr float kUntouched = 12345.0f;
 
@@ -29,7 +29,7 @@ Data make_data(int cols, int k) {
     for (float& value : values) value = bf16_to_float(bf16_from_float(value));
     return values;
   };
-  Data data{cols, k, random(size_t(cols) * k, 1), random(size_t(kMostRows) * k, 2), {}, {}};
+  Data data{cols, k, random(size_t(cols) * k, 1), random(size_t(kMaxRows) * k, 2), {}, {}};
   const int tiles = (cols + kBf16Lanes - 1) / kBf16Lanes;
   data.packed.resize(size_t(tiles) * kBf16Lanes * k);
   for (int col = 0; col < cols; ++col) {
@@ -44,7 +44,7 @@ Data make_data(int cols, int k) {
 }
 
 std::vector<float> multiply(const Bf16Kernels& kernels, const Data& data, int first, int rows) {
-  std::vector<float> y(size_t(kMostRows + 1) * kStride, kUntouched);
+  std::vector<float> y(size_t(kMaxRows + 1) * kStride, kUntouched);
   kernels.multiply({data.packed.data(), data.cols, data.k / kBf16Step},
                    {data.rows.data() + size_t(first) * data.k, data.k, y.data(), kStride, rows});
   return y;
@@ -57,11 +57,11 @@ TEST(Bf16Kernels, RowsAreBitEqualForEveryCount) {
                                   std::pair{33, 288}, std::pair{50, 2048}}) {
       SCOPED_TRACE(std::string(kernels.name) + " cols " + std::to_string(cols));
       const Data data = make_data(cols, k);
-      const std::vector<float> all = multiply(kernels, data, 0, kMostRows);
-      for (int rows = 1; rows <= kMostRows; ++rows) {
-        for (const int first : {0, kMostRows - rows}) {
+      const std::vector<float> all = multiply(kernels, data, 0, kMaxRows);
+      for (int rows = 1; rows <= kMaxRows; ++rows) {
+        for (const int first : {0, kMaxRows - rows}) {
           const std::vector<float> y = multiply(kernels, data, first, rows);
-          for (int r = 0; r <= kMostRows; ++r) {
+          for (int r = 0; r <= kMaxRows; ++r) {
             const bool live = r < rows;
             const size_t at = size_t(r) * kStride;
             if (live) {
@@ -79,8 +79,8 @@ TEST(Bf16Kernels, RowsAreBitEqualForEveryCount) {
 TEST(Bf16Kernels, MatchDouble) {
   for (const Bf16Kernels& kernels : bf16_kernels()) {
     const Data data = make_data(50, 1024);
-    const std::vector<float> y = multiply(kernels, data, 0, kMostRows);
-    for (int r = 0; r < kMostRows; ++r) {
+    const std::vector<float> y = multiply(kernels, data, 0, kMaxRows);
+    for (int r = 0; r < kMaxRows; ++r) {
       for (int c = 0; c < data.cols; ++c) {
         double want = 0, size = 0;
         for (int i = 0; i < data.k; ++i) {
@@ -101,7 +101,7 @@ TEST(Bf16Kernels, FloatKernelsAgreeBitForBit) {
   std::vector<std::vector<float>> all;
   for (const Bf16Kernels& kernels : bf16_kernels()) {
     const std::string name = kernels.name;
-    if (name == "avx512" || name == "avx2") all.push_back(multiply(kernels, data, 0, kMostRows));
+    if (name == "avx512" || name == "avx2") all.push_back(multiply(kernels, data, 0, kMaxRows));
   }
   if (all.size() < 2) GTEST_SKIP() << "no AVX-512";
   EXPECT_EQ(all[0], all[1]);

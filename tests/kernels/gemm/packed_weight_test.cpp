@@ -106,20 +106,20 @@ std::vector<float> product(CpuPool& pool, const PackedWeight& weight, const void
 // The bits of a quantised product depend on the row of x alone: not on the number of rows, threads,
 // or the order of the weight.
 TEST(PackedWeight, QuantizedRowsAreBitEqualForEveryCount) {
-  constexpr int kMost = 1100;
+  constexpr int kMax = 1100;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const TypedData x = typed_data(random_floats(size_t{kMost} * kMixedCols, 5), dtype);
+    const TypedData x = typed_data(random_floats(size_t{kMax} * kMixedCols, 5), dtype);
     const auto plain = pack_mixed(dtype, WeightOrder::kPlain);
     const auto pairs = pack_mixed(dtype, WeightOrder::kGateUp);
     EXPECT_NE(plain->quantized(), nullptr);
     CpuPool one(1), three(3);
-    const std::vector<float> all = product(three, *pairs, x.data(), kMost);
-    for (int r = 0; r < kMost; r += 37) {
+    const std::vector<float> all = product(three, *pairs, x.data(), kMax);
+    for (int r = 0; r < kMax; r += 37) {
       const auto* row = x.bytes.data() + size_t(r) * kMixedCols * dtype_size(dtype);
       const auto y = product(one, *plain, row, 1);
       ASSERT_EQ(std::memcmp(y.data(), all.data() + size_t(r) * kMixedRows, y.size() * 4), 0) << r;
     }
-    for (int rows = 1; rows < kMost; rows = rows < 70 ? rows + 1 : rows * 3 - 1) {
+    for (int rows = 1; rows < kMax; rows = rows < 70 ? rows + 1 : rows * 3 - 1) {
       for (const PackedWeight* weight : {plain.get(), pairs.get()}) {
         const auto y = product(rows % 2 == 0 ? one : three, *weight, x.data(), rows);
         ASSERT_EQ(std::memcmp(y.data(), all.data(), y.size() * 4), 0) << rows << " rows";

@@ -114,7 +114,7 @@ class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<L
     const std::array<WeightPart, 1> part = {{{weight.bytes.data(), rows}}};
     absorb_ = device().pack_weight(part, c.nope_dim, c.dtype, WeightOrder::kPlain, c.kv_rank);
     ASSERT_NE(absorb_, nullptr);
-    x_ = random_floats(size_t(kMostRows) * stride(), 2);
+    x_ = random_floats(size_t(kMaxRows) * stride(), 2);
     inv_freq_ = random_floats(size_t(c.rope_dim / 2), 3);
   }
   void TearDown() override {
@@ -164,14 +164,14 @@ class AbsorbedQueryTest : public RowOpTest, public testing::WithParamInterface<L
     return read(static_cast<uint8_t*>(args.q), size_t(max_rows) * q_row());
   }
 
-  static constexpr int kMostRows = 70;
+  static constexpr int kMaxRows = 70;
   void* absorb_ = nullptr;
   std::vector<float> x_, inv_freq_;
 };
 
 TEST_P(AbsorbedQueryTest, AreWhatBothOpsLeave) {
-  for (const int rows : {1, 3, 17, 64, 65, kMostRows}) {
-    const int max_rows = std::min(rows + rows % 2, kMostRows);
+  for (const int rows : {1, 3, 17, 64, 65, kMaxRows}) {
+    const int max_rows = std::min(rows + rows % 2, kMaxRows);
     const auto got = queries(0, rows, max_rows, true);
     ASSERT_EQ(got, queries(0, rows, max_rows, false)) << rows << " rows";
     for (const int r : {0, rows / 2, rows - 1}) {

@@ -13,7 +13,7 @@ TEST(QuantKernels, EveryFormHasProductsForEveryNumberOfRows) {
   ASSERT_FALSE(quant_kernels().empty());
   EXPECT_EQ(std::string(quant_kernels().back().name), "plain");
   for (const QuantKernels& kernels : quant_kernels()) {
-    ASSERT_LE(kernels.max_rows, kMostQuantRows);
+    ASSERT_LE(kernels.max_rows, kMaxQuantRows);
     for (const QuantForm& form : quant_forms()) {
       ASSERT_GE(quant_kind(form), 0);
       for (int rows = 1; rows <= kernels.max_rows; ++rows) {

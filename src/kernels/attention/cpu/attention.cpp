@@ -283,9 +283,9 @@ bool continues_tile(const AttentionArgs& a, int64_t row, int most) {
 template <class Attend>
 void attend_tiles(const AttentionArgs& a, int rows, CpuPool& pool, Attend&& attend_one) {
   const int group = a.num_heads / a.kv.num_kv_heads;
-  const int heads = std::min(group, kMostTileQueries);
+  const int heads = std::min(group, kMaxTileQueries);
   const int parts = (group + heads - 1) / heads;
-  const int most = kMostTileQueries / heads;
+  const int most = kMaxTileQueries / heads;
   const int columns = a.kv.num_kv_heads * parts;
   pool.parallel_for(int64_t{rows} * columns, [&](int64_t index, int) {
     const int64_t row = index / columns;

@@ -14,23 +14,23 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr float kMostQueryCode = 32767.0f;
+constexpr float kMaxQueryCode = 32767.0f;
 
 // Of the tile: its queries and what was summed so far. Of the split at work: its entries, their
 // scales, and of each query dots, then softmax weights, then the sums.
 struct Scratch {
-  alignas(64) int16_t queries[kMostTileQueries * kMaxHeadDim];
-  alignas(64) float acc[kMostTileQueries * kMaxHeadDim];
-  float query_scale[kMostTileQueries];
-  float max[kMostTileQueries];
-  float sum[kMostTileQueries];
+  alignas(64) int16_t queries[kMaxTileQueries * kMaxHeadDim];
+  alignas(64) float acc[kMaxTileQueries * kMaxHeadDim];
+  float query_scale[kMaxTileQueries];
+  float max[kMaxTileQueries];
+  float sum[kMaxTileQueries];
   const int8_t* keys[kAttentionSplit];
   const int8_t* values[kAttentionSplit];
   alignas(64) float key_scale[kAttentionSplit];
   alignas(64) float value_scale[kAttentionSplit];
-  alignas(64) int32_t dots[kMostTileQueries * kAttentionSplit];
-  alignas(64) float weights[kMostTileQueries * kAttentionSplit];
-  alignas(64) float part[kMostTileQueries * kMaxHeadDim];
+  alignas(64) int32_t dots[kMaxTileQueries * kAttentionSplit];
+  alignas(64) float weights[kMaxTileQueries * kAttentionSplit];
+  alignas(64) float part[kMaxTileQueries * kMaxHeadDim];
 };
 
 // Positions [begin, end), which lie in one split.
@@ -44,7 +44,7 @@ template <class T>
 FT_INLINE void begin_query(const T* from, int dim, int query, Scratch& s) {
   float x[kMaxHeadDim];
   for (int d = 0; d < dim; ++d) x[d] = load_one(from + d);
-  const CodeScale found = code_scale(x, dim, kMostQueryCode);
+  const CodeScale found = code_scale(x, dim, kMaxQueryCode);
   store_codes(x, dim, found.inverse, s.queries + query * dim);
   s.query_scale[query] = found.scale;
   for (int d = 0; d < dim; ++d) s.acc[query * dim + d] = 0;
@@ -177,7 +177,7 @@ void attend_split(const Int8Kernels& kernels, const AttentionArgs& a, const Atte
                   const Split& split, Scratch& s) {
   const int count = split.end - split.begin, dim = a.kv.head_dim;
   const int queries = tile.rows * tile.heads;
-  SoftSums soft[kMostTileQueries];
+  SoftSums soft[kMaxTileQueries];
   find_entries(a.kv, split, tile.kv_head, s);
   kernels.score({s.keys, count, dim}, {s.queries, dim, s.dots, kAttentionSplit, queries});
   soften_split(a, tile, split, soft, s);

@@ -32,16 +32,16 @@ constexpr int64_t kTileElements = kBf16Step * kBf16Lanes;
 // What a tile needs: of the split at work, packed keys and values, scores and weights; of the tile,
 // the queries and what was summed so far.
 struct Scratch {
-  alignas(64) uint16_t queries[kMostTileQueries * kMaxHeadDim];
+  alignas(64) uint16_t queries[kMaxTileQueries * kMaxHeadDim];
   alignas(64) uint16_t keys[kAttentionSplit * kMaxHeadDim];
   alignas(64) uint16_t values[kAttentionSplit * kMaxHeadDim];
-  alignas(64) uint16_t weights[kMostTileQueries * kAttentionSplit];
-  alignas(64) float scores[kMostTileQueries * kAttentionSplit];
-  alignas(64) float part[kMostTileQueries * kMaxHeadDim];
-  alignas(64) float acc[kMostTileQueries * kMaxHeadDim];
+  alignas(64) uint16_t weights[kMaxTileQueries * kAttentionSplit];
+  alignas(64) float scores[kMaxTileQueries * kAttentionSplit];
+  alignas(64) float part[kMaxTileQueries * kMaxHeadDim];
+  alignas(64) float acc[kMaxTileQueries * kMaxHeadDim];
   alignas(64) uint16_t widened[kKeysAtOnce * kMaxHeadDim];  // entries of codes
-  float max[kMostTileQueries];
-  float sum[kMostTileQueries];
+  float max[kMaxTileQueries];
+  float sum[kMaxTileQueries];
 };
 
 // A split, and the part of it that some row of the tile sees, from its beginning on.
@@ -211,7 +211,7 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
   const SeenPositions all = seen_by(a, tile);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[tile.first_row]} * a.max_blocks;
   const int queries = tile.rows * tile.heads;
-  SoftWeights soft[kMostTileQueries];
+  SoftWeights soft[kMaxTileQueries];
   for (int base = all.begin / kAttentionSplit * kAttentionSplit; base < all.end;
        base += kAttentionSplit) {
     const Split split{table, base, std::max(all.begin - base, 0),

@@ -5,10 +5,10 @@
 
 namespace foretoken::cpu {
 
-inline constexpr int kMostTileQueries = 64;
+inline constexpr int kMaxTileQueries = 64;
 
 // Query heads [first_head, first_head + heads) of one KV head, of rows [first_row, first_row +
-// rows) of one sequence at consecutive positions: rows * heads <= kMostTileQueries.
+// rows) of one sequence at consecutive positions: rows * heads <= kMaxTileQueries.
 struct AttentionTile {
   int64_t first_row;
   int rows;

@@ -39,7 +39,7 @@ bool uses_tensor_cores(const AttentionArgs& args) {
 }
 
 AttentionSchedule choose_schedule(const AttentionArgs& args) {
-  const int max_splits = most_splits(args);
+  const int max_splits = splits_bound(args);
   const int64_t floats =
       int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.value_size() + 2);
   // Rows of one sequence share blocks; the host does not know how many there are of each.

@@ -57,7 +57,7 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 bool has_attention_family(AttentionFamily family);
 
 // Splits of the longest context that the block table allows.
-inline int most_splits(const AttentionArgs& args) {
+inline int splits_bound(const AttentionArgs& args) {
   return AttentionSplits::of(args.max_blocks * args.kv.block_size - 1) + 1;
 }
 

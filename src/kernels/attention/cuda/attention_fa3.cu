@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kFa3PlanThreads, 1)
 }
 
 // Works of a step, at most: a run has at most one tile that is not full.
-int64_t most_works(const AttentionArgs& args) {
+int64_t max_works(const AttentionArgs& args) {
   const int64_t tiles = args.max_rows / fa3_tile_rows(args.kv.head_dim);
   const int64_t runs = args.max_rows / (kLongRun + 1);
   return (tiles + runs) * args.num_heads;
@@ -31,11 +31,11 @@ int64_t most_works(const AttentionArgs& args) {
 constexpr int kLists = 7;  // with one entry for each work
 
 int64_t list_words(const AttentionArgs& args) {
-  return kLists * most_works(args) + device_traits().num_sms + 1;
+  return kLists * max_works(args) + device_traits().num_sms + 1;
 }
 
 Fa3Lists lists_behind_workspace(const AttentionArgs& args) {
-  const int64_t works = most_works(args);
+  const int64_t works = max_works(args);
   auto* at = reinterpret_cast<int32_t*>(args.workspace + args.workspace_floats);
   const auto next = [&] {
     int32_t* list = at;

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
   const int d = static_cast<int>(blockIdx.y) % (Dim / 32) * 32 + lane;
   const int step = static_cast<int>(gridDim.x);
   // One warp waits longer for what it reads, but with many rows all have some.
-  const int most_of_warp = live > step ? 2 * kWarpSplits : kWarpSplits;
+  const int max_of_warp = live > step ? 2 * kWarpSplits : kWarpSplits;
   const auto position_of = [&](int row) { return row < live ? args.positions[row] : -1; };
   int mine = static_cast<int>(blockIdx.x) + lane * step;
   int position = position_of(mine);
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
     for (uint32_t cut = __ballot_sync(0xffffffffu, own.count > 0); cut != 0; cut &= cut - 1) {
       const int at = __ffs(static_cast<int>(cut)) - 1;
       const PartialRange range = own.of_lane(at);
-      const bool alone = range.count <= most_of_warp;
+      const bool alone = range.count <= max_of_warp;
       if (alone && turn++ % (kJoinThreads / 32) != warp) continue;
       PartialSum<> sum;
       if (alone) {

@@ -112,13 +112,13 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
       launch.max_heads >= Ranks) {
     launch.space.capacity = std::min<int64_t>(floats / LatentSpace::floats(Ranks), INT32_MAX / 2);
   }
-  const int most_units = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kUnit);
-  const int most_parts = launch.space.capacity > 0 ? LatentSplits::of(most_units - 1) + 1 : 1;
+  const int max_units = ceil_div(int64_t{args.max_blocks} * args.kv.block_size, kUnit);
+  const int max_parts = launch.space.capacity > 0 ? LatentSplits::of(max_units - 1) + 1 : 1;
   for (int row = 0; row < args.max_rows; row += launch.rows) {
     launch.first_row = row;
     if (row > 0) launch.space.capacity = 0;
     const int64_t tiles = int64_t{std::min(args.max_rows - row, launch.rows)} * launch.chunks;
-    const int clusters = static_cast<int>(std::min<int64_t>(tiles * most_parts, most));
+    const int clusters = static_cast<int>(std::min<int64_t>(tiles * max_parts, most));
     launch_cluster(kernel, clusters * Ranks, Ranks, kLatentThreads, S::kBytes, stream, args, launch,
                    maps);
   }

@@ -8,18 +8,18 @@
 // boundaries, and deals the jobs to teams so that each reads about the same.
 namespace foretoken::cuda {
 
-inline constexpr int kMostPlannedRows = 1024;
-inline constexpr int kMostPlanWarps = 16;
+inline constexpr int kMaxPlannedRows = 1024;
+inline constexpr int kMaxPlanWarps = 16;
 
 // The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
 struct AttentionPlan {
-  uint32_t linked[kMostPlannedRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
-  int start[kMostPlannedRows + 1];             // units of the tiles before
-  int partials[kMostPlannedRows];              // of the tiles before, in rows times splits
-  int position[kMostPlannedRows];
-  uint16_t first_row[kMostPlannedRows];
-  uint8_t tokens[kMostPlannedRows];
-  int3 totals[kMostPlanWarps];
+  uint32_t linked[kMaxPlannedRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
+  int start[kMaxPlannedRows + 1];             // units of the tiles before
+  int partials[kMaxPlannedRows];              // of the tiles before, in rows times splits
+  int position[kMaxPlannedRows];
+  uint16_t first_row[kMaxPlannedRows];
+  uint8_t tokens[kMaxPlannedRows];
+  int3 totals[kMaxPlanWarps];
   int num_tiles;
 
   // Rows before `row` in its run, and behind it up to 32.
@@ -66,8 +66,8 @@ struct alignas(16) JobRecord {
   static constexpr int kCount = 15;
   static constexpr int kFirstBlock = 16;
 };
-inline constexpr int kMostRecords = 16;  // of a team
-static_assert(kMostPlannedRows == AttentionArgs::kSyncRows);
+inline constexpr int kMaxRecords = 16;  // of a team
+static_assert(kMaxPlannedRows == AttentionArgs::kSyncRows);
 static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
               sizeof(AttentionJob) == JobRecord::kCount * 4);
 
@@ -77,7 +77,7 @@ struct PlanShape {
   int chunks;        // pairs of a KV head and a group of its query heads
   bool leaves_long;  // runs of more than kLongRun rows are another kernel's
   PartialSpace space;
-  JobRecord* records;  // [teams][kMostRecords], or null
+  JobRecord* records;  // [teams][kMaxRecords], or null
   bool repeats;        // an op before has written them
   bool joins;          // of the teams that share a tile's splits, the last one joins them
 };

@@ -17,7 +17,7 @@ int rows_without_long(RunLengths runs, bool cuts) {
   constexpr int kFew = 128;
   switch (runs) {
     case RunLengths::kShort:
-      return kMostPlannedRows;
+      return kMaxPlannedRows;
     case RunLengths::kLong:
       return kFew;
     case RunLengths::kFar:
@@ -34,7 +34,7 @@ __device__ bool are_kept(const JobRecord* of_block) {
   bool kept = true;
 #pragma unroll
   for (int team = 0; team < Teams; ++team) {
-    const int count = record_word(of_block[team * kMostRecords], JobRecord::kCount);
+    const int count = record_word(of_block[team * kMaxRecords], JobRecord::kCount);
     kept = kept && count != JobRecord::kUnknown;
   }
   return kept;
@@ -72,13 +72,13 @@ __global__ void __launch_bounds__(TeamCounts<Codes>::kThreads, 1)
   __syncthreads();
   const int first_team = static_cast<int>(blockIdx.x) * kTeams;
   JobRecord* records = shape.records;
-  if (records != nullptr) records += first_team * kMostRecords;
+  if (records != nullptr) records += first_team * kMaxRecords;
   int word = 0;
-  if (shape.repeats && warp < kTeams) word = record_word(records[warp * kMostRecords], threadIdx.x);
+  if (shape.repeats && warp < kTeams) word = record_word(records[warp * kMaxRecords], threadIdx.x);
   const bool kept = shape.repeats && are_kept<kTeams>(records);
   if (!kept) make_plan<Counts>(plan, args, shape);
   if (warp < kTeams) {
-    if (records != nullptr) records += warp * kMostRecords;
+    if (records != nullptr) records += warp * kMaxRecords;
     TeamLoader<Dim, BlockSize, Codes> loader{
         args, maps, memory, states[warp], warp, num_started, evict_first_policy()};
     if (kept) return loader.run(records, word);
@@ -103,7 +103,7 @@ bool may_cut(const AttentionArgs& args, int max_splits, int chunks) {
 // The records of all teams, at the end of the workspace where they are a small part of it.
 JobRecord* job_records(const AttentionArgs& args, int teams) {
   constexpr int kFloats = JobRecord::kWords;
-  const int64_t records = int64_t{teams} * device_traits().num_sms * kMostRecords;
+  const int64_t records = int64_t{teams} * device_traits().num_sms * kMaxRecords;
   const int64_t room = args.workspace_floats / kFloats;
   if (args.workspace == nullptr || room < 4 * records) return nullptr;
   return reinterpret_cast<JobRecord*>(args.workspace + (room - records) * kFloats);
@@ -124,12 +124,12 @@ PartialSpace partial_space(const AttentionArgs& args, const JobRecord* records, 
 
 // As many blocks as there are multiprocessors, where a tile's splits are worth being shared.
 LongCut cut_of(const AttentionArgs& args, const PartialSpace& space) {
-  constexpr int kMostParts = 8;
+  constexpr int kMaxParts = 8;
   LongCut cut{space};
   if (space.long_begin == space.capacity) return cut;
   const int64_t room = space.capacity - space.long_begin;
   cut.splits = static_cast<int>(room / (int64_t{args.max_rows} * args.num_heads));
-  cut.parts = std::clamp(device_traits().num_sms / attention_wgmma_blocks(args), 1, kMostParts);
+  cut.parts = std::clamp(device_traits().num_sms / attention_wgmma_blocks(args), 1, kMaxParts);
   return cut;
 }
 
@@ -175,7 +175,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
       !make_map<Unit>(maps.v, args.kv.v)) {
     return false;
   }
-  const int max_splits = most_splits(args);
+  const int max_splits = splits_bound(args);
   const TileShape tile = tiles_for(args, kGroupRows);
   const int chunks = head_chunks(args, tile);
   JobRecord* const records = job_records(args, Counts::kTeams);
@@ -213,7 +213,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
 
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream) {
   const KvLayer& kv = args.kv;
-  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMostPlannedRows) {
+  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMaxPlannedRows) {
     return false;
   }
   if (kv.value_dim > 0 || args.slopes != nullptr) return false;

@@ -15,7 +15,7 @@ struct TeamCounts {
   static constexpr int kSlots = 5;
   static constexpr int kWarps = kTeams * (kReaders + 1);
   static constexpr int kThreads = kWarps * 32;
-  static_assert(kWarps <= kMostPlanWarps);
+  static_assert(kWarps <= kMaxPlanWarps);
 };
 
 // A unit of K or V in shared memory: blocks of the cache. Of bfloat16 each lies as columns of 64
@@ -208,12 +208,12 @@ struct TeamLoader {
     int count = 0;
     for (; walk.valid(); walk.next()) {
       const AttentionJob job = walk.job();
-      if (records != nullptr && count < kMostRecords) keep(records[count], job);
+      if (records != nullptr && count < kMaxRecords) keep(records[count], job);
       load_job(job, [&](int unit) { return block_of(job, unit, lane); });
       ++count;
     }
     if (records != nullptr && lane == 0) {
-      records->count = count <= kMostRecords ? count : JobRecord::kUnknown;
+      records->count = count <= kMaxRecords ? count : JobRecord::kUnknown;
     }
     end_jobs();
   }

@@ -20,14 +20,14 @@ int stage_before(const CpuCommunicator& comm) {
 }
 
 // The lists of live rows that travel.
-constexpr size_t kMostLists = 5;
+constexpr size_t kMaxLists = 5;
 struct RowLists {
-  std::array<int32_t*, kMostLists> lists{};
+  std::array<int32_t*, kMaxLists> lists{};
   size_t count = 0;
 };
 
 RowLists lists_of(const StepTensors& t) {
-  RowLists all{{t.token_ids, t.positions, t.row_slot, t.kv_slot, t.window_slot}, kMostLists};
+  RowLists all{{t.token_ids, t.positions, t.row_slot, t.kv_slot, t.window_slot}, kMaxLists};
   if (t.window_slot == nullptr) --all.count;
   return all;
 }

@@ -11,13 +11,13 @@ namespace {
 // Dealing rows out moves 2 (n - 1) / n of the bytes at most instead of n - 1 times them, in two
 // exchanges instead of one. Of 2 and 4 H100 measured with rows of 4,096 (h100-parallel-b.md in
 // bench/results).
-int most_rows_at_once(int ranks) { return ranks == 2 ? 64 : ranks == 4 ? 32 : 12; }
+int max_rows_at_once(int ranks) { return ranks == 2 ? 64 : ranks == 4 ? 32 : 12; }
 
 template <class T, int Ranks>
 bool launch_rows(const AllReduceNormArgs& args, const CommView& comm, cudaStream_t stream) {
   const auto row_bytes = static_cast<int64_t>(sizeof(float)) * args.hidden;
   const int blocks = static_cast<int>(std::min<int64_t>(kRowBlocks, kRowPartBytes / row_bytes));
-  const bool deals = args.max_rows > most_rows_at_once(Ranks);
+  const bool deals = args.max_rows > max_rows_at_once(Ranks);
   const int rows_of_block = deals ? Ranks : 1;
   return with_norm_shape(args.hidden, [&](auto threads, auto vectors) {
     const auto kernel = deals ? sum_dealt_rows_kernel<T, threads(), vectors(), Ranks>

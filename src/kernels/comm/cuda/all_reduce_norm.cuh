@@ -10,7 +10,7 @@
 namespace foretoken::cuda {
 
 // Vectors of a row that a thread waits for at once, at most: they wait in registers.
-inline constexpr int kMostWaiting = 16;
+inline constexpr int kMaxWaiting = 16;
 
 // Four elements of T on the way.
 __device__ inline uint4 words_of(float4 v) {
@@ -71,7 +71,7 @@ struct RankRows {
   }
   // row = the sum over the ranks, in their order, of it and what the others sent to `begin`.
   __device__ void sum(const RowExchange& exchange, int64_t begin, Row& row) const {
-    constexpr int kAtOnce = kPeers * Vectors <= kMostWaiting ? Vectors : 1;
+    constexpr int kAtOnce = kPeers * Vectors <= kMaxWaiting ? Vectors : 1;
 #pragma unroll
     for (int first = 0; first < Vectors; first += kAtOnce) {
       uint4 words[kAtOnce * kPeers] = {};
@@ -105,7 +105,7 @@ struct RankRows {
   __device__ void place(const RowExchange& exchange, int64_t begin, int first, int live,
                         Out* rows) const {
     using W = typename RowWords<Out>::Type;
-    constexpr int kAtOnce = kPeers * Vectors <= kMostWaiting ? Vectors : 1;
+    constexpr int kAtOnce = kPeers * Vectors <= kMaxWaiting ? Vectors : 1;
 #pragma unroll
     for (int from = 0; from < Vectors; from += kAtOnce) {
       W words[kAtOnce * kPeers] = {};
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(Threads)
     sum_dealt_rows_kernel(AllReduceNormArgs args, CommView comm, int first_row) {
   using Rows = RankRows<T, Threads, Vectors, Ranks>;
   constexpr int kPeers = Rows::kPeers;
-  constexpr int kAtOnce = kPeers * Vectors <= kMostWaiting ? kPeers : 1;
+  constexpr int kAtOnce = kPeers * Vectors <= kMaxWaiting ? kPeers : 1;
   auto weight = load_norm_weight<Threads, Vectors>(args.weight, args.hidden);
   wait_for_previous();
   const Rows rows{args, comm};

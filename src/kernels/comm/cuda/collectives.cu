@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kVectors = 4;  // of 4 floats a thread at once, at most
-constexpr int kMostFloats = kThreads * kVectors * 4;
-static_assert(kMostFloats * int64_t{sizeof(float)} <= kCommBlockBytes);
+constexpr int kMaxFloats = kThreads * kVectors * 4;
+static_assert(kMaxFloats * int64_t{sizeof(float)} <= kCommBlockBytes);
 
 // Beyond it two exchanges of parts take less time than one of everything, with three ranks or more.
-constexpr int64_t kMostFloatsAtOnce = 32 * 4096;
+constexpr int64_t kMaxFloatsAtOnce = 32 * 4096;
 
 // Blocks and vectors a thread, so that few elements are spread over many blocks.
 struct Spread {
@@ -299,7 +299,7 @@ void launch_all_reduce(const void* packed, cudaStream_t stream) {
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_all_reduce(args, *nccl, stream);
   const CommView& comm = peers_of(args.comm);
   const int64_t floats = int64_t{args.max_rows} * args.cols;
-  if (comm.size > 2 && floats > kMostFloatsAtOnce) {
+  if (comm.size > 2 && floats > kMaxFloatsAtOnce) {
     const Spread spread = spread_over_blocks(floats / comm.size);
     with_vectors(spread.vectors, [&](auto vectors) {
       launch_kernel(all_reduce_by_parts_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args,

@@ -55,8 +55,8 @@ class BlockExchange {
     __syncthreads();
     const int peer = static_cast<int>(threadIdx.x);
     if (peer < comm_.size && peer != comm_.rank) {
-      store_release(comm_.flags[peer] + block_ * kMostRanks + comm_.rank, number_);
-      wait_for_number(comm_, comm_.flags[comm_.rank] + block_ * kMostRanks + peer, number_);
+      store_release(comm_.flags[peer] + block_ * kMaxRanks + comm_.rank, number_);
+      wait_for_number(comm_, comm_.flags[comm_.rank] + block_ * kMaxRanks + peer, number_);
     }
     __syncthreads();
   }

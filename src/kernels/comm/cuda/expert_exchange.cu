@@ -44,7 +44,7 @@ __device__ void exchange_counts(BlockExchange& exchange, const CommView& comm, i
   __syncthreads();
 }
 
-__device__ int most_rows_of(const int* first, int size) {
+__device__ int max_rows_of(const int* first, int size) {
   int most = 0;
   for (int rank = 0; rank < size; ++rank) most = max(most, first[rank + 1] - first[rank]);
   return most;
@@ -54,7 +54,7 @@ __device__ int most_rows_of(const int* first, int size) {
 template <class T>
 __device__ void bring_rows(BlockExchange& exchange, const CommView& comm, const int* first,
                            const T* from, T* to, int64_t width) {
-  const Pieces<T> pieces{most_rows_of(first, comm.size) * width};
+  const Pieces<T> pieces{max_rows_of(first, comm.size) * width};
   const auto length = [&](int rank) { return (first[rank + 1] - first[rank]) * width; };
   for (int round = 0; pieces.has(round); ++round) {
     const int64_t begin = pieces.begin(round);
@@ -74,7 +74,7 @@ __device__ void bring_rows(BlockExchange& exchange, const CommView& comm, const 
 }
 
 __global__ void __launch_bounds__(kThreads) dispatch_kernel(DispatchRowsArgs args, CommView comm) {
-  __shared__ int first[kMostRanks + 1];
+  __shared__ int first[kMaxRanks + 1];
   wait_for_previous();
   BlockExchange exchange(comm);
   exchange_counts(exchange, comm, live_rows(args.counts, RowKind::kToken, 0, args.max_rows), first);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, C
   const auto* sums = reinterpret_cast<const float4*>(args.sums);
   auto* out = reinterpret_cast<float4*>(args.out);
   const auto length = [&](int rank) { return (first[rank + 1] - first[rank]) * width; };
-  const Pieces<float4> pieces{most_rows_of(first, comm.size) * width};
+  const Pieces<float4> pieces{max_rows_of(first, comm.size) * width};
   BlockExchange exchange(comm);
   for (int round = 0; pieces.has(round); ++round) {
     const int64_t begin = pieces.begin(round);

@@ -11,14 +11,14 @@ namespace {
 using Message = NcclExchange::Message;
 
 constexpr int kThreads = 256;
-constexpr int kMostBlocks = 512;
+constexpr int kMaxBlocks = 512;
 constexpr int64_t kVectorBytes = sizeof(float4);
 constexpr int64_t kPieceVectors = kNcclPieceBytes / kVectorBytes;
 // Above it every rank sums a part and gives it to the others: 2 (n - 1) / n of the bytes a rank
 // sends, in two exchanges, instead of n - 1 in one.
 constexpr int64_t kOneExchangeBytes = 256 << 10;
 
-int blocks_for(int64_t elements) { return std::min(ceil_div(elements, kThreads), kMostBlocks); }
+int blocks_for(int64_t elements) { return std::min(ceil_div(elements, kThreads), kMaxBlocks); }
 
 // x = the ranks' values in the order of ranks; the others' lie `stride` apart in `inbox`.
 __global__ void __launch_bounds__(kThreads)

@@ -40,7 +40,7 @@ class ToNextStage {
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0) {
-      store_release(comm_.flags[next_] + blockIdx.x * kMostRanks + comm_.rank, number_);
+      store_release(comm_.flags[next_] + blockIdx.x * kMaxRanks + comm_.rank, number_);
     }
   }
   __device__ void end() const {
@@ -66,7 +66,7 @@ class FromStageBefore {
   __device__ const char* open() {
     ++number_;
     if (threadIdx.x == 0) {
-      wait_for_number(comm_, comm_.flags[comm_.rank] + blockIdx.x * kMostRanks + before_, number_);
+      wait_for_number(comm_, comm_.flags[comm_.rank] + blockIdx.x * kMaxRanks + before_, number_);
     }
     __syncthreads();
     const int64_t index = (int64_t{number_ % 2} * comm_.size + before_) * kCommBlocks;

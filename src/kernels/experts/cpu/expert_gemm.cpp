@@ -118,7 +118,7 @@ class ExpertProduct {
   void quantize(CpuPool& pool) {
     const int live = live_rows(*a_.counts, RowKind::kToken, 0, a_.max_rows);
     const int64_t rows = a_.by_entry != 0 ? int64_t{live} * a_.lists.top_k : live;
-    if (rows == 0 || rows > kMostQuantizedRows || a_.x_scales != nullptr) return;
+    if (rows == 0 || rows > kMaxQuantizedRows || a_.x_scales != nullptr) return;
     rows_ = quantize_rows(pool, a_.x, a_.dtype, static_cast<int>(rows), a_.k, 1);
   }
 

@@ -19,10 +19,10 @@ struct CodeShapeOf {
 
 template <class Form>
 bool launch_experts_of(const ExpertGemmArgs& args, const float* row_scales, cudaStream_t stream) {
-  constexpr int kMostUnits = Form::Codes::kCodeBytes == 512 ? 4 : 2;
+  constexpr int kMaxUnits = Form::Codes::kCodeBytes == 512 ? 4 : 2;
   const int mean = mean_entries(args);
   if (args.max_rows <= 8) {
-    return launch_expert_shape<typename CodeShapeOf<Form, 8, kMostUnits, 5, false>::Shape>(
+    return launch_expert_shape<typename CodeShapeOf<Form, 8, kMaxUnits, 5, false>::Shape>(
         args, stream, row_scales);
   }
   if (mean <= 24) {

@@ -147,7 +147,7 @@ void launch(const ExpertGemmArgs& args, cudaStream_t stream) {
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
   if (raised != cudaSuccess) return;
-  const int most = most_tiles(args, Shape::kRowsX, ceil_div(args.n, Shape::kRowsW));
+  const int most = max_tiles(args, Shape::kRowsX, ceil_div(args.n, Shape::kRowsW));
   const int grid = std::min(most, device_traits().num_sms * Shape::kBlocksPerSm);
   launch_kernel(kernel, grid, Shape::kThreads, Shape::kBytes, stream, args);
 }
@@ -237,7 +237,7 @@ void launch_expert_gemm(const void* packed, cudaStream_t stream) {
   }
   if (launch_experts_streamed(args, stream) || launch_experts_tiled(args, stream)) return;
   if (args.dtype == DType::kF32) {
-    const int most = most_tiles(args, kFloatRows, ceil_div(args.n / kFloatTileN, kFloatWarps));
+    const int most = max_tiles(args, kFloatRows, ceil_div(args.n / kFloatTileN, kFloatWarps));
     const int grid = std::min(most, device_traits().num_sms * 8);
     return launch_kernel(expert_gemm_float_kernel, grid, kFloatThreads, 0, stream, args);
   }

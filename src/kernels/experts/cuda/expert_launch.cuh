@@ -27,17 +27,16 @@ inline int mean_entries(const ExpertGemmArgs& args) {
 }
 
 // With more, products take as long as reading weights does, and want wide tiles.
-inline constexpr int kMostStreamedMean = 48;
+inline constexpr int kMaxStreamedMean = 48;
 
 inline bool streams_experts(const ExpertGemmArgs& args) {
   constexpr int kFewRows = 64;
-  return takes_wgmma(args) &&
-         (args.max_rows <= kFewRows || mean_entries(args) <= kMostStreamedMean);
+  return takes_wgmma(args) && (args.max_rows <= kFewRows || mean_entries(args) <= kMaxStreamedMean);
 }
 // With more rows a product by itself, whose blocks have wider shares, is as fast.
 inline bool streams_shared(const ExpertGemmArgs& args) {
-  constexpr int kMostRows = 8;
-  return streams_experts(args) && args.max_rows <= kMostRows && args.shared.n % 16 == 0 &&
+  constexpr int kMaxRows = 8;
+  return streams_experts(args) && args.max_rows <= kMaxRows && args.shared.n % 16 == 0 &&
          quantized_matrix(args.shared.weight) == nullptr &&
          quantized_matrix(args.weight) == nullptr && args.shared.k % 8 == 0;
 }

@@ -18,8 +18,8 @@ bool launch_experts_streamed(const ExpertGemmArgs& args, cudaStream_t stream) {
   if (!streams_experts(args)) return false;
   if (args.max_rows <= 8) return launch_expert_shape<Streamed<1, 8, 2, 5, 5, 5>>(args, stream);
   if (args.max_rows <= 16) return launch_expert_shape<Streamed<2, 16, 2, 5, 5, 3>>(args, stream);
-  constexpr int kMostMean = 24;
-  if (args.max_rows <= 32 || mean_entries(args) <= kMostMean) {
+  constexpr int kMaxMean = 24;
+  if (args.max_rows <= 32 || mean_entries(args) <= kMaxMean) {
     return launch_expert_shape<Streamed<2, 32, 2, 5, 4, 3>>(args, stream);
   }
   return launch_expert_shape<Streamed<4, 64, 1, 5, 5, 5>>(args, stream);

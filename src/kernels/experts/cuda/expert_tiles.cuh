@@ -72,7 +72,7 @@ struct ExpertTiles {
 };
 
 // Blocks that have something to do at most, of tiles of so many rows and columns.
-inline int most_tiles(const ExpertGemmArgs& args, int tile_rows, int column_tiles) {
+inline int max_tiles(const ExpertGemmArgs& args, int tile_rows, int column_tiles) {
   const int64_t entries = int64_t{args.max_rows} * args.lists.top_k;
   const int64_t experts = entries < args.lists.count ? entries : args.lists.count;
   return static_cast<int>((experts + entries / tile_rows) * column_tiles);

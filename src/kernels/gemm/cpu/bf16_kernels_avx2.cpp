@@ -7,7 +7,7 @@ namespace {
 
 #define FT_BF16_INLINE inline __attribute__((always_inline))
 
-constexpr int kMostRows = 3;         // whose sums fit the registers, two tiles wide
+constexpr int kMaxRows = 3;          // whose sums fit the registers, two tiles wide
 constexpr int64_t kStepsAtOnce = 8;  // 32 KiB of weights stay in the nearest cache for all rows
 constexpr int kPieceLength = static_cast<int>(kStepsAtOnce) * kBf16Step;
 constexpr int kWidth = 8;  // columns of a vector
@@ -137,7 +137,7 @@ void multiply_rows(Piece& piece, const Bf16Rows& rows, int first, int count) {
 
 // Groups of rows of nearly equal size share the fetching of what comes next.
 void multiply(const Bf16Block& block, const Bf16Rows& rows) {
-  const int groups = (rows.count + kMostRows - 1) / kMostRows;
+  const int groups = (rows.count + kMaxRows - 1) / kMaxRows;
   const int tiles = block.num_tiles();
   const int calls = rows.count == 1 && tiles >= 4 ? 1 : groups * ((tiles + 1) / 2);
   for (int64_t step = 0; step < block.num_steps; step += kStepsAtOnce) {

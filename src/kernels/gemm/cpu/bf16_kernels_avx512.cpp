@@ -8,7 +8,7 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kPieceLength = static_cast<int>(kMostSteps) * kBf16Step;
+constexpr int kPieceLength = static_cast<int>(kMaxSteps) * kBf16Step;
 
 // x as float: bfloat16 is the upper half of one.
 template <int kRows>

@@ -10,8 +10,8 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kMostRows = 6;       // whose sums fit the registers
-constexpr int64_t kMostSteps = 8;  // of a piece
+constexpr int kMaxRows = 6;       // whose sums fit the registers
+constexpr int64_t kMaxSteps = 8;  // of a piece
 constexpr int64_t kTileElements = kBf16Step * kBf16Lanes;
 
 // Some steps of k of a block.
@@ -84,13 +84,13 @@ void multiply_rows(const Piece& piece, const Bf16Rows& rows, int first, int coun
 // much that is fetched meanwhile stay in the nearest cache; many groups take long between fetches
 // and gain more from longer pieces.
 constexpr int64_t steps_at_once(int groups) {
-  return groups == 1 || groups > 8 ? kMostSteps : kMostSteps / 2;
+  return groups == 1 || groups > 8 ? kMaxSteps : kMaxSteps / 2;
 }
 
 // Groups of rows of nearly equal size share the fetching of what comes next.
 template <class Adder, int kTiles>
 void multiply_block(const Bf16Block& block, const Bf16Rows& rows) {
-  const int groups = (rows.count + kMostRows - 1) / kMostRows;
+  const int groups = (rows.count + kMaxRows - 1) / kMaxRows;
   const int last = block.cols - (kTiles - 1) * kBf16Lanes;
   const int64_t at_once = steps_at_once(groups);
   Piece piece{};

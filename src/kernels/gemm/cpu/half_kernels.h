@@ -4,9 +4,9 @@
 
 namespace foretoken::cpu {
 
-inline constexpr int kHalfCols = 16;       // columns of y that are packed together
-inline constexpr int kMostHalfGroups = 4;  // of as many columns, multiplied together
-inline constexpr int kMostHalfRows = 6;
+inline constexpr int kHalfCols = 16;      // columns of y that are packed together
+inline constexpr int kMaxHalfGroups = 4;  // of as many columns, multiplied together
+inline constexpr int kMaxHalfRows = 6;
 
 // Some neighbours of k of a weight of halves, and rows of x.
 struct HalfPiece {
@@ -15,7 +15,7 @@ struct HalfPiece {
   const float* x;
   int64_t x_stride;  // of rows
   int64_t count;     // of k
-  // [rows, kMostHalfGroups * kHalfCols]: the sums so far, to which the products are added.
+  // [rows, kMaxHalfGroups * kHalfCols]: the sums so far, to which the products are added.
   float* sums;
 };
 
@@ -27,7 +27,7 @@ using HalfProduct = void (*)(const HalfPiece& piece);
 struct HalfKernels {
   const char* name;
   // By rows - 1 and groups - 1.
-  HalfProduct products[kMostHalfRows][kMostHalfGroups];
+  HalfProduct products[kMaxHalfRows][kMaxHalfGroups];
 };
 
 // Those that this machine can run, the fastest first; the last one, "plain", is slow.

@@ -8,8 +8,8 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kHalfBlockCols = kMostHalfGroups * kHalfCols;
-constexpr int kMostRows = 60;        // at once: whole products
+constexpr int kHalfBlockCols = kMaxHalfGroups * kHalfCols;
+constexpr int kMaxRows = 60;         // at once: whole products
 constexpr int64_t kHalfPiece = 512;  // of k, with many rows: 64 KiB of weights and 120 of x
 constexpr int64_t kAhead = 4096;     // bytes that kernels prefetch behind the end
 
@@ -41,8 +41,8 @@ void HalfMatrix::pack_slice(int i, const std::byte* rows) {
 void HalfMatrix::multiply(const HalfKernels& kernels, int i, const float* x, float* y,
                           int rows) const {
   const Slice& slice = slices_[static_cast<size_t>(i)];
-  for (int row = 0; row < rows; row += kMostRows) {
-    const int count = std::min(kMostRows, rows - row);
+  for (int row = 0; row < rows; row += kMaxRows) {
+    const int count = std::min(kMaxRows, rows - row);
     for (int col = 0; col < slice.cols; col += kHalfBlockCols) {
       multiply_block(kernels, slice, col, x + row * k_, y + int64_t{row} * slice.cols, count);
     }
@@ -53,16 +53,16 @@ void HalfMatrix::multiply(const HalfKernels& kernels, int i, const float* x, flo
 // caches.
 void HalfMatrix::multiply_block(const HalfKernels& kernels, const Slice& slice, int first_col,
                                 const float* x, float* y, int rows) const {
-  alignas(64) float sums[kMostRows * kHalfBlockCols];
+  alignas(64) float sums[kMaxRows * kHalfBlockCols];
   std::fill_n(sums, rows * kHalfBlockCols, 0.0f);
   const int cols = std::min(kHalfBlockCols, slice.cols - first_col);
   const auto* weights =
       reinterpret_cast<const uint16_t*>(memory_.data()) + slice.first + first_col * k_;
-  const int64_t at_once = rows > kMostHalfRows ? kHalfPiece : k_;
+  const int64_t at_once = rows > kMaxHalfRows ? kHalfPiece : k_;
   for (int64_t first = 0; first < k_; first += at_once) {
     const int64_t count = std::min(at_once, k_ - first);
-    for (int row = 0; row < rows; row += kMostHalfRows) {
-      const int num_rows = std::min(kMostHalfRows, rows - row);
+    for (int row = 0; row < rows; row += kMaxHalfRows) {
+      const int num_rows = std::min(kMaxHalfRows, rows - row);
       kernels.products[num_rows - 1][num_groups(cols) - 1](
           {weights + first * kHalfCols, kHalfCols * k_, x + row * k_ + first, k_, count,
            sums + row * kHalfBlockCols});

@@ -14,7 +14,7 @@ namespace {
 //   multiply_add(a, b, c) = a * b + c, rounded once
 template <class V, int kRows, int kVectors>
 void multiply_vectors(const HalfPiece& piece, int first_vector) {
-  constexpr int kLanes = V::kLanes, kCols = kMostHalfGroups * kHalfCols;
+  constexpr int kLanes = V::kLanes, kCols = kMaxHalfGroups * kHalfCols;
   const uint16_t* weights[kVectors];
   typename V::Floats sums[kRows][kVectors];
 #pragma GCC unroll 8
@@ -61,7 +61,7 @@ void multiply_halves(const HalfPiece& piece) {
 
 template <class V, int kRows>
 constexpr void set_half_products(HalfKernels& kernels) {
-  if constexpr (kRows <= kMostHalfRows) {
+  if constexpr (kRows <= kMaxHalfRows) {
     kernels.products[kRows - 1][0] = multiply_halves<V, kRows, 1>;
     kernels.products[kRows - 1][1] = multiply_halves<V, kRows, 2>;
     kernels.products[kRows - 1][2] = multiply_halves<V, kRows, 3>;

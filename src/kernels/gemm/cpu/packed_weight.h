@@ -90,8 +90,8 @@ class PackedWeight {
   int64_t quantized_bytes_ = 0;
 };
 
-static_assert(kMaxTileRows <= kMostTileRows);
-static_assert(kMostQuantizedRows % kMaxTileRows == 0);
+static_assert(kMaxTileRows <= kMaxQuantTileRows);
+static_assert(kMaxQuantizedRows % kMaxTileRows == 0);
 
 // Made by the threads that multiply, not by every one of the process.
 struct ProductTile {
@@ -104,8 +104,8 @@ void for_each_quantized_tile(CpuPool& pool, const PackedWeight& weight, const vo
                              Use&& use) {
   const QuantKernels& kernels = quant_kernels().front();
   const int64_t row_bytes = weight.k() * static_cast<int64_t>(dtype_size(weight.dtype()));
-  for (int done = 0; done < rows; done += kMostQuantizedRows) {
-    const int at_once = std::min(kMostQuantizedRows, rows - done);
+  for (int done = 0; done < rows; done += kMaxQuantizedRows) {
+    const int at_once = std::min(kMaxQuantizedRows, rows - done);
     const QuantRows quantized =
         quantize_rows(pool, static_cast<const std::byte*>(x) + done * row_bytes, weight.dtype(),
                       at_once, weight.k(), kernels.max_rows);

@@ -14,7 +14,7 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kPackThreads = 256;
-constexpr int64_t kMostPackBlocks = 8192;
+constexpr int64_t kMaxPackBlocks = 8192;
 
 // Rows as base/quantized_rows.h lays them out, which lie at any byte.
 struct PackedSource {
@@ -216,7 +216,7 @@ void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream) {
   with_form(matrix.kind, [&]<class Form>() {
     const int64_t words = args.num_rows * num_units(args.k) * 4 * Form::Codes::kWords;
     const auto blocks =
-        static_cast<int>(std::min<int64_t>(ceil_div(words, kPackThreads), kMostPackBlocks));
+        static_cast<int>(std::min<int64_t>(ceil_div(words, kPackThreads), kMaxPackBlocks));
     pack_quantized_kernel<Form><<<blocks, kPackThreads, 0, stream>>>(args, source, matrix);
   });
 }

@@ -16,14 +16,14 @@ namespace foretoken::cuda {
 
 // Rows (8 or 16) rows of x; Groups x 8 rows of the weight a warp; stages of Units x 128 k; the
 // blocks of a cluster fetch x for each other.
-template <int Rows_, int Groups_, int Units_, int Cluster_, int MostWarps_>
+template <int Rows_, int Groups_, int Units_, int Cluster_, int MaxWarps_>
 struct DequantShape {
   static constexpr int kRows = Rows_;
   static constexpr int kGroups = Groups_;
   static constexpr int kUnits = Units_;
   static constexpr int kCluster = Cluster_;
-  static constexpr int kMostWarps = MostWarps_;
-  static constexpr int kMostThreads = (MostWarps_ + 2) * 32;
+  static constexpr int kMaxWarps = MaxWarps_;
+  static constexpr int kMaxThreads = (MaxWarps_ + 2) * 32;
   static constexpr int kAtomsX = Units_ * kUnitK / kAtomK;
   static constexpr int kAtomX = kRows * 128;
   static constexpr int kStageX = kAtomsX * kAtomX;
@@ -354,7 +354,7 @@ struct DequantBlock {
 };
 
 template <class Form, class Shape, class Epilogue>
-__global__ void __launch_bounds__(Shape::kMostThreads)
+__global__ void __launch_bounds__(Shape::kMaxThreads)
     gemm_dequant_few_kernel(const __grid_constant__ GemmArgs args,
                             const __grid_constant__ QuantizedMatrix matrix,
                             const __grid_constant__ DequantPlan plan, Epilogue epilogue,
@@ -409,10 +409,10 @@ __global__ void __launch_bounds__(Shape::kMostThreads)
 template <class Form, class Shape, class Epilogue>
 bool launch_dequant_few(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                         cudaStream_t stream) {
-  constexpr int kMostBytes = 232448, kMostPlacesX = 6, kMostPlacesW = 16;
+  constexpr int kMaxBytes = 232448, kMaxPlacesX = 6, kMaxPlacesW = 16;
   const auto kernel = gemm_dequant_few_kernel<Form, Shape, Epilogue>;
   const int groups = ceil_div(args.n, kGroupRows);
-  const int most = Shape::kMostWarps * Shape::kGroups;
+  const int most = Shape::kMaxWarps * Shape::kGroups;
   const int sms = device_traits().num_sms / Shape::kCluster * Shape::kCluster;
   const int waves = ceil_div(groups, sms * most);
   const int of_block = ceil_div(groups, sms * waves);
@@ -420,10 +420,10 @@ bool launch_dequant_few(const GemmArgs& args, const QuantizedMatrix& matrix, Epi
   plan.groups = ceil_div(of_block, Shape::kGroups) * Shape::kGroups;
   const int stage_w = plan.groups * Shape::kUnits * kUnitBytes<Form>;
   const int stages = ceil_div(num_units(args.k), Shape::kUnits);
-  constexpr int kRoomX = kMostBytes * 2 / 5;
-  plan.places_x = std::min({kMostPlacesX, stages, std::max(kRoomX / Shape::kStageX, 2)});
-  const int room = kMostBytes - plan.places_x * (Shape::kStageX + 16);
-  plan.places_w = std::min({kMostPlacesW, stages, room / (stage_w + 16)});
+  constexpr int kRoomX = kMaxBytes * 2 / 5;
+  plan.places_x = std::min({kMaxPlacesX, stages, std::max(kRoomX / Shape::kStageX, 2)});
+  const int room = kMaxBytes - plan.places_x * (Shape::kStageX + 16);
+  plan.places_w = std::min({kMaxPlacesW, stages, room / (stage_w + 16)});
   if (plan.places_w < std::min(2, stages)) return false;
   const int bytes = plan.places_w * (stage_w + 16) + plan.places_x * (Shape::kStageX + 16);
   CUtensorMap map;

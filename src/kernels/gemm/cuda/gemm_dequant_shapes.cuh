@@ -20,7 +20,7 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
                      cudaStream_t stream) {
   // Parts of many groups are many registers.
   constexpr int kUnitParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
-  constexpr int kMost = kUnitParts > 1 ? 2 : 4;
+  constexpr int kMax = kUnitParts > 1 ? 2 : 4;
   const auto launch_rows = [&]<int Rows, int Teams, int Units>() {
     constexpr int kFits = Rows == 16 && kUnitParts > 1 ? 1 : Units;
     return launch_dequant_teams<DequantTeamShape<Form, Rows, Teams, kFits>>(args, matrix, epilogue,
@@ -32,7 +32,7 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
   };
   const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (pairs <= 4) {
-    return launch.template operator()<4, kMost>() || launch.template operator()<4, kMost / 2>() ||
+    return launch.template operator()<4, kMax>() || launch.template operator()<4, kMax / 2>() ||
            launch.template operator()<2, 1>();
   }
   if (pairs <= 8) return launch.template operator()<2, 1>();
@@ -65,8 +65,8 @@ void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogu
     // As few columns of keys as more than 64 rows may have.
     launch_dequant_few<Form, DequantShape<16, 4, 1, 1, 7>>(args, matrix, epilogue, stream);
   } else {
-    constexpr int kMostTeamRows = 16;
-    if (args.max_rows <= kMostTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
+    constexpr int kMaxTeamRows = 16;
+    if (args.max_rows <= kMaxTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
       return;
     launch_many_rows<Form>(args, matrix, epilogue, stream);
   }

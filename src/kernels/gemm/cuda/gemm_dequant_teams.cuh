@@ -27,8 +27,8 @@ struct DequantTeamShape {
   static constexpr int kTurnUnits = Form::kGroup == 0 ? kPartUnits<Form> : kUnits;
   static constexpr int kStages = kTurnUnits / kUnits;
   static constexpr int kStageX = kUnits * 2 * Warp::kAtomX;
-  static constexpr int kMostWarps = 16;
-  static constexpr int kMostThreads = (kMostWarps + 2) * 32;
+  static constexpr int kMaxWarps = 16;
+  static constexpr int kMaxThreads = (kMaxWarps + 2) * 32;
   static constexpr int kHelpers = kTeams - 1;
   static_assert((Rows_ == 8 || Rows_ == 16) && kTurnUnits % Units_ == 0);
 };
@@ -261,7 +261,7 @@ struct DequantTeamBlock {
 };
 
 template <class Shape, class Epilogue>
-__global__ void __launch_bounds__(Shape::kMostThreads, 1)
+__global__ void __launch_bounds__(Shape::kMaxThreads, 1)
     gemm_dequant_teams_kernel(const __grid_constant__ GemmArgs args,
                               const __grid_constant__ QuantizedMatrix matrix,
                               const __grid_constant__ DequantTeamPlan plan, Epilogue epilogue,
@@ -301,19 +301,19 @@ __global__ void __launch_bounds__(Shape::kMostThreads, 1)
 // As many places as there is room for; false: not one, or too many warps.
 template <class Shape>
 bool plan_teams(const GemmArgs& args, DequantTeamPlan& plan) {
-  constexpr int kMostBytes = 232448, kMostPlaces = 16;
+  constexpr int kMaxBytes = 232448, kMaxPlaces = 16;
   plan.pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
-  if (plan.pairs * Shape::kTeams > Shape::kMostWarps) return false;
+  if (plan.pairs * Shape::kTeams > Shape::kMaxWarps) return false;
   const int turns = ceil_div(num_units(args.k), Shape::kTurnUnits * Shape::kTeams);
   const int stages = turns * Shape::kStages;
   plan.places_x = plan.places_w = std::min(2, stages);
   const auto bytes = [](const DequantTeamPlan& of) { return DequantTeamMemory<Shape>{of}.bytes(); };
-  if (bytes(plan) > kMostBytes) return false;
-  while (plan.places_w < std::min(stages, kMostPlaces)) {
+  if (bytes(plan) > kMaxBytes) return false;
+  while (plan.places_w < std::min(stages, kMaxPlaces)) {
     DequantTeamPlan more = plan;
     ++more.places_w;
     if (more.places_w > 2 * more.places_x) ++more.places_x;
-    if (bytes(more) > kMostBytes) break;
+    if (bytes(more) > kMaxBytes) break;
     plan = more;
   }
   return true;

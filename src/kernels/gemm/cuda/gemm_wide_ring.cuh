@@ -69,7 +69,7 @@ struct WideTiles {
 // thrown away.
 template <class Shape>
 struct WideWork {
-  static constexpr int kMostEarlyRows = 512;
+  static constexpr int kMaxEarlyRows = 512;
   WideTiles<Shape> tiles;
   int first;
   int step;
@@ -90,16 +90,16 @@ struct WideWork {
     const int rank = Shape::kCluster == 1 ? 0 : static_cast<int>(cluster_rank());
     rank_x = rank % Shape::kClusterX;
     rank_w = rank / Shape::kClusterX;
-    const bool is_early = tiles.num_x == 1 || args.max_rows <= kMostEarlyRows;
+    const bool is_early = tiles.num_x == 1 || args.max_rows <= kMaxEarlyRows;
     early = is_early ? min(Shape::kStages, num_stages) : 0;
   }
 
   __device__ void set_live(int rows) {
     live = rows;
-    const int most_x = tiles.num_x;
+    const int max_x = tiles.num_x;
     tiles.num_x = ceil_div(rows, Shape::kRows * Shape::kClusterX);
     count = tiles.count();
-    if (tiles.num_x == most_x) return;
+    if (tiles.num_x == max_x) return;
     dropped = early;
     early = 0;
   }

@@ -12,7 +12,7 @@
 namespace foretoken::cuda {
 namespace {
 
-constexpr int kMostRows = kGroupRows;
+constexpr int kMaxRows = kGroupRows;
 // Weights that fit into the rings of all blocks do not stream: what lies between such products
 // costs less as ops of their own.
 constexpr int64_t kLeastBytes = int64_t{26} << 20;
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kTailThreads, 1)
                       const __grid_constant__ TailMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
-  __shared__ float warp_sums[TailNorm::kMostTurns * kTailReaders];
+  __shared__ float warp_sums[TailNorm::kMaxTurns * kTailReaders];
   const TailMemory memory(shared, args.max_rows);
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   let_next_start();
@@ -63,11 +63,11 @@ bool has_quantized(const LayerTailArgs& args) {
 
 bool takes(const LayerTailArgs& args, const TailPlan& plan) {
   if (has_quantized(args)) return false;
-  if (!device_traits().wgmma || args.dtype != DType::kBF16 || args.max_rows > kMostRows) {
+  if (!device_traits().wgmma || args.dtype != DType::kBF16 || args.max_rows > kMaxRows) {
     return false;
   }
   if (args.hidden % kAtomK != 0 || args.x_size % kAtomK != 0 || args.inner % kAtomK != 0 ||
-      args.hidden > TailNorm::kMostHidden) {
+      args.hidden > TailNorm::kMaxHidden) {
     return false;
   }
   int64_t atoms = 0;
@@ -89,12 +89,12 @@ bool make_maps(TailMaps& maps, const LayerTailArgs& args) {
 // other from. So only the first stream of a device has them, where no other process runs beside it.
 // Others launch the ops one by one. Cooperative launches are no way out: with those of one stream
 // beside plain ones of another, a test did not end.
-constexpr int kMostDevices = 64;
-std::array<std::atomic<cudaStream_t>, kMostDevices> tail_streams;
+constexpr int kMaxDevices = 64;
+std::array<std::atomic<cudaStream_t>, kMaxDevices> tail_streams;
 
 bool may_have_tails(cudaStream_t stream) {
   int ordinal = 0;
-  if (cudaGetDevice(&ordinal) != cudaSuccess || ordinal >= kMostDevices) return false;
+  if (cudaGetDevice(&ordinal) != cudaSuccess || ordinal >= kMaxDevices) return false;
   if (device_traits().mps) return false;
   cudaStream_t found = nullptr;
   auto& first = tail_streams[static_cast<size_t>(ordinal)];

@@ -30,8 +30,8 @@ struct TailProduct {
 };
 
 struct TailPlan {
-  static constexpr int kMost = 4;
-  TailProduct products[kMost];  // o, gate_up, down, qkv
+  static constexpr int kMax = 4;
+  TailProduct products[kMax];  // o, gate_up, down, qkv
   int count;
 };
 
@@ -329,15 +329,15 @@ struct TailRows {
     wait_for_all_before();
     if (args.counts->num_rows <= 0) return;
     load_tiles(0);
-    uint32_t before[TailPlan::kMost - 1];
+    uint32_t before[TailPlan::kMax - 1];
 #pragma unroll
-    for (int p = 0; p < TailPlan::kMost - 1; ++p) {
+    for (int p = 0; p < TailPlan::kMax - 1; ++p) {
       before[p] = read_grid_word(tail_word(args, p, tail_norms_after(p)));
     }
     __syncwarp();
     arrive_with_words();
 #pragma unroll
-    for (int p = 1; p < TailPlan::kMost; ++p) {
+    for (int p = 1; p < TailPlan::kMax; ++p) {
       if (p == plan.count) break;
       if (threadIdx.x % 32 == 0) {
         wait_for_grid(tail_word(args, p - 1, tail_norms_after(p - 1)), before[p - 1]);

@@ -178,14 +178,14 @@ struct TailUnit {
 // for Threads / 256 of its threads.
 struct TailNorm {
   static constexpr int kReaderThreads = kTailReaders * 32;
-  static constexpr int kMostVectors = 4;  // groups of four that a thread of the norm op has
-  static constexpr int kMostTurns = 2;    // threads of the norm op that one stands for
-  static constexpr int kMostHidden = 4 * kMostVectors * kMostTurns * kReaderThreads;
+  static constexpr int kMaxVectors = 4;  // groups of four that a thread of the norm op has
+  static constexpr int kMaxTurns = 2;    // threads of the norm op that one stands for
+  static constexpr int kMaxHidden = 4 * kMaxVectors * kMaxTurns * kReaderThreads;
 
   const LayerTailArgs& args;
   float* warp_sums;  // [16] in shared memory
   int threads;       // of the norm op
-  float4 weight[kMostTurns][kMostVectors];
+  float4 weight[kMaxTurns][kMaxVectors];
 
   __device__ TailNorm(const LayerTailArgs& tail, float* sums)
       : args(tail), warp_sums(sums), threads(tail.hidden <= 2048 ? 256 : 512) {}
@@ -194,9 +194,9 @@ struct TailNorm {
   template <class F>
   __device__ void for_each(const F& f) const {
 #pragma unroll
-    for (int turn = 0; turn < kMostTurns; ++turn) {
+    for (int turn = 0; turn < kMaxTurns; ++turn) {
 #pragma unroll
-      for (int j = 0; j < kMostVectors; ++j) {
+      for (int j = 0; j < kMaxVectors; ++j) {
         const int thread = turn * kReaderThreads + static_cast<int>(threadIdx.x);
         const int at = (thread + j * threads) * 4;
         if (thread < threads && at < args.hidden) f(turn, j, at);
@@ -216,7 +216,7 @@ struct TailNorm {
   __device__ void run(int row, bool stores) const {
     float* residual = args.residual + int64_t{row} * args.hidden;
     const float* delta = args.delta + int64_t{row} * args.hidden;
-    float4 values[kMostTurns][kMostVectors] = {};
+    float4 values[kMaxTurns][kMaxVectors] = {};
     for_each([&](int turn, int j, int at) {
       const float4 a = __ldcg(reinterpret_cast<const float4*>(residual + at));
       const float4 b = __ldcg(reinterpret_cast<const float4*>(delta + at));
@@ -234,12 +234,12 @@ struct TailNorm {
   }
 
  private:
-  __device__ float scale_of(const float4 (&values)[kMostTurns][kMostVectors]) const {
+  __device__ float scale_of(const float4 (&values)[kMaxTurns][kMaxVectors]) const {
 #pragma unroll
-    for (int turn = 0; turn < kMostTurns; ++turn) {
+    for (int turn = 0; turn < kMaxTurns; ++turn) {
       float squares = 0;
 #pragma unroll
-      for (int j = 0; j < kMostVectors; ++j) {
+      for (int j = 0; j < kMaxVectors; ++j) {
         squares = add_squares(squares, values[turn][j]);
       }
       for (int offset = 16; offset > 0; offset /= 2) {

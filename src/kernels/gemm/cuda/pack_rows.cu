@@ -11,7 +11,7 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 8192;
+constexpr int64_t kMaxBlocks = 8192;
 
 // Gates and ups come as the groups stand; only a last group that is not whole leaves places free.
 __device__ int64_t place_of_row(int64_t row, int64_t n, WeightOrder order) {
@@ -65,7 +65,7 @@ void launch_pack_rows(const void* packed, cudaStream_t stream) {
                     cudaMemcpyDefault, stream);
     args.rows = args.scratch;
   }
-  const auto blocks = static_cast<int>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
+  const auto blocks = static_cast<int>(std::min((count + kThreads - 1) / kThreads, kMaxBlocks));
   if (args.dtype == DType::kBF16) {
     pack_rows_kernel<uint16_t><<<blocks, kThreads, 0, stream>>>(args);
   } else {

@@ -8,7 +8,7 @@ namespace foretoken::cpu {
 
 inline constexpr int kQuantCols = 16;  // columns of y that are packed together
 inline constexpr int kQuantStep = 32;  // neighbours of k that share a scale of x
-inline constexpr int kMostQuantRows = 8;
+inline constexpr int kMaxQuantRows = 8;
 inline constexpr int kQuantKinds = 15;
 
 // Thirty-two neighbours of a row of x: x[i] is about scale * codes[i]. The last fields are sums of
@@ -48,9 +48,9 @@ using QuantProduct = void (*)(const QuantBlock& block, const QuantStep* x, int64
 // The kernels for one kind of processor. Their bits are equal.
 struct QuantKernels {
   const char* name;
-  int max_rows;  // at most kMostQuantRows
+  int max_rows;  // at most kMaxQuantRows
   // By kind of form (quant_kind) and rows - 1.
-  QuantProduct products[kQuantKinds][kMostQuantRows];
+  QuantProduct products[kQuantKinds][kMaxQuantRows];
 };
 
 // Index of a form among the kernels; -1: there are none for it.

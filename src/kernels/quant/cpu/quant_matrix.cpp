@@ -15,7 +15,7 @@ constexpr size_t kLineBytes = 64;
 
 // Made by the threads that multiply, not by every one of the process.
 struct BlockSums {
-  alignas(64) float sums[kMostTileRows * kQuantCols * kBlocksAtOnce];
+  alignas(64) float sums[kMaxQuantTileRows * kQuantCols * kBlocksAtOnce];
 };
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -191,7 +191,7 @@ void QuantMatrix::pack_block(const Block& block, const std::byte* rows) {
 void QuantMatrix::multiply(const QuantKernels& kernels, int i, const QuantRows& x, int first_row,
                            int num_rows, float* y) const {
   FT_CHECK(x.block_rows == kernels.max_rows && first_row % kernels.max_rows == 0);
-  FT_CHECK(x.num_steps * kQuantStep == k_ && num_rows <= kMostTileRows);
+  FT_CHECK(x.num_steps * kQuantStep == k_ && num_rows <= kMaxQuantTileRows);
   FT_CHECK(first_row + num_rows == x.num_rows || num_rows % kernels.max_rows == 0);
   for (size_t b = slice(i).first_block; b < slice(i).end_block; b += kBlocksAtOnce) {
     const size_t end = std::min(b + kBlocksAtOnce, slice(i).end_block);

@@ -11,7 +11,7 @@
 
 namespace foretoken::cpu {
 
-inline constexpr int kMostTileRows = 64;  // of a call
+inline constexpr int kMaxQuantTileRows = 64;  // of a call
 
 // The columns of a quantised weight matrix [n, k] in packing order (kernels/gemm/pack_rows.h), in
 // slices of `slice_cols` of them, fewer in the last one. A slice is packed in blocks of at most
@@ -29,7 +29,7 @@ class QuantMatrix {
 
   // y[num_rows, columns of slice i], dense = rows [first_row, first_row + num_rows) of x times the
   // slice. x has blocks of kernels.max_rows rows: the rows are whole blocks, and at most
-  // kMostTileRows.
+  // kMaxQuantTileRows.
   void multiply(const QuantKernels& kernels, int i, const QuantRows& x, int first_row, int num_rows,
                 float* y) const;
 

@@ -94,7 +94,7 @@ QuantStep* thread_steps() {
   const int64_t wanted = longest_row.load(std::memory_order_relaxed);
   if (wanted > reserved) {
     const ForeignAllocationScope once;
-    steps.reset(new QuantStep[static_cast<size_t>(kMostQuantizedRows * wanted / kQuantStep)]);
+    steps.reset(new QuantStep[static_cast<size_t>(kMaxQuantizedRows * wanted / kQuantStep)]);
     reserved = wanted;
   }
   return steps.get();
@@ -118,7 +118,7 @@ void reserve_quant_rows(int64_t k) {
 
 QuantRows quantize_rows(CpuPool& pool, const void* x, DType dtype, int num_rows, int64_t k,
                         int block_rows) {
-  FT_CHECK(num_rows > 0 && num_rows <= kMostQuantizedRows && k % kQuantStep == 0);
+  FT_CHECK(num_rows > 0 && num_rows <= kMaxQuantizedRows && k % kQuantStep == 0);
   QuantStep* steps = thread_steps();
   const QuantRows rows{steps, k / kQuantStep, num_rows, block_rows};
   const auto quantize = [&](int64_t row) {

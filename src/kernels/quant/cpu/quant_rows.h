@@ -7,7 +7,7 @@
 
 namespace foretoken::cpu {
 
-inline constexpr int kMostQuantizedRows = 512;  // at once; a multiple of kMostQuantRows
+inline constexpr int kMaxQuantizedRows = 512;  // at once; a multiple of kMaxQuantRows
 
 // Rows of x for the products with quantised weights. They lie in blocks of `block_rows` rows, fewer
 // in the last one; a block is [k / 32, its rows].
@@ -34,7 +34,7 @@ void quantize_row(const void* x, DType dtype, int64_t k, int64_t stride, QuantSt
 void reserve_quant_rows(int64_t k);
 
 // Quantises rows of x, dense [num_rows, k], into memory of the calling thread that stays until its
-// next call. num_rows <= kMostQuantizedRows.
+// next call. num_rows <= kMaxQuantizedRows.
 QuantRows quantize_rows(CpuPool& pool, const void* x, DType dtype, int num_rows, int64_t k,
                         int block_rows);
 

@@ -10,7 +10,7 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 4096;
+constexpr int64_t kMaxBlocks = 4096;
 
 template <class T>
 __global__ void fill_random_kernel(FillRandomArgs args) {
@@ -28,7 +28,7 @@ __global__ void fill_random_kernel(FillRandomArgs args) {
 void launch_fill_random(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<FillRandomArgs>(packed);
   const auto blocks =
-      static_cast<int>(std::min((args.count + kThreads - 1) / kThreads, kMostBlocks));
+      static_cast<int>(std::min((args.count + kThreads - 1) / kThreads, kMaxBlocks));
   const auto kernel =
       args.dtype == DType::kBF16 ? fill_random_kernel<__nv_bfloat16> : fill_random_kernel<float>;
   launch_kernel(kernel, blocks, kThreads, 0, stream, args);

@@ -59,7 +59,7 @@ pub fn repair(given: &mut Converted) -> Outcome<()> {
                 if probe::is_unsatisfiable(&fault) {
                     break;
                 }
-                if !repair.mend(&start, &fault) {
+                if !repair.apply(&start, &fault) {
                     return Err(Failure::new(fault));
                 }
             }
@@ -114,7 +114,7 @@ impl Repair<'_> {
     }
 
     /// Leaves out one keyword in the smallest schema that is refused; false where nothing helps.
-    fn mend(&mut self, start: &[Step], fault: &str) -> bool {
+    fn apply(&mut self, start: &[Step], fault: &str) -> bool {
         let mut path = start.to_vec();
         let mut fault = fault.to_string();
         'deeper: loop {
@@ -150,7 +150,7 @@ impl Repair<'_> {
                 .position(|one| *one == name)
                 .map_or(0, |at| at + 1)
         };
-        let fields = schema.as_object().expect("mend() looked");
+        let fields = schema.as_object().expect("apply() looked");
         let mut names: Vec<String> = fields
             .keys()
             .filter(|name| *name != "$defs" && *name != "x-guidance")
@@ -210,7 +210,7 @@ fn is_definition(step: &Step) -> bool {
 
 /// What bounds the properties that others do not name goes with those others.
 fn without(schema: &mut Value, name: &str) -> Vec<String> {
-    let fields = schema.as_object_mut().expect("mend() looked");
+    let fields = schema.as_object_mut().expect("apply() looked");
     let mut gone = vec![name.to_string()];
     fields.shift_remove(name);
     let more = match name {

@@ -1,4 +1,4 @@
-#include "chat/scan/json_mend.h"
+#include "chat/scan/json_repair.h"
 
 #include <cstdint>
 #include <utility>
@@ -40,7 +40,7 @@ std::string with_whole_pairs(std::string text) {
 
 }  // namespace
 
-std::string JsonMend::feed(std::string_view text) {
+std::string JsonRepair::feed(std::string_view text) {
   std::string out;
   for (const char byte : text) {
     if (ended_) return out;
@@ -58,7 +58,7 @@ std::string JsonMend::feed(std::string_view text) {
   return out;
 }
 
-std::string JsonMend::finish() const {
+std::string JsonRepair::finish() const {
   if (whole_) return {};
   if (!begun_) return "{}";
   std::string closing = in_text_ ? "\"" : "";

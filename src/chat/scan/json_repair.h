@@ -9,7 +9,7 @@ namespace foretoken {
 // Lets the text of one JSON object through so that what has been given out can always be closed:
 // keys wait for their values, words and escapes for their ends, halves of surrogate pairs become
 // U+FFFD. Nothing comes through behind the object's end or behind a byte that cannot stand there.
-class JsonMend {
+class JsonRepair {
  public:
   // What of `text`, and of what waited, may be given out.
   std::string feed(std::string_view text);

@@ -1,4 +1,4 @@
-#include "engine/start_seat.h"
+#include "engine/start_barrier.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
+TEST(StartBarrier, NobodyGoesOnBeforeAllAreThere) {
   constexpr int kEngines = 4;
   std::latch engines(kEngines);
   std::atomic<int> arrived = 0;
@@ -17,9 +17,9 @@ TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kEngines; ++i) {
     threads.emplace_back([&] {
-      StartSeat seat(engines, false);
+      StartBarrier barrier(engines, false);
       ++arrived;
-      seat.wait_for_others();
+      barrier.wait_for_others();
       if (arrived.load() != kEngines) ++went_early;
     });
   }
@@ -27,18 +27,18 @@ TEST(StartSeat, NobodyGoesOnBeforeAllAreThere) {
   EXPECT_EQ(went_early, 0);
 }
 
-TEST(StartSeat, OneThatGivesUpKeepsNobodyWaiting) {
+TEST(StartBarrier, OneThatGivesUpKeepsNobodyWaiting) {
   std::latch engines(3);
   {
-    const StartSeat failed(engines, true);
+    const StartBarrier failed(engines, true);
   }
   std::thread other([&] {
-    StartSeat seat(engines, false);
-    seat.wait_for_others();
+    StartBarrier barrier(engines, false);
+    barrier.wait_for_others();
   });
   EXPECT_FALSE(engines.try_wait());
   {
-    const StartSeat measures_nothing(engines, false);
+    const StartBarrier measures_nothing(engines, false);
   }
   other.join();
   EXPECT_TRUE(engines.try_wait());
