@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "model", "draft",
-           "spec", "sched", "engine", "hub"}
+           "spec", "config", "sched", "engine", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
@@ -16,6 +16,7 @@ ALLOWED = {
     "device": {"base", "group"},
     "kv": {"base"},
     "spec": {"base"},
+    "config": {"base"},
     "gguf": {"base"},
     "text": {"base", "gguf"},
     "hub": {"base", "gguf"},
@@ -29,7 +30,7 @@ ALLOWED = {
     "http": {"base"},
     "chat": {"base"},
     "bench": {"base", "text", "http"},
-    "serve": {"base", "text", "http", "chat"},
+    "serve": {"base", "config", "text", "http", "chat"},
     "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
 }
 # The rooms of a folder, low to high: a room includes itself and those before it; "" are the files that

@@ -15,7 +15,6 @@ inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of o
 inline constexpr int kStepRingSize = 8;       // ring entries; more than the steps in flight
 inline constexpr int kMaxLogitBias = 1024;    // entries of one request
 inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request's bad words
-inline constexpr int kMaxLogprobs = 1024;     // alternatives a token
 inline constexpr int kNoLogprobs = -1;        // SlotParams::num_logprobs: none wanted
 
 // What a sequence without output hands back: nothing, or one hidden state of its prompt.

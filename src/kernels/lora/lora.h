@@ -1,4 +1,6 @@
 #pragma once
+#include <foretoken/limits.h>
+
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/op.h"
@@ -11,7 +13,6 @@ namespace foretoken {
 // adapter is known to the device alone, so that one recording serves every mixture of them. The
 // bits of a row of y depend on that row of x and its adapter alone.
 
-inline constexpr int kMaxAdapters = 512;  // on the device at once
 inline constexpr int kMaxLoraParts = 3;   // products of the same x: queries, keys and values
 inline constexpr int kLoraTileRows = 16;  // rows of one adapter that are handled together
 inline constexpr int kLoraRankStep = 8;   // ranks are padded with zeros to a multiple

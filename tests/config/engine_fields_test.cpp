@@ -1,0 +1,104 @@
+#include "config/engine_fields.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+namespace foretoken {
+namespace {
+
+std::string source(const std::string& path) {
+  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/" + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The members of a struct of include/foretoken/config.h.
+std::vector<std::string> members_of(const std::string& name) {
+  const std::string text = source("include/foretoken/config.h");
+  const size_t begin = text.find("struct " + name + " {");
+  const std::string body = text.substr(begin, text.find("\n};", begin) - begin);
+  const std::regex member(R"(\n  [\w:<>*&, ()]+? \*?(\w+)(?: = [^;\n]*)?;)");
+  std::vector<std::string> names;
+  for (std::sregex_iterator at(body.begin(), body.end(), member), end; at != end; ++at) {
+    names.push_back((*at)[1]);
+  }
+  return names;
+}
+
+TEST(EngineFields, EveryMemberHasARow) {
+  // What is no value, and has readers of its own.
+  const std::set<std::string> others = {"parallel",         "lora_modules",         "speculative",
+                                        "on_load_progress", "on_download_progress", "cancel_load"};
+  size_t count = 0;
+  for (const char* name : {"EngineConfig", "ParallelConfig"}) {
+    for (const std::string& member : members_of(name)) {
+      if (others.count(member) != 0) continue;
+      ++count;
+      EXPECT_NE(find_engine_field(member), nullptr) << member << ": give it a row of the table";
+    }
+  }
+  EXPECT_EQ(count, engine_fields().size());
+}
+
+TEST(EngineFields, GroupsStandTogetherAndNamesOnce) {
+  std::set<std::string> names;
+  std::vector<std::string> groups;
+  for (const EngineField& field : engine_fields()) {
+    EXPECT_TRUE(names.insert(field.name).second) << field.name;
+    if (groups.empty() || groups.back() != field.group) groups.emplace_back(field.group);
+  }
+  EXPECT_EQ(std::set<std::string>(groups.begin(), groups.end()).size(), groups.size());
+}
+
+TEST(EngineFields, DefaultsAreInRange) {
+  const Status status = check_engine_fields(EngineConfig());
+  EXPECT_TRUE(status.ok()) << status.message();
+  for (const EngineField& field : engine_fields()) {
+    const std::vector<std::string> choices = field_choices(field.choices);
+    const std::string text = engine_field_text(field, EngineConfig());
+    const bool listed = choices.empty() || field.automatic != nullptr ||
+                        std::find(choices.begin(), choices.end(), text) != choices.end();
+    EXPECT_TRUE(listed) << field.name;
+  }
+}
+
+TEST(EngineFields, WhatIsOutOfRangeIsNamed) {
+  const auto message = [](auto change) {
+    EngineConfig config;
+    change(config);
+    return check_engine_fields(config).message();
+  };
+  EXPECT_EQ(message([](EngineConfig& c) { c.max_num_seqs = 2000; }),
+            "--max-num-seqs 2000 is out of range; use 1 to 1024");
+  EXPECT_EQ(message([](EngineConfig& c) { c.kv_cache_memory_bytes = -5; }),
+            "--kv-cache-memory-bytes -5 is out of range; use at least 1");
+  EXPECT_EQ(message([](EngineConfig& c) { c.scheduling_policy = "lottery"; }),
+            "--scheduling-policy 'lottery' is unknown; use fcfs or priority");
+  EXPECT_EQ(message([](EngineConfig& c) { c.block_size = 24; }),
+            "--block-size 24 is not supported; use 16, 32 or 64");
+  EXPECT_EQ(message([](EngineConfig& c) { c.gpu_memory_utilization = 1.5; }),
+            "--gpu-memory-utilization must lie in (0, 1]");
+  EXPECT_EQ(message([](EngineConfig& c) { c.max_model_len = -1; }), "");
+}
+
+TEST(EngineFields, TextsOfValues) {
+  EngineConfig config;
+  config.cudagraph_capture_sizes = {1, 4};
+  config.seed = UINT64_MAX;
+  const auto text = [&](const char* name) {
+    return engine_field_text(*find_engine_field(name), config);
+  };
+  EXPECT_EQ(text("cudagraph_capture_sizes"), "1,4");
+  EXPECT_EQ(text("seed"), "18446744073709551615");
+  EXPECT_EQ(text("enable_prefix_caching"), "1");
+  EXPECT_EQ(engine_flag(*find_engine_field("max_num_seqs")), "--max-num-seqs");
+  EXPECT_TRUE(is_automatic(*find_engine_field("max_num_seqs"), config));
+  EXPECT_FALSE(is_automatic(*find_engine_field("steps_in_flight"), config));
+}
+
+}  // namespace
+}  // namespace foretoken
