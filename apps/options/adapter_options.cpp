@@ -41,34 +41,12 @@ Result<LoraModule> read_module(const std::string& text) {
 
 }  // namespace
 
-void AdapterFlags::add_to(CLI::App& app, EngineConfig& config) {
-  const char* group = "Adapters";
-  app.add_flag("--enable-lora,!--no-enable-lora", config.enable_lora,
-               "Requests may name adapters (LoRA) beside the model")
-      ->group(group);
+void AdapterFlags::add_to(CLI::App& app) {
   app.add_option(kAdapterFlag, modules,
                  "Adapters by the names that requests use: NAME=FOLDER (PEFT), or a JSON object "
                  "with name, path and base_model_name")
-      ->group(group)
+      ->group("Adapters")
       ->type_name("NAME=FOLDER");
-  app.add_option("--max-loras", config.max_loras,
-                 "Adapters that the sequences of a step may have together")
-      ->group(group)
-      ->capture_default_str()
-      ->check(at_least(1));
-  app.add_option("--max-lora-rank", config.max_lora_rank, "Largest rank of an adapter")
-      ->group(group)
-      ->capture_default_str()
-      ->check(at_least(1));
-  app.add_option("--max-cpu-loras", config.max_cpu_loras,
-                 "Adapters that are kept in the host's memory (default: any number)")
-      ->group(group)
-      ->check(at_least(1));
-  app.add_option("--lora-dtype", config.lora_dtype,
-                 "Type that adapters are kept in: auto, or the model's own")
-      ->group(group)
-      ->capture_default_str()
-      ->type_name(choices_type({"auto", "float32", "bfloat16"}));
 }
 
 Status AdapterFlags::apply_to(EngineConfig& config) const {

@@ -9,12 +9,12 @@
 
 namespace foretoken {
 
-// The flags of adapters (LoRA), named as vLLM's.
+// The adapters (LoRA) that are there from the start.
 struct AdapterFlags {
   std::vector<std::string> modules;  // NAME=FOLDER, or a JSON object
 
-  // They write into this object and into `config`, which must outlive the parsing.
-  void add_to(CLI::App& app, EngineConfig& config);
+  // --lora-modules; it writes into this object, which must outlive the parsing.
+  void add_to(CLI::App& app);
   // Reads the modules. InvalidArgument for one in no known form, or two of one name.
   Status apply_to(EngineConfig& config) const;
 };

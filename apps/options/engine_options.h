@@ -19,8 +19,7 @@ struct EngineOptions {
   SpeculativeFlags speculative;
   GraphFlags graphs;
   AdapterFlags adapters;
-  VllmFlags vllm;               // those that have no effect here
-  std::string step_time_cache;  // a folder, or off; empty: the default folder
+  VllmFlags vllm;  // those that have no effect here
   std::string log_level = "info";
   std::string log_format = "text";
 
@@ -47,6 +46,9 @@ CLI::Validator human_integer_or_auto();
 
 // As CLI::Validator: refuses numbers below `low`.
 CLI::Validator at_least(int64_t low);
+
+// The same for numbers outside of `low` to `high`.
+CLI::Validator within(int64_t low, int64_t high);
 
 // As CLI::Validator: refuses what is no integer from 0 up.
 CLI::Validator seed_number();

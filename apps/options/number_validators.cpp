@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 
@@ -85,14 +86,19 @@ CLI::Validator seed_number() {
       "");
 }
 
-CLI::Validator at_least(int64_t low) {
+CLI::Validator at_least(int64_t low) { return within(low, INT64_MAX); }
+
+CLI::Validator within(int64_t low, int64_t high) {
   return CLI::Validator(
-      [low](std::string& text) -> std::string {
+      [low, high](std::string& text) -> std::string {
         char* end = nullptr;
         const long long value = std::strtoll(text.c_str(), &end, 10);
         if (*end != '\0' || text.empty()) return "'" + text + "' is not an integer";
-        if (value >= low) return {};
-        return "must be at least " + std::to_string(low) + ", not " + text;
+        if (value >= low && value <= high) return {};
+        const std::string lowest = std::to_string(low);
+        if (high >= INT_MAX) return "must be at least " + lowest + ", not " + text;
+        // As CLI11 says it.
+        return "Value " + text + " not in range " + lowest + " to " + std::to_string(high);
       },
       "");
 }

@@ -96,6 +96,18 @@ std::string engine_field_text(const EngineField& field, const EngineConfig& conf
   return text;
 }
 
+void copy_engine_field(const EngineField& field, const EngineConfig& from, EngineConfig* to) {
+  std::visit(
+      [&](auto member) {
+        if constexpr (std::is_invocable_v<decltype(member), EngineConfig&>) {
+          to->*member = from.*member;
+        } else {
+          to->parallel.*member = from.parallel.*member;
+        }
+      },
+      field.member);
+}
+
 std::vector<std::string> field_choices(const char* choices) {
   std::vector<std::string> words;
   std::istringstream list(choices);

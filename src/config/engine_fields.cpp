@@ -269,7 +269,8 @@ constexpr EngineField kTable[] = {
      .group = kGraphs,
      .help = "Most token rows of a graph",
      .automatic = "no bound",
-     .range = {1, INT_MAX},
+     // What fits beside the sizes is told where graphs are resolved.
+     .range = {INT_MIN, INT_MAX},
      .agreement = kValue},
 
     {.name = "tensor_parallel_size",

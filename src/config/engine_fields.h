@@ -22,6 +22,9 @@ std::string engine_flag(const EngineField& field);
 // The value of a field as text: 1 or 0 for flags, "1,2" for lists.
 std::string engine_field_text(const EngineField& field, const EngineConfig& config);
 
+// Gives `to` the value that `from` has.
+void copy_engine_field(const EngineField& field, const EngineConfig& from, EngineConfig* to);
+
 // The words between '|'.
 std::vector<std::string> field_choices(const char* choices);
 

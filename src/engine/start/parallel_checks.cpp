@@ -3,17 +3,11 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "config/engine_fields.h"
 #include "engine/compat/compat.h"
 
 namespace foretoken {
 namespace {
-
-Status check_choice(const std::string& value, const char* flag, const char* first,
-                    const char* second) {
-  if (value.empty() || value == first || value == second) return {};
-  return invalid_argument(std::string(flag) + " is '" + value + "'; use " + first + " or " +
-                          second);
-}
 
 Status check_hosts(const ParallelConfig& parallel) {
   if (parallel.nnodes < 1 || parallel.node_rank < 0 || parallel.node_rank >= parallel.nnodes) {
@@ -25,10 +19,6 @@ Status check_hosts(const ParallelConfig& parallel) {
         "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes is " +
         std::to_string(parallel.nnodes) + "; leave one of them out");
   }
-  if (parallel.master_port < 0 || parallel.master_port > 65535) {
-    return invalid_argument("--master-port " + std::to_string(parallel.master_port) +
-                            " is no port; use 1 to 65535");
-  }
   return {};
 }
 
@@ -39,9 +29,9 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   FT_RETURN_IF_ERROR(group::check_layout({.tp = parallel.tensor_parallel_size,
                                           .pp = parallel.pipeline_parallel_size,
                                           .dp = parallel.data_parallel_size}));
-  FT_RETURN_IF_ERROR(check_choice(parallel.distributed_executor_backend,
-                                  "--distributed-executor-backend", "uni", "mp"));
-  FT_RETURN_IF_ERROR(check_choice(parallel.communicator, "--communicator", "sockets", "mpi"));
+  for (const char* name : {"distributed_executor_backend", "communicator", "master_port"}) {
+    FT_RETURN_IF_ERROR(check_engine_field(*find_engine_field(name), config));
+  }
   FT_RETURN_IF_ERROR(check_hosts(parallel));
   // A child has its engine's place already.
   const bool is_child = environment(group::kChildRankVariable) != nullptr;

@@ -1,15 +1,16 @@
 #include "engine/start/resolve_config.h"
 
+#include <foretoken/limits.h>
+
 #include <algorithm>
 #include <climits>
 #include <string>
 
+#include "config/engine_fields.h"
 #include "engine/compat/kv_format.h"
 #include "engine/start/resolve_attention.h"
 #include "engine/step/graph_mode.h"
 #include "kernels/devices/open_device.h"
-#include "kernels/lora/lora.h"
-#include "kernels/step_types.h"
 
 namespace foretoken {
 namespace {
@@ -33,9 +34,6 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
-// More than these only make results older; stages take what they need (engine_start.cpp).
-constexpr int kMaxStepsInFlight = 3;
-
 // More rows make prompts faster, and the scratch of a step larger.
 int rows_by_default(const Device& device) {
   constexpr int64_t kLargeMemory = int64_t{64} << 30;
@@ -47,24 +45,8 @@ Status resolve_batch(EngineConfig& config, const Device& device) {
   const bool cpu = device.type() == DeviceType::kCpu;
   if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
   if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = rows_by_default(device);
-  FT_RETURN_IF_ERROR(check_range("--long-prefill-token-threshold",
-                                 config.long_prefill_token_threshold, -1, 65536));
-  FT_RETURN_IF_ERROR(check_range("--max-num-seqs", config.max_num_seqs, 1, 1024));
-  FT_RETURN_IF_ERROR(
-      check_range("--max-num-batched-tokens", config.max_num_batched_tokens, 1, 65536));
-  FT_RETURN_IF_ERROR(
-      check_range("--steps-in-flight", config.steps_in_flight, 1, kMaxStepsInFlight));
-  FT_RETURN_IF_ERROR(
-      check_range("--step-timeout-seconds", config.step_timeout_seconds, 0, 1'000'000));
-  if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
-    return invalid_argument("--block-size " + std::to_string(config.block_size) +
-                            " is not supported; use 16, 32 or 64");
-  }
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
                                  INT32_MAX / config.block_size));
-  if (!(config.gpu_memory_utilization > 0 && config.gpu_memory_utilization <= 1)) {
-    return invalid_argument("--gpu-memory-utilization must lie in (0, 1]");
-  }
   return {};
 }
 
@@ -73,8 +55,6 @@ Status resolve_adapters(const EngineConfig& config, const ModelConfig& model) {
     if (config.lora_modules.empty()) return {};
     return invalid_argument("--lora-modules names adapters; add --enable-lora");
   }
-  FT_RETURN_IF_ERROR(check_range("--max-loras", config.max_loras, 1, kMaxAdapters));
-  FT_RETURN_IF_ERROR(check_range("--max-lora-rank", config.max_lora_rank, 1, 512));
   if (config.max_cpu_loras != 0) {
     FT_RETURN_IF_ERROR(
         check_range("--max-cpu-loras", config.max_cpu_loras, config.max_loras, INT_MAX));
@@ -86,7 +66,6 @@ Status resolve_adapters(const EngineConfig& config, const ModelConfig& model) {
 }
 
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
-  FT_RETURN_IF_ERROR(check_range("--max-logprobs", config.max_logprobs, -1, kMaxLogprobs));
   if (config.max_logprobs == -1) {
     if (model.vocab_size > kMaxLogprobs) {
       return invalid_argument("--max-logprobs -1 (all) stands for the vocabulary of " +
@@ -96,10 +75,7 @@ Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
     config.max_logprobs = model.vocab_size;
   }
   config.max_logprobs = std::min(config.max_logprobs, model.vocab_size);
-  FT_RETURN_IF_ERROR(check_range("--max-processor-rows", config.max_processor_rows, 0, 1024));
-  if (config.scheduling_policy == "fcfs" || config.scheduling_policy == "priority") return {};
-  return invalid_argument("--scheduling-policy '" + config.scheduling_policy +
-                          "' is unknown; use fcfs or priority");
+  return {};
 }
 
 }  // namespace
@@ -114,6 +90,7 @@ Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& confi
 
 Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
                                     const ModelConfig& model) {
+  FT_RETURN_IF_ERROR(check_engine_fields(config));
   EngineConfig resolved = config;
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device));

@@ -33,7 +33,7 @@ TEST(ParallelChecks, NamesWhatCannotBe) {
   config.parallel.tensor_parallel_size = 2;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
   config.parallel.distributed_executor_backend = "ray";
-  expect_error(config, "--distributed-executor-backend is 'ray'; use uni or mp");
+  expect_error(config, "--distributed-executor-backend 'ray' is unknown; use uni or mp");
   config.parallel.distributed_executor_backend = "uni";
   config.parallel.communicator = "carrier pigeon";
   expect_error(config, "--communicator");
