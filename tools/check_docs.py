@@ -1,22 +1,41 @@
 #!/usr/bin/env python3
-"""Links of the documents lead to something, and the programs of the tree that they name are there.
+"""Links of the documents lead to something, and what they name is there.
 
-A link without a scheme is a file of the tree, with `#heading` a heading of it. A path in backquotes or
-in a block of code that begins with one of FOLDERS and ends in a suffix of SUFFIXES is a file. Exit code
-1: a line for each that is not there.
+- A link without a scheme is a file of the tree, with `#heading` a heading of it.
+- A path in backquotes or in a block of code that begins with one of FOLDERS and ends in a suffix of
+  SUFFIXES is a file.
+- Commands still run: commands of the program, flags of any program of the tree, folders for `./test`,
+  presets of CMake, test programs and the names in their --gtest_filter are in the sources.
+- Pages about the code (CODE_PAGES) name types, constants and files of src/ that exist.
+- docs/ARCHITECTURE.md is short, and lines of CODE_PAGES can be read.
+
+Exit code 1: a line for each fault.
 """
 
+import functools
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("tools", "tests", "bench", "examples", "deploy", "packaging", "models")
-SUFFIXES = ("py", "sh", "cpp", "h", "md", "txt", "json", "yml", "yaml")
+FOLDERS = ("tools", "tests", "bench", "examples", "deploy", "packaging", "models", "docs", "src", "apps")
+SUFFIXES = ("py", "sh", "cpp", "h", "md", "txt", "json", "yml", "yaml", "def", "cu", "cuh")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
 PATH = re.compile(rf"(?<![\w/.*-])((?:{'|'.join(FOLDERS)})/[\w./-]+\.(?:{'|'.join(SUFFIXES)}))(?![\w/*])")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+CODE_PAGES = ("docs/ARCHITECTURE.md", "docs/kernels.md", "docs/NOTES.md", "docs/internals/", "docs/decisions/",
+              "docs/glossary.md")
+MAX_LINES = {"docs/ARCHITECTURE.md": 250}
+MAX_LINE = 400
+# Flags of programs that are not in the tree.
+FOREIGN_FLAGS = set("""
+    all apply args branch build build-arg config device display-name editable env force format from gpus gres gtest_filter
+    gtest_also_run_disabled_tests help hostfile index-url install ipc json map-by name network no-build-isolation
+    no-cache-dir no-deps nodes now ntasks ntasks-per-node one-file-system output-on-failure oversubscribe
+    parallel prefix preset publish pull remote-debugging-port rm rpc set since strict switch tag target upgrade
+    user user-data-dir version volume wheel-dir recursive allow-run-as-root diff-filter name-only device-id
+    """.split())
 
 
 def anchors(text):
@@ -25,8 +44,90 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
-def faults_of(page):
-    text = page.read_text(encoding="utf-8")
+def tracked(*patterns):
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
+                           capture_output=True, text=True, check=False).stdout.split()
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+@functools.cache
+def sources():
+    """Text of everything that is not a document, by the first folder of its path."""
+    endings = (".h", ".cpp", ".cu", ".cuh", ".def", ".py", ".sh", ".cmake", ".rs", ".inc")
+    files = [name for name in tracked() if name.endswith(endings) or "." not in name.rsplit("/", 1)[-1]]
+    found = {}
+    for name in files:
+        if name.startswith(("tests/golden/", "models/")) or name == "tools/check_docs.py":
+            continue
+        found.setdefault(name.split("/")[0], []).append((ROOT / name).read_text(errors="replace"))
+    return {folder: "\n".join(texts) for folder, texts in found.items()}
+
+
+@functools.cache
+def words():
+    return set(re.findall(r"\w+", "\n".join(sources().values())))
+
+
+@functools.cache
+def flags():
+    """Flags that some program of the tree reads or passes on; a field of a table is one, too."""
+    text = "\n".join(sources().values())
+    fields = {name.replace("_", "-") for name in re.findall(r'"([a-z0-9_]+)"', sources().get("src", ""))}
+    return set(re.findall(r"--(?:no-)?([a-z][a-z0-9_-]+)", text)) | fields | FOREIGN_FLAGS
+
+
+@functools.cache
+def commands():
+    return set(re.findall(r'add_subcommand\(\s*"([\w-]+)"', sources().get("apps", "")))
+
+
+@functools.cache
+def tests_of(folder):
+    texts = [path.read_text(errors="replace") for path in (ROOT / "tests" / folder).rglob("*.cpp")]
+    texts += [path.read_text(errors="replace") for path in (ROOT / "tests" / folder).rglob("*.h")]
+    return "\n".join(texts)
+
+
+def command_faults(code):
+    code = re.sub(r"(?m)(^|\s)# .*$", "", code)
+    for word in re.findall(r"(?m)(?:^|`|/|\| )(?:foretoken|\$F) ([a-z][a-z-]+)\b(?![.=])", code):
+        if word not in commands():
+            yield f"foretoken has no command {word}"
+    for flag in re.findall(r"(?<![\w-])--(?:no-)?([a-z][a-z0-9_-]*[a-z0-9])(?![\w*-])", code):
+        if flag not in flags():
+            yield f"no program of the tree knows --{flag}"
+    for line in re.findall(r"(?m)^(?:`|\$ )?\./test((?: [a-z_0-9]+)+)(?=`|\s|$)", code):
+        for name in line.split():
+            if not (ROOT / "tests" / name).is_dir() and name not in ("python", "install"):
+                yield f"./test {name}: there is no tests/{name}"
+    for name in re.findall(r"--preset[ =]([\w-]+)", code):
+        if f'"{name}"' not in (ROOT / "CMakePresets.json").read_text():
+            yield f"there is no preset {name}"
+    for folder, pattern in re.findall(r"\btest_(\w+)(?: --gtest\w+)*? --gtest_filter='([^']+)'", code):
+        if not (ROOT / "tests" / folder).is_dir():
+            yield f"there is no test program test_{folder}"
+            continue
+        for piece in re.split(r"[*:./\-]+", pattern):
+            if len(piece) > 3 and piece not in tests_of(folder):
+                yield f"test_{folder} has no test that {piece} could mean"
+
+
+def name_faults(code):
+    """Types, constants and files of src/ in a page about the code."""
+    inside = code.strip("`")
+    if "\n" in inside or " " in inside:
+        return
+    for name in re.findall(r"^(?:k?[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)(?:::\w+)?$", inside):
+        if not all(part in words() for part in name.split("::")):
+            yield f"{name} is in no source"
+    if re.fullmatch(r"[a-z]\w*(?:/[a-z]\w*)+", inside):
+        stems = [ROOT / "src" / inside, ROOT / inside, ROOT / "tests" / inside]
+        near = [found for stem in stems for found in stem.parent.glob(stem.name + "*")]
+        if not near and not list((ROOT / "src").glob(f"*/{inside}*")) and inside.split("/")[0] != "doors":
+            yield f"{inside} is no file or folder of the tree"
+
+
+def link_faults(page, text):
     for link in LINK.findall(CODE.sub("", text)):
         if re.match(r"[a-z]+:", link):
             continue
@@ -36,20 +137,34 @@ def faults_of(page):
             yield f"the link to {link} leads nowhere"
         elif anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
             yield f"{name or page.name} has no heading #{anchor}"
+
+
+def faults_of(page):
+    text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    yield from link_faults(page, text)
+    measured = name.startswith("bench/results/")  # commands of the day that it was measured
     for code in CODE.findall(text):
-        for path in PATH.findall(code):
+        for path in [] if measured else PATH.findall(code):
             # x stands for any name: tests/doors/x_door.py.
             if not (ROOT / path).exists() and not re.match(r"x[._]", pathlib.PurePath(path).name):
                 yield f"{path} is not there"
+        yield from [] if measured else command_faults(code)
+        yield from name_faults(code) if name.startswith(CODE_PAGES) else []
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES.get(name, len(lines)):
+        yield f"has {len(lines)} lines; {MAX_LINES[name]} are the most"
+    if name.startswith(CODE_PAGES):
+        yield from (f"line {number} has {len(line)} characters; {MAX_LINE} are the most"
+                    for number, line in enumerate(lines, 1) if len(line) > MAX_LINE)
 
 
 def main():
-    names = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True,
-                           check=False).stdout.split()
+    names = tracked("*.md")
     # What the history names may be gone; a card's links are those of the model's folder.
     pages = [ROOT / name for name in names or ["README.md", "CONTRIBUTING.md"]
              if name != "CHANGELOG.md" and "/cards/" not in name and (ROOT / name).is_file()]
-    faults = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in faults_of(page)]
+    faults = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in dict.fromkeys(faults_of(page))]
     print("\n".join(faults) or f"docs: {len(pages)} pages")
     return 1 if faults else 0
 
