@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kOne = BatchRates::kOne;
 constexpr int kNoClass = -1;  // DraftGrant::max_class
 
-// Tuned in the simulated world of tests/spec and on H100 and H200 (docs/NOTES.md).
+// Tuned in the simulated world of tests/spec and on H100 and H200
+// (docs/decisions/0006-step-time-table.md).
 struct Tuning {
   // Verifications before costs are taken at their word. Fewer, and a drafter is judged by chance;
   // more, and one that does not fit costs time.
