@@ -13,8 +13,8 @@ struct DeviceLimits {
   double seconds(double bytes, double flops) const;
 };
 
-// The limits of devices that were measured by other means (docs/performance.md); of all others by a large
-// copy and a large product of this library's own, which takes about a second.
+// The limits of devices that were measured by other means (docs/performance.md); of all others by a
+// large copy and a large product of this library's own, which takes about a second.
 Result<DeviceLimits> find_device_limits(Device& device, Queue& queue);
 
 }  // namespace foretoken
