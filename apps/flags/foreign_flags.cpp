@@ -4,7 +4,7 @@
 #include <cctype>
 #include <sstream>
 
-#include "apps/flags/foreign_flag_table.h"
+#include "config/engine_foreign_names.h"
 
 namespace foretoken {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "apps/flags/vllm_flag_table.h"
 #include "base/log.h"
+#include "config/engine_names.h"
 
 namespace foretoken {
 namespace {
@@ -39,17 +39,10 @@ constexpr ShortFlag kShortFlags[] = {
     {"-O", "--optimization-level"},
 };
 
-bool is_harmless(const VllmFlag& flag, const std::string& value) {
-  const std::string known = std::string("|") + flag.harmless + "|";
-  std::string lower = value;
-  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
-  return *flag.harmless != '\0' && known.find("|" + lower + "|") != std::string::npos;
-}
-
-// Whether its value is a folder or an id that may be the model's own.
-bool takes_models_folder(const VllmFlag& flag) {
-  const std::string name = flag.name;
-  return name == "--tokenizer" || name == "--hf-config-path";
+std::string flag_of(const VllmName& row) {
+  std::string flag = std::string("--") + row.name;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
 }
 
 // Whether the line names one of several hosts, without which "-n 128" is llama.cpp's.
@@ -87,37 +80,36 @@ std::string expand(const std::string& argument) {
 }  // namespace
 
 void VllmFlags::add_to(CLI::App& app) {
-  const std::span<const VllmFlag> table = vllm_flag_table();
-  for (size_t i = 0; i < table.size(); ++i) {
-    const VllmFlag& flag = table[i];
-    const std::string name = flag.name;
-    if (flag.takes == VllmFlag::Takes::kNothing) {
-      const auto note = [this, i](int64_t count) {
-        given_.emplace_back(i, std::vector<std::string>{count > 0 ? "true" : "false"});
+  for (const VllmName& row : vllm_names()) {
+    if ((row.doors & kCommandLine) == 0) continue;
+    const std::string flag = flag_of(row);
+    if (row.takes == VllmName::Takes::kNothing) {
+      const auto note = [this, &row](int64_t count) {
+        given_.emplace_back(&row, std::vector<std::string>{count > 0 ? "true" : "false"});
       };
-      app.add_flag_function(name + ",!--no-" + name.substr(2), note)->group("");
+      app.add_flag_function(flag + ",!--no-" + flag.substr(2), note)->group("");
       continue;
     }
-    const auto note = [this, i](const std::vector<std::string>& values) {
-      given_.emplace_back(i, values);
+    const auto note = [this, &row](const std::vector<std::string>& values) {
+      given_.emplace_back(&row, values);
     };
-    CLI::Option* option = app.add_option_function<std::vector<std::string>>(name, note);
-    if (flag.takes == VllmFlag::Takes::kValue) option->expected(1)->take_last();
+    CLI::Option* option = app.add_option_function<std::vector<std::string>>(flag, note);
+    if (row.takes == VllmName::Takes::kValue) option->expected(1)->take_last();
     option->group("");
   }
 }
 
 Status VllmFlags::check(const std::string& model) const {
-  for (const auto& [line, values] : given_) {
-    const VllmFlag& flag = vllm_flag_table()[line];
+  for (const auto& [row, values] : given_) {
     const std::string value = values.empty() ? "" : values.back();
-    if (is_harmless(flag, value) || (takes_models_folder(flag) && value == model)) continue;
-    const bool off = flag.takes == VllmFlag::Takes::kNothing && value == "false";
-    if (flag.refused && !off) {
-      const std::string shown = flag.takes == VllmFlag::Takes::kNothing ? "" : " " + value;
-      return unsupported(flag.name + shown + ": " + flag.why);
+    const NameVerdict verdict = judge_vllm_name(*row, value, model);
+    if (verdict == NameVerdict::kHarmless) continue;
+    const std::string flag = flag_of(*row);
+    if (verdict == NameVerdict::kRefused) {
+      const bool is_switch = row->takes == VllmName::Takes::kNothing;
+      return unsupported(flag + (is_switch ? "" : " " + value) + ": " + row->why);
     }
-    FT_LOG(warn, "{} has no effect: {}", flag.name, flag.why);
+    FT_LOG(warn, "{} has no effect: {}", flag, row->why);
   }
   return {};
 }

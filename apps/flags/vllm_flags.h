@@ -1,9 +1,11 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "config/engine_names.h"
 
 namespace foretoken {
 
@@ -19,7 +21,7 @@ class VllmFlags {
   Status check(const std::string& model) const;
 
  private:
-  std::vector<std::pair<size_t, std::vector<std::string>>> given_;  // line of the table, values
+  std::vector<std::pair<const VllmName*, std::vector<std::string>>> given_;  // row, values
 };
 
 // The arguments with "--tensor-parallel-size" for "-tp", also before a '=' or a '.', and so for all

@@ -8,6 +8,7 @@
 #include "apps/options/commands.h"
 #include "apps/options/engine_choices.h"
 #include "apps/terminal/report.h"
+#include "config/engine_pages.h"
 
 namespace foretoken {
 namespace {
@@ -27,6 +28,23 @@ int print_model_names() {
   return 0;
 }
 
+void add_fields_command(CLI::App& app, std::function<int()>* run) {
+  CLI::App* fields =
+      app.add_subcommand("fields", "Pages that are made of the tables of fields and names")
+          ->group("");
+  auto page = std::make_shared<std::string>();
+  fields->add_option("page", *page, "python, docs or names")
+      ->required()
+      ->check(CLI::IsMember({"python", "docs", "names"}));
+  fields->callback([page, run] {
+    *run = [page] {
+      return print(*page == "python" ? python_engine_fields()
+                   : *page == "docs" ? markdown_engine_fields()
+                                     : markdown_engine_names());
+    };
+  });
+}
+
 }  // namespace
 
 // In no group, which hides them from --help: they are for packages, not for users.
@@ -39,6 +57,7 @@ void add_manual_commands(CLI::App& app, std::function<int()>* run) {
   CLI::App* hints =
       app.add_subcommand("foreign-flags", "Flags of other engines, and ours for them")->group("");
   hints->callback([&app, run] { *run = [&app] { return print(all_foreign_hints(app)); }; });
+  add_fields_command(app, run);
   CLI::App* completion =
       app.add_subcommand("completion", "A completion script for bash, zsh or fish")->group("");
   auto shell = std::make_shared<std::string>();

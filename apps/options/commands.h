@@ -17,8 +17,8 @@ void add_download_command(CLI::App& app, std::function<int()>* run);
 void add_convert_command(CLI::App& app, std::function<int()>* run);
 void add_matrix_command(CLI::App& app, std::function<int()>* run);
 
-// The hidden commands "man", "completion", "model-names" and "foreign-flags", which print what
-// `app` can do, and with which models. `app` must outlive the run.
+// The hidden commands "man", "completion", "model-names", "foreign-flags" and "fields", which print
+// what `app` can do, and with which models. `app` must outlive the run.
 void add_manual_commands(CLI::App& app, std::function<int()>* run);
 
 }  // namespace foretoken

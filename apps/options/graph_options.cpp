@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "apps/flags/vllm_flag_table.h"
 #include "apps/options/engine_flags.h"
 #include "base/log.h"
+#include "config/engine_names.h"
 #include "serve/fields/engine_json.h"
 
 namespace foretoken {

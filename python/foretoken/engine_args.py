@@ -12,66 +12,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from foretoken._other_args import NOT_BUILT, WITHOUT_EFFECT
+from foretoken import _core
+from foretoken._engine_fields import FORMS, GRAPH_FIELDS, EngineFields
 
 _Args = TypeVar("_Args", bound="EngineArgs")
 _POOLINGS = ("LAST", "MEAN", "CLS")
 
 
 @dataclass
-class EngineArgs:
-    """Everything that shapes an engine; None takes the engine's own default."""
+class EngineArgs(EngineFields):
+    """Everything that shapes an engine: its own fields, and arguments that become such."""
 
-    model: str = ""  # folder or Hub id; empty: the bundled model
     tokenizer: str | None = None
-    revision: str | None = None
-    download_dir: str | None = None
-    device: str | None = None  # cpu or cuda; None: $FORETOKEN_DEVICE, or cpu
-    dtype: Any = "auto"
-    quantization: str | None = None  # fp8 rounds at load; or the method of the model's files
-    kv_cache_dtype: str = "auto"  # auto: the checkpoint's or the model's; fp8; int8 on the CPU
-    load_format: str = "auto"
-    hf_overrides: Mapping[str, Any] | None = None
-    generation_config: str = "auto"
-    override_generation_config: Mapping[str, Any] | None = None
-    chat_template: str | None = None
-    skip_tokenizer_init: bool = False
-    attention_backend: str | None = None
-    batch_invariant: str = "auto"
-    cpu_threads: int | None = None
-    seed: int | None = None
-    max_model_len: int | str | None = None
-    max_num_seqs: int | None = None
-    tensor_parallel_size: int = 1
-    pipeline_parallel_size: int = 1
-    data_parallel_size: int = 1
-    decode_context_parallel_size: int = 1
-    enable_expert_parallel: bool = False
-    disable_custom_all_reduce: bool = False
-    max_num_batched_tokens: int | None = None
-    block_size: int | None = None
-    num_gpu_blocks_override: int | None = None
-    kv_cache_memory_bytes: int | None = None
-    gpu_memory_utilization: float = 0.9
-    enable_prefix_caching: bool | None = None
-    enforce_eager: bool = False
     compilation_config: Any = None
-    cudagraph_capture_sizes: list[int] | None = None
-    max_cudagraph_capture_size: int | None = None
     async_scheduling: bool | None = None
-    steps_in_flight: int | None = None
-    step_timeout_seconds: int | None = None
-    scheduling_policy: str = "fcfs"
-    max_logprobs: int | None = None
-    max_processor_rows: int | None = None
     speculative_config: Any = None
-    enable_lora: bool = False
-    max_loras: int | None = None
-    max_lora_rank: int | None = None
-    max_cpu_loras: int | None = None
-    lora_dtype: Any = "auto"
-    step_time_table: str | None = None
-    profile: str | None = None
     pooler_config: Any = None
     override_pooler_config: Any = None
     task: str | None = None
@@ -82,7 +37,7 @@ class EngineArgs:
 
     def __post_init__(self) -> None:
         for name, value in self.others.items():
-            _check_other(name, value)
+            _check_other(name, value, self.model)
         _check_choice("task", self.task, (None, "auto", "generate", "embed", "embedding"))
         _check_choice("runner", self.runner, (None, "auto", "generate", "pooling"))
         if self.tokenizer not in (None, "", self.model):
@@ -96,10 +51,11 @@ class EngineArgs:
     def from_kwargs(cls: type[_Args], **kwargs: Any) -> _Args:
         """From the keyword arguments of vLLM's LLM; unknown ones are a TypeError."""
         known = {f.name for f in dataclasses.fields(cls)}
+        vllms = _core.vllm_names()
         others = dict(kwargs.pop("others", None) or {})
         for name in [name for name in kwargs if name not in known]:
-            if name not in NOT_BUILT and name not in WITHOUT_EFFECT:
-                names = [*known, *NOT_BUILT, *WITHOUT_EFFECT]
+            if name not in vllms:
+                names = [*known, *vllms]
                 near = difflib.get_close_matches(name, names, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"{name!r} is no engine argument{hint}")
@@ -139,16 +95,12 @@ class EngineArgs:
 
     def core_fields(self) -> dict[str, Any]:
         """The fields of the engine's own configuration, ready for JSON."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in _SENT}
-        fields["device"] = self.device or os.environ.get("FORETOKEN_DEVICE", "cpu")
-        fields["dtype"] = _dtype_name(self.dtype)
-        fields["lora_dtype"] = _dtype_name(self.lora_dtype)
-        fields["max_model_len"] = _model_len(self.max_model_len)
-        for name in ("hf_overrides", "override_generation_config"):
-            value = getattr(self, name)
-            fields[name] = json.dumps(_mapping(name, value)) if value else None
+        names = [item.name for item in dataclasses.fields(EngineFields)]
+        fields = {name: _translated(name, getattr(self, name)) for name in names}
+        if not self.device:
+            fields["device"] = os.environ.get("FORETOKEN_DEVICE", "cpu")
         fields["speculative_config"] = _speculative(self.speculative_config)
-        if self.async_scheduling is False and self.steps_in_flight is None:
+        if self.async_scheduling is False and self.steps_in_flight == EngineFields.steps_in_flight:
             fields["steps_in_flight"] = 1
         fields.update(_graph_fields(self.compilation_config))
         return {name: value for name, value in fields.items() if value is not None}
@@ -159,59 +111,15 @@ class AsyncEngineArgs(EngineArgs):
     enable_log_requests: bool = False
 
 
-_SENT = (
-    "model",
-    "revision",
-    "download_dir",
-    "quantization",
-    "kv_cache_dtype",
-    "load_format",
-    "generation_config",
-    "chat_template",
-    "skip_tokenizer_init",
-    "attention_backend",
-    "batch_invariant",
-    "cpu_threads",
-    "seed",
-    "max_num_seqs",
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "decode_context_parallel_size",
-    "enable_expert_parallel",
-    "disable_custom_all_reduce",
-    "max_num_batched_tokens",
-    "block_size",
-    "num_gpu_blocks_override",
-    "kv_cache_memory_bytes",
-    "gpu_memory_utilization",
-    "enable_prefix_caching",
-    "enforce_eager",
-    "cudagraph_capture_sizes",
-    "max_cudagraph_capture_size",
-    "steps_in_flight",
-    "step_timeout_seconds",
-    "scheduling_policy",
-    "max_logprobs",
-    "max_processor_rows",
-    "enable_lora",
-    "max_loras",
-    "max_lora_rank",
-    "max_cpu_loras",
-    "step_time_table",
-    "disable_log_stats",
-    "profile",
-)
-
-
-def _check_other(name: str, value: object) -> None:
-    if name in NOT_BUILT:
-        harmless, reason = NOT_BUILT[name]
-        if value not in harmless:
-            raise NotImplementedError(f"{name}={value!r}: {reason}")
+def _check_other(name: str, value: object, model: str) -> None:
+    """What becomes of a name of vLLM's that no field has."""
+    if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
         return
-    harmless, reason = WITHOUT_EFFECT[name]
-    if value not in harmless:
+    text = str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
+    refused, reason = _core.judge_vllm_name(name, text, model)
+    if refused:
+        raise NotImplementedError(f"{name}={value!r}: {reason}")
+    if reason:
         warnings.warn(f"{name}={value!r} has no effect: {reason}", UserWarning, stacklevel=5)
 
 
@@ -219,6 +127,18 @@ def _check_choice(name: str, value: str | None, known: tuple[str | None, ...]) -
     if value not in known:
         names = ", ".join(str(k) for k in known if k)
         raise NotImplementedError(f"{name}={value!r} is not built; use one of {names}")
+
+
+def _translated(name: str, value: Any) -> Any:
+    """As the engine reads the field."""
+    form = FORMS.get(name)
+    if form == "dtype":
+        return _dtype_name(value)
+    if form == "length":
+        return _model_len(value)
+    if form == "json":
+        return json.dumps(_mapping(name, value)) if value else None
+    return value
 
 
 def _mapping(name: str, value: object) -> dict[str, Any]:
@@ -265,15 +185,14 @@ def _graph_fields(config: object) -> dict[str, Any]:
     if isinstance(fields, int):
         return {}
     fields = _mapping("compilation_config", fields)
-    known = ("cudagraph_mode", "cudagraph_capture_sizes", "max_cudagraph_capture_size")
     for name in fields:
-        if name not in known:
+        if name not in GRAPH_FIELDS:
             warnings.warn(
                 f"compilation_config: {name!r} has no effect: there is no compiler here",
                 UserWarning,
                 stacklevel=4,
             )
-    return {name: fields[name] for name in known if fields.get(name) is not None}
+    return {name: fields[name] for name in GRAPH_FIELDS if fields.get(name) is not None}
 
 
 def _reader_of(kind: str) -> Callable[[str], Any]:

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "config/engine_names.h"
 #include "output_inbox.h"
-#include "status_error.h"
 
 namespace foretoken::python {
 namespace {
@@ -51,7 +51,7 @@ void bind_updates(nb::module_& module) {
                    [](const Choice& choice) { return finish_reason_name(choice.finish_reason); })
       .def_ro("stop_reason", &Choice::stop_reason)
       .def_prop_ro("error",
-                   [](const Choice& choice) { return with_keyword_names(choice.status.message()); })
+                   [](const Choice& choice) { return with_field_names(choice.status.message()); })
       .def_ro("stats", &Choice::stats);
   nb::class_<Update>(module, "Update", "What is new about one request.")
       .def_ro("key", &Update::key)

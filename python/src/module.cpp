@@ -1,6 +1,7 @@
 #include <foretoken/version.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include "base/embedding_score.h"
 #include "base/log.h"
 #include "bind_records.h"
+#include "config/engine_names.h"
 #include "engine_handle.h"
 #include "output_inbox.h"
 #include "python_processor.h"
@@ -66,6 +68,31 @@ std::string submit(EngineHandle& engine, const Inbox& inbox, uint64_t key, bool 
   return engine.submit(inbox.shared, key, final_only, std::move(request).value());
 }
 
+// Whether the value is refused, and why it is or has no effect: nothing where it asks for nothing.
+std::pair<bool, std::string> judge(const std::string& name, const std::string& value,
+                                   const std::string& model) {
+  const VllmName* row = find_vllm_name(name, kPython);
+  if (row == nullptr) return {true, "it is no engine argument"};
+  const NameVerdict verdict = judge_vllm_name(*row, value, model);
+  if (verdict == NameVerdict::kHarmless) return {};
+  return {verdict == NameVerdict::kRefused, with_field_names(row->why)};
+}
+
+std::vector<std::string> names_of_vllm() {
+  std::vector<std::string> names;
+  for (const VllmName& row : vllm_names()) {
+    if ((row.doors & kPython) != 0) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+void bind_arguments(nb::module_& module) {
+  module.def("vllm_names", &names_of_vllm,
+             "vLLM's engine arguments that this engine does not act on.");
+  module.def("judge_vllm_name", &judge, "name"_a, "value"_a, "model"_a,
+             "Whether the value of one of them is refused, and why, or why it has no effect.");
+}
+
 void bind_engine(nb::module_& module) {
   nb::class_<EngineHandle>(module, "Engine", "One engine; see foretoken.LLM.")
       .def_static("make", &EngineHandle::make, "config_json"_a)
@@ -99,6 +126,7 @@ NB_MODULE(_core, module) {
   ftp::bind_records(module);
   ftp::bind_inbox(module);
   ftp::bind_engine(module);
+  ftp::bind_arguments(module);
   module.def(
       "init_logging", [](const std::string& level) { foretoken::init_logging(level.c_str()); },
       nanobind::arg("level"));

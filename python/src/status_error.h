@@ -1,16 +1,11 @@
 #pragma once
 #include <foretoken/status.h>
 
-#include <string>
-
 namespace foretoken::python {
 
 // Raises the Python exception of a failed call: ValueError (invalid argument), FileNotFoundError,
 // NotImplementedError (unsupported), MemoryError (exhausted) or RuntimeError. Command-line flags in
 // the message become names of keyword arguments. Nothing happens for ok. Needs the GIL.
 void raise_if_error(const Status& status);
-
-// "raise --max-model-len" as "raise max_model_len".
-std::string with_keyword_names(const std::string& message);
 
 }  // namespace foretoken::python

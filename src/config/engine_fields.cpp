@@ -47,6 +47,7 @@ constexpr EngineField kTable[] = {
      .member = &C::device,
      .group = kModelGroup,
      .help = "cpu or cuda",
+     .automatic = "cpu; of the Python package what FORETOKEN_DEVICE says",
      .form = kListed,
      .choices = "cpu|cuda",
      .agreement = kValue},

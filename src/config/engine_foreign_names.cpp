@@ -1,4 +1,4 @@
-#include "apps/flags/foreign_flag_table.h"
+#include "config/engine_foreign_names.h"
 
 #include <algorithm>
 #include <cstdlib>
