@@ -110,7 +110,7 @@ std::string drafter_lines(const EngineStats& stats, const EngineInfo& info) {
 }
 
 std::string synthetic_note(const EngineInfo& info) {
-  if (info.rejection_sample_method != "synthetic") return {};
+  if (!info.has_synthetic_acceptance) return {};
   return "synthetic acceptance: for speed only, the text is not the model's\n";
 }
 

@@ -83,6 +83,7 @@ struct EngineInfo {
   std::string drafter;                // names, separated by commas
   std::vector<DrafterInfo> drafters;  // in the order of EngineConfig
   std::string rejection_sample_method;
+  bool has_synthetic_acceptance = false;  // texts are not the model's
   std::string step_times;  // the table that the adaptive policy reckons with, to read; or empty
   // Where it came from at start: file, cache, measured, or guess, which is measured between
   // requests and not shown above; empty: no policy is adaptive.

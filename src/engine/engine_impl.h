@@ -36,6 +36,8 @@
 
 namespace foretoken {
 
+struct ResolvedConfig;
+
 // Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
 class EngineImpl final : public Engine {
  public:
@@ -83,7 +85,7 @@ class EngineImpl final : public Engine {
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
                std::vector<RankLinks> other_ranks);
   Status open_device(const EngineConfig& config);
-  Status load(EngineConfig& config, const ModelFiles& target,
+  Status load(ResolvedConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_adapters(const EngineConfig& config);
   Status load_text(const EngineConfig& config, const ModelFiles& target);
@@ -94,10 +96,10 @@ class EngineImpl final : public Engine {
   Status make_memory(const EngineConfig& config);
   Status give_drafters_memory(const EngineConfig& config);
   Status share_taps();
-  void make_scheduler(const EngineConfig& config);
+  void make_scheduler(const ResolvedConfig& config);
   // Before the runner, which keeps the queue.
   Status start_trace(const EngineConfig& config);
-  Status make_runner(const EngineConfig& config, const TestHooks& hooks);
+  Status make_runner(const ResolvedConfig& config, const TestHooks& hooks);
   Status find_step_times(const EngineConfig& config, Start start);
   Result<bool> find_cached_step_times(const EngineConfig& config);
   Status use_step_times(const char* source);
@@ -126,12 +128,12 @@ class EngineImpl final : public Engine {
   }
   void abandon_device();
   void write_trace();
-  void make_threads(const EngineConfig& config, const TestHooks& hooks);
+  void make_threads(const ResolvedConfig& config, const TestHooks& hooks);
   void fill_text_info();
   // The backend that the resolved configuration names.
-  Result<const AttentionBackend*> take_attention(const EngineConfig& config,
+  Result<const AttentionBackend*> take_attention(const ResolvedConfig& config,
                                                  const ModelFiles& target);
-  void fill_info(const EngineConfig& config, const AttentionBackend& attention);
+  void fill_info(const ResolvedConfig& config, const AttentionBackend& attention);
 
   // In order of construction; destroyed in reverse.
   StartBarrier* barrier_;  // only while it starts; null: it starts alone

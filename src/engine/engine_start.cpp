@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "device/cuda_plugin.h"
 #include "engine/compat/compat.h"
-#include "engine/compat/kv_format.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
@@ -113,7 +112,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                       resolve_kv_cache_dtype(config, *device_, target, model));
   FT_RETURN_IF_ERROR(compat({.expert_parallel = config.parallel.enable_expert_parallel,
                              .num_experts = model.experts.count}));
-  FT_ASSIGN_OR_RETURN(EngineConfig resolved, resolve_config(config, *device_, model));
+  FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
   // From here on a block is that of all ranks that share its positions.
   resolved.block_size *= resolved.parallel.decode_context_parallel_size;
@@ -163,7 +162,7 @@ Status EngineImpl::run_rank() {
   return status;
 }
 
-Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
+Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
                         std::vector<std::string> drafter_folders, StartClock& clock) {
   const auto start = std::chrono::steady_clock::now();
   // A large tokenizer takes as long to read as gigabytes of weights.
@@ -172,7 +171,7 @@ Status EngineImpl::load(EngineConfig& config, const ModelFiles& target,
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
-  options.kv_format = named_kv_format(config.kv_cache_dtype);
+  options.kv_format = config.kv_format;
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;
@@ -246,7 +245,7 @@ Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& targe
   return {};
 }
 
-void EngineImpl::make_scheduler(const EngineConfig& config) {
+void EngineImpl::make_scheduler(const ResolvedConfig& config) {
   const std::vector<KvGroupSpec> groups = model_->kv_groups();
   SchedulerConfig scheduler{
       .num_blocks = num_blocks_.full,
@@ -263,8 +262,7 @@ void EngineImpl::make_scheduler(const EngineConfig& config) {
       .prefix_caching = config.enable_prefix_caching,
       .num_stages = config.parallel.pipeline_parallel_size,
       .num_adapter_slots = num_adapter_slots_,
-      .policy = config.scheduling_policy == "priority" ? SchedulingPolicy::kPriority
-                                                       : SchedulingPolicy::kFcfs};
+      .policy = config.policy};
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     scheduler.drafters.push_back({.has_kv = traits.has_kv,
@@ -287,9 +285,8 @@ Status EngineImpl::start_trace(const EngineConfig& config) {
   return {};
 }
 
-Status EngineImpl::make_runner(const EngineConfig& config, const TestHooks& hooks) {
-  const bool synthetic = !config.speculative.empty() &&
-                         config.speculative.front().rejection_sample_method == "synthetic";
+Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
+  const bool synthetic = config.has_synthetic_acceptance;
   std::vector<Drafter*> drafters;
   for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
   runner_ = std::make_unique<ModelRunner>(
@@ -371,7 +368,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   return {};
 }
 
-void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks) {
+void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hooks) {
   const ModelConfig& model = model_->config();
   limits_ = {.adapters = adapters_.get(),
              .max_model_len = config.max_model_len,
@@ -385,8 +382,8 @@ void EngineImpl::make_threads(const EngineConfig& config, const TestHooks& hooks
              .hidden_size = model.hidden_size,
              .num_ranks = ranks_.size(),
              .has_grammars = grammars_ != nullptr,
-             .is_synthetic = info_.rejection_sample_method == "synthetic",
-             .has_priorities = config.scheduling_policy == "priority",
+             .is_synthetic = config.has_synthetic_acceptance,
+             .has_priorities = config.policy == SchedulingPolicy::kPriority,
              .seed = config.seed,
              .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
@@ -455,13 +452,13 @@ void EngineImpl::fill_text_info() {
   info_.eos_token = text_of(tokenizer_->eos_id());
 }
 
-void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& attention) {
+void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend& attention) {
   const ModelConfig& model = model_->config();
   info_.device = device_->name();
   info_.ranks_per_engine = ranks_.size();
   info_.architecture = model.architecture;
   info_.dtype = dtype_name(model.dtype);
-  info_.attention_backend = config.attention_backend;
+  info_.attention_backend = config.attention.text();
   info_.batch_invariant = attention.traits().batch_invariant;
   for (const std::string& name : drafter_names_) {
     info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;
@@ -469,6 +466,7 @@ void EngineImpl::fill_info(const EngineConfig& config, const AttentionBackend& a
   if (!drafters_.empty()) {
     info_.rejection_sample_method = config.speculative.front().rejection_sample_method;
   }
+  info_.has_synthetic_acceptance = config.has_synthetic_acceptance;
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->num_weights();
   info_.vocab_size = model.vocab_size;

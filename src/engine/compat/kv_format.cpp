@@ -40,13 +40,6 @@ const char* kv_format_name(KvFormat format) {
   return found == std::end(kNamedKvFormats) ? "auto" : found->name;
 }
 
-KvFormat named_kv_format(std::string_view name) {
-  for (const NamedKvFormat& each : kNamedKvFormats) {
-    if (name == each.name) return each.format;
-  }
-  return KvFormat::kPlain;
-}
-
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
                                   bool latent) {
   FT_RETURN_IF_ERROR(compat({.device = &device_traits(device),

@@ -31,8 +31,7 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
                                   bool latent = false);
 
-// The name of a format, the model's own being auto, and back.
+// The name of a format, the model's own being auto.
 const char* kv_format_name(KvFormat format);
-KvFormat named_kv_format(std::string_view name);
 
 }  // namespace foretoken

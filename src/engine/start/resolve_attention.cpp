@@ -70,7 +70,8 @@ Result<const AttentionBackend*> choose(const EngineConfig& config, const Device&
 
 }  // namespace
 
-Status resolve_attention(EngineConfig& config, const Device& device, const ModelConfig& model) {
+Result<AttentionChoice> resolve_attention(const EngineConfig& config, const Device& device,
+                                          const ModelConfig& model) {
   const std::string& wish = config.batch_invariant;
   if (wish != "auto" && wish != "on" && wish != "off") {
     return invalid_argument("--batch-invariant '" + wish + "' is unknown; use auto, on or off");
@@ -85,9 +86,7 @@ Status resolve_attention(EngineConfig& config, const Device& device, const Model
   }
   AttentionChoice resolved = read_attention_choice(config.attention_backend);
   resolved.backend = traits.name;
-  config.attention_backend = resolved.text();
-  config.batch_invariant = traits.batch_invariant ? "on" : "off";
-  return {};
+  return resolved;
 }
 
 }  // namespace foretoken

@@ -88,21 +88,25 @@ Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& confi
   return invalid_argument("--device '" + config.device + "' is unknown; use cpu or cuda");
 }
 
-Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
-                                    const ModelConfig& model) {
+Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,
+                                      const ModelConfig& model) {
   FT_RETURN_IF_ERROR(check_engine_fields(config));
-  EngineConfig resolved = config;
+  ResolvedConfig resolved;
+  static_cast<EngineConfig&>(resolved) = config;
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
-  FT_ASSIGN_OR_RETURN(
-      const KvFormat kv_format,
-      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype, model.latent.exists()));
-  resolved.kv_cache_dtype = kv_format_name(kv_format);
+  FT_ASSIGN_OR_RETURN(resolved.kv_format, choose_kv_format(config.kv_cache_dtype, device.type(),
+                                                           model.dtype, model.latent.exists()));
+  resolved.kv_cache_dtype = kv_format_name(resolved.kv_format);
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
-  FT_RETURN_IF_ERROR(resolve_attention(resolved, device, model));
+  FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
+  if (config.scheduling_policy == "priority") resolved.policy = SchedulingPolicy::kPriority;
+  resolved.has_synthetic_acceptance =
+      !config.speculative.empty() &&
+      config.speculative.front().rejection_sample_method == "synthetic";
   return resolved;
 }
 

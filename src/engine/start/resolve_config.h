@@ -1,19 +1,31 @@
 #pragma once
 #include <foretoken/config.h>
 
+#include "attention/flex_choice.h"
 #include "base/result.h"
 #include "device/device.h"
+#include "kernels/attention/kv_layer.h"
 #include "model/config/config.h"
+#include "sched/scheduler.h"
 
 namespace foretoken {
 
 // The device that a configuration names, with its op table.
 Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config);
 
-// A copy of `config` with every automatic choice made for this device and model, or the first
-// contradiction found. What it chose is logged at info. A max_model_len of -1 stays: it takes the
-// loaded model to choose it (see kv_budget.h).
-Result<EngineConfig> resolve_config(const EngineConfig& config, const Device& device,
-                                    const ModelConfig& model);
+// A configuration in which every automatic choice is made. The texts of what has a type here are
+// for messages alone.
+struct ResolvedConfig : EngineConfig {
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  KvFormat kv_format = KvFormat::kPlain;
+  AttentionChoice attention;
+  bool has_synthetic_acceptance = false;  // of drafts, by the rates of the first drafter
+};
+
+// `config` with every automatic choice made for this device and model, or the first contradiction
+// found. What it chose is logged at info. A max_model_len of -1 stays: it takes the loaded model to
+// choose it (see kv_budget.h).
+Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,
+                                      const ModelConfig& model);
 
 }  // namespace foretoken

@@ -167,7 +167,7 @@ OpenAiLabel make_label(const ServeContext& context, std::string id, const OpenAi
                        .model = request.model.empty() ? context.model_name() : request.model,
                        .created = unix_seconds(),
                        .submitted = std::chrono::steady_clock::now()};
-  label.synthetic_acceptance = info.rejection_sample_method == "synthetic";
+  label.synthetic_acceptance = info.has_synthetic_acceptance;
   if (!context.config.speculation_metrics || info.drafters.empty()) return label;
   const std::string& method = request.requests.front().speculative.method;
   label.num_spec_tokens = info.drafters.front().num_speculative_tokens;

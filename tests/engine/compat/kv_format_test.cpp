@@ -27,7 +27,7 @@ TEST(KvFormat, NamesThatMeanSomething) {
 TEST(KvFormat, HasANameOfItsOwn) {
   EXPECT_STREQ(kv_format_name(KvFormat::kPlain), "auto");
   for (const KvFormat format : {KvFormat::kPlain, KvFormat::kInt8, KvFormat::kFp8}) {
-    EXPECT_EQ(named_kv_format(kv_format_name(format)), format);
+    EXPECT_EQ(find_kv_format(kv_format_name(format), DType::kF32), format);
   }
 }
 

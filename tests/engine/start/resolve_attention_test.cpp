@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "attention/backend.h"
 #include "support/claimed_device.h"
 
 namespace foretoken {
@@ -30,10 +31,15 @@ EngineConfig config_of(const char* backend, const char* invariance) {
 }
 
 // "backend, invariance" that a configuration ends with, or what is said against it.
-std::string resolved(EngineConfig config, const Device& device,
+std::string resolved(const EngineConfig& config, const Device& device,
                      const ModelConfig& model = llama()) {
-  const Status status = resolve_attention(config, device, model);
-  return status.ok() ? config.attention_backend + ", " + config.batch_invariant : status.message();
+  const Result<AttentionChoice> choice = resolve_attention(config, device, model);
+  if (!choice.ok()) return choice.status().message();
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (backend->traits().name != choice.value().backend) continue;
+    return choice.value().text() + (backend->traits().batch_invariant ? ", on" : ", off");
+  }
+  return "no backend has the name " + choice.value().backend;
 }
 
 void expect_says(const std::string& message, std::initializer_list<const char*> parts) {

@@ -43,7 +43,10 @@ TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
   EXPECT_EQ(resolved.value().max_num_seqs, 64);
   EXPECT_EQ(resolved.value().max_num_batched_tokens, 512);
   EXPECT_EQ(resolved.value().long_prefill_token_threshold, -1);
-  EXPECT_EQ(resolved.value().batch_invariant, "on");
+  EXPECT_EQ(resolved.value().attention.backend, "portable");
+  EXPECT_EQ(resolved.value().kv_format, KvFormat::kPlain);
+  EXPECT_EQ(resolved.value().policy, SchedulingPolicy::kFcfs);
+  EXPECT_FALSE(resolved.value().has_synthetic_acceptance);
 }
 
 TEST_F(ResolveConfig, KeepsWhatIsGiven) {
@@ -52,12 +55,16 @@ TEST_F(ResolveConfig, KeepsWhatIsGiven) {
   config.max_num_seqs = 3;
   config.max_num_batched_tokens = 7;
   config.block_size = 32;
+  config.kv_cache_dtype = "int8_per_token_head";
+  config.scheduling_policy = "priority";
   const auto resolved = resolve_config(config, *device_, model_);
   ASSERT_TRUE(resolved.ok()) << resolved.status().message();
   EXPECT_EQ(resolved.value().max_model_len, 100);
   EXPECT_EQ(resolved.value().max_num_seqs, 3);
   EXPECT_EQ(resolved.value().max_num_batched_tokens, 7);
   EXPECT_EQ(resolved.value().block_size, 32);
+  EXPECT_EQ(resolved.value().kv_format, KvFormat::kInt8);
+  EXPECT_EQ(resolved.value().policy, SchedulingPolicy::kPriority);
 }
 
 TEST_F(ResolveConfig, TheThresholdOfLongPromptsStaysAsGiven) {
