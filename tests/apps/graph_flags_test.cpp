@@ -62,7 +62,7 @@ TEST(GraphFlags, WhatIsWrongIsNamed) {
   expect_graph_refused(
       {"-cc", "{\"cudagraph_mode\": \"FULL\"}", "--cudagraph-mode", "NONE"},
       "--cudagraph-mode and 'cudagraph_mode' of --compilation-config say the same");
-  expect_graph_refused({"--cudagraph-capture-sizes", "1,x"}, "'x' is no number of token rows");
+  expect_graph_refused({"--cudagraph-capture-sizes", "1,x"}, "'x' is no whole number", 2);
   expect_graph_refused({"--cudagraph-capture-sizes", "0"}, "--cudagraph-capture-sizes 0: ");
   expect_graph_refused({"--max-cudagraph-capture-size", "-1"}, "--max-cudagraph-capture-size -1: ");
   expect_graph_refused({"-cc", "{\"cudagraph_capture_sizes\": [1.5]}"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/dialled_engine.h"
+#include "support/changed_field.h"
 
 namespace foretoken {
 namespace {
@@ -33,6 +34,33 @@ TEST(AgreedConfig, NamesTheFlagThatDiffers) {
   EXPECT_NE(difference(one, other).find("--speculative-config"), std::string::npos);
   one.speculative = {ngram_config(3)};
   EXPECT_EQ(difference(one, other), "");
+}
+
+TEST(AgreedConfig, EveryRowIsComparedThatSaysSo) {
+  EngineConfig one;
+  one.model = bundled_model_folder();
+  for (const EngineField& field : engine_fields()) {
+    EngineConfig other = one;
+    test::change_field(field, &other);
+    const std::string told = difference(one, other);
+    const bool is_told = told.find(engine_flag(field)) != std::string::npos;
+    EXPECT_EQ(is_told, field.agreement != FieldAgreement::kNone) << field.name << ": " << told;
+  }
+}
+
+TEST(AgreedConfig, EveryFieldOfADrafterIsCompared) {
+  EngineConfig one;
+  one.model = bundled_model_folder();
+  one.speculative = {ngram_config(3)};
+  const auto expect_told = [&](auto change) {
+    EngineConfig other = one;
+    change(other.speculative[0]);
+    EXPECT_NE(difference(one, other).find("--speculative-config"), std::string::npos);
+  };
+  expect_told([](SpeculativeConfig& drafter) { drafter.draft_vocab_file = "ids.txt"; });
+  expect_told([](SpeculativeConfig& drafter) { drafter.draft_vocab_size = 7; });
+  expect_told([](SpeculativeConfig& drafter) { drafter.prompt_lookup_max = 7; });
+  expect_told([](SpeculativeConfig& drafter) { drafter.length_policy = "fixed"; });
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <type_traits>
+
+#include "apps/command_run.h"
+#include "config/engine_fields.h"
+#include "config/engine_pages.h"
+
+namespace foretoken {
+namespace {
+
+TEST(EngineFlags, EveryRowOfTheCommandLineIsAFlagWithItsHelp) {
+  const CommandResult result = run_command({"generate", "--help"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // Without the line breaks of long texts.
+  const std::string help = std::regex_replace(result.out, std::regex(R"(\s+)"), " ");
+  for (const EngineField& field : engine_fields()) {
+    const bool is_flag = help.find(engine_flag(field)) != std::string::npos;
+    if ((field.doors & kCommandLine) == 0) {
+      EXPECT_EQ(help.find(" " + engine_flag(field) + " "), std::string::npos) << field.name;
+      continue;
+    }
+    EXPECT_TRUE(is_flag) << field.name;
+    EXPECT_NE(help.find(std::regex_replace(field.help, std::regex(R"(\s+)"), " ")),
+              std::string::npos)
+        << field.name;
+  }
+}
+
+TEST(EngineFlags, ValuesOutOfRangeAreRefusedByTheFlag) {
+  for (const EngineField& field : engine_fields()) {
+    if ((field.doors & kCommandLine) == 0 || field.form == FieldForm::kLength) continue;
+    EngineConfig config;
+    bool is_number = false;
+    visit_engine_member(field, config, [&](auto& value) {
+      using Value = std::decay_t<decltype(value)>;
+      is_number = std::is_same_v<Value, int> || std::is_same_v<Value, int64_t>;
+    });
+    const bool bounded = is_number && field.range.low > INT32_MIN && *field.choices == '\0';
+    if (!bounded) continue;
+    const std::string below = std::to_string(field.range.low - 1);
+    const CommandResult result =
+        run_command({"generate", "--prompt", "A", engine_flag(field), below});
+    EXPECT_EQ(result.exit_code, 2) << field.name;
+    EXPECT_NE(result.err.find(engine_flag(field)), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(std::to_string(field.range.low)), std::string::npos) << result.err;
+  }
+}
+
+TEST(EngineFlags, PagesOfTheTablesArePrinted) {
+  EXPECT_EQ(run_command({"fields", "python"}).out, python_engine_fields());
+  EXPECT_EQ(run_command({"fields", "docs"}).out, markdown_engine_fields());
+  EXPECT_EQ(run_command({"fields", "names"}).out, markdown_engine_names());
+}
+
+}  // namespace
+}  // namespace foretoken
