@@ -65,8 +65,7 @@ OpenAiDefaults make_defaults(const Engine& engine, const RunBatchOptions& option
 
 BatchReport make_report(const RunBatchOptions& options, const EngineInfo& info,
                         const std::string& model) {
-  return {model, options.metrics == "summary", info.has_synthetic_acceptance,
-          info.drafters};
+  return {model, options.metrics == "summary", info.has_synthetic_acceptance, info.drafters};
 }
 
 // What is wrong with --per-request-spec-decode-metrics.

@@ -1,4 +1,4 @@
-"""The engine's own fields. `foretoken fields python` writes this file: do not edit it."""
+"""The engine's own fields. tools/write_fields writes this file: do not edit it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ namespace foretoken {
 namespace python_page {
 
 constexpr const char* kHead =
-    R"("""The engine's own fields. `foretoken fields python` writes this file: do not edit it."""
+    R"("""The engine's own fields. tools/write_fields writes this file: do not edit it."""
 
 from __future__ import annotations
 

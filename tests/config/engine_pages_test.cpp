@@ -29,11 +29,11 @@ std::string marked(const std::string& path, const std::string& command) {
 
 TEST(EnginePages, TheTreeHoldsWhatTheTablesSay) {
   EXPECT_EQ(file_of_tree("python/foretoken/_engine_fields.py"), python_engine_fields())
-      << "write the output of `foretoken fields python` into the file";
+      << "run tools/write_fields";
   EXPECT_EQ(marked("docs/engine-fields.md", "foretoken fields docs"), markdown_engine_fields())
-      << "put the output of `foretoken fields docs` between the marks";
+      << "run tools/write_fields";
   EXPECT_EQ(marked("docs/other-engines.md", "foretoken fields names"), markdown_engine_names())
-      << "put the output of `foretoken fields names` between the marks";
+      << "run tools/write_fields";
 }
 
 TEST(EnginePages, EveryRowIsInThePagesOfItsDoors) {
