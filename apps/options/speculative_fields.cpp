@@ -7,10 +7,15 @@
 #include <filesystem>
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "apps/options/default_model.h"
 #include "apps/options/speculative_method.h"
+#include "config/engine_drafter_fields.h"
+#include "config/engine_fields.h"
 #include "draft/registry.h"
 #include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
@@ -20,92 +25,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Of all methods; those of one alone stand in its row of the registry.
-const std::vector<std::string> kFields = {"method",
-                                          "model",
-                                          "revision",
-                                          "num_speculative_tokens",
-                                          "parallel_drafting",
-                                          "max_model_len",
-                                          "draft_sample_method",
-                                          "use_heterogeneous_vocab",
-                                          "draft_tensor_parallel_size",
-                                          "draft_vocab_size",
-                                          "draft_vocab_file",
-                                          "length_policy",
-                                          "num_speculative_tokens_per_batch_size",
-                                          "rejection_sample_method",
-                                          "synthetic_acceptance_rates",
-                                          "synthetic_acceptance_length",
-                                          "enable_adaptive_verification",
-                                          "disable_padded_drafter_batch",
-                                          "disable_eagle_block_drop",
-                                          "use_local_argmax_reduction"};
-
-// A field of vLLM that this engine does not act on. `harmless` is a value that asks for nothing.
-struct RefusedField {
-  const char* name;
-  json harmless;
-  const char* reason;
-};
-
-constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
-constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
-constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
-constexpr const char* kTypical = "belongs to typical acceptance, which changes the text; remove it";
-constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
-
-const std::vector<RefusedField>& refused_fields() {
-  static const std::vector<RefusedField> kRefused = {
-      {"attention_backend", "auto",
-       "is the engine's for all models; remove it and give --attention-backend"},
-      {"code_revision", nullptr,
-       "chooses Python code of a repository, which is never run; remove it"},
-      {"disable_by_batch_size", nullptr,
-       "is gone from vLLM too; remove it: the adaptive length policy stops drafting where it does "
-       "not "
-       "pay, or give num_speculative_tokens_per_batch_size"},
-      {"disable_lookahead_block_hashes", false,
-       "gives up exact draft entries of cached blocks, which cost nothing here; remove it"},
-      {"disable_logprobs", nullptr, kGone},
-      {"disable_mqa_scorer", nullptr, kGone},
-      {"draft_lm_head_quantization", nullptr, "is not built yet; remove it"},
-      {"draft_load_config", nullptr,
-       "is not read: a drafter is loaded as the target is; remove it and give --load-format"},
-      {"draft_model_config", nullptr, kInternal},
-      {"draft_parallel_config", nullptr, kInternal},
-      {"dspark_draft_topk", nullptr, "is not built yet; remove it"},
-      {"enforce_eager", false,
-       "is the engine's for all models; remove it and give --enforce-eager"},
-      {"fly_entropy_threshold", nullptr, kFly},
-      {"fly_entropy_top_k", nullptr, kFly},
-      {"fly_window_size", nullptr, kFly},
-      {"index_share_for_mtp_iteration", false,
-       "belongs to sparse attention, which is not built yet; remove it"},
-      {"kv_cache_dtype", "auto",
-       "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
-      {"moe_backend", "auto",
-       "chooses kernels for mixtures of experts, of which there is one kind; remove it"},
-      {"posterior_alpha", nullptr, kTypical},
-      {"posterior_threshold", nullptr, kTypical},
-      {"quantization", nullptr,
-       "is not built yet; name a draft model that is not quantized and remove it"},
-      {"speculative_token_tree", nullptr, kTree},
-      {"synthetic_acceptance_rate", nullptr,
-       "is an old name; give a rate for each position in synthetic_acceptance_rates"},
-      {"target_model_config", nullptr, kInternal},
-      {"target_parallel_config", nullptr, kInternal},
-      {"tensor_parallel_size", nullptr, "is no field of a drafter in vLLM either; remove it"},
-      {"token_tree", nullptr, kTree},
-  };
-  return kRefused;
-}
-
 void refuse_fields(JsonFields& fields) {
-  for (const RefusedField& field : refused_fields()) {
+  for (const RefusedDrafterField& field : refused_drafter_fields()) {
     const json* value = fields.raw(field.name);
-    if (value == nullptr || *value == field.harmless) continue;
-    fields.fail("'" + std::string(field.name) + "' " + field.reason);
+    if (value == nullptr || *value == json::parse(field.harmless)) continue;
+    fields.fail("'" + std::string(field.name) + "' " + field.why);
   }
   for (const UnbuiltDrafter& method : unbuilt_drafters()) {
     std::istringstream names(method.fields);
@@ -117,10 +41,11 @@ void refuse_fields(JsonFields& fields) {
   }
 }
 
-void read_choice(JsonFields& fields, const char* name, const std::vector<std::string>& known,
-                 std::string* value) {
+void read_text(JsonFields& fields, const DrafterField& field, std::string* value) {
+  const char* name = field.name;
+  const std::vector<std::string> known = field_choices(field.choices);
   fields.read(name, value);
-  if (!fields.has(name) || !fields.status().ok()) return;
+  if (known.empty() || !fields.has(name) || !fields.status().ok()) return;
   if (std::find(known.begin(), known.end(), *value) != known.end()) return;
   std::string list;
   for (const std::string& entry : known) {
@@ -234,24 +159,21 @@ bool is_int(const json& value) {
 }
 
 // [[first, last, K], ...], as in vLLM.
-void read_schedule(JsonFields& fields, SpeculativeConfig* config) {
-  constexpr const char* kName = "num_speculative_tokens_per_batch_size";
+void read_schedule(JsonFields& fields, const char* name, std::vector<DraftSchedule>* schedule) {
   constexpr const char* kWanted = "a list of [first, last, K] like [[1, 8, 4], [9, 64, 0]]";
-  const json* list = fields.raw(kName);
+  const json* list = fields.raw(name);
   if (list == nullptr) return;
-  if (!list->is_array() || list->empty()) return fields.wrong_type(kName, kWanted, *list);
+  if (!list->is_array() || list->empty()) return fields.wrong_type(name, kWanted, *list);
   for (const json& entry : *list) {
     const bool whole =
         entry.is_array() && entry.size() == 3 && std::all_of(entry.begin(), entry.end(), is_int);
-    if (!whole) return fields.wrong_type(kName, kWanted, entry);
-    config->num_speculative_tokens_per_batch_size.push_back(
-        {entry[0].get<int>(), entry[1].get<int>(), entry[2].get<int>()});
+    if (!whole) return fields.wrong_type(name, kWanted, entry);
+    schedule->push_back({entry[0].get<int>(), entry[1].get<int>(), entry[2].get<int>()});
   }
 }
 
-void read_policy(JsonFields& fields, SpeculativeConfig* config) {
-  read_choice(fields, "length_policy", {"adaptive", "fixed", "off"}, &config->length_policy);
-  read_schedule(fields, config);
+// What fields of a policy contradict.
+void check_policy_fields(JsonFields& fields, SpeculativeConfig* config) {
   bool adaptive = false;
   fields.read("enable_adaptive_verification", &adaptive);
   const bool scheduled = !config->num_speculative_tokens_per_batch_size.empty();
@@ -265,15 +187,45 @@ void read_policy(JsonFields& fields, SpeculativeConfig* config) {
         "other policy");
   }
   if (scheduled) config->length_policy = "fixed";
+  bool local_argmax = false;
+  fields.read("use_local_argmax_reduction", &local_argmax);
+  if (local_argmax && config->draft_sample_method == "probabilistic") {
+    fields.fail(
+        "'use_local_argmax_reduction' is for greedy drafts; remove it or "
+        "'draft_sample_method'");
+  }
 }
 
-// Rules that are not built are known, so that the engine can say why.
-void read_rule(JsonFields& fields, SpeculativeConfig* config) {
-  read_choice(fields, "rejection_sample_method",
-              {"coupled", "synthetic", "standard", "block", "fly"},
-              &config->rejection_sample_method);
-  fields.read("synthetic_acceptance_rates", &config->synthetic_acceptance_rates);
-  fields.read("synthetic_acceptance_length", &config->synthetic_acceptance_length);
+void read_member(JsonFields& fields, const DrafterField& field, int* value) {
+  read_count(fields, field.name, value);
+}
+void read_member(JsonFields& fields, const DrafterField& field, std::string* value) {
+  read_text(fields, field, value);
+}
+void read_member(JsonFields& fields, const DrafterField& field, std::vector<DraftSchedule>* value) {
+  read_schedule(fields, field.name, value);
+}
+template <class Value>
+void read_member(JsonFields& fields, const DrafterField& field, Value* value) {
+  fields.read(field.name, value);
+}
+
+// All rows of the table that have not been read before.
+void read_rows(JsonFields& fields, SpeculativeConfig* config) {
+  constexpr std::string_view kReadBefore[] = {"method", "model", "num_speculative_tokens"};
+  for (const DrafterField& field : drafter_fields()) {
+    if (std::ranges::find(kReadBefore, field.name) != std::end(kReadBefore)) continue;
+    std::visit(
+        [&](auto member) {
+          if constexpr (std::is_same_v<decltype(member), std::monostate>) {
+            bool asked = false;
+            fields.read(field.name, &asked);
+          } else {
+            read_member(fields, field, &(config->*member));
+          }
+        },
+        field.member);
+  }
 }
 
 // The model: a bundled one by its name, or where none is named.
@@ -287,31 +239,9 @@ void find_model(JsonFields& fields, const std::string& target, SpeculativeConfig
   config->model = bundled_drafter(config->method, target);
 }
 
-void read_drafter(JsonFields& fields, SpeculativeConfig* config) {
-  fields.read("revision", &config->revision);
-  read_count(fields, "max_model_len", &config->max_model_len);
-  read_choice(fields, "draft_sample_method", {"greedy", "probabilistic"},
-              &config->draft_sample_method);
-  fields.read("use_heterogeneous_vocab", &config->use_heterogeneous_vocab);
-  read_count(fields, "draft_tensor_parallel_size", &config->draft_tensor_parallel_size);
-  read_count(fields, "draft_vocab_size", &config->draft_vocab_size);
-  fields.read("draft_vocab_file", &config->draft_vocab_file);
-  // What these ask for holds always: batches of drafters are never padded, no cached block is
-  // dropped, and greedy drafts never write logits.
-  bool granted = false;
-  fields.read("disable_padded_drafter_batch", &granted);
-  fields.read("disable_eagle_block_drop", &granted);
-  bool local_argmax = false;
-  fields.read("use_local_argmax_reduction", &local_argmax);
-  if (local_argmax && config->draft_sample_method == "probabilistic") {
-    fields.fail(
-        "'use_local_argmax_reduction' is for greedy drafts; remove it or "
-        "'draft_sample_method'");
-  }
-}
-
 std::vector<std::string> field_names() {
-  std::vector<std::string> names = kFields;
+  std::vector<std::string> names;
+  for (const DrafterField& field : drafter_fields()) names.emplace_back(field.name);
   for (const DrafterEntry& entry : drafters()) {
     for (const MethodField& field : entry.fields) names.emplace_back(field.name);
   }
@@ -320,7 +250,9 @@ std::vector<std::string> field_names() {
 
 std::vector<std::string> refused_names() {
   std::vector<std::string> names;
-  for (const RefusedField& field : refused_fields()) names.emplace_back(field.name);
+  for (const RefusedDrafterField& field : refused_drafter_fields()) {
+    names.emplace_back(field.name);
+  }
   for (const UnbuiltDrafter& method : unbuilt_drafters()) {
     std::istringstream fields(method.fields);
     for (std::string name; fields >> name;) names.push_back(name);
@@ -354,9 +286,8 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   refuse_fields(fields);
   read_num_tokens(fields, &config);
   read_method_fields(fields, &config);
-  read_drafter(fields, &config);
-  read_policy(fields, &config);
-  read_rule(fields, &config);
+  read_rows(fields, &config);
+  check_policy_fields(fields, &config);
   FT_RETURN_IF_ERROR(fields.status());
   find_model(fields, target, &config);
   FT_RETURN_IF_ERROR(fields.status());

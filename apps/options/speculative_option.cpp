@@ -9,6 +9,8 @@
 #include "apps/options/engine_choices.h"
 #include "apps/options/speculative_fields.h"
 #include "base/json_object.h"
+#include "config/engine_drafter_fields.h"
+#include "config/engine_fields.h"
 
 namespace foretoken {
 namespace {
@@ -16,13 +18,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* kFlag = "--speculative-config";
-
-constexpr const char* kEngineWide[] = {"length_policy",
-                                       "num_speculative_tokens_per_batch_size",
-                                       "enable_adaptive_verification",
-                                       "rejection_sample_method",
-                                       "synthetic_acceptance_rates",
-                                       "synthetic_acceptance_length"};
 
 std::string entry_name(size_t i, size_t num_entries) {
   return num_entries == 1 ? kFlag : fmt::format("{} entry {}", kFlag, i + 1);
@@ -35,7 +30,9 @@ bool has(const json& object, const std::string& field) {
 
 // Copies what one entry says about the whole engine to those that are silent.
 Status share_engine_fields(json& list) {
-  for (const char* field : kEngineWide) {
+  for (const DrafterField& row : drafter_fields()) {
+    if (!row.is_engine_wide) continue;
+    const char* field = row.name;
     const auto speaks = [&](const json& entry) { return has(entry, field); };
     const auto first = std::find_if(list.begin(), list.end(), speaks);
     if (first == list.end()) continue;
@@ -107,7 +104,7 @@ void SpeculativeFlags::add_to(CLI::App& app) {
   app.add_option("--spec-length-policy", length_policy,
                  "Its length_policy: adaptive (as many drafts as pay, the default), fixed or off")
       ->group(group)
-      ->type_name(choices_type({"adaptive", "fixed", "off"}));
+      ->type_name(choices_type(field_choices(find_drafter_field("length_policy")->choices)));
 }
 
 Result<std::vector<SpeculativeConfig>> SpeculativeFlags::resolve(const std::string& target) const {

@@ -32,6 +32,7 @@ enum class FieldAgreement : uint8_t {
   kValue,        // the value
   kDigest,       // the value, told by its digest, since it is long
   kModelConfig,  // the config.json that the path leads to
+  kFileText,     // what the file holds
 };
 
 // Who may set a field. What is C++ alone has no door.

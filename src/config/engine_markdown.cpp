@@ -2,6 +2,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
 #include "config/engine_foreign_names.h"
 #include "config/engine_names.h"
@@ -87,6 +88,14 @@ std::string row_of(const EngineField& field) {
          " | " + (alike ? "yes" : "") + " | " + cell(field.help) + " |\n";
 }
 
+std::string row_of(const DrafterField& field) {
+  const std::string value = drafter_field_text(field, SpeculativeConfig());
+  const bool is_given = !value.empty() && value != "0";
+  return "| " + code(field.name) + " | " + code_list(field.choices) + " | " +
+         (is_given ? code(value) : "") + " | " + (field.is_engine_wide ? "yes" : "") + " | " +
+         cell(field.help) + " |\n";
+}
+
 std::string foreign_row(const ForeignFlag& flag) {
   std::string here;
   for (const char* use : flag.uses) {
@@ -111,6 +120,12 @@ std::string markdown_engine_fields() {
     }
     text += markdown_page::row_of(field);
   }
+  text +=
+      "\n## Drafters\n\nFields of an entry of `--speculative-config` (`speculative_config`); those "
+      "of "
+      "single methods: `foretoken inspect --json`.\n\n"
+      "| field | values | default | of all drafters | meaning |\n|---|---|---|---|---|\n";
+  for (const DrafterField& field : drafter_fields()) text += markdown_page::row_of(field);
   return text;
 }
 
@@ -126,6 +141,13 @@ std::string markdown_engine_names() {
             markdown_page::code_list(name.harmless) + " | " +
             (name.refused ? "an error" : "a warning") + " | " + markdown_page::cell(name.why) +
             " |\n";
+  }
+  text +=
+      "\n## vLLM's fields of a drafter without one here\n\n"
+      "| field | silent value | others are an error |\n|---|---|---|\n";
+  for (const RefusedDrafterField& field : refused_drafter_fields()) {
+    text += "| " + markdown_page::code(field.name) + " | " + markdown_page::code(field.harmless) +
+            " | it " + markdown_page::cell(field.why) + " |\n";
   }
   text +=
       "\n## Flags of llama.cpp, SGLang and TensorRT-LLM\n\n"

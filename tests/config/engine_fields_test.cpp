@@ -3,31 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <regex>
 #include <set>
+
+#include "support/config_members.h"
 
 namespace foretoken {
 namespace {
-
-std::string source(const std::string& path) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/" + path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The members of a struct of include/foretoken/config.h.
-std::vector<std::string> members_of(const std::string& name) {
-  const std::string text = source("include/foretoken/config.h");
-  const size_t begin = text.find("struct " + name + " {");
-  const std::string body = text.substr(begin, text.find("\n};", begin) - begin);
-  const std::regex member(R"(\n  [\w:<>*&, ()]+? \*?(\w+)(?: = [^;\n]*)?;)");
-  std::vector<std::string> names;
-  for (std::sregex_iterator at(body.begin(), body.end(), member), end; at != end; ++at) {
-    names.push_back((*at)[1]);
-  }
-  return names;
-}
 
 TEST(EngineFields, EveryMemberHasARow) {
   // What is no value, and has readers of its own.
@@ -35,7 +16,7 @@ TEST(EngineFields, EveryMemberHasARow) {
                                         "on_load_progress", "on_download_progress", "cancel_load"};
   size_t count = 0;
   for (const char* name : {"EngineConfig", "ParallelConfig"}) {
-    for (const std::string& member : members_of(name)) {
+    for (const std::string& member : test::config_members(name)) {
       if (others.count(member) != 0) continue;
       ++count;
       EXPECT_NE(find_engine_field(member), nullptr) << member << ": give it a row of the table";

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text_file.h"
+#include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
 
 namespace foretoken {
@@ -21,26 +22,35 @@ std::string file_identity(const std::string& file) {
   return text.ok() ? group::digest(text.value()) : file;
 }
 
+// A value as ranks compare it.
+std::string agreed_text(FieldAgreement agreement, const std::string& value) {
+  switch (agreement) {
+    case FieldAgreement::kDigest:
+      return group::digest(value);
+    case FieldAgreement::kModelConfig:
+      return model_identity(value);
+    case FieldAgreement::kFileText:
+      return file_identity(value);
+    case FieldAgreement::kNone:
+    case FieldAgreement::kValue:
+      break;
+  }
+  return value;
+}
+
 std::string text_of(const SpeculativeConfig& drafter) {
-  std::string text = drafter.method + " " + drafter.revision + " " + drafter.length_policy + " " +
-                     drafter.rejection_sample_method + " " + drafter.draft_sample_method;
-  if (!drafter.model.empty()) text += " " + model_identity(drafter.model);
-  if (!drafter.draft_vocab_file.empty()) text += " " + file_identity(drafter.draft_vocab_file);
-  for (const int number :
-       {drafter.num_speculative_tokens, drafter.prompt_lookup_min, drafter.prompt_lookup_max,
-        drafter.max_model_len, drafter.draft_tensor_parallel_size, drafter.draft_vocab_size,
-        int{drafter.use_heterogeneous_vocab}}) {
-    text += " " + std::to_string(number);
+  std::string text;
+  for (const DrafterField& field : drafter_fields()) {
+    const std::string value = drafter_field_text(field, drafter);
+    text += std::string(field.name) + "=" +
+            (value.empty() ? value : agreed_text(field.agreement, value)) + " ";
   }
-  for (const DraftSchedule& part : drafter.num_speculative_tokens_per_batch_size) {
-    text += " " + std::to_string(part.first) + "-" + std::to_string(part.last) + ":" +
-            std::to_string(part.num_speculative_tokens);
-  }
+  text +=
+      std::to_string(drafter.prompt_lookup_min) + " " + std::to_string(drafter.prompt_lookup_max);
   for (const auto& [name, value] : drafter.method_fields) {
     text += " " + name + "=" + std::to_string(value);
   }
-  for (const double rate : drafter.synthetic_acceptance_rates) text += " " + std::to_string(rate);
-  return text + " " + std::to_string(drafter.synthetic_acceptance_length);
+  return text;
 }
 
 std::string text_of(const std::vector<SpeculativeConfig>& drafters) {
@@ -55,21 +65,11 @@ std::string text_of(const std::vector<SpeculativeConfig>& drafters) {
 group::AgreedParts agreed_parts(const EngineConfig& config) {
   group::AgreedParts parts = {{"foretoken of version", kVersion}};
   for (const EngineField& field : engine_fields()) {
-    const std::string value = engine_field_text(field, config);
-    const std::string flag = engine_flag(field);
-    switch (field.agreement) {
-      case FieldAgreement::kNone:
-        break;
-      case FieldAgreement::kValue:
-        parts.push_back({flag, value});
-        break;
-      case FieldAgreement::kDigest:
-        parts.push_back({flag, group::digest(value)});
-        break;
-      case FieldAgreement::kModelConfig:
-        parts.push_back({"a " + flag + " whose config.json is", model_identity(value)});
-        break;
-    }
+    if (field.agreement == FieldAgreement::kNone) continue;
+    const bool is_model = field.agreement == FieldAgreement::kModelConfig;
+    const std::string name = engine_flag(field);
+    parts.push_back({is_model ? "a " + name + " whose config.json is" : name,
+                     agreed_text(field.agreement, engine_field_text(field, config))});
   }
   parts.push_back({"--speculative-config", text_of(config.speculative)});
   return parts;
