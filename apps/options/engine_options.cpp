@@ -42,7 +42,7 @@ void add_flex_flags(CLI::App& app, EngineConfig& config) {
   add("--flex-score", &AttentionChoice::score, "What becomes of a score: 'score - 0.1 * (q - kv)'");
 }
 
-void add_log_flags(CLI::App& app, EngineOptions& options) {
+void add_log_options(CLI::App& app, EngineOptions& options) {
   app.add_option("--log-level", options.log_level, "Least level logged to stderr")
       ->group("Observation")
       ->capture_default_str()
@@ -73,7 +73,7 @@ void EngineOptions::add_to(CLI::App& app, bool positional_model) {
   adapters.add_to(app);
   graphs.add_to(app);
   speculative.add_to(app);
-  add_log_flags(app, *this);
+  add_log_options(app, *this);
   vllm.add_to(app);
 }
 
