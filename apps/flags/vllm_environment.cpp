@@ -5,44 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "config/engine_variables.h"
+
 namespace foretoken {
 namespace {
-
-struct Hint {
-  const char* name;
-  const char* instead;
-};
-
-constexpr Hint kHints[] = {
-    {"VLLM_ATTENTION_BACKEND", "use --attention-backend"},
-    {"VLLM_CPU_OMP_THREADS_BIND", "use --cpu-threads"},
-    {"VLLM_HOST_IP", "use --host"},
-    {"VLLM_PORT", "use --port"},
-    {"VLLM_USE_MODELSCOPE", "models come from folders and the Hugging Face Hub"},
-    {"VLLM_TORCH_PROFILER_DIR", "use --profile FILE"},
-    {"VLLM_CONFIGURE_LOGGING", "use --log-level"},
-    {"VLLM_LOGGING_CONFIG_PATH", "use --log-level"},
-    {"VLLM_ENGINE_ITERATION_TIMEOUT_S", "use --step-timeout-seconds"},
-    {"VLLM_SERVER_DEV_MODE", "there are no endpoints for development"},
-    {"LLAMA_API_KEY", "use --api-key or FORETOKEN_API_KEY, or the server is open to all"},
-    {"LLAMA_ARG_API_KEY_FILE", "use --api-key-file"},
-    {"LLAMA_ARG_MODEL", "use --model"},
-    {"LLAMA_ARG_HF_REPO", "use --model org/name or org/name:Q4_K_M"},
-    {"LLAMA_ARG_ALIAS", "use --served-model-name"},
-    {"LLAMA_ARG_CTX_SIZE", "use --max-model-len"},
-    {"LLAMA_ARG_N_PARALLEL", "use --max-num-seqs"},
-    {"LLAMA_ARG_N_GPU_LAYERS", "use --device"},
-    {"LLAMA_ARG_THREADS", "use --cpu-threads"},
-    {"LLAMA_ARG_HOST", "use --host"},
-    {"LLAMA_ARG_PORT", "use --port"},
-    {"LLAMA_ARG_CHAT_TEMPLATE", "use --chat-template"},
-    {"LLAMA_ARG_CHAT_TEMPLATE_FILE", "use --chat-template"},
-    {"LLAMA_ARG_MODEL_DRAFT", "use --spec-method draft_model --spec-model"},
-};
-
-// Asked for silence that is kept anyway: nothing is sent anywhere.
-constexpr const char* kKept[] = {"VLLM_API_KEY", "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK",
-                                 "VLLM_USAGE_SOURCE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"};
 
 Result<int64_t> whole_number(const std::string& name, const std::string& text) {
   int64_t value = 0;
@@ -52,8 +18,8 @@ Result<int64_t> whole_number(const std::string& name, const std::string& text) {
 }
 
 std::string warning(const std::string& name) {
-  for (const Hint& hint : kHints) {
-    if (name == hint.name) return name + " has no effect; " + hint.instead;
+  for (const ForeignVariable& variable : foreign_variables()) {
+    if (name == variable.name) return name + " has no effect; " + variable.instead;
   }
   return name + " has no effect";
 }
@@ -89,7 +55,7 @@ Status apply(const std::string& name, const std::string& value, EngineConfig* en
     http->timeouts.keep_alive = std::chrono::seconds(seconds);
     return {};
   }
-  *known = std::find(std::begin(kKept), std::end(kKept), name) != std::end(kKept);
+  *known = std::ranges::find(kept_variables(), name) != kept_variables().end();
   return {};
 }
 

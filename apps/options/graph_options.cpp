@@ -22,26 +22,6 @@ std::vector<const EngineField*> graph_fields() {
   return fields;
 }
 
-// Fields of vLLM that are about torch.compile, of which there is none here.
-constexpr const char* kCompilerFields[] = {"mode",
-                                           "level",
-                                           "backend",
-                                           "custom_ops",
-                                           "splitting_ops",
-                                           "compile_sizes",
-                                           "compile_mm_encoder",
-                                           "inductor_compile_config",
-                                           "inductor_passes",
-                                           "use_inductor",
-                                           "use_inductor_graph_partition",
-                                           "pass_config",
-                                           "cache_dir",
-                                           "debug_dump_path",
-                                           "dynamic_shapes_config",
-                                           "cudagraph_num_of_warmups",
-                                           "cudagraph_copy_inputs",
-                                           "cudagraph_specialize_lora"};
-
 // "-cc 3": vLLM's mode.
 bool is_level(const std::string& text) {
   return text.size() == 1 && text[0] >= '0' && text[0] <= '3';
@@ -56,7 +36,7 @@ Result<json> parse_graph_config(const std::string& text) {
 Status read_graph_fields(const json& object, EngineConfig& config) {
   JsonFields fields(object, kGraphFlag);
   for (const EngineField* field : graph_fields()) read_engine_field(fields, *field, &config);
-  for (const char* name : kCompilerFields) fields.ignore({name});
+  for (const char* name : vllm_compiler_fields()) fields.ignore({name});
   fields.refuse_unread();
   return fields.status();
 }
@@ -95,7 +75,7 @@ void GraphFlags::warn() const {
   }
   const Result<json> value = parse_graph_config(config_json);
   if (!value.ok()) return;
-  for (const char* name : kCompilerFields) {
+  for (const char* name : vllm_compiler_fields()) {
     if (!value.value().contains(name)) continue;
     FT_LOG(warn, "'{}' of {} has no effect: {}", name, kGraphFlag, kNoCompiler);
   }

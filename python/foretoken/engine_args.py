@@ -186,12 +186,15 @@ def _graph_fields(config: object) -> dict[str, Any]:
         return {}
     fields = _mapping("compilation_config", fields)
     for name in fields:
-        if name not in GRAPH_FIELDS:
-            warnings.warn(
-                f"compilation_config: {name!r} has no effect: there is no compiler here",
-                UserWarning,
-                stacklevel=4,
-            )
+        if name in GRAPH_FIELDS:
+            continue
+        if name not in _core.compiler_fields():
+            raise ValueError(f"compilation_config: {name!r} is unknown; remove it")
+        warnings.warn(
+            f"compilation_config: {name!r} has no effect: {_core.NO_COMPILER}",
+            UserWarning,
+            stacklevel=4,
+        )
     return {name: fields[name] for name in GRAPH_FIELDS if fields.get(name) is not None}
 
 

@@ -86,7 +86,14 @@ std::vector<std::string> names_of_vllm() {
   return names;
 }
 
+std::vector<std::string> compiler_fields() {
+  return {vllm_compiler_fields().begin(), vllm_compiler_fields().end()};
+}
+
 void bind_arguments(nb::module_& module) {
+  module.attr("NO_COMPILER") = kNoCompiler;
+  module.def("compiler_fields", &compiler_fields,
+             "Fields of vLLM's compilation config that have no effect.");
   module.def("vllm_names", &names_of_vllm,
              "vLLM's engine arguments that this engine does not act on.");
   module.def("judge_vllm_name", &judge, "name"_a, "value"_a, "model"_a,

@@ -117,6 +117,10 @@ def test_unknown_and_unbuilt_arguments() -> None:
         LLM("/no/such/folder")
     with pytest.warns(UserWarning, match="swap_space=9 has no effect"):
         EngineArgs.from_kwargs(swap_space=9)
+    with pytest.raises(NotImplementedError, match="worker_extension_cls.*cannot be replaced"):
+        EngineArgs.from_kwargs(worker_extension_cls="package.Worker")
+    with pytest.raises(ValueError, match="'cudagraph_mod' is unknown"):
+        EngineArgs(compilation_config={"cudagraph_mod": "FULL"}).core_fields()
 
 
 def test_arguments_that_ask_for_nothing() -> None:
@@ -136,6 +140,8 @@ def test_arguments_reach_the_engine() -> None:
     assert fields["max_model_len"] == 1000 and fields["steps_in_flight"] == 1
     assert fields["hf_overrides"] == '{"rope_theta": 5000.0}'
     assert fields["cudagraph_mode"] == "NONE" and fields["dtype"] == "float32"
+    other = EngineArgs(long_prefill_token_threshold=5, enable_layerwise_nvtx_tracing=True)
+    assert other.core_fields()["long_prefill_token_threshold"] == 5
     small = LLM(dtype="float32", **{**SMALL, "max_model_len": 64})
     config = small.llm_engine.model_config
     assert (config.max_model_len, config.dtype) == (64, "float32")

@@ -7,6 +7,7 @@
 #include "config/engine_foreign_names.h"
 #include "config/engine_names.h"
 #include "config/engine_pages.h"
+#include "config/engine_variables.h"
 
 namespace foretoken {
 namespace markdown_page {
@@ -142,6 +143,12 @@ std::string markdown_engine_names() {
             (name.refused ? "an error" : "a warning") + " | " + markdown_page::cell(name.why) +
             " |\n";
   }
+  text += "\nOf `--compilation-config` these have none, since nothing is compiled: ";
+  std::string compiler;
+  for (const char* field : vllm_compiler_fields()) {
+    compiler += (compiler.empty() ? "" : ", ") + markdown_page::code(field);
+  }
+  text += compiler + ".\n";
   text +=
       "\n## vLLM's fields of a drafter without one here\n\n"
       "| field | silent value | others are an error |\n|---|---|---|\n";
@@ -154,6 +161,13 @@ std::string markdown_engine_names() {
       "`%` stands for the value. The second is for commands that have not the flags of the "
       "first.\n\n| flags | here |\n|---|---|\n";
   for (const ForeignFlag& flag : foreign_flag_table()) text += markdown_page::foreign_row(flag);
+  text +=
+      "\n## Variables of the environment that have no effect\n\n| variable | instead "
+      "|\n|---|---|\n";
+  for (const ForeignVariable& variable : foreign_variables()) {
+    text += "| " + markdown_page::code(variable.name) + " | " +
+            markdown_page::cell(variable.instead) + " |\n";
+  }
   return text;
 }
 

@@ -28,6 +28,9 @@ inline constexpr const char* kNoCompiler = "nothing is compiled at start; steps 
 
 std::span<const VllmName> vllm_names();
 
+// Fields of vLLM's compilation config that are about torch.compile, of which there is none here.
+std::span<const char* const> vllm_compiler_fields();
+
 // The row of a name at a door; null: there is none.
 const VllmName* find_vllm_name(std::string_view name, FieldDoor door);
 

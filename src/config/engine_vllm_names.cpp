@@ -244,8 +244,29 @@ constexpr VllmName kTable[] = {
     {"profiler_config", kValue, "", kRefused, "use --profile FILE"},
 };
 
+constexpr const char* kCompilerFields[] = {"mode",
+                                           "level",
+                                           "backend",
+                                           "custom_ops",
+                                           "splitting_ops",
+                                           "compile_sizes",
+                                           "compile_mm_encoder",
+                                           "inductor_compile_config",
+                                           "inductor_passes",
+                                           "use_inductor",
+                                           "use_inductor_graph_partition",
+                                           "pass_config",
+                                           "cache_dir",
+                                           "debug_dump_path",
+                                           "dynamic_shapes_config",
+                                           "cudagraph_num_of_warmups",
+                                           "cudagraph_copy_inputs",
+                                           "cudagraph_specialize_lora"};
+
 }  // namespace vllm_table
 
 std::span<const VllmName> vllm_names() { return vllm_table::kTable; }
+
+std::span<const char* const> vllm_compiler_fields() { return vllm_table::kCompilerFields; }
 
 }  // namespace foretoken
