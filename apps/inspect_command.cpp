@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/manual/support_tables.h"
 #include "apps/options/commands.h"
 #include "apps/options/default_model.h"
 #include "apps/options/engine_options.h"
@@ -38,6 +39,8 @@ struct InspectOptions {
   bool config_only = false;
   bool matrix = false;
   bool families = false;
+  bool formats = false;
+  bool drafters = false;
 };
 
 ordered_json inspect_build() {
@@ -279,11 +282,19 @@ int inspect(const InspectOptions& options) {
     std::fputs(support_matrix().c_str(), stdout);
     return 0;
   }
-  catch_interrupts();
-  if (options.families) {
-    print(inspect_families(), options.json);
+  if (options.families && options.json) {
+    print(inspect_families(), true);
     return 0;
   }
+  if (options.families || options.formats || options.drafters) {
+    std::string text;
+    if (options.families) text += families_table();
+    if (options.formats) text += formats_tables();
+    if (options.drafters) text += drafters_table();
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  catch_interrupts();
   const EngineConfig& config = options.engine.config;
   ordered_json all = ordered_json::object();
   // What was asked for stands first.
@@ -319,7 +330,13 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--matrix", options->matrix,
                     "What goes together in this build, as tables in Markdown, and nothing else");
   command->add_flag("--families", options->families,
-                    "The families of models that load, and those that do not and what they need");
+                    "The families of models that load, and those that do not and what they need, "
+                    "as a table in Markdown or with --json as an object; nothing else");
+  command->add_flag(
+      "--formats", options->formats,
+      "The formats of model files that are read and written, in Markdown, and nothing else");
+  command->add_flag("--drafters", options->drafters,
+                    "The drafters of this build, as a table in Markdown, and nothing else");
   options->engine.log_level = "warning";
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return inspect(*options); }; });

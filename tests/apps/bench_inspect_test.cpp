@@ -345,7 +345,7 @@ TEST(Inspect, ListsFamiliesAndWhatOthersNeed) {
   ASSERT_NE(jamba, refused.end());
   EXPECT_EQ((*jamba)["needs"], "state-space layers");
   const CommandResult text = run_command({"inspect", "--families"});
-  EXPECT_NE(text.out.find("name JambaForCausalLM; description Jamba; needs state-space layers"),
+  EXPECT_NE(text.out.find("| Jamba | `JambaForCausalLM` | needs state-space layers |"),
             std::string::npos)
       << text.out;
 }

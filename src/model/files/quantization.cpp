@@ -297,42 +297,72 @@ void read_bitnet(Reader& reader, Quantization* out) {
   out->rounds_activations = true;
 }
 
+// Codes and scales of which the tensors tell all.
+void read_scaled(Reader&, Quantization* out) { set_scaled(out); }
+
+void read_fbgemm(Reader&, Quantization* out) {
+  set_scaled(out);
+  out->is_fp8 = true;
+  out->rounds_activations = true;
+}
+
+constexpr QuantizationMethod kMethods[] = {
+    {"gptq", "4 and 8 bits in groups along k, gptq and gptq_v2, desc_act, dynamic; not Marlin"},
+    {"awq", "4 bits, version gemm"},
+    {"compressed-tensors",
+     "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
+     "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision"},
+    {"fp8", "E4M3 with a scale a tensor, row or block"},
+    {"fbgemm_fp8", "E4M3 with a scale a row"},
+    {"modelopt, modelopt_...",
+     "quant_algo FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MXFP4, "
+     "W4A8_MXFP4_FP8, MIXED_PRECISION"},
+    {"mxfp4", "E2M1 with powers of two, as gpt-oss has it"},
+    {"bitnet", "two bits, quantization_mode offline"},
+    {"bitsandbytes", "NF4, FP4 and LLM.int8"},
+    {"quark", "weights of fp8_e4m3, fp4 or int8"},
+    {"auto-round, intel/auto-round", "in the layout of gptq or awq"},
+};
+
+struct MethodReader {
+  std::string_view name;
+  void (*read)(Reader& reader, Quantization* out);
+};
+// But compressed-tensors, whose groups have errors of their own, and ModelOpt's many names.
+constexpr MethodReader kReaders[] = {
+    {"gptq", read_gptq},
+    {"awq", read_awq},
+    {"fp8", read_fp8},
+    {"fbgemm_fp8", read_fbgemm},
+    {"mxfp4", read_scaled},
+    {"bitnet", read_bitnet},
+    {"bitsandbytes", read_scaled},
+    {"quark", read_quark},
+    {"auto-round", read_auto_round},
+    {"intel/auto-round", read_auto_round},
+};
+
 Status read_method(Reader& reader, const std::string& where, Quantization* out) {
   const std::string& method = out->method;
   const std::string algorithm = reader.text("quant_algo", "");
-  const bool of_modelopt = method.starts_with("modelopt") || (method.empty() && !algorithm.empty());
-  if (method == "gptq") {
-    read_gptq(reader, out);
-  } else if (method == "awq") {
-    read_awq(reader, out);
-  } else if (method == "compressed-tensors") {
-    return read_compressed(reader, where, out);
-  } else if (method == "fp8") {
-    read_fp8(reader, out);
-  } else if (method == "fbgemm_fp8") {
-    set_scaled(out);
-    out->is_fp8 = true;
-    out->rounds_activations = true;
-  } else if (of_modelopt) {
+  if (method == "compressed-tensors") return read_compressed(reader, where, out);
+  if (method.starts_with("modelopt") || (method.empty() && !algorithm.empty())) {
     read_modelopt(reader, out);
-  } else if (method == "mxfp4") {
-    set_scaled(out);
-  } else if (method == "bitnet") {
-    read_bitnet(reader, out);
-  } else if (method == "bitsandbytes") {
-    set_scaled(out);
-  } else if (method == "quark") {
-    read_quark(reader, out);
-  } else if (method == "auto-round" || method == "intel/auto-round") {
-    read_auto_round(reader, out);
-  } else {
-    reader.want(false, "quant_method '" + method + "'" +
-                           (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
+    return {};
   }
+  for (const MethodReader& row : kReaders) {
+    if (method != row.name) continue;
+    row.read(reader, out);
+    return {};
+  }
+  reader.want(false, "quant_method '" + method + "'" +
+                         (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
   return {};
 }
 
 }  // namespace
+
+std::span<const QuantizationMethod> quantization_methods() { return kMethods; }
 
 Result<std::optional<Quantization>> read_quantization(const Json& config,
                                                       const std::string& where) {

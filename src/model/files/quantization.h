@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -39,6 +40,14 @@ struct Quantization {
   bool divides = false;
   bool rounds_activations = false;  // where the file's tool multiplies; here they are not
 };
+
+// A value of quant_method that is read, for lists.
+struct QuantizationMethod {
+  const char* names;  // with others that mean the same, ", " between them
+  const char* description;
+};
+
+std::span<const QuantizationMethod> quantization_methods();
 
 // None where the config names none. Unsupported names a method, layout or number of bits that is
 // not read, and the remedy; `where` begins the messages.

@@ -164,6 +164,18 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
 }
 
 // What older tools wrote beside config.json.
+// Every name that is listed is known; what else is missing of it may be said.
+TEST(Quantization, ListedMethodsAreRead) {
+  for (const QuantizationMethod& method : quantization_methods()) {
+    const std::string name =
+        std::string(method.names).substr(0, std::string(method.names).find(','));
+    const auto result = read(R"({"quant_method": ")" + name + R"("})");
+    EXPECT_TRUE(result.ok() || result.status().message().find("quant_method '" + name +
+                                                              "' is not read") == std::string::npos)
+        << result.status().message();
+  }
+}
+
 TEST(Quantization, FilesOfTheirOwn) {
   const std::pair<const char*, const char*> files[] = {
       {"quantize_config.json", R"({"bits": 8, "group_size": 64, "desc_act": false})"},
