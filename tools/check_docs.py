@@ -117,7 +117,7 @@ def name_faults(code):
     inside = code.strip("`")
     if "\n" in inside or " " in inside:
         return
-    for name in re.findall(r"^(?:k?[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)(?:::\w+)?$", inside):
+    for name in re.findall(r"^(?:k?[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+(?:::\w+)?|[A-Z]\w+(?:::\w+)+)$", inside):
         if not all(part in words() for part in name.split("::")):
             yield f"{name} is in no source"
     if re.fullmatch(r"[a-z]\w*(?:/[a-z]\w*)+", inside):

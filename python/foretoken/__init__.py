@@ -1,6 +1,9 @@
 """LLM inference with speculative decoding; `from foretoken import ...` replaces vLLM's."""
 
+from typing import TYPE_CHECKING
+
 from foretoken._core import version as __version__
+from foretoken._other_names import install as _install_other_names
 from foretoken._tracker import RequestError
 from foretoken.async_llm import AsyncLLM, AsyncLLMEngine
 from foretoken.engine_args import AsyncEngineArgs, EngineArgs
@@ -57,3 +60,7 @@ __all__ = [
     "TokensPrompt",
     "__version__",
 ]
+
+_install_other_names()
+if not TYPE_CHECKING:
+    from foretoken._other_names import name_of_package as __getattr__  # noqa: F401

@@ -10,6 +10,7 @@ from typing import Any
 
 from foretoken import _core
 from foretoken._client import EngineClient, Prepared
+from foretoken._other_names import OtherAttributes
 from foretoken._tracker import Output, RequestError, RequestTracker
 from foretoken.engine_args import AsyncEngineArgs, EngineArgs
 from foretoken.llm_engine import ModelConfig
@@ -68,7 +69,7 @@ class _LoopOutputs:
                 stream.deliver(update)
 
 
-class AsyncLLM:
+class AsyncLLM(OtherAttributes):
     """An engine for asyncio. Any number may live in a process, and be used by several loops."""
 
     def __init__(self, model: str | EngineArgs = "", **kwargs: Any) -> None:
@@ -85,6 +86,10 @@ class AsyncLLM:
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, **_: Any) -> AsyncLLM:
         return cls(engine_args)
+
+    @classmethod
+    def from_vllm_config(cls, *_: object, **__: object) -> AsyncLLM:
+        raise NotImplementedError("there is no VllmConfig; use AsyncLLM.from_engine_args")
 
     async def generate(
         self,

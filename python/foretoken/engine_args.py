@@ -83,6 +83,9 @@ class EngineArgs(EngineFields):
         names = {f.name for f in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in vars(args).items() if name in names})
 
+    def create_engine_config(self, *_: object, **__: object) -> None:
+        raise NotImplementedError("there is no VllmConfig; give these arguments to an engine")
+
     def default_pooling(self) -> tuple[str, bool]:
         """Pooling type and whether states are normalised, for requests that do not say."""
         config = self.pooler_config or self.override_pooler_config or {}

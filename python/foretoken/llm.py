@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from foretoken import _core
+from foretoken._other_names import OtherAttributes
 from foretoken._progress import Progress
 from foretoken._tracker import Output, RequestError, RequestTracker
 from foretoken.engine_args import EngineArgs
@@ -33,7 +34,7 @@ Message = Mapping[str, Any]
 UseTqdm = bool | Callable[..., Any]
 
 
-class LLM:
+class LLM(OtherAttributes):
     """A model that answers many prompts together. Several threads may call it at once."""
 
     def __init__(self, model: str = "", **kwargs: Any) -> None:

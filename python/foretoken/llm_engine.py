@@ -8,6 +8,7 @@ from typing import Any
 
 from foretoken import _core
 from foretoken._client import EngineClient
+from foretoken._other_names import OtherAttributes
 from foretoken._tracker import Output, RequestTracker
 from foretoken.engine_args import EngineArgs
 from foretoken.lora_request import LoRARequest, check_lora
@@ -30,7 +31,7 @@ class ModelConfig:
         return self.vocab_size
 
 
-class LLMEngine:
+class LLMEngine(OtherAttributes):
     """Requests go in by add_request, outputs come out of step. Thread-safe."""
 
     def __init__(self, args: EngineArgs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import weakref
 from collections.abc import Callable
 from subprocess import CompletedProcess
@@ -12,7 +13,7 @@ import numpy
 import pytest
 from conftest import NGRAM, PROMPTS, SMALL
 
-from foretoken import LLM, LLMEngine, EngineArgs, SamplingParams
+from foretoken import LLM, AsyncLLM, EngineArgs, LLMEngine, SamplingParams
 
 Run = Callable[[str], "CompletedProcess[str]"]
 MAKE = f"import foretoken as f\nllm = f.LLM(**{SMALL!r})\n"
@@ -237,7 +238,40 @@ def test_vllm_paths() -> None:
     from foretoken.engine.async_llm_engine import AsyncLLMEngine
     from foretoken.entrypoints.llm import LLM as SameLLM
     from foretoken.inputs import TokensPrompt  # noqa: F401
+    from foretoken.lora.request import LoRARequest  # noqa: F401
     from foretoken.v1.engine.async_llm import AsyncLLM
     from foretoken.v1.metrics.reader import Counter  # noqa: F401
 
     assert AsyncLLMEngine is AsyncLLM and SameLLM is LLM
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("foretoken.distributed", "there are no workers in Python"),
+        ("foretoken.distributed.parallel_state", "there are no workers in Python"),
+        ("foretoken.model_executor.models", "are C++"),
+        ("foretoken.config", "EngineArgs"),
+    ],
+)
+def test_modules_of_vllm_answer(name: str, words: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=words):
+        importlib.import_module(name)
+    with pytest.raises(ModuleNotFoundError, match="No module named"):
+        importlib.import_module("foretoken.nothing_of_anybody")
+
+
+def test_names_of_vllm_answer(llm: LLM) -> None:
+    with pytest.raises(ImportError, match="inspect --families"):
+        from foretoken import ModelRegistry  # noqa: F401
+    with pytest.raises(AttributeError, match="LLMEngine has no vllm_config: .*EngineArgs"):
+        _ = llm.llm_engine.vllm_config  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no workers in Python"):
+        _ = llm.collective_rpc  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = llm.nothing  # type: ignore[attr-defined]
+    assert not hasattr(llm.llm_engine, "vllm_config")
+    with pytest.raises(NotImplementedError, match="from_engine_args"):
+        AsyncLLM.from_vllm_config(None)
+    with pytest.raises(NotImplementedError, match="VllmConfig"):
+        EngineArgs().create_engine_config()
