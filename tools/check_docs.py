@@ -54,7 +54,8 @@ def tracked(*patterns):
 def sources():
     """Text of everything that is not a document, by the first folder of its path."""
     endings = (".h", ".cpp", ".cu", ".cuh", ".def", ".py", ".sh", ".cmake", ".rs", ".inc")
-    files = [name for name in tracked() if name.endswith(endings) or "." not in name.rsplit("/", 1)[-1]]
+    files = [name for name in tracked() if name.endswith((*endings, "CMakeLists.txt")) or
+             "." not in name.rsplit("/", 1)[-1]]
     found = {}
     for name in files:
         if name.startswith(("tests/golden/", "models/")) or name == "tools/check_docs.py":
