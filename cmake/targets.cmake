@@ -8,11 +8,15 @@ if(FORETOKEN_ENGINE_BUILD AND NOT FORETOKEN_CUDA AND NOT FORETOKEN_TESTS AND NOT
     load_cache(${built_in} READ_WITH_PREFIX built_
       CMAKE_BUILD_TYPE CMAKE_HOME_DIRECTORY CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS FORETOKEN_CARGO_TARGET_DIR
       FORETOKEN_TEXT_LIB FORETOKEN_SANITIZE)
+    # c++ and g++ are names of one program, of which pip takes the second.
+    file(REAL_PATH "${built_CMAKE_CXX_COMPILER}" built_compiler)
+    file(REAL_PATH "${CMAKE_CXX_COMPILER}" own_compiler)
   endif()
   if(NOT built_CMAKE_HOME_DIRECTORY STREQUAL PROJECT_SOURCE_DIR OR built_FORETOKEN_SANITIZE
       OR NOT built_CMAKE_BUILD_TYPE STREQUAL CMAKE_BUILD_TYPE
-      OR NOT built_CMAKE_CXX_COMPILER STREQUAL CMAKE_CXX_COMPILER
+      OR NOT built_compiler STREQUAL own_compiler
       OR NOT "${built_CMAKE_CXX_FLAGS}" STREQUAL "${CMAKE_CXX_FLAGS}")
+    message(STATUS "${built_in} is no release of this tree by ${CMAKE_CXX_COMPILER}: the engine is compiled here")
     set(built_in "")
   endif()
 endif()
