@@ -111,8 +111,9 @@ struct Request {
   SamplingParams sampling;
   SpeculativeParams speculative;
   // What the output will probably be, as text or, used instead when not empty, as token ids. An
-  // engine's n-gram drafter proposes it, and serves a request that has one and names no method.
-  // Without such a drafter it has no effect, and the output is the same with any prediction.
+  // engine's drafter that looks texts up (ngram, suffix) proposes it, and serves a request that has
+  // one and names no method. Without such a drafter it has no effect, and the output is the same
+  // with any prediction.
   std::string prediction;
   std::vector<int32_t> prediction_token_ids;
   Pooling pooling = Pooling::kNone;

@@ -17,6 +17,7 @@
 #include "draft/pard.h"
 #include "draft/parts/draft_vocab.h"
 #include "draft/parts/method.h"
+#include "draft/suffix.h"
 
 namespace foretoken {
 namespace {
@@ -26,6 +27,12 @@ constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_
 constexpr MethodField kNgramFields[] = {
     {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},
     {.name = "prompt_lookup_max", .member = &SpeculativeConfig::prompt_lookup_max}};
+
+constexpr MethodField kSuffixFields[] = {
+    {.name = "suffix_decoding_max_tree_depth"},
+    {.name = "suffix_decoding_max_cached_requests"},
+    {.name = "suffix_decoding_max_spec_factor", .is_whole = false},
+    {.name = "suffix_decoding_min_token_prob", .is_whole = false}};
 
 constexpr MethodField kDsparkFields[] = {{.name = "confidence_threshold", .is_whole = false}};
 
@@ -97,13 +104,21 @@ constexpr DrafterEntry kDrafters[] = {
                 .proposes_unmasked = true,
                 .has_kv = true},
      .make = make_pard_drafter},
+    {.name = "suffix",
+     .aliases = "",
+     .description = "lookup in the sequence's own tokens and in past answers",
+     .traits = {.counts_itself = true,
+                .looks_up = true,
+                .proposes_unmasked = true,
+                .learns = true,
+                .one_pass = true},
+     .fields = kSuffixFields,
+     .check = check_suffix_fields,
+     .make = make_suffix_drafter},
 };
 
 constexpr const char* kNotYet = "is not built yet";
 constexpr UnbuiltDrafter kUnbuilt[] = {
-    {"suffix", kNotYet,
-     "suffix_decoding_max_cached_requests suffix_decoding_max_spec_factor "
-     "suffix_decoding_max_tree_depth suffix_decoding_min_token_prob"},
     {"medusa", kNotYet},
     {"mlp_speculator", kNotYet},
     {"xpress", kNotYet, "xpress_topc"},

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "draft/drafter.h"
-#include "draft/method_fields.h"
+#include "draft/parts/method_fields.h"
 #include "gguf/gguf_recipe.h"
 #include "model/files/quantization_choice.h"
 #include "model/model.h"

@@ -25,6 +25,7 @@ struct SlotParams {
   uint64_t seed;
   uint64_t processors;        // opaque: the host's list of logits processors; 0: none
   uint64_t grammar;           // opaque: the host's number for the output's grammar; 0: none
+  uint64_t cache_salt;        // who may see its text; with adapter_number as PrefixLink's roots
   int32_t choice;             // index among the choices of one request
   float temperature;          // 0: greedy
   float top_p;                // 1: off
@@ -39,6 +40,7 @@ struct SlotParams {
   int32_t max_draft_tokens;   // the request's own bound; 0: no speculation
   int32_t drafter;            // which of the engine's drafters proposes for it
   int32_t adapter;            // 1 + its adapter's place on the device; 0: it has none
+  int32_t adapter_number;     // of the load of its adapter, which no other load has; 0: it has none
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias
   int32_t num_bad_word_ints;  // of SlotLists::bad_words

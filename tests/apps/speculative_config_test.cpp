@@ -46,7 +46,6 @@ TEST(SpeculativeConfig, Method) {
                   {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
                   {R"({"method": "divination"})", "use one of: ngram, "},
                   {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
-                  {R"({"method": "suffix"})", "method 'suffix' is not built yet; use one of: "},
                   {R"({"method": "medusa"})", "is not built yet"},
                   {R"({"method": "custom_class"})", "loads Python code"}});
 }

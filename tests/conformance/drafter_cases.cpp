@@ -38,7 +38,7 @@ std::string masked_draft_model() {
 
 // Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
 std::string folder_of(const std::string& drafter) {
-  if (drafter == "ngram") return "";
+  if (!find_drafter(drafter).value()->traits.reads_files) return "";
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "dflash" || drafter == "dspark") {
@@ -65,6 +65,10 @@ std::vector<DrafterCase> bundled_drafters(int num_drafts) {
     if (config.method == "ngram") {
       config.prompt_lookup_min = 1;
       config.prompt_lookup_max = 4;
+    } else if (config.method == "suffix") {
+      // Short pieces, so that texts without repeats are drafted too.
+      config.method_fields = {{"suffix_decoding_max_tree_depth", 8},
+                              {"suffix_decoding_max_spec_factor", 4}};
     } else {
       EXPECT_TRUE(std::ifstream(config.model + "/config.json").good())
           << "drafter '" << entry.name << "' has no bundled model at " << config.model;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "conformance/drafter_cases.h"
+#include "draft/registry.h"
 
 // Every drafter of the registry leaves the ids as they are without speculation: each alone, with
 // all that can run beside it, preempted, in random combinations, and on MATH-500 as a whole.
@@ -83,14 +84,14 @@ TEST_P(DrafterIdentity, Adaptive) {
 }
 
 TEST_P(DrafterIdentity, ProbabilisticDrafts) {
-  if (GetParam().drafter == "ngram") GTEST_SKIP() << "n-gram drafts have no distribution";
+  if (declared_traits(GetParam().drafter).looks_up) GTEST_SKIP() << "it has no distribution";
   SpeculativeConfig config = drafter(3);
   config.draft_sample_method = "probabilistic";
   expect_same({.name = "probabilistic", .steps_in_flight = 2, .batch = 16}, config, 60);
 }
 
 TEST_P(DrafterIdentity, ReducedVocabulary) {
-  if (GetParam().drafter == "ngram") GTEST_SKIP() << "n-gram drafts have no output matrix";
+  if (declared_traits(GetParam().drafter).looks_up) GTEST_SKIP() << "it has no output matrix";
   SpeculativeConfig config = drafter(3);
   config.draft_vocab_size = 700;
   expect_same({.name = "reduced vocabulary", .steps_in_flight = 2, .batch = 16}, config, 60);
@@ -124,7 +125,8 @@ TEST(DrafterIdentityCombinations, RandomOnes) {
     const std::string& name = names[random() % names.size()];
     SpeculativeConfig config = bundled_drafter(name, pick({1, 3, 8, 16})).config;
     config.length_policy = pick({0, 1}) == 1 ? "adaptive" : "fixed";
-    if (name != "ngram" && pick({0, 1}) == 1) config.draft_sample_method = "probabilistic";
+    if (!declared_traits(name).looks_up && pick({0, 1}) == 1)
+      config.draft_sample_method = "probabilistic";
     const bool sampled = pick({0, 1}) == 1;
     const RunResult other = run_with_drafters(variant, {config}, prompts, sampled, kDrafterTokens);
     EXPECT_EQ(count_differences(bases[sampled], other, name + ", " + variant.describe()), 0);

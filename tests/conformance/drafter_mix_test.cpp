@@ -5,6 +5,7 @@
 #include <random>
 
 #include "conformance/drafter_cases.h"
+#include "draft/registry.h"
 
 // Several drafters in one engine, of odd lengths and vocabularies, and requests that choose among
 // them or do without: with prefix hits, chunks and preemption, at once.
@@ -29,7 +30,7 @@ class Mix {
     for (const std::string& name : names) {
       SpeculativeConfig config = bundled_drafter(name, pick({1, 3, 5, 7, 16})).config;
       config.length_policy = policy;
-      if (name != "ngram") {
+      if (!declared_traits(name).looks_up) {
         config.draft_vocab_size = pick({0, 0, 1, 2, 700, 3072});
         config.draft_sample_method = chance(30) ? "probabilistic" : "greedy";
         config.max_model_len = pick({0, 0, 3, 60});

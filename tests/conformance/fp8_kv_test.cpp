@@ -6,6 +6,7 @@
 
 #include "conformance/drafter_cases.h"
 #include "conformance/layouts.h"
+#include "draft/registry.h"
 
 // With --kv-cache-dtype fp8 ids depend on nothing that runs beside a request: every drafter,
 // batches, chunks, preemption, prefix hits, steps in flight; heads, windows and latents; several
@@ -80,6 +81,8 @@ TEST_P(Fp8Kv, IdsAndCountsAreTheSame) {
   for (const int in_flight : {1, 3}) {
     const RunResult other =
         expect_same({.name = "batched", .steps_in_flight = in_flight, .batch = 32});
+    // What came before differs then.
+    if (declared_traits(GetParam().drafter).learns) continue;
     EXPECT_EQ(other.stats.num_draft_tokens, alone.stats.num_draft_tokens) << in_flight;
     EXPECT_EQ(other.stats.num_accepted_tokens, alone.stats.num_accepted_tokens) << in_flight;
   }

@@ -27,6 +27,8 @@ SlotParams random_params(std::mt19937& random, int len) {
   params.processors = random() % 4 == 0 ? 1 + random() % 9 : 0;
   params.pooling = random() % 8 == 0 ? 1 + random() % 3 : 0;
   params.drafter = static_cast<int32_t>(random() % kNumDrafters);
+  params.cache_salt = random() % 3;
+  params.adapter_number = static_cast<int32_t>(random() % 2);
   return params;
 }
 
@@ -144,10 +146,10 @@ bool same(StepSide& a, StepSide& b, const T* from_a, const T* from_b, size_t cou
   return false;
 }
 
-// The rows of the drafters' last two passes.
+// The rows of the last two passes of the drafters that have any, 1 and 2.
 bool same_drafts(StepSide& a, StepSide& b, uint64_t n) {
   bool ok = true;
-  for (size_t i = 2; i < a.drafts.size(); ++i) {
+  for (size_t i = 2; i < 6; ++i) {
     const StepTensors& s = a.drafts[i].rows;
     const StepTensors& t = b.drafts[i].rows;
     const StepCounts counts = a.read(s.counts, 1)[0];
@@ -180,6 +182,8 @@ bool same_state(StepSide& a, StepSide& b, uint64_t n) {
               "allowed ids", n) &
          same(a, b, a.batch.lists.prediction, b.batch.lists.prediction, kSlots * kMaxPrediction,
               "predictions", n) &
+         same(a, b, a.past.entries, b.past.entries, kPastEntries, "past answers", n) &
+         same(a, b, a.past.clock, b.past.clock, 1, "clocks", n) &
          same(a, b, a.accumulators, b.accumulators, kSlots * kHidden, "accumulators", n) &
          same(a, b, a.batch.token_pages, b.batch.token_pages, kNumBlocks * kBlockSize, "pages", n) &
          same(a, b, a.batch.page_headers, b.batch.page_headers, kNumBlocks, "headers", n) &

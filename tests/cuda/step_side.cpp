@@ -69,6 +69,8 @@ StepSide::StepSide(Device& owner, Queue& its_queue) : device(owner), queue(its_q
   token_map = take<int32_t>(kVocab);
   row_ns = take<int32_t>(kNumRowNs);
   synthetic = take<uint32_t>(kMaxDraftTokens);
+  past = {take<suffix_table::Entry>(kPastEntries), take<uint32_t>(1),
+          kPastEntries / suffix_table::kWays, 40};
   plan = take<char>(plan_bytes(kLimits));
   result = take<char>(result_bytes(kResultLimits));
   model_logits = take<float>(kMaxRows * kVocab);
@@ -131,6 +133,9 @@ void StepSide::launch_drafter(int drafter) {
                                  drafter == 1 ? kMaxLen * 3 / 4 : kMaxLen});
   if (drafter == 0) {
     queue.launch(NgramArgs{plan, kLimits, batch, kNumPasses, drafter, 1, 3});
+  } else if (drafter == 3) {
+    queue.launch(
+        SuffixArgs{plan, kLimits, batch, tensors.spans, past, kNumPasses, drafter, 8, 2.0f, 3000});
   } else {
     launch_passes(drafter);
   }

@@ -8,6 +8,7 @@
 #include "kernels/draft/draft_next.h"
 #include "kernels/draft/draft_rows.h"
 #include "kernels/draft/ngram.h"
+#include "kernels/draft/suffix.h"
 #include "kernels/plan_layout.h"
 #include "kernels/rows/pool.h"
 #include "kernels/sampling/host_logits.h"
@@ -29,9 +30,11 @@ inline constexpr int kMaxPrediction = 16;
 inline constexpr PlanLimits kLimits{kSlots, 400, 2 * kSlots* kMaxBlocks, 500};
 inline constexpr ResultLimits kResultLimits{kSlots, kMaxRows, kTop, kHidden};
 
-// Drafter 0 looks up the prompt, 1 depends on ids alone, 2 pairs ids with states of the target.
-inline constexpr int kNumDrafters = 3, kNumPasses = 5, kMaxDraftRows = 100;
+// Drafter 0 looks up the prompt, 1 depends on ids alone, 2 pairs ids with states of the target, 3
+// looks up past answers too.
+inline constexpr int kNumDrafters = 4, kNumPasses = 5, kMaxDraftRows = 100;
 inline constexpr int kNumRowNs = 60;
+inline constexpr int kPastEntries = 1024;  // few, so that some are forgotten
 
 // The memory of a step on one device. The CPU's ops are the reference of the CUDA ones.
 struct StepSide {
@@ -44,6 +47,7 @@ struct StepSide {
   int32_t* token_map;
   int32_t* row_ns;
   uint32_t* synthetic;
+  suffix_table::Table past{};
   void* plan;
   void* result;
   float* model_logits;

@@ -77,6 +77,11 @@ int DialledSet::drafts_of(const std::string& kind, int wanted) {
   return (wanted + kModules - 1) / kModules * kModules;
 }
 
+bool DialledSet::looks_up(const std::string& kind) {
+  const Result<const DrafterEntry*> entry = find_drafter(kind);
+  return entry.ok() && entry.value()->traits.looks_up;
+}
+
 SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) const {
   SpeculativeConfig config;
   config.method = kind == "draft_model_shifted" ? "draft_model"
@@ -87,7 +92,7 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
   if (kind == "ngram") {
     config.prompt_lookup_min = 1;
     config.prompt_lookup_max = 4;
-  } else if (kind != "mtp_own") {
+  } else if (kind != "mtp_own" && !looks_up(kind)) {
     config.model = folder_.file(kind);
   }
   config.use_heterogeneous_vocab = kind == "draft_model_shifted";
@@ -95,7 +100,7 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
 }
 
 double DialledSet::acceptance(const std::string& kind, int wanted) const {
-  if (kind == "ngram") return 0;
+  if (looks_up(kind)) return 0;
   const int num_drafts = drafts_of(kind, wanted);
   // Their later drafts look at no draft before.
   if (kind == "dflash" || kind == "pard") return agreement_ / num_drafts;

@@ -30,10 +30,12 @@ class DialledSet {
   double agreement() const { return agreement_; }
   // Drafts of a step: so many, but modules that are used again want a multiple of their number.
   static int drafts_of(const std::string& kind, int wanted);
+  // Whether that kind drafts from texts (DrafterTraits::looks_up), and so has no dial but prompts.
+  static bool looks_up(const std::string& kind);
   // drafts_of(kind, num_drafts) drafts, always as many as there can be.
   SpeculativeConfig drafter(const std::string& kind, int num_drafts) const;
   // Share of the drafts of that kind that a fixed number of them is accepted with, as dialled; 0
-  // for n-gram, whose dial is the prompt.
+  // where it looks texts up.
   double acceptance(const std::string& kind, int num_drafts) const;
 
  private:

@@ -216,6 +216,7 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
   sequence.may_pause = (sequence.features & kHasGrammar) != 0;
   state.params = wishes.params;
   state.params.choice = choice;
+  state.params.cache_salt = sequence.cache_salt;
   sequence.is_predicted = state.params.num_prediction > 0;
   state.init_words = wishes.init_words;
   sequence.num_init_words = static_cast<int>(state.init_words.size());
@@ -243,6 +244,7 @@ void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter, RequestSta
   if (adapter == nullptr) return;
   state.adapter = adapter;
   state.sequence.adapter = adapter->number;
+  state.params.adapter_number = adapter->number;
   state.sequence.features |= kHasAdapters;
   if (adapter->image->changes_feed_forward()) state.sequence.features |= kAdaptsMlp;
 }

@@ -12,7 +12,8 @@ namespace foretoken {
 
 // What a checked request asks of its slot, for all of its choices.
 struct SlotWishes {
-  SlotParams params{};               // without `processors` and `grammar`; `choice` is 0
+  // Without `processors`, `grammar`, `cache_salt` and `adapter_number`; `choice` is 0.
+  SlotParams params{};
   std::vector<uint32_t> init_words;  // the variable parts, as SlotInit::word_offset lays them out
   uint32_t features = 0;             // StepFeature bits; choices above 0 have no kScoresPrompt
 };

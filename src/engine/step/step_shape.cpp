@@ -78,6 +78,13 @@ StepLaunch StepShapes::launch_of(int rows, bool decodes) const {
   return rows <= max_graph_rows_ ? foretoken::launch_of(mode_, decodes) : StepLaunch::kOps;
 }
 
+void StepShapes::call_learners(StepShape& shape) const {
+  for (size_t i = 0; i < traits_.size(); ++i) {
+    DraftShape& drafts = shape.drafts[i];
+    if (traits_[i].learns && drafts == DraftShape{}) drafts.max_spans = 1;
+  }
+}
+
 int StepShapes::max_decoding_rows() const {
   int rows_each = 1;
   for (const DrafterTraits& traits : traits_) {
@@ -137,6 +144,7 @@ std::vector<StepShape> StepShapes::usual() const {
   for (int i = 0; i < static_cast<int>(traits_.size()); ++i) {
     for (const StepShape& shape : of_decoding(i)) shapes.push_back(shape);
   }
+  for (StepShape& shape : shapes) call_learners(shape);
   std::erase_if(shapes, [](const StepShape& shape) { return shape.launch == StepLaunch::kOps; });
   return shapes;
 }
@@ -149,6 +157,7 @@ StepShape StepShapes::of(const StepPlan& plan) const {
   shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);
   shape.runs = runs_of(plan);
   for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
+  call_learners(shape);
   return shape;
 }
 

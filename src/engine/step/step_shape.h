@@ -57,6 +57,8 @@ class StepShapes {
   int row_bucket(int rows) const;
   StepLaunch launch_of(int rows, bool decodes) const;
   int max_decoding_rows() const;
+  // Drafters that learn see steps too in which they draft nothing.
+  void call_learners(StepShape& shape) const;
 
   const GraphMode mode_;
   int max_graph_rows_;

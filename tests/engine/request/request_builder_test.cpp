@@ -220,7 +220,9 @@ TEST(RequestBuilder, SaltsSeparate) {
   const auto salt_of = [](const std::string& salt) {
     Request request = request_of(2);
     request.cache_salt = salt;
-    return build(std::move(request)).value().front()->sequence.cache_salt;
+    const auto state = std::move(build(std::move(request)).value().front());
+    EXPECT_EQ(state->params.cache_salt, state->sequence.cache_salt) << "the device tells them too";
+    return state->sequence.cache_salt;
   };
   EXPECT_EQ(salt_of(""), 0u);
   EXPECT_NE(salt_of("a"), 0u);

@@ -115,6 +115,17 @@ TEST(StepShapes, ADrafterWithoutKvRoundsItsSequencesOnly) {
   EXPECT_EQ(of({.num_draft_tokens = 5, .catch_up_rows = 0, .num_spans = 5}), (DraftShape{5, 0, 8}));
 }
 
+TEST(StepShapes, ADrafterThatLearnsIsCalledInEveryStep) {
+  test::FakeDrafter drafter({.learns = true, .one_pass = true, .max_draft_tokens = 5});
+  const StepShapes shapes(48, 8, 56, {&drafter});
+  StepPlan plan;
+  plan.num_rows = 3;
+  EXPECT_EQ(shapes.of(plan).drafts[0], (DraftShape{0, 0, 1}));
+  plan.drafts[0] = {.num_draft_tokens = 1, .catch_up_rows = 0, .num_spans = 3};
+  EXPECT_EQ(shapes.of(plan).drafts[0], (DraftShape{5, 0, 4}));
+  for (const StepShape& shape : shapes.usual()) EXPECT_NE(shape.drafts[0], DraftShape{});
+}
+
 TEST(StepShapes, TheUsualStepsOfADrafter) {
   test::FakeDrafter head({.has_kv = true, .max_draft_tokens = 3});
   test::FakeDrafter model({.has_kv = true, .keeps_written = true, .max_draft_tokens = 3});

@@ -1,4 +1,4 @@
-#include "draft/method_fields.h"
+#include "draft/parts/method_fields.h"
 
 namespace foretoken {
 

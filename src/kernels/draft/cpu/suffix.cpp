@@ -1,0 +1,128 @@
+#include "kernels/draft/suffix.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/token_page.h"
+#include "kernels/draft/cpu/own_text.h"
+#include "kernels/draft_entries.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// What one span's slot knows more than before.
+void learn_span(const SuffixArgs& a, const SpanState& span) {
+  const SlotParams& params = a.batch.params[span.slot];
+  if (params.drafter != a.drafter) return;
+  SlotState& state = a.batch.slots[span.slot];
+  const int32_t known = known_after(span, state);
+  const int32_t begin = std::max(params.prompt_len, state.draft.computed);
+  if (begin >= known) return;
+  if (state.draft.computed == 0) ++*a.table.clock;
+  state.draft.computed = known;
+  for (int32_t p = begin; p < known; ++p) {
+    const auto id_back = [&](int32_t i) { return token_at(a.batch, span.slot, p - 1 - i); };
+    for (int level = 0; level < suffix_table::kNumLevels; ++level) {
+      const int32_t tokens = suffix_table::level_tokens(a.max_depth, level);
+      if (tokens == 0 || tokens > p) continue;
+      suffix_table::learn(a.table, suffix_table::key_of(a.table, params, tokens, id_back),
+                          token_at(a.batch, span.slot, p), *a.table.clock);
+    }
+  }
+}
+
+struct TableHit {
+  const suffix_table::Entry* entry = nullptr;  // null: there is none
+  int32_t tokens = 0;
+};
+
+// The longest piece of text that the table holds, of a text of `len` tokens.
+template <class IdBack>
+TableHit find_in_table(const SuffixArgs& a, const SlotParams& params, int32_t len,
+                       const IdBack& id_back) {
+  for (int level = 0; level < suffix_table::kNumLevels; ++level) {
+    const int32_t tokens = suffix_table::level_tokens(a.max_depth, level);
+    if (tokens == 0 || tokens > len) continue;
+    const suffix_table::Key key = suffix_table::key_of(a.table, params, tokens, id_back);
+    const suffix_table::Entry* bucket = a.table.entries + int64_t{key.bucket} * suffix_table::kWays;
+    for (int way = 0; way < suffix_table::kWays; ++way) {
+      if (suffix_table::holds(a.table, bucket[way], key, *a.table.clock)) {
+        return {bucket + way, tokens};
+      }
+    }
+  }
+  return {};
+}
+
+// Drafts from the table into the slot's drafts, for as long as they are likely; the tokens of the
+// first suffix, or 0.
+int32_t draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) {
+  SlotState& state = a.batch.slots[slot];
+  if (a.table.num_buckets == 0) return 0;
+  const SlotParams& params = a.batch.params[slot];
+  int32_t count = 0;
+  int32_t matched = 0;
+  int32_t chance = spec::RateConstants::kOne;
+  const auto id_back = [&](int32_t i) {
+    return i < count ? state.drafts[count - 1 - i]
+                     : token_at(a.batch, slot, state.len - 1 - (i - count));
+  };
+  for (int32_t most = wanted; count < most;) {
+    const TableHit hit = find_in_table(a, params, state.len + count, id_back);
+    if (hit.entry == nullptr) break;
+    chance = spec::next_survival(
+        chance, static_cast<uint16_t>(suffix_table::chance_of(*hit.entry, hit.tokens)));
+    if (chance < a.min_chance) break;
+    if (count == 0) {
+      matched = hit.tokens;
+      most = suffix_table::max_drafts(matched, a.max_factor, wanted);
+      if (most == 0) return 0;
+    }
+    state.drafts[count++] = hit.entry->ids[0];
+  }
+  state.num_draft_tokens = count;
+  return matched;
+}
+
+void propose_suffix(const SuffixArgs& a, int32_t slot) {
+  SlotState& state = a.batch.slots[slot];
+  if (a.batch.params[slot].drafter != a.drafter) return;
+  state.num_draft_tokens = 0;
+  state.from_prediction = 0;
+  const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);
+  if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) ||
+      state.computed != state.len - 1 || wanted <= 0) {
+    return;
+  }
+  const auto predicted = predicted_of(a.batch, slot);
+  const uint64_t key = find_predicted(a.batch, slot, predicted, prediction_match::kLeastTokens);
+  const int32_t length = prediction_match::length_of(key);
+  const int32_t matched = draft_from_table(a, slot, wanted);
+  const int32_t longest = std::max(length, matched);
+  OwnMatch own;
+  if (longest < a.max_depth) {
+    own = find_own(a.batch, slot, std::max(suffix_table::least_tokens(a.max_depth), longest + 1),
+                   a.max_depth);
+  }
+  if (own.position >= 0) {
+    draft_own(a.batch, slot, own, suffix_table::max_drafts(own.length, a.max_factor, wanted));
+  } else if (key != 0 && length >= matched) {
+    draft_predicted(state, predicted, key, wanted);
+  }
+}
+
+}  // namespace
+
+void suffix(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const SuffixArgs*>(args);
+  const PlanView plan = plan_view(const_cast<void*>(a.plan), a.limits);
+  if (a.table.num_buckets > 0) {
+    for (int i = 0; i < plan.header->num_spans; ++i) learn_span(a, a.spans[i]);
+  }
+  if (a.num_draft_tokens == 0) return;
+  pool.parallel_for(plan.header->num_spans,
+                    [&](int64_t index, int) { propose_suffix(a, plan.spans[index].slot); });
+}
+
+}  // namespace foretoken::cpu

@@ -1,0 +1,258 @@
+#include "kernels/draft/suffix.h"
+
+#include "kernels/cuda/block_scan.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/draft/cuda/own_text.cuh"
+#include "kernels/draft_entries.h"
+#include "kernels/plan_layout.h"
+
+namespace foretoken::cuda {
+namespace {
+
+namespace table = suffix_table;
+
+constexpr int kThreads = 1024;
+constexpr uint32_t kNoBucket = ~0u;
+static_assert(table::kNumLevels * table::kWays <= 32, "a warp looks at all ways of a step");
+
+// What the block learns of up to kThreads spans.
+struct NewTokens {
+  int32_t slot[kThreads];
+  int32_t begin[kThreads];   // first position
+  int32_t end[kThreads];     // positions of the spans up to this one
+  uint32_t clock[kThreads];  // the table's, as the span's tokens are taken in
+};
+
+// What is taken in at once: an id behind each of the pieces before it.
+struct Pieces {
+  table::Key key[kThreads];
+  int32_t id[kThreads];
+  uint32_t clock[kThreads];
+};
+
+__device__ int first_new(const SuffixArgs& args, const SpanState& span) {
+  return max(args.batch.params[span.slot].prompt_len, args.batch.slots[span.slot].draft.computed);
+}
+
+// Fills `tokens` for the spans from `first` on; returns the number of positions, in every thread.
+__device__ int gather_spans(const SuffixArgs& args, int first, int num_spans, NewTokens& tokens,
+                            int* scratch) {
+  const int index = first + threadIdx.x;
+  int count = 0;
+  int begins = 0;
+  if (index < num_spans) {
+    const SpanState& span = args.spans[index];
+    const SlotState& state = args.batch.slots[span.slot];
+    const int begin = first_new(args, span);
+    const int known = known_after(span, state);
+    if (args.batch.params[span.slot].drafter == args.drafter && begin < known) {
+      count = known - begin;
+      begins = state.draft.computed == 0;
+    }
+    tokens.slot[threadIdx.x] = span.slot;
+    tokens.begin[threadIdx.x] = begin;
+  }
+  tokens.end[threadIdx.x] = block_scan<kThreads>(count, scratch);
+  const int total = scratch[kThreads - 1];
+  const uint32_t before = *args.table.clock;
+  tokens.clock[threadIdx.x] = before + block_scan<kThreads>(begins, scratch);
+  if (threadIdx.x == 0) *args.table.clock = before + scratch[kThreads - 1];
+  if (count > 0) {
+    SlotState& state = args.batch.slots[args.spans[index].slot];
+    state.draft.computed = tokens.begin[threadIdx.x] + count;
+  }
+  __syncthreads();
+  return total;
+}
+
+// The span whose tokens hold the `at`th position of all.
+__device__ int span_of(const NewTokens& tokens, int at) {
+  int low = 0;
+  for (int high = kThreads - 1; low < high;) {
+    const int middle = (low + high) / 2;
+    if (tokens.end[middle] > at) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// One thread: the piece of one level before one position.
+__device__ void make_piece(const SuffixArgs& args, const NewTokens& tokens, int item,
+                           Pieces& pieces) {
+  const int at = item / table::kNumLevels;
+  const int span = span_of(tokens, at);
+  const int slot = tokens.slot[span];
+  const int p = tokens.begin[span] + at - (span > 0 ? tokens.end[span - 1] : 0);
+  const int length = table::level_tokens(args.max_depth, item % table::kNumLevels);
+  pieces.key[threadIdx.x].bucket = kNoBucket;
+  if (length == 0 || length > p) return;
+  const auto id_back = [&](int i) { return *token_at(args.batch, slot, p - 1 - i); };
+  pieces.key[threadIdx.x] = table::key_of(args.table, args.batch.params[slot], length, id_back);
+  pieces.id[threadIdx.x] = *token_at(args.batch, slot, p);
+  pieces.clock[threadIdx.x] = tokens.clock[span];
+}
+
+// One block. Each bucket has one thread, which takes in what falls into it in the order of the
+// spans and positions.
+__global__ void __launch_bounds__(kThreads) suffix_learn_kernel(SuffixArgs args) {
+  extern __shared__ __align__(16) char shared[];
+  auto& tokens = *reinterpret_cast<NewTokens*>(shared);
+  auto& pieces = *reinterpret_cast<Pieces*>(shared + sizeof(NewTokens));
+  int* scratch = reinterpret_cast<int*>(shared + sizeof(NewTokens) + sizeof(Pieces));
+  wait_for_previous();
+  const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
+  const int num_spans = plan.header->num_spans;
+  for (int first = 0; first < num_spans; first += kThreads) {
+    const int items = gather_spans(args, first, num_spans, tokens, scratch) * table::kNumLevels;
+    for (int begin = 0; begin < items; begin += kThreads) {
+      const int count = min(items - begin, kThreads);
+      if (threadIdx.x < count) make_piece(args, tokens, begin + threadIdx.x, pieces);
+      __syncthreads();
+      for (int i = 0; i < count; ++i) {
+        const uint32_t bucket = pieces.key[i].bucket;
+        if (bucket == kNoBucket || bucket % kThreads != threadIdx.x) continue;
+        table::learn(args.table, pieces.key[i], pieces.id[i], pieces.clock[i]);
+      }
+      __syncthreads();
+    }
+  }
+}
+
+// The last tokens of a slot's text, drafts included.
+struct Tail {
+  const int32_t* known;  // known[i]: with i known ones behind it
+  const int32_t* drafts;
+  int32_t num_drafts;
+
+  __device__ int32_t operator()(int32_t i) const {
+    return i < num_drafts ? drafts[num_drafts - 1 - i] : known[i - num_drafts];
+  }
+};
+
+// One warp: a lane for each way of each level. The lane with the longest piece of text that the
+// table holds, or -1; `entry` is that of the own lane.
+__device__ int find_in_table(const SuffixArgs& args, const SlotParams& params, int len,
+                             const Tail& tail, uint32_t clock, table::Entry& entry) {
+  const int level = threadIdx.x / table::kWays;
+  const int tokens = level < table::kNumLevels ? table::level_tokens(args.max_depth, level) : 0;
+  bool held = false;
+  if (tokens > 0 && tokens <= len) {
+    const table::Key key = table::key_of(args.table, params, tokens, tail);
+    entry = args.table.entries[int64_t{key.bucket} * table::kWays + threadIdx.x % table::kWays];
+    held = table::holds(args.table, entry, key, clock);
+  }
+  return __ffs(static_cast<int>(__ballot_sync(0xffffffffu, held))) - 1;
+}
+
+// Of a slot's text in the table: the tokens of its first suffix, or 0, and the drafts.
+struct TableDrafts {
+  int32_t matched;
+  int32_t count;
+  int32_t ids[kMaxDraftTokens];
+};
+
+// One warp.
+__device__ void draft_from_table(const SuffixArgs& args, int slot, int wanted, const int32_t* known,
+                                 TableDrafts& out) {
+  const SlotParams& params = args.batch.params[slot];
+  const int len = args.batch.slots[slot].len;
+  const uint32_t clock = *args.table.clock;
+  int count = 0;
+  int matched = 0;
+  int chance = spec::RateConstants::kOne;
+  for (int most = wanted; count < most;) {
+    table::Entry entry{};
+    const int lane =
+        find_in_table(args, params, len + count, {known, out.ids, count}, clock, entry);
+    if (lane < 0) break;
+    const int tokens = table::level_tokens(args.max_depth, lane / table::kWays);
+    const int own_chance = table::chance_of(entry, tokens);
+    chance = spec::next_survival(chance,
+                                 static_cast<uint16_t>(__shfl_sync(0xffffffffu, own_chance, lane)));
+    const int32_t id = __shfl_sync(0xffffffffu, entry.ids[0], lane);
+    if (chance < args.min_chance) break;
+    if (count == 0) {
+      most = table::max_drafts(tokens, args.max_factor, wanted);
+      if (most == 0) break;
+      matched = tokens;
+    }
+    if (threadIdx.x == 0) out.ids[count] = id;
+    __syncwarp();
+    ++count;
+  }
+  if (threadIdx.x == 0) {
+    out.matched = matched;
+    out.count = count;
+  }
+}
+
+__device__ void propose(const SuffixArgs& args, int slot, int wanted) {
+  __shared__ int32_t tail[kMaxTail];
+  __shared__ TableDrafts drafts;
+  const int len = args.batch.slots[slot].len;
+  load_tail(args.batch, slot, len, args.max_depth, tail);
+  if (threadIdx.x == 0) drafts.matched = drafts.count = 0;
+  __syncthreads();
+  if (threadIdx.x < 32 && args.table.num_buckets > 0) {
+    draft_from_table(args, slot, wanted, tail, drafts);
+  }
+  const SlotParams& params = args.batch.params[slot];
+  const prediction_match::Predicted predicted{
+      args.batch.lists.prediction + int64_t{slot} * args.batch.lists.max_prediction,
+      params.num_prediction, params.prompt_len, len};
+  const uint64_t key = find_predicted(args.batch, slot, predicted, prediction_match::kLeastTokens);
+  const int length = prediction_match::length_of(key);
+  const int longer = max(length, drafts.matched) + 1;
+  const uint64_t own = find_own(args.batch, slot, tail, len,
+                                max(table::least_tokens(args.max_depth), longer), args.max_depth);
+  if (threadIdx.x != 0) return;
+  SlotState& state = args.batch.slots[slot];
+  if (own != 0) {
+    const int matched = static_cast<int>(own >> 32);
+    draft_own(args.batch, slot, own, table::max_drafts(matched, args.max_factor, wanted));
+  } else if (key != 0 && length >= drafts.matched) {
+    draft_predicted(state, predicted, key, wanted);
+  } else {
+    for (int i = 0; i < drafts.count; ++i) state.drafts[i] = drafts.ids[i];
+    state.num_draft_tokens = drafts.count;
+  }
+}
+
+// One block: the slot of one span.
+__global__ void __launch_bounds__(kOwnThreads) suffix_propose_kernel(SuffixArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
+  if (blockIdx.x >= plan.header->num_spans) return;
+  const int slot = plan.spans[blockIdx.x].slot;
+  if (args.batch.params[slot].drafter != args.drafter) return;
+  SlotState& state = args.batch.slots[slot];
+  const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
+  const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
+                     state.computed == state.len - 1 && wanted > 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    state.num_draft_tokens = 0;
+    state.from_prediction = 0;
+  }
+  if (ready) propose(args, slot, wanted);
+}
+
+}  // namespace
+
+void launch_suffix(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<SuffixArgs>(packed);
+  constexpr int kShared = sizeof(NewTokens) + sizeof(Pieces) + kThreads * sizeof(int);
+  if (args.table.num_buckets > 0) {
+    cudaFuncSetAttribute(suffix_learn_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+    launch_kernel(suffix_learn_kernel, 1, kThreads, kShared, stream, args);
+  }
+  if (args.num_draft_tokens == 0) return;
+  launch_kernel(suffix_propose_kernel, args.limits.max_spans, kOwnThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda
