@@ -263,7 +263,7 @@ def test_modules_of_vllm_answer(name: str, words: str) -> None:
 
 def test_names_of_vllm_answer(llm: LLM) -> None:
     with pytest.raises(ImportError, match="inspect --families"):
-        from foretoken import ModelRegistry  # noqa: F401
+        from foretoken import ModelRegistry  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(AttributeError, match="LLMEngine has no vllm_config: .*EngineArgs"):
         _ = llm.llm_engine.vllm_config  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no workers in Python"):
