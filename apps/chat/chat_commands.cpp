@@ -12,6 +12,7 @@
 
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
+#include "draft/parts/draft_list.h"
 #include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
@@ -111,7 +112,8 @@ std::string speculation_text(const ChatState& state) {
   if (drafter == nullptr) return "speculation none (start with --speculative-config)";
   if (!state.speculative.enabled.value_or(true)) return "speculation off";
   return fmt::format(
-      "speculation on, {}, at most {} drafts", drafter->name,
+      "speculation on, {}, at most {} drafts",
+      state.speculative.method.empty() ? drafter->name : state.speculative.method,
       state.speculative.num_speculative_tokens.value_or(drafter->num_speculative_tokens));
 }
 
@@ -195,8 +197,12 @@ Status take_spec_word(const std::string& word, const ChatState& state, Speculati
   }
   wanted->enabled = true;
   const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
-  const auto is_meant = [&](const DrafterInfo& drafter) { return drafter.name == word; };
-  if (std::any_of(drafters.begin(), drafters.end(), is_meant)) {
+  const auto exists = [&](const std::string& name) {
+    return std::any_of(drafters.begin(), drafters.end(),
+                       [&](const DrafterInfo& drafter) { return drafter.name == name; });
+  };
+  if (const std::vector<std::string> names = names_of_list(word);
+      std::all_of(names.begin(), names.end(), exists)) {
     wanted->method = word;
     wanted->num_speculative_tokens.reset();
     return {};

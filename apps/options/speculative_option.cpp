@@ -8,6 +8,7 @@
 #include "apps/flags/flag_table.h"
 #include "apps/options/engine_choices.h"
 #include "apps/options/speculative_fields.h"
+#include "apps/options/speculative_list.h"
 #include "base/json_object.h"
 #include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
@@ -57,11 +58,26 @@ Result<std::vector<SpeculativeConfig>> read_list(json list, const std::string& t
     if (list[i].is_object()) continue;
     return invalid_argument(entry_name(i, list.size()) + ": must be a JSON object");
   }
-  FT_RETURN_IF_ERROR(share_engine_fields(list));
-  std::vector<SpeculativeConfig> drafters;
+  std::vector<bool> leads;
+  json single = json::array();
   for (size_t i = 0; i < list.size(); ++i) {
+    FT_ASSIGN_OR_RETURN(json members, members_of(list[i], entry_name(i, list.size())));
+    for (json& member : members) {
+      leads.push_back(&member != &members.back());
+      single.push_back(std::move(member));
+    }
+  }
+  if (single.size() > static_cast<size_t>(kMaxDrafters)) {
+    return invalid_argument(
+        fmt::format("{}: {} drafters, with those of lists; an engine has at most {}", kFlag,
+                    single.size(), kMaxDrafters));
+  }
+  FT_RETURN_IF_ERROR(share_engine_fields(single));
+  std::vector<SpeculativeConfig> drafters;
+  for (size_t i = 0; i < single.size(); ++i) {
     FT_ASSIGN_OR_RETURN(SpeculativeConfig drafter,
-                        read_speculative_fields(list[i], entry_name(i, list.size()), target));
+                        read_speculative_fields(single[i], entry_name(i, single.size()), target));
+    drafter.leads = leads[i];
     drafters.push_back(std::move(drafter));
   }
   return drafters;

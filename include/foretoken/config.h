@@ -19,6 +19,9 @@ struct DraftSchedule {
 struct SpeculativeConfig {
   std::string
       method;  // ngram | draft_model | eagle | eagle3 | mtp, or an alias; empty: from `model`
+  // It stands in a list before the next drafter of the engine, whose turn comes where this one
+  // finds nothing, or is known to be better.
+  bool leads = false;
   std::string model;  // folder or Hub id of the draft model or head; empty: the target's (mtp)
   std::string revision;
   int num_speculative_tokens = 0;  // K, 1..16

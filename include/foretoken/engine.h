@@ -64,8 +64,9 @@ struct EngineStats {
 struct DrafterInfo {
   std::string name;                // as requests choose it (SpeculativeParams::method)
   int num_speculative_tokens = 0;  // most drafts of a sequence and step
-  int64_t kv_cache_bytes = 0;      // its share of EngineInfo::kv_cache_bytes, tap pages included
-  int64_t memory_bytes = 0;        // its share of EngineInfo::drafter_bytes
+  bool looks_up = false;       // it finds drafts for some texts only: others may stand behind it
+  int64_t kv_cache_bytes = 0;  // its share of EngineInfo::kv_cache_bytes, tap pages included
+  int64_t memory_bytes = 0;    // its share of EngineInfo::drafter_bytes
 };
 
 // A part of the start-up.

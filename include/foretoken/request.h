@@ -96,7 +96,9 @@ enum class Pooling { kNone, kLast, kMean, kCls };
 struct SpeculativeParams {
   std::optional<bool> enabled;
   std::optional<int> num_speculative_tokens;  // at most the drafter's
-  std::string method;                         // one of the engine's drafters; empty: the first
+  // One of the engine's drafters, or several with '+' between them, look-ups before another one;
+  // empty: the first, with those that it leads to.
+  std::string method;
 };
 
 struct Request {
@@ -143,6 +145,9 @@ struct RequestStats {
   // Of those two, tokens that came from the request's prediction.
   int64_t num_prediction_draft_tokens = 0;
   int64_t num_accepted_prediction_tokens = 0;
+  // Of the same two, by the drafter that made them, in the order of EngineConfig::speculative.
+  std::array<int64_t, kMaxDrafters> num_draft_tokens_by_drafter{};
+  std::array<int64_t, kMaxDrafters> num_accepted_tokens_by_drafter{};
   // By position in the draft: how often it was verified, and how often it was accepted.
   std::array<int64_t, kMaxSpeculativeTokens> num_draft_tokens_per_pos{};
   std::array<int64_t, kMaxSpeculativeTokens> num_accepted_tokens_per_pos{};
@@ -162,6 +167,10 @@ struct RequestStats {
     for (size_t i = 0; i < num_draft_tokens_per_pos.size(); ++i) {
       num_draft_tokens_per_pos[i] += other.num_draft_tokens_per_pos[i];
       num_accepted_tokens_per_pos[i] += other.num_accepted_tokens_per_pos[i];
+    }
+    for (size_t i = 0; i < num_draft_tokens_by_drafter.size(); ++i) {
+      num_draft_tokens_by_drafter[i] += other.num_draft_tokens_by_drafter[i];
+      num_accepted_tokens_by_drafter[i] += other.num_accepted_tokens_by_drafter[i];
     }
     num_preemptions += other.num_preemptions;
     queue_ns = std::max(queue_ns, other.queue_ns);

@@ -388,7 +388,8 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
              .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
-    limits_.drafters.push_back({drafter_names_[i], traits.max_draft_tokens, traits.looks_up});
+    limits_.drafters.push_back(
+        {drafter_names_[i], traits.max_draft_tokens, traits.looks_up, config.speculative[i].leads});
   }
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {

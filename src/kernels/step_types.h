@@ -38,7 +38,8 @@ struct SlotParams {
   int32_t min_len;            // prompt length + min_tokens: below it no stop id can be sampled
   int32_t max_len;            // prompt length + max_tokens, at most max_model_len
   int32_t max_draft_tokens;   // the request's own bound; 0: no speculation
-  int32_t drafter;            // which of the engine's drafters proposes for it
+  int32_t drafter;            // which of the engine's drafters proposes for it; the last of a list
+  int32_t lookups;            // bit d: drafter d goes before that one, where it finds something
   int32_t adapter;            // 1 + its adapter's place on the device; 0: it has none
   int32_t adapter_number;     // of the load of its adapter, which no other load has; 0: it has none
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
@@ -93,7 +94,11 @@ struct SlotState {
   int32_t mask_begin;       // of a slot with a grammar: its first row in MaskExchange::masks,
   int32_t num_masks;        // how many of its logits rows have masks in this step,
   int32_t num_decided;      // and how many may be committed
+  int32_t drafted_by;       // with SlotParams::lookups: the drafter whose turn was last, which made
+                            // the drafts
   DraftState draft;
+  int32_t learnt;  // with SlotParams::lookups: ids that one of those has taken in
+  DraftRates lookup_rates[kMaxDrafters];  // of the drafters in SlotParams::lookups
 };
 
 // The tokens of a KV block. Its ids lie in BatchState::token_pages.
@@ -146,8 +151,9 @@ struct SpanPlan {
   int32_t token_offset;    // where they start
   int32_t write_position;  // KV position of the first of them
   int32_t wants_all;       // 1: every row wants logits (prompt logprobs)
-  int32_t num_draft_tokens;  // most drafts to propose at the end of the step; 0: none
-  int32_t draft_rows;        // most entries of the drafter's KV to catch up at the end of the step
+  int32_t num_draft_tokens;   // most drafts to propose at the end of the step; 0: none
+  int32_t draft_rows;         // most entries of the drafter's KV to catch up at the end of the step
+  int32_t num_lookup_tokens;  // most drafts of a drafter in SlotParams::lookups
 };
 
 // Resets a slot before the spans are looked at.
@@ -230,6 +236,7 @@ struct SpanResult {
   int32_t logits_begin;     // of the span, for ResultView::rows
   int32_t num_scored;       // of the span; rows of committed ids follow them
   int32_t from_prediction;  // 1: the drafts came from the slot's prediction
+  int32_t drafter;          // that made the drafts, or had the last turn where there are none
   int32_t ids[kMaxDraftTokens + 1];
   int32_t drafts[kMaxDraftTokens];  // the num_drafted ids that were verified
 };

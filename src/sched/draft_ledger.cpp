@@ -40,6 +40,22 @@ int DraftLedger::hoped_limit(const Sequence& sequence) const {
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
 }
 
+int DraftLedger::hoped_lookups(const Sequence& sequence) const {
+  if (!drafts(sequence) || sequence.lookups == 0) return 0;
+  int granted = 0;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    if ((sequence.lookups >> i & 1) == 0 || budgets_[i].num_spans <= 0) continue;
+    granted = std::max(granted, budgets_[i].grant.num_draft_tokens);
+  }
+  const int left = sequence.max_len - sequence.len_floor() - 2;
+  return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
+}
+
+// What a look-up drafted was never fed to the drafter behind it.
+bool DraftLedger::keeps_written(const Sequence& sequence) const {
+  return drafter_of(sequence).keeps_written && sequence.lookups == 0;
+}
+
 int DraftLedger::positions_ahead(const Sequence& sequence, int num_draft_tokens) const {
   if (num_draft_tokens == 0 || !keeps_entries(sequence)) return 0;
   const int fixed = drafter_of(sequence).entries_ahead;
@@ -62,6 +78,7 @@ void DraftLedger::deal(StepPlan& plan) {
       if (turn_of(span) == turn) deal_to(span, plan);
     }
   }
+  for (Span& span : plan.spans) deal_lookups(span, plan);
   for (const Span& span : plan.spans) settle(span);
 }
 
@@ -79,7 +96,7 @@ int DraftLedger::rows_wanted(const Span& span) const {
   // Of the accepted drafts and the id behind them; a drafter that keeps what it wrote lacks that id
   // and, as it is never fed, the last draft.
   const int fresh = span.max_verified + 1;
-  return std::min(lacks, drafter_of(sequence).keeps_written ? std::min(fresh, 2) : fresh);
+  return std::min(lacks, keeps_written(sequence) ? std::min(fresh, 2) : fresh);
 }
 
 int DraftLedger::class_of(const Sequence& sequence, int missing) const {
@@ -124,9 +141,20 @@ void DraftLedger::deal_to(Span& span, StepPlan& plan) {
   if (span.num_draft_tokens > 0) ++use.num_spans;
 }
 
+void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
+  if (span.num_lookup_tokens == 0) return;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const int granted = std::min(budgets_[i].grant.num_draft_tokens, span.num_lookup_tokens);
+    if ((span.sequence->lookups >> i & 1) == 0 || granted == 0) continue;
+    DraftUse& use = plan.drafts[i];
+    use.num_draft_tokens = std::max(use.num_draft_tokens, granted);
+    ++use.num_spans;
+  }
+}
+
 void DraftLedger::settle(const Span& span) const {
   Sequence& sequence = *span.sequence;
-  sequence.draft_bound = span.num_draft_tokens;
+  sequence.draft_bound = std::max(span.num_draft_tokens, span.num_lookup_tokens);
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);
   const int known = span.samples ? sequence.sure_len() : sequence.num_scheduled;
@@ -142,7 +170,11 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
   if (sequence.caught_up) ++demand.num_decoding;
   ++demand.num_counted;
   demand.num_tokens += std::max(len, sequence.prompt_len);
-  if (!drafts(sequence) || drafts_left(sequence, len + 1) <= 0) return;
+  if (!drafts(sequence)) return;
+  for (size_t i = 0; i < drafters_.size() && sequence.caught_up; ++i) {
+    if ((sequence.lookups >> i & 1) != 0) ++demand.drafters[i].num_listed;
+  }
+  if (drafts_left(sequence, len + 1) <= 0) return;
   DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
   if (sequence.is_predicted) {
     ++own.num_predicted;

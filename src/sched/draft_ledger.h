@@ -27,8 +27,10 @@ class DraftLedger {
 
   // Opens a step. `grants`: by drafter; where they end, nothing is granted.
   void open(std::span<const DraftGrant> grants);
-  // Most drafts that a sampling span of the sequence, not booked yet, can hope to propose.
+  // Most drafts that a sampling span of the sequence, not booked yet, can hope to propose: of its
+  // drafter, and of the look-ups before it, which write no entries.
   int hoped_limit(const Sequence& sequence) const;
+  int hoped_lookups(const Sequence& sequence) const;
   // Positions behind the known ids whose entries proposing so many drafts writes.
   int positions_ahead(const Sequence& sequence, int num_draft_tokens) const;
   // Of any sequence of the step.
@@ -74,6 +76,8 @@ class DraftLedger {
   int class_of(const Sequence& sequence, int missing) const;
   bool worth_rows(const Span& span, const DraftGrant& grant) const;
   void deal_to(Span& span, StepPlan& plan);
+  void deal_lookups(Span& span, StepPlan& plan);
+  bool keeps_written(const Sequence& sequence) const;
   void settle(const Span& span) const;
 
   const std::vector<SchedulerDrafter> drafters_;

@@ -257,6 +257,7 @@ Scheduler::Placement Scheduler::plan_span(StepPlan& plan, Span span) {
   };
   const auto fits = [&] { return kv_.reserve(sequence, reach(), plan); };
   span.num_draft_tokens = span.samples ? drafts_.hoped_limit(sequence) : 0;
+  span.num_lookup_tokens = span.samples ? drafts_.hoped_lookups(sequence) : 0;
   bool placed = fits();
   for (int* given_up : {&span.num_draft_tokens, &span.max_verified}) {
     if (placed || *given_up == 0) continue;

@@ -25,7 +25,8 @@ struct Sequence {
   int max_len = 0;            // prompt + max_tokens, at most max_model_len; the prompt with `pools`
   int min_len = 0;            // it ends before only when it is given up; 0: nothing is known
   int max_draft_tokens = 0;   // drafts a step at most, 0: no speculation
-  int drafter = 0;            // index of the drafter that serves it
+  int drafter = 0;            // index of the drafter that serves it; the last of a list
+  uint32_t lookups = 0;       // bit d: drafter d goes before that one, where it finds something
   bool is_predicted = false;  // that drafter looks up a prediction of its output
   uint64_t cache_salt = 0;
   int adapter = 0;                     // the engine's number of its adapter; 0: it has none

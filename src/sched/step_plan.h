@@ -28,15 +28,16 @@ inline constexpr int kNumStepFeatureSets = 256;
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {
   Sequence* sequence = nullptr;
-  int num_tokens = 0;        // known tokens to compute
-  int max_verified = 0;      // drafts that it verifies at most
-  int first_new_id = -1;     // index in Sequence::tokens of ids to upload, -1: the device has them
-  bool is_first = false;     // resets the slot's device state
-  bool samples = false;      // reaches the last known token
-  bool wants_all = false;    // every row of known tokens wants logits
-  int num_hit_tokens = 0;    // with is_first: found in the prefix cache
-  int num_draft_tokens = 0;  // most drafts to propose at the end of the step
-  int draft_rows = 0;        // entries of the drafter's KV to catch up at most
+  int num_tokens = 0;         // known tokens to compute
+  int max_verified = 0;       // drafts that it verifies at most
+  int first_new_id = -1;      // index in Sequence::tokens of ids to upload, -1: the device has them
+  bool is_first = false;      // resets the slot's device state
+  bool samples = false;       // reaches the last known token
+  bool wants_all = false;     // every row of known tokens wants logits
+  int num_hit_tokens = 0;     // with is_first: found in the prefix cache
+  int num_draft_tokens = 0;   // most drafts to propose at the end of the step
+  int draft_rows = 0;         // entries of the drafter's KV to catch up at most
+  int num_lookup_tokens = 0;  // most drafts of the sequence's look-ups
 
   int max_rows() const { return num_tokens + max_verified; }
   // A scored chunk brings the token behind it, which its last row is scored with.

@@ -19,6 +19,8 @@ struct DraftDemand {
   int num_decoding = 0;   // sequences whose next span is one token and its drafts
   int num_ready = 0;      // of those, the ones whose last span caught up everything
   int num_predicted = 0;  // sequences with a prediction, which count nowhere else here
+  int num_listed = 0;  // decoding sequences that have it before another drafter in their lists, and
+                       // count as that one's
   int num_coming = 0;  // sequences whose prompt is not computed yet, and those that wait for a slot
   // Of the decoding ones that are not ready, by class: how many, and the entries they lack at most.
   std::array<int, kNumCatchUpClasses> num_resting{};

@@ -77,7 +77,7 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
 
 void LengthController::restart() {
   states_.fill(State());
-  predicted_states_.fill(State());
+  kind_states_.fill({});
   feedback_ = {};
   budget_ns_ = 0;
 }
@@ -92,7 +92,8 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
     grant = {};
     if (adaptive()) {
       grant = adaptive_grant(step, static_cast<int>(i), demand);
-      predicted_limit(step, static_cast<int>(i), demand, grant);
+      raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
+      raise_limit(step, static_cast<int>(i), demand, Kind::kListed, grant);
       continue;
     }
     if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
@@ -107,10 +108,10 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
 }
 
 void LengthController::observe(uint64_t step, int drafter, int max_verified, int num_drafted,
-                               int num_accepted, bool is_predicted) {
+                               int num_accepted, Kind kind) {
   num_live_[step % kRingSize] += num_drafted;
-  auto& all = is_predicted ? predicted_results_ : results_;
-  all[step % kRingSize][static_cast<size_t>(drafter)].add(max_verified, num_drafted, num_accepted);
+  ByKind<BatchResults>& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
+  results[static_cast<size_t>(kind)].add(max_verified, num_drafted, num_accepted);
 }
 
 void LengthController::State::take_in(const BatchResults& results, int max_draft_tokens) {
@@ -123,13 +124,14 @@ void LengthController::State::take_in(const BatchResults& results, int max_draft
 void LengthController::take_in(uint64_t step) {
   for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
     auto& results = results_[num_taken_in_ % kRingSize];
-    auto& predicted = predicted_results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
-      states_[i].take_in(results[i], config_.drafters[i].max_draft_tokens);
-      predicted_states_[i].take_in(predicted[i], config_.drafters[i].max_draft_tokens);
+      const int most = config_.drafters[i].max_draft_tokens;
+      states_[i].take_in(results[i][static_cast<size_t>(Kind::kOwn)], most);
+      for (size_t kind = 1; kind < kNumKinds; ++kind) {
+        kind_states_[i][kind].take_in(results[i][kind], most);
+      }
     }
     results = {};
-    predicted = {};
   }
 }
 
@@ -308,22 +310,23 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
 }
 
-// At least one draft every Tuning::kProbeSteps steps, so that a prediction which fits again is
-// noticed.
-void LengthController::predicted_limit(uint64_t step, int drafter, const BatchDemand& demand,
-                                       DraftGrant& grant) {
+// To what pays for the sequences of a kind. At least one draft every Tuning::kProbeSteps steps, so
+// that a prediction which fits again is noticed.
+void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
+                                   DraftGrant& grant) {
   const auto index = static_cast<size_t>(drafter);
-  State& state = predicted_states_[index];
-  const int num_predicted = demand.drafters[index].num_predicted;
-  if (num_predicted == 0) {
-    state = State();
+  State& state = state_of(drafter, kind);
+  const DraftDemand& own = demand.drafters[index];
+  const int num_sequences = kind == Kind::kPredicted ? own.num_predicted : own.num_listed;
+  if (num_sequences == 0) {
+    if (kind == Kind::kPredicted) state = State();
     return;
   }
   // These were counted among those beside the drafter.
   Load load = load_beside(drafter, demand);
-  load.seqs = std::max(load.seqs - num_predicted, 0) + demand.drafters[index].num_decoding;
+  load.seqs = std::max(load.seqs - num_sequences, 0) + own.num_decoding;
   load.tokens = load.seqs * kOne;
-  state.num_draft_tokens = choose(drafter, state, num_predicted, load).num_draft_tokens;
+  state.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
   if (state.num_draft_tokens > 0) state.next_probe = step + Tuning::kProbeSteps;
   const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe;
   if (probes) state.next_probe = step + Tuning::kProbeSteps;

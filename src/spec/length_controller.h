@@ -51,11 +51,11 @@ struct LengthControllerConfig {
 // enqueues nothing, and sequences fall behind. A resting one is tried with one draft of a few
 // sequences every 64 steps, where that fits into 1 % of the modelled time; one of which nothing is
 // known yet at once, where what is to be expected of it would pay. Sequences with a prediction are
-// decided about by their own results, which nothing is left of once there are none; a drafter's
-// limit is the higher one of the two. Sequences that fell behind, and
-// prompts, are caught up where the tokens that they may still emit pay for it.
-// Integer arithmetic: the same calls, `step_took` among them, give the same grants. Allocates
-// nothing after construction.
+// decided about by their own results, which nothing is left of once there are none, and look-ups
+// that stand before another drafter by what they do there; a drafter's limit is the highest of all.
+// Sequences that fell behind, and prompts, are caught up where the tokens that they may still emit
+// pay for it. Integer arithmetic: the same calls, `step_took` among them, give the same grants.
+// Allocates nothing after construction.
 class LengthController {
  public:
   // `times` lives as long as the policy; only the adaptive mode reads it.
@@ -74,10 +74,13 @@ class LengthController {
   };
   void planned(uint64_t step, const PlannedStep& plan);
 
-  // One span's result: `max_verified` of the span, num_drafted and num_accepted of its SpanResult;
-  // whether its sequence has a prediction.
+  // Whose drafts are rated by themselves: of sequences with a prediction, and of a look-up that has
+  // another drafter behind it in the sequence's list.
+  enum class Kind : uint8_t { kOwn, kPredicted, kListed };
+  // One span's result: `max_verified` of the span, num_drafted and num_accepted of its SpanResult.
+  // Each drafter of a list is told; the ones whose turn it was not hear of no drafts.
   void observe(uint64_t step, int drafter, int max_verified, int num_drafted, int num_accepted,
-               bool is_predicted = false);
+               Kind kind = Kind::kOwn);
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
   // long until the next one began, or until it ended where none followed.
@@ -120,7 +123,8 @@ class LengthController {
   void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;
-  void predicted_limit(uint64_t step, int drafter, const BatchDemand& demand, DraftGrant& grant);
+  void raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
+                   DraftGrant& grant);
   int64_t ring_ns(const Load& load, int64_t draft_ns) const;
   int64_t context_ns(int num_seqs, int drafts) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
@@ -133,14 +137,18 @@ class LengthController {
   const LengthControllerConfig config_;
   const CostTable& times_;
   const uint64_t max_age_;  // results of steps younger than this are not looked at
-  std::array<std::array<BatchResults, kMaxDrafters>, kRingSize> results_{};
-  // Of sequences with a prediction: theirs alone tells what their drafts are worth.
-  std::array<std::array<BatchResults, kMaxDrafters>, kRingSize> predicted_results_{};
-  std::array<State, kMaxDrafters> predicted_states_{};
+  static constexpr size_t kNumKinds = 3;
+  template <class T>
+  using ByKind = std::array<T, kNumKinds>;
+  std::array<std::array<ByKind<BatchResults>, kMaxDrafters>, kRingSize> results_{};
   uint64_t num_taken_in_ = 0;  // steps whose results are in the rates
+  State& state_of(int drafter, Kind kind) {
+    return kind_states_[static_cast<size_t>(drafter)][static_cast<size_t>(kind)];
+  }
   std::array<State, kMaxDrafters> states_{};
-  std::array<PlannedStep, kRingSize> planned_{};  // the last steps
-  std::array<int, kRingSize> num_live_{};         // drafts that they verified
+  std::array<ByKind<State>, kMaxDrafters> kind_states_{};  // kOwn is not used
+  std::array<PlannedStep, kRingSize> planned_{};           // the last steps
+  std::array<int, kRingSize> num_live_{};                  // drafts that they verified
   CostFeedback feedback_;
   int64_t budget_ns_ = 0;    // for probes
   int64_t mean_tokens_ = 0;  // that a sequence knows

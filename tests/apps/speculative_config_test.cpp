@@ -39,6 +39,22 @@ std::string ngram_with(const std::string& field) {
   return R"({"method": "ngram", "num_speculative_tokens": 3, )" + field + "}";
 }
 
+TEST(SpeculativeConfig, ListsOfOneStep) {
+  expect_refused(
+      {{R"({"method": [], "num_speculative_tokens": 3})", "'method' is an empty list"},
+       {R"({"method": [3], "num_speculative_tokens": 3})", "a list of names and JSON objects"},
+       {R"({"method": ["ngram", "ngram"], "num_speculative_tokens": 3})", "configured twice"},
+       {R"({"method": ["eagle3", "ngram"], "num_speculative_tokens": 3})",
+        "'eagle3' always drafts, so that 'ngram' behind it never would"},
+       {R"({"method": ["ngram", "eagle3"], "model": "/no/such/head", "num_speculative_tokens": 3})",
+        "/no/such/head"},
+       {R"({"method": ["ngram", "divination"], "num_speculative_tokens": 3})",
+        "'divination' is not available"},
+       {R"({"method": ["ngram", "mtp", "eagle", "eagle3", "draft_model"],
+            "num_speculative_tokens": 1})",
+        "an engine has at most 4"}});
+}
+
 TEST(SpeculativeConfig, Method) {
   expect_refused({{"{\"method\": ", "not valid JSON"},
                   {"5", "a JSON object or a list of them"},

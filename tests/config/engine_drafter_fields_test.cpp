@@ -14,9 +14,9 @@ namespace foretoken {
 namespace {
 
 TEST(DrafterFields, EveryMemberHasARow) {
-  // Of single methods, whose rows of the registry name them.
+  // Of single methods, whose rows of the registry name them, and what a list in `method` says.
   const std::set<std::string> of_methods = {"prompt_lookup_min", "prompt_lookup_max",
-                                            "method_fields"};
+                                            "method_fields", "leads"};
   size_t count = 0;
   for (const std::string& member : test::config_members("SpeculativeConfig")) {
     if (of_methods.count(member) != 0) continue;

@@ -177,7 +177,8 @@ struct ManySlots {
             0,
             0,
             static_cast<int32_t>(random() % (kMaxDraftTokens + 1)),
-            static_cast<int32_t>(random() % 40)};
+            static_cast<int32_t>(random() % 40),
+            0};
     SpanResult& told = result_view(result.data(), result_limits).spans[i];
     told.num_drafted = samples ? static_cast<int32_t>(random() % 6) : 0;
     told.num_accepted = static_cast<int32_t>(random() % (told.num_drafted + 1));

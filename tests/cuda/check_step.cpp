@@ -76,7 +76,7 @@ void add_sequence(const PlanView& plan, std::mt19937& random, int slot, uint32_t
 void add_span(const PlanView& plan, std::mt19937& random, int slot, int tokens, int drafts,
               int write_position) {
   SpanPlan& span = plan.spans[plan.header->num_spans++];
-  span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0, 0, 0};
+  span = {slot, tokens, drafts, 0, 0, 0, random() % 6 == 0 ? 1 : 0, 0, 0, 0};
   span.num_draft_tokens = static_cast<int32_t>(random() % (kNumPasses + 1));
   span.draft_rows = random() % 5 == 0 ? 0 : static_cast<int32_t>(random() % 30);
   if (write_position < 0) return;

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/draft/choose_draft.h"
 #include "kernels/draft/choose_lengths.h"
+#include "kernels/draft_lists.h"
 #include "kernels/sampling/sample.h"
 #include "kernels/step/prepare.h"
 #include "kernels/step/upload.h"
@@ -182,7 +184,8 @@ int32_t DraftRig::write_plan(const std::vector<RigSpan>& spans) {
                      .write_position = 0,
                      .wants_all = 0,
                      .num_draft_tokens = span.num_draft_tokens,
-                     .draft_rows = span.draft_rows};
+                     .draft_rows = span.draft_rows,
+                     .num_lookup_tokens = span.num_draft_tokens};
     for (const NewIds& fresh : new_ids_) {
       if (fresh.slot != span.slot) continue;
       view.spans[i].num_new_ids = static_cast<int32_t>(fresh.ids.size());
@@ -224,12 +227,21 @@ void DraftRig::force_samples() {
   }
 }
 
-// As the engine does: a drafter that nobody wants anything of enqueues nothing.
+// As the engine does: look-ups first, and a drafter that nobody wants anything of enqueues nothing.
 void DraftRig::enqueue_drafters(const std::vector<RigSpan>& spans) {
-  for (size_t d = 0; d < drafters_.size(); ++d) {
+  int32_t lookups = 0;
+  std::vector<size_t> order;
+  for (const bool looks_up : {true, false}) {
+    for (size_t d = 0; d < drafters_.size(); ++d) {
+      if (drafters_[d]->traits().looks_up != looks_up) continue;
+      order.push_back(d);
+      if (looks_up) lookups |= 1 << d;
+    }
+  }
+  for (const size_t d : order) {
     DraftShape shape;
     for (const RigSpan& span : spans) {
-      if (batch_.params[span.slot].drafter != static_cast<int32_t>(d)) continue;
+      if (!serves(batch_.params[span.slot], static_cast<int32_t>(d))) continue;
       shape.num_draft_tokens = std::max(shape.num_draft_tokens, span.num_draft_tokens);
       shape.max_catch_up_rows += span.draft_rows;
       if (span.num_draft_tokens > 0) ++shape.max_spans;
@@ -257,6 +269,12 @@ void DraftRig::enqueue_drafters(const std::vector<RigSpan>& spans) {
                            .tensors = tensors_,
                            .index = static_cast<int>(d)},
                           shape);
+    if ((lookups >> d & 1) == 0) continue;
+    choose_draft(*queue_, {.plan = plan_,
+                           .limits = limits_,
+                           .batch = batch_,
+                           .drafter = static_cast<int32_t>(d),
+                           .lookups = lookups});
   }
 }
 

@@ -67,6 +67,8 @@ TEST(LengthController, ResultsAreLookedAtTwoStepsLater) {
   }
 }
 
+using Kind = LengthController::Kind;
+
 // Others' results tell nothing about a prediction, nor those of the last one about the next.
 TEST(LengthController, PredictionsAreDecidedAboutByThemselves) {
   const CostTable times = cpu_times();
@@ -75,7 +77,8 @@ TEST(LengthController, PredictionsAreDecidedAboutByThemselves) {
   const auto run = [&](const BatchDemand& demand, bool predicted, bool accepts) {
     const int limit = policy.decide(step, demand)[0].num_draft_tokens;
     policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, limit > 0 ? 1 : 0}}});
-    if (limit > 0) policy.observe(step, 0, limit, limit, accepts ? limit : 0, predicted);
+    const auto kind = static_cast<LengthController::Kind>(predicted ? 1 : 0);
+    if (limit > 0) policy.observe(step, 0, limit, limit, accepts ? limit : 0, kind);
     ++step;
     return limit;
   };

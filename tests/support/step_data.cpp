@@ -68,7 +68,8 @@ std::vector<int32_t> StepData::tokens(int slot) {
 
 void StepData::add_span(int slot, int num_tokens, int max_verified, int num_draft_tokens,
                         int draft_rows) {
-  spans.push_back({slot, num_tokens, max_verified, 0, 0, 0, 0, num_draft_tokens, draft_rows});
+  spans.push_back(
+      {slot, num_tokens, max_verified, 0, 0, 0, 0, num_draft_tokens, draft_rows, num_draft_tokens});
   header.num_spans = static_cast<int32_t>(spans.size());
 }
 

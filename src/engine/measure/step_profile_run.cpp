@@ -155,7 +155,8 @@ StepPlan StepProfile::encode(const Batch& batch) {
                       .write_position = 0,
                       .wants_all = 0,
                       .num_draft_tokens = batch.num_draft_tokens,
-                      .draft_rows = batch.catch_up};
+                      .draft_rows = batch.catch_up,
+                      .num_lookup_tokens = 0};
   }
   return plan;
 }

@@ -20,6 +20,9 @@ void add(RequestStats& sum, const OutputEvent& event) {
   if (event.num_drafted > 0) ++sum.num_drafts;
   sum.num_draft_tokens += event.num_drafted;
   sum.num_accepted_tokens += event.num_accepted;
+  const auto drafter = static_cast<size_t>(event.drafter);
+  sum.num_draft_tokens_by_drafter[drafter] += event.num_drafted;
+  sum.num_accepted_tokens_by_drafter[drafter] += event.num_accepted;
   if (event.from_prediction) {
     sum.num_prediction_draft_tokens += event.num_drafted;
     sum.num_accepted_prediction_tokens += event.num_accepted;
@@ -155,11 +158,11 @@ RequestStats OutputProcessor::totals_of(int drafter) const {
 }
 
 template <class Change>
-void OutputProcessor::change_totals(const RequestState& request, const Change& change) {
+void OutputProcessor::change_totals(const RequestState& request, int drafter,
+                                    const Change& change) {
   std::lock_guard lock(totals_mutex_);
   change(totals_);
-  const Sequence& sequence = request.sequence;
-  if (sequence.max_draft_tokens > 0) change(drafter_totals_[static_cast<size_t>(sequence.drafter)]);
+  if (request.sequence.max_draft_tokens > 0) change(drafter_totals_[static_cast<size_t>(drafter)]);
 }
 
 int64_t OutputProcessor::num_finished() const {
@@ -227,7 +230,8 @@ void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   if (request.first_step_ns > 0) stats.queue_ns = request.first_step_ns - request.submitted_ns;
   stats.num_preemptions = std::max<int64_t>(stats.num_preemptions, event.num_preemptions);
   add(stats, event);
-  change_totals(request, [&](RequestStats& sum) { add(sum, event); });
+  change_totals(request, event.num_drafted > 0 ? event.drafter : request.sequence.drafter,
+                [&](RequestStats& sum) { add(sum, event); });
   acceptance_log_.add(event.num_drafted, event.num_accepted);
 }
 
@@ -277,11 +281,12 @@ void OutputProcessor::drop_rest(RequestState& request, const OutputEvent& event,
   const auto drop = [&](RequestStats& sum) {
     sum.num_output_tokens -= num_dropped;
     sum.num_accepted_tokens -= accepted_dropped;
+    sum.num_accepted_tokens_by_drafter[static_cast<size_t>(event.drafter)] -= accepted_dropped;
     if (event.from_prediction) sum.num_accepted_prediction_tokens -= accepted_dropped;
     for (int i = 0; i < accepted_dropped; ++i) --sum.num_accepted_tokens_per_pos[num_kept + i];
   };
   drop(request.stats);
-  change_totals(request, drop);
+  change_totals(request, event.num_drafted > 0 ? event.drafter : request.sequence.drafter, drop);
 }
 
 // An end that the engine thread does not know of yet.
@@ -341,7 +346,7 @@ void OutputProcessor::count_finished(const RequestState& request) {
   rest.num_cached_tokens = request.stats.num_cached_tokens;
   rest.num_preemptions = request.stats.num_preemptions;
   rest.queue_ns = request.stats.queue_ns;
-  change_totals(request, [&](RequestStats& sum) { sum += rest; });
+  change_totals(request, request.sequence.drafter, [&](RequestStats& sum) { sum += rest; });
   if (!request.output.request_finished) return;
   std::lock_guard lock(totals_mutex_);
   ++num_finished_;

@@ -62,7 +62,7 @@ class OutputProcessor {
   void count_finished(const RequestState& request);
   // Changes the sums that a request counts in; `change` gets each of them.
   template <class Change>
-  void change_totals(const RequestState& request, const Change& change);
+  void change_totals(const RequestState& request, int drafter, const Change& change);
   void emit(RequestState& request);
   bool call_back(RequestState& request);
 

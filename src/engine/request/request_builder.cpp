@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 #include "engine/request/bad_words.h"
 #include "engine/request/sampling_checks.h"
@@ -70,14 +71,14 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
   return ids;
 }
 
-// Which drafter serves a request, and with how many drafts at most.
+// Which drafter serves a request, the look-ups before it, and with how many drafts at most.
 struct DraftChoice {
   int drafter = 0;
+  uint32_t lookups = 0;
   int max_draft_tokens = 0;
 };
 
 Result<int> find_drafter_of(const std::string& method, const std::vector<DrafterLimits>& drafters) {
-  if (method.empty()) return 0;
   const Result<const DrafterEntry*> entry = find_drafter(method);
   std::string names;
   for (size_t i = 0; i < drafters.size(); ++i) {
@@ -87,6 +88,28 @@ Result<int> find_drafter_of(const std::string& method, const std::vector<Drafter
   }
   return invalid_argument("speculative.method '" + method +
                           "' is not a drafter of this engine; use one of: " + names);
+}
+
+// The drafters of the engine that a request names, in order; where it names none, the engine's
+// first one and those that it leads to.
+Result<std::vector<int>> named_drafters(const std::string& method,
+                                        const std::vector<DrafterLimits>& drafters) {
+  std::vector<int> chosen;
+  if (method.empty()) {
+    chosen.push_back(0);
+    while (chosen.size() < drafters.size() && drafters[chosen.size() - 1].leads) {
+      chosen.push_back(static_cast<int>(chosen.size()));
+    }
+    return chosen;
+  }
+  std::vector<ListedDrafter> listed;
+  for (const std::string& name : names_of_list(method)) {
+    FT_ASSIGN_OR_RETURN(chosen.emplace_back(), find_drafter_of(name, drafters));
+    const DrafterLimits& drafter = drafters[static_cast<size_t>(chosen.back())];
+    listed.push_back({drafter.name, drafter.looks_up});
+  }
+  FT_RETURN_IF_ERROR(check_list("speculative.method", listed));
+  return chosen;
 }
 
 bool has_prediction(const Request& request) {
@@ -112,15 +135,20 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
                             "--speculative-config");
   }
   DraftChoice choice;
-  FT_ASSIGN_OR_RETURN(choice.drafter, find_drafter_of(speculative.method, limits.drafters));
+  FT_ASSIGN_OR_RETURN(std::vector<int> chosen, named_drafters(speculative.method, limits.drafters));
   if (speculative.method.empty() && has_prediction(request)) {
     const auto drafter = std::find_if(limits.drafters.begin(), limits.drafters.end(),
                                       [](const DrafterLimits& each) { return each.looks_up; });
     if (drafter != limits.drafters.end()) {
-      choice.drafter = static_cast<int>(drafter - limits.drafters.begin());
+      chosen.assign(1, static_cast<int>(drafter - limits.drafters.begin()));
     }
   }
-  const int most = limits.drafters[static_cast<size_t>(choice.drafter)].num_speculative_tokens;
+  choice.drafter = chosen.back();
+  int most = 0;
+  for (const int drafter : chosen) {
+    if (drafter != choice.drafter) choice.lookups |= 1u << drafter;
+    most = std::max(most, limits.drafters[static_cast<size_t>(drafter)].num_speculative_tokens);
+  }
   const int wanted = speculative.num_speculative_tokens.value_or(most);
   if (wanted < 0 || wanted > most) {
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
@@ -136,7 +164,7 @@ Result<std::vector<int32_t>> prediction_ids(const Request& request, const SlotLe
                                             const Tokenizer* tokenizer) {
   std::vector<int32_t> ids = request.prediction_token_ids;
   FT_RETURN_IF_ERROR(check_ids(ids, "prediction", limits));
-  const bool looks_up = lengths.max_draft_tokens > 0 &&
+  const bool looks_up = lengths.max_draft_tokens > 0 && lengths.lookups == 0 &&
                         limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
   if (!looks_up) return std::vector<int32_t>{};
   if (ids.empty() && !request.prediction.empty() && tokenizer != nullptr) {
@@ -185,6 +213,7 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.max_len = lengths.max_len;
   sequence.max_draft_tokens = lengths.max_draft_tokens;
   sequence.drafter = lengths.drafter;
+  sequence.lookups = lengths.lookups;
   sequence.priority = request.priority;
   sequence.cache_salt =
       request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
@@ -257,7 +286,8 @@ SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice
       .prompt_len = prompt_len,
       .max_len = static_cast<int>(std::min<int64_t>(limits.max_model_len, prompt_len + max_tokens)),
       .max_draft_tokens = draft.max_draft_tokens,
-      .drafter = draft.drafter};
+      .drafter = draft.drafter,
+      .lookups = draft.max_draft_tokens > 0 ? draft.lookups : 0};
 }
 
 std::shared_ptr<RequestGroup> make_group(Request request, OutputCallback callback,

@@ -14,6 +14,7 @@ struct DrafterLimits {
   std::string name;
   int num_speculative_tokens = 0;
   bool looks_up = false;  // it drafts from a request's prediction
+  bool leads = false;     // it stands before the next one in the engine's list
 };
 
 // What an engine can do for a request; requests are checked against it.

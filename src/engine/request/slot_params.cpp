@@ -117,6 +117,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .max_len = lengths.max_len,
                    .max_draft_tokens = lengths.max_draft_tokens,
                    .drafter = lengths.drafter,
+                   .lookups = static_cast<int32_t>(lengths.lookups),
                    .adapter = 0,
                    .adapter_number = 0,
                    .num_logprobs = device_logprobs(sampling, limits),

@@ -23,6 +23,7 @@ struct SlotLengths {
   int max_len = 0;
   int max_draft_tokens = 0;
   int drafter = 0;
+  uint32_t lookups = 0;  // SlotParams::lookups
 };
 
 // Ids that a request's texts were turned into.

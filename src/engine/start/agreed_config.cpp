@@ -47,6 +47,7 @@ std::string text_of(const SpeculativeConfig& drafter) {
   }
   text +=
       std::to_string(drafter.prompt_lookup_min) + " " + std::to_string(drafter.prompt_lookup_max);
+  if (drafter.leads) text += " leads";
   for (const auto& [name, value] : drafter.method_fields) {
     text += " " + name + "=" + std::to_string(value);
   }

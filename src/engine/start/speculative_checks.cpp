@@ -8,6 +8,7 @@
 
 #include "draft/config_check.h"
 #include "draft/draft_bounds.h"
+#include "draft/parts/draft_list.h"
 #include "draft/parts/draft_vocab.h"
 #include "draft/registry.h"
 #include "spec/draft_schedule.h"
@@ -166,6 +167,18 @@ const char* disagreement(const SpeculativeConfig& a, const SpeculativeConfig& b)
   return nullptr;
 }
 
+// Each list of drafters of the engine.
+Status check_lists(const std::vector<SpeculativeConfig>& all) {
+  std::vector<ListedDrafter> list;
+  for (size_t i = 0; i < all.size(); ++i) {
+    list.push_back({all[i].method, declared_traits(all[i].method).looks_up});
+    if (all[i].leads && i + 1 < all.size()) continue;
+    FT_RETURN_IF_ERROR(check_list("speculative config", list));
+    list.clear();
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_speculative(const EngineConfig& config) {
@@ -216,7 +229,7 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
                    "; lower it or leave it out");
     }
   }
-  return {};
+  return check_lists(all);
 }
 
 LengthControllerConfig length_policy_config(const EngineConfig& config) {

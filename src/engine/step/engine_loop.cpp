@@ -389,6 +389,21 @@ void EngineLoop::note_step(uint64_t step) {
                    step_details(plans_[(step - 1) % kStepRingSize]));
 }
 
+// Each drafter of the sequence's list hears of the span, and the one that made the drafts of those.
+void EngineLoop::observe_drafts(uint64_t step, const Span& span, const SpanResult& result) {
+  using Kind = LengthController::Kind;
+  const Sequence& sequence = *span.sequence;
+  const auto observe = [&](int drafter, Kind kind) {
+    const bool is_own = sequence.lookups == 0 || result.drafter == drafter;
+    policy_.observe(step, drafter, span.max_verified, is_own ? result.num_drafted : 0,
+                    is_own ? result.num_accepted : 0, kind);
+  };
+  observe(sequence.drafter, sequence.is_predicted ? Kind::kPredicted : Kind::kOwn);
+  for (int drafter = 0; drafter < kMaxDrafters; ++drafter) {
+    if ((sequence.lookups >> drafter & 1) != 0) observe(drafter, Kind::kListed);
+  }
+}
+
 void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView& view) {
   constexpr SpanResult kNothing{};
   const Span& span = plan.spans[index];
@@ -397,8 +412,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   if (hooks_.on_result) hooks_.on_result(plan.step, span, result);
   // A span of a sequence that ended before commits nothing and says nothing about drafts.
   if (sequence.max_draft_tokens > 0 && result.num_committed > 0) {
-    policy_.observe(plan.step, sequence.drafter, span.max_verified, result.num_drafted,
-                    result.num_accepted, sequence.is_predicted);
+    observe_drafts(plan.step, span, result);
   }
   const auto finish = static_cast<DeviceFinish>(result.finish);
   OutputEvent event;
@@ -410,6 +424,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
     std::copy_n(result.ids, result.num_committed, event.ids);
     event.num_drafted = result.num_drafted;
     event.num_accepted = result.num_accepted;
+    event.drafter = result.drafter;
     event.from_prediction = result.from_prediction != 0;
     event.finish = finish_reason(finish);
     if (!failed_.load()) take_rows(plan, index, view);

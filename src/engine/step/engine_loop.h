@@ -113,6 +113,7 @@ class EngineLoop {
   TraceLane* lane() const { return trace_ != nullptr ? trace_->engine() : nullptr; }
   // Tokens of the step, the drafts that were kept among them.
   int64_t num_computed(const StepPlan& plan, const ResultView& view) const;
+  void observe_drafts(uint64_t step, const Span& span, const SpanResult& result);
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/comm/collectives.h"
+#include "kernels/draft/choose_draft.h"
 #include "kernels/draft/choose_lengths.h"
 #include "kernels/sampling/token_masks.h"
 #include "kernels/step/stamp.h"
@@ -12,10 +13,13 @@ namespace foretoken {
 void ModelRunner::enqueue_drafts(Queue& queue, const StepShape& shape) {
   if (!config_.stages.is_last()) return;
   bool any = false;
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    if (shape.drafts[i] == DraftShape{}) continue;
-    enqueue_drafter(queue, static_cast<int>(i), shape);
-    any = true;
+  // Look-ups have their turns first: others may stand behind them in a list.
+  for (const bool looks_up : {true, false}) {
+    for (size_t i = 0; i < drafters_.size(); ++i) {
+      if (drafters_[i]->traits().looks_up != looks_up || shape.drafts[i] == DraftShape{}) continue;
+      enqueue_drafter(queue, static_cast<int>(i), shape);
+      any = true;
+    }
   }
   if (any) stamp(queue, {memory_.step_counter, memory_.stamps});
 }
@@ -42,7 +46,20 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);
+  if (drafter.traits().looks_up && drafters_.size() > 1) enqueue_choice(queue, index);
   if (repairs(drafter, step, shape)) enqueue_repairs(queue, index, shape.num_draft_tokens);
+}
+
+void ModelRunner::enqueue_choice(Queue& queue, int index) {
+  int32_t lookups = 0;
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    if (drafters_[i]->traits().looks_up) lookups |= 1 << i;
+  }
+  choose_draft(queue, {.plan = memory_.plan,
+                       .limits = memory_.limits(),
+                       .batch = memory_.batch,
+                       .drafter = index,
+                       .lookups = lookups});
 }
 
 // Of several ranks the first alone has masks, and all must have the same drafts.

@@ -37,7 +37,8 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
            .write_position = 0,
            .wants_all = span.wants_all ? 1 : 0,
            .num_draft_tokens = span.num_draft_tokens,
-           .draft_rows = span.draft_rows};
+           .draft_rows = span.draft_rows,
+           .num_lookup_tokens = span.num_lookup_tokens};
     if (span.first_new_id >= 0) {
       out.num_new_ids = span.num_new_ids();
       out.token_offset = num_ids;

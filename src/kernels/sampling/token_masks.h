@@ -4,6 +4,7 @@
 #include "base/host_device.h"
 #include "device/queue.h"
 #include "kernels/draft_entries.h"
+#include "kernels/draft_lists.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -117,7 +118,7 @@ FT_HD inline bool wants_masks(const BatchState& batch, const SpanState& span, in
   if (!has_sampled(span) || params.grammar == 0) return false;
   const SlotState& state = batch.slots[span.slot];
   if (drafter == kVerifying) return true;
-  if (drafter != params.drafter || state.finished != static_cast<int32_t>(DeviceFinish::kNone)) {
+  if (!serves(params, drafter) || state.finished != static_cast<int32_t>(DeviceFinish::kNone)) {
     return false;
   }
   return max_repaired > 0 ? num_repaired(state, max_repaired) > 0

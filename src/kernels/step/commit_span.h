@@ -3,6 +3,7 @@
 
 #include "base/host_device.h"
 #include "kernels/draft_entries.h"
+#include "kernels/draft_lists.h"
 #include "kernels/step/verify_and_commit.h"
 #include "kernels/step_types.h"
 #include "spec/acceptance_rates.h"
@@ -42,6 +43,17 @@ FT_HD inline void keep_entries(const BatchState& batch, int32_t slot) {
   draft.written = 0;
 }
 
+// Tokens without verified drafts, of each drafter that drafts for the slot.
+FT_HD inline void count_rests(const BatchState& batch, int32_t slot, const SpanResult& result) {
+  const SlotParams& params = batch.params[slot];
+  for (int32_t d = 0; d < kMaxDrafters; ++d) {
+    if (!serves(params, d)) continue;
+    DraftRates& rates = rates_of(batch.slots[slot], params, d);
+    rates.since_draft = spec::since_draft_after(rates.since_draft, drafted_with(result, params, d),
+                                                rested_tokens(result, params, d));
+  }
+}
+
 // A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
 // committed ids stand there afterwards, for the caller to write to the token pages at the positions
 // before the slot's new length.
@@ -59,6 +71,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   result.num_drafted = v.num_draft_tokens;
   result.num_accepted = accepted < appended.num_ids ? accepted : appended.num_ids;
   result.from_prediction = state.from_prediction;
+  result.drafter = params.lookups != 0 ? state.drafted_by : params.drafter;
   result.finish = static_cast<int32_t>(appended.finish);
   for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
   state.len += appended.num_ids;
@@ -66,8 +79,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   state.num_draft_tokens = 0;
   state.finished = result.finish;
   keep_entries(a.batch, span.slot);
-  state.draft.since_draft =
-      spec::since_draft_after(state.draft.since_draft, v.num_draft_tokens, appended.num_ids);
+  count_rests(a.batch, span.slot, result);
 }
 
 // A span without a sampling row. One that pools ends with its last prompt token.

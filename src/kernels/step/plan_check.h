@@ -31,6 +31,7 @@ FT_HD inline bool is_valid_init(const SlotInit& init, const PlanHeader& header,
   const SlotLists& lists = batch.lists;
   if (!is_within(init.slot, batch.num_slots - 1) || !is_within(params.num_stop_ids, kMaxStopIds) ||
       !is_within(params.drafter, kMaxDrafters - 1) ||
+      !is_within(params.lookups, (1 << kMaxDrafters) - 1) ||
       !is_within(params.num_logit_bias, lists.logit_bias != nullptr ? kMaxLogitBias : 0) ||
       !is_within(params.num_bad_word_ints, lists.bad_words != nullptr ? kMaxBadWordInts : 0) ||
       (params.has_allowed_ids != 0 && lists.allowed_ids == nullptr) ||
@@ -51,6 +52,7 @@ FT_HD inline bool is_valid_span(const SpanPlan& span, const PlanHeader& header,
                                 const BatchState& batch) {
   if (!is_within(span.slot, batch.num_slots - 1) || span.num_new_ids < 0) return false;
   if (!is_within(span.num_draft_tokens, kMaxDraftTokens) || span.draft_rows < 0) return false;
+  if (!is_within(span.num_lookup_tokens, kMaxDraftTokens)) return false;
   return span.num_new_ids == 0 ||
          (is_within(span.token_offset, int64_t{header.num_tokens} - span.num_new_ids) &&
           is_within(span.write_position,

@@ -133,12 +133,25 @@ void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
   fields.read("prompt_logprobs", &sampling->prompt_logprobs);
 }
 
+// A drafter, or a list of them.
+void read_drafters(JsonFields& fields, std::string* method) {
+  const json* list = fields.raw("method");
+  if (list == nullptr || !list->is_array()) return fields.read("method", method);
+  std::string all;
+  for (const json& name : *list) {
+    if (!name.is_string()) return fields.wrong_type("method", "a name or a list of names", name);
+    all += (all.empty() ? "" : "+") + name.get<std::string>();
+  }
+  if (all.empty()) return fields.wrong_type("method", "a name or a list of names", *list);
+  *method = all;
+}
+
 Status read_speculative_params(const json& object, const std::string& what,
                                SpeculativeParams* speculative, FieldNotes notes) {
   JsonFields fields(object, what, notes);
   fields.read("enabled", &speculative->enabled);
   fields.read("num_speculative_tokens", &speculative->num_speculative_tokens);
-  fields.read("method", &speculative->method);
+  read_drafters(fields, &speculative->method);
   fields.check_unread();
   const int wanted = speculative->num_speculative_tokens.value_or(0);
   if (wanted < 0) {

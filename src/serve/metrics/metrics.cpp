@@ -114,7 +114,8 @@ struct ServeMetrics::Families {
 
   const Labels base;
   const int max_model_len;
-  const int num_positions;  // most drafts of a step, by any drafter
+  const int num_positions;                  // most drafts of a step, by any drafter
+  const std::vector<std::string> drafters;  // by name
   prometheus::Registry registry;
   StepTokensFamily step_tokens;
   std::mutex scrape_mutex;
@@ -146,12 +147,19 @@ int max_draft_tokens(const EngineInfo& info) {
   return most;
 }
 
+std::vector<std::string> names_of(const std::vector<DrafterInfo>& drafters) {
+  std::vector<std::string> names;
+  for (const DrafterInfo& drafter : drafters) names.push_back(drafter.name);
+  return names;
+}
+
 }  // namespace
 
 ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo& info)
     : base{{"model_name", model_name}, {"engine", info.num_engines > 1 ? "all" : "0"}},
       max_model_len(info.max_model_len),
       num_positions(max_draft_tokens(info)),
+      drafters(names_of(info.drafters)),
       first_token(histogram("vllm:time_to_first_token_seconds",
                             "From a request to its first token.", first_token_buckets())),
       inter_token(histogram("vllm:inter_token_latency_seconds",
@@ -221,6 +229,15 @@ void ServeMetrics::Families::set_speculation(const RequestStats& sums, const Lab
     raise_to(counter("foretoken:spec_decode_num_draft_tokens_per_pos_total",
                      "Drafted tokens by position in the draft.", position),
              static_cast<double>(sums.num_draft_tokens_per_pos[at]));
+  }
+  for (size_t i = 0; i < drafters.size(); ++i) {
+    const Labels drafter = with(engine, {{"drafter", drafters[i]}});
+    raise_to(counter("foretoken:spec_decode_num_draft_tokens_by_drafter_total",
+                     "Drafted tokens by the drafter that made them.", drafter),
+             static_cast<double>(sums.num_draft_tokens_by_drafter[i]));
+    raise_to(counter("foretoken:spec_decode_num_accepted_tokens_by_drafter_total",
+                     "Accepted drafted tokens by the drafter that made them.", drafter),
+             static_cast<double>(sums.num_accepted_tokens_by_drafter[i]));
   }
 }
 

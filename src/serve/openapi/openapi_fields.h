@@ -18,9 +18,10 @@ struct OpenApiFacts {
   bool has_adapters = false;      // or clients may load some
   bool loads_adapters = false;    // clients may
   std::vector<std::string> model_names = {};
-  bool any_model = false;                  // and every other name
-  std::vector<std::string> drafters = {};  // as requests name them
-  int max_draft_tokens = 0;                // of any of them
+  bool any_model = false;                                    // and every other name
+  std::vector<std::string> drafters = {};                    // as requests name them
+  std::vector<std::vector<std::string>> drafter_lists = {};  // that a request may name
+  int max_draft_tokens = 0;                                  // of any of them
   int vocab_size = INT_MAX;
   int max_logprobs = INT_MAX;
   int max_model_len = INT_MAX;

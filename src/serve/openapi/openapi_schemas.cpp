@@ -378,9 +378,11 @@ json speculative(const OpenApiFacts& facts) {
     off["description"] = kDescription;
     return off;
   }
+  json methods = facts.drafters;
+  for (const std::vector<std::string>& list : facts.drafter_lists) methods.push_back(list);
   json number = {{"type", "integer"}, {"minimum", 0}, {"maximum", facts.max_draft_tokens}};
   json on = object({{"enum", {true, nullptr}}}, or_null(std::move(number)),
-                   or_null({{"enum", facts.drafters}}));
+                   or_null({{"enum", std::move(methods)}}));
   return {{"description", kDescription}, {"anyOf", {std::move(on), std::move(off)}}};
 }
 

@@ -92,6 +92,18 @@ bool has_adapters(const ServeContext& context) {
   return context.config.runtime_adapters || !context.engine.adapters().empty();
 }
 
+// Every order of look-ups, and of look-ups before one other drafter, behind those of `list`.
+void add_lists(const std::vector<DrafterInfo>& drafters, std::vector<std::string> list,
+               std::vector<std::vector<std::string>>* lists) {
+  for (const DrafterInfo& drafter : drafters) {
+    if (std::ranges::count(list, drafter.name) > 0) continue;
+    list.push_back(drafter.name);
+    if (list.size() > 1) lists->push_back(list);
+    if (drafter.looks_up) add_lists(drafters, list, lists);
+    list.pop_back();
+  }
+}
+
 OpenApiFacts openapi_facts(const ServeContext& context) {
   const EngineInfo& info = context.engine.info();
   OpenApiFacts facts;
@@ -108,6 +120,7 @@ OpenApiFacts openapi_facts(const ServeContext& context) {
     facts.drafters.push_back(drafter.name);
     facts.max_draft_tokens = std::max(facts.max_draft_tokens, drafter.num_speculative_tokens);
   }
+  add_lists(info.drafters, {}, &facts.drafter_lists);
   facts.vocab_size = info.vocab_size;
   facts.max_model_len = info.max_model_len;
   facts.embedding_size = info.hidden_size;

@@ -36,7 +36,7 @@ TEST_F(UploadTest, OnlySpansLeavesTheSlotsAlone) {
   const PlanView plan = entry(3);
   *plan.header = {3, 1, 1, 0, 2, 0};
   plan.inits[0] = SlotInit{0, 5, 4, 0, {}};
-  plan.spans[0] = {0, 1, 2, 2, 0, 0, 0, 3, 7};
+  plan.spans[0] = {0, 1, 2, 2, 0, 0, 0, 3, 7, 0};
   plan.tokens[0] = plan.tokens[1] = 99;
   UploadArgs only_spans = args(3);
   only_spans.only_spans = 1;
@@ -83,8 +83,8 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   plan.block_updates[0] = {0, 0, 20, 0, 0};
   plan.block_updates[1] = {0, 1, 21, 8, 0};
   plan.block_updates[2] = {1, 2, 22, 3, 0};
-  plan.spans[0] = {0, 1, 2, 5, 0, 0, 0, 3, 7};
-  plan.spans[1] = {1, 1, 3, 0, 0, 0, 0, 0, 0};
+  plan.spans[0] = {0, 1, 2, 5, 0, 0, 0, 3, 7, 0};
+  plan.spans[1] = {1, 1, 3, 0, 0, 0, 0, 0, 0, 0};
   for (int i = 0; i < 5; ++i) plan.tokens[i] = 40 + i;
   upload(queue(), args(step));
   pull(d);
@@ -130,7 +130,7 @@ TEST_F(UploadTest, FirstBlockHasNoParentAndResetsTheSlot) {
   *plan.header = {0, 1, 1, 1, 2, 0};
   plan.inits[0] = SlotInit{2, 2, 0, 0, {}};
   plan.block_updates[0] = {2, 0, 5, 4, 0};
-  plan.spans[0] = {2, 2, 0, 2, 0, 0, 0, 0, 0};
+  plan.spans[0] = {2, 2, 0, 2, 0, 0, 0, 0, 0, 0};
   plan.tokens[0] = 8;
   plan.tokens[1] = 9;
   upload(queue(), args(0));
@@ -158,7 +158,7 @@ TEST_F(UploadTest, AFirstSpanForgetsTheDrafterState) {
   plan.inits[0] = SlotInit{0, 6, 4, 0, {}};
   plan.block_updates[0] = {0, 0, 20, 0, 0};
   plan.block_updates[1] = {0, 1, 21, 4, 0};
-  plan.spans[0] = {0, 2, 0, 2, 0, 4, 0, 1, 2};
+  plan.spans[0] = {0, 2, 0, 2, 0, 4, 0, 1, 2, 1};
   plan.tokens[0] = 8;
   plan.tokens[1] = 9;
   upload(queue(), args(0));
@@ -237,7 +237,7 @@ void fill(const PlanView& plan) {
   plan.inits[0].params.num_logit_bias = 2;
   plan.inits[0].params.num_bad_word_ints = 3;
   plan.block_updates[0] = {0, 1, 5, 3, 0};
-  plan.spans[0] = {0, 2, 0, 2, 0, 0, 0, 4, 9};
+  plan.spans[0] = {0, 2, 0, 2, 0, 0, 0, 4, 9, 4};
 }
 
 struct Defect {

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/op_table.h"
 #include "kernels/draft/draft_slots.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cpu {
@@ -14,20 +15,21 @@ struct Lengths {
   const ChooseLengthsArgs& a;
   const PlanView plan;
 
-  bool is_served(int span) const {
-    return a.batch.params[plan.spans[span].slot].drafter == a.drafter;
-  }
+  bool is_served(int span) const { return serves(params(span), a.drafter); }
+  const SlotParams& params(int span) const { return a.batch.params[plan.spans[span].slot]; }
   SlotState& state(int span) const { return a.batch.slots[plan.spans[span].slot]; }
+  DraftRates& rates(int span) const { return rates_of(state(span), params(span), a.drafter); }
+  bool has_turn(int span) const { return !has_other_drafts(state(span), params(span), a.drafter); }
   bool goes_on(int span) const { return foretoken::goes_on(a.spans[span], state(span)); }
   DraftRates& prior() const { return a.batch.priors[a.drafter]; }
   int most(int span) const {
-    const SpanPlan& s = plan.spans[span];
-    return goes_on(span) ? max_draft_tokens(state(span), a.batch.params[s.slot], s.num_draft_tokens,
-                                            a.draft_max_len)
-                         : 0;
+    const int granted = granted_drafts(plan.spans[span], params(span), a.drafter);
+    return goes_on(span) && has_turn(span)
+               ? max_draft_tokens(state(span), params(span), granted, a.draft_max_len)
+               : 0;
   }
   int least(int span, int most) const {
-    return span == probe ? 1 : spec::least_drafts(state(span).draft, most);
+    return span == probe ? 1 : spec::least_drafts(rates(span), most);
   }
 
   int probe = -1;  // the span that is the drafter's own probe
@@ -47,15 +49,16 @@ void update_rates(const Lengths& lengths) {
   step.first_unseen = kMaxDraftTokens;
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
-    DraftState& draft = lengths.state(i).draft;
-    const bool predicted = is_predicted(a.batch.params[lengths.plan.spans[i].slot]);
-    if (draft.num_rated == 0) {
-      spec::start_rates(draft, predicted ? DraftRates{} : lengths.prior());
+    const SlotParams& params = lengths.params(i);
+    DraftRates& rates = lengths.rates(i);
+    const bool predicted = is_predicted(params);
+    if (rates.num_rated == 0) {
+      spec::start_rates(rates, predicted ? DraftRates{} : lengths.prior());
     }
-    if (!predicted) step.committed += result.spans[i].num_committed;
+    if (!predicted) step.committed += rested_tokens(result.spans[i], params, a.drafter);
+    if (drafted_with(result.spans[i], params, a.drafter) == 0) continue;
     const spec::Outcome v = outcome_of(result.spans[i]);
-    if (v.drafted == 0) continue;
-    spec::rate_sequence(draft, v);
+    spec::rate_sequence(rates, v);
     if (!predicted) note(step, v);
   }
   spec::rate_prior(lengths.prior(), step);
@@ -69,8 +72,8 @@ int expect_probes(const Lengths& lengths) {
   int probe = -1;
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
-    spec::expect_probe(lengths.state(i).draft);
-    const int32_t rank = spec::probe_rank(lengths.state(i).draft, lengths.most(i), i);
+    spec::expect_probe(lengths.rates(i));
+    const int32_t rank = spec::probe_rank(lengths.rates(i), lengths.most(i), i);
     if (!wants_probe || rank <= highest) continue;
     highest = rank;
     probe = i;
@@ -85,12 +88,12 @@ int choose_level(const Lengths& lengths) {
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (lengths.goes_on(i)) ++slots;
     if (!lengths.is_served(i)) continue;
-    const SlotState& state = lengths.state(i);
+    const DraftRates& rates = lengths.rates(i);
     const int most = lengths.most(i);
     const int least = lengths.least(i, most);
     int32_t survival = spec::RateConstants::kOne;
     for (int k = 0; k < most; ++k) {
-      survival = spec::next_survival(survival, state.draft.rates[k]);
+      survival = spec::next_survival(survival, rates.rates[k]);
       const int level = spec::level_of(survival);
       if (k < least) {
         ++least_drafts;
@@ -118,7 +121,8 @@ void choose_lengths(const void* args, CpuPool&) {
     SlotState& state = lengths.state(i);
     const int most = lengths.most(i);
     const int least = lengths.least(i, most);
-    state.draft.num_draft_tokens = spec::drafts_down_to(state.draft, least, most, level);
+    state.draft.num_draft_tokens = spec::drafts_down_to(lengths.rates(i), least, most, level);
+    if (lengths.has_turn(i)) state.drafted_by = a.drafter;
   }
 }
 

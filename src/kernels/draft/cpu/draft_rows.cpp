@@ -6,6 +6,7 @@
 #include "kernels/cpu/token_page.h"
 #include "kernels/draft/cpu/draft_pass.h"
 #include "kernels/draft_entries.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cpu {
@@ -41,7 +42,7 @@ void draft_rows(const void* args, CpuPool&) {
     const SpanState& span = a.spans[i];
     if (a.batch.params[span.slot].drafter != a.drafter || span.num_rows == 0) continue;
     SlotState& state = a.batch.slots[span.slot];
-    state.num_draft_tokens = 0;
+    if (!has_other_drafts(state, a.batch.params[span.slot], a.drafter)) state.num_draft_tokens = 0;
     const bool complete = catch_up(a, plan.spans[i], span, pass);
     const bool drafts = complete && has_sampled(span) && state.draft.num_draft_tokens > 0 &&
                         state.finished == static_cast<int32_t>(DeviceFinish::kNone);

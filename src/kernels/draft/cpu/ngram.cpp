@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/op_table.h"
 #include "kernels/draft/cpu/own_text.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cpu {
@@ -11,7 +12,8 @@ namespace {
 
 void propose_ngram(const NgramArgs& a, int32_t slot) {
   SlotState& state = a.batch.slots[slot];
-  if (a.batch.params[slot].drafter != a.drafter) return;
+  const SlotParams& params = a.batch.params[slot];
+  if (!serves(params, a.drafter) || has_other_drafts(state, params, a.drafter)) return;
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
   const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);

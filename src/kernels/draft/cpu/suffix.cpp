@@ -6,6 +6,7 @@
 #include "kernels/cpu/token_page.h"
 #include "kernels/draft/cpu/own_text.h"
 #include "kernels/draft_entries.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cpu {
@@ -14,13 +15,14 @@ namespace {
 // What one span's slot knows more than before.
 void learn_span(const SuffixArgs& a, const SpanState& span) {
   const SlotParams& params = a.batch.params[span.slot];
-  if (params.drafter != a.drafter) return;
+  if (!serves(params, a.drafter)) return;
   SlotState& state = a.batch.slots[span.slot];
+  int32_t& learnt = learnt_of(state, params, a.drafter);
   const int32_t known = known_after(span, state);
-  const int32_t begin = std::max(params.prompt_len, state.draft.computed);
+  const int32_t begin = std::max(params.prompt_len, learnt);
   if (begin >= known) return;
-  if (state.draft.computed == 0) ++*a.table.clock;
-  state.draft.computed = known;
+  if (learnt == 0) ++*a.table.clock;
+  learnt = known;
   for (int32_t p = begin; p < known; ++p) {
     const auto id_back = [&](int32_t i) { return token_at(a.batch, span.slot, p - 1 - i); };
     for (int level = 0; level < suffix_table::kNumLevels; ++level) {
@@ -87,7 +89,8 @@ int32_t draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) {
 
 void propose_suffix(const SuffixArgs& a, int32_t slot) {
   SlotState& state = a.batch.slots[slot];
-  if (a.batch.params[slot].drafter != a.drafter) return;
+  const SlotParams& params = a.batch.params[slot];
+  if (!serves(params, a.drafter) || has_other_drafts(state, params, a.drafter)) return;
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
   const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);

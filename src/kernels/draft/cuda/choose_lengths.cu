@@ -4,6 +4,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft/draft_slots.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -32,24 +33,29 @@ struct Shared {
 // A span of the plan whose slot drafts with the drafter.
 struct Served {
   SlotState& state;
+  DraftRates& rates;
+  bool has_turn;
   int most;
   int least;
 };
 
 __device__ bool is_served(const ChooseLengthsArgs& args, const SpanPlan& span) {
-  return args.batch.params[span.slot].drafter == args.drafter;
+  return serves(args.batch.params[span.slot], args.drafter);
 }
 
 // `probe_rank`: 0, or of the span that is the drafter's own probe.
 __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i,
                          int probe_rank) {
   SlotState& state = args.batch.slots[span.slot];
-  const int most = goes_on(args.spans[i], state)
-                       ? max_draft_tokens(state, args.batch.params[span.slot],
-                                          span.num_draft_tokens, args.draft_max_len)
+  const SlotParams& params = args.batch.params[span.slot];
+  DraftRates& rates = rates_of(state, params, args.drafter);
+  const bool has_turn = !has_other_drafts(state, params, args.drafter);
+  const int granted = granted_drafts(span, params, args.drafter);
+  const int most = has_turn && goes_on(args.spans[i], state)
+                       ? max_draft_tokens(state, params, granted, args.draft_max_len)
                        : 0;
-  const bool is_probe = probe_rank > 0 && spec::probe_rank(state.draft, most, i) == probe_rank;
-  return {state, most, is_probe ? 1 : spec::least_drafts(state.draft, most)};
+  const bool is_probe = probe_rank > 0 && spec::probe_rank(rates, most, i) == probe_rank;
+  return {state, rates, has_turn, most, is_probe ? 1 : spec::least_drafts(rates, most)};
 }
 
 __device__ void clear(Shared& shared) {
@@ -83,13 +89,16 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
   DraftRates& prior = args.batch.priors[args.drafter];
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
-    DraftState& draft = args.batch.slots[plan.spans[i].slot].draft;
-    const bool predicted = is_predicted(args.batch.params[plan.spans[i].slot]);
-    if (draft.num_rated == 0) spec::start_rates(draft, predicted ? DraftRates{} : prior);
-    if (!predicted) atomicAdd(&step.committed, result.spans[i].num_committed);
+    const SlotParams& params = args.batch.params[plan.spans[i].slot];
+    DraftRates& rates = rates_of(args.batch.slots[plan.spans[i].slot], params, args.drafter);
+    const bool predicted = is_predicted(params);
+    if (rates.num_rated == 0) spec::start_rates(rates, predicted ? DraftRates{} : prior);
+    if (!predicted) {
+      atomicAdd(&step.committed, rested_tokens(result.spans[i], params, args.drafter));
+    }
+    if (drafted_with(result.spans[i], params, args.drafter) == 0) continue;
     const spec::Outcome v = outcome_of(result.spans[i]);
-    if (v.drafted == 0) continue;
-    spec::rate_sequence(draft, v);
+    spec::rate_sequence(rates, v);
     if (!predicted) note(step, v);
   }
   __syncthreads();
@@ -105,8 +114,8 @@ __device__ void expect_probes(const ChooseLengthsArgs& args, const PlanView& pla
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, 0);
-    spec::expect_probe(slot.state.draft);
-    if (wants_probe) atomicMax(&probe_rank, spec::probe_rank(slot.state.draft, slot.most, i));
+    spec::expect_probe(slot.rates);
+    if (wants_probe) atomicMax(&probe_rank, spec::probe_rank(slot.rates, slot.most, i));
   }
   if (threadIdx.x == 0) spec::expect_probe(prior);
   __syncthreads();
@@ -122,7 +131,7 @@ __device__ void count_drafts(const ChooseLengthsArgs& args, const PlanView& plan
     const Served slot = served(args, span, i, shared.probe_rank);
     int survival = spec::RateConstants::kOne;
     for (int k = 0; k < slot.most; ++k) {
-      survival = spec::next_survival(survival, slot.state.draft.rates[k]);
+      survival = spec::next_survival(survival, slot.rates.rates[k]);
       const int level = spec::level_of(survival);
       if (k < slot.least) {
         atomicAdd(&shared.least_drafts, 1);
@@ -187,7 +196,8 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, shared.probe_rank);
     slot.state.draft.num_draft_tokens =
-        spec::drafts_down_to(slot.state.draft, slot.least, slot.most, level);
+        spec::drafts_down_to(slot.rates, slot.least, slot.most, level);
+    if (slot.has_turn) slot.state.drafted_by = args.drafter;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft/cuda/draft_common.cuh"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -158,7 +159,7 @@ __device__ bool settle(const DraftRowsArgs& args, const CatchUp& mine, int i, in
     raise_draft_counts(batch, mine.slot, args.drafter, mine.first - 1, mine.first);
   }
   state.draft.computed = mine.first + count;
-  state.num_draft_tokens = 0;
+  if (!has_other_drafts(state, batch.params[mine.slot], args.drafter)) state.num_draft_tokens = 0;
   const bool drafts = count > 0 && state.draft.computed == state.len && has_sampled(span) &&
                       state.draft.num_draft_tokens > 0 &&
                       state.finished == static_cast<int32_t>(DeviceFinish::kNone);

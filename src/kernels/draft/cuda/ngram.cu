@@ -3,6 +3,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft/cuda/own_text.cuh"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -15,15 +16,15 @@ __global__ void __launch_bounds__(kOwnThreads) ngram_kernel(NgramArgs args) {
   const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
   if (blockIdx.x >= plan.header->num_spans) return;
   const int slot = plan.spans[blockIdx.x].slot;
-  if (args.batch.params[slot].drafter != args.drafter) return;
+  const SlotParams& params = args.batch.params[slot];
   SlotState& state = args.batch.slots[slot];
+  if (!serves(params, args.drafter) || has_other_drafts(state, params, args.drafter)) return;
   const int len = state.len;
   const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == len - 1 && wanted > 0;
   __shared__ int32_t tail[kMaxTail];
   if (ready) load_tail(args.batch, slot, len, args.max_n, tail);
-  const SlotParams& params = args.batch.params[slot];
   const prediction_match::Predicted predicted{
       args.batch.lists.prediction + int64_t{slot} * args.batch.lists.max_prediction,
       ready ? params.num_prediction : 0, params.prompt_len, len};

@@ -5,6 +5,7 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft/cuda/own_text.cuh"
 #include "kernels/draft_entries.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 
 namespace foretoken::cuda {
@@ -32,7 +33,8 @@ struct Pieces {
 };
 
 __device__ int first_new(const SuffixArgs& args, const SpanState& span) {
-  return max(args.batch.params[span.slot].prompt_len, args.batch.slots[span.slot].draft.computed);
+  const SlotParams& params = args.batch.params[span.slot];
+  return max(params.prompt_len, learnt_of(args.batch.slots[span.slot], params, args.drafter));
 }
 
 // Fills `tokens` for the spans from `first` on; returns the number of positions, in every thread.
@@ -43,12 +45,13 @@ __device__ int gather_spans(const SuffixArgs& args, int first, int num_spans, Ne
   int begins = 0;
   if (index < num_spans) {
     const SpanState& span = args.spans[index];
-    const SlotState& state = args.batch.slots[span.slot];
+    const SlotParams& params = args.batch.params[span.slot];
+    SlotState& state = args.batch.slots[span.slot];
     const int begin = first_new(args, span);
     const int known = known_after(span, state);
-    if (args.batch.params[span.slot].drafter == args.drafter && begin < known) {
+    if (serves(params, args.drafter) && begin < known) {
       count = known - begin;
-      begins = state.draft.computed == 0;
+      begins = learnt_of(state, params, args.drafter) == 0;
     }
     tokens.slot[threadIdx.x] = span.slot;
     tokens.begin[threadIdx.x] = begin;
@@ -59,8 +62,9 @@ __device__ int gather_spans(const SuffixArgs& args, int first, int num_spans, Ne
   tokens.clock[threadIdx.x] = before + block_scan<kThreads>(begins, scratch);
   if (threadIdx.x == 0) *args.table.clock = before + scratch[kThreads - 1];
   if (count > 0) {
-    SlotState& state = args.batch.slots[args.spans[index].slot];
-    state.draft.computed = tokens.begin[threadIdx.x] + count;
+    const int slot = args.spans[index].slot;
+    learnt_of(args.batch.slots[slot], args.batch.params[slot], args.drafter) =
+        tokens.begin[threadIdx.x] + count;
   }
   __syncthreads();
   return total;
@@ -229,8 +233,9 @@ __global__ void __launch_bounds__(kOwnThreads) suffix_propose_kernel(SuffixArgs 
   const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
   if (blockIdx.x >= plan.header->num_spans) return;
   const int slot = plan.spans[blockIdx.x].slot;
-  if (args.batch.params[slot].drafter != args.drafter) return;
+  const SlotParams& params = args.batch.params[slot];
   SlotState& state = args.batch.slots[slot];
+  if (!serves(params, args.drafter) || has_other_drafts(state, params, args.drafter)) return;
   const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
   const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
                      state.computed == state.len - 1 && wanted > 0;

@@ -63,7 +63,10 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.finished = static_cast<int32_t>(DeviceFinish::kNone);
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
+  state.drafted_by = init.params.drafter;
+  state.learnt = 0;
   state.draft = DraftState{};
+  std::fill_n(state.lookup_rates, kMaxDrafters, DraftRates{});
 }
 
 void apply_block_update(const BatchState& batch, const BlockUpdate& update) {

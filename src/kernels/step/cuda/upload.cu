@@ -38,7 +38,10 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.finished = static_cast<int32_t>(DeviceFinish::kNone);
       slot.num_draft_tokens = 0;
       slot.from_prediction = 0;
+      slot.drafted_by = init.params.drafter;
+      slot.learnt = 0;
       slot.draft = DraftState{};
+      for (DraftRates& rates : slot.lookup_rates) rates = DraftRates{};
     }
   }
 }

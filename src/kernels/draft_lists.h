@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Lists of drafters. A slot's list is the look-ups in SlotParams::lookups, which find drafts for
+// some texts only, and SlotParams::drafter behind them. They have their turns in that order at the
+// end of a step; from the first turn whose drafts stand (kernels/draft/choose_draft.h) the others
+// have nothing to propose.
+
+FT_HD inline bool is_lookup(const SlotParams& params, int32_t drafter) {
+  return (params.lookups >> drafter & 1) != 0;
+}
+
+// Whether the slot drafts with the drafter, alone or as one of a list.
+FT_HD inline bool serves(const SlotParams& params, int32_t drafter) {
+  return params.drafter == drafter || is_lookup(params, drafter);
+}
+
+// Whether drafts of another drafter stand, so that this one has no turn.
+FT_HD inline bool has_other_drafts(const SlotState& state, const SlotParams& params,
+                                   int32_t drafter) {
+  return params.lookups != 0 && state.num_draft_tokens > 0 && state.drafted_by != drafter;
+}
+
+// What is known of a drafter that serves the slot.
+FT_HD inline DraftRates& rates_of(SlotState& state, const SlotParams& params, int32_t drafter) {
+  return params.drafter == drafter ? state.draft : state.lookup_rates[drafter];
+}
+
+// Leading ids that a drafter which learns has taken in; where it is the slot's last one it has no
+// entries, whose number stands there otherwise.
+FT_HD inline int32_t& learnt_of(SlotState& state, const SlotParams& params, int32_t drafter) {
+  return params.drafter == drafter ? state.draft.computed : state.learnt;
+}
+
+// Most drafts that the plan lets a drafter of the span's slot propose.
+FT_HD inline int32_t granted_drafts(const SpanPlan& span, const SlotParams& params,
+                                    int32_t drafter) {
+  return params.drafter == drafter ? span.num_draft_tokens : span.num_lookup_tokens;
+}
+
+// Verified drafts of a drafter that serves the slot of the result.
+FT_HD inline int32_t drafted_with(const SpanResult& result, const SlotParams& params,
+                                  int32_t drafter) {
+  return params.lookups == 0 || result.drafter == drafter ? result.num_drafted : 0;
+}
+
+// Tokens that were committed without the drafter's drafts. A step that verified another one's is
+// one of them: it tells as much of this drafter as one token does.
+FT_HD inline int32_t rested_tokens(const SpanResult& result, const SlotParams& params,
+                                   int32_t drafter) {
+  const bool of_others = result.num_drafted > 0 && drafted_with(result, params, drafter) == 0;
+  return of_others && result.num_committed > 0 ? 1 : result.num_committed;
+}
+
+}  // namespace foretoken

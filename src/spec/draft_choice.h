@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "spec/acceptance_rates.h"
+#include "spec/length_choice.h"
+
+// Whose drafts are verified where a sequence has a look-up before another drafter, chosen on the
+// device by what both are known to be worth (kernels/draft/choose_draft.h). Integers only: both
+// devices choose the same.
+namespace foretoken::spec {
+
+// One of the two drafters.
+struct Contender {
+  const DraftRates& rates;  // of the sequence
+  const DraftRates& prior;  // of all sequences of the drafter
+  int32_t num_drafts;       // that it has found, or may propose
+};
+
+// Drafts that are expected to be accepted, in 1/RateConstants::kOne.
+FT_HD inline int64_t expected_drafts(const Contender& drafter) {
+  DraftRates known = drafter.rates;
+  if (known.num_rated == 0) start_rates(known, drafter.prior);
+  int64_t sum = 0;
+  int32_t survival = RateConstants::kOne;
+  for (int32_t i = 0; i < drafter.num_drafts && i < kMaxDraftTokens; ++i) {
+    survival = next_survival(survival, known.rates[i]);
+    sum += survival;
+  }
+  return sum;
+}
+
+// Whether the drafts of the look-up, at least one, are verified. The one that had none verified for
+// long is tried, the look-up first; of equals the look-up's stand, as they exist already.
+FT_HD inline bool lookup_stands(const Contender& lookup, const Contender& other) {
+  if (other.num_drafts <= 0 || wants_probe(lookup.rates)) return true;
+  if (wants_probe(other.rates)) return false;
+  return expected_drafts(lookup) >= expected_drafts(other);
+}
+
+}  // namespace foretoken::spec

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <random>
+
+#include "conformance/drafter_cases.h"
+#include "draft/registry.h"
+
+// Every list of a look-up and another drafter leaves the ids as they are without speculation, with
+// requests that choose the list, a part of it or nothing, prefix hits, chunks and preemption.
+
+namespace foretoken {
+namespace {
+
+constexpr int kListTokens = 64;
+constexpr int kFewListBlocks = 26;  // hardly more than one sequence at full length
+
+struct ListCase {
+  std::string lookup;
+  std::string other;
+};
+
+std::vector<ListCase> list_cases() {
+  std::vector<ListCase> cases;
+  for (const DrafterEntry& lookup : drafters()) {
+    for (const DrafterEntry& other : drafters()) {
+      if (lookup.traits.looks_up && &lookup != &other) cases.push_back({lookup.name, other.name});
+    }
+  }
+  return cases;
+}
+
+class DrafterLists : public ::testing::TestWithParam<ListCase> {
+ protected:
+  static std::vector<SpeculativeConfig> list(const std::string& policy) {
+    std::vector<SpeculativeConfig> drafters = {bundled_drafter(GetParam().lookup, 6).config,
+                                               bundled_drafter(GetParam().other, 4).config};
+    drafters.front().leads = true;
+    for (SpeculativeConfig& drafter : drafters) drafter.length_policy = policy;
+    return drafters;
+  }
+  // Plain prompts, and every second one said twice.
+  static std::vector<Request> requests(bool sampled) {
+    std::vector<std::string> prompts = bench_prompts(num_test_prompts(40));
+    std::vector<Request> all;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      Request request;
+      request.prompt =
+          i % 2 == 0 ? prompts[i] : prompts[i].substr(0, 90) + prompts[i].substr(0, 90);
+      request.sampling.max_tokens = kListTokens;
+      request.sampling.temperature = sampled ? 0.8f : 0.0f;
+      request.sampling.seed = i;
+      all.push_back(std::move(request));
+    }
+    return all;
+  }
+  static RunResult run(const EngineConfig& config, const std::vector<Request>& requests) {
+    std::unique_ptr<Engine> engine;
+    const Status status = make_engine(config, &engine);
+    EXPECT_TRUE(status.ok()) << status.message();
+    RunResult result;
+    if (!status.ok()) return result;
+    for (const RequestOutput& output : engine->generate(requests)) {
+      EXPECT_TRUE(output.status.ok()) << output.status.message();
+      result.ids.push_back(output.token_ids);
+      result.stats += output.stats;
+    }
+    expect_all_free(*engine);
+    return result;
+  }
+  void expect_same(Variant variant, const std::string& policy, std::vector<Request> requests) {
+    const RunResult base = run(config_of({.batch = 32}, bundled_model()), requests);
+    EngineConfig config = config_of(variant, bundled_model());
+    config.max_num_seqs = variant.batch;
+    config.speculative = list(policy);
+    const RunResult other = run(config, requests);
+    const std::string what = GetParam().lookup + "+" + GetParam().other + ", " + variant.describe();
+    EXPECT_EQ(count_differences(base, other, what), 0);
+    const auto& by_drafter = other.stats.num_draft_tokens_by_drafter;
+    std::cout << "device=" << test_device_name() << " " << what << ": drafted " << by_drafter[0]
+              << " + " << by_drafter[1] << ", accepted "
+              << other.stats.num_accepted_tokens_by_drafter[0] << " + "
+              << other.stats.num_accepted_tokens_by_drafter[1] << ", preemptions "
+              << other.stats.num_preemptions << "\n";
+    EXPECT_EQ(by_drafter[0] + by_drafter[1], other.stats.num_draft_tokens);
+    if (policy != "fixed") return;
+    EXPECT_GT(by_drafter[0], 0);
+    if (!declared_traits(GetParam().other).looks_up) {
+      EXPECT_GT(by_drafter[1], 0);
+    }
+  }
+};
+
+TEST_P(DrafterLists, Greedy) {
+  expect_same({.name = "list", .steps_in_flight = 2, .batch = 16}, "fixed", requests(false));
+}
+
+TEST_P(DrafterLists, SampledWithHitsAndChunks) {
+  expect_same({.name = "sampled list",
+               .steps_in_flight = 3,
+               .batch = 8,
+               .max_batched_tokens = 33,
+               .prefix_caching = true},
+              "fixed", requests(true));
+}
+
+TEST_P(DrafterLists, Preempted) {
+  expect_same({.name = "preempted list",
+               .steps_in_flight = 2,
+               .batch = 16,
+               .num_blocks = kFewListBlocks,
+               .prefix_caching = true},
+              "fixed", requests(false));
+}
+
+TEST_P(DrafterLists, Adaptive) {
+  expect_same({.name = "adaptive list", .steps_in_flight = 2, .batch = 8}, "adaptive",
+              requests(true));
+}
+
+TEST_P(DrafterLists, RequestsThatChoose) {
+  std::vector<Request> all = requests(false);
+  const std::string both = GetParam().lookup + "+" + GetParam().other;
+  for (size_t i = 0; i < all.size(); ++i) {
+    SpeculativeParams& own = all[i].speculative;
+    if (i % 5 == 1) own.method = GetParam().lookup;
+    if (i % 5 == 2) own.method = GetParam().other;
+    if (i % 5 == 3) own.method = both;
+    if (i % 5 == 4) own.enabled = false;
+    if (i % 3 == 0 && i % 5 != 4) own.num_speculative_tokens = 2;
+  }
+  expect_same({.name = "chosen", .steps_in_flight = 2, .batch = 16}, "fixed", all);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DrafterLists, ::testing::ValuesIn(list_cases()),
+                         [](const auto& param) {
+                           return param.param.lookup + "_" + param.param.other;
+                         });
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,82 @@
+#include "kernels/draft/choose_draft.h"
+
+#include <algorithm>
+
+#include "support/step_data.h"
+
+namespace foretoken {
+namespace {
+
+// Drafter 0 is a look-up, 1 another one and 2 a head.
+class ChooseDraftTest : public StepTest {
+ protected:
+  static constexpr int32_t kLookups = 0b011;
+
+  static void add_slot(StepData& d, int slot, int num_found, double lookup_rate, double head_rate) {
+    d.set_sequence(slot, std::vector<int32_t>(6, 1), 5);
+    d.add_span(slot, 1, kMaxDraftTokens, 4, 1);
+    d.params[slot].drafter = 2;
+    d.params[slot].lookups = 1;
+    SlotState& state = d.slots[slot];
+    state.drafted_by = 0;
+    state.num_draft_tokens = num_found;
+    state.draft.num_draft_tokens = 5;
+    set_rates(state.lookup_rates[0], lookup_rate);
+    set_rates(state.draft, head_rate);
+  }
+  static void set_rates(DraftRates& rates, double rate) {
+    rates.num_rated = 10;
+    std::fill_n(rates.rates, kMaxDraftTokens, static_cast<uint16_t>(rate * 65535));
+  }
+  void run(StepData& d, int32_t drafter = 0) {
+    push(d);
+    choose_draft(queue(), {.plan = plan_,
+                           .limits = sizes_.limits,
+                           .batch = batch_,
+                           .drafter = drafter,
+                           .lookups = kLookups});
+    pull(d);
+  }
+};
+
+TEST_F(ChooseDraftTest, TheBetterRateStands) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 4, 0.9, 0.3);
+  add_slot(d, 1, 4, 0.3, 0.9);
+  add_slot(d, 2, 0, 0.9, 0.3);
+  add_slot(d, 3, 4, 0.3, 0.9);
+  d.spans[3].num_draft_tokens = 0;  // the head rests
+  run(d);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 4);
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 5);
+  for (const int slot : {1, 2}) {
+    EXPECT_EQ(d.slots[slot].num_draft_tokens, 0) << slot;
+    EXPECT_EQ(d.slots[slot].draft.num_draft_tokens, 0) << slot;
+  }
+  EXPECT_EQ(d.slots[3].num_draft_tokens, 4);
+}
+
+TEST_F(ChooseDraftTest, OthersAreLeftAlone) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 4, 0.3, 0.9);
+  d.params[0].lookups = 0;  // not in its list
+  add_slot(d, 1, 4, 0.3, 0.9);
+  d.slots[1].drafted_by = 2;  // not its drafts
+  add_slot(d, 2, 4, 0.3, 0.9);
+  d.params[2].drafter = 1;  // a look-up before a look-up: the order decides
+  run(d);
+  for (const int slot : {0, 1, 2}) EXPECT_EQ(d.slots[slot].num_draft_tokens, 4) << slot;
+}
+
+TEST_F(ChooseDraftTest, TheRequestBoundsTheOther) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 1, 0.5, 0.6);
+  add_slot(d, 1, 1, 0.5, 0.4);
+  d.params[0].max_draft_tokens = d.params[1].max_draft_tokens = 1;
+  run(d);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 0);
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 1) << "four of the other's would be worth more";
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "spec/length_controller.h"
+#include "spec/policy_tables.h"
+
+namespace foretoken {
+namespace {
+
+// A look-up before a head is judged by its own drafts, and the head by those of the steps in which
+// it had its turn.
+TEST(ListedLimits, DraftersOfAListAreDecidedAboutApart) {
+  CostTable times = cpu_times();
+  times.drafters.push_back(times.drafters.front());
+  LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 4);
+  config.drafters.push_back(config.drafters.front());
+  LengthController policy(config, times);
+  BatchDemand demand;
+  demand.num_sequences = demand.num_decoding = 1;
+  demand.drafters[1].num_decoding = demand.drafters[1].num_ready = 1;
+  demand.drafters[0].num_listed = 1;
+  int lookup = 0, head = 0;
+  for (uint64_t step = 0; step < 300; ++step) {
+    const auto grants = policy.decide(step, demand);
+    lookup = grants[0].num_draft_tokens;
+    head = grants[1].num_draft_tokens;
+    const int most = std::max(lookup, head);
+    policy.planned(step, {1, 1 + most, 0, {DraftUse{lookup, 0, 1}, DraftUse{head, 0, 1}}});
+    if (most == 0) continue;
+    const bool looked_up = step % 2 == 0;
+    policy.observe(step, 1, most, looked_up ? 0 : head, 0);
+    policy.observe(step, 0, most, looked_up ? lookup : 0, looked_up ? lookup : 0,
+                   LengthController::Kind::kListed);
+  }
+  EXPECT_EQ(lookup, 4);
+  EXPECT_LE(head, 1) << "its drafts were all refused";
+}
+
+}  // namespace
+}  // namespace foretoken
