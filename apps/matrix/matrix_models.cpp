@@ -14,7 +14,9 @@ constexpr const char* kAgreement = "0.7";
 constexpr const char* kBlockAgreement = "0.9";
 constexpr int kBlockDrafts = 2;
 
-bool drafts_blocks(const std::string& drafter) { return drafter == "dflash" || drafter == "pard"; }
+bool drafts_blocks(const std::string& drafter) {
+  return drafter == "dflash" || drafter == "pard" || drafter == "p_eagle";
+}
 
 // For up to eight ranks, with heads as the kernels of Hopper take them.
 const std::vector<std::string> kTiny = {"--layers",   "2", "--hidden",   "64", "--heads", "8",

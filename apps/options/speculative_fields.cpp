@@ -106,17 +106,17 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (config->method == named) config->model.clear();
 }
 
-// vLLM's word for a draft model that drafts behind mask tokens.
+// vLLM's word for a draft model or an EAGLE-3 head that drafts behind mask tokens.
 void read_parallel(JsonFields& fields, SpeculativeConfig* config) {
   bool parallel = false;
   fields.read("parallel_drafting", &parallel);
   if (!fields.status().ok() || !parallel) return;
   const std::string& method = config->method;
-  if (method == "draft_model" || (method.empty() && !config->model.empty())) {
-    config->method = "pard";
-  } else if (method != "pard" && method != "dflash" && method != "dspark") {
-    fields.fail("'parallel_drafting' with method " + method +
-                " (P-EAGLE) is not built yet; remove it");
+  if (method == "draft_model" || method == "eagle3" || (method.empty() && !config->model.empty())) {
+    config->method = method == "eagle3" ? "p_eagle" : "pard";
+  } else if (method != "pard" && method != "p_eagle" && method != "dflash" && method != "dspark") {
+    fields.fail("'parallel_drafting' goes with method draft_model or eagle3, not with " + method +
+                "; remove it");
   }
 }
 

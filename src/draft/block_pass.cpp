@@ -36,7 +36,8 @@ int32_t BlockPass::lay_out(Queue& queue, const DraftStep& step, const DraftShape
                       .rows = rules_.rows,
                       .first_drafting = static_cast<int8_t>(rules_.rows - rules_.max_draft_tokens),
                       .first_entry = static_cast<int8_t>(rules_.first_entry),
-                      .max_rows = rows});
+                      .max_rows = rows,
+                      .mask_source = rules_.mask_source});
   return rows;
 }
 

@@ -19,6 +19,7 @@ class BlockPass {
     int32_t rows = 0;              // of a block: max_draft_tokens, or one more
     int32_t max_draft_tokens = 0;  // those of the last rows
     int32_t first_entry = 1;       // as of DraftRowsArgs
+    int32_t mask_source = 0;       // as of DraftBlockArgs
   };
   BlockPass(Device& device, int32_t max_spans, const Rules& rules);
 

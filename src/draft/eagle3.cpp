@@ -8,4 +8,8 @@ Result<std::unique_ptr<Drafter>> make_eagle3_drafter(const DrafterContext& conte
   return make_head_drafter(context, HeadKind::kEagle3, "eagle3");
 }
 
+Result<std::unique_ptr<Drafter>> make_p_eagle_drafter(const DrafterContext& context) {
+  return make_head_drafter(context, HeadKind::kPeagle, "p_eagle");
+}
+
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "draft/absent_drafter.h"
+#include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
@@ -31,7 +32,15 @@ class HeadDrafter final : public Drafter {
         passes_(context.device, context.max_rows, context.max_spans),
         taps_(context.device, context.target, head_->config().tap_layers),
         modules_(context.device, num_modules_, context.target.config().hidden_size,
-                 context.target.config().dtype, taps_.parts()) {}
+                 context.target.config().dtype, taps_.parts()) {
+    if (head_->config().kind != HeadKind::kPeagle) return;
+    block_.emplace(context.device, context.max_spans,
+                   BlockPass::Rules{.mask_id = head_->config().mask_id,
+                                    .rows = traits.max_draft_tokens,
+                                    .max_draft_tokens = traits.max_draft_tokens,
+                                    .first_entry = 0,
+                                    .mask_source = head_->mask_source()});
+  }
 
   Status take_scratch();
 
@@ -44,7 +53,7 @@ class HeadDrafter final : public Drafter {
   Status take_memory(int num_blocks, int block_size) override;
   int64_t memory_bytes() const override {
     return head_->weight_bytes() + head_->scratch_bytes() + passes_.bytes() + output_->bytes() +
-           modules_.row_bytes();
+           modules_.row_bytes() + (block_ ? block_->bytes() : 0);
   }
   const KvCache* kv_cache() const override { return cache_.get(); }
   void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override;
@@ -60,6 +69,7 @@ class HeadDrafter final : public Drafter {
     int max_rows;
     int max_logits_rows;  // 0: entries only
   };
+  void propose_at_once(Queue& queue, const DraftStep& step, const DraftShape& shape);
   void run_first(const Pass& pass);
   void run_later(const Pass& pass);
   void forward(const Pass& pass, int module, const DraftHead::Source& source);
@@ -77,6 +87,7 @@ class HeadDrafter final : public Drafter {
   const std::unique_ptr<DraftHead> head_;
   const int num_modules_;
   DraftPasses passes_;
+  std::optional<BlockPass> block_;  // of all drafts at once
   TapPages taps_;
   ModuleStates modules_;
   std::optional<DraftOutput> output_;
@@ -89,10 +100,12 @@ Status HeadDrafter::take_scratch() {
                                    .max_len = traits_.max_len,
                                    .keeps_written = traits_.keeps_written}));
   FT_RETURN_IF_ERROR(modules_.take_rows(passes_.max_rows()));
-  DraftOutput::Sizes sizes{.max_logits_rows = passes_.max_logits_rows(),
-                           .target_vocab = target_.config().vocab_size,
-                           .probabilistic = probabilistic_,
-                           .masked = masked_};
+  if (block_) FT_RETURN_IF_ERROR(block_->take());
+  DraftOutput::Sizes sizes{
+      .max_logits_rows = block_ ? block_->max_logits_rows() : passes_.max_logits_rows(),
+      .target_vocab = target_.config().vocab_size,
+      .probabilistic = probabilistic_,
+      .masked = masked_ && !block_};
   for (int module = 0; module < num_modules_; ++module) {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
     sizes.mapped |= matrix(module).id_map != nullptr;
@@ -113,6 +126,7 @@ Status HeadDrafter::take_memory(int num_blocks, int block_size) {
 
 void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape& shape) {
   FT_CHECK(cache_ != nullptr);
+  if (block_) return propose_at_once(queue, step, shape);
   passes_.enqueue(queue, step, shape,
                   [&](int number, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
                     const Pass pass{
@@ -120,6 +134,27 @@ void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape&
                         max_rows, max_logits_rows};
                     number == 0 ? run_first(pass) : run_later(pass);
                   });
+}
+
+// The last known token is computed again with the masks behind it, so that all drafts lie in one
+// pass. Without the masks of grammars: drafts that one refuses are repaired behind the drafter.
+void HeadDrafter::propose_at_once(Queue& queue, const DraftStep& step, const DraftShape& shape) {
+  const DraftShape known{.num_draft_tokens = 0,
+                         .max_catch_up_rows = shape.max_catch_up_rows,
+                         .max_spans = shape.max_spans};
+  passes_.enqueue(queue, step, known, [&](int, const DraftTensors& tensors, int max_rows, int) {
+    head_->forward(queue, 0, tensors, step.batch, *cache_, taps_.source(), max_rows);
+    if (shape.num_draft_tokens == 0) return;
+    DraftStep unmasked = step;
+    unmasked.masks = {};
+    const int max_logits_rows = shape.max_spans * shape.num_draft_tokens;
+    const int block_rows = block_->lay_out(queue, step, shape, tensors);
+    head_->forward(queue, 0, block_->tensors(), step.batch, *cache_, head_->block_source(),
+                   block_rows);
+    const void* states = head_->head_input(queue, block_->tensors(), max_logits_rows, false);
+    output_->draw(queue, matrix(0), states, block_->drawn(), unmasked, max_logits_rows);
+    block_->take_drafts(queue, step, max_logits_rows);
+  });
 }
 
 // Exact entries of every module: module m reads the pages of module m - 1, which hold the rows of
@@ -201,6 +236,9 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
+  const bool at_once = kind == HeadKind::kPeagle;
+  if (at_once) traits.entries_ahead = drafts - 1;
+  const int drafting_rows = context.max_spans * (at_once ? drafts : 1);
   if (context.is_absent) return make_absent_drafter(name, traits);
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
@@ -208,8 +246,8 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
       auto head, load_draft_head(
                      context.device, context.folder, config, context.target,
                      {.max_model_len = max_len,
-                      .max_rows = std::max(context.max_rows, context.max_spans),
-                      .max_logits_rows = context.max_spans,
+                      .max_rows = std::max(context.max_rows, drafting_rows),
+                      .max_logits_rows = drafting_rows,
                       .attention = context.attention,
                       .dummy = context.dummy,
                       .kv_format = context.kv_format,

@@ -115,6 +115,13 @@ constexpr DrafterEntry kDrafters[] = {
      .fields = kSuffixFields,
      .check = check_suffix_fields,
      .make = make_suffix_drafter},
+    {.name = "p_eagle",
+     .aliases = "peagle",
+     .description = "EAGLE-3 head that drafts behind mask tokens, all at once",
+     .files = "a P-EAGLE head",
+     .traits =
+         {.reads_files = true, .needs_model = true, .proposes_unmasked = true, .has_kv = true},
+     .make = make_p_eagle_drafter},
 };
 
 constexpr const char* kNotYet = "is not built yet";

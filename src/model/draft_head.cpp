@@ -59,13 +59,15 @@ class Head final : public DraftHead {
   }
   KvGroupSpec kv_group() const override {
     KvGroupSpec group = kv_layout(spec_of(weights_of(0).layer.mixer), part_.dtype, kv_format_);
-    group.num_layers = config_.num_modules;
+    group.num_layers = config_.num_modules * config_.num_layers;
     group.context_size = context_.size;
     group.context_rank = context_.rank;
     return group;
   }
   void forward(Queue& queue, int32_t module, const DraftTensors& tensors, const BatchState& batch,
                const KvCache& cache, const Source& source, int32_t max_rows) override;
+  Source block_source() const override { return {.rows = known_, .dtype = DType::kF32}; }
+  int32_t mask_source() const override { return max_rows_; }
   const float* states() const override {
     return config_.norm_output ? normed_states_ : layers_.residual();
   }
@@ -86,6 +88,9 @@ class Head final : public DraftHead {
   // What the layer's attention reads, while its residual is set.
   const void* enter(const Pass& pass);
   const void* enter_paired(const Pass& pass);
+  const float* run_layers(const Pass& pass, int32_t module, LayerKv kv, const KvCache& cache,
+                          const void* x);
+  Status project_mask();
   Source join_parts(const LayerRows& rows, const Source& source, const int32_t* from);
   void take_taps(const Pass& pass);
   void norm_tap(const Pass& pass, int32_t tap, const Norm& norm);
@@ -130,6 +135,7 @@ class Head final : public DraftHead {
   // "act" stands for the type of the layer.
   void* taps_ = nullptr;    // [max_rows, tap width] act; of EAGLE-3
   float* state_ = nullptr;  // [max_rows, hidden] what the rows pair with; of EAGLE-3
+  float* known_ = nullptr;  // [max_rows + 1, hidden] of tapped rows, and of masks; of P-EAGLE
   // Of EAGLE-3.1:
   float* raw_taps_ = nullptr;       // [max_rows, tap width], or [max_rows, target's hidden]
   void* normed_tap_ = nullptr;      // [max_rows, target's hidden] act
@@ -157,10 +163,13 @@ Status Head::take_scratch() {
   const auto hidden = static_cast<size_t>(config_.layer.hidden_size);
   const size_t act = dtype_size(config_.layer.dtype);
   Arena& arena = scratch_arena_;
-  for (const DraftModuleWeights& module : weights_.modules) layers_.fit(module.layer);
+  for (const DraftModuleWeights& module : weights_.modules) {
+    layers_.fit(module.layer);
+    for (const DecoderLayer& layer : module.deeper) layers_.fit(layer);
+  }
   FT_RETURN_IF_ERROR(layers_.take_scratch(arena));
   FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
-  if (config_.kind == HeadKind::kEagle3) {
+  if (pairs_taps(config_.kind)) {
     FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
     FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
   }
@@ -183,7 +192,29 @@ Status Head::take_scratch() {
   }
   FT_ASSIGN_OR_RETURN(head_input_,
                       arena.take(static_cast<size_t>(max_logits_rows_) * hidden * act, what));
-  return {};
+  if (config_.kind != HeadKind::kPeagle) return {};
+  FT_ASSIGN_OR_RETURN(known_, arena.take_array<float>((rows + 1) * hidden, what));
+  return project_mask();
+}
+
+// The state of masks, which is the same in every pass.
+Status Head::project_mask() {
+  FT_ASSIGN_OR_RETURN(const auto queue, device_.make_queue());
+  Arena staging(device_, MemoryKind::kPinned);
+  Arena own(device_, MemoryKind::kDevice);
+  FT_ASSIGN_OR_RETURN(auto* one_row, staging.take_array<StepCounts>(1, "the state of masks"));
+  FT_ASSIGN_OR_RETURN(auto* counts, own.take_array<StepCounts>(1, "the state of masks"));
+  *one_row = {.num_rows = 1, .num_logits_rows = 0, .num_spans = 0, .reserved = 0};
+  queue->copy(counts, one_row, sizeof(StepCounts));
+  const Pass pass{{},
+                  {.rows = weights_of(0).mask_taps, .dtype = DType::kF32, .tapped = true},
+                  nullptr,
+                  LayerRows{*queue, counts, nullptr, nullptr, 1},
+                  weights_of(0)};
+  take_taps(pass);
+  float* to = known_ + int64_t{max_rows_} * config_.layer.hidden_size;
+  multiply(pass.rows, taps_, pass.weights.fc, {to}, config_.layer.dtype);
+  return queue->drain();
 }
 
 void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
@@ -196,7 +227,7 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   const Pass pass{tensors, source.are_parts ? join_parts(rows, source, tensors.source) : source,
                   source.are_parts ? nullptr : tensors.source, rows, weights_of(module)};
   const void* x = enter(pass);
-  const LayerKv kv{.kv = cache.layer(module),
+  const LayerKv kv{.kv = {},
                    .kv_slot = step.kv_slot,
                    .block_tables = batch.block_tables,
                    .max_blocks = batch.max_blocks,
@@ -204,7 +235,7 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                    .kv_begin = 1 + module,
                    .position_shift = -1 - module};
   const DraftModuleWeights& weights = pass.weights;
-  const float* delta = layers_.run(pass.rows, kv, weights.layer, x);
+  const float* delta = run_layers(pass, module, kv, cache, x);
   // Completes the residual, and what the output matrix reads of each row.
   layers_.add_and_norm(pass.rows, delta, weights.output_norm);
   if (config_.norm_output) {
@@ -215,6 +246,21 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
     move(pass, {layers_.normed(), nullptr, config_.layer.dtype, config_.layer.hidden_size},
          {layers_.residual(), DType::kF32});
   }
+}
+
+// What remains to be added to the residual behind the module's last layer.
+const float* Head::run_layers(const Pass& pass, int32_t module, LayerKv kv, const KvCache& cache,
+                              const void* x) {
+  const std::vector<DecoderLayer>& deeper = pass.weights.deeper;
+  const DecoderLayer* layer = &pass.weights.layer;
+  const float* delta = nullptr;
+  for (size_t depth = 0; depth <= deeper.size(); ++depth) {
+    kv.kv = cache.layer(module * config_.num_layers + static_cast<int32_t>(depth));
+    const DecoderLayer* next = depth < deeper.size() ? &deeper[depth] : nullptr;
+    delta = layers_.run(pass.rows, kv, *layer, depth == 0 ? x : nullptr, next);
+    layer = next;
+  }
+  return delta;
 }
 
 // The rows' states, whole and side by side.
@@ -236,7 +282,7 @@ DraftHead::Source Head::join_parts(const LayerRows& rows, const Source& source,
 const void* Head::enter(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
-  if (config_.kind == HeadKind::kEagle3) return enter_paired(pass);
+  if (pairs_taps(config_.kind)) return enter_paired(pass);
   pair(pass, pass.source, pass.from);
   multiply(pass.rows, paired_, weights.fc, {layers_.residual()}, config_.layer.dtype);
   if (config_.kind == HeadKind::kMtp) {
@@ -251,18 +297,20 @@ const void* Head::enter(const Pass& pass) {
 const void* Head::enter_paired(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
+  float* state = state_;
   if (pass.source.tapped) {
+    if (known_ != nullptr) state = known_;
     take_taps(pass);
-    multiply(pass.rows, taps_, weights.fc, {state_}, config_.layer.dtype);
+    multiply(pass.rows, taps_, weights.fc, {state}, config_.layer.dtype);
   } else {
-    move(pass, {pass.source.rows, pass.from, pass.source.dtype, hidden}, {state_, DType::kF32});
+    move(pass, {pass.source.rows, pass.from, pass.source.dtype, hidden}, {state, DType::kF32});
   }
-  pair(pass, {.rows = state_, .dtype = DType::kF32}, nullptr);
+  pair(pass, {.rows = state, .dtype = DType::kF32}, nullptr);
   if (config_.norm_before_residual) {
-    norm_rows(pass.rows, state_, nullptr, weights.state_norm, layers_.norm_size(),
+    norm_rows(pass.rows, state, nullptr, weights.state_norm, layers_.norm_size(),
               {layers_.residual(), DType::kF32});
   } else {
-    move(pass, {state_, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
+    move(pass, {state, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
   }
   return paired_;
 }

@@ -40,7 +40,8 @@ class DraftHead {
   virtual const DraftHeadConfig& config() const = 0;
   virtual int64_t weight_bytes() const = 0;
   virtual int64_t scratch_bytes() const = 0;
-  // One layer a module; heads as of config().layer.
+  // The layers of module m are m * config().num_layers and what follows; heads as of
+  // config().layer.
   virtual KvGroupSpec kv_group() const = 0;
 
   // Where the states that rows pair with come from.
@@ -51,10 +52,14 @@ class DraftHead {
     bool are_parts = false;  // of each state this rank has its part of DraftHeadOptions::states
   };
   // Enqueues module `module` (0-based) for the live rows of `tensors`: entry i is written to its KV
-  // layer at KV position i with rotary position i - 1 - module, and sees entries 1 + module .. i.
+  // layers at KV position i with rotary position i - 1 - module, and sees entries 1 + module .. i.
   virtual void forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                        const BatchState& batch, const KvCache& cache, const Source& source,
                        int32_t max_rows) = 0;
+  // Of P-EAGLE: what rows of a pass behind a tapped forward pair with, where row r of that forward
+  // lies at r and what masks pair with at mask_source().
+  virtual Source block_source() const = 0;
+  virtual int32_t mask_source() const = 0;
   // The output of the forward before: [max_rows, hidden] floats, what the next draft pairs with.
   virtual const float* states() const = 0;
 

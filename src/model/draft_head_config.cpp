@@ -6,8 +6,10 @@
 #include "model/block_head_config.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
+#include "model/files/checkpoint.h"
 #include "model/files/json_file.h"
 #include "model/model.h"
+#include "model/peagle_config.h"
 
 namespace foretoken {
 namespace {
@@ -26,6 +28,8 @@ const char* kind_name(HeadKind kind) {
       return "dflash";
     case HeadKind::kDspark:
       return "dspark";
+    case HeadKind::kPeagle:
+      return "p_eagle";
   }
   return "";
 }
@@ -63,13 +67,21 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
 // Variants that would load and draft badly.
 Status check_variant(const ConfigFields& fields, HeadKind kind) {
   const Json* type = fields.find("speculators_model_type");
-  if (type != nullptr && *type != kind_name(kind)) {
+  const bool peagle = kind == HeadKind::kPeagle;
+  if (type != nullptr && *type != (peagle ? "peagle" : kind_name(kind))) {
     return invalid_argument(fields.where() + ": the head is made for method " + type->dump() +
                             ", not for \"" + kind_name(kind) + "\"; change 'method'");
   }
-  std::vector<const char*> refused = {"layernorms", "parallel_drafting", "ptd_token_id"};
+  std::vector<const char*> refused = {"layernorms"};
+  for (const char* name : {"parallel_drafting", "pard_token", "ptd_token_id"}) {
+    const Json* value = fields.find(name);
+    if (peagle || value == nullptr || *value == false) continue;
+    return unsupported(fields.where() + ": heads with '" + name + "' are not supported by method " +
+                       kind_name(kind) + "; use a head without it, or method p_eagle where it is " +
+                       "an EAGLE-3 head that drafts behind masks");
+  }
   if (kind != HeadKind::kMtp) refused.insert(refused.end(), {"kv_lora_rank", "n_routed_experts"});
-  if (kind != HeadKind::kEagle3) {
+  if (!pairs_taps(kind)) {
     refused.insert(refused.end(), {"fc_norm", "norm_output", "norm_before_fc"});
   }
   for (const char* name : refused) {
@@ -91,7 +103,7 @@ Status check_size(const ConfigFields& fields, const char* name, int32_t own, int
 Status check_sizes(const ConfigFields& fields, const ModelConfig& target,
                    const DraftHeadConfig& head) {
   FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.vocab_size));
-  if (head.kind != HeadKind::kEagle3) {
+  if (!pairs_taps(head.kind)) {
     return check_size(fields, "hidden_size", head.layer.hidden_size, target.hidden_size);
   }
   int32_t target_hidden = target.hidden_size;
@@ -185,6 +197,19 @@ Result<std::vector<LayerConfig>> module_layers(const Json& file, const ConfigOpt
   return modules;
 }
 
+// Some EAGLE heads repeat the target's number of layers, where the tensors tell that there is one.
+int32_t num_eagle_layers(const std::string& folder, const DraftHeadConfig& head,
+                         const ModelConfig& target) {
+  const int32_t given = head.layer.num_layers;
+  if (given == 1 || given != target.num_layers || head.kind == HeadKind::kPeagle) return given;
+  const Result<Checkpoint> files = Checkpoint::open(folder);
+  if (!files.ok()) return 1;
+  for (const auto& [name, tensor] : files.value().tensors()) {
+    if (name.starts_with("layers.1.") || name.starts_with("model.layers.1.")) return given;
+  }
+  return 1;
+}
+
 Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
   if (head->layer.num_mtp_modules == 0) {
     return invalid_argument(fields.where() +
@@ -225,24 +250,21 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
     head.num_modules = head.layer.num_layers;
     return head;
   }
-  if (kind == HeadKind::kEagle3) {
+  if (pairs_taps(kind)) {
     FT_RETURN_IF_ERROR(read_eagle3(fields, target, &head));
   } else {
     head.tap_layers = {TapSink::kFinalNorm};
   }
+  if (kind == HeadKind::kPeagle) FT_RETURN_IF_ERROR(read_peagle_fields(folder, fields, &head));
   if (kind == HeadKind::kMtp) {
     FT_RETURN_IF_ERROR(read_mtp(fields, target, &head));
-  } else if (head.layer.num_layers != 1 && head.layer.num_layers != target.num_layers) {
-    // Some repeat the target's number; that there is one layer is seen from the tensors.
-    return unsupported(where + ": num_hidden_layers " + std::to_string(head.layer.num_layers) +
-                       " of an " + kind_name(kind) + " head is not supported; use a head of one");
+    FT_ASSIGN_OR_RETURN(head.layer.layers, module_layers(layer, layer_options, where, head));
+    head.layer.num_layers = head.num_modules;
+    return head;
   }
-  std::vector<LayerConfig> layers = {LayerConfig{}};
-  if (kind == HeadKind::kMtp) {
-    FT_ASSIGN_OR_RETURN(layers, module_layers(layer, layer_options, where, head));
-  }
-  head.layer.layers = std::move(layers);
-  head.layer.num_layers = head.num_modules;
+  head.num_layers = num_eagle_layers(folder, head, target);
+  head.layer.layers.assign(static_cast<size_t>(head.num_layers), LayerConfig{});
+  head.layer.num_layers = head.num_layers;
   return head;
 }
 

@@ -19,11 +19,18 @@ enum class HeadKind : uint8_t {
             // values of the target's states (model/block_head.h)
   kDspark,  // DeepSeek-AI 2026: the same, where the first row drafts too and logits depend on the
             // draft before
+  kPeagle,  // Hui et al. 2026: EAGLE-3 with rows of masks, whose state is learned, so that one pass
+            // drafts all tokens
 };
 
 // Whether it drafts a block at once.
 constexpr bool drafts_blocks(HeadKind kind) {
   return kind == HeadKind::kDflash || kind == HeadKind::kDspark;
+}
+
+// Whether it is laid out as EAGLE-3 is.
+constexpr bool pairs_taps(HeadKind kind) {
+  return kind == HeadKind::kEagle3 || kind == HeadKind::kPeagle;
 }
 
 // What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
@@ -33,6 +40,7 @@ struct DraftHeadConfig {
   HeadKind kind = HeadKind::kEagle;
   ModelConfig layer;                // sizes and rope of one layer
   int32_t num_modules = 1;          // MTP: num_nextn_predict_layers; DFlash: its layers
+  int32_t num_layers = 1;           // of a module: of EAGLE heads, one behind the other
   MtpForm mtp;                      // MTP
   int32_t first_layer = 0;          // MTP: number of the first module in tensor names
   std::vector<int32_t> tap_layers;  // as of TapSink
@@ -44,9 +52,9 @@ struct DraftHeadConfig {
   bool fc_norm = false;
   bool norm_before_fc = false;
   bool norm_output = false;
+  int32_t mask_id = 0;  // of the rows that draft, of heads that draft several tokens at once
   // Of heads that draft a block at once.
   int32_t block_size = 0;       // rows that it was trained with
-  int32_t mask_id = 0;          // of the rows that draft
   float embedding_scale = 1;    // of what the block reads
   std::vector<bool> is_causal;  // by layer: its rows do not see those behind them
   // Of DSpark: the width of what the draft before is turned into, 0 where logits do not depend on

@@ -11,8 +11,8 @@
 #include "kernels/comm/collectives.h"
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
+#include "model/draft_head_spec.h"
 #include "model/layer/layer_runner.h"
-#include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 
 namespace foretoken {
@@ -30,18 +30,7 @@ std::string without_weight(const std::string& name) {
 }
 
 // Whether heads of the kind may have an output matrix over a part of the vocabulary.
-bool may_be_reduced(HeadKind kind) { return kind == HeadKind::kEagle3 || drafts_blocks(kind); }
-
-// The decoder's layer as a module of the head has it.
-LayerSpec spec_of_module(const DraftHeadConfig& config, const DecoderTraits& traits,
-                         int32_t module) {
-  LayerSpec layer = traits.layer(config.layer, config.layer.layers.at(static_cast<size_t>(module)));
-  if (config.kind == HeadKind::kEagle) layer.mixer_norm = nullptr;
-  if (config.kind == HeadKind::kEagle3) {
-    std::get<GqaSpec>(layer.mixer).inputs = 2 * config.layer.hidden_size;
-  }
-  return layer;
-}
+bool may_be_reduced(HeadKind kind) { return pairs_taps(kind) || drafts_blocks(kind); }
 
 // Loads one head.
 class HeadLoader {
@@ -66,7 +55,9 @@ class HeadLoader {
   Status load_markov(DraftModuleWeights* out);
   Status load_markov_output(const std::string& name, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
-  Status load_own_layer(const std::string& base, int32_t module, DraftModuleWeights* out);
+  Status load_mask_taps(int32_t size, DraftModuleWeights* out);
+  Status load_own_layer(const std::string& base, const HeadLayerPlace& place, DecoderLayer* out);
+  Status load_deeper_layers(DraftModuleWeights* out);
   Status load_embedding(const std::string& name, DraftModuleWeights* out);
   Status load_head(const std::string& name, int32_t rows, DraftModuleWeights* out);
   Status load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out);
@@ -126,6 +117,7 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
     case HeadKind::kEagle:
       return load_eagle(out);
     case HeadKind::kEagle3:
+    case HeadKind::kPeagle:
       return load_eagle3(out);
     case HeadKind::kMtp:
       return load_mtp(module, out);
@@ -138,7 +130,8 @@ Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
 
 Status HeadLoader::load_eagle(DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_own_layer(layer_base({"layers.0."}), 0, out));
+  FT_RETURN_IF_ERROR(load_own_layer(layer_base({"layers.0."}), {}, &out->layer));
+  FT_RETURN_IF_ERROR(load_deeper_layers(out));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
   return load_head(named("lm_head.weight"), layer_.vocab_size, out);
 }
@@ -147,8 +140,12 @@ Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
   FT_RETURN_IF_ERROR(load_tap_norms(num_taps, out));
+  if (config_.kind == HeadKind::kPeagle) {
+    FT_RETURN_IF_ERROR(load_mask_taps(num_taps * source_.target.config().hidden_size, out));
+  }
   const std::string base = layer_base({"midlayer.", "layers.0."});
-  FT_RETURN_IF_ERROR(load_own_layer(base, 0, out));
+  FT_RETURN_IF_ERROR(load_own_layer(base, {}, &out->layer));
+  FT_RETURN_IF_ERROR(load_deeper_layers(out));
   // The layer's input norm is that of the embedding alone.
   out->embed_norm = out->layer.mixer_norm;
   FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm", &out->state_norm));
@@ -177,6 +174,31 @@ Status HeadLoader::load_tap_norms(int32_t num_taps, DraftModuleWeights* out) {
   return {};
 }
 
+// What rows of masks have in place of the target's states.
+Status HeadLoader::load_mask_taps(int32_t size, DraftModuleWeights* out) {
+  const std::string name = named("mask_hidden");
+  std::vector<float> taps(static_cast<size_t>(size), 1);
+  if (source_.checkpoint != nullptr) {
+    if (!loader_.has(name)) {
+      return not_found("tensor '" + name +
+                       "' is missing in the draft head, so that it was not "
+                       "trained for parallel drafts; use method eagle3, or a P-EAGLE head");
+    }
+    FT_ASSIGN_OR_RETURN(taps, loader_.numbers(name));
+    if (taps.size() != static_cast<size_t>(size)) {
+      return invalid_argument(
+          "tensor '" + name + "' of the draft head has " + std::to_string(taps.size()) +
+          " numbers, but with this target there "
+          "must be " +
+          std::to_string(size) + "; use a head that was trained for this target");
+    }
+  }
+  FT_ASSIGN_OR_RETURN(void* memory, loader_.upload(arena_, taps.data(), taps.size() * sizeof(float),
+                                                   "the state of masks"));
+  out->mask_taps = static_cast<const float*>(memory);
+  return {};
+}
+
 Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string number = std::to_string(config_.first_layer + module);
   const MtpForm& form = config_.mtp;
@@ -184,7 +206,7 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_fc(base + form.projection, 2 * layer_.hidden_size, out));
   FT_RETURN_IF_ERROR(load_norm(base + form.embed_norm, &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(base + form.state_norm, &out->state_norm));
-  FT_RETURN_IF_ERROR(load_own_layer(base, module, out));
+  FT_RETURN_IF_ERROR(load_own_layer(base, {.module = module}, &out->layer));
   FT_RETURN_IF_ERROR(load_norm(base + form.output_norm, &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
@@ -193,7 +215,7 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
 // The first of its modules has what stands before and behind the layers, too.
 Status HeadLoader::load_dflash(int32_t layer, DraftModuleWeights* out) {
   const std::string number = "layers." + std::to_string(layer) + ".";
-  FT_RETURN_IF_ERROR(load_own_layer(layer_base({number}), layer, out));
+  FT_RETURN_IF_ERROR(load_own_layer(layer_base({number}), {.module = layer}, &out->layer));
   if (layer > 0) return {};
   const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
@@ -251,9 +273,9 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
                    &out->fc);
 }
 
-Status HeadLoader::load_own_layer(const std::string& base, int32_t module,
-                                  DraftModuleWeights* out) {
-  LayerSpec layer = spec_of_module(config_, traits_, module);
+Status HeadLoader::load_own_layer(const std::string& base, const HeadLayerPlace& place,
+                                  DecoderLayer* out) {
+  LayerSpec layer = head_layer_spec(config_, traits_, place);
   if (config_.kind != HeadKind::kMtp) {
     // Heads for Qwen targets have these without a field that says so.
     auto& attention = std::get<GqaSpec>(layer.mixer);
@@ -262,9 +284,21 @@ Status HeadLoader::load_own_layer(const std::string& base, int32_t module,
   }
   PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
   loader_.enter_layers(false);
-  const Status status = load_layer(parts, base, layer, &out->layer);
+  const Status status = load_layer(parts, base, layer, out);
   loader_.leave_layers();
   return status;
+}
+
+// Those behind the first, which are plain ones. vLLM's have a norm of states that nothing reads.
+Status HeadLoader::load_deeper_layers(DraftModuleWeights* out) {
+  out->deeper.resize(static_cast<size_t>(config_.num_layers - 1));
+  for (int32_t depth = 1; depth < config_.num_layers; ++depth) {
+    const std::string base = layer_base({"layers." + std::to_string(depth) + "."});
+    FT_RETURN_IF_ERROR(
+        load_own_layer(base, {.depth = depth}, &out->deeper[static_cast<size_t>(depth - 1)]));
+    loader_.ignore(base + "hidden_norm.weight");
+  }
+  return {};
 }
 
 Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* out) {
@@ -416,26 +450,6 @@ Status HeadLoader::ignore_other_tensors() {
 
 }  // namespace
 
-int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target) {
-  const ModelConfig& layer = config.layer;
-  const DecoderTraits& traits = find_architecture(layer.architecture)->decoder;
-  const double hidden = layer.hidden_size;
-  const bool block = drafts_blocks(config.kind);
-  const bool taps = block || config.kind == HeadKind::kEagle3;
-  const double fc = taps ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
-  const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
-  double count = head * hidden + 2.0 * config.markov_rank * layer.vocab_size;
-  for (int32_t i = 0; i < config.num_modules; ++i) {
-    if (!block || i == 0) count += fc * hidden;
-    const LayerSpec spec = spec_of_module(config, traits, i);
-    for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, layer.hidden_size)) {
-      count += tensor.size();
-    }
-  }
-  const double bytes = count * static_cast<double>(dtype_size(layer.dtype));
-  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
-}
-
 Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& folder,
                                                DraftHeadSource source) {
   std::optional<Checkpoint> checkpoint;
@@ -460,29 +474,6 @@ Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& 
   loaded.weight_bytes = loader->bytes_loaded();
   FT_RETURN_IF_ERROR(loader->check_all_used("the draft head"));
   return loaded;
-}
-
-Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
-                                    const ModelConfig& config, const std::vector<int32_t>& ids) {
-  for (const int32_t id : ids) {
-    if (id >= 0 && id < config.vocab_size) continue;
-    return invalid_argument("id " + std::to_string(id) +
-                            " of the reduced draft vocabulary lies outside the vocabulary of " +
-                            std::to_string(config.vocab_size) + "; correct the list of ids");
-  }
-  const Architecture* architecture = find_architecture(config.architecture);
-  FT_CHECK(architecture != nullptr && !ids.empty());
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(folder));
-  const int64_t bytes = static_cast<int64_t>(ids.size()) * config.hidden_size *
-                        static_cast<int64_t>(dtype_size(config.dtype));
-  FT_ASSIGN_OR_RETURN(const auto loader,
-                      WeightLoader::create(device, &checkpoint, config.dtype, bytes, {}, nullptr));
-  const std::string name =
-      output_matrix_name(config, architecture->decoder, find_place(architecture->decoder, *loader));
-  FT_ASSIGN_OR_RETURN(PackedWeight rows,
-                      loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids));
-  FT_RETURN_IF_ERROR(loader->finish());
-  return rows;
 }
 
 }  // namespace foretoken

@@ -12,7 +12,8 @@
 
 namespace foretoken {
 
-// One layer of a draft head in device memory and what leads into and out of it. Null: it has none.
+// A module of a draft head in device memory: its layers and what leads into and out of it. Null: it
+// has none.
 struct DraftModuleWeights {
   const void* embedding = nullptr;  // [vocab, hidden]; its own or the target's
   Linear fc;
@@ -21,6 +22,8 @@ struct DraftModuleWeights {
   Norm embed_norm;              // [hidden]
   Norm state_norm;              // [hidden]
   DecoderLayer layer;
+  std::vector<DecoderLayer> deeper;        // behind it; of EAGLE heads of several layers
+  const float* mask_taps = nullptr;        // [width of all taps] in place of a mask's; of P-EAGLE
   Norm output_norm;                        // [hidden] before the output matrix
   const void* markov_embedding = nullptr;  // [vocab, markov_rank] of DSpark
   Linear markov;                           // [vocab, markov_rank] of DSpark
@@ -42,9 +45,6 @@ struct DraftHeadSource {
   Model& target;
   const Checkpoint* checkpoint = nullptr;  // null: random weights
 };
-
-// Bytes that the head takes in device memory, without optional copies of what the target has.
-int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target);
 
 struct LoadedDraftHead {
   DeviceRope rope;

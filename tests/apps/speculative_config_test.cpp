@@ -113,7 +113,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("index_share_for_mtp_iteration": true)", "not built yet"},
       {R"("kv_cache_dtype": "fp8")", "not built yet"},
       {R"("moe_backend": "triton")", "of which there is one kind"},
-      {R"("parallel_drafting": true)", "(P-EAGLE) is not built yet"},
+      {R"("parallel_drafting": true)", "goes with method draft_model or eagle3, not with ngram"},
       {R"("quantization": "fp8")", "'quantization' is not built yet"},
       {R"("speculative_token_tree": "[(0,)]")", "trees"},
       {R"("suffix_decoding_max_tree_depth": 24)", "suffix"},

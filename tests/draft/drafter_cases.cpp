@@ -48,10 +48,10 @@ std::string dialled_folder(const DialledShape& shape) {
 
 std::string dialled_head_folder(const DialledShape& target, const DialledHead& head) {
   std::string path;
-  const std::string name = shape_name(target) + "-head" +
-                           std::to_string(static_cast<int>(head.kind)) + "-" +
-                           std::to_string(head.agreement) + "-" + std::to_string(head.num_modules) +
-                           "-" + std::to_string(head.draft_vocab_size);
+  const std::string name =
+      shape_name(target) + "-head" + std::to_string(static_cast<int>(head.kind)) + "-" +
+      std::to_string(head.agreement) + "-" + std::to_string(head.num_modules) + "-" +
+      std::to_string(head.draft_vocab_size) + "-" + std::to_string(head.num_layers);
   if (add_folder(name, &path)) {
     const Status status = write_dialled_head(path, target, head);
     FT_CHECK_MSG(status.ok(), status.message());
@@ -75,13 +75,15 @@ SpeculativeConfig DrafterCase::config(int num_drafts) const {
     return config;
   }
   DialledHead head;
-  head.kind = method == "eagle"    ? HeadKind::kEagle
-              : method == "eagle3" ? HeadKind::kEagle3
-              : method == "dflash" ? HeadKind::kDflash
-              : method == "dspark" ? HeadKind::kDspark
-                                   : HeadKind::kMtp;
+  head.kind = method == "eagle"     ? HeadKind::kEagle
+              : method == "eagle3"  ? HeadKind::kEagle3
+              : method == "dflash"  ? HeadKind::kDflash
+              : method == "dspark"  ? HeadKind::kDspark
+              : method == "p_eagle" ? HeadKind::kPeagle
+                                    : HeadKind::kMtp;
   head.agreement = agreement;
   head.num_modules = num_modules;
+  head.num_layers = num_layers;
   config.model = dialled_head_folder(shape, head);
   return config;
 }
@@ -98,6 +100,22 @@ std::vector<DrafterCase> drafter_cases() {
       {.name = "Pard", .method = "pard"},
       {.name = "WindowedPard", .method = "pard", .draft_architecture = "MistralForCausalLM"},
       {.name = "Dspark", .method = "dspark"},
+      {.name = "PEagle", .method = "p_eagle"},
+      {.name = "PEagle3LayersBf16", .method = "p_eagle", .dtype = DType::kBF16, .num_layers = 3},
+      {.name = "PEagleOnLatentsReduced",
+       .method = "p_eagle",
+       .architecture = "DeepseekV3ForCausalLM",
+       .num_layers = 2,
+       .probabilistic = true,
+       .draft_vocab_size = 200},
+      {.name = "PEagleInt8Kv", .method = "p_eagle", .num_layers = 2, .kv_format = KvFormat::kInt8},
+      {.name = "EagleOf3Layers", .method = "eagle", .num_layers = 3},
+      {.name = "Eagle3Of2Layers", .method = "eagle3", .num_layers = 2},
+      {.name = "Eagle3Of2LayersBf16Fp8Kv",
+       .method = "eagle3",
+       .dtype = DType::kBF16,
+       .num_layers = 2,
+       .kv_format = KvFormat::kFp8},
       {.name = "DsparkBf16", .method = "dspark", .dtype = DType::kBF16},
       {.name = "DsparkReduced", .method = "dspark", .probabilistic = true, .draft_vocab_size = 200},
       {.name = "DflashBf16", .method = "dflash", .dtype = DType::kBF16},

@@ -27,6 +27,7 @@ struct DrafterCase {
   std::string architecture = "LlamaForCausalLM";
   std::string draft_architecture = "LlamaForCausalLM";  // draft_model
   int num_modules = 1;                                  // mtp
+  int num_layers = 1;                                   // of EAGLE heads
   bool probabilistic = false;
   int draft_vocab_size = 0;
   double agreement = 0.75;

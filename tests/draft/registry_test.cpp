@@ -48,7 +48,8 @@ TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
 
 TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard"}) {
+  for (const char* method :
+       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard", "p_eagle"}) {
     const auto drafter = context.make(config_of(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
@@ -62,7 +63,8 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
 // Random weights need config.json alone.
 TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
+  for (const char* method :
+       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = config_of(method);
       const ScratchFolder folder;

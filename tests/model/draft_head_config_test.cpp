@@ -270,19 +270,35 @@ TEST_F(DraftHeadConfigTest, TheTargetsNumberOfLayers) {
   EXPECT_EQ(head.value().layer.num_layers, 1);
 }
 
+TEST_F(DraftHeadConfigTest, EagleHeadsOfSeveralLayers) {
+  for (const HeadKind kind : {HeadKind::kEagle, HeadKind::kEagle3, HeadKind::kPeagle}) {
+    Json json = kind == HeadKind::kEagle ? eagle_json() : eagle3_json();
+    json["num_hidden_layers"] = 4;
+    json["mask_token_id"] = 7;
+    const auto head = read(kind, json);
+    ASSERT_TRUE(head.ok()) << head.status().message();
+    EXPECT_EQ(head.value().num_modules, 1);
+    EXPECT_EQ(head.value().num_layers, 4);
+    EXPECT_EQ(head.value().layer.layers.size(), 4u);
+    EXPECT_EQ(head.value().mask_id, kind == HeadKind::kPeagle ? 7 : 0);
+  }
+  // Here the number is what it says.
+  Json json = eagle3_json();
+  json["num_hidden_layers"] = target_.num_layers;
+  json["pard_token"] = 9;
+  EXPECT_EQ(read(HeadKind::kPeagle, json).value().num_layers, target_.num_layers);
+}
+
 TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
   Json json = eagle3_json();
   json["parallel_drafting"] = true;
-  expect_error(HeadKind::kEagle3, json, {"'parallel_drafting'", "not supported"});
+  expect_error(HeadKind::kEagle3, json, {"'parallel_drafting'", "not supported", "p_eagle"});
   json["parallel_drafting"] = false;
   json["kv_lora_rank"] = 512;
   expect_error(HeadKind::kEagle3, json, {"'kv_lora_rank'", "not supported"});
   json.erase("kv_lora_rank");
   EXPECT_TRUE(read(HeadKind::kEagle3, json).ok());
   expect_error(HeadKind::kEagle, speculators_json(), {"\"eagle3\"", "\"eagle\"", "'method'"});
-  json = eagle3_json();
-  json["num_hidden_layers"] = 4;
-  expect_error(HeadKind::kEagle3, json, {"num_hidden_layers 4", "use a head of one"});
   json = eagle3_json();
   json["draft_vocab_size"] = 200000;
   expect_error(HeadKind::kEagle3, json, {"draft_vocab_size", "at most vocab_size 128256"});

@@ -43,6 +43,7 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   write_head("eagle3", HeadKind::kEagle3, 1);
   write_head("dflash", HeadKind::kDflash, 1);
   write_head("dspark", HeadKind::kDspark, 1);
+  write_head("p_eagle", HeadKind::kPeagle, 1);
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);
 }
@@ -103,7 +104,7 @@ double DialledSet::acceptance(const std::string& kind, int wanted) const {
   if (looks_up(kind)) return 0;
   const int num_drafts = drafts_of(kind, wanted);
   // Their later drafts look at no draft before.
-  if (kind == "dflash" || kind == "pard") return agreement_ / num_drafts;
+  if (kind == "dflash" || kind == "pard" || kind == "p_eagle") return agreement_ / num_drafts;
   double sum = 0;
   double chance = 1;
   for (int i = 0; i < num_drafts; ++i) {

@@ -41,8 +41,10 @@ void add_eagle(const DialledShape& target, const ModelConfig& config, const Dial
                DialledTensors* out) {
   const DialledShape shape = llama_shape(target);
   out->add_blocks("fc.weight", shape.hidden_size, {1, 0}, kDialledPerturbation);
-  add_dialled_layer({shape, config, kLlamaArchitecture.decoder, kDeviation, false}, "layers.0.",
-                    out);
+  for (int32_t i = 0; i < head.num_layers; ++i) {
+    const DialledLayer layer{shape, config, kLlamaArchitecture.decoder, kDeviation, i > 0};
+    add_dialled_layer(layer, "layers." + std::to_string(i) + ".", out);
+  }
   out->add_codes("lm_head.weight",
                  dialled_head_words(shape, head_successors(target, head.agreement)),
                  dialled_head_scale(shape.hidden_size));
@@ -94,6 +96,22 @@ void add_eagle3_head(const DialledShape& target, const DialledHead& head, Dialle
   out->add_flags("t2d", kept);
 }
 
+// A layer that reads the rows before it and hardly changes the residual.
+void add_quiet_layer(const DialledShape& shape, const ModelConfig& config, const std::string& base,
+                     DialledTensors* out) {
+  out->add_constant(base + "input_layernorm.weight", shape.hidden_size, 1);
+  for (const char* name : {"q_proj", "k_proj"}) {
+    out->add_blocks(base + "self_attn." + name + ".weight", shape.hidden_size, {0.5f}, 0.2f);
+  }
+  for (const char* name : {"v_proj", "o_proj"}) {
+    const float gain = *name == 'v' ? 1.0f : 0.0f;
+    out->add_blocks(base + "self_attn." + name + ".weight", shape.hidden_size, {gain}, kDeviation);
+  }
+  add_dialled_mlp({shape, config, kLlamaArchitecture.decoder, kDeviation}, base, out);
+}
+
+constexpr int32_t kMaskId = 1;  // no word
+
 // The residual enters as the state of the token before, e(i-1), and has to leave as e(i). Queries
 // and keys are the embedding times kSharpness, so that attention is nearly all on the token itself
 // (its score is kSharpness^2 sqrt(head_dim), those of others have the deviation kSharpness^2);
@@ -106,7 +124,9 @@ void add_eagle3(const DialledShape& target, const ModelConfig& config, const Dia
   std::vector<float> last_tap(eagle3_taps(target.num_layers).size(), 0.0f);
   last_tap.back() = 1;
   out->add_blocks("fc.weight", hidden, last_tap, kDialledPerturbation);
-  const std::string base = "midlayer.";
+  const bool masks = head.kind == HeadKind::kPeagle;
+  if (masks) out->add_constant("mask_hidden", hidden * static_cast<int64_t>(last_tap.size()), 0.5f);
+  const std::string base = masks ? "layers.0." : "midlayer.";
   out->add_constant(base + "hidden_norm.weight", hidden, 1);
   out->add_constant(base + "input_layernorm.weight", hidden, 1);
   for (const char* name : {"q_proj", "k_proj"}) {
@@ -115,6 +135,9 @@ void add_eagle3(const DialledShape& target, const ModelConfig& config, const Dia
   out->add_blocks(base + "self_attn.v_proj.weight", hidden, {1, -1}, kDeviation);
   out->add_blocks(base + "self_attn.o_proj.weight", hidden, {1}, 0);
   add_dialled_mlp({shape, config, kLlamaArchitecture.decoder, kDeviation}, base, out);
+  for (int32_t i = 1; i < head.num_layers; ++i) {
+    add_quiet_layer(shape, config, "layers." + std::to_string(i) + ".", out);
+  }
   out->add_constant("norm.weight", hidden, 1);
   add_eagle3_head(target, head, out);
 }
@@ -126,7 +149,6 @@ std::vector<int32_t> dflash_taps(int32_t layers) {
 }
 
 constexpr int32_t kDflashLayers = 2;
-constexpr int32_t kMaskId = 1;  // no word
 
 // The embedding has zeros for masks, so that their rows see everything alike: the token that is
 // known last as its code, other masks as zeros, and what is kept of the target's states, which are
@@ -208,6 +230,7 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
     return dialled_config(with_modules);
   }
   Json config = dialled_config(llama_shape(target));
+  config["num_hidden_layers"] = head.num_layers;
   if (head.kind == HeadKind::kEagle) {
     config["architectures"] = {"EagleLlamaForCausalLM"};
     return config;
@@ -229,6 +252,10 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
     return config;
   }
   config["architectures"] = {"LlamaForCausalLMEagle3"};
+  if (head.kind == HeadKind::kPeagle) {
+    config["architectures"] = {"PEagleDraftModel"};
+    config["mask_token_id"] = kMaskId;
+  }
   config["draft_vocab_size"] = eagle3_vocab(target, head);
   config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", eagle3_taps(target.num_layers)}};
   return config;
@@ -240,6 +267,10 @@ Status check_head(const DialledShape& target, const DialledHead& head) {
   }
   if (head.num_modules < 1 || (head.kind != HeadKind::kMtp && head.num_modules != 1)) {
     return invalid_argument("only a dialled MTP head has several modules");
+  }
+  const bool eagle = head.kind == HeadKind::kEagle || pairs_taps(head.kind);
+  if (head.num_layers < 1 || (!eagle && head.num_layers != 1)) {
+    return invalid_argument("only a dialled EAGLE head has several layers");
   }
   if (head.draft_vocab_size < 0 || head.draft_vocab_size > target.vocab_size) {
     return invalid_argument("draft_vocab_size must lie between 1 and the target's vocab_size");
@@ -271,6 +302,7 @@ Status write_dialled_head(const std::string& folder, const DialledShape& target,
       add_eagle(target, llama, head, &tensors);
       break;
     case HeadKind::kEagle3:
+    case HeadKind::kPeagle:
       add_eagle3(target, llama, head, &tensors);
       break;
     case HeadKind::kMtp:

@@ -16,17 +16,20 @@ struct DialledHead {
   HeadKind kind = HeadKind::kEagle;
   double agreement = 0.8;
   int32_t num_modules = 1;  // of MTP
+  int32_t num_layers = 1;   // of EAGLE, EAGLE-3 and P-EAGLE, one behind the other
   // EAGLE-3: rows of its own output matrix; 0: so many that half of the disagreement comes from
   // ids that are left out.
   int32_t draft_vocab_size = 0;
 };
 
 // Writes config.json and model.safetensors of the head into `folder`, which is created: the layout
-// of EAGLE (fc, one layer, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
-// and the last layer, reduced output matrix, d2t and t2d), of DeepSeek's MTP modules or of DFlash
-// or DSpark. Its layer sees the context as the target's do, and the token itself counts most. All
-// drafts of a DFlash block are what follows the token before it, so that only the first can be
-// right. InvalidArgument names the size that does not work, or the file that cannot be written.
+// of EAGLE (fc, layers, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
+// and the last layer, reduced output matrix, d2t and t2d), of P-EAGLE (the same with a state of
+// masks), of DeepSeek's MTP modules or of DFlash or DSpark. Its layer sees the context as the
+// target's do, and the token itself counts most. All drafts of a DFlash block are what follows the
+// token before it, and those of P-EAGLE but the first what follows a mask, so that only the first
+// can be right. InvalidArgument names the size that does not work, or the file that cannot be
+// written.
 Status write_dialled_head(const std::string& folder, const DialledShape& target,
                           const DialledHead& head);
 

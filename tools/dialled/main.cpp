@@ -40,9 +40,10 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 
 // Folders of the draft heads to write beside the checkpoint; empty: none.
 struct HeadOptions {
-  std::string eagle, eagle3, mtp, dflash, dspark;
+  std::string eagle, eagle3, mtp, dflash, dspark, p_eagle;
   double agreement = 0.8;
   int num_modules = 1;
+  int num_layers = 1;
 };
 
 foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOptions& options) {
@@ -51,13 +52,16 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
       {&options.eagle3, foretoken::HeadKind::kEagle3},
       {&options.mtp, foretoken::HeadKind::kMtp},
       {&options.dflash, foretoken::HeadKind::kDflash},
-      {&options.dspark, foretoken::HeadKind::kDspark}};
+      {&options.dspark, foretoken::HeadKind::kDspark},
+      {&options.p_eagle, foretoken::HeadKind::kPeagle}};
   for (const auto& [folder, kind] : heads) {
     if (folder->empty()) continue;
     foretoken::DialledHead head;
     head.kind = kind;
     head.agreement = options.agreement;
     if (kind == foretoken::HeadKind::kMtp) head.num_modules = options.num_modules;
+    const bool eagle = kind == foretoken::HeadKind::kEagle || foretoken::pairs_taps(kind);
+    if (eagle) head.num_layers = options.num_layers;
     FT_RETURN_IF_ERROR(foretoken::write_dialled_head(*folder, shape, head));
   }
   return {};
@@ -69,6 +73,10 @@ void add_head_options(CLI::App* app, HeadOptions* options) {
   app->add_option("--mtp", options->mtp, "Folder of MTP modules to write");
   app->add_option("--dflash", options->dflash, "Folder of a DFlash head to write");
   app->add_option("--dspark", options->dspark, "Folder of a DSpark head to write");
+  app->add_option("--p_eagle", options->p_eagle, "Folder of a P-EAGLE head to write");
+  app->add_option("--head-layers", options->num_layers, "Layers of the EAGLE heads")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
   app->add_option("--head-agreement", options->agreement,
                   "Share of ids after which a head drafts what the checkpoint emits")
       ->check(CLI::Range(0.0, 1.0))

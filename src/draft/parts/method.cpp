@@ -26,6 +26,9 @@ std::string method_in(const std::string& name) {
   for (const char* part : {"dflash", "dspark"}) {
     if (contains(text, part)) return part;
   }
+  for (const char* part : {"peagle", "p-eagle", "p_eagle"}) {
+    if (contains(text, part)) return "p_eagle";
+  }
   for (const char* part : {"eagle3", "eagle-3", "eagle_3"}) {
     if (contains(text, part)) return "eagle3";
   }
@@ -36,18 +39,20 @@ std::string method_in(const std::string& name) {
 
 MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
-  bool block = false, markov = false;
+  bool block = false, markov = false, masks = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     fc |= name.ends_with("fc.weight");
     eagle3 |= name == "d2t" || contains(name, "midlayer.") || name.ends_with("hidden_norm.weight");
     // EAGLE heads norm each layer's state; one that makes entries of states norms them once.
     block |= name == "hidden_norm.weight" || name == "model.hidden_norm.weight";
     markov |= contains(name, "markov_head.");
+    masks |= name == "mask_hidden" || name == "model.mask_hidden";
     mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.");
     embedding |= name.ends_with("embed_tokens.weight");
     first_layer |= contains(name, "layers.0.self_attn.");
   }
   if (fc && block) return {markov ? "dspark" : "dflash", true};
+  if (fc && masks) return {"p_eagle", true};
   if (fc) return {eagle3 ? "eagle3" : "eagle", true};
   // A target may hold its MTP modules itself.
   if (mtp) return {"mtp", !(embedding && first_layer)};

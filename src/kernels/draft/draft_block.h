@@ -14,7 +14,8 @@ namespace foretoken {
 // first_drafting (0 or 1) .. first_drafting + n - 1 want logits. last_seen of each is the slot's
 // last row, so that the rows of a block see one another. Rows keep the order of j, and so do logits
 // rows. before[r] is the position before the one that row r drafts, which a sampler wants to know.
-// Padding as in draft_rows, last_seen and before 0; source is 0.
+// The source of a slot's first row is the catch-up's row of that token, of the others mask_source.
+// Padding as in draft_rows, last_seen and before 0.
 struct DraftBlockArgs {
   static constexpr Op kOp = Op::kDraftBlock;
   BatchState batch;
@@ -31,6 +32,7 @@ struct DraftBlockArgs {
   int8_t first_drafting;
   int8_t first_entry;
   int32_t max_rows;  // of `out`, at least those of all slots
+  int32_t mask_source = 0;
 };
 
 void draft_block(Queue& queue, const DraftBlockArgs& args);

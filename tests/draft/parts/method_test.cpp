@@ -14,6 +14,7 @@ TEST(Method, OfNames) {
   const char* const names[][2] = {
       {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"}, {"someone/model-eagle-3", "eagle3"},
       {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},     {"some/DeepSeek-MTP/", "mtp"},
+      {"amazon/GPT-OSS-20B-P-EAGLE", "p_eagle"},         {"a/qwen3_8b_peagle_demo", "p_eagle"},
       {"/models/eagle/llama-68m", "draft_model"},        {"JackFram/llama-68m", "draft_model"},
   };
   for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
@@ -21,7 +22,7 @@ TEST(Method, OfNames) {
 }
 
 TEST(Method, OfTensors) {
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "p_eagle"}) {
     const SpeculativeConfig config =
         DrafterCase{.name = method, .method = method, .num_modules = 1}.config(1);
     const MethodGuess guess = method_of_files(config.model);
@@ -44,6 +45,8 @@ TEST(Method, OfConfigsAlone) {
       {R"({"architectures": ["LlamaForCausalLMEagle3"]})", "eagle3"},
       {R"({"architectures": ["EagleLlamaForCausalLM"]})", "eagle"},
       {R"({"architectures": ["Eagle3Speculator"], "speculators_model_type": "eagle3"})", "eagle3"},
+      {R"({"architectures": ["PEagleDraftModel"]})", "p_eagle"},
+      {R"({"architectures": ["PEagleDraftModel"], "speculators_model_type": "peagle"})", "p_eagle"},
       {R"({"architectures": ["LlamaForCausalLM"], "draft_vocab_size": 32000})", "eagle3"},
       {R"({"architectures": ["DeepSeekMTPModel"]})", "mtp"},
       {R"({"model_type": "qwen3_next_mtp"})", "mtp"},

@@ -9,7 +9,7 @@ using Ids = std::vector<int32_t>;
 
 class DraftBlockTest : public StepTest {
  protected:
-  static constexpr int kRows = 96;
+  static constexpr int kRows = 400;
   static constexpr int kMask = 99;
 
   static void add_slot(StepData& d, int slot, int len, int wanted) {
@@ -19,7 +19,7 @@ class DraftBlockTest : public StepTest {
   }
   // A catch-up with rows of these slots and ids, of which `logits_rows` are the last known tokens.
   void run(StepData& d, const Ids& row_slot, const Ids& token_ids, const Ids& logits_rows, int rows,
-           int first_drafting, int first_entry = 1) {
+           int first_drafting, int first_entry = 1, int mask_source = 0) {
     DraftTensors in = new_draft_tensors(kRows);
     write(in.rows.counts,
           std::vector<StepCounts>{{static_cast<int32_t>(row_slot.size()),
@@ -40,7 +40,8 @@ class DraftBlockTest : public StepTest {
                               .rows = rows,
                               .first_drafting = static_cast<int8_t>(first_drafting),
                               .first_entry = static_cast<int8_t>(first_entry),
-                              .max_rows = kRows};
+                              .max_rows = kRows,
+                              .mask_source = mask_source};
     draft_block(queue(), args);
     pass_ = read_pass(args.out, kRows);
     last_seen_ = read(args.last_seen, kRows);
@@ -99,6 +100,15 @@ TEST_F(DraftBlockTest, EntriesMayStandAtTheirPosition) {
   EXPECT_EQ(logits(), (Ids{0, 1}));
 }
 
+TEST_F(DraftBlockTest, RowsFindTheirStates) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 5, 2);
+  add_slot(d, 3, 9, 2);
+  run(d, {0, 0, 3}, {40, 41, 43}, {1, 2}, 3, 0, 0, 64);
+  EXPECT_EQ(live(pass_.source), (Ids{1, 64, 64, 2, 64, 64}));
+  EXPECT_EQ(pass_.source[6], 0);
+}
+
 TEST_F(DraftBlockTest, WithoutSlotsThereIsPaddingOnly) {
   StepData d{StepSizes{}};
   add_slot(d, 1, 6, 0);
@@ -120,6 +130,7 @@ TEST_F(DraftBlockTest, ABlockEndsWithItsSequence) {
 TEST_F(DraftBlockTest, LongBlocksOfManySlots) {
   StepSizes sizes;
   sizes.num_slots = 5;
+  sizes.max_blocks = 20;
   StepData d{sizes};
   Ids slots, ids;
   for (int s = 0; s < 5; ++s) {

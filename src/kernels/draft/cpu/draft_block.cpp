@@ -8,14 +8,16 @@
 namespace foretoken::cpu {
 namespace {
 
-// The rows of one slot, of which the first has the last known token.
-void add_block(const DraftBlockArgs& a, int32_t slot, int32_t anchor, DraftPass& pass) {
+// The rows of one slot, of which the first has the last known token, row `anchor` of the catch-up.
+void add_block(const DraftBlockArgs& a, int32_t anchor, DraftPass& pass) {
+  const int32_t slot = a.row_slot[anchor];
   const SlotState& state = a.batch.slots[slot];
   const int32_t rows = block_rows(a, a.batch.params[slot], state.len);
   const int32_t first = state.len - 1 + a.first_entry;
   for (int32_t i = 0; i < rows; ++i) {
     const int32_t row = pass.num_rows();
-    pass.add_row(slot, first + i, i == 0 ? anchor : a.mask_id, 0);
+    pass.add_row(slot, first + i, i == 0 ? a.token_ids[anchor] : a.mask_id,
+                 i == 0 ? anchor : a.mask_source);
     a.last_seen[row] = first + rows - 1;
     const int32_t draft = i - a.first_drafting;
     a.before[row] = state.len - 1 + draft;
@@ -29,8 +31,7 @@ void draft_block(const void* args, CpuPool&) {
   const auto& a = *static_cast<const DraftBlockArgs*>(args);
   DraftPass pass(a.out, a.batch, a.max_rows);
   for (int j = 0; j < a.counts->num_logits_rows; ++j) {
-    const int32_t row = a.logits_rows[j];
-    add_block(a, a.row_slot[row], a.token_ids[row], pass);
+    add_block(a, a.logits_rows[j], pass);
   }
   for (int32_t* list : {a.last_seen, a.before}) {
     std::fill(list + pass.num_rows(), list + a.max_rows, 0);

@@ -28,7 +28,7 @@ __device__ void place_block(const DraftBlockArgs& args, int j, int first_row, in
     const int row = first_row + i;
     place_draft_row(args.out, args.batch, row, slot, first + i);
     args.out.rows.token_ids[row] = i == 0 ? args.token_ids[source] : args.mask_id;
-    args.out.source[row] = 0;
+    args.out.source[row] = i == 0 ? source : args.mask_source;
     args.last_seen[row] = first + rows - 1;
     const int draft = i - args.first_drafting;
     args.before[row] = len - 1 + draft;

@@ -1,0 +1,43 @@
+#include "model/draft_head_spec.h"
+
+#include <variant>
+
+#include "model/layer/layer_tensors.h"
+
+namespace foretoken {
+
+LayerSpec head_layer_spec(const DraftHeadConfig& config, const DecoderTraits& traits,
+                          const HeadLayerPlace& place) {
+  const int32_t index = place.module + place.depth;
+  LayerSpec layer = traits.layer(config.layer, config.layer.layers.at(static_cast<size_t>(index)));
+  if (place.depth > 0) return layer;
+  if (config.kind == HeadKind::kEagle) layer.mixer_norm = nullptr;
+  if (pairs_taps(config.kind)) {
+    std::get<GqaSpec>(layer.mixer).inputs = 2 * config.layer.hidden_size;
+  }
+  return layer;
+}
+
+int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig& target) {
+  const ModelConfig& layer = config.layer;
+  const DecoderTraits& traits = find_architecture(layer.architecture)->decoder;
+  const double hidden = layer.hidden_size;
+  const bool block = drafts_blocks(config.kind);
+  const bool taps = block || pairs_taps(config.kind);
+  const double fc = taps ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
+  const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
+  double count = head * hidden + 2.0 * config.markov_rank * layer.vocab_size;
+  for (int32_t i = 0; i < config.num_modules * config.num_layers; ++i) {
+    const int32_t depth = i % config.num_layers;
+    if (depth == 0 && (!block || i == 0)) count += fc * hidden;
+    const LayerSpec spec =
+        head_layer_spec(config, traits, {.module = i / config.num_layers, .depth = depth});
+    for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, layer.hidden_size)) {
+      count += tensor.size();
+    }
+  }
+  const double bytes = count * static_cast<double>(dtype_size(layer.dtype));
+  return bytes < 9e18 ? static_cast<int64_t>(bytes) : INT64_MAX;
+}
+
+}  // namespace foretoken
