@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/manual/support_tables.h"
 #include "apps/options/commands.h"
 #include "apps/options/default_model.h"
 #include "apps/options/engine_options.h"
+#include "apps/options/inspect_head.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "attention/backend.h"
@@ -198,7 +201,27 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
                         {"kv_cache_bytes_per_token", kv_bytes},
                         {"tokenizer", has_model_text(files, "tokenizer.json")}};
   sizes.update(inspect_experts(config));
+  if (const auto mask = parallel_draft_mask(files.text())) {
+    sizes["drafter"] = "pard";
+    sizes["mask_token_id"] = *mask;
+  }
   return sizes;
+}
+
+// Of a folder that only a drafter reads; empty for those of models. The folder must lie here.
+Result<std::optional<ordered_json>> inspect_drafter_folder(const InspectOptions& options) {
+  std::error_code ignored;
+  const std::string& folder = options.engine.config.model;
+  if (!std::filesystem::is_directory(folder, ignored)) return std::optional<ordered_json>();
+  FT_ASSIGN_OR_RETURN(std::optional<ordered_json> head, inspect_head(folder));
+  if (!head) return head;
+  if (options.step_times) {
+    return invalid_argument(folder + " holds " + (*head)["holds"].get<std::string>() +
+                            ", which has no step times of its own; give it as --spec-model");
+  }
+  ordered_json model = {{"name", folder}};
+  model.update(*head);
+  return std::optional(model);
 }
 
 std::string name_of(const InspectOptions& options) {
@@ -208,6 +231,8 @@ std::string name_of(const InspectOptions& options) {
 
 // The part about the model. Aborted when a signal came.
 Result<ordered_json> inspect_model(const InspectOptions& options) {
+  FT_ASSIGN_OR_RETURN(const std::optional<ordered_json> head, inspect_drafter_folder(options));
+  if (head) return *head;
   if (options.config_only) {
     if (options.step_times) {
       return invalid_argument("--step-times measures the model; leave --config-only out");
@@ -320,7 +345,9 @@ int inspect(const InspectOptions& options) {
 void add_inspect_command(CLI::App& app, std::function<int()>* run) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand(
-      "inspect", "Show the build, the devices and what is supported; with --model its sizes");
+      "inspect",
+      "Show the build, the devices and what is supported; with --model the sizes of a "
+      "model or of a draft head");
   command->add_flag("--json", options->json, "One JSON object");
   command->add_flag("--step-times", options->step_times,
                     "Also what steps and drafts cost, as the length policy adaptive reckons");

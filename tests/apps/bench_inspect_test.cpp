@@ -310,6 +310,48 @@ TEST(Inspect, ConfigOnlyNeedsNeitherWeightsNorTokenizer) {
   ASSERT_EQ(missing.errors().size(), 1u) << missing.err;
 }
 
+// Heads say what they are for, and what they take.
+TEST(Inspect, HeadsOfDrafters) {
+  const std::string golden = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/";
+  const struct {
+    std::string folder;
+    const char* drafter;
+    int num_layers;
+  } heads[] = {{"block_heads/dflash", "dflash", 2},
+               {"block_heads/dspark", "dspark", 2},
+               {"layered_heads/p_eagle", "p_eagle", 3},
+               {"layered_heads/p_eagle-speculators", "p_eagle", 2},
+               {"layered_heads/eagle3-2-layers", "eagle3", 2},
+               {"heads/eagle", "eagle", 1},
+               {"heads/mtp-2", "mtp", 2}};
+  for (const auto& head : heads) {
+    for (const bool config_only : {false, true}) {
+      std::vector<std::string> arguments = {"inspect", "--json", golden + head.folder};
+      if (config_only) arguments.emplace_back("--config-only");
+      const CommandResult result = run_command(arguments);
+      ASSERT_EQ(result.exit_code, 0) << head.folder << result.err;
+      const nlohmann::json model = nlohmann::json::parse(result.out)["model"];
+      EXPECT_EQ(model["drafter"], head.drafter);
+      EXPECT_EQ(model["num_layers"], head.num_layers) << head.folder;
+      EXPECT_EQ(model["target_hidden_size"], 32);
+      EXPECT_GT(model["kv_cache_bytes_per_token"], 0);
+    }
+  }
+  const test::ScratchFolder scratch;
+  nlohmann::json masked = nlohmann::json::parse(read_file(bundled_model() / "config.json"));
+  masked["pard_token"] = 5;
+  scratch.write("config.json", masked.dump());
+  std::filesystem::create_symlink(bundled_model() / "model.safetensors",
+                                  scratch.file("model.safetensors"));
+  const CommandResult pard = run_command({"inspect", "--json", "--config-only", scratch.path()});
+  ASSERT_EQ(pard.exit_code, 0) << pard.err;
+  EXPECT_EQ(nlohmann::json::parse(pard.out)["model"]["mask_token_id"], 5);
+  const CommandResult times =
+      run_command({"inspect", "--step-times", golden + "block_heads/dflash"});
+  EXPECT_EQ(times.exit_code, 1);
+  EXPECT_NE(times.err.find("--spec-model"), std::string::npos) << times.err;
+}
+
 TEST(Inspect, WeightsWithoutATokenizer) {
   const test::ScratchFolder scratch;
   const auto model = copy_model(scratch);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "dialled/safetensors_writer.h"
 #include "draft/registry.h"
 #include "support/scratch_folder.h"
 
@@ -36,11 +37,34 @@ std::string masked_draft_model() {
   return written ? folder.path() : std::string();
 }
 
+// The bundled EAGLE-3 head with a state of masks that it was not trained with: only its first draft
+// is any good.
+std::string masked_eagle3() {
+  static const test::ScratchFolder folder;
+  static const bool written = [] {
+    const std::filesystem::path from = bundled_folder("foretoken-7m-eagle3");
+    std::filesystem::create_symlink(from / "model.safetensors",
+                                    folder.file("model-00001-of-00002.safetensors"));
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(from / "config.json"));
+    const int64_t width = 3 * config.at("hidden_size").get<int64_t>();
+    const TensorToWrite mask = {
+        "mask_hidden", FileDType::kF32, {1, 1, width}, [width](std::byte* to) {
+          std::fill_n(reinterpret_cast<float*>(to), width, 0.5f);
+        }};
+    EXPECT_TRUE(write_safetensors(folder.file("model-00002-of-00002.safetensors"), {{mask}}).ok());
+    config["mask_token_id"] = 1;
+    folder.write("config.json", config.dump());
+    return true;
+  }();
+  return written ? folder.path() : std::string();
+}
+
 // Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
 std::string folder_of(const std::string& drafter) {
   if (!find_drafter(drafter).value()->traits.reads_files) return "";
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
+  if (drafter == "p_eagle") return masked_eagle3();
   if (drafter == "dflash" || drafter == "dspark") {
     return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }

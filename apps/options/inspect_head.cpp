@@ -1,0 +1,125 @@
+#include "apps/options/inspect_head.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/terminal/report.h"
+#include "draft/parts/method.h"
+#include "draft/registry.h"
+#include "model/draft_head_config.h"
+#include "model/draft_head_spec.h"
+#include "model/files/json_file.h"
+#include "model/model.h"
+
+namespace foretoken {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::pair<const char*, HeadKind> kHeadKinds[] = {
+    {"eagle", HeadKind::kEagle},   {"eagle3", HeadKind::kEagle3}, {"mtp", HeadKind::kMtp},
+    {"dflash", HeadKind::kDflash}, {"dspark", HeadKind::kDspark}, {"p_eagle", HeadKind::kPeagle}};
+
+// The first of these fields that has a number, in the file or one of its objects.
+int32_t number_in(const json& file, std::initializer_list<const char*> names, int32_t otherwise) {
+  for (const char* name : names) {
+    for (const char* object : {"", "transformer_layer_config", "dflash_config"}) {
+      const auto nested = file.find(object);
+      const json& fields = nested != file.end() && nested->is_object() ? *nested : file;
+      const auto found = fields.find(name);
+      if (found == fields.end() || !found->is_number_integer()) continue;
+      if (*found > 0 && *found < 1 << 24) return found->get<int32_t>();
+    }
+  }
+  return otherwise;
+}
+
+bool names_layers(const json& file) {
+  const std::string text = file.dump();
+  return text.find("_layer_ids\"") != std::string::npos;
+}
+
+// A target that the head could be of, as far as its own file tells.
+ModelConfig possible_target(const json& file) {
+  ModelConfig target;
+  target.architecture = "LlamaForCausalLM";
+  target.dtype = DType::kBF16;
+  target.vocab_size = number_in(file, {"vocab_size"}, 0);
+  target.hidden_size = number_in(file, {"target_hidden_size", "hidden_size"}, 0);
+  target.num_layers = number_in(file, {"num_target_layers"}, 1 << 16);
+  return target;
+}
+
+Result<ModelConfig> target_of(const std::string& folder, const json& file, HeadKind kind) {
+  // MTP modules have the sizes of their target.
+  if (kind == HeadKind::kMtp) return read_model_config(folder, {});
+  return possible_target(file);
+}
+
+ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target, const json& file) {
+  const ModelConfig& layer = head.layer;
+  const int64_t bytes = static_cast<int64_t>(dtype_size(target.dtype));
+  const int32_t num_layers = head.num_modules * head.num_layers;
+  const auto num_states = static_cast<int64_t>(head.tap_layers.size());
+  ordered_json sizes = {{"vocab_size", layer.vocab_size},
+                        {"hidden_size", layer.hidden_size},
+                        {"intermediate_size", layer.intermediate_size},
+                        {"num_layers", num_layers},
+                        {"num_heads", layer.num_heads},
+                        {"num_kv_heads", layer.num_kv_heads},
+                        {"head_dim", layer.head_dim},
+                        {"target_hidden_size", target.hidden_size}};
+  if (head.draft_vocab_size > 0) sizes["draft_vocab_size"] = head.draft_vocab_size;
+  if (head.kind != HeadKind::kEagle && head.kind != HeadKind::kMtp && names_layers(file)) {
+    sizes["target_layers"] = head.tap_layers;
+  }
+  if (drafts_blocks(head.kind)) sizes["block_size"] = head.block_size;
+  if (drafts_blocks(head.kind) || head.kind == HeadKind::kPeagle) {
+    sizes["mask_token_id"] = head.mask_id;
+  }
+  if (head.kind == HeadKind::kDspark) {
+    sizes["markov_rank"] = head.markov_rank;
+    sizes["confidence"] = head.has_confidence;
+  }
+  sizes["weights_mib"] = mebibytes(draft_head_weight_bytes(head, target));
+  sizes["kv_cache_bytes_per_token"] =
+      bytes *
+      (2LL * num_layers * layer.num_kv_heads * layer.head_dim + num_states * target.hidden_size);
+  return sizes;
+}
+
+}  // namespace
+
+Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
+  const MethodGuess guess = method_of_files(folder);
+  const auto* kind = std::ranges::find(kHeadKinds, guess.method,
+                                       [](const auto& known) { return std::string(known.first); });
+  // A target may hold its MTP modules itself.
+  if (kind == std::end(kHeadKinds) || (kind->second == HeadKind::kMtp && !guess.certain)) {
+    return std::optional<ordered_json>();
+  }
+  FT_ASSIGN_OR_RETURN(const json file, read_model_json(folder, "config.json"));
+  FT_ASSIGN_OR_RETURN(const ModelConfig target, target_of(folder, file, kind->second));
+  FT_ASSIGN_OR_RETURN(const DraftHeadConfig head,
+                      read_draft_head_config(folder, kind->second, target, {}));
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(guess.method));
+  ordered_json shown = {{"drafter", entry->name}, {"holds", entry->files}};
+  shown.update(head_sizes(head, target, file));
+  shown["use"] = "--spec-method " + guess.method + " --spec-model " + folder +
+                 " beside the --model that it was trained for";
+  return std::optional(shown);
+}
+
+std::optional<int32_t> parallel_draft_mask(const std::string& folder) {
+  if (method_of_files(folder).method != "pard") return std::nullopt;
+  const Result<json> file = read_model_json(folder, "config.json");
+  if (!file.ok()) return std::nullopt;
+  for (const char* name : {"pard_token", "ptd_token_id"}) {
+    const auto found = file.value().find(name);
+    if (found != file.value().end() && found->is_number_integer()) return found->get<int32_t>();
+  }
+  return std::nullopt;
+}
+
+}  // namespace foretoken
