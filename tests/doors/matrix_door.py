@@ -64,7 +64,7 @@ class Matrix(unittest.TestCase):
                          [cell.get("seconds") for cell in cells], "results were not kept")
 
     def test_block_drafters_have_checkpoints(self):
-        done = self.run_file([{"drafter": name} for name in ("dflash", "dspark", "pard")],
+        done = self.run_file([{"drafter": name} for name in ("dflash", "dspark", "pard", "p_eagle")],
                              num_prompts=24)
         self.assertEqual(done.returncode, 0, done.stderr)
 
