@@ -8,13 +8,13 @@ namespace foretoken {
 namespace {
 
 // One slot whose list is the look-ups 0 and 1 and the head 2.
-struct OneSlot {
+struct TurnSlot {
   SlotParams params{};
   SlotState state{};
   std::vector<DraftRates> priors = std::vector<DraftRates>(kMaxDrafters);
   SpanPlan span{};
 
-  OneSlot() {
+  TurnSlot() {
     params.drafter = 2;
     params.lookups = 0b011;
     params.max_draft_tokens = kMaxDraftTokens;
@@ -31,7 +31,7 @@ struct OneSlot {
 };
 
 TEST(DraftTurn, UnknownRatesComeFromThePriorOfEach) {
-  OneSlot slot;
+  TurnSlot slot;
   for (DraftRates* prior : {&slot.priors[0], &slot.priors[2]}) prior->num_rated = 20;
   std::fill_n(slot.priors[0].rates, kMaxDraftTokens, uint16_t{20000});
   std::fill_n(slot.priors[2].rates, kMaxDraftTokens, uint16_t{40000});
@@ -41,7 +41,7 @@ TEST(DraftTurn, UnknownRatesComeFromThePriorOfEach) {
 }
 
 TEST(DraftTurn, TheNextOneGetsItsTurnWhereDraftsDoNotStand) {
-  OneSlot slot;
+  TurnSlot slot;
   slot.state.num_draft_tokens = 0;
   choose_draft_of(slot.args(0), slot.span);
   EXPECT_EQ(slot.state.draft.num_draft_tokens, 0);

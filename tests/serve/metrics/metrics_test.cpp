@@ -93,6 +93,24 @@ TEST(ServeMetrics, TellsTheCountsOfEachOfSeveralEngines) {
   EXPECT_EQ(page.find(type), page.rfind(type));
 }
 
+TEST(ServeMetrics, TellsWhichDrafterDrafted) {
+  EngineInfo info = some_engine();
+  info.drafters.assign(2, {});
+  info.drafters[0].name = "ngram";
+  info.drafters[1].name = "eagle3";
+  info.drafters[1].num_speculative_tokens = 4;
+  ServeMetrics metrics("tiny", info);
+  EngineStats stats = some_stats();
+  stats.requests.num_draft_tokens_by_drafter = {30, 12};
+  stats.requests.num_accepted_tokens_by_drafter = {20, 5};
+  const std::string page = metrics.text(stats);
+  const std::string drafted = "foretoken:spec_decode_num_draft_tokens_by_drafter_total";
+  const std::string accepted = "foretoken:spec_decode_num_accepted_tokens_by_drafter_total";
+  EXPECT_EQ(value_of(page, drafted, {"drafter=\"ngram\""}), 30);
+  EXPECT_EQ(value_of(page, drafted, {"drafter=\"eagle3\""}), 12);
+  EXPECT_EQ(value_of(page, accepted, {"drafter=\"eagle3\""}), 5);
+}
+
 TEST(ServeMetrics, TellsTheEnginesCounts) {
   ServeMetrics metrics("tiny", some_engine());
   const std::string page = metrics.text(some_stats());
