@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "config/engine_drafter_fields.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 
@@ -10,17 +11,6 @@ namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-// Of every drafter, whatever it is.
-constexpr const char* kShared[] = {"num_speculative_tokens",
-                                   "max_model_len",
-                                   "length_policy",
-                                   "num_speculative_tokens_per_batch_size",
-                                   "enable_adaptive_verification",
-                                   "rejection_sample_method",
-                                   "synthetic_acceptance_rates",
-                                   "synthetic_acceptance_length",
-                                   "disable_padded_drafter_batch"};
 
 // The row of an element's method; null where it is not known yet.
 const DrafterEntry* entry_of(const json& member) {
@@ -36,7 +26,8 @@ bool has_field(const DrafterEntry& entry, const std::string& name) {
 }
 
 bool is_for(const std::string& name, const json& member) {
-  if (std::ranges::find(kShared, name) != std::end(kShared)) return true;
+  const DrafterField* field = find_drafter_field(name);
+  if (field != nullptr && (field->is_engine_wide || !field->is_of_files)) return true;
   const DrafterEntry* entry = entry_of(member);
   const bool of_methods = std::ranges::any_of(
       drafters(), [&](const DrafterEntry& each) { return has_field(each, name); });

@@ -11,16 +11,19 @@ using S = SpeculativeConfig;
 using enum FieldAgreement;
 
 constexpr bool kEngineWide = true;
+constexpr bool kOfFiles = true;
 
 constexpr DrafterField kTable[] = {
     {"method", &S::method,
      "how drafts are made, as foretoken inspect lists it; without it the model says"},
     {"model", &S::model, "folder or Hub id of the draft model or head", "", false, kModelConfig},
     {"revision", &S::revision, "branch, tag or commit of a Hub id"},
-    {"num_speculative_tokens", &S::num_speculative_tokens, "drafts of a step at most: 1 to 16"},
-    {"parallel_drafting", {}, "vLLM's word for the method pard"},
+    {"num_speculative_tokens", &S::num_speculative_tokens, "drafts of a step at most: 1 to 16", "",
+     false, kValue, !kOfFiles},
+    {"parallel_drafting", {}, "vLLM's word for the method pard, and beside eagle3 for p_eagle"},
     {"max_model_len", &S::max_model_len,
-     "tokens up to which is drafted; without it as the drafter's model allows"},
+     "tokens up to which is drafted; without it as the drafter's model allows", "", false, kValue,
+     !kOfFiles},
     {"draft_sample_method", &S::draft_sample_method,
      "greedy, or probabilistic with the target's noise", "greedy|probabilistic"},
     {"use_heterogeneous_vocab", &S::use_heterogeneous_vocab,
@@ -43,7 +46,13 @@ constexpr DrafterField kTable[] = {
     {"synthetic_acceptance_length", &S::synthetic_acceptance_length,
      "the mean length instead: 1 to K + 1", "", kEngineWide},
     {"enable_adaptive_verification", {}, "what the length policy adaptive does", "", kEngineWide},
-    {"disable_padded_drafter_batch", {}, "always holds: batches of drafters are never padded"},
+    {"disable_padded_drafter_batch",
+     {},
+     "always holds: batches of drafters are never padded",
+     "",
+     false,
+     kValue,
+     !kOfFiles},
     {"disable_eagle_block_drop", {}, "always holds: no cached block is dropped"},
     {"use_local_argmax_reduction", {}, "always holds: greedy drafts never write logits"},
 };

@@ -28,6 +28,7 @@ struct DrafterField {
   const char* choices = "";     // "adaptive|fixed|off"; others are unknown
   bool is_engine_wide = false;  // of all drafters; given once
   FieldAgreement agreement = FieldAgreement::kValue;
+  bool is_of_files = true;  // says nothing to a drafter that reads none, unless it is engine-wide
 };
 
 std::span<const DrafterField> drafter_fields();
