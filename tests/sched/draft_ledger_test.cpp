@@ -403,5 +403,49 @@ TEST(DraftLedger, ALengthThatIsKnownCountsMoreThanOutputsOfLate) {
   EXPECT_EQ(class_after_short_ones(64 + 256), 3) << "65 entries for 256 tokens";
 }
 
+// A look-up before a draft model: each has its own grant, and what the look-up drafted the model
+// lacks.
+TEST(DraftLedger, TheDraftersOfAListAreGrantedApart) {
+  DraftLedger ledger({kLookup, kDraftModel});
+  Sequence sequence;
+  sequence.tokens.assign(20, 1);
+  sequence.prompt_len = 10;
+  sequence.max_len = 100;
+  sequence.max_draft_tokens = 8;
+  sequence.drafter = 1;
+  sequence.lookups = 1;
+  sequence.caught_up = sequence.draft_caught_up = true;
+  BatchDemand demand;
+  ledger.describe(sequence, demand);
+  EXPECT_EQ(demand.num_decoding, 1);
+  EXPECT_EQ(demand.drafters[0].num_listed, 1);
+  EXPECT_EQ(demand.drafters[0].num_decoding, 0);
+  EXPECT_EQ(demand.drafters[1].num_decoding, 1);
+
+  const std::vector<DraftGrant> grants = {{.num_draft_tokens = 6},
+                                          {.num_draft_tokens = 3, .catch_up_rows = 100}};
+  ledger.open(grants);
+  EXPECT_EQ(ledger.hoped_limit(sequence), 3);
+  EXPECT_EQ(ledger.hoped_lookups(sequence), 6);
+  StepPlan plan;
+  plan.spans.push_back({.sequence = &sequence,
+                        .num_tokens = 1,
+                        .max_verified = 4,
+                        .samples = true,
+                        .num_draft_tokens = 3,
+                        .num_lookup_tokens = 6});
+  ledger.deal(plan);
+  EXPECT_EQ(plan.drafts[0].num_draft_tokens, 6);
+  EXPECT_EQ(plan.drafts[0].num_spans, 1);
+  EXPECT_EQ(plan.drafts[0].catch_up_rows, 0);
+  EXPECT_EQ(plan.drafts[1].num_draft_tokens, 3);
+  EXPECT_EQ(plan.drafts[1].catch_up_rows, 5) << "four drafts of the look-up and the id behind them";
+  EXPECT_EQ(sequence.draft_bound, 6);
+
+  ledger.open(std::vector<DraftGrant>{{.num_draft_tokens = 6}, {}});
+  EXPECT_EQ(ledger.hoped_limit(sequence), 0) << "the model rests";
+  EXPECT_EQ(ledger.hoped_lookups(sequence), 6);
+}
+
 }  // namespace
 }  // namespace foretoken

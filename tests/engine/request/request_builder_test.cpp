@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <climits>
 #include <cmath>
 #include <functional>
@@ -67,6 +68,34 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
   EXPECT_EQ(state.params.stop_ids[2], 9);
   EXPECT_EQ(state.group->request.request_id, "req-11");
   EXPECT_EQ(state.stats.num_prompt_tokens, 5);
+}
+
+TEST(RequestBuilder, ListsOfDrafters) {
+  RequestLimits limits = kBuilderLimits;
+  limits.drafters = {{"ngram", 4, true, true}, {"eagle", 2}, {"suffix", 6, true}};
+  const auto chosen = [&](const std::string& method) {
+    Request request = request_of(5);
+    request.speculative.method = method;
+    const auto built = build(request, 0, limits);
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    const RequestState& state = *built.value().front();
+    EXPECT_EQ(state.sequence.lookups, static_cast<uint32_t>(state.params.lookups));
+    EXPECT_EQ(state.sequence.drafter, state.params.drafter);
+    return std::array<int, 3>{state.sequence.drafter, state.params.lookups,
+                              state.sequence.max_draft_tokens};
+  };
+  EXPECT_EQ(chosen(""), (std::array{1, 0b001, 4})) << "the engine's list";
+  EXPECT_EQ(chosen("ngram"), (std::array{0, 0, 4}));
+  EXPECT_EQ(chosen("suffix+eagle"), (std::array{1, 0b100, 6}));
+  EXPECT_EQ(chosen("suffix+ngram+eagle"), (std::array{1, 0b101, 6}));
+  for (const auto& [method, part] : {std::pair{"eagle+ngram", "'eagle' always drafts"},
+                                     {"ngram+ngram", "names 'ngram' twice"},
+                                     {"ngram+mtp", "use one of: ngram, eagle, suffix"}}) {
+    Request request = request_of(5);
+    request.speculative.method = method;
+    const Status status = build(request, 0, limits).status();
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
 }
 
 TEST(RequestBuilder, APredictionGoesToADrafterThatLooksItUp) {

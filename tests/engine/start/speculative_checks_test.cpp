@@ -154,6 +154,23 @@ TEST(SpeculativeChecks, MethodsGetTheNameOfTheRegistry) {
   EXPECT_NE(twice.message().find("configured twice"), std::string::npos) << twice.message();
 }
 
+TEST(SpeculativeChecks, ListsEndWithTheDrafterThatAlwaysDrafts) {
+  ModelConfig target;
+  target.vocab_size = 100;
+  SpeculativeConfig head;
+  head.method = "eagle";
+  head.model = "head";
+  head.num_speculative_tokens = 3;
+  EngineConfig config = engine_with({ngram(), head});
+  config.speculative[0].leads = true;
+  EXPECT_TRUE(resolve_methods(config, {"", ""}, target).ok());
+  config = engine_with({head, ngram()});
+  EXPECT_TRUE(resolve_methods(config, {"", ""}, target).ok()) << "not a list";
+  config.speculative[0].leads = true;
+  const Status status = resolve_methods(config, {"", ""}, target);
+  EXPECT_NE(status.message().find("'eagle' always drafts"), std::string::npos) << status.message();
+}
+
 TEST(SpeculativeChecks, ADraftersLengthIsAtMostTheTargets) {
   ModelConfig target;
   target.vocab_size = 100;
