@@ -152,7 +152,7 @@ Result<int> max_drafts(const SpeculativeConfig& config, const DraftHeadConfig& h
   const int in_block = head.block_size - (anchor_drafts(head) ? 0 : 1);
   const int most = std::min(in_block, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
-  if (wanted == 0) return most;
+  if (wanted == 0) return std::min(most, kMaxOwnDrafts);
   if (wanted <= most) return wanted;
   return invalid_argument("speculative config: num_speculative_tokens is " +
                           std::to_string(wanted) + ", but the head drafts " +

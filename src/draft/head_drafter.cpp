@@ -211,7 +211,7 @@ void HeadDrafter::draw(const Pass& pass, int module) {
 Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int wanted = config.num_speculative_tokens;
   if (head.kind != HeadKind::kMtp) return wanted;
-  if (wanted == 0) return std::min(head.num_modules, kMaxDraftTokens);
+  if (wanted == 0) return std::min(head.num_modules, kMaxOwnDrafts);
   if (wanted > head.num_modules && wanted % head.num_modules != 0) {
     return invalid_argument("speculative config: num_speculative_tokens is " +
                             std::to_string(wanted) + ", but beyond the " +

@@ -105,7 +105,7 @@ Result<std::unique_ptr<Drafter>> make_suffix_drafter(const DrafterContext& conte
   DrafterTraits traits = declared_traits("suffix");
   traits.max_draft_tokens = config.num_speculative_tokens > 0
                                 ? config.num_speculative_tokens
-                                : std::min(fields.max_tree_depth, kMaxDraftTokens);
+                                : std::min(fields.max_tree_depth, kMaxOwnDrafts);
   traits.max_len = max_len;
   if (context.is_absent) return make_absent_drafter("suffix", traits);
   auto drafter = std::make_unique<SuffixDrafter>(traits, fields, context.device);

@@ -8,7 +8,7 @@
 namespace foretoken {
 
 // Layout of a plan or a result in one allocation: every part is 16-byte aligned.
-FT_HD inline int64_t align16(int64_t bytes) { return (bytes + 15) / 16 * 16; }
+FT_HD constexpr int64_t align16(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
 FT_HD inline int64_t plan_bytes(const PlanLimits& limits) {
   return align16(sizeof(PlanHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanPlan)}) +

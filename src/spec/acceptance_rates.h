@@ -93,27 +93,36 @@ FT_HD inline void move_rate(DraftRates& state, int32_t i, int32_t towards, int32
   state.rates[i] = static_cast<uint16_t>(moved_rate<int32_t>(state.rates[i], towards, 1, window));
 }
 
+// num_rates below: the most drafts of the drafter. Rates behind them are neither read nor written,
+// so that few drafts cost little.
+
 // Rates of drafts from `first` on, which were reached and not offered, rise towards the one before.
-FT_HD inline void raise_unseen(DraftRates& state, int32_t first) {
+FT_HD inline void raise_unseen(DraftRates& state, int32_t first, int32_t num_rates) {
   const int32_t window = open_window(state.num_rated, RateConstants::kUnseenWindow);
-  for (int32_t i = first > 0 ? first : 1; i < kMaxDraftTokens; ++i) {
+  for (int32_t i = first > 0 ? first : 1; i < num_rates; ++i) {
     if (state.rates[i] < state.rates[i - 1]) move_rate(state, i, state.rates[i - 1], window);
   }
 }
 
-// Rates that are not set yet: those of the prior, or where it has none kFirstRate.
-FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior) {
-  for (int32_t i = 0; i < kMaxDraftTokens; ++i) {
-    state.rates[i] = prior.num_rated > 0 ? prior.rates[i] : static_cast<uint16_t>(kFirstRate);
-  }
+// Rates that are not set yet, where nothing is known.
+FT_HD inline void start_first_rates(DraftRates& state, int32_t num_rates = kMaxDraftTokens) {
+  for (int32_t i = 0; i < num_rates; ++i) state.rates[i] = static_cast<uint16_t>(kFirstRate);
+}
+
+// The same: those of the prior, where it has some.
+FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior,
+                              int32_t num_rates = kMaxDraftTokens) {
+  if (prior.num_rated == 0) return start_first_rates(state, num_rates);
+  for (int32_t i = 0; i < num_rates; ++i) state.rates[i] = prior.rates[i];
 }
 
 // A sequence takes in the outcome of o.drafted > 0 drafts.
-FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o) {
+FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o,
+                                int32_t num_rates = kMaxDraftTokens) {
   const int32_t window = open_window(state.num_rated, RateConstants::kSlotWindow);
   for (int32_t i = 0; i < o.accepted; ++i) move_rate(state, i, RateConstants::kOne, window);
   if (o.rejected) move_rate(state, o.accepted, 0, window);
-  if (o.accepted == o.drafted) raise_unseen(state, o.drafted);
+  if (o.accepted == o.drafted) raise_unseen(state, o.drafted, num_rates);
   state.num_rated = capped_sum(state.num_rated, 1);
 }
 
@@ -130,12 +139,13 @@ struct StepVerifications {
 
 // The prior takes in those of a step: each rate moves by one share a verification, towards their
 // mean.
-FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step) {
+FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step,
+                             int32_t num_rates = kMaxDraftTokens) {
   prior.since_draft = since_draft_after(prior.since_draft, step.count, step.committed);
   if (step.count == 0) return;
-  if (prior.num_rated == 0) start_rates(prior, prior);
+  if (prior.num_rated == 0) start_first_rates(prior, num_rates);
   const int32_t window = open_window(prior.num_rated, RateConstants::kPriorWindow);
-  for (int32_t i = 0; i < kMaxDraftTokens; ++i) {
+  for (int32_t i = 0; i < num_rates; ++i) {
     const int32_t tries = step.accepted[i] + step.rejected[i];
     if (tries == 0) continue;
     const auto mean = static_cast<int32_t>(int64_t{RateConstants::kOne} * step.accepted[i] / tries);
@@ -143,7 +153,7 @@ FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step) {
     prior.rates[i] =
         static_cast<uint16_t>(moved_rate<int32_t>(prior.rates[i], mean * moves, moves, window));
   }
-  raise_unseen(prior, step.first_unseen);
+  raise_unseen(prior, step.first_unseen, num_rates);
   prior.num_rated = capped_sum(prior.num_rated, step.count);
 }
 

@@ -22,7 +22,9 @@ size_t CostFeedback::row_of(int num_seqs) {
 
 void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
-  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(std::clamp(drafts, 0, kMaxDraftTokens))];
+  const int own = std::clamp(drafts, 0, kMaxDraftTokens);
+  max_drafts_ = std::max(max_drafts_, own);
+  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(own)];
   ++num_added_;
   if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
     cell = {};
@@ -44,7 +46,7 @@ int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   const Row& row = rows_[row_of(num_seqs)];
   const int own = std::clamp(drafts, 0, kMaxDraftTokens);
   int nearest = -1;
-  for (int i = 0; i <= kMaxDraftTokens; ++i) {
+  for (int i = 0; i <= max_drafts_; ++i) {
     if (!is_known(row[static_cast<size_t>(i)])) continue;
     if (nearest < 0 || std::abs(i - own) < std::abs(nearest - own)) nearest = i;
   }

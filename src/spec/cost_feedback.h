@@ -50,6 +50,7 @@ class CostFeedback {
   }
 
   std::array<Row, kNumSizes> rows_{};
+  int max_drafts_ = 0;  // of any step so far
   int64_t num_added_ = 0;
 };
 

@@ -69,11 +69,11 @@ TEST(SpeculativeConfig, Method) {
 TEST(SpeculativeConfig, NumberOfDrafts) {
   expect_refused(
       {{R"({"method": "ngram"})", "'num_speculative_tokens' (--spec-tokens) is missing"},
-       {R"({"method": "ngram", "num_speculative_tokens": 0})", "is 0; give 1 to 16, or leave"},
+       {R"({"method": "ngram", "num_speculative_tokens": 0})", "is 0; give 1 to 64, or leave"},
        {R"({"method": "ngram", "num_speculative_tokens": -1})",
-        "is -1; give a number from 1 to 16"},
+        "is -1; give a number from 1 to 64"},
        {R"({"method": "ngram", "num_speculative_tokens": 10000})",
-        "is 10000; give a number from 1 to 16"},
+        "is 10000; give a number from 1 to 64"},
        {R"({"method": "ngram", "num_speculative_tokens": "four"})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_tokens": 4.5})", "must be an integer"},
        {R"({"method": "ngram", "num_speculative_token": 4})",
@@ -177,7 +177,7 @@ TEST(SpeculativeConfig, Schedules) {
       {"[[1, 4]]", "must be a list of [first, last, K]"},
       {"[[1, 4, 1.5]]", "must be a list of [first, last, K]"},
       {"[[1, 4, 99999999999]]", "must be a list of [first, last, K]"},
-      {"[[1, 4, -1]]", "asks for -1 drafts; use 0 to 16"},
+      {"[[1, 4, -1]]", "asks for -1 drafts; use 0 to 64"},
       {"[[2, 4, 1]]", "the first range [2, 4] must begin with 1"},
       {"[[1, 4, 1], [4, 8, 0]]", "[4, 8] is empty or overlaps the one before"},
       {"[[1, 4, 1], [8, 6, 0]]", "[8, 6] is empty or overlaps the one before"}};
@@ -214,7 +214,7 @@ TEST(SpeculativeConfig, ShortFlags) {
             0);
   expect_refused({"--spec-tokens", "3"}, "'method' (--spec-method) is missing");
   expect_refused({"--spec-method", "ngram"}, "'num_speculative_tokens' (--spec-tokens) is missing");
-  expect_refused({"--spec-method", "ngram", "--spec-tokens", "0"}, "is 0; give 1 to 16");
+  expect_refused({"--spec-method", "ngram", "--spec-tokens", "0"}, "is 0; give 1 to 64");
   expect_refused({"-sc", R"({"method": "ngram"})", "--spec-tokens", "3", "--spec-method", "ngram"},
                  "--spec-method and 'method' of --speculative-config say the same");
   expect_refused({"-sc", R"([{"method": "ngram"}])", "--spec-tokens", "3"},

@@ -97,6 +97,12 @@ TEST_P(DrafterIdentity, ReducedVocabulary) {
   expect_same({.name = "reduced vocabulary", .steps_in_flight = 2, .batch = 16}, config, 60);
 }
 
+// Far more than the rows of a step have room for, or a drafter's block.
+TEST_P(DrafterIdentity, AsManyDraftsAsThereCanBe) {
+  expect_same({.name = "64 drafts", .steps_in_flight = 2, .batch = 16},
+              drafter(kMaxSpeculativeTokens), 16);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DrafterIdentity, ::testing::ValuesIn(sampled_drafters()),
                          [](const auto& param) {
                            return param.param.drafter +

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <limits>
 
@@ -50,6 +51,15 @@ Batch::Batch(int vocab_size) : vocab(vocab_size), mask_words((vocab_size + 31) /
     }
   }
   logits = random_floats(static_cast<int64_t>(rows.size()) * vocab, 3, 8.0f);
+}
+
+// What a span tells; without a grammar it tells nothing.
+bool same_span(const MaskSpan& a, const MaskSpan& b) {
+  if (a.grammar == 0 || b.grammar == 0) return a.grammar == b.grammar;
+  return a.grammar == b.grammar && a.len == b.len && a.num_tail == b.num_tail &&
+         a.num_draft_tokens == b.num_draft_tokens && a.num_repaired == b.num_repaired &&
+         std::equal(a.tail, a.tail + a.num_tail, b.tail) &&
+         std::equal(a.drafts, a.drafts + a.num_draft_tokens, b.drafts);
 }
 
 // The batch on one device, with an exchange; `upload` puts a vector there, `pin` takes pinned
@@ -171,8 +181,8 @@ void check_steps(Gpu& gpu, int vocab) {
     on_cpu.apply(*queue.value(), b);
     (void)queue.value()->drain();
     const size_t entry = number % kMaskRing * kSpans;
-    same = same && std::memcmp(on_gpu.exchange.spans + entry, on_cpu.exchange.spans + entry,
-                               kSpans * sizeof(MaskSpan)) == 0;
+    same = same && std::equal(on_gpu.exchange.spans + entry, on_gpu.exchange.spans + entry + kSpans,
+                              on_cpu.exchange.spans + entry, same_span);
     same = same && same_slots(download(gpu, on_gpu.batch.slots, kSpans), on_cpu.batch.slots);
   }
   const auto masked = download(gpu, on_gpu.logits, b.logits.size());

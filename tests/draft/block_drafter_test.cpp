@@ -15,7 +15,7 @@ SpeculativeConfig block_config(int drafts) {
 TEST(BlockDrafter, DraftsAsManyAsItsBlockHas) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
   const DraftContext target;
-  const int taken[][2] = {{0, kMaxDraftTokens}, {1, 1}, {7, 7}};
+  const int taken[][2] = {{0, kMaxOwnDrafts}, {1, 1}, {7, 7}};
   for (const auto& [asked, expected] : taken) {
     const SpeculativeConfig config = block_config(asked);
     const auto drafter = target.make(config);

@@ -110,7 +110,7 @@ TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
       config.num_speculative_tokens = count;
       const std::string message = refusal(context.make(config));
       expect_contains(message, "num_speculative_tokens is " + std::to_string(count));
-      expect_contains(message, "from 1 to 16");
+      expect_contains(message, "from 1 to 64");
     }
   }
 }

@@ -155,5 +155,27 @@ TEST(AcceptanceRates, ManyOutcomesAtOnceMoveByTheirSum) {
   EXPECT_EQ(moved_rate<int64_t>(0, 65536 * 2, 3, 3), 65536 * 2 / 3) << "all of the window";
 }
 
+// Rates behind those of the drafter's drafts stay as they are.
+TEST(AcceptanceRates, OnlyThoseOfTheDrafter) {
+  DraftRates state{};
+  start_first_rates(state, 3);
+  EXPECT_EQ(state.rates[2], kFirstRate);
+  EXPECT_EQ(state.rates[3], 0);
+  rate_sequence(state, {2, 2, false}, 3);
+  EXPECT_GT(state.rates[2], kFirstRate);
+  EXPECT_EQ(state.rates[3], 0);
+  DraftRates prior{};
+  StepVerifications step{};
+  step.accepted[0] = step.count = 1;
+  step.first_unseen = 1;
+  rate_prior(prior, step, 3);
+  EXPECT_GE(prior.rates[2], kFirstRate);
+  EXPECT_EQ(prior.rates[3], 0);
+  DraftRates next{};
+  start_rates(next, prior, 2);
+  EXPECT_EQ(next.rates[1], prior.rates[1]);
+  EXPECT_EQ(next.rates[2], 0);
+}
+
 }  // namespace
 }  // namespace foretoken::spec

@@ -243,7 +243,7 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
     const bool markov = head.kind == HeadKind::kDspark;
     config["architectures"] = {markov ? "DSparkDraftModel" : "DFlashDraftModel"};
     config["num_hidden_layers"] = kDflashLayers;
-    config["block_size"] = kMaxSpeculativeTokens + (markov ? 0 : 1);
+    config["block_size"] = kMaxOwnDrafts + (markov ? 0 : 1);
     config["dflash_config"] = {{"mask_token_id", kMaskId},
                                {"target_layer_ids", dflash_taps(target.num_layers)}};
     if (!markov) return config;

@@ -97,7 +97,7 @@ int max_draft_tokens(const EngineConfig& config) {
   int most = 0;
   for (const SpeculativeConfig& drafter : config.speculative) {
     const int k = drafter.num_speculative_tokens;
-    most = std::max(most, k > 0 ? k : kMaxSpeculativeTokens);
+    most = std::max(most, k > 0 ? k : kMaxOwnDrafts);
   }
   return most;
 }

@@ -37,7 +37,8 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                          .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
                          .draft_ns = draft_ns(index, shape),
                          .drafter = index,
-                         .draft_max_len = drafter.traits().max_len});
+                         .draft_max_len = drafter.traits().max_len,
+                         .max_draft_tokens = drafter.traits().max_draft_tokens});
   drafter.propose(queue,
                   {.plan = memory_.plan,
                    .limits = memory_.limits(),

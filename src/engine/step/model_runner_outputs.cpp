@@ -136,7 +136,8 @@ void ModelRunner::enqueue_publish(Queue& queue, uint32_t features) {
                   .ring = memory_.result_ring,
                   .entry_bytes = memory_.result_entry_bytes,
                   .word = memory_.published.word,
-                  .stamps = memory_.stamps});
+                  .stamps = memory_.stamps,
+                  .max_draft_tokens = config_.max_draft_tokens});
 }
 
 }  // namespace foretoken

@@ -122,6 +122,7 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
     StepShape& shape = shapes.emplace_back();
     shape.max_rows = row_bucket(seqs * rows_each);
     shape.launch = launch_of(shape.max_rows, true);
+    shape.runs = rows_each > kShortRun ? RunLengths::kLong : RunLengths::kShort;
     shape.drafts[static_cast<size_t>(drafter)] = of({.num_draft_tokens = traits.max_draft_tokens,
                                                      .catch_up_rows = seqs * entries_each,
                                                      .num_spans = seqs},

@@ -45,6 +45,7 @@ struct ChooseLengthsArgs {
   int32_t draft_ns;    // time of this step's draft passes, spent whatever is chosen
   int32_t drafter;
   int32_t draft_max_len;
+  int32_t max_draft_tokens = kMaxDraftTokens;  // of the drafter; rates beyond are left alone
 };
 
 void choose_lengths(Queue& queue, const ChooseLengthsArgs& args);

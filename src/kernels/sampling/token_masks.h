@@ -10,7 +10,8 @@
 
 namespace foretoken {
 
-inline constexpr int kMaskRing = 32;  // tickets that the host may be behind with their masks
+inline constexpr int kMaskRing = 32;       // tickets that the host may be behind with their masks
+inline constexpr int kLeastMaskTail = 17;  // ids of an output that a span shows at least
 
 // A span whose output has a grammar, on its way to the host. What one step commits always fits into
 // the tail, so whoever sees all of a sequence's spans in order knows all of its ids.
@@ -43,6 +44,13 @@ FT_HD inline uint64_t mask_answer_word(uint64_t ticket, MaskAnswer answer) {
 FT_HD inline MaskAnswer mask_answer(uint64_t word, uint64_t ticket) {
   if (word >> 16 != ((ticket + 1) & 0xffffffffffffu)) return {0, 0};
   return {static_cast<int32_t>(word >> 8 & 0xff), static_cast<int32_t>(word & 0xff)};
+}
+
+// Ids that a span of `output` known ids shows, where a step has `rows_each` logits rows of it at
+// most.
+FT_HD inline int32_t mask_tail(int32_t output, int32_t rows_each) {
+  const int32_t shown = rows_each > kLeastMaskTail ? rows_each : kLeastMaskTail;
+  return output < 0 ? 0 : output < shown ? output : shown;
 }
 
 // Pinned memory between the queue and the host. A step that holds grammars draws a ticket; entry

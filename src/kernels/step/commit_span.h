@@ -54,6 +54,15 @@ FT_HD inline void count_rests(const BatchState& batch, int32_t slot, const SpanR
   }
 }
 
+// Of a result before its span is committed; its ids and drafts stay as they are.
+FT_HD inline void clear_counts(SpanResult& result) {
+  result.num_committed = 0;
+  result.num_drafted = 0;
+  result.num_accepted = 0;
+  result.finish = static_cast<int32_t>(DeviceFinish::kNone);
+  result.from_prediction = 0;
+}
+
 // A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
 // committed ids stand there afterwards, for the caller to write to the token pages at the positions
 // before the slot's new length.

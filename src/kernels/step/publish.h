@@ -28,6 +28,9 @@ struct PublishArgs {
   // kStepRingSize entries in pinned memory: gets published_ns, also as the end until `stamp` says
   // otherwise; or null.
   StepStamps* stamps = nullptr;
+  // Of any drafter: ids and drafts of a span behind its first max_draft_tokens + 1 and
+  // max_draft_tokens stay behind.
+  int32_t max_draft_tokens = kMaxDraftTokens;
 };
 
 void publish(Queue& queue, const PublishArgs& args);

@@ -29,7 +29,7 @@ TEST(DrafterNames, CountThoseOfOneMethod) {
   EXPECT_EQ(max_draft_tokens(config), 5);
   EXPECT_EQ(max_draft_tokens(EngineConfig()), 0);
   config.speculative.push_back(of_method("mtp", 0));
-  EXPECT_EQ(max_draft_tokens(config), kMaxSpeculativeTokens);
+  EXPECT_EQ(max_draft_tokens(config), kMaxOwnDrafts);
 }
 
 // Every contradiction ends the start with one line that says what to change.

@@ -41,7 +41,7 @@ TEST(SpeculativeChecks, NothingAndPlainNgramPass) {
 }
 
 TEST(SpeculativeChecks, NumbersHaveRanges) {
-  const std::string range = "give a number from 1 to 16";
+  const std::string range = "give a number from 1 to 64";
   for (const int k : {0, -1, 17, 10000}) {
     expect_refused([k](SpeculativeConfig& c) { c.num_speculative_tokens = k; },
                    "num_speculative_tokens is " + std::to_string(k));
@@ -97,7 +97,7 @@ TEST(SpeculativeChecks, SyntheticAcceptanceIsWhole) {
   mtp.method = "mtp";
   mtp.rejection_sample_method = "synthetic";
   mtp.synthetic_acceptance_rates.assign(kMaxDraftTokens + 1, 0.5);
-  expect_refused(engine_with({mtp}), "has 17 entries; at most 16 are possible");
+  expect_refused(engine_with({mtp}), "has 65 entries; at most 64 are possible");
   expect_refused([](SpeculativeConfig& c) { c.synthetic_acceptance_length = 2; },
                  "needs \"rejection_sample_method\": \"synthetic\"");
   expect_refused([](SpeculativeConfig& c) { c.synthetic_acceptance_rates = {1, 1, 1}; },

@@ -32,6 +32,13 @@ TEST(MaskWait, GrowsUntilTheHostAnswers) {
   EXPECT_EQ(mask_wait_ns(30'000'000, 5), 30'000'000);
 }
 
+TEST(MaskTail, WhatAStepCanCommitAndSomeMore) {
+  EXPECT_EQ(mask_tail(-3, 4), 0);
+  EXPECT_EQ(mask_tail(5, 4), 5);
+  EXPECT_EQ(mask_tail(100, 4), kLeastMaskTail);
+  EXPECT_EQ(mask_tail(100, kMaxDraftTokens + 1), kMaxDraftTokens + 1);
+}
+
 class TokenMasksTest : public StepTest {
  protected:
   void SetUp() override {
@@ -172,8 +179,7 @@ TEST_F(TokenMasksTest, ALongOutputSendsItsEnd) {
   run_prepare(d);
   run_export();
   const MaskSpan& span = exchange_.spans[0];
-  EXPECT_EQ(Ids(span.tail, span.tail + span.num_tail),
-            Ids(ids.end() - kMaxDraftTokens - 1, ids.end()));
+  EXPECT_EQ(Ids(span.tail, span.tail + span.num_tail), Ids(ids.end() - kLeastMaskTail, ids.end()));
 }
 
 TEST_F(TokenMasksTest, PostsNothingIntoEntriesThatTheHostStillNeeds) {

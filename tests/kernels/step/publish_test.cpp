@@ -40,6 +40,51 @@ TEST_F(PublishTest, FillsTheRingAndCountsSteps) {
   EXPECT_EQ(read(step, 1)[0], 2u + 2 * kStepRingSize);
 }
 
+// What lies behind the drafts that there can be stays behind.
+TEST_F(PublishTest, CopiesTheDraftsThatThereCanBe) {
+  push(StepData{sizes_});
+  const ResultLimits& limits = sizes_.result_limits;
+  const int64_t entry_bytes = result_bytes(limits);
+  std::vector<char> result(static_cast<size_t>(entry_bytes));
+  const ResultView view = result_view(result.data(), limits);
+  *view.header = {0, 3, 9, 8};
+  for (int s = 0; s < 3; ++s) {
+    SpanResult& span = view.spans[s];
+    span.slot = s + 1;
+    span.from_prediction = 7;
+    for (int i = 0; i <= kMaxDraftTokens; ++i) span.ids[i] = 100 * s + i + 1;
+    for (int i = 0; i < kMaxDraftTokens; ++i) span.drafts[i] = 1000 * s + i + 1;
+  }
+  write(result_, result);
+  for (const int most : {0, 3, kMaxDraftTokens}) {
+    char* ring =
+        allocate<char>(static_cast<size_t>(entry_bytes) * kStepRingSize, MemoryKind::kPinned);
+    auto* word = allocate<std::atomic<uint64_t>>(1, MemoryKind::kPinned);
+    uint64_t* step = to_device(std::vector<uint64_t>{0});
+    publish(queue(), {.step = step,
+                      .result = result_,
+                      .limits = limits,
+                      .with_logprobs = 0,
+                      .with_pooled = 0,
+                      .ring = ring,
+                      .entry_bytes = entry_bytes,
+                      .word = word,
+                      .max_draft_tokens = most});
+    ASSERT_TRUE(queue().wait({word}, 1, test::kPatience).ok());
+    const ResultView seen = result_view(ring, limits);
+    for (int s = 0; s < 3; ++s) {
+      const SpanResult& span = seen.spans[s];
+      EXPECT_EQ(span.slot, s + 1);
+      EXPECT_EQ(span.from_prediction, 7);
+      for (int i = 0; i <= kMaxDraftTokens; ++i) {
+        EXPECT_EQ(span.ids[i], i <= most ? 100 * s + i + 1 : 0);
+        if (i == kMaxDraftTokens) break;
+        EXPECT_EQ(span.drafts[i], i < most ? 1000 * s + i + 1 : 0);
+      }
+    }
+  }
+}
+
 // Rows and spans: some with, some without what can be published of them.
 TEST_F(PublishTest, CopiesLiveLogprobsAndPooledStates) {
   constexpr int kTop = 5, kHidden = 37;

@@ -53,15 +53,16 @@ void update_rates(const Lengths& lengths) {
     DraftRates& rates = lengths.rates(i);
     const bool predicted = is_predicted(params);
     if (rates.num_rated == 0) {
-      spec::start_rates(rates, predicted ? DraftRates{} : lengths.prior());
+      predicted ? spec::start_first_rates(rates, a.max_draft_tokens)
+                : spec::start_rates(rates, lengths.prior(), a.max_draft_tokens);
     }
     if (!predicted) step.committed += rested_tokens(result.spans[i], params, a.drafter);
     if (drafted_with(result.spans[i], params, a.drafter) == 0) continue;
     const spec::Outcome v = outcome_of(result.spans[i]);
-    spec::rate_sequence(rates, v);
+    spec::rate_sequence(rates, v, a.max_draft_tokens);
     if (!predicted) note(step, v);
   }
-  spec::rate_prior(lengths.prior(), step);
+  spec::rate_prior(lengths.prior(), step, a.max_draft_tokens);
 }
 
 // Makes the next verifications of what rested long count.

@@ -87,22 +87,26 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
                              spec::StepVerifications& step) {
   const ResultView result = result_view(const_cast<void*>(args.result), args.result_limits);
   DraftRates& prior = args.batch.priors[args.drafter];
+  const int num_rates = args.max_draft_tokens;
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const SlotParams& params = args.batch.params[plan.spans[i].slot];
     DraftRates& rates = rates_of(args.batch.slots[plan.spans[i].slot], params, args.drafter);
     const bool predicted = is_predicted(params);
-    if (rates.num_rated == 0) spec::start_rates(rates, predicted ? DraftRates{} : prior);
+    if (rates.num_rated == 0) {
+      predicted ? spec::start_first_rates(rates, num_rates)
+                : spec::start_rates(rates, prior, num_rates);
+    }
     if (!predicted) {
       atomicAdd(&step.committed, rested_tokens(result.spans[i], params, args.drafter));
     }
     if (drafted_with(result.spans[i], params, args.drafter) == 0) continue;
     const spec::Outcome v = outcome_of(result.spans[i]);
-    spec::rate_sequence(rates, v);
+    spec::rate_sequence(rates, v, num_rates);
     if (!predicted) note(step, v);
   }
   __syncthreads();
-  if (threadIdx.x == 0) spec::rate_prior(prior, step);
+  if (threadIdx.x == 0) spec::rate_prior(prior, step, num_rates);
   __syncthreads();
 }
 

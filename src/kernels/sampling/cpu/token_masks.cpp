@@ -21,19 +21,20 @@ constexpr int64_t kSleepNs = 20'000;
 
 uint64_t acquire(uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
 
-MaskSpan mask_span(const BatchState& batch, const SpanState& span, int32_t num_draft_tokens) {
+void post_span(const ExportSpansArgs& a, const SpanState& span, int32_t num_draft_tokens,
+               MaskSpan& out) {
+  const BatchState& batch = a.batch;
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
-  MaskSpan out{};
   out.grammar = params.grammar;
   out.len = state.len;
-  out.num_tail = std::clamp(state.len - params.prompt_len, 0, kMaxDraftTokens + 1);
+  out.num_repaired = a.num_repaired > 0 ? num_repaired(state, a.num_repaired) : 0;
+  out.num_tail = mask_tail(state.len - params.prompt_len, a.exchange.rows_each);
   for (int32_t i = 0; i < out.num_tail; ++i) {
     out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
   }
   out.num_draft_tokens = num_draft_tokens;
   std::copy_n(state.drafts, num_draft_tokens, out.drafts);
-  return out;
 }
 
 FT_HOT void forbid(float* logits, uint32_t allowed) {
@@ -70,9 +71,9 @@ void export_spans(const void* args, CpuPool&) {
     SlotState& state = a.batch.slots[span.slot];
     const int32_t num_draft_tokens =
         a.drafter == kVerifying ? span.num_draft_tokens : state.num_draft_tokens;
-    if (has_room) to[i] = wanted ? mask_span(a.batch, span, num_draft_tokens) : MaskSpan{};
+    if (has_room && wanted) post_span(a, span, num_draft_tokens, to[i]);
+    if (has_room && !wanted) to[i].grammar = to[i].num_repaired = 0;
     if (!wanted) continue;
-    if (has_room && a.num_repaired > 0) to[i].num_repaired = num_repaired(state, a.num_repaired);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }

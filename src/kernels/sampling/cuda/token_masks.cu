@@ -23,20 +23,21 @@ __device__ void release(uint64_t* word, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-__device__ MaskSpan mask_span(const BatchState& batch, const SpanState& span,
-                              int num_draft_tokens) {
+__device__ void post_span(const ExportSpansArgs& args, const SpanState& span, int num_draft_tokens,
+                          MaskSpan& out) {
+  const BatchState& batch = args.batch;
   const SlotState& state = batch.slots[span.slot];
   const SlotParams& params = batch.params[span.slot];
-  MaskSpan out{};
   out.grammar = params.grammar;
   out.len = state.len;
-  out.num_tail = min(max(state.len - params.prompt_len, 0), kMaxDraftTokens + 1);
-  for (int i = 0; i < out.num_tail; ++i) {
-    out.tail[i] = history_id(batch, span.slot, state.len - out.num_tail + i);
+  out.num_repaired = args.num_repaired > 0 ? num_repaired(state, args.num_repaired) : 0;
+  const int num_tail = mask_tail(state.len - params.prompt_len, args.exchange.rows_each);
+  out.num_tail = num_tail;
+  for (int i = 0; i < num_tail; ++i) {
+    out.tail[i] = history_id(batch, span.slot, state.len - num_tail + i);
   }
   out.num_draft_tokens = num_draft_tokens;
   for (int i = 0; i < num_draft_tokens; ++i) out.drafts[i] = state.drafts[i];
-  return out;
 }
 
 // One block; a thread for each span.
@@ -59,10 +60,9 @@ __global__ void __launch_bounds__(kThreads) export_kernel(ExportSpansArgs args) 
     SlotState& state = args.batch.slots[span.slot];
     const int num_draft_tokens =
         args.drafter == kVerifying ? span.num_draft_tokens : state.num_draft_tokens;
-    if (has_room != 0) to[i] = wanted ? mask_span(args.batch, span, num_draft_tokens) : MaskSpan{};
+    if (has_room != 0 && wanted) post_span(args, span, num_draft_tokens, to[i]);
+    if (has_room != 0 && !wanted) to[i].grammar = to[i].num_repaired = 0;
     if (!wanted) continue;
-    if (has_room != 0 && args.num_repaired > 0)
-      to[i].num_repaired = num_repaired(state, args.num_repaired);
     state.mask_begin = i * x.rows_each;
     state.num_masks = state.num_decided = 0;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "base/clock.h"
@@ -14,6 +15,17 @@ namespace {
 template <class T>
 void copy(T* to, const T* from, int64_t count) {
   if (count > 0) std::memcpy(to, from, sizeof(T) * static_cast<size_t>(count));
+}
+
+// Spans with the ids and drafts that they can have.
+void copy_spans(const ResultView& to, const ResultView& from, int32_t max_draft_tokens) {
+  for (int i = 0; i < from.header->num_spans; ++i) {
+    const SpanResult& in = from.spans[i];
+    SpanResult& out = to.spans[i];
+    std::memcpy(&out, &in, offsetof(SpanResult, ids));
+    copy(out.ids, in.ids, max_draft_tokens + 1);
+    copy(out.drafts, in.drafts, max_draft_tokens);
+  }
 }
 
 void copy_logprobs(const ResultView& to, const ResultView& from, const ResultLimits& limits) {
@@ -42,7 +54,7 @@ void publish(const void* args, CpuPool&) {
   const ResultView to =
       result_view(a.ring + static_cast<int64_t>(step % kStepRingSize) * a.entry_bytes, a.limits);
   *to.header = *from.header;
-  copy(to.spans, from.spans, from.header->num_spans);
+  copy_spans(to, from, a.max_draft_tokens);
   if (a.with_logprobs != 0) copy_logprobs(to, from, a.limits);
   if (a.with_pooled != 0) copy_pooled(to, from, a.limits);
   if (a.stamps != nullptr) {

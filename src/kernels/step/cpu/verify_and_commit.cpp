@@ -16,7 +16,7 @@ void verify_and_commit(const void* args, CpuPool&) {
   for (int i = 0; i < plan.header->num_spans; ++i) {
     const SpanState& span = a.tensors.spans[i];
     SpanResult& result = out.spans[i];
-    result = SpanResult{};
+    clear_counts(result);
     commit_span(a, span, result);
     const int begin = a.batch.slots[span.slot].len - result.num_committed;
     for (int k = 0; k < result.num_committed; ++k) {

@@ -1,5 +1,7 @@
 #include "kernels/step/publish.h"
 
+#include <cstddef>
+
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/plan_layout.h"
@@ -14,6 +16,24 @@ constexpr int kManyThreads = 1024;  // with logprobs or pooled states
 template <class F>
 __device__ void for_share(int64_t count, const F& f) {
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) f(i);
+}
+
+constexpr int kHeaderWords = static_cast<int>(align16(sizeof(ResultHeader)) / 4);
+constexpr int kSpanWords = static_cast<int>(sizeof(SpanResult) / 4);
+constexpr int kIdsWord = static_cast<int>(offsetof(SpanResult, ids) / 4);
+constexpr int kDraftsWord = static_cast<int>(offsetof(SpanResult, drafts) / 4);
+
+// Spans with the ids and drafts that they can have.
+__device__ void copy_spans(int32_t* to, const int32_t* from, int num_spans, int max_draft_tokens) {
+  const int before_drafts = kIdsWord + max_draft_tokens + 1;
+  const int words = before_drafts + max_draft_tokens;
+  for_share(num_spans * words, [&](int64_t i) {
+    const int span = static_cast<int>(i) / words;
+    const int word = static_cast<int>(i) % words;
+    const int at =
+        span * kSpanWords + (word < before_drafts ? word : kDraftsWord + word - before_drafts);
+    to[at] = from[at];
+  });
 }
 
 __device__ void copy_logprobs(const ResultView& to, const ResultView& from,
@@ -41,11 +61,10 @@ __global__ void __launch_bounds__(kManyThreads) publish_kernel(PublishArgs args)
   let_next_start();
   const uint64_t step = *args.step;
   const auto* header = static_cast<const ResultHeader*>(args.result);
-  const int64_t bytes =
-      align16(sizeof(ResultHeader)) + int64_t{header->num_spans} * int64_t{sizeof(SpanResult)};
   const auto* from = static_cast<const int32_t*>(args.result);
   auto* to = reinterpret_cast<int32_t*>(args.ring + (step % kStepRingSize) * args.entry_bytes);
-  for_share(bytes / 4, [&](int64_t i) { to[i] = from[i]; });
+  for_share(kHeaderWords, [&](int64_t i) { to[i] = from[i]; });
+  copy_spans(to + kHeaderWords, from + kHeaderWords, header->num_spans, args.max_draft_tokens);
   if (args.with_logprobs != 0 || args.with_pooled != 0) {
     const ResultView source = result_view(const_cast<void*>(args.result), args.limits);
     const ResultView target = result_view(to, args.limits);

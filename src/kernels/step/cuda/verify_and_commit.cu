@@ -10,14 +10,6 @@ namespace {
 
 constexpr int kThreads = 64;
 
-__device__ void clear_counts(SpanResult& result) {
-  result.num_committed = 0;
-  result.num_drafted = 0;
-  result.num_accepted = 0;
-  result.finish = static_cast<int32_t>(DeviceFinish::kNone);
-  result.from_prediction = 0;
-}
-
 // One thread: one span.
 __global__ void __launch_bounds__(kThreads) verify_and_commit_kernel(VerifyAndCommitArgs args) {
   wait_for_previous();
