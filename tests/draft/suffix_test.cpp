@@ -115,7 +115,7 @@ TEST(SuffixDrafter, TheNumberOfDraftsMayBeLeftOut) {
   const auto most = [](const SpeculativeConfig& config) {
     return make_suffix(config).value()->traits().max_draft_tokens;
   };
-  EXPECT_EQ(most(suffix_config(0)), std::min(24, kMaxDraftTokens));
+  EXPECT_EQ(most(suffix_config(0)), kMaxOwnDrafts);
   EXPECT_EQ(most(suffix_config(0, {{"max_tree_depth", 6}})), 6);
   EXPECT_EQ(most(suffix_config(9, {{"max_tree_depth", 6}})), 9);
 }
