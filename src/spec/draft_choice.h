@@ -19,12 +19,12 @@ struct Contender {
 
 // Drafts that are expected to be accepted, in 1/RateConstants::kOne.
 FT_HD inline int64_t expected_drafts(const Contender& drafter) {
-  DraftRates known = drafter.rates;
-  if (known.num_rated == 0) start_rates(known, drafter.prior);
+  const DraftRates& known = drafter.rates.num_rated > 0 ? drafter.rates : drafter.prior;
   int64_t sum = 0;
   int32_t survival = RateConstants::kOne;
   for (int32_t i = 0; i < drafter.num_drafts && i < kMaxDraftTokens; ++i) {
-    survival = next_survival(survival, known.rates[i]);
+    const uint16_t rate = known.num_rated > 0 ? known.rates[i] : uint16_t{kFirstRate};
+    survival = next_survival(survival, rate);
     sum += survival;
   }
   return sum;

@@ -61,6 +61,7 @@ FT_HD inline void clear_counts(SpanResult& result) {
   result.num_accepted = 0;
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
   result.from_prediction = 0;
+  result.drafter = 0;
 }
 
 // A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
