@@ -70,15 +70,15 @@ std::optional<TunedChoice> choose_drafts(const std::vector<TunedLength>& lengths
 }
 
 std::string tuning_table(const std::vector<TunedLength>& lengths) {
-  std::string table = fmt::format("{:<14} {:>3} {:>6} {:>10} {:>7} {:>16} {:>7}  {}\n", "drafter",
-                                  "K", "batch", "tokens/s", "speed", "interval", "length",
-                                  "accepted by position");
+  std::string table =
+      fmt::format("{:<14} {:>3} {:>6} {:>10} {:>7} {:>16} {:>7}  {}\n", "drafter", "K", "batch",
+                  "tokens/s", "speed", "interval", "length", "accepted by position");
   for (const TunedLength& length : lengths) {
-    table += fmt::format("{:<14} {:>3} {:>6} {:>10.1f} {:>7.3f} {:>7.3f} to {:>5.3f} {:>7.2f}  {}\n",
-                         length.drafter, length.num_draft_tokens, length.batch_size,
-                         length.tokens_per_second, length.ratio, length.low, length.high,
-                         length.mean_acceptance_length,
-                         position_text(length.acceptance_by_position));
+    table +=
+        fmt::format("{:<14} {:>3} {:>6} {:>10.1f} {:>7.3f} {:>7.3f} to {:>5.3f} {:>7.2f}  {}\n",
+                    length.drafter, length.num_draft_tokens, length.batch_size,
+                    length.tokens_per_second, length.ratio, length.low, length.high,
+                    length.mean_acceptance_length, position_text(length.acceptance_by_position));
   }
   return table;
 }

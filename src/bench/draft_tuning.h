@@ -16,7 +16,7 @@ struct TunedLength {
   double low = 1;
   double high = 1;
   double tokens_per_second = 0;
-  double mean_acceptance_length = 1;        // 1 + accepted tokens / drafts
+  double mean_acceptance_length = 1;  // 1 + accepted tokens / drafts
   std::vector<double> acceptance_by_position;
 };
 
@@ -34,7 +34,8 @@ std::vector<size_t> faster_half(const std::vector<double>& ratios, size_t min_ke
 // The drafter with the best geometric mean over the batch sizes of its best length there; a batch
 // size where none of its lengths is faster than no drafts counts as 1. None: no length of any
 // drafter has an interval above 1. Example: at batch 1 "a" has 1.8 with K = 3 and 1.9 with K = 5,
-// at batch 16 1.1 with K = 1 and 0.9 with K = 5: it is chosen with K = 5 and sqrt(1.9 * 1.1) = 1.45.
+// at batch 16 1.1 with K = 1 and 0.9 with K = 5: it is
+// chosen with K = 5 and sqrt(1.9 * 1.1) = 1.45.
 std::optional<TunedChoice> choose_drafts(const std::vector<TunedLength>& lengths);
 
 // A line for each drafter, length and batch size.

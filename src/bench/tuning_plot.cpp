@@ -33,8 +33,7 @@ void draw_marks(SvgPage& page, const std::vector<double>& marks, double top, dou
 
 void draw_bar(SvgPage& page, const TunedLength& length, double top, double scale) {
   const double middle = top + kBarHeight / 2;
-  page.rect(kNames, top, length.ratio * scale, kBarHeight,
-            length.low > 1 ? "#4c78a8" : "#bab0ac");
+  page.rect(kNames, top, length.ratio * scale, kBarHeight, length.low > 1 ? "#4c78a8" : "#bab0ac");
   page.line(kNames + length.low * scale, middle, kNames + length.high * scale, middle, "#333333");
   page.text(kNames - 8, middle + 4,
             fmt::format("{}, K = {}", length.drafter, length.num_draft_tokens),
