@@ -1,4 +1,5 @@
 #include "apps/options/prompt_item.h"
+#include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"

@@ -1,7 +1,10 @@
 #include "apps/bench/bench_serve_options.h"
 
+#include <type_traits>
+
 #include "apps/flags/flag_table.h"
 #include "apps/options/engine_options.h"
+#include "config/sampling_fields.h"
 
 namespace foretoken {
 namespace {
@@ -175,20 +178,20 @@ void add_load_flags(BenchServeOptions& o, CLI::App& app) {
 }
 
 void add_sampling_flags(BenchServeOptions& o, CLI::App& app) {
-  const auto number = [&](const char* flag, const char* field, const char* help) {
-    app.add_option_function<double>(
-           flag, [&o, field](double value) { o.sampling[field] = value; }, help)
-        ->group(kSampling);
-  };
-  number("--temperature", "temperature", "0: always the likeliest token (default: the server's)");
-  number("--top-p", "top_p", "Nucleus sampling");
-  app.add_option_function<int>(
-         "--top-k", [&o](int value) { o.sampling["top_k"] = value; }, "The k likeliest tokens")
-      ->group(kSampling);
-  number("--min-p", "min_p", "Least share of the likeliest token's probability");
-  number("--frequency-penalty", "frequency_penalty", "By the number of occurrences");
-  number("--presence-penalty", "presence_penalty", "For any occurrence");
-  number("--repetition-penalty", "repetition_penalty", "Factor for any occurrence");
+  for (const SamplingField& field : sampling_fields()) {
+    if (!shapes_draws(field)) continue;
+    visit_sampling_member(field, SamplingParams(), [&](const auto& is) {
+      using Number = std::decay_t<decltype(is)>;
+      if constexpr (std::is_arithmetic_v<Number>) {
+        using Given = std::conditional_t<std::is_integral_v<Number>, int, double>;
+        app.add_option_function<Given>(
+               sampling_flag(field),
+               [&o, name = field.name](Given value) { o.sampling[name] = value; },
+               field.help + std::string(" (default: the server's)"))
+            ->group(kSampling);
+      }
+    });
+  }
   Numbers add(app, kSampling);
   add("--logprobs", o.logprobs, "Log-probabilities a token", 0);
   app.add_flag_function(

@@ -8,10 +8,13 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <type_traits>
 #include <vector>
 
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
+#include "config/sampling_fields.h"
+#include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"
 #include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
@@ -120,13 +123,16 @@ std::string speculation_text(const ChatState& state) {
 ChatReply params(const std::string&, ChatState& state) {
   const Result<SamplingParams> sampling = chat_sampling(state);
   if (!sampling.ok()) return fail(sampling.status().message());
-  const SamplingParams& now = sampling.value();
-  std::string text = fmt::format(
-      "temperature {}, top_p {}, top_k {}, min_p {}\nrepetition_penalty {}, presence_penalty {}, "
-      "frequency_penalty {}\n",
-      now.temperature, now.top_p, now.top_k, now.min_p, now.repetition_penalty,
-      now.presence_penalty, now.frequency_penalty);
-  text += "set here: " + state.sampling.fields.dump() + "\n";
+  std::string text;
+  for (const SamplingField& field : sampling_fields()) {
+    if (!shapes_draws(field)) continue;
+    visit_sampling_member(field, sampling.value(), [&](const auto& value) {
+      if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", field.name, value);
+      }
+    });
+  }
+  text += "\nset here: " + state.sampling.fields.dump() + "\n";
   return say(text + speculation_text(state));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "apps/options/engine_options.h"
+#include "config/sampling_fields.h"
+#include "config/sampling_ranges.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
 
@@ -15,122 +17,105 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* kGroup = "Sampling";
 
-std::string field_of(const std::string& flag) {
-  std::string field = flag.substr(2);
-  std::replace(field.begin(), field.end(), '-', '_');
-  return field;
-}
-
-// Adds value flags to one app; each writes the field of its name.
+// Adds the flag of a field to one app; it writes the field of that name.
 class FlagWriter {
  public:
-  FlagWriter(CLI::App& app, json& fields) : app_(app), fields_(fields) {}
+  FlagWriter(CLI::App& app, const SamplingFlags& flags, json& fields)
+      : app_(app), flags_(flags), fields_(fields) {}
 
-  template <class T>
-  CLI::Option* value(const char* flag, const std::string& help) {
-    return value_as<T>(field_of(flag), flag, help);
+  void add(const SamplingField& field) {
+    visit_sampling_member(field, SamplingParams(),
+                          [&](const auto& is) { add(field, sampling_flag(field), is); });
   }
 
+ private:
   template <class T>
-  CLI::Option* value_as(const std::string& field, const char* flag, const std::string& help) {
+  CLI::Option* value(const SamplingField& field, const std::string& flag, const std::string& note) {
     return app_
         .add_option_function<T>(
-            flag, [&fields = fields_, field](const T& value) { fields[field] = value; }, help)
+            flag, [&fields = fields_, name = field.name](const T& value) { fields[name] = value; },
+            field.help + note)
         ->group(kGroup);
   }
 
-  void list_of_ids(const char* flag, const char* help) {
-    value<std::vector<int32_t>>(flag, help)
+  // Range and default, as the help shows them.
+  std::string note(const SamplingField& field, const std::string& is) const {
+    const bool shows = !std::string_view(range_text(field.range)).starts_with("at least");
+    const std::string range = shows ? "in " + range_text(field.range) + "; " : "";
+    const bool of_model = field.model_name != nullptr;
+    return " (" + range + "default: " + (of_model ? "the model's, else " : "") + is + ")";
+  }
+
+  void add(const SamplingField& field, const std::string& flag, int is) {
+    const bool is_length = field.name == std::string_view("max_tokens");
+    value<int32_t>(field, flag,
+                   note(field, is_length ? flags_.max_tokens_default : std::to_string(is)));
+  }
+
+  void add(const SamplingField& field, const std::string& flag, float is) {
+    value<double>(field, flag, note(field, fmt::format("{}", is)));
+  }
+
+  // The negative form too, where the default is true.
+  void add(const SamplingField& field, const std::string& flag, bool is) {
+    app_.add_flag_function(
+            is ? flag + ",!--no-" + flag.substr(2) : flag,
+            [&fields = fields_, name = field.name](int64_t count) { fields[name] = count > 0; },
+            field.help + std::string(is ? " (default: on)" : ""))
+        ->group(kGroup);
+  }
+
+  void add(const SamplingField& field, const std::string& flag, const std::optional<int>&) {
+    value<int32_t>(field, flag, "");
+  }
+
+  void add(const SamplingField& field, const std::string& flag, const std::optional<uint64_t>&) {
+    value<uint64_t>(field, flag, "")->check(seed_number());
+  }
+
+  void add(const SamplingField& field, const std::string& flag, const std::vector<std::string>&) {
+    value<std::vector<std::string>>(field, flag, "; may be repeated")->allow_extra_args(false);
+  }
+
+  void add(const SamplingField& field, const std::string& flag, const std::vector<int32_t>&) {
+    value<std::vector<int32_t>>(field, flag, "")
         ->allow_extra_args(false)
         ->delimiter(',')
         ->check(token_id())
         ->type_name("ID,ID,...");
   }
 
-  void strings(const char* flag, const char* help) {
-    value<std::vector<std::string>>(flag, help)->allow_extra_args(false);
+  void add(const SamplingField& field, const std::string& flag,
+           const std::optional<std::vector<int32_t>>&) {
+    add(field, flag, std::vector<int32_t>());
   }
 
-  // `flag` as "--x,!--no-x".
-  void yes_or_no(const char* flag, const char* field, const char* help) {
-    app_.add_flag_function(
+  void add(const SamplingField& field, const std::string& flag,
+           const std::vector<std::pair<int32_t, float>>&) {
+    app_.add_option_function<std::string>(
             flag,
-            [&fields = fields_, name = std::string(field)](int64_t count) {
-              fields[name] = count > 0;
+            [&fields = fields_, name = field.name, flag](const std::string& text) {
+              const Result<json> biases = parse_ordered_json_object(text, flag);
+              if (!biases.ok()) throw CLI::ValidationError(biases.status().message());
+              fields[name] = biases.value();
             },
-            help)
-        ->group(kGroup);
+            fmt::format("{} (values in {})", field.help, range_text(field.range)))
+        ->group(kGroup)
+        ->type_name("JSON");
   }
 
- private:
   CLI::App& app_;
+  const SamplingFlags& flags_;
   json& fields_;
 };
-
-void add_number_flags(FlagWriter& add, const std::string& max_tokens_default) {
-  const SamplingParams is;
-  const auto count = [&](const char* flag, const char* help, int value) {
-    add.value<int32_t>(flag, fmt::format("{} (default: {})", help, value));
-  };
-  const auto number = [&](const char* flag, const char* help, float value) {
-    add.value<double>(flag, fmt::format("{} (default: the model's, else {})", help, value));
-  };
-  count("--n", "Choices for each prompt", is.n);
-  add.value<int32_t>("--max-tokens",
-                     "Most output tokens (default: the model's, else " + max_tokens_default + ")");
-  count("--min-tokens", "No stop before so many output tokens", is.min_tokens);
-  number("--temperature", "0: always the likeliest token", is.temperature);
-  number("--top-p", "Sample from the likeliest tokens of this total, in (0, 1]", is.top_p);
-  add.value<int32_t>("--top-k",
-                     "Sample from so many likeliest tokens; 0 or -1: all (default: the model's, "
-                     "else all)");
-  number("--min-p", "Least share of the likeliest token's probability, in [0, 1]", is.min_p);
-  number("--presence-penalty", "On tokens of the output, once each, in [-2, 2]",
-         is.presence_penalty);
-  number("--frequency-penalty", "On tokens of the output, for each use, in [-2, 2]",
-         is.frequency_penalty);
-  number("--repetition-penalty", "On tokens of prompt and output, in [1e-6, 1e6]; 1: none",
-         is.repetition_penalty);
-  add.value_as<uint64_t>("seed", "--sampling-seed",
-                         "Seed of every request (default: drawn from --seed)")
-      ->check(seed_number());
-  add.value<int32_t>("--logprobs",
-                     "Log-probabilities of each token and of so many likeliest ones; -1: all");
-  add.value<int32_t>("--prompt-logprobs", "The same for the tokens of the prompt");
-}
-
-void add_token_flags(FlagWriter& add, CLI::App& app, json& fields) {
-  app.add_option_function<std::string>(
-         "--logit-bias",
-         [&fields](const std::string& text) {
-           const Result<json> bias = parse_ordered_json_object(text, "--logit-bias");
-           if (!bias.ok()) throw CLI::ValidationError(bias.status().message());
-           fields["logit_bias"] = bias.value();
-         },
-         "Biases in [-100, 100] by token id, as JSON: {\"42\": -100}")
-      ->group(kGroup)
-      ->type_name("JSON");
-  add.strings("--bad-words", "Text that never appears; may be repeated");
-  add.list_of_ids("--allowed-token-ids", "The only token ids that can be sampled");
-  add.strings("--stop", "String that ends the text; may be repeated");
-  add.list_of_ids("--stop-token-ids", "Token ids that end the text");
-  add.yes_or_no("--ignore-eos", "ignore_eos", "Go on after the model's end token");
-  add.yes_or_no("--include-stop-str-in-output", "include_stop_str_in_output",
-                "Keep the stop string in the text");
-  add.yes_or_no("--detokenize,!--no-detokenize", "detokenize",
-                "Make text of the tokens (default: on)");
-  add.yes_or_no("--skip-special-tokens,!--no-skip-special-tokens", "skip_special_tokens",
-                "Leave special tokens out of the text (default: on)");
-  add.yes_or_no("--spaces-between-special-tokens,!--no-spaces-between-special-tokens",
-                "spaces_between_special_tokens", "Spaces around kept special tokens (default: on)");
-}
 
 }  // namespace
 
 void SamplingFlags::add_to(CLI::App& app) {
-  FlagWriter add(app, fields);
-  add_number_flags(add, max_tokens_default);
-  add_token_flags(add, app, fields);
+  FlagWriter writer(app, *this, fields);
+  std::vector<SamplingField> rows(sampling_fields().begin(), sampling_fields().end());
+  std::ranges::stable_sort(rows, {}, &SamplingField::group);
+  for (const SamplingField& field : rows) writer.add(field);
 }
 
 Status SamplingFlags::apply(SamplingParams* sampling) const {

@@ -83,15 +83,7 @@ class EngineClient:
         return self.args.model or os.path.basename(self.core.model_folder)
 
     def default_sampling_params(self) -> SamplingParams:
-        given = self.core.default_sampling_params()
-        return SamplingParams(
-            max_tokens=given.max_tokens,
-            temperature=given.temperature,
-            top_p=given.top_p,
-            top_k=given.top_k,
-            min_p=given.min_p,
-            repetition_penalty=given.repetition_penalty,
-        )
+        return SamplingParams(**json.loads(self.core.default_sampling_params()))
 
     def render(
         self,

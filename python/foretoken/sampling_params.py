@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from foretoken import _core
+from foretoken._sampling_fields import SamplingFields
 
 # `processor(output_ids, logits)` or `processor(prompt_ids, output_ids, logits)`: changes the logits
 # (numpy.ndarray of float32, a memoryview without numpy) in place, or returns new ones. It must be a
@@ -80,38 +81,15 @@ _NOT_BUILT: dict[str, tuple[Any, ...]] = {
 
 
 @dataclass
-class SamplingParams:
-    """How the tokens of a request are chosen and when they end.
+class SamplingParams(SamplingFields):
+    """How the tokens of a request are chosen and when they end: the fields of SamplingFields first.
 
     Values that no model allows raise ValueError here, the others when the request is made.
     """
 
-    n: int = 1
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    repetition_penalty: float = 1.0
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    stop_token_ids: list[int] | None = None
-    ignore_eos: bool = False
-    max_tokens: int | None = 16  # None: as many as fit into max_model_len
-    min_tokens: int = 0
-    logprobs: int | None = None
-    prompt_logprobs: int | None = None
-    detokenize: bool = True
-    skip_special_tokens: bool = True
-    spaces_between_special_tokens: bool = True
-    include_stop_str_in_output: bool = False
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
     skip_clone: bool = False  # has no effect: parameters are never changed here
     structured_outputs: StructuredOutputsParams | None = None
-    logit_bias: dict[int, float] | None = None
-    allowed_token_ids: list[int] | None = None
-    bad_words: list[str] | None = None
     logits_processors: list[LogitsProcessor] | None = None
     truncate_prompt_tokens: int | None = None
     skip_reading_prefix_cache: bool | None = None
@@ -162,14 +140,15 @@ class SamplingParams:
     def clone(self) -> SamplingParams:
         """A copy that shares nothing but logits processors."""
         twin = copy.copy(self)
-        for name in ("stop", "stop_token_ids", "logit_bias", "allowed_token_ids", "bad_words"):
-            setattr(twin, name, copy.copy(getattr(self, name)))
+        for one in fields(SamplingFields):
+            setattr(twin, one.name, copy.copy(getattr(self, one.name)))
         twin.structured_outputs = copy.deepcopy(self.structured_outputs)
         return twin
 
     def _fields(self) -> dict[str, Any]:
         """The fields that the engine reads, ready for JSON."""
-        sent = {name: getattr(self, name) for name in _SENT}
+        sent = {f.name: getattr(self, f.name) for f in fields(SamplingFields)}
+        sent["truncate_prompt_tokens"] = self.truncate_prompt_tokens
         if self.logit_bias is not None:
             sent["logit_bias"] = {str(token): bias for token, bias in self.logit_bias.items()}
         if isinstance(self.stop, str):
@@ -184,33 +163,6 @@ class SamplingParams:
                 if getattr(chosen, f.name) is not None
             }
         return {name: value for name, value in sent.items() if value is not None}
-
-
-_SENT = (
-    "n",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "seed",
-    "stop",
-    "stop_token_ids",
-    "ignore_eos",
-    "max_tokens",
-    "min_tokens",
-    "logprobs",
-    "prompt_logprobs",
-    "detokenize",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-    "include_stop_str_in_output",
-    "allowed_token_ids",
-    "bad_words",
-    "truncate_prompt_tokens",
-)
 
 
 def _reject(value: object) -> Any:

@@ -109,24 +109,12 @@ void bind_info(nb::module_& module) {
       .def_ro("load_seconds", &EngineInfo::load_seconds);
 }
 
-void bind_sampling(nb::module_& module) {
-  using Params = SamplingParams;
-  nb::class_<Params>(module, "DefaultSampling", "What the generation config asks for.")
-      .def_ro("max_tokens", &Params::max_tokens)
-      .def_ro("temperature", &Params::temperature)
-      .def_ro("top_p", &Params::top_p)
-      .def_ro("top_k", &Params::top_k)
-      .def_ro("min_p", &Params::min_p)
-      .def_ro("repetition_penalty", &Params::repetition_penalty);
-}
-
 }  // namespace
 
 void bind_records(nb::module_& module) {
   bind_stats(module);
   bind_updates(module);
   bind_info(module);
-  bind_sampling(module);
 }
 
 }  // namespace foretoken::python

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/json_object.h"
+#include "config/sampling_fields.h"
 #include "config_fields.h"
 #include "engine/request/chat_arguments.h"
 #include "engine/start/locate_model.h"
@@ -183,8 +184,13 @@ std::map<std::string, std::string> EngineHandle::special_tokens() const {
   return std::move(config).value().special_tokens;
 }
 
-SamplingParams EngineHandle::default_sampling_params() const {
-  return engine()->default_sampling_params();
+std::string EngineHandle::default_sampling_params() const {
+  const SamplingParams sampling = engine()->default_sampling_params();
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.model_name != nullptr) json[field.name] = sampling_value(field, sampling);
+  }
+  return json.dump();
 }
 
 EngineStats EngineHandle::stats() const { return engine()->stats(); }

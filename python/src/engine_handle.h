@@ -42,7 +42,8 @@ class EngineHandle {
                           const std::string& chat_template) const;
   // Texts of the special tokens by role: bos_token, eos_token, ...
   std::map<std::string, std::string> special_tokens() const;
-  SamplingParams default_sampling_params() const;
+  // Fields that the generation config can ask for, as a JSON object.
+  std::string default_sampling_params() const;
   EngineStats stats() const;
   EngineInfo info() const;
   // Where the model's files are: the folder given, or the one that its Hub id led to.

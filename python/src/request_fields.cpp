@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "config/sampling_ranges.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
 #include "serve/fields/schema_notes.h"

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <sstream>
+#include <string_view>
+#include <type_traits>
+
+#include "config/sampling_fields.h"
 
 namespace foretoken {
 namespace {
@@ -108,9 +112,11 @@ void make_prompt(Request& r, std::mt19937& random, int vocab) {
 
 }  // namespace
 
-const std::vector<FieldDraw>& field_draws() {
+namespace {
+
+std::vector<FieldDraw> written_draws() {
   using Random = std::mt19937;
-  static const std::vector<FieldDraw> draws = {
+  return {
       {"temperature",
        [](Request& r, Random& x, int) { r.sampling.temperature = between(x, 0.1f, 2); }},
       {"greedy",
@@ -121,11 +127,11 @@ const std::vector<FieldDraw>& field_draws() {
       {"top_p", [](Request& r, Random& x, int) { r.sampling.top_p = between(x, 0.05f, 1); }},
       {"top_k", [](Request& r, Random& x, int) { r.sampling.top_k = pick(x, -1, 60); }},
       {"min_p", [](Request& r, Random& x, int) { r.sampling.min_p = between(x, 0, 0.3f); }},
-      {"presence",
+      {"presence_penalty",
        [](Request& r, Random& x, int) { r.sampling.presence_penalty = between(x, -2, 2); }},
-      {"frequency",
+      {"frequency_penalty",
        [](Request& r, Random& x, int) { r.sampling.frequency_penalty = between(x, -2, 2); }},
-      {"repetition",
+      {"repetition_penalty",
        [](Request& r, Random& x, int) { r.sampling.repetition_penalty = between(x, 0.5f, 2); }},
       {"logit_bias", draw_bias},
       {"bad_words", draw_bad_words},
@@ -162,6 +168,38 @@ const std::vector<FieldDraw>& field_draws() {
        [](Request& r, Random& x, int) { r.speculative.enabled = x() % 2 == 0 ? false : true; }},
       {"pooling", draw_pooling},
   };
+}
+
+// Of rows that shape draws and have no way of their own above: a value between -2 and 2.
+FieldDraw draw_of(const SamplingField& field) {
+  return {field.name, [&field](Request& r, std::mt19937& random, int) {
+            const double low = std::max(field.range.low, -2.0);
+            const double high = std::min(field.range.high, 2.0);
+            visit_sampling_member(field, r.sampling, [&](auto& value) {
+              using T = std::decay_t<decltype(value)>;
+              if constexpr (std::is_same_v<T, int>) {
+                value = pick(random, static_cast<int>(low), static_cast<int>(high));
+              } else if constexpr (std::is_same_v<T, float>) {
+                value = static_cast<float>(high) -
+                        between(random, 0, 1) * static_cast<float>(high - low);
+              }
+            });
+          }};
+}
+
+}  // namespace
+
+const std::vector<FieldDraw>& field_draws() {
+  static const std::vector<FieldDraw> draws = [] {
+    std::vector<FieldDraw> all = written_draws();
+    for (const SamplingField& field : sampling_fields()) {
+      const bool is_written = std::ranges::any_of(
+          all, [&](const FieldDraw& draw) { return draw.name == std::string_view(field.name); });
+      // Pooling stays last.
+      if (shapes_draws(field) && !is_written) all.insert(all.end() - 1, draw_of(field));
+    }
+    return all;
+  }();
   return draws;
 }
 
@@ -187,10 +225,11 @@ std::string describe(const Request& request) {
   const SamplingParams& s = request.sampling;
   std::ostringstream text;
   text << "prompt " << request.prompt_token_ids.size() << ", max_tokens " << s.max_tokens << ", n "
-       << s.n << ", temperature " << s.temperature << ", top_p " << s.top_p << ", top_k " << s.top_k
-       << ", min_p " << s.min_p << ", penalties " << s.presence_penalty << " "
-       << s.frequency_penalty << " " << s.repetition_penalty << ", bias " << s.logit_bias.size()
-       << ", bad " << s.bad_words.size() << ", allowed "
+       << s.n;
+  for (const SamplingField& field : sampling_fields()) {
+    if (shapes_draws(field)) text << ", " << field.name << " " << sampling_value(field, s);
+  }
+  text << ", bias " << s.logit_bias.size() << ", bad " << s.bad_words.size() << ", allowed "
        << (s.allowed_token_ids ? s.allowed_token_ids->size() : 0) << ", processors "
        << s.logits_processors.size() << ", logprobs " << s.logprobs.value_or(-9) << " "
        << s.prompt_logprobs.value_or(-9) << ", stop " << s.stop.size() << " "

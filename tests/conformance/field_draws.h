@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/request.h>
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@ namespace foretoken {
 // One field of a request, or one way to use it, set to a random value in its range.
 struct FieldDraw {
   const char* name;
-  void (*set)(Request& request, std::mt19937& random, int vocab_size);
+  std::function<void(Request& request, std::mt19937& random, int vocab_size)> set;
 };
 
 // Every field that can change an output.

@@ -1,10 +1,13 @@
 #include "engine/request/generation_config.h"
 
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "base/json_object.h"
 #include "base/log.h"
-#include "base/sampling_ranges.h"
+#include "config/sampling_fields.h"
+#include "config/sampling_ranges.h"
 #include "gguf/model_texts.h"
 #include "model/files/json_file.h"
 
@@ -63,32 +66,35 @@ Status read_eos(const Source& source, GenerationConfig& config) {
 }
 
 Status read_sampling(const Source& source, GenerationConfig& config) {
-  SamplingParams& sampling = config.sampling;
-  FT_RETURN_IF_ERROR(read(source, "temperature", sampling.temperature));
-  FT_RETURN_IF_ERROR(read(source, "top_p", sampling.top_p));
-  FT_RETURN_IF_ERROR(read(source, "top_k", sampling.top_k));
-  FT_RETURN_IF_ERROR(read(source, "min_p", sampling.min_p));
-  FT_RETURN_IF_ERROR(read(source, "repetition_penalty", sampling.repetition_penalty));
-  FT_RETURN_IF_ERROR(read(source, "max_new_tokens", sampling.max_tokens));
-  if (source.find("max_new_tokens") != nullptr) config.max_new_tokens = sampling.max_tokens;
-  Status numbers = check_sampling_numbers(sampling);
-  if (numbers.ok() && sampling.max_tokens < 1) {
-    numbers = invalid_argument("max_new_tokens is " + std::to_string(sampling.max_tokens) +
-                               "; it must be at least 1");
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.model_name == nullptr || source.find(field.model_name) == nullptr) continue;
+    Status status;
+    visit_sampling_member(field, config.sampling, [&](auto& value) {
+      if constexpr (requires { read(source, field.model_name, value); }) {
+        status = read(source, field.model_name, value);
+      }
+    });
+    FT_RETURN_IF_ERROR(status);
+    status = check_sampling_field(field, config.sampling, field.model_name);
+    if (!status.ok()) return invalid_argument(source.name + ": " + status.message());
+    if (field.name == std::string_view("max_tokens")) {
+      config.max_new_tokens = config.sampling.max_tokens;
+    }
   }
-  if (numbers.ok()) return {};
-  return invalid_argument(source.name + ": " + numbers.message());
+  return {};
 }
 
 void warn_of_unused(const Json& object) {
+  std::set<std::string_view> used = {"eos_token_id"};
+  std::string list;
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.model_name == nullptr) continue;
+    used.insert(field.model_name);
+    list += field.model_name + std::string(", ");
+  }
+  list.replace(list.size() - 2, 2, " and eos_token_id have");
   for (const auto& [name, value] : object.items()) {
-    if (name != "temperature" && name != "top_p" && name != "top_k" && name != "min_p" &&
-        name != "repetition_penalty" && name != "max_new_tokens" && name != "eos_token_id") {
-      FT_LOG(warn,
-             "{}: '{}' has no effect; temperature, top_p, top_k, min_p, repetition_penalty, "
-             "max_new_tokens and eos_token_id have",
-             kOverride, name);
-    }
+    if (!used.contains(name)) FT_LOG(warn, "{}: '{}' has no effect; {}", kOverride, name, list);
   }
 }
 

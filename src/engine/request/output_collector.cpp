@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/request/request_limits.h"
+#include "config/sampling_field.h"
 
 namespace foretoken {
 namespace {

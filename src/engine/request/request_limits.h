@@ -7,8 +7,6 @@ namespace foretoken {
 
 class AdapterRegistry;
 
-inline constexpr int kMaxChoices = 128;  // SamplingParams::n
-
 // One of the engine's drafters, as requests name it.
 struct DrafterLimits {
   std::string name;

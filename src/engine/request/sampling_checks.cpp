@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/sampling_ranges.h"
+#include "config/sampling_ranges.h"
 #include "engine/compat/compat.h"
 #include "kernels/step_types.h"
 #include "text/grammar.h"
@@ -23,21 +23,11 @@ Status check_ids(const char* name, const std::vector<int32_t>& ids, const Reques
   return {};
 }
 
-Status check_counts(const SamplingParams& sampling) {
-  if (sampling.n < 1 || sampling.n > kMaxChoices) {
-    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMaxChoices) + "]");
-  }
+Status check_choices(const SamplingParams& sampling) {
   if (sampling.n > 1 && sampling.temperature == 0 && sampling.logits_processors.empty()) {
     return invalid_argument("n is " + std::to_string(sampling.n) +
                             ", but with temperature 0 every choice would be the same; use n 1 or "
                             "a temperature above 0");
-  }
-  if (sampling.max_tokens < 1) {
-    return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");
-  }
-  if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
-    return out_of_range("min_tokens", sampling.min_tokens,
-                        "be in [0, max_tokens], which is " + std::to_string(sampling.max_tokens));
   }
   return {};
 }
@@ -52,10 +42,6 @@ Status check_bias(const SamplingParams& sampling, const RequestLimits& limits) {
   std::vector<int32_t> ids;
   for (const auto& [id, value] : bias) {
     if (id < 0 || id >= limits.vocab_size) return not_in_vocabulary("logit_bias", id, limits);
-    if (!(value >= -100.0f && value <= 100.0f)) {
-      return out_of_range("logit_bias of token id " + std::to_string(id), value,
-                          "be in [-100, 100]");
-    }
     ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
@@ -69,18 +55,12 @@ Status check_lists(const SamplingParams& sampling, const RequestLimits& limits) 
   FT_RETURN_IF_ERROR(check_ids("stop_token_ids", sampling.stop_token_ids, limits));
   FT_RETURN_IF_ERROR(check_bias(sampling, limits));
   if (!sampling.allowed_token_ids) return {};
-  if (sampling.allowed_token_ids->empty()) {
-    return invalid_argument(
-        "allowed_token_ids is empty, so that no token could be sampled; name some or leave the "
-        "field out");
-  }
   return check_ids("allowed_token_ids", *sampling.allowed_token_ids, limits);
 }
 
 Status check_logprobs(const char* name, std::optional<int> wanted, const RequestLimits& limits) {
   if (!wanted) return {};
   const std::string value = std::string(name) + " is " + std::to_string(*wanted);
-  if (*wanted < -1) return invalid_argument(value + "; it must be -1 (all) or at least 0");
   if (limits.max_logprobs == 0) {
     return invalid_argument(value +
                             ", but this engine gives no logprobs; start it with "
@@ -123,12 +103,6 @@ Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits
 }
 
 Status check_text(const SamplingParams& sampling, bool has_tokenizer) {
-  if (!sampling.stop.empty() && !sampling.detokenize) {
-    return invalid_argument("stop strings need detokenize; set it to true or leave stop out");
-  }
-  for (const std::string& stop : sampling.stop) {
-    if (stop.empty()) return invalid_argument("stop holds an empty string; leave it out");
-  }
   if (has_tokenizer) return {};
   const char* field = !sampling.stop.empty()        ? "stop strings need"
                       : !sampling.bad_words.empty() ? "bad_words need"
@@ -176,8 +150,8 @@ Status check_engine_wishes(const Request& request, const RequestLimits& limits) 
 Status check_request(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
   const SamplingParams& sampling = request.sampling;
   FT_RETURN_IF_ERROR(check_times(request));
-  FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
-  FT_RETURN_IF_ERROR(check_counts(sampling));
+  FT_RETURN_IF_ERROR(check_sampling_ranges(sampling));
+  FT_RETURN_IF_ERROR(check_choices(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
   FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));

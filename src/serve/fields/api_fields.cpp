@@ -1,33 +1,23 @@
 #include "serve/fields/api_fields.h"
 
+#include "config/sampling_fields.h"
+#include "serve/fields/sampling_schema.h"
+
 namespace foretoken {
 namespace {
 
-// Texts with sampling, under vLLM's names.
-constexpr unsigned kOpenAi = kChatBody | kCompletionBody;
-constexpr unsigned kTexts = kOpenAi | kMessagesBody | kCountBody | kResponsesBody | kTokenizeBody;
 constexpr unsigned kChats = kChatBody | kTokenizeBody;
-constexpr unsigned kAnthropic = kMessagesBody | kCountBody;
-constexpr unsigned kOpenAiTexts = kOpenAi | kTokenizeBody;
-constexpr unsigned kAll = kTexts | kLlamaBody;
+constexpr unsigned kNoCompletions = kVllmTexts & ~unsigned{kCompletionBody};
 
-constexpr const char* kIds = R"({"type":"array","items":{"$ref":"#/components/schemas/TokenId"}})";
 constexpr const char* kText = R"({"type":"string"})";
 constexpr const char* kFlag = R"({"type":"boolean"})";
 constexpr const char* kObject = R"({"type":"object"})";
-constexpr const char* kStop =
-    R"({"anyOf":[{"type":"string","minLength":1},
-        {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})";
 constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})";
-constexpr const char* kPenalty = R"({"type":"number","minimum":-2,"maximum":2})";
-constexpr const char* kShare = R"({"type":"number","description":"Below 0 as 0, above 1 as 1."})";
 constexpr const char* kCountOrAll =
     R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},
         {"enum":[-1,-2],"description":"As many as fit."}]})";
 constexpr const char* kAnyInteger =
     R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})";
-constexpr const char* kSeed =
-    R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})";
 constexpr const char* kGrammar =
     R"({"type":"string","description":"GBNF or Lark; goes without other forms of the output."})";
 constexpr const char* kJsonSchema =
@@ -42,13 +32,21 @@ constexpr const char* kPrompt =
 constexpr const char* kNumLogprobs = R"({"$ref":"#/components/schemas/NumLogprobs"})";
 constexpr const char* kIgnored = R"({"description":"Has no effect."})";
 
-constexpr ApiField kFields[] = {
-    {"model", kAll | kEmbeddingBody, R"({"$ref":"#/components/schemas/ModelName"})"},
+// One line of the tables here.
+struct OwnField {
+  const char* name;
+  unsigned bodies;
+  const char* schema;
+};
+
+// The document has these, then the fields of sampling, then the others.
+constexpr OwnField kFirst[] = {
+    {"model", kAllTexts | kEmbeddingBody, R"({"$ref":"#/components/schemas/ModelName"})"},
     {"messages", kChats | kEmbeddingBody,
      R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/ChatMessage"}})"},
-    {"messages", kAnthropic,
+    {"messages", kAnthropicBodies,
      R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/AnthropicMessage"}})"},
-    {"system", kAnthropic,
+    {"system", kAnthropicBodies,
      R"({"anyOf":[{"type":"string"},
          {"type":"array","items":{"anyOf":[{"type":"string"},{"$ref":"#/components/schemas/TextBlock"}]}}]})"},
     {"prompt", kCompletionBody, kPrompt},
@@ -58,7 +56,9 @@ constexpr ApiField kFields[] = {
          {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/InputItem"}}]})"},
     {"instructions", kResponsesBody, kText},
     {"previous_response_id", kResponsesBody, kText},
-    {"max_tokens", kOpenAiTexts | kAnthropic, kCountOrAll},
+};
+
+constexpr OwnField kOthers[] = {
     {"max_tokens", kLlamaBody, kAnyInteger},
     {"max_completion_tokens", kChats, kCountOrAll},
     {"max_output_tokens", kResponsesBody, kCountOrAll},
@@ -66,77 +66,38 @@ constexpr ApiField kFields[] = {
     {"n_predict", kLlamaBody,
      R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
          "description":"Below 0: to the end of the context; max_tokens means the same."})"},
-    {"min_tokens", kAll,
-     R"({"type":"integer","minimum":0,"maximum":2147483647,"description":"At most max_tokens."})"},
-    {"n", kOpenAiTexts | kLlamaBody, R"({"type":"integer","minimum":1,"maximum":128})"},
-    {"temperature", kTexts, R"({"type":"number","minimum":0,"maximum":1e6})"},
-    {"temperature", kLlamaBody,
-     R"({"type":"number","maximum":1e6,"description":"Below 0 as 0: the likeliest token."})"},
-    {"top_p", kTexts, R"({"type":"number","exclusiveMinimum":0,"maximum":1})"},
-    {"top_p", kLlamaBody, kShare},
-    {"top_k", kTexts, R"({"type":"integer","minimum":-1,"maximum":2147483647})"},
     {"top_k", kLlamaBody, kAnyInteger},
-    {"min_p", kTexts, R"({"type":"number","minimum":0,"maximum":1})"},
-    {"min_p", kLlamaBody, kShare},
-    {"presence_penalty", kAll, kPenalty},
-    {"frequency_penalty", kAll, kPenalty},
-    {"repetition_penalty", kAll, R"({"type":"number","minimum":1e-6,"maximum":1e6})"},
-    {"repeat_penalty", kAll,
-     R"({"type":"number","minimum":1e-6,"maximum":1e6,"description":"repetition_penalty"})"},
-    {"seed", kTexts, kSeed},
-    {"seed", kLlamaBody, kSeed},
-    {"stop", kOpenAiTexts | kResponsesBody, kStop},
+    {"top_p", kLlamaBody,
+     R"({"type":"number","description":"0 and below: the likeliest token; above 1 as 1."})"},
+    {"seed", kLlamaBody, kSeedSchema},
     {"stop", kLlamaBody,
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":256}]})"},
-    {"stop_sequences", kAnthropic, kStop},
-    {"stop_token_ids", kAll, kIds},
-    {"include_stop_str_in_output", kTexts, kFlag},
-    {"ignore_eos", kAll, kFlag},
-    {"detokenize", kOpenAiTexts,
-     R"({"type":"boolean","description":"Stop strings need it true."})"},
-    {"skip_special_tokens", kTexts, kFlag},
-    {"spaces_between_special_tokens", kTexts, kFlag},
-    {"logit_bias", kAll,
-     R"({"anyOf":[{"type":"object","maxProperties":1024,
-         "propertyNames":{"pattern":"^(0|[1-9][0-9]{0,8})$"},
-         "additionalProperties":{"type":"number","description":"Cut to [-100, 100]."}},
-         {"type":"array","items":{"type":"array","minItems":2,"maxItems":2,
-          "prefixItems":[
-            {"anyOf":[{"$ref":"#/components/schemas/TokenId"},
-              {"type":"string","description":"Means each of its tokens."}]},
-            {"anyOf":[{"type":"number"},{"const":false}]}]},
-          "description":"false forbids the token"}]})"},
-    {"bad_words", kAll,
-     R"({"anyOf":[{"type":"string","minLength":1},
-         {"type":"array","items":{"type":"string","minLength":1},"maxItems":256}]})"},
-    {"allowed_token_ids", kAll,
-     R"({"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/TokenId"}})"},
+    {"stop_sequences", kAnthropicBodies, kTextsSchema},
     {"logprobs", kChats, kFlag},
     {"top_logprobs", kChats, kNumLogprobs},
     {"top_logprobs", kResponsesBody, kNumLogprobs},
     {"logprobs", kCompletionBody, kNumLogprobs},
-    {"prompt_logprobs", kOpenAiTexts, kNumLogprobs},
     {"echo", kCompletionBody, kFlag},
-    {"stream", kAll, kFlag},
+    {"stream", kAllTexts, kFlag},
     {"stream_options", kOpenAiTexts,
      R"({"type":"object","additionalProperties":false,
          "properties":{"include_usage":{"type":["boolean","null"]},
            "continuous_usage_stats":{"type":["boolean","null"]},"include_obfuscation":{}},
          "description":"Needs \"stream\": true."})"},
-    {"stream_interval", kAll,
+    {"stream_interval", kAllTexts,
      R"({"type":"integer","minimum":1,"maximum":2147483647,
          "description":"Tokens of a choice that a chunk waits for, after the first."})"},
     {"response_format", kOpenAiTexts | kLlamaBody,
      R"({"$ref":"#/components/schemas/ResponseFormat",
          "description":"Goes without structured_outputs; of no effect on calls that a tool_choice forces."})"},
-    {"structured_outputs", kAll,
+    {"structured_outputs", kAllTexts,
      R"({"$ref":"#/components/schemas/StructuredOutputs",
          "description":"Goes without response_format and a tool_choice that forces a call."})"},
-    {"grammar", kTexts, kGrammar},
+    {"grammar", kVllmTexts, kGrammar},
     {"grammar", kLlamaBody, kGrammar},
-    {"json_schema", kTexts, kJsonSchema},
+    {"json_schema", kVllmTexts, kJsonSchema},
     {"json_schema", kLlamaBody, kJsonSchema},
-    {"prediction", kTexts,
+    {"prediction", kVllmTexts,
      R"({"type":"object","required":["type","content"],"properties":{"type":{"const":"content"},
          "content":{"anyOf":[{"type":"string"},
            {"type":"array","items":{"anyOf":[{"type":"string"},
@@ -145,9 +106,9 @@ constexpr ApiField kFields[] = {
     {"tools", kChats | kEmbeddingBody,
      R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})"},
     {"tool_choice", kChats, R"({"$ref":"#/components/schemas/ToolChoice"})"},
-    {"tools", kAnthropic,
+    {"tools", kAnthropicBodies,
      R"({"type":"array","items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
-    {"tool_choice", kAnthropic,
+    {"tool_choice", kAnthropicBodies,
      R"({"type":"object","required":["type"],"properties":{
          "type":{"enum":["auto","any","tool","none"]},"name":{"type":["string","null"]},
          "disable_parallel_tool_use":{"type":["boolean","null"]}}})"},
@@ -160,17 +121,17 @@ constexpr ApiField kFields[] = {
          {"type":"object","required":["type"],"description":"Has no effect.",
           "properties":{"type":{"type":"string","not":{"enum":["function","allowed_tools"]}}}}]})"},
     {"parallel_tool_calls", kChats | kResponsesBody, kFlag},
-    {"thinking", kAnthropic,
+    {"thinking", kAnthropicBodies,
      R"({"type":"object","required":["type"],"properties":{
          "type":{"enum":["enabled","disabled","adaptive"]},
            "budget_tokens":{"description":"Has no effect."}}})"},
-    {"enable_thinking", kTexts & ~unsigned{kCompletionBody}, kFlag},
-    {"output_config", kAnthropic,
+    {"enable_thinking", kNoCompletions, kFlag},
+    {"output_config", kAnthropicBodies,
      R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":["string","null"]},
          "format":{"anyOf":[{"$ref":"#/components/schemas/TextFormat"},{"type":"null"}]},
          "task_budget":{}}})"},
-    {"output_format", kAnthropic, R"({"$ref":"#/components/schemas/TextFormat"})"},
-    {"speed", kAnthropic, kIgnored},
+    {"output_format", kAnthropicBodies, R"({"$ref":"#/components/schemas/TextFormat"})"},
+    {"speed", kAnthropicBodies, kIgnored},
     {"reasoning", kResponsesBody,
      R"({"type":"object","additionalProperties":false,"properties":{"effort":{"type":["string","null"]},
          "summary":{},"generate_summary":{}}})"},
@@ -184,12 +145,11 @@ constexpr ApiField kFields[] = {
      R"({"enum":["disabled","auto"],"description":"auto has no effect."})"},
     {"store", kResponsesBody, kFlag},
     {"background", kResponsesBody, kFlag},
-    {"include_reasoning", kTexts & ~unsigned{kCompletionBody}, kFlag},
+    {"include_reasoning", kNoCompletions, kFlag},
     {"reasoning_effort", kChats | kEmbeddingBody,
      R"({"type":"string","description":"Given to the chat template; \"none\" turns thinking off."})"},
-    {"documents", (kTexts & ~unsigned{kCompletionBody}) | kEmbeddingBody,
-     R"({"type":"array","items":{"type":"object"}})"},
-    {"chat_template_kwargs", (kTexts & ~unsigned{kCompletionBody}) | kEmbeddingBody, kObject},
+    {"documents", kNoCompletions | kEmbeddingBody, R"({"type":"array","items":{"type":"object"}})"},
+    {"chat_template_kwargs", kNoCompletions | kEmbeddingBody, kObject},
     {"add_generation_prompt", kChats | kEmbeddingBody, kFlag},
     {"continue_final_message", kChats | kEmbeddingBody, kFlag},
     {"modalities", kChats,
@@ -198,40 +158,40 @@ constexpr ApiField kFields[] = {
     {"normalize", kEmbeddingBody, kFlag},
     {"dimensions", kEmbeddingBody, R"({"$ref":"#/components/schemas/NumDimensions"})"},
     {"add_special_tokens", kOpenAiTexts | kEmbeddingBody | kLlamaBody, kFlag},
-    {"truncate_prompt_tokens", kTexts | kEmbeddingBody,
+    {"truncate_prompt_tokens", kVllmTexts | kEmbeddingBody,
      R"({"$ref":"#/components/schemas/NumKept"})"},
     {"return_token_ids", kOpenAiTexts,
      R"({"type":"boolean","description":"Answers have token_ids and prompt_token_ids; a stream has the latter first."})"},
     {"return_tokens_as_token_ids", kOpenAiTexts, kFlag},
     {"return_token_origins", kOpenAiTexts,
      R"({"type":"boolean","description":"Choices have token_origins: who proposed each token."})"},
-    {"speculative", kAll, R"({"$ref":"#/components/schemas/Speculative"})"},
+    {"speculative", kAllTexts, R"({"$ref":"#/components/schemas/Speculative"})"},
     {"speculative", kEmbeddingBody,
      R"({"type":"object","additionalProperties":false,
          "properties":{"enabled":{"enum":[false,null]}},"description":"Vectors draft nothing."})"},
-    {"priority", kAll | kEmbeddingBody,
+    {"priority", kAllTexts | kEmbeddingBody,
      R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
          "description":"Lower runs first; needs a server with --scheduling-policy priority."})"},
-    {"cache_salt", kTexts | kEmbeddingBody, kText},
+    {"cache_salt", kVllmTexts | kEmbeddingBody, kText},
     {"lora", kOpenAiTexts | kLlamaBody,
      R"({"type":"array","description":"Adapters of /lora-adapters: at most one scale is 1, all others are 0.",
          "items":{"type":"object","required":["id"],
            "properties":{"id":{"type":"integer","minimum":0},"scale":{"enum":[0,1]}}}})"},
-    {"queue_timeout_seconds", kAll, kSeconds},
-    {"timeout_seconds", kAll, kSeconds},
-    {"request_id", kAll | kEmbeddingBody, kText},
+    {"queue_timeout_seconds", kAllTexts, kSeconds},
+    {"timeout_seconds", kAllTexts, kSeconds},
+    {"request_id", kAllTexts | kEmbeddingBody, kText},
     {"timings_per_token", kOpenAiTexts | kLlamaBody,
      R"({"type":"boolean","description":"Answers and chunks have llama.cpp's timings."})"},
     {"return_token_strs", kTokenizeBody, kFlag},
     {"user", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
-    {"metadata", kTexts | kEmbeddingBody, kIgnored},
+    {"metadata", kVllmTexts | kEmbeddingBody, kIgnored},
     {"store", kOpenAiTexts | kEmbeddingBody, kIgnored},
-    {"service_tier", kTexts | kEmbeddingBody, kIgnored},
+    {"service_tier", kVllmTexts | kEmbeddingBody, kIgnored},
     {"safety_identifier", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_key", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_retention", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"client_metadata", kResponsesBody, kIgnored},
-    {"cache_prompt", kTexts, kIgnored},
+    {"cache_prompt", kVllmTexts, kIgnored},
     {"cache_prompt", kLlamaBody, kFlag},
     {"n_probs", kLlamaBody, R"({"$ref":"#/components/schemas/NumProbs"})"},
     {"post_sampling_probs", kLlamaBody,
@@ -240,29 +200,58 @@ constexpr ApiField kFields[] = {
     {"response_fields", kLlamaBody,
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],
          "description":"Paths of the fields that the answer has: \"timings/prompt_n\""})"},
-    {"mirostat", kAll, kIgnored},
-    {"typical_p", kAll, kIgnored},
+    {"mirostat", kAllTexts, kIgnored},
+    {"typical_p", kAllTexts, kIgnored},
     {"samplers", kLlamaBody, kIgnored},
-    {"repeat_last_n", kAll, kIgnored},
-    {"id_slot", kAll, kIgnored},
+    {"repeat_last_n", kAllTexts, kIgnored},
+    {"id_slot", kAllTexts, kIgnored},
     {"max_tool_calls", kResponsesBody, kIgnored},
     {"stream_options", kResponsesBody, kIgnored},
     {"session_id", kOpenAiTexts | kEmbeddingBody, kIgnored},
     {"verbosity", kOpenAiTexts | kEmbeddingBody, kIgnored},
-    {"inference_geo", kAnthropic, kIgnored},
-    {"context_management", kAnthropic, kIgnored},
-    {"betas", kAnthropic, kIgnored},
-    {"anthropic_version", kAnthropic, kIgnored},
-    {"cache_control", kAnthropic, kIgnored},
+    {"inference_geo", kAnthropicBodies, kIgnored},
+    {"context_management", kAnthropicBodies, kIgnored},
+    {"betas", kAnthropicBodies, kIgnored},
+    {"anthropic_version", kAnthropicBodies, kIgnored},
+    {"cache_control", kAnthropicBodies, kIgnored},
 };
+
+// A field of the table has an entry for all APIs that take it alike, one for llama.cpp's routes
+// where those clamp it, and one for its other name.
+void add_sampling(const SamplingField& field, std::vector<ApiField>* fields) {
+  const bool shared = field.llama == LlamaReading::kSame;
+  const unsigned alike = shared ? field.bodies : field.bodies & ~unsigned{kLlamaBody};
+  if (alike != 0) fields->push_back({field.name, alike, sampling_schema(field).dump()});
+  if (field.llama == LlamaReading::kClamped) {
+    fields->push_back({field.name, kLlamaBody, clamped_schema(field).dump()});
+  }
+  if (field.llama_name == nullptr) return;
+  nlohmann::ordered_json schema = sampling_schema(field);
+  schema["description"] = field.name;
+  fields->push_back({field.llama_name, field.bodies, schema.dump()});
+}
+
+std::vector<ApiField> all_fields() {
+  std::vector<ApiField> fields;
+  const auto add = [&fields](const OwnField& own) {
+    fields.push_back({own.name, own.bodies, own.schema});
+  };
+  for (const OwnField& own : kFirst) add(own);
+  for (const SamplingField& field : sampling_fields()) add_sampling(field, &fields);
+  for (const OwnField& own : kOthers) add(own);
+  return fields;
+}
 
 }  // namespace
 
-std::span<const ApiField> api_fields() { return kFields; }
+std::span<const ApiField> api_fields() {
+  static const std::vector<ApiField> fields = all_fields();
+  return fields;
+}
 
 std::vector<const char*> shared_fields(ApiBody from, ApiBody to) {
   std::vector<const char*> names;
-  for (const ApiField& field : kFields) {
+  for (const ApiField& field : api_fields()) {
     if ((field.bodies & from) != 0 && (field.bodies & to) != 0) names.push_back(field.name);
   }
   return names;

@@ -1,30 +1,21 @@
 #pragma once
 #include <span>
+#include <string>
 #include <vector>
 
-namespace foretoken {
+#include "config/api_body.h"
 
-// Bodies that fields belong to, as bits.
-enum ApiBody : unsigned {
-  kChatBody = 1,
-  kCompletionBody = 2,
-  kEmbeddingBody = 4,
-  kMessagesBody = 8,
-  kCountBody = 16,
-  kResponsesBody = 32,
-  kTokenizeBody = 64,  // of a chat
-  kLlamaBody = 128,    // llama.cpp's /completion
-};
+namespace foretoken {
 
 // A field of one or more bodies. Bodies in which a name means different things have an entry each.
 struct ApiField {
   const char* name;
   unsigned bodies;
-  const char* schema;  // JSON schema; every field may be null, too
+  std::string schema;  // JSON schema; every field may be null, too
 };
 
 // What /openapi.json says of requests, and what is carried from one API to another, in the order
-// of the document.
+// of the document. Fields of sampling come from their table (config/sampling_fields.h).
 std::span<const ApiField> api_fields();
 
 // Names that mean the same in the bodies `from` and `to`.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/sampling_ranges.h"
+#include "config/sampling_fields.h"
 #include "serve/fields/lax_values.h"
 
 namespace foretoken {
@@ -11,36 +11,38 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-void read_seed(JsonFields& fields, std::optional<uint64_t>* seed) {
-  const json* value = fields.raw("seed");
+void read_seed(JsonFields& fields, const char* name, std::optional<uint64_t>* seed) {
+  const json* value = fields.raw(name);
   if (value == nullptr) return;
   *seed = JsonFields::count_of(*value);
   if (*seed) return;
   const std::optional<json> number = lax_integer(*value);
   if (!number || !number->is_number_integer()) {
-    return fields.wrong_type("seed", "an integer of 64 bits (leave it out for noise of its own)",
+    return fields.wrong_type(name, "an integer of 64 bits (leave it out for noise of its own)",
                              *value);
   }
   // Negative ones are seeds like others; -1 stands for none, as in vLLM.
   if (*number != -1) *seed = static_cast<uint64_t>(number->get<int64_t>());
 }
 
-// {"token id": bias}, as OpenAI has it; vLLM cuts values to [-100, 100], too.
-void read_logit_bias(JsonFields& fields, std::vector<std::pair<int32_t, float>>* bias) {
-  const json* value = fields.raw("logit_bias");
+// {"token id": bias}, as OpenAI has it; vLLM cuts values to their range, too.
+void read_biases(JsonFields& fields, const SamplingField& field,
+                 std::vector<std::pair<int32_t, float>>* biases) {
+  const json* value = fields.raw(field.name);
   if (value == nullptr) return;
   constexpr const char* kWanted = "an object of token ids and numbers like {\"42\": -100}";
-  if (!value->is_object()) return fields.wrong_type("logit_bias", kWanted, *value);
-  bias->clear();
+  if (!value->is_object()) return fields.wrong_type(field.name, kWanted, *value);
+  biases->clear();
   for (const auto& [key, number] : value->items()) {
     int32_t id = 0;
     const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
     const bool is_id = parsed.ec == std::errc() && parsed.ptr == key.data() + key.size();
     const std::optional<double> given = lax_number(number);
     if (!is_id || !given) {
-      return fields.wrong_type("logit_bias", kWanted, json{{key, number}});
+      return fields.wrong_type(field.name, kWanted, json{{key, number}});
     }
-    bias->emplace_back(id, static_cast<float>(std::clamp(*given, -100.0, 100.0)));
+    biases->emplace_back(id,
+                         static_cast<float>(std::clamp(*given, field.range.low, field.range.high)));
   }
 }
 
@@ -55,82 +57,37 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
   if (!status.ok()) fields.fail(status.message());
 }
 
-// As the engine has it; here it bounds what is kept for a request before the engine sees it.
-constexpr int kMaxChoices = 128;
-
-// False for NaN too.
-bool within(float value, float low, float high) { return value >= low && value <= high; }
-
-Status check_counts(const SamplingParams& sampling) {
-  if (sampling.n < 1 || sampling.n > kMaxChoices) {
-    return out_of_range("n", sampling.n, "be in [1, " + std::to_string(kMaxChoices) + "]");
-  }
-  if (sampling.max_tokens < 1) {
-    return out_of_range("max_tokens", sampling.max_tokens, "be at least 1");
-  }
-  if (sampling.min_tokens < 0 || sampling.min_tokens > sampling.max_tokens) {
-    return out_of_range("min_tokens", sampling.min_tokens, "be in [0, max_tokens]");
-  }
-  for (const auto& [name, count] : {std::pair{"logprobs", sampling.logprobs},
-                                    std::pair{"prompt_logprobs", sampling.prompt_logprobs}}) {
-    if (count.value_or(0) < -1) {
-      return out_of_range(name, *count, "be -1 (all) or at least 0");
-    }
-  }
-  return {};
+// The member of a field; each type has its way in JSON.
+template <class T>
+void read_member(JsonFields& fields, const SamplingField& field, T* value) {
+  fields.read(field.name, value);
 }
 
-Status check_tokens(const SamplingParams& sampling) {
-  for (const auto& [id, bias] : sampling.logit_bias) {
-    if (!within(bias, -100, 100)) {
-      return out_of_range("logit_bias", bias, "be in [-100, 100]");
-    }
-    if (id < 0) return out_of_range("logit_bias", id, "name token ids from 0 up");
+void read_member(JsonFields& fields, const SamplingField& field, std::optional<uint64_t>* seed) {
+  read_seed(fields, field.name, seed);
+}
+
+void read_member(JsonFields& fields, const SamplingField& field,
+                 std::vector<std::pair<int32_t, float>>* biases) {
+  read_biases(fields, field, biases);
+}
+
+void read_fields(JsonFields& fields, bool logprobs, SamplingParams* sampling) {
+  for (const SamplingField& field : sampling_fields()) {
+    if ((field.group == SamplingGroup::kLogprobs) != logprobs) continue;
+    visit_sampling_member(field, *sampling,
+                          [&](auto& value) { read_member(fields, field, &value); });
   }
-  if (sampling.allowed_token_ids && sampling.allowed_token_ids->empty()) {
-    return invalid_argument("allowed_token_ids must not be empty; leave it out to allow all");
-  }
-  for (const std::string& word : sampling.bad_words) {
-    if (word.empty()) return invalid_argument("bad_words must not hold an empty string");
-  }
-  for (const std::string& stop : sampling.stop) {
-    if (stop.empty()) return invalid_argument("stop must not hold an empty string");
-  }
-  if (!sampling.stop.empty() && !sampling.detokenize) {
-    return invalid_argument("stop strings need text; leave out stop or detokenize=false");
-  }
-  return {};
 }
 
 }  // namespace
 
 void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
-  fields.read("n", &sampling->n);
-  fields.read("max_tokens", &sampling->max_tokens);
-  fields.read("min_tokens", &sampling->min_tokens);
-  fields.read("temperature", &sampling->temperature);
-  fields.read("top_p", &sampling->top_p);
-  fields.read("top_k", &sampling->top_k);
-  fields.read("min_p", &sampling->min_p);
-  fields.read("presence_penalty", &sampling->presence_penalty);
-  fields.read("frequency_penalty", &sampling->frequency_penalty);
-  fields.read("repetition_penalty", &sampling->repetition_penalty);
-  read_seed(fields, &sampling->seed);
-  read_logit_bias(fields, &sampling->logit_bias);
-  fields.read("bad_words", &sampling->bad_words);
-  fields.read("allowed_token_ids", &sampling->allowed_token_ids);
-  fields.read("stop", &sampling->stop);
-  fields.read("stop_token_ids", &sampling->stop_token_ids);
-  fields.read("include_stop_str_in_output", &sampling->include_stop_str_in_output);
-  fields.read("ignore_eos", &sampling->ignore_eos);
-  fields.read("detokenize", &sampling->detokenize);
-  fields.read("skip_special_tokens", &sampling->skip_special_tokens);
-  fields.read("spaces_between_special_tokens", &sampling->spaces_between_special_tokens);
+  read_fields(fields, false, sampling);
 }
 
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
-  fields.read("logprobs", &sampling->logprobs);
-  fields.read("prompt_logprobs", &sampling->prompt_logprobs);
+  read_fields(fields, true, sampling);
 }
 
 // A drafter, or a list of them.
@@ -198,12 +155,6 @@ void read_prediction(JsonFields& fields, std::string* prediction) {
     if (!text.is_string()) return fields.wrong_type("prediction", kWanted, part);
     *prediction += text.get<std::string>();
   }
-}
-
-Status check_sampling_ranges(const SamplingParams& sampling) {
-  FT_RETURN_IF_ERROR(check_counts(sampling));
-  FT_RETURN_IF_ERROR(check_sampling_numbers(sampling));
-  return check_tokens(sampling);
 }
 
 }  // namespace foretoken

@@ -6,9 +6,9 @@
 
 namespace foretoken {
 
-// Reads the fields of SamplingParams that are there, by vLLM's names, over `*sampling`. The counts
-// `logprobs` and `prompt_logprobs` are left out: the APIs spell them differently. A seed of -1
-// means none, as in vLLM.
+// Reads the fields of the table (config/sampling_fields.h) that are there, by their names, over
+// `*sampling`. The counts `logprobs` and `prompt_logprobs` are left out: the APIs spell them
+// differently. A seed of -1 means none, as in vLLM.
 void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
 
 // "logprobs" and "prompt_logprobs" as numbers of alternatives.
@@ -25,9 +25,5 @@ void read_request_fields(JsonFields& fields, Request* request);
 
 // OpenAI's "prediction", {"type": "content", "content": a text or parts of it}.
 void read_prediction(JsonFields& fields, std::string* prediction);
-
-// What is wrong with `sampling` whatever the model is: values out of range and contradictions,
-// named by field. The engine checks again, with the model's limits.
-Status check_sampling_ranges(const SamplingParams& sampling);
 
 }  // namespace foretoken

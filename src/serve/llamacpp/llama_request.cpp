@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
+#include "config/sampling_fields.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/lax_values.h"
 #include "serve/openai/chat_body.h"
@@ -38,27 +40,38 @@ void read_form(JsonFields& fields, json* openai) {
   if (!grammar.empty()) (*openai)["structured_outputs"] = {{"grammar", grammar}};
 }
 
-// What llama.cpp's sampler makes of shares out of range: 1 and above keep all, 0 and below the
+// What llama.cpp's sampler makes of a top_p out of range: 1 and above keep all, 0 and below the
 // likeliest token.
-void read_shares(JsonFields& fields, json* openai) {
+void read_top_p(JsonFields& fields, json* openai) {
   std::optional<double> top_p;
   fields.read("top_p", &top_p);
   if (top_p && *top_p > 0) (*openai)["top_p"] = std::min(*top_p, 1.0);
   if (top_p && *top_p <= 0) (*openai)["top_k"] = 1;
-  std::optional<double> min_p;
-  fields.read("min_p", &min_p);
-  if (min_p) (*openai)["min_p"] = std::clamp(*min_p, 0.0, 1.0);
+}
+
+// A number in the type of `value`, or the nearest in range.
+template <class T>
+void read_clamped(JsonFields& fields, const SamplingField& field, T value, json* openai) {
+  if (!fields.has(field.name)) return fields.ignore({field.name});
+  fields.read(field.name, &value);
+  const auto low = static_cast<T>(field.range.low);
+  (*openai)[field.name] = std::clamp(value, low, static_cast<T>(field.range.high));
 }
 
 // Values that mean something else in llama.cpp than in /v1/completions.
 void read_values(JsonFields& fields, json* openai) {
-  std::optional<double> temperature;
-  fields.read("temperature", &temperature);
-  if (temperature) (*openai)["temperature"] = std::max(*temperature, 0.0);
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.llama != LlamaReading::kClamped) continue;
+    visit_sampling_member(field, SamplingParams(), [&](const auto& value) {
+      using T = std::decay_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, int>) read_clamped<int>(fields, field, value, openai);
+      if constexpr (std::is_same_v<T, float>) read_clamped<double>(fields, field, value, openai);
+    });
+  }
   std::optional<int> top_k;
   fields.read("top_k", &top_k);
   if (top_k) (*openai)["top_k"] = std::max(*top_k, 0);
-  read_shares(fields, openai);
+  read_top_p(fields, openai);
   const json* seed = fields.raw("seed");
   // Both are llama.cpp's "any".
   const std::optional<json> number = seed == nullptr ? std::nullopt : lax_integer(*seed);
@@ -112,27 +125,27 @@ json llama_settings(const SamplingParams& sampling, bool stream) {
     bias.push_back({{"bias", value}, {"token", id}});
   }
   const bool has_grammar = sampling.structured_outputs.has_value();
-  return {{"seed", sampling.seed.value_or(UINT32_MAX)},
-          {"temperature", sampling.temperature},
-          {"top_k", std::max(sampling.top_k, 0)},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"typical_p", 1.0},
-          {"repeat_last_n", -1},
-          {"repeat_penalty", sampling.repetition_penalty},
-          {"presence_penalty", sampling.presence_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
-          {"mirostat", 0},
-          {"stop", sampling.stop},
-          {"max_tokens", sampling.max_tokens},
-          {"n_predict", sampling.max_tokens},
-          {"n_keep", 0},
-          {"ignore_eos", sampling.ignore_eos},
-          {"stream", stream},
-          {"logit_bias", std::move(bias)},
-          {"n_probs", std::max(sampling.logprobs.value_or(0), 0)},
-          {"grammar", has_grammar ? sampling.structured_outputs->grammar : ""},
-          {"samplers", {"penalties", "temperature", "min_p", "top_k", "top_p"}}};
+  json settings = {{"seed", sampling.seed.value_or(UINT32_MAX)}};
+  for (const SamplingField& field : sampling_fields()) {
+    if (!shapes_draws(field)) continue;
+    settings[field.llama_name != nullptr ? field.llama_name : field.name] =
+        sampling_value(field, sampling);
+  }
+  settings["top_k"] = std::max(sampling.top_k, 0);
+  settings.update({{"typical_p", 1.0},
+                   {"repeat_last_n", -1},
+                   {"mirostat", 0},
+                   {"stop", sampling.stop},
+                   {"max_tokens", sampling.max_tokens},
+                   {"n_predict", sampling.max_tokens},
+                   {"n_keep", 0},
+                   {"ignore_eos", sampling.ignore_eos},
+                   {"stream", stream},
+                   {"logit_bias", std::move(bias)},
+                   {"n_probs", std::max(sampling.logprobs.value_or(0), 0)},
+                   {"grammar", has_grammar ? sampling.structured_outputs->grammar : ""},
+                   {"samplers", {"penalties", "temperature", "min_p", "top_k", "top_p"}}});
+  return settings;
 }
 
 json chosen_fields(const json& body, const std::vector<std::string>& paths) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "config/sampling_fields.h"
+#include "config/sampling_ranges.h"
 #include "serve/fields/lax_values.h"
 #include "serve/openai/foreign_chat.h"
 
@@ -10,13 +12,6 @@ namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-// What means the same under another name.
-constexpr std::pair<const char*, const char*> kSame[] = {{"repeat_penalty", "repetition_penalty"}};
-// Names of Ollama's options that are vLLM's, too.
-constexpr const char* kOptions[] = {
-    "temperature",      "top_k", "top_p", "min_p", "seed", "stop", "presence_penalty",
-    "frequency_penalty"};
 
 // Samplers and services that are not here, each with the value that leaves it out.
 struct Missing {
@@ -107,14 +102,15 @@ class ForeignFields {
   }
 
   void read_sampling(JsonFields& from) {
-    for (const auto& [name, ours] : kSame) {
-      std::optional<double> factor;
-      from.read(name, &factor);
-      if (!factor) continue;
-      if (!(*factor >= 1e-6 && *factor <= 1e6)) {
-        return from.fail(quoted(name) + " must be in [1e-6, 1e6]");
+    for (const SamplingField& field : sampling_fields()) {
+      if (field.llama_name == nullptr) continue;
+      std::optional<double> number;
+      from.read(field.llama_name, &number);
+      if (!number) continue;
+      if (!field.range.holds(*number)) {
+        return from.fail(quoted(field.llama_name) + " must " + range_sentence(field.range));
       }
-      set(ours, *from.raw(name));
+      set(field.name, *from.raw(field.llama_name));
     }
     for (const char* name : {"n_predict", "num_predict"}) {
       if (&from == &fields_ && name == std::string("num_predict")) continue;
@@ -157,8 +153,11 @@ class ForeignFields {
     if (options == nullptr) return;
     if (!options->is_object()) return fields_.wrong_type("options", "an object", *options);
     JsonFields from(*options, "'options'", fields_.notes());
-    for (const char* name : kOptions) {
-      if (const json* value = from.raw(name); value != nullptr) set(name, *value);
+    for (const SamplingField& field : sampling_fields()) {
+      const bool is_option =
+          field.group == SamplingGroup::kDistribution || field.name == std::string_view("stop");
+      const json* value = is_option ? from.raw(field.name) : nullptr;
+      if (value != nullptr) set(field.name, *value);
     }
     read_sampling(from);
     for (const char* name : kRunOptions) from.ignore({name});
@@ -244,7 +243,9 @@ ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_l
 const std::vector<const char*>& foreign_names() {
   static const std::vector<const char*> all = [] {
     std::vector<const char*> names(std::begin(kOthers), std::end(kOthers));
-    for (const auto& [name, ours] : kSame) names.push_back(name);
+    for (const SamplingField& field : sampling_fields()) {
+      if (field.llama_name != nullptr) names.push_back(field.llama_name);
+    }
     for (const Missing& missing : kMissing) names.push_back(missing.name);
     names.insert(names.end(), std::begin(kLabels), std::end(kLabels));
     return names;

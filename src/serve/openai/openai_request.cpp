@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/sampling_ranges.h"
 #include "chat/tool_choice.h"
+#include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
 #include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"

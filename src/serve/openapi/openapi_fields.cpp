@@ -10,7 +10,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json nullable(const char* text) {
+json nullable(const std::string& text) {
   json schema = json::parse(text);
   if (schema == json{{"description", "Has no effect."}}) return schema;
   return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};

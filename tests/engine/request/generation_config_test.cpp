@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/sampling_fields.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -36,6 +37,29 @@ TEST_F(GenerationConfigTest, TakesWhatVllmTakes) {
   EXPECT_FLOAT_EQ(sampling.repetition_penalty, 1.1f);
   EXPECT_EQ(sampling.max_tokens, 64);
   EXPECT_FALSE(loaded.value().eos_token_ids.has_value());
+}
+
+// What the table of sampling fields says is read from there, is.
+TEST_F(GenerationConfigTest, EveryRowThatNamesItIsRead) {
+  const test::ScratchFolder folder;
+  int count = 0;
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.model_name == nullptr) continue;
+    ++count;
+    const std::string value = std::holds_alternative<int SamplingParams::*>(field.member) ? "9"
+                              : field.range.holds(1.5f)                                   ? "1.5"
+                                                                                          : "0.5";
+    EngineConfig config =
+        config_in(folder, "{\"" + std::string(field.model_name) + "\": " + value + "}");
+    const auto loaded = load_generation_config(config, config.model);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    EXPECT_EQ(sampling_value(field, loaded.value().sampling).dump(), value) << field.name;
+    config = config_in(folder, "{\"" + std::string(field.model_name) + "\": -3}");
+    EXPECT_NE(message_of(config).find(field.model_name + std::string(" is -3; it must be ")),
+              std::string::npos)
+        << message_of(config);
+  }
+  EXPECT_EQ(count, 6);
 }
 
 TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {

@@ -68,7 +68,7 @@ std::vector<Wrong> wrong_lists() {
       {[](Request& r) { r.sampling.logit_bias = {{3, kNan}}; }, {"logit_bias of token id 3"}},
       {[](Request& r) { r.sampling.logit_bias = {{3, 1}, {4, 1}, {3, 2}}; }, {"3 twice"}},
       {[](Request& r) { r.sampling.logit_bias.assign(1025, {3, 1.0f}); }, {"1025", "at most 1024"}},
-      {[](Request& r) { r.sampling.allowed_token_ids.emplace(); }, {"allowed_token_ids is empty"}},
+      {[](Request& r) { r.sampling.allowed_token_ids.emplace(); }, {"allowed_token_ids must not be empty"}},
       {[](Request& r) { r.sampling.allowed_token_ids = {{1, 50}}; }, {"allowed_token_ids: token"}},
       {[](Request& r) { r.sampling.logprobs = -2; }, {"logprobs is -2"}},
       {[](Request& r) { r.sampling.logprobs = 11; }, {"logprobs is 11", "--max-logprobs"}},
@@ -116,7 +116,7 @@ std::vector<Wrong> conflicts() {
          r.sampling.detokenize = false;
          r.sampling.stop = {"x"};
        },
-       {"stop strings need detokenize"}},
+       {"stop strings need text"}},
       {[](Request& r) { r.queue_timeout_seconds = -1; }, {"queue_timeout_seconds is -1"}},
       {[](Request& r) { r.timeout_seconds = NAN; }, {"timeout_seconds is nan"}},
       {pools([](SamplingParams& s) { s.n = 2; }), {"pooling", "n above 1"}},

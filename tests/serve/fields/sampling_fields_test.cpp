@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "config/sampling_ranges.h"
+
 namespace foretoken {
 namespace {
 
