@@ -16,8 +16,8 @@ struct SamplingFlags {
   // For the help: what --max-tokens is where neither flag nor model say it.
   std::string max_tokens_default = "16";
 
-  // Adds a flag for every row of config/sampling_fields.h; they write into this object, which must outlive the
-  // parsing.
+  // Adds a flag for every row of config/sampling_fields.h; they write into this object, which must
+  // outlive the parsing.
   void add_to(CLI::App& app);
 
   // Lays the flags over `*sampling`. Fails on values of the wrong type.
