@@ -56,7 +56,7 @@ class FlagWriter {
     value<double>(field, flag, note(field, fmt::format("{}", is)));
   }
 
-  // The negative form too, where the default is true.
+  // "--x,!--no-x" where the default is true.
   void add(const SamplingField& field, const std::string& flag, bool is) {
     app_.add_flag_function(
             is ? flag + ",!--no-" + flag.substr(2) : flag,

@@ -234,6 +234,8 @@ void add_sampling(const SamplingField& field, std::vector<ApiField>* fields) {
 std::vector<ApiField> all_fields() {
   std::vector<ApiField> fields;
   const auto add = [&fields](const OwnField& own) {
+    // What has no effect stands here until the table has it.
+    if (own.schema == kIgnored && find_sampling_field(own.name) != nullptr) return;
     fields.push_back({own.name, own.bodies, own.schema});
   };
   for (const OwnField& own : kFirst) add(own);

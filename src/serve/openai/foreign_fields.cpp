@@ -126,6 +126,7 @@ class ForeignFields {
     for (const Missing& missing : kMissing) {
       const json* value = from.raw(missing.name);
       if (value == nullptr || is_neutral(*value, missing.neutral)) continue;
+      if (find_sampling_field(missing.name) != nullptr) continue;
       from.warn(quoted(missing.name) + " is not applied here");
     }
     for (const char* name : kLabels) from.ignore({name});
