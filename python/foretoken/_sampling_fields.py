@@ -28,7 +28,7 @@ class SamplingFields:
     top_k: int = 0
     # Least share of the likeliest token's probability.
     min_p: float = 0.0
-    # Of the noise; -1 or none: drawn from the engine's seed.
+    # Of the noise; none: drawn from the engine's seed.
     seed: int | None = None
     # Strings that end the text.
     stop: str | list[str] | None = None
