@@ -18,7 +18,7 @@ constexpr DrafterField kTable[] = {
      "how drafts are made, as foretoken inspect lists it; without it the model says"},
     {"model", &S::model, "folder or Hub id of the draft model or head", "", false, kModelConfig},
     {"revision", &S::revision, "branch, tag or commit of a Hub id"},
-    {"num_speculative_tokens", &S::num_speculative_tokens, "drafts of a step at most: 1 to 16", "",
+    {"num_speculative_tokens", &S::num_speculative_tokens, "drafts of a step at most: 1 to 64", "",
      false, kValue, !kOfFiles},
     {"parallel_drafting", {}, "vLLM's word for the method pard, and beside eagle3 for p_eagle"},
     {"max_model_len", &S::max_model_len,
