@@ -37,7 +37,7 @@ Result<StepBenchRun> start_step_bench(const StepBenchOptions& options,
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
   int drafts = 0;
   for (const int count : rows) {
-    if (count <= kMaxDraftTokens + 1) drafts = std::max(drafts, count - 1);
+    if (count <= kMaxOwnDrafts + 1) drafts = std::max(drafts, count - 1);
   }
   if (config.speculative.empty() && drafts > 0) {
     SpeculativeConfig room;

@@ -46,7 +46,7 @@ TEST(ConfigCheck, NamesTheFieldAtFault) {
   } cases[] = {
       {"eagle", [](auto& c) { c.num_speculative_tokens = 0; }, "num_speculative_tokens is 0"},
       {"mtp", [](auto& c) { c.num_speculative_tokens = -3; }, "num_speculative_tokens is -3"},
-      {"ngram", [](auto& c) { c.num_speculative_tokens = 17; }, "num_speculative_tokens is 17"},
+      {"ngram", [](auto& c) { c.num_speculative_tokens = 65; }, "num_speculative_tokens is 65"},
       {"eagle", [](auto& c) { c.use_heterogeneous_vocab = true; }, "use_heterogeneous_vocab"},
       {"ngram", [](auto& c) { c.use_heterogeneous_vocab = true; }, "use_heterogeneous_vocab"},
       {"ngram", [](auto& c) { c.model = "some/model"; }, "model does nothing"},

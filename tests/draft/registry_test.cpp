@@ -102,7 +102,7 @@ TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
   const DraftContext context;
   for (const char* method :
        {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
-    for (const int count : {-1, 0, 17, 10000}) {
+    for (const int count : {-1, 0, 65, 10000}) {
       if (count == 0 && find_drafter(method).value()->traits.counts_itself) continue;
       SpeculativeConfig config;
       config.method = method;

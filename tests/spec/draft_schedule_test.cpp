@@ -19,7 +19,7 @@ TEST(DraftSchedule, SchedulesAreChecked) {
                                                {{1, 4, 1}, {4, 8, 1}},
                                                {{1, 0, 1}},
                                                {{1, 4, -1}},
-                                               {{1, 4, 17}},
+                                               {{1, 4, 65}},
                                                {{1, kMax, 1}, {3, 4, 1}}}) {
     const Status status = check_schedule(bad);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

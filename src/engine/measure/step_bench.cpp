@@ -33,7 +33,7 @@ double median_of(std::vector<double>& samples) {
   return samples[samples.size() / 2];
 }
 
-bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxDraftTokens + 1; }
+bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxOwnDrafts + 1; }
 
 int logits_rows_of(const MadeUpSequence& sequence) {
   return is_prompt(sequence) ? 1 : sequence.rows;

@@ -31,7 +31,7 @@ struct StepBenchParts {
   int num_window_blocks = 0;  // of the windowed group, likewise; 0: there is none
 };
 
-// A sequence of a made-up step: KV positions before its rows, and rows. Up to kMaxDraftTokens + 1
+// A sequence of a made-up step: KV positions before its rows, and rows. Up to kMaxOwnDrafts + 1
 // rows are the last known token and drafts, all with logits; more are prompt tokens, the last with
 // them.
 struct MadeUpSequence {

@@ -49,7 +49,7 @@ TEST_F(MadeUpIdsTest, AreTheSameAlwaysAndCoverTheVocabulary) {
 }
 
 TEST_F(MadeUpIdsTest, DraftsOfSequencesDiffer) {
-  std::vector<SlotState> states(64);
+  std::vector<SlotState> states(1024 / kMaxDraftTokens);
   std::set<int32_t> different;
   for (size_t i = 0; i < states.size(); ++i) {
     ids_.write_drafts(i, states[i]);

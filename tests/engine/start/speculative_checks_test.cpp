@@ -42,7 +42,7 @@ TEST(SpeculativeChecks, NothingAndPlainNgramPass) {
 
 TEST(SpeculativeChecks, NumbersHaveRanges) {
   const std::string range = "give a number from 1 to 64";
-  for (const int k : {0, -1, 17, 10000}) {
+  for (const int k : {0, -1, 65, 10000}) {
     expect_refused([k](SpeculativeConfig& c) { c.num_speculative_tokens = k; },
                    "num_speculative_tokens is " + std::to_string(k));
     expect_refused([k](SpeculativeConfig& c) { c.num_speculative_tokens = k; }, range);
