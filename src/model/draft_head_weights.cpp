@@ -2,28 +2,19 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/check.h"
-#include "kernels/comm/collectives.h"
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
 #include "model/draft_head_spec.h"
 #include "model/layer/layer_runner.h"
 #include "model/layer/part_loader.h"
+#include "model/output_rows.h"
 
 namespace foretoken {
 namespace {
-
-// This rank's rows of an output matrix.
-std::span<const int32_t> part_of(const std::vector<int32_t>& rows, const Sharding& sharding) {
-  const ColumnPart own =
-      column_part(static_cast<int32_t>(rows.size()), sharding.rank, sharding.size);
-  return std::span(rows).subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.count));
-}
 
 std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - std::string_view(".weight").size());
@@ -41,6 +32,7 @@ class HeadLoader {
         config_(source.config),
         layer_(config_.layer),
         loader_(loader),
+        outputs_(source.device, arena, loader, source.options, source.target),
         traits_(find_architecture(layer_.architecture)->decoder) {}
 
   Result<DraftHeadWeights> load();
@@ -62,9 +54,7 @@ class HeadLoader {
   Status load_head(const std::string& name, int32_t rows, DraftModuleWeights* out);
   Status load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out);
   Status share_head(DraftModuleWeights* out);
-  Status share_rows();
   Result<std::vector<int32_t>> target_ids(int32_t rows);
-  Status upload_ids(const std::vector<int32_t>& ids, const int32_t** out);
   Status ignore_other_tensors();
   std::string layer_base(std::initializer_list<std::string> names) const;
   std::string named(const std::string& name) const;
@@ -79,9 +69,10 @@ class HeadLoader {
   const DraftHeadConfig& config_;
   const ModelConfig& layer_;
   WeightLoader& loader_;
+  OutputRowsLoader outputs_;
   const DecoderTraits& traits_;
   DraftHeadWeights weights_;
-  DraftHead::Head shared_rows_;  // of shared_head, once it is loaded
+  DraftHead::Head shared_rows_;  // of the target's output matrix, once it is asked for
 };
 
 // The name as the files have it.
@@ -327,39 +318,11 @@ Status HeadLoader::load_head(const std::string& name, int32_t rows, DraftModuleW
 }
 
 Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftModuleWeights* out) {
-  FT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, target_ids(rows));
-  const std::vector<int32_t>& wanted = source_.options.vocab_ids;
-  const bool identity = ids.empty();
-  const Sharding& sharding = source_.options.sharding;
-  out->head.sharding = sharding;
-  if (wanted.empty()) {
-    const ColumnPart own = column_part(rows, sharding.rank, sharding.size);
-    const TensorPart part[] = {{name, rows, own.begin, own.count}};
-    FT_ASSIGN_OR_RETURN(out->own_head, loader_.matrix(part, layer_.hidden_size));
-  } else {
-    std::unordered_map<int32_t, int32_t> row_of;
-    for (int32_t row = 0; row < rows; ++row) {
-      row_of[identity ? row : ids[static_cast<size_t>(row)]] = row;
-    }
-    std::vector<int32_t> kept_rows, kept_ids;
-    for (const int32_t id : wanted) {
-      const auto it = row_of.find(id);
-      if (it == row_of.end()) continue;
-      kept_rows.push_back(it->second);
-      kept_ids.push_back(id);
-    }
-    if (kept_ids.empty()) {
-      return invalid_argument("none of the " + std::to_string(wanted.size()) +
-                              " ids of the reduced draft vocabulary is in the head's own of " +
-                              std::to_string(rows) + "; leave draft_vocab_size out");
-    }
-    FT_ASSIGN_OR_RETURN(out->own_head, loader_.matrix_rows({name, rows}, layer_.hidden_size,
-                                                           part_of(kept_rows, sharding)));
-    ids = kept_ids;
-  }
-  out->head.weight = out->own_head.get();
-  out->head.rows = ids.empty() ? rows : static_cast<int32_t>(ids.size());
-  return ids.empty() ? Status() : upload_ids(ids, &out->head.id_map);
+  FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, target_ids(rows));
+  FT_ASSIGN_OR_RETURN(OutputRows own, outputs_.own(name, rows, layer_.hidden_size, ids));
+  out->own_head = std::move(own.weight);
+  out->head = own.head;
+  return {};
 }
 
 // The target id of each row of the head's own output matrix; empty: rows are target ids.
@@ -394,41 +357,14 @@ Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
   return ids;
 }
 
+// Modules have it together.
 Status HeadLoader::share_head(DraftModuleWeights* out) {
-  if (source_.options.vocab_ids.empty()) {
-    const SharedHead shared = source_.target.shared_head();
-    out->head = {shared.weight, nullptr, layer_.vocab_size, shared.sharding};
-    return {};
+  if (shared_rows_.weight == nullptr) {
+    FT_ASSIGN_OR_RETURN(OutputRows shared, outputs_.shared());
+    weights_.shared_head = std::move(shared.weight);
+    shared_rows_ = shared.head;
   }
-  if (shared_rows_.weight == nullptr) FT_RETURN_IF_ERROR(share_rows());
   out->head = shared_rows_;
-  return {};
-}
-
-Status HeadLoader::share_rows() {
-  const std::vector<int32_t>& ids = source_.options.vocab_ids;
-  const Sharding& sharding = source_.options.sharding;
-  const std::span<const int32_t> own = part_of(ids, sharding);
-  if (source_.checkpoint == nullptr) {
-    const auto count = static_cast<int64_t>(own.size());
-    const TensorPart part[] = {
-        {"lm_head.weight", static_cast<int64_t>(ids.size()), own.data() - ids.data(), count}};
-    FT_ASSIGN_OR_RETURN(weights_.shared_head, loader_.matrix(part, layer_.hidden_size));
-  } else {
-    FT_ASSIGN_OR_RETURN(weights_.shared_head,
-                        load_head_rows(source_.device, source_.options.target_folder,
-                                       source_.target.config(), {own.begin(), own.end()}));
-  }
-  shared_rows_.sharding = sharding;
-  shared_rows_.weight = weights_.shared_head.get();
-  shared_rows_.rows = static_cast<int32_t>(ids.size());
-  return upload_ids(ids, &shared_rows_.id_map);
-}
-
-Status HeadLoader::upload_ids(const std::vector<int32_t>& ids, const int32_t** out) {
-  FT_ASSIGN_OR_RETURN(void* memory, loader_.upload(arena_, ids.data(), ids.size() * sizeof(int32_t),
-                                                   "the ids of the draft vocabulary"));
-  *out = static_cast<const int32_t*>(memory);
   return {};
 }
 
