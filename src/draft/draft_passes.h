@@ -13,12 +13,13 @@
 
 namespace foretoken {
 
-// What the passes of a drafter with KV depend on.
+// What the passes of a drafter depend on.
 struct PassRules {
   const int32_t* token_map = nullptr;  // as of DraftRowsArgs
   int32_t first_entry = 0;
   int32_t max_len = 0;
   bool keeps_written = false;
+  bool last_only = false;  // as of DraftRowsArgs: it has no KV
 };
 
 // The rows of a drafter's passes: two sets of tensors, one of the pass that runs and one of the

@@ -203,7 +203,14 @@ struct Outcome {
   }
 };
 
-Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
+// How a drafter works that runs with them.
+struct ManyRules {
+  bool adaptive;
+  bool pairs;      // its entries pair with states of the target
+  bool last_only;  // it has no entries
+};
+
+Outcome run_many(Gpu& on, const ManySlots& many, const ManyRules& rules) {
   Pool pool(on);
   const int num_slots = many.limits.max_spans;
   BatchState batch{};
@@ -232,16 +239,16 @@ Outcome run_many(Gpu& on, const ManySlots& many, bool adaptive, bool pairs) {
   }
   on.queue->launch(ChooseLengthsArgs{
       plan, many.limits, batch, spans, pool.upload(many.result), many.result_limits,
-      adaptive ? pool.upload(many.row_ns) : nullptr, ManySlots::kNumRowNs, 40000, 1, 40});
+      rules.adaptive ? pool.upload(many.row_ns) : nullptr, ManySlots::kNumRowNs, 40000, 1, 40});
   on.queue->launch(DraftRowsArgs{plan, many.limits, batch, spans, passes[0], nullptr, 1,
-                                 pairs ? 1 : 0, kRows, 40});
+                                 rules.pairs ? 1 : 0, kRows, 40, rules.last_only ? 1 : 0});
   Outcome outcome;
   outcome.first = download(on, passes[0].rows.counts, 1)[0];
   for (int pass = 0; pass < kMaxDraftTokens; ++pass) {
     const StepTensors& in = passes[pass % 2].rows;
     on.queue->launch(DraftNextArgs{batch, in.counts, in.row_slot, in.logits_rows,
                                    drafted + pass * num_slots, passes[1 - pass % 2], nullptr, pass,
-                                   pairs ? 0 : 1, kRows});
+                                   rules.pairs ? 0 : 1, kRows});
     for (const int32_t* part : parts) {
       const auto values = download(on, part, kRows);
       outcome.rows.insert(outcome.rows.end(), values.begin(), values.end());
@@ -260,15 +267,16 @@ void check_many(Gpu& gpu) {
   for (const int num_slots : {1, 60, 1024, 1300}) {
     for (const bool shared : {false, true}) {
       int different = 0, rows = 0, drafting = 0;
-      for (uint32_t seed = 0; seed < 4; ++seed) {
+      for (uint32_t seed = 0; seed < 6; ++seed) {
         const ManySlots many(num_slots, shared, seed);
-        const Outcome want = run_many(cpu, many, seed % 2 == 0, seed / 2 == 0);
-        different += !(run_many(gpu, many, seed % 2 == 0, seed / 2 == 0) == want);
+        const ManyRules rules{seed % 2 == 0, seed / 2 == 0, seed >= 4};
+        const Outcome want = run_many(cpu, many, rules);
+        different += !(run_many(gpu, many, rules) == want);
         rows += want.first.num_rows;
         drafting += want.first.num_logits_rows;
       }
       report(different == 0, "many spans",
-             text("%d slots%s: %d of 4 steps differ, %d rows caught up, %d slots drafted",
+             text("%d slots%s: %d of 6 steps differ, %d rows caught up, %d slots drafted",
                   num_slots, shared ? " with shared blocks" : "", different, rows, drafting));
     }
   }

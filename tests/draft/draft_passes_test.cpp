@@ -96,6 +96,16 @@ TEST_F(DraftPassesTest, CatchesUpThenDraftsInTurns) {
   EXPECT_EQ(queue_.next.max_rows, 2);
 }
 
+TEST_F(DraftPassesTest, ADrafterWithoutKvHasARowOfEachSequence) {
+  ASSERT_EQ(run({.num_draft_tokens = 1, .max_catch_up_rows = 4, .max_spans = 4}),
+            "rows4 run0/4/4 next0 ");
+  EXPECT_EQ(queue_.rows.last_only, 0);
+  passes_ = std::make_unique<DraftPasses>(*test_device(), 4, 4);
+  ASSERT_TRUE(passes_->take({.max_len = 99, .last_only = true}).ok());
+  run({.num_draft_tokens = 1, .max_catch_up_rows = 4, .max_spans = 4});
+  EXPECT_EQ(queue_.rows.last_only, 1);
+}
+
 TEST_F(DraftPassesTest, OneDraftIsOnePass) {
   EXPECT_EQ(run({.num_draft_tokens = 1, .max_catch_up_rows = 4, .max_spans = 4}),
             "rows4 run0/4/4 next0 ");

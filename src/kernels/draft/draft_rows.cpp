@@ -13,6 +13,7 @@ void draft_rows(Queue& queue, const DraftRowsArgs& args) {
   FT_CHECK(out.row_slot != nullptr && out.kv_slot != nullptr && out.logits_rows != nullptr);
   FT_CHECK(args.drafter >= 0 && args.drafter < kMaxDrafters);
   FT_CHECK(args.first_entry >= 0 && args.max_rows > 0 && args.max_len > 0);
+  FT_CHECK(args.last_only == 0 || args.last_only == 1);
   queue.launch(args);
 }
 

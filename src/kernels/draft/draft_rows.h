@@ -22,6 +22,9 @@ namespace foretoken {
 // num_draft_tokens becomes 0 for every slot that was looked at. counts are set, num_spans to 0;
 // rows up to max_rows beyond the live ones become harmless padding as in prepare, their source 0.
 // The source of entry 0 is 0 too.
+//   With last_only the drafter has no entries: each slot that wants drafts, sampled, has not ended
+// and is no longer than max_len gets one row, as above, for its last known token, whatever its
+// span's draft_rows; draft.computed and draft_counts stay as they are.
 struct DraftRowsArgs {
   static constexpr Op kOp = Op::kDraftRows;
   const void* plan;
@@ -34,6 +37,7 @@ struct DraftRowsArgs {
   int32_t first_entry;  // 0, or 1 where entry i pairs with the hidden state of position i - 1
   int32_t max_rows;
   int32_t max_len;  // positions that the drafter can compute
+  int32_t last_only = 0;
 };
 
 void draft_rows(Queue& queue, const DraftRowsArgs& args);

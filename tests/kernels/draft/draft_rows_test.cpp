@@ -251,6 +251,47 @@ TEST_F(DraftRowsTest, TheFirstEntryMayNotExist) {
   EXPECT_EQ(counts(d, 1, 1), (Ids{1}));
 }
 
+TEST_F(DraftRowsTest, ADrafterWithoutEntriesHasTheLastTokensThatDraft) {
+  StepData d{StepSizes{}};
+  add_sampled(d, 0, 7, 0, 2, 0);
+  add_sampled(d, 1, 9, 0, 0, 0);  // wants nothing
+  add_sampled(d, 2, 12, 0, 1, 0);
+  add_sampled(d, 3, 5, 0, 3, 0);
+  d.slots[3].finished = static_cast<int32_t>(DeviceFinish::kStop);
+  push(d);
+  DraftRowsArgs a = args();
+  a.last_only = 1;
+  EXPECT_EQ(run(d, a), (std::vector<Row>{{0, 6, 6}, {2, 11, 211}}));
+  EXPECT_EQ(logits_rows(), (Ids{0, 1}));
+  Ids wanted;
+  for (int s = 0; s < 4; ++s) {
+    wanted.push_back(d.slots[s].draft.num_draft_tokens);
+    EXPECT_EQ(d.slots[s].num_draft_tokens, 0);
+    EXPECT_EQ(d.slots[s].draft.computed, 0);
+    EXPECT_EQ(counts(d, s, 2), (Ids{0, 0}));
+  }
+  EXPECT_EQ(wanted, (Ids{2, 0, 1, 0}));
+  for (SlotState& slot : d.slots) slot.draft.num_draft_tokens = 1;
+  push(d);
+  a = args(1);
+  a.last_only = 1;
+  a.max_len = 9;
+  EXPECT_EQ(run(d, a), (std::vector<Row>{{0, 6, 6}})) << "more rows than there may be";
+  EXPECT_EQ(d.slots[1].draft.num_draft_tokens, 0);
+  EXPECT_EQ(d.slots[2].draft.num_draft_tokens, 0) << "it is longer than the drafter computes";
+}
+
+TEST_F(DraftRowsTest, AChunkOfAPromptDraftsNothingWithoutEntries) {
+  StepData d{StepSizes{}};
+  add_chunk(d, 0, 12, 5, 0, 0);
+  d.slots[0].draft.num_draft_tokens = 2;
+  push(d);
+  DraftRowsArgs a = args();
+  a.last_only = 1;
+  EXPECT_EQ(run(d, a), std::vector<Row>{});
+  EXPECT_EQ(d.slots[0].draft.num_draft_tokens, 0);
+}
+
 TEST_F(DraftRowsTest, PositionsBeyondTheDrafterAreLeftOut) {
   for (const auto& [max_len, rows, drafts] :
        {std::tuple{8, 4, 0}, {9, 5, 0}, {10, 6, 1}, {3, 0, 0}}) {

@@ -29,13 +29,26 @@ struct SpanChunk {
   int claims[kMaxClaims];  // blocks that spans look at or add entries to; -1: free
 };
 
+// Whether the slot is to draft as soon as it has every entry.
+__device__ bool wants_drafts(const SpanState& span, const SlotState& state) {
+  return has_sampled(span) && state.draft.num_draft_tokens > 0 &&
+         state.finished == static_cast<int32_t>(DeviceFinish::kNone);
+}
+
 __device__ CatchUp catch_up_of(const DraftRowsArgs& args, const SpanPlan& plan,
                                const SpanState& span) {
   CatchUp catch_up;
   if (span.num_rows == 0 || args.batch.params[plan.slot].drafter != args.drafter) return catch_up;
   const SlotState& state = args.batch.slots[plan.slot];
-  const int known = known_after(span, state);
   catch_up.slot = plan.slot;
+  if (args.last_only != 0) {
+    const bool drafts = wants_drafts(span, state) && state.len <= args.max_len;
+    catch_up.first = catch_up.findable = state.len - 1;
+    catch_up.end = drafts ? state.len : state.len - 1;
+    catch_up.max_rows = 1;
+    return catch_up;
+  }
+  const int known = known_after(span, state);
   catch_up.end = min(known, args.max_len);
   catch_up.first = max(state.draft.computed, min(args.first_entry, catch_up.end));
   catch_up.findable = has_sampled(span) ? min(catch_up.end, known - 1) : catch_up.end;
@@ -155,14 +168,14 @@ __device__ bool settle(const DraftRowsArgs& args, const CatchUp& mine, int i, in
   const BatchState& batch = args.batch;
   SlotState& state = batch.slots[mine.slot];
   const SpanState& span = args.spans[i];
-  if (count == 0 && mine.first > state.draft.computed) {
-    raise_draft_counts(batch, mine.slot, args.drafter, mine.first - 1, mine.first);
+  if (args.last_only == 0) {
+    if (count == 0 && mine.first > state.draft.computed) {
+      raise_draft_counts(batch, mine.slot, args.drafter, mine.first - 1, mine.first);
+    }
+    state.draft.computed = mine.first + count;
   }
-  state.draft.computed = mine.first + count;
   if (!has_other_drafts(state, batch.params[mine.slot], args.drafter)) state.num_draft_tokens = 0;
-  const bool drafts = count > 0 && state.draft.computed == state.len && has_sampled(span) &&
-                      state.draft.num_draft_tokens > 0 &&
-                      state.finished == static_cast<int32_t>(DeviceFinish::kNone);
+  const bool drafts = count > 0 && mine.first + count == state.len && wants_drafts(span, state);
   if (!drafts) state.draft.num_draft_tokens = 0;
   return drafts;
 }
@@ -177,6 +190,7 @@ __device__ void fill_row(const DraftRowsArgs& args, const SpanChunk& chunk, int 
   args.out.rows.token_ids[row] = args.token_map == nullptr ? id : args.token_map[id];
   args.out.source[row] = position > 0 ? kv_slot_at(batch, slot, position - 1) : 0;
   const int next_span = i + 1 < chunk.num_spans ? chunk.row_begin[i + 1] : end;
+  if (args.last_only != 0) return;
   if (row + 1 == next_span || (position + 1) % batch.block_size == 0) {
     raise_draft_counts(batch, slot, args.drafter, position, position + 1);
   }
@@ -201,7 +215,7 @@ __global__ void __launch_bounds__(kDraftThreads) draft_rows_kernel(DraftRowsArgs
     if (threadIdx.x == 0) chunk.num_spans = min(kDraftThreads, num_spans - first_span);
     const int room = args.max_rows - rows;
     int end = place_rows(chunk, rows, room, scratch);
-    if (share_blocks(args, chunk, rows, end)) {
+    if (args.last_only == 0 && share_blocks(args, chunk, rows, end)) {
       if (threadIdx.x == 0) find_in_order(args, chunk, room);
       __syncthreads();
       end = place_rows(chunk, rows, room, scratch);
