@@ -323,7 +323,8 @@ CostTable StepProfile::step_times() const {
     if (curve.kind == CurveKind::kCatchUp) {
       for (const auto& [size, ns] : found) drafter.catch_up.add(size, ns);
     } else if (!traits.has_kv) {
-      for (const auto& [size, ns] : found) drafter.pass.add(size, ns);
+      const int passes = traits.one_pass ? 1 : traits.max_draft_tokens;
+      for (const auto& [size, ns] : found) drafter.pass.add(size, ns / passes);
     } else if (traits.max_draft_tokens > 1) {
       for (const auto& [size, ns] : found) {
         const auto one = one_pass.find(size);

@@ -90,8 +90,9 @@ int ModelRunner::num_mask_tickets(const StepShape& shape) const {
   int count = 1;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DraftShape& drafts = shape.drafts[i];
-    const bool masks = drafts.max_catch_up_rows > 0 && !drafters_[i]->traits().proposes_unmasked;
-    if (masks) count += drafts.num_draft_tokens;
+    const DrafterTraits& traits = drafters_[i]->traits();
+    const bool passes = drafts.max_catch_up_rows > 0 || !traits.has_kv;
+    if (passes && !traits.proposes_unmasked) count += drafts.num_draft_tokens;
     if (repairs(*drafters_[i], shape, drafts)) ++count;
   }
   return count;

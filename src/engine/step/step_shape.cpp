@@ -97,8 +97,9 @@ DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) cons
   DraftShape shape;
   const bool drafts = use.num_draft_tokens > 0 && use.num_spans > 0;
   if (!traits.has_kv) {
-    // Its time hardly depends on the bounds, but what its drafts cost depends on the sequences.
-    if (drafts) shape = {traits.max_draft_tokens, 0, bucket(use.num_spans, max_spans_)};
+    // In one pass, the time hardly depends on the drafts, but what they cost on the sequences.
+    const int most = traits.one_pass ? traits.max_draft_tokens : use.num_draft_tokens;
+    if (drafts) shape = {most, 0, bucket(use.num_spans, max_spans_)};
     return shape;
   }
   if (drafts) {

@@ -126,6 +126,14 @@ TEST(StepShapes, ADrafterThatLearnsIsCalledInEveryStep) {
   for (const StepShape& shape : shapes.usual()) EXPECT_NE(shape.drafts[0], DraftShape{});
 }
 
+TEST(StepShapes, ADrafterWithoutKvThatTakesAPassADraftHasTheOnesItNeeds) {
+  test::FakeDrafter drafter({.max_draft_tokens = 5});
+  const StepShapes shapes(48, 8, 56, {&drafter});
+  const auto of = [&](const DraftUse& use) { return shapes.of(use, drafter.traits()); };
+  EXPECT_EQ(of({}), DraftShape{});
+  EXPECT_EQ(of({.num_draft_tokens = 2, .catch_up_rows = 0, .num_spans = 3}), (DraftShape{2, 0, 4}));
+}
+
 TEST(StepShapes, TheUsualStepsOfADrafter) {
   test::FakeDrafter head({.has_kv = true, .max_draft_tokens = 3});
   test::FakeDrafter model({.has_kv = true, .keeps_written = true, .max_draft_tokens = 3});
