@@ -99,7 +99,8 @@ class BlobDownload {
 };
 
 Status check_size(const DownloadJob& job, const HubFile& file, int64_t num_there) {
-  const bool weights = file.name.ends_with(".safetensors") || file.name.ends_with(".bin");
+  const bool weights = file.name.ends_with(".safetensors") || file.name.ends_with(".bin") ||
+                       file.name.ends_with(".pt");
   if (!weights && file.size > kMaxTextBytes) {
     return invalid_argument(file.name + " of " + job.id.name + " is said to have " +
                             std::to_string(file.size) +

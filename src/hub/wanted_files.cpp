@@ -19,6 +19,7 @@ struct WeightNames {
 
 constexpr WeightNames kSafetensors = {kWeightsFile, kWeightsIndex, ".safetensors"};
 constexpr WeightNames kTorchFiles = {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin"};
+constexpr WeightNames kMedusaFile = {"medusa_lm_head.pt", "medusa_lm_head.pt.index.json", ".pt"};
 
 bool starts_with(const std::string& text, const std::string& start) {
   return text.rfind(start, 0) == 0;
@@ -56,6 +57,7 @@ bool is_named_template(const std::string& name) {
 
 bool is_weights_file(const std::string& name, const WeightNames& format) {
   if (!ends_with(name, format.ending) || name.find('/') != std::string::npos) return false;
+  if (std::string(format.ending) == ".pt") return name == format.single;
   if (std::string(format.ending) == ".bin") return starts_with(name, "pytorch_model");
   return !starts_with(name, "consolidated") && !starts_with(name, "adapter");
 }
@@ -79,6 +81,7 @@ Status add_weights(const HubListing& listing, const std::string& repo,
                    std::vector<HubFile>* wanted) {
   std::vector<HubFile> weights = weights_of(listing, kSafetensors);
   if (weights.empty()) weights = weights_of(listing, kTorchFiles);
+  if (weights.empty()) weights = weights_of(listing, kMedusaFile);
   if (weights.empty()) {
     return unsupported(repo +
                        " has no weights as *.safetensors or pytorch_model*.bin, and other formats "
@@ -180,7 +183,7 @@ std::string missing_file(const fs::path& folder, bool weights) {
   };
   if (!has("config.json")) return "config.json";
   if (!weights) return "";
-  for (const WeightNames& format : {kSafetensors, kTorchFiles}) {
+  for (const WeightNames& format : {kSafetensors, kTorchFiles, kMedusaFile}) {
     if (has(format.single)) return "";
     std::vector<std::string> there;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {

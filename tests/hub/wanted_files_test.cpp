@@ -78,6 +78,13 @@ TEST(WantedFiles, VocabulariesWhereThereIsNoTokenizerJson) {
   EXPECT_EQ(wanted(names, false), Names({"config.json", "added_tokens.json", "tokenizer.json"}));
 }
 
+TEST(WantedFiles, MedusaHeadsWhereThereIsNothingElse) {
+  Names names = {"config.json", "medusa_lm_head.pt", "optimizer.pt"};
+  EXPECT_EQ(wanted(names), Names({"config.json", "medusa_lm_head.pt"}));
+  names.push_back("medusa_lm_head.safetensors");
+  EXPECT_EQ(wanted(names), Names({"config.json", "medusa_lm_head.safetensors"}));
+}
+
 TEST(WantedFiles, TorchFilesWhereThereAreNoSafetensors) {
   const Names shards = {"config.json", "pytorch_model-00001-of-00002.bin",
                         "pytorch_model-00002-of-00002.bin", "training_args.bin"};

@@ -26,6 +26,7 @@ struct WeightFormat {
 constexpr WeightFormat kWeightFormats[] = {
     {"model.safetensors", "model.safetensors.index.json", ".safetensors"},
     {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin"},
+    {"medusa_lm_head.pt", "medusa_lm_head.pt.index.json", ".pt"},
 };
 
 // Files with weights in formats that are not read, by ending, and what to say of them.
@@ -50,6 +51,7 @@ bool is_weight_file(const std::string& name, const WeightFormat& format) {
                             "rng_state", "consolidated", "scaler"}) {
     if (name.starts_with(other)) return false;
   }
+  if (format.ending == ".pt") return name == format.single;
   return format.ending != ".bin" || name.starts_with("pytorch_model") || name.starts_with("model");
 }
 

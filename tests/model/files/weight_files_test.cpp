@@ -42,6 +42,16 @@ TEST(WeightFiles, OneFileGoesBeforeAllElse) {
   EXPECT_EQ(found_in(folder), Names{"model.safetensors"});
 }
 
+TEST(WeightFiles, MedusaHeadsGoBehindAllElse) {
+  const ScratchFolder folder;
+  folder.write("optimizer.pt", "x");
+  expect_refusal(folder, StatusCode::kUnsupported, "optimizer.pt");
+  folder.write("medusa_lm_head.pt", "x");
+  EXPECT_EQ(found_in(folder), Names{"medusa_lm_head.pt"});
+  folder.write("medusa_lm_head.safetensors", "x");
+  EXPECT_EQ(found_in(folder), Names{"medusa_lm_head.safetensors"});
+}
+
 TEST(WeightFiles, WithoutAnIndexTheWholeSet) {
   const ScratchFolder folder;
   folder.write("model-00002-of-00002.safetensors", "x");
