@@ -42,7 +42,7 @@ ROOMS = {
                 "latent", "experts", "draft", "step", "comm", "devices"],
     "gguf": ["blocks", "vocabulary", ""],
     "draft": ["parts", ""],
-    "model": ["files", "config", "weights", "layer", "arch", ""],
+    "model": ["files", "config", "weights", "layer", "arch", "", "heads"],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
     "http": ["message", "client", "server"],
     "chat": ["scan", "calls", ""],

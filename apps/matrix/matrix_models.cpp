@@ -13,6 +13,7 @@ constexpr const char* kAgreement = "0.7";
 // Of blocks of which the first draft alone can be right.
 constexpr const char* kBlockAgreement = "0.9";
 constexpr int kBlockDrafts = 2;
+constexpr int kChainDrafts = 4;  // that foretoken-dial writes heads for
 
 bool drafts_blocks(const std::string& drafter) {
   return drafter == "dflash" || drafter == "pard" || drafter == "p_eagle";
@@ -115,6 +116,7 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
 }
 
 int matrix_num_drafts(const std::string& drafter, int wanted) {
+  if (drafter == "medusa" || drafter == "mlp_speculator") return std::min(wanted, kChainDrafts);
   return drafts_blocks(drafter) ? std::min(wanted, kBlockDrafts) : wanted;
 }
 

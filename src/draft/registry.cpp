@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "draft/chain_drafter.h"
 #include "draft/config_check.h"
 #include "draft/dflash.h"
 #include "draft/draft_model.h"
@@ -23,6 +24,8 @@ namespace foretoken {
 namespace {
 
 constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_kv = true};
+
+constexpr DrafterTraits kChain = {.reads_files = true, .needs_model = true, .counts_itself = true};
 
 constexpr MethodField kNgramFields[] = {
     {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},
@@ -122,12 +125,22 @@ constexpr DrafterEntry kDrafters[] = {
      .traits =
          {.reads_files = true, .needs_model = true, .proposes_unmasked = true, .has_kv = true},
      .make = make_p_eagle_drafter},
+    {.name = "medusa",
+     .aliases = "",
+     .description = "heads on the target's last hidden state, one for each draft",
+     .files = "Medusa heads",
+     .traits = kChain,
+     .make = make_medusa_drafter},
+    {.name = "mlp_speculator",
+     .aliases = "",
+     .description = "an MLP over the target's last hidden state and the drafts before",
+     .files = "an MLP speculator",
+     .traits = kChain,
+     .make = make_mlp_speculator_drafter},
 };
 
 constexpr const char* kNotYet = "is not built yet";
 constexpr UnbuiltDrafter kUnbuilt[] = {
-    {"medusa", kNotYet},
-    {"mlp_speculator", kNotYet},
     {"xpress", kNotYet, "xpress_topc"},
     {"extract_hidden_states", "drafts nothing and is not built"},
     {"custom_class", "loads Python code, which this engine has none of"},

@@ -62,7 +62,7 @@ TEST(SpeculativeConfig, Method) {
                   {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
                   {R"({"method": "divination"})", "use one of: ngram, "},
                   {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
-                  {R"({"method": "medusa"})", "is not built yet"},
+                  {R"({"method": "xpress"})", "is not built yet"},
                   {R"({"method": "custom_class"})", "loads Python code"}});
 }
 

@@ -14,7 +14,12 @@
 namespace foretoken {
 namespace {
 
-constexpr int kBlockDrafts = 7;  // that the bundled block heads can make at once
+// What the bundled head of a drafter can make at most.
+int max_drafts_of(const std::string& drafter) {
+  if (drafter == "dflash" || drafter == "dspark") return 7;
+  if (drafter == "medusa") return 2;
+  return drafter == "mlp_speculator" ? 3 : kMaxSpeculativeTokens;
+}
 
 // The bundled draft model, said to draft behind a token that no text has: only its first draft is
 // any good.
@@ -65,7 +70,7 @@ std::string folder_of(const std::string& drafter) {
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "p_eagle") return masked_eagle3();
-  if (drafter == "dflash" || drafter == "dspark") {
+  if (max_drafts_of(drafter) < kMaxSpeculativeTokens) {
     return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }
   return bundled_folder("foretoken-7m-" + drafter);
@@ -83,8 +88,7 @@ std::vector<DrafterCase> bundled_drafters(int num_drafts) {
     SpeculativeConfig config;
     config.method = entry.name;
     config.model = folder_of(entry.name);
-    const bool in_blocks = config.method == "dflash" || config.method == "dspark";
-    config.num_speculative_tokens = in_blocks ? std::min(num_drafts, kBlockDrafts) : num_drafts;
+    config.num_speculative_tokens = std::min(num_drafts, max_drafts_of(config.method));
     config.length_policy = "fixed";
     if (config.method == "ngram") {
       config.prompt_lookup_min = 1;

@@ -59,6 +59,17 @@ std::string dialled_head_folder(const DialledShape& target, const DialledHead& h
   return path;
 }
 
+std::string dialled_chain_folder(const DialledShape& target, const DialledChain& chain) {
+  std::string path;
+  const std::string name = shape_name(target) + (chain.is_mlp ? "-mlp-" : "-medusa-") +
+                           std::to_string(chain.agreement) + "-" + std::to_string(chain.num_drafts);
+  if (add_folder(name, &path)) {
+    const Status status = write_dialled_chain(path, target, chain);
+    FT_CHECK_MSG(status.ok(), status.message());
+  }
+  return path;
+}
+
 SpeculativeConfig DrafterCase::config(int num_drafts) const {
   SpeculativeConfig config;
   config.method = method;
@@ -72,6 +83,12 @@ SpeculativeConfig DrafterCase::config(int num_drafts) const {
     draft.agreement = agreement;
     if (method == "pard") draft.mask_id = 1;
     config.model = dialled_folder(draft);
+    return config;
+  }
+  if (method == "medusa" || method == "mlp_speculator") {
+    config.model = dialled_chain_folder(shape, {.is_mlp = method == "mlp_speculator",
+                                                .agreement = agreement,
+                                                .num_drafts = kMaxDraftTokens});
     return config;
   }
   DialledHead head;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dialled/dialled_chains.h"
 #include "dialled/dialled_heads.h"
 #include "draft/draft_rig.h"
 
@@ -18,6 +19,7 @@ DialledShape dialled_target(DType dtype = DType::kF32,
 // Folders of dialled models, written once a process and removed at its end.
 std::string dialled_folder(const DialledShape& shape);
 std::string dialled_head_folder(const DialledShape& target, const DialledHead& head);
+std::string dialled_chain_folder(const DialledShape& target, const DialledChain& chain);
 
 // A drafter on a dialled target.
 struct DrafterCase {

@@ -23,7 +23,7 @@ SpeculativeConfig config_of(const std::string& method, int drafts = 3) {
 }
 
 TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
-  EXPECT_GE(drafters().size(), 8u);
+  EXPECT_GE(drafters().size(), 10u);
   for (const DrafterEntry& entry : drafters()) {
     EXPECT_NE(std::string(entry.description), "");
     EXPECT_EQ(find_drafter(entry.name).value(), &entry);
@@ -38,7 +38,7 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
 }
 
 TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
-  for (const char* method : {"medusa", "eagle4", "ngram ", ""}) {
+  for (const char* method : {"xpress", "eagle4", "ngram ", ""}) {
     const auto entry = find_drafter(method);
     EXPECT_EQ(entry.status().code(), StatusCode::kUnsupported) << method;
     expect_contains(entry.status().message(), std::string("'") + method + "'");
@@ -48,8 +48,8 @@ TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
 
 TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
-  for (const char* method :
-       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard", "p_eagle"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard",
+                             "p_eagle", "medusa", "mlp_speculator"}) {
     const auto drafter = context.make(config_of(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
@@ -63,8 +63,8 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
 // Random weights need config.json alone.
 TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   const DraftContext context;
-  for (const char* method :
-       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle",
+                             "medusa", "mlp_speculator"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = config_of(method);
       const ScratchFolder folder;
@@ -79,7 +79,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
 
 TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "medusa", "mlp_speculator"}) {
     SpeculativeConfig config = config_of(method);
     config.method.clear();
     EXPECT_EQ(std::string(choose_drafter(config, config.model).value()->name), method);
@@ -101,7 +101,7 @@ TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
 TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
   const DraftContext context;
   for (const char* method :
-       {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
+       {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "medusa"}) {
     for (const int count : {-1, 0, 65, 10000}) {
       if (count == 0 && find_drafter(method).value()->traits.counts_itself) continue;
       SpeculativeConfig config;
@@ -117,11 +117,13 @@ TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
 
 TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
   const DraftContext context;
-  const char* const held[] = {"a language model", "an EAGLE head", "an EAGLE-3 head",
-                              "MTP modules",      "a DFlash head", "a DSpark head"};
-  const char* const methods[] = {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"};
-  for (int asked = 0; asked < 6; ++asked) {
-    for (int given = 0; given < 6; ++given) {
+  const char* const held[] = {"a language model", "an EAGLE head",    "an EAGLE-3 head",
+                              "MTP modules",      "a DFlash head",    "a DSpark head",
+                              "Medusa heads",     "an MLP speculator"};
+  const char* const methods[] = {"draft_model", "eagle",  "eagle3", "mtp",
+                                 "dflash",      "dspark", "medusa", "mlp_speculator"};
+  for (int asked = 0; asked < 8; ++asked) {
+    for (int given = 0; given < 8; ++given) {
       if (asked == given) continue;
       SpeculativeConfig config = config_of(methods[given]);
       config.method = methods[asked];
@@ -135,7 +137,8 @@ TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
 TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   const DraftContext context;
   const ScratchFolder empty;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark"}) {
+  for (const char* method :
+       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "medusa", "mlp_speculator"}) {
     SpeculativeConfig config = config_of(method);
     config.model = "/nowhere/at/all";
     expect_contains(refusal(context.make(config)), "/nowhere/at/all");
@@ -145,7 +148,7 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   }
   SpeculativeConfig config;
   config.num_speculative_tokens = 1;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "dflash", "dspark"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "dflash", "dspark", "medusa"}) {
     config.method = method;
     expect_contains(refusal(context.make(config)), "needs `model`");
   }
@@ -156,7 +159,7 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
 
 TEST_F(DrafterRegistry, LengthsAreBounded) {
   const DraftContext context;
-  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp"}) {
+  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp", "medusa"}) {
     SpeculativeConfig config;
     if (std::string(method) == "ngram") {
       config.method = method;

@@ -248,8 +248,8 @@ TEST_F(EngineTest, StartUpErrorsNameTheirCause) {
   wrong.model = folder() + "/nowhere";
   EXPECT_TRUE(contains(message_of(wrong), "nowhere"));
   wrong = config(4);
-  wrong.speculative[0].method = "medusa";
-  EXPECT_TRUE(contains(message_of(wrong), "medusa"));
+  wrong.speculative[0].method = "xpress";
+  EXPECT_TRUE(contains(message_of(wrong), "xpress"));
   wrong = config(0);
   wrong.load_format = "pickle";
   EXPECT_TRUE(contains(message_of(wrong), "pickle"));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "dialled/dialled_chains.h"
 #include "dialled/dialled_heads.h"
 #include "draft/registry.h"
 
@@ -46,6 +47,11 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   write_head("p_eagle", HeadKind::kPeagle, 1);
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);
+  for (const bool is_mlp : {false, true}) {
+    expect_ok(write_dialled_chain(
+        folder_.file(is_mlp ? "mlp_speculator" : "medusa"), shape_,
+        {.is_mlp = is_mlp, .agreement = agreement, .num_drafts = kMaxDraftTokens}));
+  }
 }
 
 const DialledSet& DialledSet::of(const std::string& architecture) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "dialled/dialled_chains.h"
 #include "dialled/dialled_heads.h"
 #include "dialled/dialled_writer.h"
 
@@ -40,7 +41,7 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 
 // Folders of the draft heads to write beside the checkpoint; empty: none.
 struct HeadOptions {
-  std::string eagle, eagle3, mtp, dflash, dspark, p_eagle;
+  std::string eagle, eagle3, mtp, dflash, dspark, p_eagle, medusa, mlp_speculator;
   double agreement = 0.8;
   int num_modules = 1;
   int num_layers = 1;
@@ -64,6 +65,12 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
     if (eagle) head.num_layers = options.num_layers;
     FT_RETURN_IF_ERROR(foretoken::write_dialled_head(*folder, shape, head));
   }
+  for (const bool is_mlp : {false, true}) {
+    const std::string& folder = is_mlp ? options.mlp_speculator : options.medusa;
+    if (folder.empty()) continue;
+    FT_RETURN_IF_ERROR(foretoken::write_dialled_chain(
+        folder, shape, {.is_mlp = is_mlp, .agreement = options.agreement}));
+  }
   return {};
 }
 
@@ -77,6 +84,9 @@ void add_head_options(CLI::App* app, HeadOptions* options) {
   app->add_option("--head-layers", options->num_layers, "Layers of the EAGLE heads")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
+  app->add_option("--medusa", options->medusa, "Folder of Medusa heads to write");
+  app->add_option("--mlp_speculator", options->mlp_speculator,
+                  "Folder of an MLP speculator to write");
   app->add_option("--head-agreement", options->agreement,
                   "Share of ids after which a head drafts what the checkpoint emits")
       ->check(CLI::Range(0.0, 1.0))

@@ -23,17 +23,34 @@ bool contains(const std::string& text, const char* part) {
 
 std::string method_in(const std::string& name) {
   const std::string text = lower(name);
-  for (const char* part : {"dflash", "dspark"}) {
+  for (const char* part : {"dflash", "dspark", "medusa"}) {
     if (contains(text, part)) return part;
   }
   for (const char* part : {"peagle", "p-eagle", "p_eagle"}) {
     if (contains(text, part)) return "p_eagle";
+  }
+  for (const char* part : {"mlp_speculator", "mlp-speculator", "mlpspeculator"}) {
+    if (contains(text, part)) return "mlp_speculator";
   }
   for (const char* part : {"eagle3", "eagle-3", "eagle_3"}) {
     if (contains(text, part)) return "eagle3";
   }
   if (contains(text, "eagle")) return "eagle";
   if (contains(text, "mtp")) return "mtp";
+  return {};
+}
+
+// The method of heads without a layer that attends; empty: of another one.
+std::string chain_method(const Checkpoint& checkpoint) {
+  const auto has = [&](const std::string& name) { return checkpoint.tensors().contains(name); };
+  for (const char* prefix : {"", "speculator."}) {
+    const std::string base = prefix;
+    if (has(base + "emb.0.weight") && has(base + "proj.0.weight")) return "mlp_speculator";
+  }
+  for (const char* prefix : {"", "medusa_heads.", "medusa_head."}) {
+    const std::string base = prefix;
+    if (has(base + "0.0.linear.weight") || has(base + "blocks.0.layers.0.weight")) return "medusa";
+  }
   return {};
 }
 
@@ -57,7 +74,8 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   // A target may hold its MTP modules itself.
   if (mtp) return {"mtp", !(embedding && first_layer)};
   if (embedding && first_layer) return {"draft_model", true};
-  return {};
+  const std::string chain = chain_method(checkpoint);
+  return {chain, !chain.empty()};
 }
 
 // A language model that was trained to draft behind mask tokens says which.
@@ -77,6 +95,7 @@ MethodGuess method_of_config(const nlohmann::json& config) {
     if (!method.empty()) return {method, false};
   }
   if (config.contains("draft_vocab_size")) return {"eagle3", false};
+  if (config.contains("medusa_num_heads")) return {"medusa", false};
   return {};
 }
 

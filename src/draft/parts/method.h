@@ -5,7 +5,7 @@ namespace foretoken {
 
 // The drafter that a model is made for.
 struct MethodGuess {
-  std::string method;    // ngram | draft_model | eagle | eagle3 | mtp; empty: nothing tells
+  std::string method;    // a name of draft/registry.cpp; empty: nothing tells
   bool certain = false;  // the files leave no other choice
 };
 
@@ -13,8 +13,8 @@ struct MethodGuess {
 // fails: what cannot be read says nothing.
 MethodGuess method_of_files(const std::string& folder);
 
-// What the name of a model says, by vLLM's rules: a last path component with "eagle3", "eagle" or
-// "mtp" in it; draft_model otherwise.
+// What the name of a model says, by vLLM's rules: a last path component with "eagle3", "eagle",
+// "mtp", "medusa" or another method of heads in it; draft_model otherwise.
 MethodGuess method_of_name(const std::string& model);
 
 }  // namespace foretoken

@@ -12,10 +12,11 @@ namespace {
 
 TEST(Method, OfNames) {
   const char* const names[][2] = {
-      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"}, {"someone/model-eagle-3", "eagle3"},
-      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},     {"some/DeepSeek-MTP/", "mtp"},
-      {"amazon/GPT-OSS-20B-P-EAGLE", "p_eagle"},         {"a/qwen3_8b_peagle_demo", "p_eagle"},
-      {"/models/eagle/llama-68m", "draft_model"},        {"JackFram/llama-68m", "draft_model"},
+      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},  {"someone/model-eagle-3", "eagle3"},
+      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},      {"some/DeepSeek-MTP/", "mtp"},
+      {"amazon/GPT-OSS-20B-P-EAGLE", "p_eagle"},          {"a/qwen3_8b_peagle_demo", "p_eagle"},
+      {"/models/eagle/llama-68m", "draft_model"},         {"JackFram/llama-68m", "draft_model"},
+      {"FasterDecoding/medusa-vicuna-7b-v1.3", "medusa"}, {"x/mlp-speculator", "mlp_speculator"},
   };
   for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
   EXPECT_FALSE(method_of_name("a/eagle").certain);
@@ -32,6 +33,15 @@ TEST(Method, OfTensors) {
   const std::string heads = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/";
   EXPECT_EQ(method_of_files(heads + "eagle3-speculators").method, "eagle3");
   EXPECT_EQ(method_of_files(heads + "mtp-2").method, "mtp");
+  const std::string chains = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/chain_heads/";
+  for (const char* name : {"medusa", "medusa-shared", "medusa-mapped"}) {
+    EXPECT_EQ(method_of_files(chains + name).method, "medusa") << name;
+    EXPECT_TRUE(method_of_files(chains + name).certain);
+  }
+  for (const char* name : {"mlp_speculator", "mlp_speculator-tied"}) {
+    EXPECT_EQ(method_of_files(chains + name).method, "mlp_speculator") << name;
+    EXPECT_TRUE(method_of_files(chains + name).certain);
+  }
   // A target with modules can be used either way.
   DialledShape shape = dialled_target();
   shape.num_mtp_modules = 1;
@@ -50,6 +60,10 @@ TEST(Method, OfConfigsAlone) {
       {R"({"architectures": ["LlamaForCausalLM"], "draft_vocab_size": 32000})", "eagle3"},
       {R"({"architectures": ["DeepSeekMTPModel"]})", "mtp"},
       {R"({"model_type": "qwen3_next_mtp"})", "mtp"},
+      {R"({"medusa_num_heads": 3})", "medusa"},
+      {R"({"architectures": ["MedusaModel"]})", "medusa"},
+      {R"({"architectures": ["MLPSpeculatorPreTrainedModel"]})", "mlp_speculator"},
+      {R"({"model_type": "mlp_speculator"})", "mlp_speculator"},
       {R"({"architectures": ["LlamaForCausalLM"]})", ""},
       {"not json", ""},
   };

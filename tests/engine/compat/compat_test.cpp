@@ -71,7 +71,7 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--attention-backend flashinfer", "--batch-invariant off"}},
       {{.attention = &flashinfer_attention(), .model = &gemma}, {"soft cap", "portable"}},
       {{.architecture = "NoModel"}, {"'NoModel'", "foretoken inspect lists"}},
-      {{.drafter = "medusa"}, {"'medusa'", "use one of: ngram"}},
+      {{.drafter = "xpress"}, {"'xpress'", "use one of: ngram"}},
       {{.is_synthetic = true, .structured_outputs = true},
        {"structured_outputs", "synthetic", "another rule"}},
       {{.logits_processors = true, .num_ranks = 2},

@@ -54,7 +54,7 @@ TEST(SpeculativeChecks, NumbersHaveRanges) {
 }
 
 TEST(SpeculativeChecks, WordsAreKnownOnes) {
-  expect_refused([](SpeculativeConfig& c) { c.method = "medusa"; }, "'medusa' is not built yet");
+  expect_refused([](SpeculativeConfig& c) { c.method = "xpress"; }, "'xpress' is not built yet");
   expect_refused([](SpeculativeConfig& c) { c.method = "eagle"; }, "needs `model`");
   expect_refused([](SpeculativeConfig& c) { c.draft_sample_method = "lucky"; }, "'lucky'");
   expect_refused([](SpeculativeConfig& c) { c.length_policy = "best"; },

@@ -1,0 +1,21 @@
+#pragma once
+#include <memory>
+
+#include "base/result.h"
+#include "draft/drafter.h"
+#include "draft/registry.h"
+
+namespace foretoken {
+
+// Drafters whose heads make a chain of drafts from the target's last hidden state and, some of
+// them, the drafts before: they have no keys and values, so that nothing is ever caught up. The
+// target keeps its states in tap pages beside its KV. One pass a draft; a sequence that wants fewer
+// drops out of the later ones. Without a number of drafts there are as many as the files have.
+
+// Medusa heads (Cai et al. 2024) as a chain: see model/heads/medusa_head.h.
+Result<std::unique_ptr<Drafter>> make_medusa_drafter(const DrafterContext& context);
+
+// The MLP speculator (Wertheimer et al. 2024): see model/heads/mlp_speculator.h.
+Result<std::unique_ptr<Drafter>> make_mlp_speculator_drafter(const DrafterContext& context);
+
+}  // namespace foretoken

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+
+#include "base/result.h"
+#include "device/arena.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/draft/draft_tensors.h"
+#include "model/draft_head.h"
+#include "model/model.h"
+
+namespace foretoken {
+
+// A loaded head that drafts a chain of tokens from one hidden state of the target, without keys and
+// values of its own. Weights and scratch are taken at load time; forward only enqueues ops and may
+// be captured. One queue at a time.
+class ChainHead {
+ public:
+  virtual ~ChainHead() = default;
+  virtual int64_t weight_bytes() const = 0;
+  virtual int64_t scratch_bytes() const = 0;
+
+  // Enqueues what drafts token `step` of the chains (from 0) of the live rows, and returns what
+  // output(step) multiplies: [max_rows, its hidden] of the target's type, valid until the next
+  // forward. Each row wants logits, in order. In step 0 row r continues the known token
+  // tensors.rows.token_ids[r] from row tensors.source[r] of `taps`, the target's state after its
+  // final norm at the position before; in later ones the drafted token from row tensors.source[r]
+  // of the step before, which the last forward was.
+  virtual const void* forward(Queue& queue, int32_t step, const DraftTensors& tensors,
+                              const DraftHead::Source& taps, int32_t max_rows) = 0;
+  // The output matrix of a step.
+  struct Output {
+    DraftHead::Head head;
+    int32_t hidden = 0;
+  };
+  virtual Output output(int32_t step) const = 0;
+};
+
+// Reads the target's states for a chain's first step.
+class TapReader {
+ public:
+  // ranks: that have the columns of Source::are_parts. `target` outlives it.
+  TapReader(const Model& target, const ContextRanks& ranks) : target_(target), ranks_(ranks) {}
+
+  Status take_scratch(Arena& arena, int32_t max_rows);
+  // Enqueues out[r] = the state of row r for the live token rows: [max_rows, hidden_size] of
+  // `dtype`.
+  void read(Queue& queue, const DraftTensors& tensors, const DraftHead::Source& taps,
+            int32_t max_rows, void* out, DType dtype) const;
+
+ private:
+  const Model& target_;
+  const ContextRanks ranks_;
+  void* joined_ = nullptr;  // [max_rows, hidden] of the target's type: parts that came together
+};
+
+}  // namespace foretoken

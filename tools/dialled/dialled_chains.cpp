@@ -1,0 +1,96 @@
+#include "dialled/dialled_chains.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "dialled/dialled_fill.h"
+#include "dialled/dialled_parts.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What is emitted `after` ids, each of which is emitted after an id of its own.
+std::vector<int32_t> behind(const std::vector<int32_t>& ids, const std::vector<int32_t>& after) {
+  std::vector<int32_t> next(ids.size(), -1);
+  for (size_t id = 0; id < ids.size(); ++id) {
+    if (ids[id] >= 0) next[id] = after[static_cast<size_t>(ids[id])];
+  }
+  return next;
+}
+
+std::vector<int32_t> drafted_successors(const DialledShape& target, double agreement) {
+  DialledShape shape = target;
+  shape.agreement = agreement;
+  return dialled_successors(shape);
+}
+
+// A state is nearly the code of its token. Head i proposes what follows the i + 1 ids that the
+// target emits behind it, so that its draft is right where that of a chained head is.
+Json add_medusa(const DialledShape& target, const DialledChain& chain, DialledTensors* out) {
+  const std::vector<int32_t> emitted = dialled_successors(target);
+  const std::vector<int32_t> drafted = drafted_successors(target, chain.agreement);
+  std::vector<int32_t> known = emitted;
+  for (int32_t head = 0; head < chain.num_drafts; ++head) {
+    const std::string base = std::to_string(head) + ".";
+    out->add_blocks(base + "0.linear.weight", target.hidden_size, {0}, kDialledPerturbation);
+    out->add_vector(base + "0.linear.bias", target.hidden_size, kDialledPerturbation);
+    out->add_codes(base + "1.weight", dialled_head_words(target, behind(known, drafted)),
+                   dialled_head_scale(target.hidden_size));
+    known = behind(known, emitted);
+  }
+  return {{"medusa_num_heads", chain.num_drafts},
+          {"medusa_num_layers", 1},
+          {"base_model_name_or_path", "dialled"}};
+}
+
+// The token's code outweighs the state by far, and is found again behind the activation.
+Json add_speculator(const DialledShape& target, const DialledChain& chain, DialledTensors* out) {
+  const int32_t hidden = target.hidden_size;
+  std::vector<int32_t> words(static_cast<size_t>(target.vocab_size));
+  for (int32_t id = 0; id < target.vocab_size; ++id) {
+    words[static_cast<size_t>(id)] = dialled_word(target, id);
+  }
+  const std::string base = "speculator.";
+  out->add_codes(base + "emb.0.weight", words, 1);
+  for (const char* step : {"0", "1"}) {
+    out->add_blocks(base + "proj." + step + ".weight", hidden, {0}, kDialledPerturbation);
+  }
+  out->add_constant(base + "ln.0.weight", hidden, 1);
+  out->add_vector(base + "ln.0.bias", hidden, kDialledPerturbation);
+  out->add_codes(base + "head.0.weight",
+                 dialled_head_words(target, drafted_successors(target, chain.agreement)),
+                 2 * dialled_head_scale(hidden));
+  return {{"architectures", {"MLPSpeculatorPreTrainedModel"}},
+          {"model_type", "mlp_speculator"},
+          {"emb_dim", hidden},
+          {"inner_dim", hidden},
+          {"vocab_size", target.vocab_size},
+          {"n_predict", chain.num_drafts},
+          {"tie_weights", true},
+          {"scale_input", true}};
+}
+
+}  // namespace
+
+Status write_dialled_chain(const std::string& folder, const DialledShape& target,
+                           const DialledChain& chain) {
+  FT_RETURN_IF_ERROR(check_dialled_shape(target));
+  if (chain.agreement < 0 || chain.agreement > 1) {
+    return invalid_argument("agreement must lie between 0 and 1");
+  }
+  if (chain.num_drafts < 1 || chain.num_drafts > 64) {
+    return invalid_argument("num_drafts of a dialled chain must lie between 1 and 64");
+  }
+  DialledTensors tensors(target.dtype, target.hidden_size);
+  const Json config =
+      chain.is_mlp ? add_speculator(target, chain, &tensors) : add_medusa(target, chain, &tensors);
+  FT_RETURN_IF_ERROR(make_dialled_folder(folder));
+  FT_RETURN_IF_ERROR(write_dialled_json(folder, "config.json", config));
+  const char* file = chain.is_mlp ? "model.safetensors" : "medusa_lm_head.safetensors";
+  return write_safetensors((std::filesystem::path(folder) / file).string(), tensors.take());
+}
+
+}  // namespace foretoken
