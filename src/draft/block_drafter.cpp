@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "draft/absent_drafter.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
 #include "draft/markov_output.h"
+#include "draft/parts/absent_drafter.h"
 #include "draft/parts/tap_pages.h"
 #include "model/block_head.h"
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "draft/registry.h"
 #include "model/draft_head_config.h"
 

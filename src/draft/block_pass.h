@@ -4,7 +4,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "kernels/draft/draft_block.h"
 #include "kernels/draft/draft_tensors.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "draft/absent_drafter.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/parts/absent_drafter.h"
 #include "draft/parts/tap_pages.h"
 #include "model/heads/medusa_head.h"
 #include "model/heads/mlp_speculator.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "draft/absent_drafter.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/parts/absent_drafter.h"
 #include "draft/parts/device_ids.h"
 #include "kernels/comm/collectives.h"
 #include "model/draft_head.h"

@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
 #include "model/draft_head.h"

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "kernels/draft/draft_next.h"
 #include "kernels/draft/draft_rows.h"
 #include "kernels/draft/draft_tensors.h"

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/check.h"
-#include "draft/absent_drafter.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/parts/absent_drafter.h"
 #include "draft/parts/module_states.h"
 #include "draft/parts/tap_pages.h"
 

@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "draft/block_pass.h"
 #include "draft/draft_output.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "kernels/step_types.h"
 #include "model/block_head.h"
 

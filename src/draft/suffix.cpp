@@ -5,8 +5,8 @@
 #include <string>
 
 #include "device/arena.h"
-#include "draft/absent_drafter.h"
 #include "draft/draft_bounds.h"
+#include "draft/parts/absent_drafter.h"
 #include "kernels/draft/suffix.h"
 
 namespace foretoken {

@@ -9,7 +9,7 @@
 #include "attention/backend.h"
 #include "attention/flex_choice.h"
 #include "attention/kv_cache.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "engine/local_ranks.h"
 #include "engine/measure/start_clock.h"
 #include "engine/measure/step_bench.h"

@@ -5,7 +5,7 @@
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "engine/request/request_builder.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/step_memory.h"

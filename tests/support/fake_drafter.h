@@ -1,5 +1,5 @@
 #pragma once
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 
 namespace foretoken::test {
 

@@ -8,7 +8,7 @@
 #include "attention/backend.h"
 #include "base/result.h"
 #include "device/device.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "gguf/gguf_recipe.h"
 #include "model/files/quantization_choice.h"
 #include "model/model.h"

@@ -6,7 +6,7 @@
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/device.h"
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "engine/step/graph_cache.h"
 #include "engine/step/step_memory.h"
 #include "engine/step/step_scratch.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 #include "engine/step/graph_mode.h"
 #include "kernels/attention/attention.h"
 #include "sched/step_plan.h"

@@ -1,4 +1,4 @@
-#include "draft/absent_drafter.h"
+#include "draft/parts/absent_drafter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 
 #include <gtest/gtest.h>
 

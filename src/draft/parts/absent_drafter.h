@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "draft/drafter.h"
+#include "draft/parts/drafter.h"
 
 namespace foretoken {
 
