@@ -102,7 +102,7 @@ void ChainDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape
 Result<int> chain_len(const SpeculativeConfig& config, int num_heads) {
   const int most = std::min(num_heads, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
-  if (wanted == 0) return most;
+  if (wanted == 0) return std::min(most, kMaxOwnDrafts);
   if (wanted <= most) return wanted;
   return invalid_argument("speculative config: num_speculative_tokens is " +
                           std::to_string(wanted) + ", but the head drafts " +

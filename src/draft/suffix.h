@@ -25,7 +25,7 @@ inline constexpr int64_t kSuffixTableBytes = int64_t{16} << 20;
 
 // Suffix decoding (Oliaro et al. 2024): see kernels/draft/suffix.h. It reads token pages through
 // the block tables and keeps past answers in a table of fixed size. Without a number of drafts
-// there are as many as a piece has tokens, at most kMaxDraftTokens.
+// there are as many as a piece has tokens, at most kMaxOwnDrafts.
 Result<std::unique_ptr<Drafter>> make_suffix_drafter(const DrafterContext& context);
 
 }  // namespace foretoken
