@@ -33,7 +33,7 @@ int32_t BlockPass::lay_out(Queue& queue, const DraftStep& step, const DraftShape
                       .last_seen = last_seen_,
                       .before = before_,
                       .mask_id = rules_.mask_id,
-                      .rows = rules_.rows,
+                      .rows = static_cast<int16_t>(rules_.rows),
                       .first_drafting = static_cast<int8_t>(rules_.rows - rules_.max_draft_tokens),
                       .first_entry = static_cast<int8_t>(rules_.first_entry),
                       .max_rows = rows,

@@ -28,7 +28,7 @@ struct DraftBlockArgs {
   int32_t* last_seen;  // [max_rows]
   int32_t* before;     // [max_rows]
   int32_t mask_id;
-  int32_t rows;
+  int16_t rows;
   int8_t first_drafting;
   int8_t first_entry;
   int32_t max_rows;  // of `out`, at least those of all slots

@@ -28,7 +28,7 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"modelopt_mixed", "modelopt"},
                                           {"modelopt_mxfp8", "modelopt"},
                                           {"ptpc_fp8", "fp8"}};
-constexpr std::string_view kMethods[] = {
+constexpr std::string_view kNamedMethods[] = {
     "fp8",        "awq",        "gptq",  "compressed-tensors", "modelopt", "quark",
     "fbgemm_fp8", "auto-round", "mxfp4", "bitsandbytes",       "gguf"};
 
@@ -41,7 +41,7 @@ std::string_view method_named(std::string_view name) {
 
 std::string known_methods() {
   std::string text;
-  for (const std::string_view method : kMethods) {
+  for (const std::string_view method : kNamedMethods) {
     text += (text.empty() ? "" : ", ") + std::string(method);
   }
   return text;
@@ -82,7 +82,8 @@ Result<std::optional<FilesMethod>> method_of(const ModelFiles& model) {
 Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model) {
   if (name.empty() || name == "none") return WeightRounding::kNone;
   const std::string_view wanted = method_named(name);
-  if (std::find(std::begin(kMethods), std::end(kMethods), wanted) == std::end(kMethods)) {
+  if (std::find(std::begin(kNamedMethods), std::end(kNamedMethods), wanted) ==
+      std::end(kNamedMethods)) {
     return unsupported("--quantization " + name + " is not known; use fp8, or leave it out for " +
                        "weights as the files hold them (" + known_methods() + ")");
   }

@@ -37,7 +37,7 @@ class DraftBlockTest : public StepTest {
                               .last_seen = to_device(Ids(kRows, -5)),
                               .before = to_device(Ids(kRows, -5)),
                               .mask_id = kMask,
-                              .rows = rows,
+                              .rows = static_cast<int16_t>(rows),
                               .first_drafting = static_cast<int8_t>(first_drafting),
                               .first_entry = static_cast<int8_t>(first_entry),
                               .max_rows = kRows,
