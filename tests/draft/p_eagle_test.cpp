@@ -17,7 +17,7 @@ std::string layered(const std::string& name) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/layered_heads/" + name;
 }
 
-SpeculativeConfig config_of(const std::string& folder, int drafts) {
+SpeculativeConfig p_eagle_config(const std::string& folder, int drafts) {
   SpeculativeConfig config;
   config.model = folder;
   config.num_speculative_tokens = drafts;
@@ -37,7 +37,7 @@ TEST(PEagle, HeadsOfSeveralLayersDraftAsTheReferenceDoes) {
     SCOPED_TRACE(head.at("name"));
     const auto drafts = head.at("drafts").get<std::vector<std::vector<int32_t>>>();
     const auto count = static_cast<int32_t>(drafts.front().size());
-    DraftRig rig(target, {config_of(layered(head.at("name")), count)}, {}, "float32");
+    DraftRig rig(target, {p_eagle_config(layered(head.at("name")), count)}, {}, "float32");
     for (size_t i = 0; i < drafts.size(); ++i, ++num_prefixes) {
       const int32_t prefix = first + static_cast<int32_t>(i);
       rig.start(0, {ids.begin(), ids.begin() + prefix - 1});

@@ -87,6 +87,7 @@ TEST(LogprobRecord, ReadsTheRowsOfASpan) {
                           .logits_begin = 2,
                           .num_scored = 3,
                           .from_prediction = 0,
+                          .drafter = 0,
                           .ids = {55, 56},
                           .drafts = {}};
   record_logprobs(span, result, view, limits, record);
