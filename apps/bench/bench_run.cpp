@@ -59,6 +59,17 @@ Result<BenchRun> run_bench_requests(Engine& engine, const std::vector<Request>& 
   return sum_of(batch);
 }
 
+// What each drafter made, by name.
+nlohmann::ordered_json drafters_json(const RequestStats& stats, const EngineInfo& info) {
+  nlohmann::ordered_json drafters = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < info.drafters.size(); ++i) {
+    drafters[info.drafters[i].name] = {
+        {"drafted_tokens", stats.num_draft_tokens_by_drafter.at(i)},
+        {"accepted_tokens", stats.num_accepted_tokens_by_drafter.at(i)}};
+  }
+  return drafters;
+}
+
 nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& info) {
   return {{"drafter", info.drafter},
           {"rejection_sample_method", info.rejection_sample_method},
@@ -71,7 +82,8 @@ nlohmann::ordered_json drafts_json(const RequestStats& stats, const EngineInfo& 
           {"mean_acceptance_length", mean_acceptance_length(stats)},
           {"drafted_by_position", position_counts(stats.num_draft_tokens_per_pos)},
           {"accepted_by_position", position_counts(stats.num_accepted_tokens_per_pos)},
-          {"acceptance_by_position", position_rates(stats)}};
+          {"acceptance_by_position", position_rates(stats)},
+          {"drafters", drafters_json(stats, info)}};
 }
 
 std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info) {

@@ -43,6 +43,13 @@ void add_choice(const RequestOutput& choice, const SamplingParams& sampling, ord
   if (sampling.logprobs) json["logprobs"] = logprobs_json(choice.logprobs);
 }
 
+// By drafter, in the order of the engine's.
+ordered_json drafter_counts(const std::array<int64_t, kMaxDrafters>& counts) {
+  size_t used = counts.size();
+  while (used > 0 && counts[used - 1] == 0) --used;
+  return std::vector<int64_t>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(used));
+}
+
 ordered_json usage_json(const RequestStats& stats) {
   return {{"prompt_tokens", stats.num_prompt_tokens},
           {"cached_tokens", stats.num_cached_tokens},
@@ -54,6 +61,8 @@ ordered_json usage_json(const RequestStats& stats) {
           {"accepted_tokens", stats.num_accepted_tokens},
           {"drafted_by_position", position_counts(stats.num_draft_tokens_per_pos)},
           {"accepted_by_position", position_counts(stats.num_accepted_tokens_per_pos)},
+          {"drafted_by_drafter", drafter_counts(stats.num_draft_tokens_by_drafter)},
+          {"accepted_by_drafter", drafter_counts(stats.num_accepted_tokens_by_drafter)},
           {"preemptions", stats.num_preemptions}};
 }
 

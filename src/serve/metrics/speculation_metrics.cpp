@@ -10,6 +10,10 @@ double ratio(int64_t part, int64_t whole) {
 }  // namespace
 
 nlohmann::ordered_json speculation_metrics(const RequestStats& stats, int num_spec_tokens) {
+  // Another drafter of the request's list may make more.
+  for (int i = num_spec_tokens; i < kMaxSpeculativeTokens; ++i) {
+    if (stats.num_draft_tokens_per_pos[static_cast<size_t>(i)] > 0) num_spec_tokens = i + 1;
+  }
   nlohmann::ordered_json histogram = nlohmann::ordered_json::array();
   int64_t at_least = stats.num_drafts;
   for (int i = 0; i <= num_spec_tokens; ++i) {
