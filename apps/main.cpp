@@ -69,6 +69,7 @@ int run_main(int argc, char** argv) {
   add_download_command(app, &run);
   add_convert_command(app, &run);
   add_matrix_command(app, &run);
+  add_tune_command(app, &run);
   add_manual_commands(app, &run);
   Result<std::vector<std::string>> read = read_arguments(argc, argv);
   if (!read.ok()) {

@@ -48,7 +48,7 @@ ROOMS = {
     "chat": ["scan", "calls", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
               "openapi", "routes"],
-    "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "manual", ""],
+    "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|nvrtc|cooperative_groups)")

@@ -61,6 +61,14 @@ Result<std::vector<FilePrompt>> draw_lines(const Engine& engine, const DatasetOp
   return pairs;
 }
 
+// Each line a prompt.
+Result<std::vector<FilePrompt>> prompts_of_lines(const std::string& path, const std::string& text) {
+  std::vector<FilePrompt> prompts;
+  for (const std::string& line : bench::text_lines(text)) prompts.emplace_back().prompt = line;
+  if (!prompts.empty()) return prompts;
+  return invalid_argument(path + " has no line with a prompt");
+}
+
 Result<std::vector<FilePrompt>> read_pairs(const Engine& engine, const DatasetOptions& options) {
   std::string path = options.path;
   if (path.empty() && options.name == "prompts") path = bundled_path(kDatasetPrompts);
@@ -72,6 +80,7 @@ Result<std::vector<FilePrompt>> read_pairs(const Engine& engine, const DatasetOp
   }
   FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
   if (options.name == "sonnet") return draw_lines(engine, options, text);
+  if (options.name == "lines") return prompts_of_lines(path, text);
   const PromptFormat format = options.name == "sharegpt"     ? PromptFormat::kShareGpt
                               : options.name == "spec_bench" ? PromptFormat::kSpecBench
                                                              : PromptFormat::kJsonLines;
@@ -111,10 +120,13 @@ void DatasetOptions::add_to(CLI::App& app) {
   const char* group = "Prompts";
   app.add_option("--dataset-name", name,
                  "prompts (bundled), custom (JSON lines with \"prompt\" or \"messages\"), "
-                 "sharegpt, spec_bench, sonnet (lines of a text) or random (ids)")
+                 "lines (of a text, each a prompt), sharegpt, spec_bench, sonnet (lines of a text, "
+                 "drawn) or "
+                 "random (ids)")
       ->group(group)
       ->capture_default_str()
-      ->check(CLI::IsMember({"prompts", "custom", "sharegpt", "spec_bench", "sonnet", "random"}));
+      ->check(CLI::IsMember(
+          {"prompts", "custom", "lines", "sharegpt", "spec_bench", "sonnet", "random"}));
   app.add_option("--dataset-path", path, "File of the prompts (default: the bundled ones)")
       ->group(group)
       ->type_name(kFileType);

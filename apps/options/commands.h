@@ -16,6 +16,7 @@ void add_inspect_command(CLI::App& app, std::function<int()>* run);
 void add_download_command(CLI::App& app, std::function<int()>* run);
 void add_convert_command(CLI::App& app, std::function<int()>* run);
 void add_matrix_command(CLI::App& app, std::function<int()>* run);
+void add_tune_command(CLI::App& app, std::function<int()>* run);
 
 // The hidden commands "man", "completion", "model-names", "foreign-flags" and "fields", which print
 // what `app` can do, and with which models. `app` must outlive the run.

@@ -1,0 +1,278 @@
+#include <foretoken/limits.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "apps/bench/bench_run.h"
+#include "apps/flags/file_validators.h"
+#include "apps/flags/flag_table.h"
+#include "apps/options/commands.h"
+#include "apps/options/engine_options.h"
+#include "apps/options/speculative_option.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/report.h"
+#include "apps/tune/tune_candidates.h"
+#include "apps/tune/tune_race.h"
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+// Of the time, what the comparison of the choice with no drafts takes.
+constexpr double kShareOfCheck = 0.2;
+constexpr int kRoundsOfCheck = 12;
+
+struct TuneOptions {
+  EngineOptions engine;
+  std::string prompts;
+  int num_prompts = 64;
+  int output_len = 0;
+  std::vector<std::string> drafters;
+  std::vector<int> lengths = {1, 2, 3, 5, 8};
+  std::vector<int> batch_sizes = {1, 4, 16};
+  double minutes = 5;
+  double temperature = 0;
+  std::string output = "foretoken-tune.yaml";
+  std::string output_json;
+  std::string plot;
+};
+
+// All that was measured.
+struct Tuning {
+  std::vector<bench::TunedLength> lengths;
+  std::vector<bench::TunedLength> checks;  // the choice with adaptive lengths
+  json entry;                              // null: no drafter pays
+  int64_t num_outputs = 0;
+  int64_t num_differing = 0;
+};
+
+EngineConfig engine_config(const EngineConfig& base, const TuneOptions& options,
+                           std::vector<SpeculativeConfig> drafters) {
+  EngineConfig config = base;
+  config.speculative = std::move(drafters);
+  config.max_num_seqs = *std::max_element(options.batch_sizes.begin(), options.batch_sizes.end());
+  // Variants have the same prompts.
+  config.enable_prefix_caching = false;
+  return config;
+}
+
+Result<std::vector<BenchPrompt>> load_prompts(const Engine& engine, const TuneOptions& options) {
+  DatasetOptions dataset;
+  if (!options.prompts.empty()) {
+    dataset.name = options.prompts.ends_with(".txt") ? "lines" : "custom";
+    dataset.path = options.prompts;
+  }
+  dataset.num_prompts = options.num_prompts;
+  dataset.output_len = options.output_len;
+  return load_bench_prompts(engine, dataset);
+}
+
+// Races of these variants at every batch size, which share the time.
+Status race_all(Engine& engine, const TuneOptions& options,
+                const std::vector<TuneVariant>& variants, double seconds,
+                std::vector<bench::TunedLength>* lengths, Tuning* tuning) {
+  FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts, load_prompts(engine, options));
+  const std::chrono::duration<double> each(seconds /
+                                           static_cast<double>(options.batch_sizes.size()));
+  for (const int batch_size : options.batch_sizes) {
+    TuneRaceOptions race{
+        .batch_size = batch_size,
+        .temperature = options.temperature,
+        .deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(each)};
+    if (variants.size() == 1) race.max_rounds = kRoundsOfCheck;
+    FT_ASSIGN_OR_RETURN(const TuneRace run, run_tune_race(engine, prompts, variants, race));
+    lengths->insert(lengths->end(), run.lengths.begin(), run.lengths.end());
+    tuning->num_outputs += run.num_outputs;
+    tuning->num_differing += run.num_differing;
+  }
+  return {};
+}
+
+Status measure_group(const EngineConfig& base, const TuneOptions& options,
+                     const std::vector<TuneDrafter>& group, double seconds, Tuning* tuning) {
+  std::vector<SpeculativeConfig> drafters;
+  for (const TuneDrafter& drafter : group) drafters.push_back(drafter.config);
+  std::unique_ptr<Engine> engine;
+  FT_RETURN_IF_ERROR(make_engine(engine_config(base, options, std::move(drafters)), &engine));
+  std::vector<TuneVariant> variants;
+  for (const std::string& method : tune_methods(group)) {
+    for (const int length : options.lengths) variants.push_back({method, length});
+  }
+  return race_all(*engine, options, variants, seconds, &tuning->lengths, tuning);
+}
+
+// The choice as it would be served, beside no drafts in the same engine; it stands only where it is
+// not slower at any batch size.
+Status check_choice(const EngineConfig& base, const TuneOptions& options, const json& entry,
+                    const bench::TunedChoice& choice, Tuning* tuning) {
+  FT_ASSIGN_OR_RETURN(std::vector<SpeculativeConfig> drafters,
+                      parse_speculative_config(entry.dump(), base.model));
+  std::unique_ptr<Engine> engine;
+  FT_RETURN_IF_ERROR(make_engine(engine_config(base, options, std::move(drafters)), &engine));
+  FT_RETURN_IF_ERROR(race_all(*engine, options, {{choice.drafter, choice.num_draft_tokens}},
+                              options.minutes * 60 * kShareOfCheck, &tuning->checks, tuning));
+  const bool loses = std::any_of(tuning->checks.begin(), tuning->checks.end(),
+                                 [](const bench::TunedLength& one) { return one.high < 1; });
+  const bool wins = std::any_of(tuning->checks.begin(), tuning->checks.end(),
+                                [](const bench::TunedLength& one) { return one.low > 1; });
+  if (wins && !loses) tuning->entry = entry;
+  return {};
+}
+
+Result<Tuning> measure(const TuneOptions& options) {
+  FT_ASSIGN_OR_RETURN(const EngineConfig base, prepare_engine(options.engine));
+  if (!base.speculative.empty()) {
+    return invalid_argument(
+        "--speculative-config: tune measures every drafter that it finds; name others with "
+        "--drafter");
+  }
+  const int longest = *std::max_element(options.lengths.begin(), options.lengths.end());
+  FT_ASSIGN_OR_RETURN(const std::vector<TuneDrafter> drafters,
+                      tune_drafters(base.model, options.drafters, longest));
+  const std::vector<std::vector<TuneDrafter>> groups = tune_groups(drafters);
+  const double seconds =
+      options.minutes * 60 * (1 - kShareOfCheck) / static_cast<double>(groups.size());
+  Tuning tuning;
+  for (const std::vector<TuneDrafter>& group : groups) {
+    FT_RETURN_IF_ERROR(measure_group(base, options, group, seconds, &tuning));
+  }
+  const std::optional<bench::TunedChoice> choice = bench::choose_drafts(tuning.lengths);
+  if (!choice) return tuning;
+  const json entry = tuned_entry(drafters, choice->drafter, choice->num_draft_tokens);
+  FT_RETURN_IF_ERROR(check_choice(base, options, entry, *choice, &tuning));
+  return tuning;
+}
+
+json lengths_json(const std::vector<bench::TunedLength>& lengths) {
+  json all = json::array();
+  for (const bench::TunedLength& one : lengths) {
+    all.push_back({{"method", one.drafter},
+                   {"num_speculative_tokens", one.num_draft_tokens},
+                   {"batch_size", one.batch_size},
+                   {"tokens_per_second", one.tokens_per_second},
+                   {"speed_up", one.ratio},
+                   {"low", one.low},
+                   {"high", one.high},
+                   {"ratios", one.ratios},
+                   {"mean_acceptance_length", one.mean_acceptance_length},
+                   {"acceptance_by_position", one.acceptance_by_position}});
+  }
+  return all;
+}
+
+Status write_text(const std::string& text, const std::string& path, const char* flag) {
+  std::ofstream file(path);
+  file << text;
+  file.flush();
+  if (file) return {};
+  return invalid_argument(std::string(flag) + " '" + path +
+                          "' cannot be written; name another file, or free space");
+}
+
+Status write_results(const TuneOptions& options, const Tuning& tuning) {
+  const std::string config = tuning.entry.is_null()
+                                 ? "# No drafter was faster than none on these prompts.\n"
+                                 : "speculative-config: '" + tuning.entry.dump() + "'\n";
+  FT_RETURN_IF_ERROR(write_text(config, options.output, "--output"));
+  if (!options.plot.empty()) {
+    FT_RETURN_IF_ERROR(
+        write_text(bench::tuning_svg(tuning.lengths, "Drafters of " + options.engine.config.model),
+                   options.plot, "--plot"));
+  }
+  if (options.output_json.empty()) return {};
+  return write_bench_json({{"speculative_config", tuning.entry},
+                           {"num_outputs", tuning.num_outputs},
+                           {"num_differing_outputs", tuning.num_differing},
+                           {"lengths", lengths_json(tuning.lengths)},
+                           {"checks", lengths_json(tuning.checks)}},
+                          options.output_json);
+}
+
+void print_results(const TuneOptions& options, const Tuning& tuning) {
+  std::string text = bench::tuning_table(tuning.lengths);
+  if (!tuning.checks.empty()) {
+    text += "\nThe best one with adaptive lengths:\n" + bench::tuning_table(tuning.checks);
+  }
+  if (tuning.num_differing > 0) {
+    text += fmt::format("{} of {} outputs differ from those without drafts\n", tuning.num_differing,
+                        tuning.num_outputs);
+  }
+  if (tuning.entry.is_null()) {
+    text += "\nNo drafter is faster than none on these prompts: leave --speculative-config out.\n";
+  } else {
+    text += fmt::format(
+        "\n{0} has it for `foretoken serve --config {0}`:\n--speculative-config '{1}'\n",
+        options.output, tuning.entry.dump());
+  }
+  std::fputs(text.c_str(), stdout);
+}
+
+int tune(const TuneOptions& options) {
+  catch_interrupts();
+  const Result<Tuning> tuning = measure(options);
+  if (!tuning.ok()) return bench_exit_code(tuning.status());
+  print_results(options, tuning.value());
+  return bench_exit_code(write_results(options, tuning.value()));
+}
+
+void add_measuring_flags(CLI::App* command, TuneOptions& options) {
+  command
+      ->add_option(
+          "--prompts", options.prompts,
+          "File of prompts: JSON lines with \"prompt\" or \"messages\", or a .txt with one "
+          "in each line (default: the bundled ones)")
+      ->type_name(kFileType);
+  command->add_option("--num-prompts", options.num_prompts, "Prompts; a shorter file is repeated")
+      ->capture_default_str()
+      ->check(at_least(1));
+  command
+      ->add_option("--output-len", options.output_len,
+                   "Tokens of an output (default: as the file says, else 128)")
+      ->check(at_least(1));
+  command->add_option("--lengths", options.lengths, "Numbers of drafts to try, with commas between")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(within(1, kMaxSpeculativeTokens));
+  command->add_option("--batch-sizes", options.batch_sizes, "Requests at once, with commas between")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(at_least(1));
+  command->add_option("--minutes", options.minutes, "Time for all of it, about")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 1e4));
+  command->add_option("--temperature", options.temperature, "0: always the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, std::function<int()>* run) {
+  auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = app.add_subcommand(
+      "tune", "Measure drafters and lengths on your prompts and write the best configuration");
+  add_measuring_flags(command, *options);
+  command
+      ->add_option("--drafter", options->drafters,
+                   "One more drafter to measure: its folder or Hub id, or a JSON object as in "
+                   "--speculative-config; may be repeated")
+      ->expected(1);
+  command->add_option("--output", options->output, "File for the configuration, YAML")
+      ->capture_default_str()
+      ->type_name(kFileType)
+      ->check(file_in_a_folder());
+  command->add_option("--plot", options->plot, "File for a picture of all speeds, SVG")
+      ->type_name(kFileType)
+      ->check(file_in_a_folder());
+  add_output_json(*command, options->output_json);
+  options->engine.log_level = "warning";
+  options->engine.add_to(*command);
+  command->callback([options, run] { *run = [options] { return tune(*options); }; });
+}
+
+}  // namespace foretoken
