@@ -14,7 +14,6 @@
 namespace foretoken {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::pair<const char*, HeadKind> kHeadKinds[] = {
@@ -22,11 +21,12 @@ constexpr std::pair<const char*, HeadKind> kHeadKinds[] = {
     {"dflash", HeadKind::kDflash}, {"dspark", HeadKind::kDspark}, {"p_eagle", HeadKind::kPeagle}};
 
 // The first of these fields that has a number, in the file or one of its objects.
-int32_t number_in(const json& file, std::initializer_list<const char*> names, int32_t otherwise) {
+int32_t number_in(const nlohmann::json& file, std::initializer_list<const char*> names,
+                  int32_t otherwise) {
   for (const char* name : names) {
     for (const char* object : {"", "transformer_layer_config", "dflash_config"}) {
       const auto nested = file.find(object);
-      const json& fields = nested != file.end() && nested->is_object() ? *nested : file;
+      const nlohmann::json& fields = nested != file.end() && nested->is_object() ? *nested : file;
       const auto found = fields.find(name);
       if (found == fields.end() || !found->is_number_integer()) continue;
       if (*found > 0 && *found < 1 << 24) return found->get<int32_t>();
@@ -35,13 +35,13 @@ int32_t number_in(const json& file, std::initializer_list<const char*> names, in
   return otherwise;
 }
 
-bool names_layers(const json& file) {
+bool names_layers(const nlohmann::json& file) {
   const std::string text = file.dump();
   return text.find("_layer_ids\"") != std::string::npos;
 }
 
 // A target that the head could be of, as far as its own file tells.
-ModelConfig possible_target(const json& file) {
+ModelConfig possible_target(const nlohmann::json& file) {
   ModelConfig target;
   target.architecture = "LlamaForCausalLM";
   target.dtype = DType::kBF16;
@@ -51,13 +51,15 @@ ModelConfig possible_target(const json& file) {
   return target;
 }
 
-Result<ModelConfig> target_of(const std::string& folder, const json& file, HeadKind kind) {
+Result<ModelConfig> target_of(const std::string& folder, const nlohmann::json& file,
+                              HeadKind kind) {
   // MTP modules have the sizes of their target.
   if (kind == HeadKind::kMtp) return read_model_config(folder, {});
   return possible_target(file);
 }
 
-ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target, const json& file) {
+ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
+                        const nlohmann::json& file) {
   const ModelConfig& layer = head.layer;
   const int64_t bytes = static_cast<int64_t>(dtype_size(target.dtype));
   const int32_t num_layers = head.num_modules * head.num_layers;
@@ -99,7 +101,7 @@ Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
   if (kind == std::end(kHeadKinds) || (kind->second == HeadKind::kMtp && !guess.certain)) {
     return std::optional<ordered_json>();
   }
-  FT_ASSIGN_OR_RETURN(const json file, read_model_json(folder, "config.json"));
+  FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
   FT_ASSIGN_OR_RETURN(const ModelConfig target, target_of(folder, file, kind->second));
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig head,
                       read_draft_head_config(folder, kind->second, target, {}));
@@ -113,7 +115,7 @@ Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
 
 std::optional<int32_t> parallel_draft_mask(const std::string& folder) {
   if (method_of_files(folder).method != "pard") return std::nullopt;
-  const Result<json> file = read_model_json(folder, "config.json");
+  const Result<nlohmann::json> file = read_model_json(folder, "config.json");
   if (!file.ok()) return std::nullopt;
   for (const char* name : {"pard_token", "ptd_token_id"}) {
     const auto found = file.value().find(name);

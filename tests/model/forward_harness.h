@@ -109,7 +109,7 @@ class ForwardHarness {
     const PlanView plan = plan_view(plan_, limits_);
     *plan.header = {};
     for (const SpanWish& wish : wishes) {
-      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0, 0, 0, 0};
+      plan.spans[plan.header->num_spans++] = {wish.slot, wish.num_tokens, 0, 0, 0, 0, 0, 0, 0, 0};
       drop_behind_window(wish.slot);
     }
     prepare(*queue_, {.plan = plan_,

@@ -86,16 +86,16 @@ TEST_F(PlanCheck, WindowedBlocksNeedATable) {
 }
 
 TEST_F(PlanCheck, NewIdsEndWithTheTokensAndTheSlot) {
-  EXPECT_TRUE(is_valid_span({0, 4, 0, 4, 6, 28, 0, 0, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 7, 28, 0, 0, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 6, 29, 0, 0, 0}, header, batch));
-  EXPECT_FALSE(is_valid_span({0, 4, 0, INT32_MAX, 6, 28, 0, 0, 0}, header, batch));
-  EXPECT_TRUE(is_valid_span({0, 4, 0, 0, 700, 2900, 0, 0, 0}, header, batch)) << "no new ids";
+  EXPECT_TRUE(is_valid_span({0, 4, 0, 4, 6, 28, 0, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 7, 28, 0, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, 4, 6, 29, 0, 0, 0, 0}, header, batch));
+  EXPECT_FALSE(is_valid_span({0, 4, 0, INT32_MAX, 6, 28, 0, 0, 0, 0}, header, batch));
+  EXPECT_TRUE(is_valid_span({0, 4, 0, 0, 700, 2900, 0, 0, 0, 0}, header, batch)) << "no new ids";
 }
 
 TEST_F(PlanCheck, DraftBoundsAndDrafters) {
   const auto span = [&](int limit, int rows) {
-    return is_valid_span({0, 1, 0, 0, 0, 0, 0, limit, rows}, header, batch);
+    return is_valid_span({0, 1, 0, 0, 0, 0, 0, limit, rows, 0}, header, batch);
   };
   EXPECT_TRUE(span(0, 0));
   EXPECT_TRUE(span(kMaxDraftTokens, INT32_MAX));
