@@ -2,38 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
+#include <string>
 
 #include "config/engine_fields.h"
 #include "config/engine_foreign_names.h"
 #include "config/engine_names.h"
+#include "config/generated_part.h"
 
 namespace foretoken {
 namespace {
 
-std::string file_of_tree(const std::string& path) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/" + path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// What stands between the marks of a page.
-std::string marked(const std::string& path, const std::string& command) {
-  const std::string page = file_of_tree(path);
-  const std::string begin = "<!-- " + command + " -->\n";
-  const size_t at = page.find(begin);
-  const size_t end = page.find("<!-- end -->");
-  if (at == std::string::npos || end == std::string::npos) return "no marks in " + path;
-  return page.substr(at + begin.size(), end - at - begin.size());
-}
-
 TEST(EnginePages, TheTreeHoldsWhatTheTablesSay) {
-  EXPECT_EQ(file_of_tree("python/foretoken/_engine_fields.py"), python_engine_fields())
-      << "run tools/write_fields";
-  EXPECT_EQ(marked("docs/engine-fields.md", "foretoken fields docs"), markdown_engine_fields())
-      << "run tools/write_fields";
-  EXPECT_EQ(marked("docs/other-engines.md", "foretoken fields names"), markdown_engine_names())
-      << "run tools/write_fields";
+  const std::string end = "<!-- end -->";
+  test::expect_generated({"python/foretoken/_engine_fields.py", "", ""}, python_engine_fields());
+  test::expect_generated({"docs/engine-fields.md", "<!-- foretoken fields docs -->", end},
+                         markdown_engine_fields());
+  test::expect_generated({"docs/other-engines.md", "<!-- foretoken fields names -->", end},
+                         markdown_engine_names());
 }
 
 TEST(EnginePages, EveryRowIsInThePagesOfItsDoors) {
