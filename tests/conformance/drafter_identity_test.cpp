@@ -44,6 +44,8 @@ class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
     EXPECT_EQ(differing, 0);
     if (config.length_policy == "adaptive") return other;
     EXPECT_GT(other.stats.num_accepted_tokens, 0);
+    // One that learns knows the whole text the second time.
+    if (variant.warm && declared_traits(GetParam().drafter).learns) return other;
     EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens);
     return other;
   }
