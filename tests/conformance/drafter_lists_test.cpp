@@ -114,6 +114,9 @@ TEST_P(DrafterLists, Preempted) {
 }
 
 TEST_P(DrafterLists, Adaptive) {
+  // Its step times are measured for each pair.
+  const bool is_short = num_test_prompts(200) < 200;
+  if (is_short && GetParam().other != "eagle3") GTEST_SKIP() << "few prompts";
   expect_same({.name = "adaptive list", .steps_in_flight = 2, .batch = 8}, "adaptive",
               requests(true));
 }
