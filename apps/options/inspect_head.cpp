@@ -51,11 +51,11 @@ ModelConfig possible_target(const nlohmann::json& file) {
   return target;
 }
 
-Result<ModelConfig> target_of(const std::string& folder, const nlohmann::json& file,
-                              HeadKind kind) {
-  // MTP modules have the sizes of their target.
-  if (kind == HeadKind::kMtp) return read_model_config(folder, {});
-  return possible_target(file);
+ModelConfig target_of(const std::string& folder, const nlohmann::json& file, HeadKind kind) {
+  // MTP modules have the sizes of their target, and often its name with an ending.
+  if (kind != HeadKind::kMtp) return possible_target(file);
+  const Result<ModelConfig> own = read_model_config(folder, {});
+  return own.ok() ? own.value() : possible_target(file);
 }
 
 ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
@@ -91,10 +91,32 @@ ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
   return sizes;
 }
 
+std::string use_of(const std::string& folder, const std::string& method) {
+  return "--spec-method " + method + " --spec-model " + folder +
+         " beside the --model that it was trained for";
+}
+
+// Heads without layers that attend, which have no keys and values.
+Result<std::optional<ordered_json>> inspect_chain(const std::string& folder,
+                                                  const DrafterEntry& entry) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
+  return std::optional<ordered_json>(
+      {{"drafter", entry.name},
+       {"holds", entry.files},
+       {"num_speculative_tokens",
+        number_in(file, {"medusa_num_heads", "num_heads", "n_predict"}, 0)},
+       {"kv_cache_bytes_per_token", 0},
+       {"use", use_of(folder, entry.name)}});
+}
+
 }  // namespace
 
 Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
   const MethodGuess guess = method_of_files(folder);
+  if (const auto named = find_drafter(guess.method); guess.certain && named.ok()) {
+    const DrafterTraits& traits = named.value()->traits;
+    if (traits.reads_files && !traits.has_kv) return inspect_chain(folder, *named.value());
+  }
   const auto* kind = std::ranges::find(kHeadKinds, guess.method,
                                        [](const auto& known) { return std::string(known.first); });
   // A target may hold its MTP modules itself.
@@ -102,14 +124,13 @@ Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
     return std::optional<ordered_json>();
   }
   FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
-  FT_ASSIGN_OR_RETURN(const ModelConfig target, target_of(folder, file, kind->second));
+  const ModelConfig target = target_of(folder, file, kind->second);
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig head,
                       read_draft_head_config(folder, kind->second, target, {}));
   FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(guess.method));
   ordered_json shown = {{"drafter", entry->name}, {"holds", entry->files}};
   shown.update(head_sizes(head, target, file));
-  shown["use"] = "--spec-method " + guess.method + " --spec-model " + folder +
-                 " beside the --model that it was trained for";
+  shown["use"] = use_of(folder, guess.method);
   return std::optional(shown);
 }
 
