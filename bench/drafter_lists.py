@@ -19,7 +19,8 @@ SUFFIX = {"method": "suffix", "num_speculative_tokens": 6}
 
 
 def head(name):
-    return {"method": name, "num_speculative_tokens": 4}
+    folder = "foretoken-7m-" + name.removesuffix("_model")
+    return {"method": name, "model": str(ROOT / "models" / folder), "num_speculative_tokens": 4}
 
 
 DRAFTERS = {
