@@ -55,7 +55,10 @@ ModelConfig target_of(const std::string& folder, const nlohmann::json& file, Hea
   // MTP modules have the sizes of their target, and often its name with an ending.
   if (kind != HeadKind::kMtp) return possible_target(file);
   const Result<ModelConfig> own = read_model_config(folder, {});
-  return own.ok() ? own.value() : possible_target(file);
+  if (own.ok()) return own.value();
+  ModelConfig target = possible_target(file);
+  target.num_layers = number_in(file, {"num_hidden_layers"}, target.num_layers);
+  return target;
 }
 
 ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
