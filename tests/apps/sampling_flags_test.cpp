@@ -14,11 +14,14 @@ std::string help_of(std::vector<std::string> command) {
   return result.out;
 }
 
+// Behind the flag the help has a blank, a comma or the end of the line: --n is no --num-prompts.
 bool shows(const std::string& help, const SamplingField& field) {
-  const size_t at = help.find("  " + sampling_flag(field));
-  if (at == std::string::npos) return false;
-  const char after = help[at + 2 + sampling_flag(field).size()];
-  return after == ' ' || after == ',' || after == '\n';
+  const std::string flag = "  " + sampling_flag(field);
+  for (size_t at = help.find(flag); at != std::string::npos; at = help.find(flag, at + 1)) {
+    const char after = help[at + flag.size()];
+    if (after == ' ' || after == ',' || after == '\n') return true;
+  }
+  return false;
 }
 
 TEST(SamplingFlags, EveryRowHasItsFlag) {
