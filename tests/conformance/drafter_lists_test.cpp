@@ -69,7 +69,9 @@ class DrafterLists : public ::testing::TestWithParam<ListCase> {
     return result;
   }
   void expect_same(Variant variant, const std::string& policy, std::vector<Request> requests) {
-    const RunResult base = run(config_of({.batch = 32}, bundled_model()), requests);
+    std::vector<Request> plain = requests;
+    for (Request& request : plain) request.speculative = {};
+    const RunResult base = run(config_of({.batch = 32}, bundled_model()), plain);
     EngineConfig config = config_of(variant, bundled_model());
     config.max_num_seqs = variant.batch;
     config.speculative = list(policy);

@@ -111,7 +111,10 @@ class MixtureIdentity : public testing::TestWithParam<MixtureCase> {
     const RunResult other = drafting(variant);
     EXPECT_EQ(count_differences(plain(), other, GetParam().name() + ", " + variant.name), 0);
     EXPECT_GT(other.stats.num_accepted_tokens, 0) << variant.name;
-    EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << variant.name;
+    // One that learns may be right throughout a second run.
+    if (!learns()) {
+      EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << variant.name;
+    }
     return other;
   }
 

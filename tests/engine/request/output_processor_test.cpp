@@ -34,6 +34,7 @@ class OutputEvents : public testing::Test {
   static OutputEvent event_of(RequestState* request, std::vector<int32_t> ids) {
     OutputEvent event;
     event.request = request;
+    event.drafter = request->sequence.drafter;
     event.num_ids = static_cast<int32_t>(ids.size());
     std::copy(ids.begin(), ids.end(), event.ids);
     return event;
