@@ -46,9 +46,11 @@ Result<OutputRows> OutputRowsLoader::own(const std::string& name, int32_t rows, 
   const ColumnPart own = column_part(rows, sharding.rank, sharding.size);
   const TensorPart part[] = {{name, rows, own.begin, own.count}};
   OutputRows out;
+  const int32_t* id_map = nullptr;
+  // Before the matrix, which must stay once it is on its way.
+  if (!ids.empty()) FT_RETURN_IF_ERROR(upload(ids, &id_map));
   FT_ASSIGN_OR_RETURN(out.weight, loader_.matrix(part, cols));
-  out.head = {out.weight.get(), nullptr, rows, sharding};
-  if (!ids.empty()) FT_RETURN_IF_ERROR(upload(ids, &out.head.id_map));
+  out.head = {out.weight.get(), id_map, rows, sharding};
   return out;
 }
 
@@ -73,12 +75,12 @@ Result<OutputRows> OutputRowsLoader::cut(const TensorPart& matrix, int32_t cols,
         "; leave draft_vocab_size out");
   }
   OutputRows out;
+  FT_RETURN_IF_ERROR(upload(kept.ids, &out.head.id_map));
   FT_ASSIGN_OR_RETURN(out.weight,
                       loader_.matrix_rows(matrix, cols, part_of(kept.rows, options_.sharding)));
   out.head.weight = out.weight.get();
   out.head.rows = static_cast<int32_t>(kept.ids.size());
   out.head.sharding = options_.sharding;
-  FT_RETURN_IF_ERROR(upload(kept.ids, &out.head.id_map));
   return out;
 }
 
@@ -91,6 +93,7 @@ Result<OutputRows> OutputRowsLoader::shared() {
     return out;
   }
   const std::span<const int32_t> own = part_of(ids, options_.sharding);
+  FT_RETURN_IF_ERROR(upload(ids, &out.head.id_map));
   if (options_.dummy) {
     const TensorPart part[] = {{"lm_head.weight", static_cast<int64_t>(ids.size()),
                                 own.data() - ids.data(), static_cast<int64_t>(own.size())}};
@@ -102,7 +105,6 @@ Result<OutputRows> OutputRowsLoader::shared() {
   out.head.sharding = options_.sharding;
   out.head.weight = out.weight.get();
   out.head.rows = static_cast<int32_t>(ids.size());
-  FT_RETURN_IF_ERROR(upload(ids, &out.head.id_map));
   return out;
 }
 

@@ -112,7 +112,8 @@ class MedusaLoader {
   MedusaLoader(ChainLoader& chain, const MedusaConfig& config, const Model& target)
       : chain_(chain), config_(config), names_(chain.weights(), config), target_(target) {}
 
-  Result<MedusaWeights> load(int32_t num_heads);
+  // Fills `out`, which outlives what the loader has in flight where it fails.
+  Status load(int32_t num_heads, MedusaWeights* out);
 
  private:
   Status load_blocks(int32_t head, std::vector<Linear>* out);
@@ -127,17 +128,16 @@ class MedusaLoader {
   const Model& target_;
 };
 
-Result<MedusaWeights> MedusaLoader::load(int32_t num_heads) {
-  MedusaWeights weights;
-  weights.blocks.resize(static_cast<size_t>(num_heads));
+Status MedusaLoader::load(int32_t num_heads, MedusaWeights* out) {
+  out->blocks.resize(static_cast<size_t>(num_heads));
   for (int32_t head = 0; head < num_heads; ++head) {
-    FT_RETURN_IF_ERROR(load_blocks(head, &weights.blocks[static_cast<size_t>(head)]));
+    FT_RETURN_IF_ERROR(load_blocks(head, &out->blocks[static_cast<size_t>(head)]));
   }
-  FT_RETURN_IF_ERROR(load_outputs(num_heads, &weights.outputs));
+  FT_RETURN_IF_ERROR(load_outputs(num_heads, &out->outputs));
   for (int32_t head = num_heads; head < config_.num_heads; ++head) {
     names_.ignore(head, chain_.weights());
   }
-  return weights;
+  return {};
 }
 
 Status MedusaLoader::load_blocks(int32_t head, std::vector<Linear>* out) {
@@ -233,7 +233,7 @@ Status MedusaHead::load(const ChainSource& source, const MedusaConfig& config, i
       num_heads * config.num_layers * hidden * hidden + matrices * config.rows * hidden;
   FT_ASSIGN_OR_RETURN(const auto chain, ChainLoader::open(source, weight_arena_, elements));
   WeightLoader::Guard guard(chain->weights());
-  FT_ASSIGN_OR_RETURN(weights_, MedusaLoader(*chain, config, target_).load(num_heads));
+  FT_RETURN_IF_ERROR(MedusaLoader(*chain, config, target_).load(num_heads, &weights_));
   FT_RETURN_IF_ERROR(guard.finish());
   weight_bytes_ = chain->weights().bytes_loaded();
   return chain->weights().check_all_used("the Medusa head");
