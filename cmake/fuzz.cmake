@@ -40,11 +40,12 @@ ft_fuzzer(http_request_fuzzer http_request
 
 # All of serve/ but what other libraries are needed for.
 file(GLOB_RECURSE json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
-  ${PROJECT_SOURCE_DIR}/src/serve/*.cpp ${PROJECT_SOURCE_DIR}/src/chat/*.cpp)
+  ${PROJECT_SOURCE_DIR}/src/serve/*.cpp ${PROJECT_SOURCE_DIR}/src/chat/*.cpp
+  ${PROJECT_SOURCE_DIR}/src/config/*.cpp)
 list(FILTER json_sources EXCLUDE REGEX "serve/(.*/)?(metric|page_routes|openapi|api_routes)")
 ft_fuzzer(json_request_fuzzer json_request
   TESTS fuzz/canned_engine.cpp
-  SOURCES ${json_sources} base/json_object.cpp base/sampling_ranges.cpp base/log.cpp base/check.cpp
+  SOURCES ${json_sources} base/json_object.cpp base/log.cpp base/check.cpp
     http/message/exchange.cpp http/message/header_text.cpp ../tests/fuzz/engine_names.cpp
   LIBRARIES ft_serve)
 

@@ -80,6 +80,10 @@ Result<std::vector<TuneDrafter>> tune_drafters(const std::string& target,
   for (json& entry : entries) {
     FT_ASSIGN_OR_RETURN(TuneDrafter drafter,
                         read_drafter(std::move(entry), target, max_draft_tokens));
+    // Results go by methods; what the user names comes in place of what is found.
+    std::erase_if(all, [&](const TuneDrafter& known) {
+      return known.config.method == drafter.config.method;
+    });
     all.push_back(std::move(drafter));
   }
   return all;

@@ -18,7 +18,8 @@ struct TuneDrafter {
 // The drafters to measure for the model in `target` (a folder or Hub id): those that `given` names,
 // each a JSON object or the folder or Hub id of a drafter, and those that need no file of the
 // user's: the look-ups, the bundled ones of the bundled model, and the MTP modules of a folder that
-// has them. Every one has room for `max_draft_tokens` drafts, unless it says how many itself.
+// has them. Of two with one method the last one stays. Every one has room for `max_draft_tokens`
+// drafts, unless it says how many itself.
 Result<std::vector<TuneDrafter>> tune_drafters(const std::string& target,
                                                const std::vector<std::string>& given,
                                                int max_draft_tokens);

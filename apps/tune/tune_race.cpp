@@ -57,10 +57,10 @@ class Race {
       request.sampling.temperature = static_cast<float>(options_.temperature);
       request.sampling.seed = at;
       request.sampling.detokenize = false;
-      // A drafter that learns from answers would know those of the other variants, and of the last
-      // time that the prompts were repeated.
-      request.cache_salt = fmt::format("{} {} {}", variant.method, variant.num_draft_tokens,
-                                       (next_prompt_ + i) / prompts_.size());
+      // A drafter that learns from answers would know those of the other variants and batch sizes,
+      // and of the last time that the prompts were repeated.
+      request.cache_salt = fmt::format("{} {} {} {}", variant.method, variant.num_draft_tokens,
+                                       options_.batch_size, (next_prompt_ + i) / prompts_.size());
       request.speculative.enabled = !variant.method.empty();
       if (variant.method.empty()) continue;
       request.speculative.method = variant.method;

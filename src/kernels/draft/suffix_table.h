@@ -24,8 +24,8 @@ inline constexpr int32_t kWindow = 8;
 inline constexpr int32_t kTie = 16;
 inline constexpr uint32_t kClockMask = (1u << 28) - 1;
 
-// One piece of text. The owner is kept whole and compared, so that no collision of hashes can show
-// one owner's tokens to another.
+// One piece of text. The owner's numbers are kept whole and compared, so that no collision of the
+// table's hashes can show one owner's tokens to another.
 struct Entry {
   uint64_t salt;      // SlotParams::cache_salt
   int32_t adapter;    // SlotParams::adapter_number
