@@ -115,11 +115,15 @@ void add_output_json(CLI::App& command, std::string& file) {
 }
 
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path) {
+  return write_bench_text(object.dump(4) + "\n", path, "--output-json");
+}
+
+Status write_bench_text(const std::string& text, const std::string& path, const char* flag) {
   std::ofstream file(path);
-  file << object.dump(4) << "\n";
+  file << text;
   file.flush();
   if (file) return {};
-  return invalid_argument("--output-json '" + path +
+  return invalid_argument(std::string(flag) + " '" + path +
                           "' cannot be written; name another file, or free space");
 }
 

@@ -40,6 +40,8 @@ std::string bench_drafts_text(const RequestStats& stats, const EngineInfo& info)
 // --output-json, a file in a folder that exists.
 void add_output_json(CLI::App& command, std::string& file);
 Status write_bench_json(const nlohmann::ordered_json& object, const std::string& path);
+// Writes the file that `flag`, which the message names, asks for.
+Status write_bench_text(const std::string& text, const std::string& path, const char* flag);
 
 // The exit code of a benchmark that ended so, with its message.
 int bench_exit_code(const Status& status);

@@ -3,12 +3,13 @@
 #include <foretoken/limits.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "apps/options/speculative_method.h"
 #include "apps/options/speculative_option.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
+#include "engine/start/locate_model.h"
+#include "model/config/config.h"
 
 namespace foretoken {
 namespace {
@@ -21,19 +22,30 @@ bool reads_files(const TuneDrafter& drafter) {
   return declared_traits(drafter.config.method).reads_files;
 }
 
-Result<TuneDrafter> read_drafter(json entry, const std::string& target, int max_draft_tokens) {
+// `located` is the target's configuration, its model a folder or a file.
+Result<TuneDrafter> read_drafter(json entry, const EngineConfig& located, int max_draft_tokens) {
   if (!entry.contains("num_speculative_tokens")) {
     entry["num_speculative_tokens"] = max_draft_tokens;
   }
   entry["length_policy"] = "fixed";
   FT_ASSIGN_OR_RETURN(const std::vector<SpeculativeConfig> read,
-                      parse_speculative_config(entry.dump(), target));
+                      parse_speculative_config(entry.dump(), located.model));
   if (read.size() != 1) {
     return invalid_argument("--drafter: " + entry.dump() +
                             " is a list; name its drafters one by one, lists with ngram are "
                             "measured by themselves");
   }
-  return TuneDrafter{std::move(entry), read.front()};
+  EngineConfig config = located;
+  config.speculative = read;
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> folders, locate_drafters(config));
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* drafter, choose_drafter(read.front(), folders.front()));
+  config.speculative.front().method = drafter->name;
+  return TuneDrafter{std::move(entry), config.speculative.front()};
+}
+
+bool has_method(const std::vector<TuneDrafter>& drafters, const std::string& method) {
+  return std::ranges::any_of(drafters,
+                             [&](const TuneDrafter& one) { return one.config.method == method; });
 }
 
 Result<json> entry_of(const std::string& given) {
@@ -44,14 +56,9 @@ Result<json> entry_of(const std::string& given) {
                           "' is no JSON object; write {\"method\": ...} or a folder");
 }
 
-// Whether config.json in the folder tells of MTP modules; a Hub id has no folder here.
 bool has_modules(const std::string& folder) {
-  std::ifstream file(folder + "/config.json");
-  const json config = json::parse(file, nullptr, false);
-  if (!config.is_object()) return false;
-  const json& text = config.contains("text_config") ? config["text_config"] : config;
-  const auto count = text.find("num_nextn_predict_layers");
-  return count != text.end() && count->is_number_integer() && *count > 0;
+  const Result<ModelConfig> config = read_model_config(folder, {});
+  return config.ok() && config.value().num_mtp_modules > 0;
 }
 
 std::vector<json> entries_without_files(const std::string& target) {
@@ -68,60 +75,60 @@ std::vector<json> entries_without_files(const std::string& target) {
 
 }  // namespace
 
-Result<std::vector<TuneDrafter>> tune_drafters(const std::string& target,
+Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
                                                const std::vector<std::string>& given,
                                                int max_draft_tokens) {
-  std::vector<json> entries = entries_without_files(target);
+  FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(target));
+  std::vector<TuneDrafter> named;
   for (const std::string& one : given) {
     FT_ASSIGN_OR_RETURN(json entry, entry_of(one));
-    entries.push_back(std::move(entry));
+    FT_ASSIGN_OR_RETURN(TuneDrafter drafter,
+                        read_drafter(std::move(entry), located, max_draft_tokens));
+    if (has_method(named, drafter.config.method)) {
+      return invalid_argument("--drafter: two of them have the method " + drafter.config.method +
+                              ", by which results are told apart; measure one after the other");
+    }
+    named.push_back(std::move(drafter));
   }
   std::vector<TuneDrafter> all;
-  for (json& entry : entries) {
+  for (json& entry : entries_without_files(located.model)) {
+    if (has_method(named, entry["method"].get<std::string>())) continue;
     FT_ASSIGN_OR_RETURN(TuneDrafter drafter,
-                        read_drafter(std::move(entry), target, max_draft_tokens));
-    // Results go by methods; what the user names comes in place of what is found.
-    std::erase_if(all, [&](const TuneDrafter& known) {
-      return known.config.method == drafter.config.method;
-    });
+                        read_drafter(std::move(entry), located, max_draft_tokens));
     all.push_back(std::move(drafter));
   }
+  std::move(named.begin(), named.end(), std::back_inserter(all));
   return all;
 }
 
 std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>& drafters) {
-  const auto is = [](const std::string& method) {
-    return [&method](const TuneDrafter& one) { return one.config.method == method; };
-  };
+  // It needs no file, so that it is among them.
+  const TuneDrafter& look_up = *std::ranges::find_if(
+      drafters, [](const TuneDrafter& one) { return one.config.method == kLookUp; });
   std::vector<std::vector<TuneDrafter>> groups;
-  const auto look_up = std::find_if(drafters.begin(), drafters.end(), is(kLookUp));
   for (const TuneDrafter& drafter : drafters) {
-    const std::string& method = drafter.config.method;
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) {
-      return one.size() < static_cast<size_t>(kMaxDrafters) &&
-             std::none_of(one.begin(), one.end(), is(method));
-    });
-    if (group == groups.end()) {
-      if (look_up != drafters.end() && method == kLookUp && !groups.empty()) continue;
+    if (drafter.config.method == kLookUp) continue;
+    if (groups.empty() || groups.back().size() == static_cast<size_t>(kMaxDrafters)) {
       groups.emplace_back();
-      group = groups.end() - 1;
-      if (look_up != drafters.end() && method != kLookUp) group->push_back(*look_up);
+      groups.back().push_back(look_up);
     }
-    group->push_back(drafter);
+    groups.back().push_back(drafter);
   }
   return groups;
 }
 
-std::vector<std::string> tune_methods(const std::vector<TuneDrafter>& group) {
-  std::vector<std::string> methods;
-  const bool has_look_up = group.front().config.method == kLookUp;
-  for (const TuneDrafter& drafter : group) {
-    methods.push_back(drafter.config.method);
-    if (has_look_up && reads_files(drafter)) {
-      methods.push_back(list_name({kLookUp, drafter.config.method}));
+std::vector<std::vector<std::string>> tune_methods(
+    const std::vector<std::vector<TuneDrafter>>& groups) {
+  std::vector<std::vector<std::string>> all;
+  for (const std::vector<TuneDrafter>& group : groups) {
+    std::vector<std::string>& methods = all.emplace_back();
+    for (const TuneDrafter& drafter : group) {
+      const std::string& method = drafter.config.method;
+      if (method != kLookUp || all.size() == 1) methods.push_back(method);
+      if (reads_files(drafter)) methods.push_back(list_name({kLookUp, method}));
     }
   }
-  return methods;
+  return all;
 }
 
 json tuned_entry(const std::vector<TuneDrafter>& drafters, const std::string& method,

@@ -18,19 +18,21 @@ struct TuneDrafter {
 // The drafters to measure for the model in `target` (a folder or Hub id): those that `given` names,
 // each a JSON object or the folder or Hub id of a drafter, and those that need no file of the
 // user's: the look-ups, the bundled ones of the bundled model, and the MTP modules of a folder that
-// has them. Of two with one method the last one stays. Every one has room for `max_draft_tokens`
-// drafts, unless it says how many itself.
-Result<std::vector<TuneDrafter>> tune_drafters(const std::string& target,
+// has them. Their methods, by which results are told apart, differ: one that is named stands in
+// place of one that is found. Every one has room for `max_draft_tokens` drafts, unless it says how
+// many itself.
+Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
                                                const std::vector<std::string>& given,
                                                int max_draft_tokens);
 
-// The same drafters in groups that one engine can have: at most kMaxDrafters, each method once, and
-// the look-ups `ngram` in every group with room for it, so that lists with it can be measured.
+// The same drafters in groups that one engine can have, at most kMaxDrafters; `ngram` begins every
+// group, so that lists with it can be measured.
 std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>& drafters);
 
-// What requests of a group can be drafted by, as SpeculativeParams::method: each drafter, and ngram
-// before each that reads files.
-std::vector<std::string> tune_methods(const std::vector<TuneDrafter>& group);
+// What requests of each group are drafted by, as SpeculativeParams::method: each drafter, and ngram
+// before each that reads files. ngram alone is measured in the first group.
+std::vector<std::vector<std::string>> tune_methods(
+    const std::vector<std::vector<TuneDrafter>>& groups);
 
 // The entry of --speculative-config for one of these methods with so many drafts.
 nlohmann::ordered_json tuned_entry(const std::vector<TuneDrafter>& drafters,

@@ -2,7 +2,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -94,13 +93,14 @@ Status race_all(Engine& engine, const TuneOptions& options,
 }
 
 Status measure_group(const EngineConfig& base, const TuneOptions& options,
-                     const std::vector<TuneDrafter>& group, double seconds, Tuning* tuning) {
+                     const std::vector<TuneDrafter>& group, const std::vector<std::string>& methods,
+                     double seconds, Tuning* tuning) {
   std::vector<SpeculativeConfig> drafters;
   for (const TuneDrafter& drafter : group) drafters.push_back(drafter.config);
   std::unique_ptr<Engine> engine;
   FT_RETURN_IF_ERROR(make_engine(engine_config(base, options, std::move(drafters)), &engine));
   std::vector<TuneVariant> variants;
-  for (const std::string& method : tune_methods(group)) {
+  for (const std::string& method : methods) {
     for (const int length : options.lengths) variants.push_back({method, length});
   }
   return race_all(*engine, options, variants, seconds, &tuning->lengths, tuning);
@@ -133,13 +133,14 @@ Result<Tuning> measure(const TuneOptions& options) {
   }
   const int longest = *std::max_element(options.lengths.begin(), options.lengths.end());
   FT_ASSIGN_OR_RETURN(const std::vector<TuneDrafter> drafters,
-                      tune_drafters(base.model, options.drafters, longest));
+                      tune_drafters(base, options.drafters, longest));
   const std::vector<std::vector<TuneDrafter>> groups = tune_groups(drafters);
   const double seconds =
       options.minutes * 60 * (1 - kShareOfCheck) / static_cast<double>(groups.size());
   Tuning tuning;
-  for (const std::vector<TuneDrafter>& group : groups) {
-    FT_RETURN_IF_ERROR(measure_group(base, options, group, seconds, &tuning));
+  const std::vector<std::vector<std::string>> methods = tune_methods(groups);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    FT_RETURN_IF_ERROR(measure_group(base, options, groups[i], methods[i], seconds, &tuning));
   }
   const std::optional<bench::TunedChoice> choice = bench::choose_drafts(tuning.lengths);
   if (!choice) return tuning;
@@ -165,24 +166,15 @@ json lengths_json(const std::vector<bench::TunedLength>& lengths) {
   return all;
 }
 
-Status write_text(const std::string& text, const std::string& path, const char* flag) {
-  std::ofstream file(path);
-  file << text;
-  file.flush();
-  if (file) return {};
-  return invalid_argument(std::string(flag) + " '" + path +
-                          "' cannot be written; name another file, or free space");
-}
-
 Status write_results(const TuneOptions& options, const Tuning& tuning) {
   const std::string config = tuning.entry.is_null()
                                  ? "# No drafter was faster than none on these prompts.\n"
                                  : "speculative-config: '" + tuning.entry.dump() + "'\n";
-  FT_RETURN_IF_ERROR(write_text(config, options.output, "--output"));
+  FT_RETURN_IF_ERROR(write_bench_text(config, options.output, "--output"));
   if (!options.plot.empty()) {
-    FT_RETURN_IF_ERROR(
-        write_text(bench::tuning_svg(tuning.lengths, "Drafters of " + options.engine.config.model),
-                   options.plot, "--plot"));
+    FT_RETURN_IF_ERROR(write_bench_text(
+        bench::tuning_svg(tuning.lengths, "Drafters of " + options.engine.config.model),
+        options.plot, "--plot"));
   }
   if (options.output_json.empty()) return {};
   return write_bench_json({{"speculative_config", tuning.entry},

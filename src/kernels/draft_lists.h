@@ -26,6 +26,21 @@ FT_HD inline bool has_other_drafts(const SlotState& state, const SlotParams& par
   return params.lookups != 0 && state.num_draft_tokens > 0 && state.drafted_by != drafter;
 }
 
+// Whether the drafter is to propose for the slot.
+FT_HD inline bool has_turn(const SlotState& state, const SlotParams& params, int32_t drafter) {
+  return serves(params, drafter) && !has_other_drafts(state, params, drafter);
+}
+
+// How many drafts a look-up that was granted `granted` may propose for the slot; 0 where the
+// sequence has ended or its prompt is not computed.
+FT_HD inline int32_t lookup_drafts(const SlotState& state, int32_t granted) {
+  const int32_t wanted =
+      granted < state.draft.num_draft_tokens ? granted : state.draft.num_draft_tokens;
+  const bool is_ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
+                        state.computed == state.len - 1;
+  return is_ready && wanted > 0 ? wanted : 0;
+}
+
 // What is known of a drafter that serves the slot.
 FT_HD inline DraftRates& rates_of(SlotState& state, const SlotParams& params, int32_t drafter) {
   return params.drafter == drafter ? state.draft : state.lookup_rates[drafter];

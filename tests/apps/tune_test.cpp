@@ -52,6 +52,24 @@ TEST(Tune, MeasuresEveryDrafterAndWritesTheConfiguration) {
       << config;
 }
 
+TEST(Tune, DraftersAreNamedByTheirFoldersToo) {
+  const test::ScratchFolder folder;
+  const std::string medusa =
+      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-medusa";
+  const CommandResult result = run_command(
+      short_tune(folder, {"--drafter", medusa, "--output-json", folder.file("t.json")}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json all = nlohmann::json::parse(read_file(folder.file("t.json")));
+  EXPECT_EQ(all["num_differing_outputs"], 0);
+  std::multiset<std::string> methods;
+  for (const nlohmann::json& length : all["lengths"]) {
+    methods.insert(length["method"].get<std::string>());
+  }
+  for (const char* method : {"ngram", "medusa", "ngram+medusa"}) {
+    EXPECT_EQ(methods.count(method), 2u) << method << ": once at each batch size";
+  }
+}
+
 TEST(Tune, SaysWhatIsWrong) {
   const test::ScratchFolder folder;
   CommandResult result =
@@ -63,6 +81,10 @@ TEST(Tune, SaysWhatIsWrong) {
   result = run_command(short_tune(folder, {"--drafter", R"({"method": ["ngram", "mtp"]})"}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("--drafter"), std::string::npos) << result.err;
+  const std::string eagle = (bundled_model().parent_path() / "foretoken-7m-eagle").string();
+  result = run_command(short_tune(folder, {"--drafter", eagle, "--drafter", eagle}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("two of them have the method eagle"), std::string::npos) << result.err;
   result = run_command(short_tune(folder, {"--lengths", "0"}));
   EXPECT_EQ(result.exit_code, 2) << result.err;
 }

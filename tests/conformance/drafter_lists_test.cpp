@@ -54,28 +54,14 @@ class DrafterLists : public ::testing::TestWithParam<ListCase> {
     }
     return all;
   }
-  static RunResult run(const EngineConfig& config, const std::vector<Request>& requests) {
-    std::unique_ptr<Engine> engine;
-    const Status status = make_engine(config, &engine);
-    EXPECT_TRUE(status.ok()) << status.message();
-    RunResult result;
-    if (!status.ok()) return result;
-    for (const RequestOutput& output : engine->generate(requests)) {
-      EXPECT_TRUE(output.status.ok()) << output.status.message();
-      result.ids.push_back(output.token_ids);
-      result.stats += output.stats;
-    }
-    expect_all_free(*engine);
-    return result;
-  }
   void expect_same(Variant variant, const std::string& policy, std::vector<Request> requests) {
     std::vector<Request> plain = requests;
     for (Request& request : plain) request.speculative = {};
-    const RunResult base = run(config_of({.batch = 32}, bundled_model()), plain);
+    const RunResult base = run_alone(config_of({.batch = 32}, bundled_model()), plain);
     EngineConfig config = config_of(variant, bundled_model());
     config.max_num_seqs = variant.batch;
     config.speculative = list(policy);
-    const RunResult other = run(config, requests);
+    const RunResult other = run_alone(config, requests);
     const std::string what = GetParam().lookup + "+" + GetParam().other + ", " + variant.describe();
     EXPECT_EQ(count_differences(base, other, what), 0);
     const auto& by_drafter = other.stats.num_draft_tokens_by_drafter;

@@ -73,28 +73,13 @@ class Mix {
   std::mt19937 random_;
 };
 
-RunResult run(const EngineConfig& config, const std::vector<Request>& requests) {
-  std::unique_ptr<Engine> engine;
-  const Status status = make_engine(config, &engine);
-  EXPECT_TRUE(status.ok()) << status.message();
-  RunResult result;
-  if (!status.ok()) return result;
-  for (const RequestOutput& output : engine->generate(requests)) {
-    EXPECT_TRUE(output.status.ok()) << output.status.message();
-    result.ids.push_back(output.token_ids);
-    result.stats += output.stats;
-  }
-  expect_all_free(*engine);
-  return result;
-}
-
 TEST(DrafterMix, SeveralDraftersAndRequestsThatChoose) {
   RequestStats all;
   const int num_mixes = num_test_prompts(200) < 200 ? 2 : 6;
   for (int i = 0; i < num_mixes; ++i) {
     Mix mix(static_cast<uint32_t>(i) + 1);
     std::vector<Request> requests = mix.requests(std::max(num_test_prompts(20), 10));
-    const RunResult base = run(config_of({.batch = 20}, bundled_model()), requests);
+    const RunResult base = run_alone(config_of({.batch = 20}, bundled_model()), requests);
     const Variant variant{.steps_in_flight = mix.pick({1, 2, 3}),
                           .batch = mix.pick({3, 8, 20}),
                           .max_batched_tokens = mix.pick({5, 33, 128}),
@@ -105,7 +90,7 @@ TEST(DrafterMix, SeveralDraftersAndRequestsThatChoose) {
     // Whether adaptive lengths draft at all depends on what a busy machine measures.
     config.speculative = mix.drafters(i % 2 == 0 ? "fixed" : "adaptive");
     mix.choose(config.speculative, requests);
-    const RunResult other = run(config, requests);
+    const RunResult other = run_alone(config, requests);
     EXPECT_EQ(count_differences(base, other, "mix " + std::to_string(i)), 0);
     all += other.stats;
   }

@@ -205,6 +205,21 @@ size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request&
   return told.num_tokens.load();
 }
 
+RunResult run_alone(const EngineConfig& config, const std::vector<Request>& requests) {
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  EXPECT_TRUE(status.ok()) << status.message();
+  RunResult result;
+  if (!status.ok()) return result;
+  for (const RequestOutput& output : engine->generate(requests)) {
+    EXPECT_TRUE(output.status.ok()) << output.status.message();
+    result.ids.push_back(output.token_ids);
+    result.stats += output.stats;
+  }
+  expect_all_free(*engine);
+  return result;
+}
+
 void expect_all_free(const Engine& engine) {
   EngineStats stats;
   const bool all_free = test::eventually([&] {

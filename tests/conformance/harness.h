@@ -90,6 +90,10 @@ size_t expect_cancel_harms_nobody(Engine& engine, Request victim, const Request&
 // hold some when the last output arrives.
 void expect_all_free(const Engine& engine);
 
+// Starts an engine for the requests alone and runs them all at once; every one must succeed, and
+// nothing may be left of them.
+RunResult run_alone(const EngineConfig& config, const std::vector<Request>& requests);
+
 // Number of prompts whose ids differ; prints the first difference.
 int count_differences(const RunResult& base, const RunResult& other, const std::string& what);
 

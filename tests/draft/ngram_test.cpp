@@ -13,20 +13,6 @@
 namespace foretoken::test {
 namespace {
 
-// Keeps the arguments of the op that a drafter enqueues.
-class RecordingQueue final : public test::OpQueue {
- public:
-  void launch_op(uint16_t op, const void* args, size_t args_bytes) override {
-    ++num_ops;
-    ASSERT_EQ(op, static_cast<uint16_t>(NgramArgs::kOp));
-    ASSERT_EQ(args_bytes, sizeof last);
-    std::memcpy(&last, args, sizeof last);
-  }
-
-  int num_ops = 0;
-  NgramArgs last{};
-};
-
 SpeculativeConfig config_of(int num_drafts, int min_n, int max_n) {
   SpeculativeConfig config;
   config.method = "ngram";
@@ -44,7 +30,7 @@ Result<std::unique_ptr<Drafter>> make(const SpeculativeConfig& config) {
 NgramArgs proposed_with(const SpeculativeConfig& config) {
   const auto drafter = make(config);
   EXPECT_TRUE(drafter.ok()) << drafter.status().message();
-  RecordingQueue queue;
+  ArgsQueue<NgramArgs> queue;
   if (!drafter.ok()) return queue.last;
   DraftStep step;
   int32_t plan = 0;
@@ -112,7 +98,7 @@ TEST(NgramDrafter, OnePassWithoutEntries) {
 
 TEST(NgramDrafter, AtRestItEnqueuesNothing) {
   const auto drafter = make(config_of(7, 1, 4));
-  RecordingQueue queue;
+  ArgsQueue<NgramArgs> queue;
   drafter.value()->propose(queue, {}, {});
   EXPECT_EQ(queue.num_ops, 0);
 }

@@ -15,20 +15,6 @@
 namespace foretoken::test {
 namespace {
 
-// Keeps the arguments of the op that a drafter enqueues.
-class SuffixQueue final : public test::OpQueue {
- public:
-  void launch_op(uint16_t op, const void* args, size_t args_bytes) override {
-    ++num_ops;
-    ASSERT_EQ(op, static_cast<uint16_t>(SuffixArgs::kOp));
-    ASSERT_EQ(args_bytes, sizeof last);
-    std::memcpy(&last, args, sizeof last);
-  }
-
-  int num_ops = 0;
-  SuffixArgs last{};
-};
-
 SpeculativeConfig suffix_config(int num_drafts, const std::map<std::string, double>& fields = {}) {
   SpeculativeConfig config;
   config.method = "suffix";
@@ -45,7 +31,7 @@ Result<std::unique_ptr<Drafter>> make_suffix(const SpeculativeConfig& config) {
 SuffixArgs suffix_proposed_with(const SpeculativeConfig& config, const DraftShape& shape) {
   const auto drafter = make_suffix(config);
   EXPECT_TRUE(drafter.ok()) << drafter.status().message();
-  SuffixQueue queue;
+  ArgsQueue<SuffixArgs> queue;
   if (!drafter.ok()) return queue.last;
   int32_t plan = 0;
   SlotState slot{};

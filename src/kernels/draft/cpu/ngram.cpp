@@ -13,14 +13,11 @@ namespace {
 void propose_ngram(const NgramArgs& a, int32_t slot) {
   SlotState& state = a.batch.slots[slot];
   const SlotParams& params = a.batch.params[slot];
-  if (!serves(params, a.drafter) || has_other_drafts(state, params, a.drafter)) return;
+  if (!has_turn(state, params, a.drafter)) return;
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
-  const int wanted = std::min(a.num_draft_tokens, state.draft.num_draft_tokens);
-  if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) ||
-      state.computed != state.len - 1 || wanted <= 0) {
-    return;
-  }
+  const int wanted = lookup_drafts(state, a.num_draft_tokens);
+  if (wanted == 0) return;
   const auto predicted = predicted_of(a.batch, slot);
   const uint64_t key =
       find_predicted(a.batch, slot, predicted, std::min(a.min_n, prediction_match::kLeastTokens));

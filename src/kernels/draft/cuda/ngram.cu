@@ -18,11 +18,10 @@ __global__ void __launch_bounds__(kOwnThreads) ngram_kernel(NgramArgs args) {
   const int slot = plan.spans[blockIdx.x].slot;
   const SlotParams& params = args.batch.params[slot];
   SlotState& state = args.batch.slots[slot];
-  if (!serves(params, args.drafter) || has_other_drafts(state, params, args.drafter)) return;
+  if (!has_turn(state, params, args.drafter)) return;
   const int len = state.len;
-  const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
-  const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
-                     state.computed == len - 1 && wanted > 0;
+  const int wanted = lookup_drafts(state, min(args.num_draft_tokens, kMaxDraftTokens));
+  const bool ready = wanted > 0;
   __shared__ int32_t tail[kMaxTail];
   if (ready) load_tail(args.batch, slot, len, args.max_n, tail);
   const prediction_match::Predicted predicted{

@@ -235,16 +235,14 @@ __global__ void __launch_bounds__(kOwnThreads) suffix_propose_kernel(SuffixArgs 
   const int slot = plan.spans[blockIdx.x].slot;
   const SlotParams& params = args.batch.params[slot];
   SlotState& state = args.batch.slots[slot];
-  if (!serves(params, args.drafter) || has_other_drafts(state, params, args.drafter)) return;
-  const int wanted = min(min(args.num_draft_tokens, kMaxDraftTokens), state.draft.num_draft_tokens);
-  const bool ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
-                     state.computed == state.len - 1 && wanted > 0;
+  if (!has_turn(state, params, args.drafter)) return;
+  const int wanted = lookup_drafts(state, min(args.num_draft_tokens, kMaxDraftTokens));
   __syncthreads();
   if (threadIdx.x == 0) {
     state.num_draft_tokens = 0;
     state.from_prediction = 0;
   }
-  if (ready) propose(args, slot, wanted);
+  if (wanted > 0) propose(args, slot, wanted);
 }
 
 }  // namespace
