@@ -1,3 +1,4 @@
+#include "draft/registry.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_impl.h"
 #include "spec/cost_table.h"
@@ -33,10 +34,11 @@ class DraftRecovery : public testing::TestWithParam<Case> {
   static void write_times(const std::string& kind, const std::string& path) {
     CostTable times;
     times.target = curve({{1, 1000000}, {4, 1150000}, {16, 1750000}, {64, 4150000}});
-    const bool has_kv = !test::DialledSet::looks_up(kind);
-    times.drafters = {{.name = set().drafter(kind, kRecoveredDrafts).method,
-                       .one_pass = !has_kv,
-                       .catch_up = has_kv ? curve({{1, 50000}, {64, 400000}}) : TimeCurve(),
+    const std::string method = set().drafter(kind, kRecoveredDrafts).method;
+    const DrafterTraits traits = declared_traits(method);
+    times.drafters = {{.name = method,
+                       .one_pass = traits.one_pass,
+                       .catch_up = traits.has_kv ? curve({{1, 50000}, {64, 400000}}) : TimeCurve(),
                        .pass = curve({{1, 50000}, {64, 200000}})}};
     EXPECT_TRUE(write_cost_table(times, path).ok());
   }
