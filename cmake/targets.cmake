@@ -33,7 +33,7 @@ if(built_in)
   set(FORETOKEN_TEXT_LIB ${text_lib})
   message(STATUS "The engine's libraries are those of ${built_in}")
   add_custom_target(engine_build
-    COMMAND ${CMAKE_COMMAND} --build ${built_in} --target ft_engine ft_serve
+    COMMAND ${CMAKE_COMMAND} --build ${built_in} --target ft_engine ft_serve ft_options
     COMMENT "Bringing ${built_in} up to date")
 endif()
 
@@ -96,9 +96,11 @@ function(ft_isa_flags)
 endfunction()
 
 # ft_executable(<name> <folder> <dependency>...): program from <folder> and its rooms, if they have
-# sources. Includes are relative to the root of the tree ("apps/options/engine_options.h").
+# sources; those of ft_options are linked. Includes are relative to the root of the tree
+# ("apps/options/engine_options.h").
 function(ft_executable name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  list(REMOVE_ITEM sources ${option_sources})
   if(sources)
     add_executable(${name} ${sources})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
