@@ -24,6 +24,11 @@ struct PrefixLink {
 // a dead block match nothing. With windowed layers a cached block also knows its companion: the
 // block that holds the same positions in the windowed group. Used by the engine thread only;
 // allocates nothing after construction.
+//
+// Example, with blocks of 2: "a b c d" left root -> block 4 (a b) -> block 9 (c d). A prompt "a b c
+// x" finds block 4 behind the root and nothing behind it. When block 4 is handed out again its
+// epoch grows: the root's entry is forgotten, and block 9, whose parent is block 4 in the old
+// epoch, can no longer be reached though its own tokens are still there.
 class PrefixCache {
  public:
   // `windowed`: the pool of the windowed group; null: the model has none.

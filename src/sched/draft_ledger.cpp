@@ -120,6 +120,11 @@ bool DraftLedger::worth_rows(const Span& span, const DraftGrant& grant) const {
   return lacks <= grant.max_missing || class_of(sequence, lacks) <= grant.max_class;
 }
 
+// Example: 64 rows are granted, 3 drafts each, classes up to 4. A sequence whose last step had 3
+// drafts is ready: it gets the 4 rows that it lacks at most, and drafts. One that lacks 90 entries,
+// with 40 tokens to come, is of class 6 (90 * 16 <= 40 << 6) and is left alone; with 400 to come it
+// is of class 2, gets the 60 rows that are left and, being 30 short, no drafts before the next
+// step.
 void DraftLedger::deal_to(Span& span, StepPlan& plan) {
   const Sequence& sequence = *span.sequence;
   if (!drafts(sequence)) return;

@@ -119,7 +119,11 @@ int KvBlocks::first_seen_block(int position) const {
   return std::max(0, position - config_.window + 1) / config_.block_size;
 }
 
-// The most leading blocks of the chain after which the next row finds its whole window.
+// The most leading blocks of the chain after which the next row finds its whole window. Example:
+// with blocks of 16 and a window of 20 a chain of 5 blocks ends at position 80, whose row sees
+// positions from 61 on, which begin in block 3. Where blocks 3 and 4 have companions still, all 5
+// are hits; where only blocks 0 and 1 have one, 2 are (position 32 sees from 13 on), and where only
+// block 1 has one, none is.
 int KvBlocks::usable_hits(const Sequence& sequence) const {
   const int chain_len = static_cast<int>(sequence.blocks.size());
   if (!windowed_) return chain_len;
@@ -163,6 +167,9 @@ bool KvBlocks::only_window_is_short(const Sequence& sequence, Reach reach) const
          reach.rows_end > window_room(sequence);
 }
 
+// Example: a sequence of 30 tokens holds 2 blocks of 16. With a step in flight that may commit 4
+// ids and 3 drafts to verify its rows may end at 37 and its ids at 38, so that it needs a third
+// block; without a free one nothing is taken and the caller tries without drafts.
 bool KvBlocks::reserve(Sequence& sequence, Reach reach, StepPlan& plan) {
   const int needed = blocks_for(reach.ids_end);
   const int window_needed = windowed_ ? blocks_for(reach.rows_end) : 0;

@@ -46,7 +46,7 @@ void Scheduler::add(Sequence& sequence) {
   FT_CHECK(sequence.num_init_words <= config_.max_init_words);
   FT_CHECK(sequence.adapter == 0 || adapters_.num_slots() > 0);
   sequence.state = SequenceState::kWaiting;
-  sequence.rank = config_.policy == SchedulingPolicy::kPriority ? sequence.priority : 0;
+  sequence.policy_priority = config_.policy == SchedulingPolicy::kPriority ? sequence.priority : 0;
   sequence.arrival = num_added_++;
   waiting_.push(sequence);
 }
@@ -168,7 +168,11 @@ bool Scheduler::is_paced(const Sequence& sequence) const {
 
 // Among others, paced prompts share what is granted to them; where they are more, they get more.
 // Whoever sends a short prompt is expected to come again; a sequence all of whose rows are in
-// flight waits for none of those to come.
+// flight waits for none of those to come. Example: prompts of more than 1,000 tokens are paced, and
+// 512 rows a step are granted to them beside others. With 6 sequences that decode and 2 long
+// prompts each of these gets 512 / 2 = 256 rows; with one that decodes and 4 prompts each gets 512,
+// since more sequences wait for these rows than are held up by them. Where nobody else is left, and
+// for kPlansAfterOthers plans nobody with a short prompt was, they share paced.alone.
 void Scheduler::pace(StepPlan& plan, PacedRows paced) {
   paced_rows_ = 0;
   if (config_.paced_prompt_len == 0) return;
@@ -316,7 +320,7 @@ bool Scheduler::make_room() {
 void Scheduler::make_way_for_waiting() {
   if (waiting_.empty() || running_.empty()) return;
   const Sequence& first = *waiting_.front();
-  if (first.rank >= running_.back()->rank) return;
+  if (first.policy_priority >= running_.back()->policy_priority) return;
   const bool rows_are_left = num_running() < config_.max_num_batched_tokens;
   if (rows_are_left && !free_slots_.empty() && finds_adapter(first) && kv_.worth_a_look(first)) {
     return;

@@ -70,8 +70,8 @@ struct Sequence {
   int num_blocks_wanted = 0;
   int num_window_blocks_wanted = 0;
   int num_preemptions = 0;
-  int rank = 0;          // its priority under the priority policy, otherwise 0
-  uint64_t arrival = 0;  // counts sequences as they came in; kept when it is preempted
+  int policy_priority = 0;  // the request's under the priority policy, otherwise 0
+  uint64_t arrival = 0;     // counts sequences as they came in; kept when it is preempted
   // Links of WaitingQueue.
   Sequence* child = nullptr;
   Sequence* next = nullptr;
@@ -88,7 +88,8 @@ struct Sequence {
 
 // The order in which sequences are admitted and planned; the last one is preempted first.
 inline bool runs_before(const Sequence& a, const Sequence& b) {
-  return a.rank != b.rank ? a.rank < b.rank : a.arrival < b.arrival;
+  return a.policy_priority != b.policy_priority ? a.policy_priority < b.policy_priority
+                                                : a.arrival < b.arrival;
 }
 
 }  // namespace foretoken

@@ -116,7 +116,11 @@ FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior,
   for (int32_t i = 0; i < num_rates; ++i) state.rates[i] = prior.rates[i];
 }
 
-// A sequence takes in the outcome of o.drafted > 0 drafts.
+// A sequence takes in the outcome of o.drafted > 0 drafts. Example: of a young sequence with the
+// rates 0.7, 0.7, 0.7 three drafts are verified and one is accepted. The window is 4
+// (kFirstWeight), so the first rate becomes 0.7 + 0.3 / 4 = 0.775 and the second 0.7 - 0.7 / 4 =
+// 0.525; the third was not reached and stays. The next outcome moves a rate by a fifth, later ones
+// by a 32nd.
 FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o,
                                 int32_t num_rates = kMaxDraftTokens) {
   const int32_t window = open_window(state.num_rated, RateConstants::kSlotWindow);

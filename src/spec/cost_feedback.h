@@ -11,6 +11,12 @@ namespace foretoken {
 // start, on a device that may be cooler or less busy than under load; what is learned here is added
 // to it. By the number of sequences, in halves of powers of two (what pays for 80 need not pay for
 // 128), and the drafts that each has room for. Engine thread; allocates nothing.
+//
+// Example: for 64 sequences with 3 drafts the table says 5.0 ms, and the last five steps took 5.6,
+// 5.5, 9.0, 5.5 and 5.6. The middle one counts: a factor of 1.12, and extra_ns is 0.6 ms for 3
+// drafts. Nothing is known of 5 drafts, of which the table says 6.0 ms: the nearest, with fewer,
+// tell 0.72 ms by the factor and 0.6 by the difference, of which the larger counts. Of 1 draft they
+// tell nothing, since steps with more drafts were slower, not faster, than the table says.
 class CostFeedback {
  public:
   // A step of so many sequences took `ns`; the table says `table_ns`.

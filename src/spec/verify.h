@@ -18,6 +18,11 @@ inline constexpr uint32_t kAcceptDraft = 1;
 // kernel of kernels/step/verify_and_commit.h call these functions; docs/speculation.md proves that
 // the rule `coupled` leaves the text as it is without drafts. Integers alone: every device decides
 // the same.
+//
+// Example: a sequence of 20 tokens has the drafts 5 7 9, and the target sampled 5 7 2 4. Two drafts
+// are accepted, and the text goes on with 5 7 2: the third id is the target's own, and the 4 behind
+// the rejected draft is dropped. Where 7 is a stop id the sequence ends as 5 7 (kStop); with a
+// max_len of 22 it does so too (kLength). Had all drafts been accepted, the 4 were the bonus token.
 namespace foretoken::spec {
 
 // The drafts of one sequence, and what the target sampled in place of each and behind the last.

@@ -10,14 +10,14 @@
 namespace foretoken {
 namespace {
 
-TEST(WaitingQueue, ByRankThenByArrival) {
+TEST(WaitingQueue, ByPriorityThenByArrival) {
   WaitingQueue queue;
   std::array<Sequence, 4> sequences;
-  const std::array<int, 4> ranks = {5, 0, 5, -1};
+  const std::array<int, 4> priorities = {5, 0, 5, -1};
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.front(), nullptr);
   for (size_t i = 0; i < sequences.size(); ++i) {
-    sequences[i].rank = ranks[i];
+    sequences[i].policy_priority = priorities[i];
     sequences[i].arrival = i;
     queue.push(sequences[i]);
   }
@@ -52,7 +52,7 @@ TEST(WaitingQueue, RandomUseEqualsASortedList) {
       queue.remove(sequence);
       expected.erase(at);
     } else {
-      sequence.rank = static_cast<int>(random() % 4);
+      sequence.policy_priority = static_cast<int>(random() % 4);
       sequence.arrival = i;
       queue.push(sequence);
       expected.insert(std::upper_bound(expected.begin(), expected.end(), &sequence, before),

@@ -96,10 +96,10 @@ TEST(LengthChoice, TheSequenceThatRestsLongestIsTheProbe) {
   young.since_draft = 3;
   old.since_draft = 60;
   due.since_draft = RateConstants::kProbeTokens;
-  EXPECT_GT(probe_rank(old, 2, 7), probe_rank(young, 2, 0));
-  EXPECT_GT(probe_rank(old, 2, 0), probe_rank(old, 2, 1)) << "the first among equals";
-  EXPECT_EQ(probe_rank(old, 0, 0), 0) << "it can use none";
-  EXPECT_EQ(probe_rank(due, 2, 0), 0) << "it has a probe of its own";
+  EXPECT_GT(probe_priority(old, 2, 7), probe_priority(young, 2, 0));
+  EXPECT_GT(probe_priority(old, 2, 0), probe_priority(old, 2, 1)) << "the first among equals";
+  EXPECT_EQ(probe_priority(old, 0, 0), 0) << "it can use none";
+  EXPECT_EQ(probe_priority(due, 2, 0), 0) << "it has a probe of its own";
   EXPECT_EQ(least_drafts(due, 2), 1);
   EXPECT_EQ(least_drafts(due, 0), 0);
   EXPECT_EQ(least_drafts(old, 2), 0);

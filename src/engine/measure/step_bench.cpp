@@ -160,7 +160,7 @@ void StepBench::copy_states() {
   parts_.queue.copy(parts_.memory.batch.slots, states_, sequences_.size() * sizeof(SlotState));
 }
 
-Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
+Status StepBench::upload(const std::vector<MadeUpSequence>& sequences) {
   FT_RETURN_IF_ERROR(take_memory());
   FT_RETURN_IF_ERROR(check_sequences(sequences));
   const BatchState& batch = parts_.memory.batch;
@@ -189,7 +189,7 @@ Status StepBench::stage(const std::vector<MadeUpSequence>& sequences) {
     plan_.spans.push_back({.num_tokens = sequence.rows});
   plan_.num_rows = num_rows_;
   plan_.num_logits_rows = num_logits_rows_;
-  parts_.runner.stage(plan_);
+  parts_.runner.upload(plan_);
   return parts_.queue.drain();
 }
 

@@ -65,7 +65,7 @@ class StepBench {
 
   // Brings the rows of these sequences onto the device, each with blocks of its own and random ids,
   // as of StepProfile. What follows is about them.
-  Status stage(const std::vector<MadeUpSequence>& sequences);
+  Status upload(const std::vector<MadeUpSequence>& sequences);
 
   // The ops of the target's forward, and of the logits of all rows that have some.
   std::vector<ListedOp> forward_ops(bool with_logits);

@@ -112,7 +112,7 @@ class StepProfile {
   bool takes_turns() const { return config_.begin_turn != nullptr; }
   Status sample(const Curve& curve, Probe& probe);
   Status run(const Curve& curve, Probe& probe);
-  Status stage(Probe& probe);
+  Status upload(Probe& probe);
   Status enqueue(const Curve& curve, const Probe& probe);
   static std::map<int, int64_t> shortest(const Curve& curve);
   std::vector<VerifyTimes> verify_times() const;

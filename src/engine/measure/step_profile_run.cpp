@@ -193,7 +193,7 @@ Status StepProfile::run(const Curve& curve, Probe& probe) {
   write_states(batch, false);
   copy_tables(batch);
   copy_states(batch);
-  if (!curve.in_steps()) FT_RETURN_IF_ERROR(stage(probe));
+  if (!curve.in_steps()) FT_RETURN_IF_ERROR(upload(probe));
   const int num_steps =
       probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMaxSteps)) : 1;
   // Caches and threads as they are while one step follows another.
@@ -223,9 +223,9 @@ Status StepProfile::enqueue(const Curve& curve, const Probe& probe) {
 }
 
 // Brings the plan of a drafter's step onto the device, and the states to what its commit leaves.
-Status StepProfile::stage(Probe& probe) {
+Status StepProfile::upload(Probe& probe) {
   const StepPlan plan = encode(probe.batch);
-  runner_.stage(plan);
+  runner_.upload(plan);
   FT_RETURN_IF_ERROR(queue_.drain());
   write_states(probe.batch, true);
   if (!probe.recording) probe.recording = runner_.record_proposal(plan);

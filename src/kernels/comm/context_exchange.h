@@ -38,6 +38,11 @@ struct GatherPartsArgs {
 
 void gather_parts(Queue& queue, const GatherPartsArgs& args);
 
+// Example of a fold: over its own positions rank 0 saw the largest score 2, the divisor 3 and the
+// weighted sum 6, rank 1 the largest score 5, 1 and 4. Relative to 5, rank 0's count exp(-3) =
+// 0.05: the result is (0.05 * 6 + 4) / (0.05 * 3 + 1) = 3.74, as one rank with all positions has
+// it.
+
 // Attention of this rank's heads over all positions, from what each rank saw of its own: states
 // are folded in the order of ranks, sinks join the divisor last.
 struct MergePartialsArgs {

@@ -23,6 +23,11 @@ struct ExchangedRows {
   float* weights;      // [ranks * capacity_rows, top_k]
 };
 
+// Example: rank 0 has 3 live rows, rank 1 none, rank 2 two. `begins` is 0, 3, 3, 5 on all ranks, x
+// has rank 0's rows in [0, 3) and rank 2's in [3, 5), and counts.num_rows is 5. Each rank adds up
+// what its own experts make of all five; a return brings rank 0 the sums of rows 0 to 2 of every
+// rank.
+
 // Each rank's live rows, with the experts that they chose and their weights, become those of all
 // ranks. A device may leave out what is behind a row of which the receiver has no expert.
 struct DispatchRowsArgs {

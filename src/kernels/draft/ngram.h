@@ -15,6 +15,10 @@ namespace foretoken {
 // prediction, its place there (kernels/draft/prediction_match.h) counts when its suffix has at
 // least min(min_n, 2) tokens and is no shorter than that of the match above: then the drafts are
 // the ids that follow in the prediction, as many as there are, and from_prediction is 1.
+//
+// Example: of "a b c d a b c" with max_n 3 the suffix "a b c" is found at the beginning. Four
+// drafts are "d a b c", the rest of the text; the fifth and sixth go on with the drafts themselves,
+// "d a".
 struct NgramArgs {
   static constexpr Op kOp = Op::kNgram;
   const void* plan;

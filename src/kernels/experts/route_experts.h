@@ -31,8 +31,14 @@ enum class ExpertGroups : int32_t {
 //   the chosen (without the correction), divided by their sum where normalised (plus 1e-20 with
 //   sigmoids), times `scale`, times the weight_scales of its expert where these are given.
 // Without logits, ids and weights are those of rows that were routed before, elsewhere, and are
-// only listed. Slots of a row are in the order of their rank. Which expert is chosen never depends
-// on rounding that differs between devices except through the logits themselves.
+// only listed. Slots of a row are in the order of that ranking. Which expert is chosen never
+// depends on rounding that differs between devices except through the logits themselves.
+//
+// Example (DeepSeek V3's way): scores 0.9 0.2 | 0.6 0.5 in two groups, no correction, top_groups 1,
+// top_k 2. By their two best the groups have 1.1 each; the lower one wins the tie, so experts 0 and
+// 1 are chosen with 0.9 and 0.2, normalised 0.82 and 0.18. With a correction of 0.1 for expert 3
+// the second group has 1.2: experts 2 and 3 tie at 0.6, and are chosen in this order, with 0.55 and
+// 0.45.
 struct RouteExpertsArgs {
   static constexpr Op kOp = Op::kRouteExperts;
   const StepCounts* counts;

@@ -22,6 +22,10 @@ namespace foretoken {
 //     w > 0, ties to the lowest id; v = min((r + 0.5) 2^-32, 1 - 2^-24), r = word (id mod 4) of
 //     Philox with counter (id / 4, p + 1, choice, kSampleTarget) and key seed.
 // A row with a NaN, or with every id masked or at -inf, samples -1.
+//
+// Example: t 1, logits 2.0 1.0 1.0 0.0, whose w are 1, 0.37, 0.37, 0.14. top_k 2 keeps the first
+// three (the second highest is 1.0, twice); of their mass of 1.74 top_p 0.5 asks for 0.87, which
+// the first has alone. With top_p 0.6 (1.04) the threshold falls to 1.0 and all three stay.
 struct SampleArgs {
   static constexpr Op kOp = Op::kSample;
   const float* logits;  // [max_rows, vocab]

@@ -45,7 +45,7 @@ class StepBenchTest : public DialledEngine {
     return not_found("no such op");
   }
   std::string error_of(const std::vector<MadeUpSequence>& sequences) {
-    return bench_->stage(sequences).message();
+    return bench_->upload(sequences).message();
   }
 
   std::unique_ptr<EngineParts> parts_;
@@ -54,7 +54,7 @@ class StepBenchTest : public DialledEngine {
 
 TEST_F(StepBenchTest, StagesTheRowsThatWereAskedFor) {
   const ModelConfig& model = parts_->model->config();
-  ASSERT_TRUE(bench_->stage({{100, 3}, {40, 1}}).ok());
+  ASSERT_TRUE(bench_->upload({{100, 3}, {40, 1}}).ok());
   const auto attention = cost_of_first(Op::kAttention, false);
   ASSERT_TRUE(attention.ok()) << attention.status().message();
   const int64_t q = int64_t{model.num_heads} * model.head_dim;
@@ -63,7 +63,7 @@ TEST_F(StepBenchTest, StagesTheRowsThatWereAskedFor) {
   EXPECT_EQ(attention.value().kv_bytes, (103 + 41) * kv);
   EXPECT_EQ(attention.value().flops, 4 * (101 + 102 + 103 + 41) * q);
 
-  ASSERT_TRUE(bench_->stage({{16, 32}}).ok()) << "a prompt's chunk";
+  ASSERT_TRUE(bench_->upload({{16, 32}}).ok()) << "a prompt's chunk";
   const auto prompt = cost_of_first(Op::kAttention, false);
   ASSERT_TRUE(prompt.ok()) << prompt.status().message();
   EXPECT_EQ(prompt.value().kv_bytes, 48 * kv);
@@ -72,7 +72,7 @@ TEST_F(StepBenchTest, StagesTheRowsThatWereAskedFor) {
 // A mixture takes rows that are equal to the same experts.
 TEST_F(StepBenchTest, RowsHaveIdsOfTheirOwn) {
   const auto num_different = [&](const std::vector<MadeUpSequence>& sequences, size_t num_rows) {
-    EXPECT_TRUE(bench_->stage(sequences).ok());
+    EXPECT_TRUE(bench_->upload(sequences).ok());
     std::vector<int32_t> ids(num_rows);
     parts_->queue->copy(ids.data(), parts_->memory->tensors.token_ids, num_rows * sizeof(int32_t));
     EXPECT_TRUE(parts_->queue->drain().ok());
@@ -86,7 +86,7 @@ TEST_F(StepBenchTest, LogitsAreOfRowsThatSample) {
   const ModelConfig& model = parts_->model->config();
   const int64_t head = int64_t{2} * model.vocab_size * model.hidden_size;
   const auto head_flops = [&](const std::vector<MadeUpSequence>& sequences) {
-    EXPECT_TRUE(bench_->stage(sequences).ok());
+    EXPECT_TRUE(bench_->upload(sequences).ok());
     const auto with = bench_->cost(bench_->forward_ops(true));
     const auto without = bench_->cost(bench_->forward_ops(false));
     return with.value().flops - without.value().flops;
@@ -96,7 +96,7 @@ TEST_F(StepBenchTest, LogitsAreOfRowsThatSample) {
 }
 
 TEST_F(StepBenchTest, TimesBothWays) {
-  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
+  ASSERT_TRUE(bench_->upload({{30, 1}, {30, 2}}).ok());
   const std::vector<ListedOp> ops = bench_->forward_ops(true);
   for (const bool graph : {true, false}) {
     const int64_t begin = now_ns();
@@ -109,7 +109,7 @@ TEST_F(StepBenchTest, TimesBothWays) {
 
 TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
   const ModelConfig& model = parts_->model->config();
-  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 2}}).ok());
+  ASSERT_TRUE(bench_->upload({{30, 1}, {30, 2}}).ok());
   const std::vector<ListedOp> ops = bench_->step_ops();
   const int64_t begin = now_ns();
   const auto times = bench_->op_times(ops, 0.002);
@@ -136,7 +136,7 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
 }
 
 TEST_F(StepBenchTest, WholeStepsRunOnFreshStates) {
-  ASSERT_TRUE(bench_->stage({{30, 1}, {30, 3}}).ok());
+  ASSERT_TRUE(bench_->upload({{30, 1}, {30, 3}}).ok());
   const std::vector<ListedOp> ops = bench_->step_ops();
   const uint64_t before = parts_->memory->published.word->load();
   const Result<double> step = bench_->step_ns(ops);
@@ -150,20 +150,20 @@ TEST_F(StepBenchTest, WholeStepsRunOnFreshStates) {
 }
 
 TEST_F(StepBenchTest, ExpertsThatRowsTouchAreCounted) {
-  ASSERT_TRUE(bench_->stage({{8, 1}}).ok());
+  ASSERT_TRUE(bench_->upload({{8, 1}}).ok());
   const auto none = bench_->touched_experts(bench_->step_ops());
   ASSERT_TRUE(none.ok()) << none.status().message();
   EXPECT_EQ(none.value().mixtures, 0);
 
   open(std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek");
-  ASSERT_TRUE(bench_->stage({{8, 1}}).ok());
+  ASSERT_TRUE(bench_->upload({{8, 1}}).ok());
   const auto one = bench_->touched_experts(bench_->step_ops());
   ASSERT_TRUE(one.ok()) << one.status().message();
   EXPECT_EQ(one.value().mixtures, 3);
   EXPECT_EQ(one.value().count, 8);
   EXPECT_EQ(one.value().touched, 2);
   EXPECT_EQ(one.value().expected, 2);
-  ASSERT_TRUE(bench_->stage({{8, 32}}).ok());
+  ASSERT_TRUE(bench_->upload({{8, 32}}).ok());
   const auto many = bench_->touched_experts(bench_->step_ops());
   ASSERT_TRUE(many.ok()) << many.status().message();
   EXPECT_GT(many.value().touched, 4);

@@ -25,7 +25,7 @@ struct Shared {
   int num_slots;
   int least_drafts;
   int least_gain;
-  int probe_rank;  // of the span that is the drafter's own probe
+  int probe_priority;  // of the span that is the drafter's own probe
   int scratch[kThreads];
   Candidate candidates[spec::LevelConstants::kNumLevels];
 };
@@ -43,9 +43,9 @@ __device__ bool is_served(const ChooseLengthsArgs& args, const SpanPlan& span) {
   return serves(args.batch.params[span.slot], args.drafter);
 }
 
-// `probe_rank`: 0, or of the span that is the drafter's own probe.
+// `probe_priority`: 0, or of the span that is the drafter's own probe.
 __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, int i,
-                         int probe_rank) {
+                         int probe_priority) {
   SlotState& state = args.batch.slots[span.slot];
   const SlotParams& params = args.batch.params[span.slot];
   DraftRates& rates = rates_of(state, params, args.drafter);
@@ -54,7 +54,8 @@ __device__ Served served(const ChooseLengthsArgs& args, const SpanPlan& span, in
   const int most = has_turn && goes_on(args.spans[i], state)
                        ? max_draft_tokens(state, params, granted, args.draft_max_len)
                        : 0;
-  const bool is_probe = probe_rank > 0 && spec::probe_rank(rates, most, i) == probe_rank;
+  const bool is_probe =
+      probe_priority > 0 && spec::probe_priority(rates, most, i) == probe_priority;
   return {state, rates, has_turn, most, is_probe ? 1 : spec::least_drafts(rates, most)};
 }
 
@@ -70,7 +71,7 @@ __device__ void clear(Shared& shared) {
     shared.num_slots = 0;
     shared.least_drafts = 0;
     shared.least_gain = 0;
-    shared.probe_rank = 0;
+    shared.probe_priority = 0;
   }
   if (threadIdx.x < spec::LevelConstants::kNumLevels) shared.counts[threadIdx.x] = 0;
   __syncthreads();
@@ -112,14 +113,14 @@ __device__ void update_rates(const ChooseLengthsArgs& args, const PlanView& plan
 
 // Makes the next verifications of what rested long count, and finds the drafter's own probe.
 __device__ void expect_probes(const ChooseLengthsArgs& args, const PlanView& plan, int num_spans,
-                              int& probe_rank) {
+                              int& probe_priority) {
   DraftRates& prior = args.batch.priors[args.drafter];
   const bool wants_probe = spec::wants_probe(prior);
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
     const Served slot = served(args, plan.spans[i], i, 0);
     spec::expect_probe(slot.rates);
-    if (wants_probe) atomicMax(&probe_rank, spec::probe_rank(slot.rates, slot.most, i));
+    if (wants_probe) atomicMax(&probe_priority, spec::probe_priority(slot.rates, slot.most, i));
   }
   if (threadIdx.x == 0) spec::expect_probe(prior);
   __syncthreads();
@@ -132,7 +133,7 @@ __device__ void count_drafts(const ChooseLengthsArgs& args, const PlanView& plan
     const SpanPlan& span = plan.spans[i];
     if (goes_on(args.spans[i], args.batch.slots[span.slot])) atomicAdd(&shared.num_slots, 1);
     if (!is_served(args, span)) continue;
-    const Served slot = served(args, span, i, shared.probe_rank);
+    const Served slot = served(args, span, i, shared.probe_priority);
     int survival = spec::RateConstants::kOne;
     for (int k = 0; k < slot.most; ++k) {
       survival = spec::next_survival(survival, slot.rates.rates[k]);
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
   clear(shared);
   update_rates(args, plan, num_spans, shared.step);
-  expect_probes(args, plan, num_spans, shared.probe_rank);
+  expect_probes(args, plan, num_spans, shared.probe_priority);
   int level = 0;
   if (args.row_ns != nullptr) {
     count_drafts(args, plan, num_spans, shared);
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
   }
   for (int i = threadIdx.x; i < num_spans; i += kThreads) {
     if (!is_served(args, plan.spans[i])) continue;
-    const Served slot = served(args, plan.spans[i], i, shared.probe_rank);
+    const Served slot = served(args, plan.spans[i], i, shared.probe_priority);
     slot.state.draft.num_draft_tokens =
         spec::drafts_down_to(slot.rates, slot.least, slot.most, level);
     if (slot.has_turn) slot.state.drafted_by = args.drafter;
