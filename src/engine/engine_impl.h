@@ -116,7 +116,7 @@ class EngineImpl final : public Engine {
   std::string measured_on(const EngineConfig& config) const;
   Status check_step_times(const EngineConfig& config) const;
   // Makes the length policy.
-  Status prepare_speculation(const EngineConfig& config, Start start, StartClock& clock);
+  Status prepare_speculation(const ResolvedConfig& config, Start start, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.
   Result<GrammarService::Choices> admit(Request request, OutputCallback callback);
   // Hands choices, of one request or several, to the engine thread; false when it takes no more.

@@ -286,7 +286,7 @@ Status EngineImpl::start_trace(const EngineConfig& config) {
 }
 
 Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
-  const bool synthetic = config.has_synthetic_acceptance;
+  const bool synthetic = config.acceptance == AcceptanceMethod::kSynthetic;
   std::vector<Drafter*> drafters;
   for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
   runner_ = std::make_unique<ModelRunner>(
@@ -316,8 +316,13 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
   return {};
 }
 
-Status EngineImpl::prepare_speculation(const EngineConfig& config, Start start, StartClock& clock) {
-  LengthControllerConfig policy = length_policy_config(config);
+Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start,
+                                       StartClock& clock) {
+  LengthControllerConfig policy{.mode = config.length_mode,
+                                .steps_in_flight = config.steps_in_flight};
+  if (policy.mode == LengthMode::kSchedule) {
+    policy.schedule = config.speculative.front().num_speculative_tokens_per_batch_size;
+  }
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
   for (const auto& drafter : drafters_) {
@@ -382,7 +387,7 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
              .hidden_size = model.hidden_size,
              .num_ranks = ranks_.size(),
              .has_grammars = grammars_ != nullptr,
-             .is_synthetic = config.has_synthetic_acceptance,
+             .is_synthetic = config.acceptance == AcceptanceMethod::kSynthetic,
              .has_priorities = config.policy == SchedulingPolicy::kPriority,
              .seed = config.seed,
              .eos_token_ids = eos_token_ids()};
@@ -465,9 +470,9 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
     info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;
   }
   if (!drafters_.empty()) {
-    info_.rejection_sample_method = config.speculative.front().rejection_sample_method;
+    info_.rejection_sample_method = acceptance_method_name(config.acceptance);
   }
-  info_.has_synthetic_acceptance = config.has_synthetic_acceptance;
+  info_.has_synthetic_acceptance = config.acceptance == AcceptanceMethod::kSynthetic;
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->num_weights();
   info_.vocab_size = model.vocab_size;

@@ -104,9 +104,11 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
   if (config.scheduling_policy == "priority") resolved.policy = SchedulingPolicy::kPriority;
-  resolved.has_synthetic_acceptance =
-      !config.speculative.empty() &&
-      config.speculative.front().rejection_sample_method == "synthetic";
+  if (!config.speculative.empty()) {
+    const SpeculativeConfig& first = config.speculative.front();
+    FT_ASSIGN_OR_RETURN(resolved.length_mode, length_mode(first));
+    FT_ASSIGN_OR_RETURN(resolved.acceptance, acceptance_method(first));
+  }
   return resolved;
 }
 

@@ -4,6 +4,7 @@
 #include "attention/flex_choice.h"
 #include "base/result.h"
 #include "device/device.h"
+#include "engine/start/speculation_rules.h"
 #include "kernels/attention/kv_layer.h"
 #include "model/config/config.h"
 #include "sched/scheduler.h"
@@ -19,7 +20,9 @@ struct ResolvedConfig : EngineConfig {
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   KvFormat kv_format = KvFormat::kPlain;
   AttentionChoice attention;
-  bool has_synthetic_acceptance = false;  // of drafts, by the rates of the first drafter
+  // Those of all drafters; without one: kOff and kCoupled.
+  LengthMode length_mode = LengthMode::kOff;
+  AcceptanceMethod acceptance = AcceptanceMethod::kCoupled;
 };
 
 // `config` with every automatic choice made for this device and model, or the first contradiction

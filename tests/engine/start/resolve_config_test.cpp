@@ -46,7 +46,8 @@ TEST_F(ResolveConfig, FillsInWhatIsAutomatic) {
   EXPECT_EQ(resolved.value().attention.backend, "portable");
   EXPECT_EQ(resolved.value().kv_format, KvFormat::kPlain);
   EXPECT_EQ(resolved.value().policy, SchedulingPolicy::kFcfs);
-  EXPECT_FALSE(resolved.value().has_synthetic_acceptance);
+  EXPECT_EQ(resolved.value().length_mode, LengthMode::kOff);
+  EXPECT_EQ(resolved.value().acceptance, AcceptanceMethod::kCoupled);
 }
 
 TEST_F(ResolveConfig, KeepsWhatIsGiven) {
@@ -65,6 +66,20 @@ TEST_F(ResolveConfig, KeepsWhatIsGiven) {
   EXPECT_EQ(resolved.value().block_size, 32);
   EXPECT_EQ(resolved.value().kv_format, KvFormat::kInt8);
   EXPECT_EQ(resolved.value().policy, SchedulingPolicy::kPriority);
+}
+
+TEST_F(ResolveConfig, WordsOfTheDraftersBecomeTypes) {
+  EngineConfig config;
+  SpeculativeConfig& drafter = config.speculative.emplace_back();
+  drafter.method = "ngram";
+  drafter.num_speculative_tokens = 3;
+  drafter.length_policy = "fixed";
+  drafter.rejection_sample_method = "synthetic";
+  drafter.synthetic_acceptance_length = 2;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().length_mode, LengthMode::kFixed);
+  EXPECT_EQ(resolved.value().acceptance, AcceptanceMethod::kSynthetic);
 }
 
 TEST_F(ResolveConfig, TheThresholdOfLongPromptsStaysAsGiven) {

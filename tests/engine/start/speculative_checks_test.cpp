@@ -184,50 +184,5 @@ TEST(SpeculativeChecks, ADraftersLengthIsAtMostTheTargets) {
   EXPECT_TRUE(resolve_methods(config, {""}, target).ok());
 }
 
-TEST(SpeculativeChecks, ThePolicyOfAConfiguration) {
-  EXPECT_EQ(length_policy_config(engine_with({ngram()})).mode, LengthMode::kAdaptive);
-  EngineConfig config = engine_with({ngram()});
-  config.speculative[0].length_policy = "fixed";
-  config.steps_in_flight = 3;
-  EXPECT_EQ(length_policy_config(config).mode, LengthMode::kFixed);
-  EXPECT_EQ(length_policy_config(config).steps_in_flight, 3);
-  config.speculative[0].length_policy = "off";
-  EXPECT_EQ(length_policy_config(config).mode, LengthMode::kOff);
-  config.speculative[0].length_policy = "adaptive";
-  config.speculative[0].num_speculative_tokens_per_batch_size = {{1, 2, 3}};
-  EXPECT_EQ(length_policy_config(config).mode, LengthMode::kSchedule);
-}
-
-TEST(SyntheticChances, AreThoseOfADraftGivenTheOnesBeforeIt) {
-  SpeculativeConfig config = ngram();
-  config.synthetic_acceptance_rates = {1, 0.5, 0.25};
-  const auto chances = synthetic_chances(config);
-  EXPECT_EQ(chances[0], UINT32_MAX);
-  EXPECT_EQ(chances[1], 1u << 31);
-  EXPECT_EQ(chances[2], 1u << 31);
-  EXPECT_EQ(chances[3], 0u);
-  config.synthetic_acceptance_rates = {0, 0, 0};
-  EXPECT_EQ(synthetic_chances(config)[0], 0u);
-  EXPECT_EQ(synthetic_chances(config)[1], 0u);
-  config.synthetic_acceptance_rates = {0.75, 0.75, 0};
-  EXPECT_EQ(synthetic_chances(config)[0], 3u << 30);
-  EXPECT_EQ(synthetic_chances(config)[1], UINT32_MAX);
-  EXPECT_EQ(synthetic_chances(config)[2], 0u);
-}
-
-TEST(SyntheticChances, OfAMeanLengthAreOnesAndTheRest) {
-  SpeculativeConfig config = ngram();
-  config.synthetic_acceptance_length = 2.5;
-  const auto chances = synthetic_chances(config);
-  EXPECT_EQ(chances[0], UINT32_MAX);
-  EXPECT_EQ(chances[1], 1u << 31);
-  EXPECT_EQ(chances[2], 0u);
-  config.synthetic_acceptance_length = 1;
-  EXPECT_EQ(synthetic_chances(config)[0], 0u);
-  config.synthetic_acceptance_length = 4;
-  EXPECT_EQ(synthetic_chances(config)[2], UINT32_MAX);
-  EXPECT_EQ(synthetic_chances(config)[3], 0u);
-}
-
 }  // namespace
 }  // namespace foretoken
