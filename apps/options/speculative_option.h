@@ -10,13 +10,6 @@
 
 namespace foretoken {
 
-// The drafters of --speculative-config: one JSON object with vLLM's field names, or a list of them,
-// of which the first serves requests that name no method. Fields that hold for the whole engine
-// (length policy, acceptance rule and its rates) may stand in one entry or, equal, in several.
-// `target`: the target's folder or Hub id, which bundled drafters are looked up for.
-Result<std::vector<SpeculativeConfig>> parse_speculative_config(const std::string& text,
-                                                                const std::string& target);
-
 // The flags about speculation, named as in vLLM where it has them.
 struct SpeculativeFlags {
   std::string config_json;

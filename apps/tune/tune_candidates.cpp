@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "apps/options/speculative_list.h"
 #include "apps/options/speculative_method.h"
-#include "apps/options/speculative_option.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 #include "engine/start/locate_model.h"

@@ -1,7 +1,7 @@
 #include "config_fields.h"
 
 #include "apps/options/default_model.h"
-#include "apps/options/speculative_option.h"
+#include "apps/options/speculative_list.h"
 #include "serve/fields/engine_json.h"
 
 namespace foretoken::python {
