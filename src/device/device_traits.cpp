@@ -7,9 +7,16 @@
 namespace foretoken {
 namespace {
 
-constexpr DeviceTraits kDeviceTypes[] = {
-    {.type = DeviceType::kCpu, .name = "cpu", .title = "the CPU", .exchanges_by_mpi = true},
-    {.type = DeviceType::kCuda, .name = "cuda", .title = "CUDA", .exchanges_by_mpi = false}};
+constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
+                                          .name = "cpu",
+                                          .title = "the CPU",
+                                          .exchanges_by_mpi = true,
+                                          .joins_experts_of_stages = true},
+                                         {.type = DeviceType::kCuda,
+                                          .name = "cuda",
+                                          .title = "CUDA",
+                                          .exchanges_by_mpi = false,
+                                          .joins_experts_of_stages = false}};
 
 }  // namespace
 

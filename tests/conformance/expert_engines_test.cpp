@@ -78,7 +78,9 @@ TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
   if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   const auto base = outputs_of_bundled({});
   std::vector<std::vector<std::vector<RequestOutput>>> others;
-  for (const Layout& layout : {Layout{.tp = 2, .ep = true}, Layout{.dp = 2, .ep = true}}) {
+  for (const Layout& layout : {Layout{.tp = 2, .ep = true}, Layout{.dp = 2, .ep = true},
+                               Layout{.pp = 2, .dp = 2, .ep = true}}) {
+    if (!missing_for(layout).empty()) continue;
     others.push_back(outputs_of_bundled(layout));
     const int differing = count_in_doubt(base, others.back());
     std::cout << "device=" << test_device_name() << " " << layout.name() << ": differing "
@@ -173,7 +175,8 @@ TEST_P(ExpertEngines, IdleEnginesSleep) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ExpertEngines,
                          testing::Values(Layout{.dp = 2, .ep = true}, Layout{.dp = 4, .ep = true},
-                                         Layout{.tp = 2, .dp = 2, .ep = true}),
+                                         Layout{.tp = 2, .dp = 2, .ep = true},
+                                         Layout{.pp = 2, .dp = 2, .ep = true}),
                          [](const auto& test) { return test.param.name(); });
 
 // The requests of all of them end with the reason of the one that fails.

@@ -10,7 +10,7 @@ set(slow
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\."
   "Fp8KvFamilies.*_(draft_model|eagle3|dflash|dspark)"
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained|dflash|dspark)_Greedy"
-  "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|TP2xDP2)EP"
+  "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|[TP]P2xDP2)EP"
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
   "BundledMixture" "BundledExperts")
 set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"

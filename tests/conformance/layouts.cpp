@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "conformance/drafter_cases.h"
+#include "device/device_traits.h"
+#include "engine/compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -34,6 +36,17 @@ void Layout::apply(EngineConfig& config) const {
   config.parallel.data_parallel_size = dp;
   config.parallel.enable_expert_parallel = ep;
   config.parallel.decode_context_parallel_size = dcp;
+}
+
+std::string missing_for(const Layout& layout) {
+  const std::string missing = missing_devices(layout.num_ranks());
+  if (!missing.empty() || test_device() == nullptr) return missing;
+  return compat({.device = &device_traits(test_device()->type()),
+                 .num_ranks = layout.tp * layout.pp,
+                 .num_stages = layout.pp,
+                 .num_engines = layout.dp,
+                 .expert_parallel = layout.ep})
+      .message();
 }
 
 void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name(); }

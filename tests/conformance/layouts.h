@@ -28,15 +28,17 @@ struct Layout {
 };
 void PrintTo(const Layout& layout, std::ostream* out);
 
-inline int num_ranks_of(int num_ranks) { return num_ranks; }
-inline int num_ranks_of(const Layout& layout) { return layout.num_ranks(); }
+// Why the test device cannot run it: too few devices, or a combination that is refused there.
+std::string missing_for(const Layout& layout);
 
-// Skipped where the machine has too few devices for num_ranks_of(Param).
+inline std::string missing_for(int num_ranks) { return missing_devices(num_ranks); }
+
+// Skipped where missing_for(Param) says why.
 template <class Param>
 class RankTest : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
-    const std::string missing = missing_devices(num_ranks_of(this->GetParam()));
+    const std::string missing = missing_for(this->GetParam());
     if (!missing.empty()) GTEST_SKIP() << missing;
   }
 };

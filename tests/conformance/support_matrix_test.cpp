@@ -130,7 +130,7 @@ void expect_green(const MatrixRow& row, int count) {
   EXPECT_LT(acceptance, 0.95);
 }
 
-int num_ranks_of(const MatrixRow& row) { return row.layout().num_ranks(); }
+std::string missing_for(const MatrixRow& row) { return missing_for(row.layout()); }
 
 class SupportMatrix : public RankTest<MatrixRow> {};
 

@@ -170,6 +170,10 @@ class Suite:
             ["-dp", "2", "-tp", "2", "-dcp", "2"],
             ["-dp", "2", "-ep"],
             ["-dp", "2", "-tp", "2", "-ep"],
+            ["-tp", "2", "-ep", *processes],
+            ["-tp", "2", "-pp", "2", "-ep"],
+            ["-tp", "2", "-pp", "2", "-ep", *processes],
+            ["-dp", "2", "-pp", "2", "-ep"],
         ):
             text = self.text_of([*command, *flags], methods=LATENT_METHODS)
             differing = [key for key in reference if text[key] != reference[key]]

@@ -160,9 +160,9 @@ Status check_experts(const Combination& c) {
   }
   if (c.num_engines == 1) return {};
   const std::string together = "--enable-expert-parallel and --data-parallel-size together";
-  if (c.num_stages > 1) {
-    return unsupported(together + ": the engines have their layers in one stage; leave " +
-                       "--pipeline-parallel-size out");
+  if (c.num_stages > 1 && c.device != nullptr && !c.device->joins_experts_of_stages) {
+    return unsupported(together + " have their layers in one stage on " + c.device->title +
+                       "; leave --pipeline-parallel-size out");
   }
   if (c.are_processes) {
     return unsupported(together + ": the engines' ranks are threads of one process; leave " +

@@ -95,7 +95,8 @@ std::string drafter_table() {
 }
 
 std::string ranks_table() {
-  MatrixTable table("Ranks", {"", "one rank", "TP or PP", "DP", "DP on several hosts"});
+  MatrixTable table("Ranks",
+                    {"", "one rank", "TP or PP", "DP", "DP with PP", "DP on several hosts"});
   const auto row = [&](const std::string& name, Combination c) {
     Cells cells = {name, table.cell(compat(c))};
     c.num_ranks = 2;
@@ -103,6 +104,9 @@ std::string ranks_table() {
     c.num_ranks = 1;
     c.num_engines = 2;
     cells.push_back(table.cell(compat(c)));
+    Combination stages = c;
+    stages.num_ranks = stages.num_stages = 2;
+    cells.push_back(table.cell(compat(stages)));
     c.num_hosts = 2;
     cells.push_back(table.cell(compat(c)));
     table.add(cells);

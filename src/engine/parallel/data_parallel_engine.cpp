@@ -12,6 +12,7 @@
 #include "engine/request/generate_call.h"
 #include "engine/request/slot_params.h"
 #include "engine/start/locate_model.h"
+#include "engine/start/parallel_checks.h"
 #include "engine/start/speculative_checks.h"
 
 namespace foretoken {
@@ -58,7 +59,8 @@ void end_together(std::vector<std::unique_ptr<Engine>>& engines) {
 std::vector<std::vector<RankLinks>> links_of_engines(const ParallelConfig& parallel) {
   const auto engines = static_cast<size_t>(parallel.data_parallel_size);
   if (!parallel.enable_expert_parallel) return std::vector<std::vector<RankLinks>>(engines);
-  return local_links_of_engines(parallel.data_parallel_size, parallel.tensor_parallel_size);
+  return local_links_of_engines(parallel.data_parallel_size,
+                                layout_of_engine(parallel).num_ranks());
 }
 
 // Of several errors the first engine's.

@@ -85,7 +85,7 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
       {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
        {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
-      {{.num_stages = 2, .num_engines = 2, .expert_parallel = true},
+      {{.device = kCudaType, .num_stages = 2, .num_engines = 2, .expert_parallel = true},
        {"--enable-expert-parallel", "leave --pipeline-parallel-size out"}},
       {{.num_engines = 2, .expert_parallel = true, .are_processes = true},
        {"threads of one process", "leave --distributed-executor-backend out"}},
