@@ -8,6 +8,7 @@
 #include "kernels/attention/cpu/attention_tile.h"
 #include "kernels/attention/cpu/flex_scores.h"
 #include "kernels/attention/cpu/fp8_entry.h"
+#include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -69,11 +70,9 @@ FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const void* widene
     const int64_t at = int64_t{pos - split.begin} * kv.head_dim;
     return {static_cast<const T*>(widened) + at, split.end - pos};
   }
-  const int64_t block = split.table[pos / kv.block_size];
-  const int offset = pos % kv.block_size;
-  const int64_t row = (block * kv.num_kv_heads + split.kv_head) * kv.block_size + offset;
-  const int left = kv.block_size - offset;
-  return {static_cast<const T*>(cache) + row * kv.head_dim,
+  const int64_t entry = kv_entry_at(kv, split.table, split.kv_head, pos);
+  const int left = kv.block_size - pos % kv.block_size;
+  return {static_cast<const T*>(cache) + entry * kv.head_dim,
           left < split.end - pos ? left : split.end - pos};
 }
 
@@ -96,10 +95,8 @@ template <class T>
 FT_INLINE void widen_part(const KvLayer& kv, const void* cache, const Split& split, T* out) {
   const int64_t bytes = kv_entry_bytes(kv);
   for (int pos = split.begin; pos < split.end; ++pos, out += kv.head_dim) {
-    const int64_t block = split.table[pos / kv.block_size];
-    const int64_t row =
-        (block * kv.num_kv_heads + split.kv_head) * kv.block_size + pos % kv.block_size;
-    widen_fp8_entry(kv, static_cast<const std::byte*>(cache) + row * bytes, kv.head_dim, out);
+    const int64_t entry = kv_entry_at(kv, split.table, split.kv_head, pos);
+    widen_fp8_entry(kv, static_cast<const std::byte*>(cache) + entry * bytes, kv.head_dim, out);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -71,8 +72,7 @@ FT_HOT void begin_tile_bf16(const AttentionArgs& a, const AttentionTile& tile, S
 void find_entries(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
   const int64_t bytes = kv_entry_bytes(kv);
   for (int pos = split.begin; pos < split.end; ++pos) {
-    const int64_t block = split.table[pos / kv.block_size];
-    const int64_t index = (block * kv.num_kv_heads + kv_head) * kv.block_size + pos % kv.block_size;
+    const int64_t index = kv_entry_at(kv, split.table, kv_head, pos);
     const int i = pos - split.begin;
     s.keys[i] = static_cast<const int8_t*>(kv.k) + index * bytes;
     s.values[i] = static_cast<const int8_t*>(kv.v) + index * bytes;

@@ -9,6 +9,7 @@
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
 #include "kernels/attention/cpu/fp8_entry.h"
+#include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -55,10 +56,8 @@ struct Split {
 const std::byte* entry_at(const KvLayer& kv, const void* cache, const Split& split, int32_t kv_head,
                           int offset) {
   if (offset < split.begin || offset >= split.end) return nullptr;
-  const int pos = split.base + offset;
-  const int64_t block = split.table[pos / kv.block_size];
-  const int64_t row = (block * kv.num_kv_heads + kv_head) * kv.block_size + pos % kv.block_size;
-  return static_cast<const std::byte*>(cache) + row * kv_entry_bytes(kv);
+  const int64_t entry = kv_entry_at(kv, split.table, kv_head, split.base + offset);
+  return static_cast<const std::byte*>(cache) + entry * kv_entry_bytes(kv);
 }
 
 FT_HOT void widen_latents(const KvLayer& kv, const std::byte* entry, int count, uint16_t* out) {

@@ -6,6 +6,7 @@
 
 #include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/int8_entry.h"
+#include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/rotation.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
@@ -93,7 +94,7 @@ FT_INLINE void rope_row(const RopeKvArgs& a, const Rotation& rotation, int64_t r
   const int64_t block = entry_of_slot(a.kv, a.kv_slot[row]) / a.kv.block_size;
   const int64_t offset = entry_of_slot(a.kv, a.kv_slot[row]) % a.kv.block_size;
   const auto entry = [&](void* cache, int h) {
-    const int64_t index = (block * a.kv.num_kv_heads + h) * a.kv.block_size + offset;
+    const int64_t index = kv_entry(a.kv, block, h, offset);
     const float scale = cache == a.kv.k ? key_scale(a.kv, h) : value_scale(a.kv, h);
     return EntryPlace{static_cast<std::byte*>(cache) + index * kv_entry_bytes(a.kv), scale};
   };
