@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 
 #include "base/log.h"
 #include "gguf/hf_config.h"
@@ -30,6 +31,17 @@ Status interleave(int64_t head_dim, TensorView* view) {
   }
   view->interleaved_rows = head_dim;
   return {};
+}
+
+// The tensor that stands for a matrix of several, which may be null behind the first.
+std::unique_ptr<TensorView> made_view(const std::string& name,
+                                      std::initializer_list<const TensorView*> parts) {
+  auto view = std::make_unique<TensorView>();
+  view->name = name;
+  view->file = (*parts.begin())->file;
+  view->dtype = FileDType::kOther;
+  for (const TensorView* part : parts) view->num_bytes += part != nullptr ? part->num_bytes : 0;
+  return view;
 }
 
 }  // namespace
@@ -146,16 +158,11 @@ Status Checkpoint::add_packed() {
   for (const NamedParts& named : found) {
     FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(quantization, named.parts));
     packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
-    auto view = std::make_unique<TensorView>();
-    view->name = named.base + ".weight";
-    view->file = named.parts.codes->file;
-    view->dtype = FileDType::kOther;
+    auto view = made_view(named.base + ".weight",
+                          {named.parts.codes, named.parts.scales, named.parts.zeros});
     view->dtype_name = std::to_string(packed_.back()->quantization().bits) + " bits";
     view->shape = {packed_.back()->rows(), packed_.back()->cols()};
     view->packed = packed_.back().get();
-    for (const TensorView* part : {named.parts.codes, named.parts.scales, named.parts.zeros}) {
-      if (part != nullptr) view->num_bytes += part->num_bytes;
-    }
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
   }
   return {};
@@ -171,13 +178,9 @@ Status Checkpoint::add_scaled() {
   for (const NamedScaled& named : found) {
     FT_ASSIGN_OR_RETURN(ScaledTensor scaled, ScaledTensor::create(quantization, named.parts));
     scaled_.push_back(std::make_unique<ScaledTensor>(std::move(scaled)));
-    auto view = std::make_unique<TensorView>();
-    view->name = named.name;
-    view->file = named.parts.codes->file;
-    view->dtype = FileDType::kOther;
+    auto view = made_view(named.name, {named.parts.codes, named.parts.scales});
     view->dtype_name = scaled_.back()->type_name();
     view->shape = scaled_.back()->shape();
-    view->num_bytes = named.parts.codes->num_bytes + named.parts.scales->num_bytes;
     view->scaled = scaled_.back().get();
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
   }
@@ -191,13 +194,9 @@ Status Checkpoint::add_bnb() {
   for (const BnbParts& parts : found) {
     FT_ASSIGN_OR_RETURN(BnbTensor tensor, BnbTensor::create(parts));
     bnb_.push_back(std::make_unique<BnbTensor>(std::move(tensor)));
-    auto view = std::make_unique<TensorView>();
-    view->name = parts.name;
-    view->file = parts.codes->file;
-    view->dtype = FileDType::kOther;
+    auto view = made_view(parts.name, {parts.codes, parts.scales});
     view->dtype_name = bnb_.back()->has_four_bits() ? "NF4" : "LLM.int8";
     view->shape = bnb_.back()->shape();
-    view->num_bytes = parts.codes->num_bytes + parts.scales->num_bytes;
     view->bnb = bnb_.back().get();
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), parts.names));
   }
