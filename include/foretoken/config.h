@@ -132,6 +132,9 @@ struct EngineConfig {
   // Folder in which measured tables are kept for later starts with the same device, model and
   // configuration; empty: nowhere.
   std::string step_time_cache;
+  // Rates of acceptance are kept in that folder too, and a later engine begins with them. Not with
+  // a step_time_table, synthetic acceptance or dummy weights.
+  bool keep_acceptance_rates = true;
   // Without a table: true measures between requests, as soon as the engine has none, and until then
   // next to nothing is drafted; false measures at start. Several ranks measure at start.
   bool measure_when_idle = false;

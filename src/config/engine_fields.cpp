@@ -396,6 +396,13 @@ constexpr EngineField kTable[] = {
      .automatic = "foretoken/step-times in XDG_CACHE_HOME or ~/.cache",
      .form = kFolderOrOff,
      .doors = kCommandLine},
+    {.name = "keep_acceptance_rates",
+     .member = &C::keep_acceptance_rates,
+     .group = kSpeculation,
+     .help = "Keep in the folder of --step-time-cache how often drafts were accepted, and begin "
+             "with what an earlier start kept there",
+     .automatic = "on",
+     .doors = kCommandLine},
     {.name = "measure_when_idle",
      .member = &C::measure_when_idle,
      .group = kSpeculation,

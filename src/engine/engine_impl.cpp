@@ -30,7 +30,8 @@ EngineImpl::~EngineImpl() {
   if (loop_ != nullptr && loop_->device_hangs()) {
     abandon_device();
   } else if (queue_ != nullptr) {
-    (void)queue_->drain();
+    const Status drained = queue_->drain();
+    if (drained.ok()) keep_learned_rates();
     write_trace();
   }
 }

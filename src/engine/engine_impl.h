@@ -11,6 +11,7 @@
 #include "attention/kv_cache.h"
 #include "draft/parts/drafter.h"
 #include "engine/local_ranks.h"
+#include "engine/measure/learned_rates_cache.h"
 #include "engine/measure/start_clock.h"
 #include "engine/measure/step_bench.h"
 #include "engine/measure/step_profile.h"
@@ -115,6 +116,13 @@ class EngineImpl final : public Engine {
   // What a step-time table tells of its engine, beside the names of the drafters.
   std::string measured_on(const EngineConfig& config) const;
   Status check_step_times(const EngineConfig& config) const;
+  LearnedRatesCache learned_rates_cache(const EngineConfig& config,
+                                        std::span<const std::string> drafter_folders) const;
+  LearnedRates learned_rates() const;
+  Status find_learned_rates(const EngineConfig& config,
+                            std::span<const std::string> drafter_folders);
+  Status give_learned_rates();
+  void keep_learned_rates();
   // Makes the length policy.
   Status prepare_speculation(const ResolvedConfig& config, Start start, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.
@@ -160,6 +168,8 @@ class EngineImpl final : public Engine {
   CostTable step_times_;         // once the loop runs, the engine thread's
   bool measures_later_ = false;  // those were guessed
   std::unique_ptr<LengthController> policy_;
+  LearnedRates learned_;                            // of earlier engines; no drafters: nothing
+  std::optional<LearnedRatesCache> learned_cache_;  // none: nothing is kept
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<OutputRing> ring_;
   std::unique_ptr<PlanFeed> feed_;                    // null: one rank

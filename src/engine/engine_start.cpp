@@ -138,6 +138,9 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(start_trace(resolved));
   FT_RETURN_IF_ERROR(make_runner(resolved, hooks));
   clock.end_phase("memory");
+  if (start == Start::kServing) {
+    FT_RETURN_IF_ERROR(find_learned_rates(resolved, drafter_folders));
+  }
   FT_RETURN_IF_ERROR(prepare_speculation(resolved, start, clock));
   FT_RETURN_IF_ERROR(ranks_.least(0, "waiting for all ranks to start").status());
   if (start == Start::kServing && ranks_.is_first()) {
@@ -325,12 +328,15 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   }
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
-  for (const auto& drafter : drafters_) {
-    const DrafterTraits& traits = drafter->traits();
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DrafterTraits& traits = drafters_[i]->traits();
     policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});
+    if (learned_.drafters.empty()) continue;
+    policy.drafters.back().learned = learned_.drafters[i].policy;
+    policy.drafters.back().learned_in_lists = learned_.drafters[i].in_lists;
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config, start));
@@ -339,6 +345,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   policy_ = std::make_unique<LengthController>(policy, step_times_);
   const int64_t free_before = device_->free_memory();
   FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
+  FT_RETURN_IF_ERROR(give_learned_rates());
   info_.num_graphs = runner_->graphs().size();
   info_.graph_seconds = static_cast<double>(runner_->graphs().capture_ns()) / 1e9;
   clock.end_phase("graphs");

@@ -37,8 +37,8 @@ void BatchResults::add(int max_verified, int num_drafted, int num_accepted) {
 }
 
 BatchRates::BatchRates() {
-  rates_.fill(spec::kFirstRate);
-  weights_.fill(spec::RateConstants::kFirstWeight);
+  state_.rates.fill(spec::kFirstRate);
+  state_.weights.fill(spec::RateConstants::kFirstWeight);
 }
 
 void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens) {
@@ -47,17 +47,17 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_
   const int64_t recovery = rests ? Windows::kRestingRecovery : Windows::kRecovery;
   const int64_t num_drafting = results.reached[0];
   const int64_t num_spans = num_drafting + results.num_idle;
-  share_ = rests ? moved_rate<int64_t>(share_, kOne, 1, Windows::kShareRecovery)
-                 : moved_rate<int64_t>(share_, num_drafting * kOne, num_spans,
-                                       std::max(num_spans, Windows::kShareMemory));
+  state_.share = rests ? moved_rate<int64_t>(state_.share, kOne, 1, Windows::kShareRecovery)
+                       : moved_rate<int64_t>(state_.share, num_drafting * kOne, num_spans,
+                                             std::max(num_spans, Windows::kShareMemory));
   for (size_t i = 0; i < static_cast<size_t>(max_draft_tokens); ++i) {
     const int64_t reached = results.reached[i];
-    int64_t& rate = rates_[i];
-    const int64_t before = i > 0 ? rates_[i - 1] : 0;
+    int64_t& rate = state_.rates[i];
+    const int64_t before = i > 0 ? state_.rates[i - 1] : 0;
     const int64_t hope = before - before / Windows::kDecline;
     if (reached > 0) {
-      weights_[i] = std::max(reached, std::min(weights_[i] + reached, memory));
-      rate = moved_rate<int64_t>(rate, results.accepted[i] * kOne, reached, weights_[i]);
+      state_.weights[i] = std::max(reached, std::min(state_.weights[i] + reached, memory));
+      rate = moved_rate<int64_t>(rate, results.accepted[i] * kOne, reached, state_.weights[i]);
     } else if (num_drafting > 0 && rate < hope) {
       rate = moved_rate<int64_t>(rate, hope, 1, recovery);
     }
@@ -68,7 +68,7 @@ int64_t BatchRates::expected_drafts(int limit) const {
   int64_t sum = 0;
   int64_t survival = kOne;
   for (int i = 0; i < limit; ++i) {
-    survival = survival * rates_[static_cast<size_t>(i)] / kOne;
+    survival = survival * state_.rates[static_cast<size_t>(i)] / kOne;
     sum += survival;
   }
   return sum;

@@ -23,7 +23,20 @@ class BatchRates {
  public:
   static constexpr int64_t kOne = 65536;  // the scale of rates and shares
 
+  // All that it knows.
+  struct State {
+    // Chance that a draft is accepted when those before it are, in 1/kOne, and the observations
+    // that it rests on.
+    std::array<int64_t, kMaxDraftTokens> rates{};
+    std::array<int64_t, kMaxDraftTokens> weights{};
+    int64_t share = kOne;
+    friend bool operator==(const State&, const State&) = default;
+  };
+
   BatchRates();
+  explicit BatchRates(const State& state) : state_(state) {}
+
+  const State& state() const { return state_; }
 
   // Takes in the results of one step. `rests`: the drafter was not in use, and what came is from
   // probes.
@@ -34,14 +47,10 @@ class BatchRates {
 
   // Of the sequences that might have drafts verified, those that do, in 1/kOne: the device gives
   // none to slots where they would not pay, and a look-up finds none for some.
-  int64_t share() const { return share_; }
+  int64_t share() const { return state_.share; }
 
  private:
-  // Chance that a draft is accepted when those before it are, in 1/kOne, and the observations that
-  // it rests on.
-  std::array<int64_t, kMaxDraftTokens> rates_{};
-  std::array<int64_t, kMaxDraftTokens> weights_{};
-  int64_t share_ = kOne;
+  State state_;
 };
 
 }  // namespace foretoken

@@ -78,8 +78,17 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
 void LengthController::restart() {
   states_.fill(State());
   kind_states_.fill({});
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    states_[i] = State{config_.drafters[i].learned};
+    state_of(static_cast<int>(i), Kind::kListed) = State{config_.drafters[i].learned_in_lists};
+  }
   feedback_ = {};
   budget_ns_ = 0;
+}
+
+const PolicyState& LengthController::learned(int drafter, Kind kind) const {
+  const auto index = static_cast<size_t>(drafter);
+  return kind == Kind::kOwn ? states_[index] : kind_states_[index][static_cast<size_t>(kind)];
 }
 
 std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchDemand& demand) {

@@ -10,6 +10,7 @@
 #include "spec/cost_feedback.h"
 #include "spec/cost_table.h"
 #include "spec/draft_budget.h"
+#include "spec/learned_rates.h"
 
 namespace foretoken {
 
@@ -26,6 +27,9 @@ struct LengthControllerConfig {
     bool has_kv = false;       // entries to catch up; these two as DrafterTraits has them
     bool keeps_written = false;
     int max_catch_up_rows = 0;  // of a step
+    // Where it begins, by itself and in lists before others; the default knows nothing.
+    PolicyState learned = {};
+    PolicyState learned_in_lists = {};
   };
   LengthMode mode = LengthMode::kAdaptive;
   std::vector<DraftSchedule> schedule = {};  // with kSchedule
@@ -86,8 +90,12 @@ class LengthController {
   // long until the next one began, or until it ended where none followed.
   void step_took(uint64_t step, int64_t ns);
 
-  // `times` has other contents now: what was decided by those before is forgotten.
+  // `times` has other contents now: what was decided by those before is forgotten, and it begins
+  // anew with PolicyDrafter::learned.
   void restart();
+
+  // What it knows of a drafter, for a policy that begins with it (PolicyDrafter::learned).
+  const PolicyState& learned(int drafter, Kind kind) const;
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
   // Of the last grant; for logs and tests.
@@ -98,13 +106,9 @@ class LengthController {
  private:
   static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
 
-  struct State {
+  struct State : PolicyState {
     void take_in(const BatchResults& results, int max_draft_tokens);
 
-    BatchRates rates;
-    int num_seen = 0;          // verifications since the drafter last rested
-    int num_ever = 0;          // verifications, of which the first few matter
-    int num_draft_tokens = 0;  // 0: it rests
     bool probing = false;
     uint64_t next_probe = 0;
   };

@@ -30,7 +30,7 @@ class StepTimeCache {
  private:
   const std::string folder_;
   const std::string key_;
-  std::string path_;
+  const std::string path_;
 };
 
 // $XDG_CACHE_HOME/foretoken/step-times, without that variable ~/.cache/foretoken/step-times, and

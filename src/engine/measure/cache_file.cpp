@@ -1,0 +1,43 @@
+#include "engine/measure/cache_file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "base/new_file.h"
+
+namespace foretoken {
+namespace {
+
+// FNV-1a: the same name for a key in every build.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+std::string hex_of(uint64_t value) {
+  std::string text(16, '0');
+  for (size_t i = text.size(); i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+}  // namespace
+
+std::string cache_path(const std::string& folder, const std::string& key) {
+  if (folder.empty()) return {};
+  return (std::filesystem::path(folder) / (hex_of(hash_of(key)) + ".json")).string();
+}
+
+Status write_cache_file(const std::string& path, const std::string& text) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return invalid_argument(folder + ": " + error.message());
+  const auto bytes = static_cast<int64_t>(text.size());
+  FT_ASSIGN_OR_RETURN(const std::unique_ptr<NewFile> file, NewFile::create(path, bytes, true));
+  FT_RETURN_IF_ERROR(file->append(text.data(), bytes));
+  return file->commit();
+}
+
+}  // namespace foretoken

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+
+#include "base/result.h"
+
+namespace foretoken {
+
+// Where a cache folder keeps what belongs to `key`, any text: one JSON file each, under the same
+// name in every build. Empty: the folder is.
+std::string cache_path(const std::string& folder, const std::string& key);
+
+// Makes the folder of `path` and the file, which is there whole or not at all; one that is there is
+// replaced. InvalidArgument or ResourceExhausted tells what the system says.
+Status write_cache_file(const std::string& path, const std::string& text);
+
+}  // namespace foretoken

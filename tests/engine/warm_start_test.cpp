@@ -1,0 +1,140 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/dialled_engine.h"
+#include "spec/cost_table_file.h"
+#include "support/dialled_set.h"
+#include "support/scratch_folder.h"
+#include "support/time_curve.h"
+
+// What one engine learns of its drafter the next one begins with.
+
+namespace foretoken {
+namespace {
+
+constexpr int kNumTokens = 200;
+constexpr int kNumDrafts = 4;
+
+class WarmStart : public testing::Test {
+ protected:
+  // Only the first draft of this drafter fits, which an engine has to find out.
+  EngineConfig config(const std::string& cache) const {
+    const test::DialledSet& set = test::DialledSet::of();
+    EngineConfig config;
+    config.model = set.target();
+    config.device = engine_test_device();
+    config.max_model_len = 512;
+    config.max_num_seqs = 8;
+    config.max_num_batched_tokens = 64;
+    config.num_gpu_blocks_override = 8 * 32;
+    config.speculative = {set.drafter("dflash", kNumDrafts)};
+    config.speculative[0].length_policy = "adaptive";
+    config.step_time_cache = cache.empty() ? cache : folder_.file(cache);
+    return config;
+  }
+
+  static std::unique_ptr<Engine> make(const EngineConfig& config) {
+    std::unique_ptr<Engine> engine;
+    const Status status = make_engine(config, &engine);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return engine;
+  }
+
+  std::vector<std::filesystem::path> files(const std::string& folder) const {
+    std::vector<std::filesystem::path> found;
+    std::error_code error;
+    std::filesystem::directory_iterator entry(folder_.file(folder), error);
+    if (error) return found;
+    for (const auto& each : entry) {
+      if (each.is_regular_file()) found.push_back(each.path());
+    }
+    return found;
+  }
+
+  // Measures once, and puts costs there with which lengths follow from chances alone: four drafts
+  // pay where most are accepted, one where the first is.
+  void make_costs(const std::string& cache) const {
+    make(config(cache));
+    ASSERT_EQ(files(cache).size(), 1u);
+    const std::string path = files(cache)[0].string();
+    Result<CostTable> times = read_cost_table(path, std::vector<std::string>{"dflash"});
+    ASSERT_TRUE(times.ok()) << times.status().message();
+    times.value().target = test::curve({{1, 1'000'000}, {2, 1'200'000}, {64, 13'600'000}});
+    times.value().verify.clear();
+    times.value().context.clear();
+    for (TimeCurve* curve :
+         {&times.value().drafters[0].catch_up, &times.value().drafters[0].pass}) {
+      if (!curve->empty()) *curve = test::curve({{1, 10'000}, {512, 20'000}});
+    }
+    std::ofstream(path, std::ios::trunc) << cost_table_to_json(times.value());
+  }
+
+  static RequestStats stats_of(Engine& engine, int begin) {
+    const test::DialledSet& set = test::DialledSet::of();
+    const DialledCycle cycle(set.shape().vocab_size, set.shape().seed);
+    Request request;
+    for (int i = 0; i < 20; ++i) request.prompt_token_ids.push_back(cycle.at(begin + i));
+    request.sampling.max_tokens = kNumTokens;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+    std::vector<int32_t> expected;
+    for (int i = 0; i < kNumTokens; ++i) expected.push_back(cycle.at(begin + 20 + i));
+    const auto outputs = engine.generate({request});
+    EXPECT_TRUE(outputs[0].status.ok()) << outputs[0].status.message();
+    EXPECT_EQ(outputs[0].token_ids, expected);
+    return outputs[0].stats;
+  }
+  static void learn(Engine& engine) {
+    for (int i = 0; i < 4; ++i) (void)stats_of(engine, 31 * i);
+  }
+
+  const test::ScratchFolder folder_;
+};
+
+TEST_F(WarmStart, AFreshEngineBeginsWithWhatTheLastOneLearned) {
+  make_costs("cold");
+  std::filesystem::copy(folder_.file("cold"), folder_.file("own"));
+  learn(*make(config("own")));
+  ASSERT_EQ(files("own/acceptance").size(), 1u);
+  const RequestStats fresh = stats_of(*make(config("own")), 400);
+  const RequestStats cold = stats_of(*make(config("cold")), 400);
+  std::printf("drafted: cold %lld, fresh %lld\n", static_cast<long long>(cold.num_draft_tokens),
+              static_cast<long long>(fresh.num_draft_tokens));
+  EXPECT_GT(fresh.num_draft_tokens, 0);
+  EXPECT_LT(fresh.num_draft_tokens, cold.num_draft_tokens) << "there was something to learn";
+}
+
+TEST_F(WarmStart, OnlyWhatWasLearnedIsKept) {
+  make_costs("cache");
+  (void)make(config("cache"));
+  EXPECT_TRUE(files("cache/acceptance").empty()) << "nothing was drafted";
+  EngineConfig fixed = config("cache");
+  fixed.speculative[0].length_policy = "fixed";
+  (void)stats_of(*make(fixed), 0);
+  EXPECT_TRUE(files("cache/acceptance").empty()) << "nothing is decided by it";
+  EngineConfig pinned = config("cache");
+  pinned.step_time_table = folder_.file("table.json");
+  (void)stats_of(*make(pinned), 0);
+  EXPECT_TRUE(files("cache/acceptance").empty()) << "runs with pinned costs decide alike";
+  EngineConfig unwanted = config("cache");
+  unwanted.keep_acceptance_rates = false;
+  (void)stats_of(*make(unwanted), 0);
+  EXPECT_TRUE(files("cache/acceptance").empty());
+  (void)stats_of(*make(config("cache")), 0);
+  EXPECT_EQ(files("cache/acceptance").size(), 1u);
+}
+
+TEST_F(WarmStart, ADamagedFileIsNoFaultAndIsReplaced) {
+  make_costs("cache");
+  (void)stats_of(*make(config("cache")), 0);
+  ASSERT_EQ(files("cache/acceptance").size(), 1u);
+  const std::filesystem::path file = files("cache/acceptance")[0];
+  const auto size = std::filesystem::file_size(file);
+  std::ofstream(file, std::ios::trunc) << "{\"format\": 1";
+  (void)stats_of(*make(config("cache")), 0);
+  EXPECT_GT(std::filesystem::file_size(file), size / 2);
+}
+
+}  // namespace
+}  // namespace foretoken
