@@ -159,7 +159,7 @@ ordered_json token_origins(const std::string& text, std::span<const OriginPiece>
 
 ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
                              const RequestOutput& news, const std::string* echoed,
-                             int64_t num_characters_before) {
+                             int64_t& offset) {
   const std::string text = request.prompt_only ? "" : news.text;
   ordered_json object = {{"text", echoed != nullptr ? *echoed + text : text},
                          {"logprobs", nullptr}};
@@ -172,8 +172,7 @@ ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
   if (request.tokens_as_token_ids) positions = named_by_id(positions);
   const std::string first =
       echoed != nullptr ? first_token(*echoed, news.prompt_logprobs) : std::string();
-  object["logprobs"] =
-      completion_logprobs(positions, echoed != nullptr ? &first : nullptr, num_characters_before);
+  object["logprobs"] = completion_logprobs(positions, echoed != nullptr ? &first : nullptr, offset);
   return object;
 }
 

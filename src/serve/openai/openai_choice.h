@@ -34,10 +34,11 @@ nlohmann::ordered_json stop_reason(const RequestOutput& choice, const SamplingPa
 nlohmann::ordered_json token_origins(const std::string& text, std::span<const OriginPiece> origins);
 
 // {"text", "logprobs"} of what is new about a choice of a completion, or of all of it. `echoed`:
-// the prompt's text where it comes first; `num_characters_before`: told of the choice already.
+// the prompt's text where it comes first; `offset`: characters of tokens told already, raised by
+// these.
 nlohmann::ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
                                        const RequestOutput& news, const std::string* echoed,
-                                       int64_t num_characters_before);
+                                       int64_t& offset);
 
 // As "return_tokens_as_token_ids" wants tokens named.
 std::vector<TokenLogprobs> named_by_id(std::span<const TokenLogprobs> tokens);

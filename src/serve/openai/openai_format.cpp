@@ -117,7 +117,6 @@ ordered_json OpenAiFormat::completion_choice(Choice& choice, size_t request,
   ordered_json json = {{"index", first_index_[request] + news.output.index}};
   json.update(completion_part(request_, asked, news.output, echoes ? &prompts_[request] : nullptr,
                               choice.num_characters));
-  choice.num_characters += num_characters(json["text"].get_ref<const std::string&>());
   json["finish_reason"] = finish_reason(request_, news.output, 0);
   json["stop_reason"] = stop_reason(news.output, asked.sampling);
   if (is_first && news.output.index == 0 && asked.sampling.prompt_logprobs) {

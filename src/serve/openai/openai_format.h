@@ -28,7 +28,7 @@ class OpenAiFormat : public AnswerFormat {
   struct Choice {
     bool begun = false;
     std::unique_ptr<ChatParser> parser;  // of a chat
-    int64_t num_characters = 0;          // of text so far, for "text_offset"
+    int64_t num_characters = 0;          // of tokens so far, for "text_offset"
   };
 
   nlohmann::ordered_json chunk() const;

@@ -69,12 +69,11 @@ ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens) {
 }
 
 ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens, const std::string* echoed,
-                                 int64_t first_offset) {
+                                 int64_t& offset) {
   ordered_json all = {{"text_offset", ordered_json::array()},
                       {"token_logprobs", ordered_json::array()},
                       {"tokens", ordered_json::array()},
                       {"top_logprobs", ordered_json::array()}};
-  int64_t offset = first_offset;
   const auto add = [&](const std::string& name, const std::string& bytes, ordered_json logprob,
                        ordered_json top) {
     all["text_offset"].push_back(offset);

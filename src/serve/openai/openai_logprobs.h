@@ -14,11 +14,12 @@ const std::string& token_bytes(const Logprob& token);
 nlohmann::ordered_json chat_logprobs(std::span<const TokenLogprobs> tokens);
 
 // {"text_offset", "token_logprobs", "tokens", "top_logprobs"}, the shape of completions. A part of
-// a character is named as OpenAI names it, "bytes:\xf0\x9f". Offsets count characters, from
-// `first_offset` on. `echoed`, where a completion repeats its prompt, is the first token's text,
-// which has no log-probability; the prompt's other tokens are then the first of `tokens`.
+// a character is named as OpenAI names it, "bytes:\xf0\x9f". Offsets count characters of tokens
+// from `offset` on, which is left behind the last: what a stop string holds back of a stream's text
+// counts with its token. `echoed`, where a completion repeats its prompt, is the first token's
+// text, which has no log-probability; the prompt's other tokens are then the first of `tokens`.
 nlohmann::ordered_json completion_logprobs(std::span<const TokenLogprobs> tokens,
-                                           const std::string* echoed, int64_t first_offset = 0);
+                                           const std::string* echoed, int64_t& offset);
 
 // Of UTF-8.
 int64_t num_characters(const std::string& text);

@@ -47,8 +47,9 @@ ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
 ordered_json completion_choice(const OpenAiRequest& request, const Request& asked,
                                const OutputSum& sum, const RequestOutput& choice,
                                const std::string& prompt) {
+  int64_t offset = 0;
   ordered_json object =
-      completion_part(request, asked, choice, request.echo ? &prompt : nullptr, 0);
+      completion_part(request, asked, choice, request.echo ? &prompt : nullptr, offset);
   add_choice_end(object, request, asked, sum, choice, 0);
   if (request.return_token_ids) object["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
   if (asked.sampling.prompt_logprobs) {

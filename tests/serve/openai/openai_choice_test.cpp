@@ -134,11 +134,16 @@ TEST(OpenAiChoice, PartsOfACompletion) {
   news.logprobs = {{{1, -1.0f, 1, "cd"}, {}}};
   news.prompt_logprobs = {{{2, -1.0f, 1, "b"}, {}}};
   const std::string prompt = "ab";
-  const json first = completion_part(request, asked, news, &prompt, 0);
+  int64_t offset = 0;
+  const json first = completion_part(request, asked, news, &prompt, offset);
   EXPECT_EQ(first["text"], "abcd");
   EXPECT_EQ(first["logprobs"]["tokens"], (json{"a", "b", "cd"}));
-  const json later = completion_part(request, asked, news, nullptr, 4);
-  EXPECT_EQ(later["logprobs"]["text_offset"], (json{4}));
+  news.text = "";  // held back, as it may begin a stop string
+  EXPECT_EQ(completion_part(request, asked, news, nullptr, offset)["logprobs"]["text_offset"],
+            (json{4}));
+  news.text = "cdef";
+  EXPECT_EQ(completion_part(request, asked, news, nullptr, offset)["logprobs"]["text_offset"],
+            (json{6}));
 }
 
 }  // namespace

@@ -26,13 +26,15 @@ TEST(OpenAiLogprobs, OfChats) {
 
 TEST(OpenAiLogprobs, OfCompletionsWithOffsetsInCharacters) {
   const std::string echoed = "start";
-  const json all = completion_logprobs(kTwo, &echoed);
+  int64_t offset = 0;
+  const json all = completion_logprobs(kTwo, &echoed, offset);
   EXPECT_EQ(all["text_offset"], (json{0, 5, 7}));
   EXPECT_EQ(all["tokens"], (json{"start", "h\xC3\xA9", "b"}));
   EXPECT_TRUE(all["token_logprobs"][0].is_null());
   EXPECT_EQ(all["top_logprobs"][1].size(), 2u);
   EXPECT_EQ(all["top_logprobs"][2], (json{{"x", -0.25}, {"b", -9999.0}}));
-  EXPECT_EQ(json(completion_logprobs(kTwo, nullptr))["text_offset"], (json{0, 2}));
+  EXPECT_EQ(offset, 8);
+  EXPECT_EQ(json(completion_logprobs(kTwo, nullptr, offset))["text_offset"], (json{8, 10}));
 }
 
 TEST(OpenAiLogprobs, PartsOfACharacterKeepTheirBytes) {
@@ -46,7 +48,8 @@ TEST(OpenAiLogprobs, PartsOfACharacterKeepTheirBytes) {
   EXPECT_EQ(chat[0]["bytes"], (json{32, 240, 159}));
   EXPECT_EQ(chat[0]["top_logprobs"][0]["bytes"], (json{240, 159}));
   EXPECT_EQ(chat[1]["bytes"], (json{152, 128}));
-  const json all = completion_logprobs(parts, nullptr);
+  int64_t offset = 0;
+  const json all = completion_logprobs(parts, nullptr, offset);
   EXPECT_EQ(all["tokens"], (json{"bytes: \\xf0\\x9f", "bytes:\\x98\\x80", "x"}));
   EXPECT_EQ(all["text_offset"], (json{0, 2, 2}));  // a blank and one character
   EXPECT_EQ(all["top_logprobs"][0].size(), 2u);
