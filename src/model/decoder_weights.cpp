@@ -52,6 +52,10 @@ double norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
   return (traits.norms.bias ? 2.0 : 1.0) * config.hidden_size;
 }
 
+double last_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
+  return config.last_norm ? norm_weights(config, traits) : 0;
+}
+
 double embedding_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
   return traits.embedding_norm != nullptr ? norm_weights(config, traits) : 0;
 }
@@ -147,7 +151,7 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;
   const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
-                         LearnedPositions::num_weights(config) + norm_weights(config, traits) +
+                         LearnedPositions::num_weights(config) + last_norm_weights(config, traits) +
                          embedding_norm_weights(config, traits) +
                          (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
@@ -166,7 +170,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
              embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
-  if (stages.is_last()) count += double(own.count) * hidden + norm_weights(config, traits);
+  if (stages.is_last()) count += double(own.count) * hidden + last_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
 }
 
@@ -226,16 +230,21 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const std::string norm = body + traits.last_norm;
   const std::string head = output_matrix_name(config, traits, place);
   if (stages.is_last()) {
-    FT_RETURN_IF_ERROR(parts.load_norm(norm, config.hidden_size, &weights.final_norm));
+    if (config.last_norm) {
+      FT_RETURN_IF_ERROR(parts.load_norm(norm, config.hidden_size, &weights.final_norm));
+    }
     const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-    const TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
+    TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
+    part[0].unit_rows = config.normed_head;
     FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(part, config.hidden_size));
     if (config.head_bias) {
       FT_RETURN_IF_ERROR(parts.load_vector(
           {{bias_name(place), config.vocab_size, own.begin, own.count}}, &weights.head_bias));
     }
   } else {
-    FT_RETURN_IF_ERROR(expect_norm(loader, traits, norm, config.hidden_size));
+    if (config.last_norm) {
+      FT_RETURN_IF_ERROR(expect_norm(loader, traits, norm, config.hidden_size));
+    }
     FT_RETURN_IF_ERROR(loader.expect(head, table));
     if (config.head_bias) FT_RETURN_IF_ERROR(loader.expect(bias_name(place), {&table[0], 1}));
   }

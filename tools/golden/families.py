@@ -226,6 +226,52 @@ MODELS = {
                   tie_word_embeddings=True),
     "bitnet": family("BitNetForCausalLM", "bitnet", hidden_act="relu2", attention_bias=False,
                      tie_word_embeddings=True),
+    "phi": family("PhiForCausalLM", "phi", without=["rms_norm_eps"], num_key_value_heads=4,
+                  hidden_size=64, layer_norm_eps=1e-5, hidden_act="gelu_new",
+                  partial_rotary_factor=0.5, qk_layernorm=False, resid_pdrop=0.0, embd_pdrop=0.0),
+    "olmo": family("OlmoForCausalLM", "olmo", without=["rms_norm_eps"], attention_bias=False,
+                   clip_qkv=1.5),
+    "gptj": family("GPTJForCausalLM", "gptj", without=NOT_GPT2, n_embd=64, n_layer=2, n_head=4,
+                   n_positions=512, n_inner=None, rotary_dim=8, activation_function="gelu_new",
+                   layer_norm_epsilon=1e-5),
+    "gpt_bigcode": family("GPTBigCodeForCausalLM", "gpt_bigcode", without=NOT_GPT2, n_embd=32,
+                          n_layer=2, n_head=4, n_positions=512, n_inner=48, multi_query=True,
+                          activation_function="gelu_pytorch_tanh", layer_norm_epsilon=1e-5,
+                          tie_word_embeddings=True),
+    "exaone": family("ExaoneForCausalLM", "exaone",
+                     without=["rms_norm_eps", "num_hidden_layers", "hidden_act"], num_layers=2,
+                     activation_function="silu", layer_norm_epsilon=1e-5,
+                     rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                   "high_freq_factor": 4.0,
+                                   "original_max_position_embeddings": 64}),
+    "internlm2": family("InternLM2ForCausalLM", "internlm2", bias=False,
+                        rope_scaling={"type": "dynamic", "factor": 6.0},
+                        max_position_embeddings=64),
+    "minicpm": family("MiniCPMForCausalLM", "minicpm", scale_emb=12, scale_depth=1.4,
+                      dim_model_base=8),
+    "baichuan": family("BaiChuanForCausalLM", "baichuan", without=["num_key_value_heads"]),
+    "baichuan-13b": family("BaichuanForCausalLM", "baichuan", num_attention_heads=6, hidden_size=24,
+                           without=["num_key_value_heads", "max_position_embeddings"],
+                           model_max_length=512),
+    "baichuan2": family("BaichuanForCausalLM", "baichuan", without=["num_key_value_heads"],
+                        model_max_length=512, norm_head=True),
+    "chatglm": family("ChatGLMModel", "chatglm",
+                      without=["vocab_size", "intermediate_size", "num_hidden_layers",
+                               "num_key_value_heads", "max_position_embeddings", "rope_theta",
+                               "rms_norm_eps", "hidden_act"],
+                      padded_vocab_size=128, ffn_hidden_size=48, num_layers=2, kv_channels=16,
+                      multi_query_attention=True, multi_query_group_num=2, seq_length=512,
+                      rope_ratio=50, layernorm_epsilon=1e-5, add_qkv_bias=True,
+                      add_bias_linear=False, rmsnorm=True, post_layer_norm=True,
+                      original_rope=True, apply_residual_connection_post_layernorm=False),
+    "opt-350m": family("OPTForCausalLM", "opt", without=[*NOT_OLD, "intermediate_size", "hidden_act"],
+                       ffn_dim=48, word_embed_proj_dim=16, do_layer_norm_before=False,
+                       activation_function="relu", enable_bias=True, tie_word_embeddings=True),
+    "bitnet-online": family("BitNetForCausalLM", "bitnet", hidden_act="relu2", attention_bias=False,
+                            tie_word_embeddings=True,
+                            quantization_config={"quant_method": "bitnet",
+                                                 "linear_class": "autobitlinear",
+                                                 "quantization_mode": "online"}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -234,18 +280,37 @@ VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_at
 VARIANTS["youtu"]["halves"] = ({"rope_interleave": False, "rope_scaling": None}, LENGTH)
 
 # What computes the same where transformers has no class of the name.
+_LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
 REFERENCES = {
     "mimo": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
-    "internlm3": {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-                  "attention_bias": True},
-    "deci": {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-             "num_key_value_heads": 4, "intermediate_size": 256},
+    "internlm3": {**_LLAMA, "attention_bias": True},
+    "deci": {**_LLAMA, "num_key_value_heads": 4, "intermediate_size": 256},
+    "exaone": {**_LLAMA, "num_hidden_layers": 2, "hidden_act": "silu", "rms_norm_eps": 1e-5},
+    "internlm2": _LLAMA,
+    "minicpm": {"architectures": ["GraniteForCausalLM"], "model_type": "granite",
+                "embedding_multiplier": 12.0, "residual_multiplier": 1.4 / 2**0.5,
+                "logits_scaling": 4.0, "attention_multiplier": 8**-0.5},
+    "baichuan": _LLAMA, "baichuan2": _LLAMA,
+    "baichuan-13b": {**_LLAMA, "max_position_embeddings": 512},
+    "chatglm": {"architectures": ["GlmForCausalLM"], "model_type": "glm", "vocab_size": 128,
+                "intermediate_size": 48, "num_hidden_layers": 2, "num_key_value_heads": 2,
+                "head_dim": 16, "max_position_embeddings": 512, "rope_theta": 500000.0,
+                "rms_norm_eps": 1e-5, "hidden_act": "silu", "attention_bias": True,
+                "partial_rotary_factor": 0.5},
+    "bitnet-online": {"quantization_config": None},
 }
+# Scores of a reference fall with distance (ALiBi).
+FALLING = ("baichuan-13b",)
+# The output matrix of a reference has rows of length 1.
+NORMED_HEADS = ("baichuan2",)
+# Matrices of layers become -1, 0 and 1 times the mean of their magnitudes.
+TERNARY = ("bitnet-online",)
 
 # Families whose first draw is too badly conditioned for bf16.
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
-               "bitnet": 99, "gemma3n": 305}
+               "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_bigcode": 99, "opt-350m": 299,
+               "bitnet-online": 99}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
@@ -257,13 +322,78 @@ _OLD_QWEN = [("model.language_model.", "model."), ("model.visual.", "visual.")]
 _NEOX = [("lm_head.", "embed_out.")]
 RENAMES = {"mistral3": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN, "gpt_neox": _NEOX,
            "gpt_neox-serial": _NEOX}
+# The same, anywhere in a name.
+REPLACED = {
+    "exaone": [("model.embed_tokens", "transformer.wte"), ("model.norm.", "transformer.ln_f."),
+               ("model.layers.", "transformer.h."), ("self_attn.", "attn.attention."),
+               ("o_proj", "out_proj"), ("gate_proj", "c_fc_0"), ("up_proj", "c_fc_1"),
+               ("down_proj", "c_proj"), ("input_layernorm", "ln_1"),
+               ("post_attention_layernorm", "ln_2")],
+    "internlm2": [("embed_tokens", "tok_embeddings"), ("lm_head", "output"),
+                  ("self_attn.", "attention."), ("o_proj", "wo"), ("mlp.", "feed_forward."),
+                  ("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"),
+                  ("input_layernorm", "attention_norm"), ("post_attention_layernorm", "ffn_norm")],
+    "chatglm": [("model.embed_tokens", "transformer.embedding.word_embeddings"),
+                ("model.norm.", "transformer.encoder.final_layernorm."),
+                ("model.layers.", "transformer.encoder.layers."),
+                ("lm_head", "transformer.output_layer"), ("self_attn.", "self_attention."),
+                ("o_proj", "dense"), ("gate_up_proj", "dense_h_to_4h"),
+                ("down_proj", "dense_4h_to_h")],
+}
+# Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
+FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
+         "chatglm": "query_key_value"}
+# Those that have the queries of a key head, it and its values, and so on.
+FUSED_BY_GROUP = ("internlm2",)
 
 
 def checkpoint_name(model, key):
     for old, new in RENAMES.get(model, []):
         if key.startswith(old):
             return new + key[len(old):]
+    for old, new in REPLACED.get(model, []):
+        key = key.replace(old, new)
     return key
+
+
+def fuse(model, weights, heads):
+    """A checkpoint with q, k and v in one tensor; heads: of queries and of keys."""
+    if model not in FUSED:
+        return weights
+    fused = {}
+    for name, weight in weights.items():
+        if "q_proj" not in name:
+            if "k_proj" not in name and "v_proj" not in name:
+                fused[name] = weight
+            continue
+        parts = [weights[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+        if model in FUSED_BY_GROUP:
+            groups = [part.reshape(heads[1], -1, *part.shape[1:]) for part in parts]
+            parts = [torch.cat(groups, 1).reshape(-1, *weight.shape[1:])]
+        fused[name.replace("q_proj", FUSED[model])] = torch.cat(parts)
+    return fused
+
+
+def split(model, weights, heads):
+    """The other way."""
+    if model not in FUSED:
+        return weights
+    apart = {}
+    for name, weight in weights.items():
+        if FUSED[model] not in name:
+            apart[name] = weight
+            continue
+        queries, keys = heads
+        rows = weight.shape[0] // (queries + 2 * keys)
+        if model in FUSED_BY_GROUP:
+            groups = weight.reshape(keys, -1, *weight.shape[1:])
+            parts = groups.split([queries // keys * rows, rows, rows], 1)
+            parts = [part.reshape(-1, *weight.shape[1:]) for part in parts]
+        else:
+            parts = weight.split([queries * rows, keys * rows, keys * rows])
+        for part, kind in zip(parts, ("q_proj", "k_proj", "v_proj")):
+            apart[name.replace(FUSED[model], kind)] = part
+    return apart
 
 
 def is_tied(config):
@@ -301,14 +431,19 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) - 0.5 + center
     if short in ("wpe", "embed_positions"):
         return torch.randn_like(weight) * 0.25
-    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings") or "embed_tokens" in name:
+    if kind == "minicpm" and short == "embed_tokens":
+        return torch.randn_like(weight) * 0.1  # times scale_emb
+    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings") or \
+            "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
-    scale = 4.0 if "lm_head" in name or "embed_out" in name else 0.3 if "altup" in name else 1.0
+    scale = 4.0 if "lm_head" in name or "embed_out" in name or "output" in short else 0.3 if "altup" in name else 1.0
     if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
         scale = 0.7
     if tied and not kind.startswith("gemma") and short in (
             "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h"):
         scale = 3.0 if kind != "vaultgemma" else 2.0
+    if short in ("project_in", "project_out"):
+        scale = 3.0
     if kind == "granite" and short == "down_proj":
         scale = 2.0
     inputs = weight.shape[0] if kind == "gpt2" else weight[0].numel()

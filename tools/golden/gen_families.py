@@ -69,18 +69,63 @@ def exact_slopes(attention_mask, num_heads, dtype):
     return (slopes[:, None] * positions).reshape(num_heads, 1, -1).to(dtype)
 
 
+def falling_attention(module, query, key, value, attention_mask, scaling, **_):
+    """Attention whose scores fall with distance by BLOOM's slopes (Baichuan 13B)."""
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+    heads, length = query.shape[1], key.shape[2]
+    alibi = build_alibi_tensor(torch.ones(1, length), heads, torch.float32).reshape(1, heads, 1, -1)
+    scores = (query @ key.transpose(2, 3)).float() * scaling + alibi
+    future = torch.arange(length)[None, :] > torch.arange(length - query.shape[2], length)[:, None]
+    weights = scores.masked_fill(future, float("-inf")).softmax(-1).to(value.dtype)
+    return (weights @ value).transpose(1, 2).contiguous(), None
+
+
+def without_positions(model):
+    model.model.rotary_emb.inv_freq.zero_()
+    return model
+
+
+def as_ternary(weight):
+    scale = 1.0 / weight.float().abs().mean().clamp(min=1e-5)
+    return (weight.float() * scale).round().clamp(-1, 1) / scale
+
+
+def as_computed(name, key, weight):
+    """What a family's own code makes of a weight before it multiplies."""
+    if name in families.NORMED_HEADS and key == "lm_head.weight":
+        return torch.nn.functional.normalize(weight.float())
+    if name in families.TERNARY and "_proj" in key:
+        return as_ternary(weight)
+    return weight
+
+
 def new_model(name, config):
     """The model, unloaded, of a config.json."""
     if config.get("alibi"):
         transformers.models.falcon.modeling_falcon.build_alibi_tensor = exact_slopes
     config = {**config, **families.REFERENCES.get(name, {})}
+    if config.get("quantization_config", 0) is None:
+        del config["quantization_config"]
+    if name in families.FUSED and "num_key_value_heads" not in config:
+        config["num_key_value_heads"] = config["num_attention_heads"]
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
         parsed = transformers.AutoConfig.from_pretrained(folder)
     # Falcon's eager attention of today adds ALiBi twice.
     parsed._attn_implementation = "sdpa" if config.get("alibi") else "eager"
+    if name in families.FALLING:
+        transformers.AttentionInterface.register("falling", falling_attention)
+        parsed._attn_implementation = "falling"
     model = getattr(transformers, config["architectures"][0])(parsed)
+    if name in families.FALLING:
+        return without_positions(model)
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
+
+
+def heads_of(model):
+    """Of queries and of keys."""
+    heads = getattr(model.config, "num_attention_heads", 0)
+    return heads, getattr(model.config, "num_key_value_heads", None) or heads
 
 
 def mimo_module(model):
@@ -110,6 +155,7 @@ def write_family(name, folder):
             continue
         stored = families.checkpoint_name(name, key)
         weights[stored] = families.random_weight(stored, weight, config).to(torch.bfloat16).contiguous()
+    weights = families.fuse(name, weights, heads_of(model))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -117,9 +163,9 @@ def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
     """The model with `changes` to its config and rotary embeddings for max_model_len."""
     config = {**json.loads((folder / "config.json").read_text()), **changes}
     model = new_model(name, config)
-    stored = load_file(folder / "model.safetensors")
-    state = {key: stored[families.checkpoint_name(name, key)] for key in model.state_dict()
-             if families.checkpoint_name(name, key) in stored}
+    stored = families.split(name, load_file(folder / "model.safetensors"), heads_of(model))
+    state = {key: as_computed(name, key, stored[families.checkpoint_name(name, key)])
+             for key in model.state_dict() if families.checkpoint_name(name, key) in stored}
     missing, unexpected = model.load_state_dict(state, strict=False)
     tied = families.is_tied(config)
     missing = [key for key in missing if not key.endswith(families.LEFT_OUT.get(name, "nothing"))]

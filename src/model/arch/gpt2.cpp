@@ -63,9 +63,16 @@ LayerSpec opt_layer(const ModelConfig& config, const LayerConfig& layer) {
   mlp.base = "";
   mlp.up = "fc1";
   mlp.down = "fc2";
-  LayerSpec spec = pre_norm_layer(attention, mlp);
-  spec.mixer_norm = "self_attn_layer_norm";
-  spec.feed_forward_norm = "final_layer_norm";
+  if (!config.norms_sums) {
+    LayerSpec spec = pre_norm_layer(attention, mlp);
+    spec.mixer_norm = "self_attn_layer_norm";
+    spec.feed_forward_norm = "final_layer_norm";
+    return spec;
+  }
+  LayerSpec spec = post_norm_layer(attention, mlp);
+  spec.mixer_post_norm = "self_attn_layer_norm";
+  spec.feed_forward_post_norm = "final_layer_norm";
+  spec.norms_sums = true;
   return spec;
 }
 
@@ -78,26 +85,23 @@ Status translate_opt(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// OPT-350m alone has norms behind its blocks, and embeddings of another width.
-Status check_opt(const ConfigFields& fields, int32_t hidden) {
+// Embeddings that are narrower than the layers are widened while they are read
+// (model/files/checkpoint.h).
+Status read_opt(const ConfigFields& fields, ModelConfig* config) {
   bool before = true, removed = false, weighted = true;
-  int32_t width = hidden;
+  int32_t width = config->hidden_size;
   FT_RETURN_IF_ERROR(fields.read_flag("do_layer_norm_before", &before));
   FT_RETURN_IF_ERROR(fields.read_flag("_remove_final_layer_norm", &removed));
   FT_RETURN_IF_ERROR(fields.read_flag("layer_norm_elementwise_affine", &weighted));
   FT_RETURN_IF_ERROR(fields.read_count("word_embed_proj_dim", &width));
-  const char* field = !before           ? "do_layer_norm_before false"
-                      : removed         ? "_remove_final_layer_norm"
-                      : !weighted       ? "layer_norm_elementwise_affine false"
-                      : width != hidden ? "a word_embed_proj_dim other than hidden_size"
-                                        : nullptr;
-  if (field == nullptr) return {};
-  return unsupported(fields.where() + ": " + field +
-                     " is not supported; use another size of OPT than 350m");
-}
-
-Status read_opt(const ConfigFields& fields, ModelConfig* config) {
-  FT_RETURN_IF_ERROR(check_opt(fields, config->hidden_size));
+  if (!weighted) {
+    return unsupported(fields.where() +
+                       ": layer_norm_elementwise_affine false is not supported; use a model whose "
+                       "norms have weights");
+  }
+  config->norms_sums = !before;
+  config->last_norm = before && !removed;
+  if (width != config->hidden_size) config->tie_word_embeddings = false;
   config->learned_positions = config->max_position_embeddings + kFirstPosition;
   config->first_position_row = kFirstPosition;
   for (LayerConfig& layer : config->layers) layer.rope = false;
@@ -127,10 +131,10 @@ constinit const Architecture kGpt2Architecture = {
 };
 
 // Zhang et al. 2022: GPT-2's blocks with ReLU, and positions that begin in the third row of their
-// table.
+// table. OPT-350m alone has its norms behind what blocks add, and narrower embeddings.
 constinit const Architecture kOptArchitecture = {
     .name = "OPTForCausalLM",
-    .description = "OPT, but 350m",
+    .description = "OPT",
     .defaults = R"({"vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12,
                     "num_attention_heads": 12, "ffn_dim": 3072, "max_position_embeddings": 2048,
                     "activation_function": "relu", "enable_bias": true, "layer_norm_eps": 1e-5,

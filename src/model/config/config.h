@@ -57,6 +57,9 @@ struct ModelConfig {
   bool attention_out_bias = false;  // of what attention adds; as attention_bias unless said
   bool mlp_bias = false;
   bool head_bias = false;           // of the output matrix
+  bool normed_head = false;         // its rows are divided by their lengths (Baichuan 2)
+  bool last_norm = true;            // there is one before it
+  bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)

@@ -78,6 +78,8 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());
+  FT_RETURN_IF_ERROR(checkpoint.add_online());
+  FT_RETURN_IF_ERROR(checkpoint.add_widened());
   return checkpoint;
 }
 
@@ -200,6 +202,67 @@ Status Checkpoint::add_bnb() {
     view->bnb = bnb_.back().get();
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), parts.names));
   }
+  return {};
+}
+
+// All matrices of layers, of which BitNet's are.
+Status Checkpoint::add_online() {
+  if (!fs::exists(fs::path(folder_) / "config.json")) return {};
+  const std::string path = (fs::path(folder_) / "config.json").string();
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
+  const auto quantization = read_quantization(config, path);
+  if (!quantization.ok() || !quantization.value() || !quantization.value()->is_online) return {};
+  rounds_activations_ = true;
+  for (auto& [name, tensor] : tensors_) {
+    const bool is_of_layer = name.find("layers.") != std::string::npos;
+    if (!is_of_layer || tensor->shape.size() != 2 || !name.ends_with(".weight")) continue;
+    made_.push_back(std::make_unique<MadeTensor>(*tensor, Making::kTernary));
+    made_tensors_.push_back(std::make_unique<TensorView>(made_view(*tensor, *made_.back())));
+    tensor = made_tensors_.back().get();
+  }
+  return {};
+}
+
+// `name` becomes plain [rows, k] times the matrix `factor`, [k, cols] or turned.
+Status Checkpoint::add_product(const std::string& name, const TensorView& plain,
+                               const std::string& factor, bool turned) {
+  FT_ASSIGN_OR_RETURN(const TensorView* matrix, find(factor));
+  const size_t side = turned ? 1 : 0;
+  const bool fits =
+      plain.shape.size() == 2 && matrix->shape.size() == 2 && matrix->shape[side] == plain.shape[1];
+  if (!fits) {
+    return invalid_argument(matrix->file + ": the tensor '" + factor + "' has the shape " +
+                            matrix->shape_text() + ", which does not fit embeddings of the shape " +
+                            plain.shape_text() + "; fetch the file again");
+  }
+  FT_RETURN_IF_ERROR(check_convertible(*matrix));
+  std::vector<float> values(static_cast<size_t>(matrix->num_elements()));
+  FT_RETURN_IF_ERROR(convert_tensor(*matrix, DType::kF32, values.data()));
+  const int64_t inner = plain.shape[1], cols = matrix->shape[1 - side];
+  std::vector<float> lines(turned ? values.size() : 0);
+  for (int64_t c = 0; turned && c < cols; ++c) {
+    for (int64_t k = 0; k < inner; ++k) {
+      lines[static_cast<size_t>(k * cols + c)] = values[static_cast<size_t>(c * inner + k)];
+    }
+  }
+  made_.push_back(std::make_unique<MadeTensor>(plain, turned ? lines : values, cols));
+  made_tensors_.push_back(std::make_unique<TensorView>(made_view(plain, *made_.back())));
+  tensors_[name] = made_tensors_.back().get();
+  return {};
+}
+
+Status Checkpoint::add_widened() {
+  constexpr std::string_view kIn = "project_in.weight";
+  const auto found =
+      std::ranges::find_if(tensors_, [&](const auto& entry) { return entry.first.ends_with(kIn); });
+  if (found == tensors_.end()) return {};
+  const std::string in = found->first, body = in.substr(0, in.size() - kIn.size());
+  const std::string out = body + "project_out.weight", table = body + "embed_tokens.weight";
+  FT_ASSIGN_OR_RETURN(const TensorView* plain, find(table));
+  FT_RETURN_IF_ERROR(add_product(table, *plain, in, true));
+  FT_RETURN_IF_ERROR(add_product("lm_head.weight", *plain, out, false));
+  tensors_.erase(in);
+  tensors_.erase(out);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
 #include "model/files/bnb_tensor.h"
+#include "model/files/made_tensor.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/safetensors.h"
 #include "model/files/scaled_tensor.h"
@@ -23,8 +24,10 @@ TensorView gguf_tensor_view(const GgufTensor& tensor);
 // The weights of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
 // such a folder. Quantised matrices of several tensors (model/files/quantization.h) are one,
-// X.weight, and so are codes with their scales (model/files/scaled_names.h). Tensors stay mapped,
-// not read, until they are used.
+// X.weight, and so are codes with their scales (model/files/scaled_names.h). Embeddings that are
+// narrower than the layers (OPT-350m) are multiplied by what widens them, and matrices that are
+// ternary while a model runs (BitNet, online) are so here. Tensors stay mapped, not read, until
+// they are used.
 class Checkpoint {
  public:
   // NotFound when the folder has no weights; InvalidArgument for anything wrong inside them, for
@@ -47,6 +50,10 @@ class Checkpoint {
   Status add_packed();
   Status add_scaled();
   Status add_bnb();
+  Status add_online();
+  Status add_widened();
+  Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
+                     bool turned);
   Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
@@ -64,6 +71,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<BnbTensor>> bnb_;
+  std::vector<std::unique_ptr<MadeTensor>> made_;
   std::map<std::string, const TensorView*> tensors_;
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/random_weight.h"
 #include "kernels/rows/fill_random.h"
 #include "model/files/bnb_tensor.h"
+#include "model/files/made_tensor.h"
 #include "model/files/packed_tensor.h"
 #include "model/files/rounded_tensor.h"
 #include "model/files/scaled_tensor.h"
@@ -68,6 +69,7 @@ Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dt
   if (tensor.scaled != nullptr) return tensor.scaled->read_elements(first, count, dtype, to, raw);
   if (tensor.bnb != nullptr) return tensor.bnb->read_elements(first, count, dtype, to, raw);
   if (tensor.rounded != nullptr) return tensor.rounded->read_elements(first, count, dtype, to, raw);
+  if (tensor.made != nullptr) return tensor.made->read_elements(first, count, dtype, to, raw);
   if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
   const int64_t size = tensor.element_bytes();
   if (has_type(tensor, dtype)) return tensor.read(first * size, count * size, to);
@@ -87,8 +89,10 @@ Status check_convertible(const TensorView& tensor) {
   const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
                         tensor.dtype == FileDType::kF16;
   if (is_plain || tensor.packed != nullptr || tensor.scaled != nullptr || tensor.bnb != nullptr ||
-      tensor.rounded != nullptr || (tensor.block != nullptr && tensor.block->decode != nullptr))
+      tensor.rounded != nullptr || tensor.made != nullptr ||
+      (tensor.block != nullptr && tensor.block->decode != nullptr)) {
     return {};
+  }
   return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
                      "; convert the model to F32, BF16 or F16");
 }

@@ -289,10 +289,12 @@ void read_bitnet(Reader& reader, Quantization* out) {
   const std::string kind = reader.text("linear_class", "bitlinear");
   const std::string mode = reader.text("quantization_mode", "offline");
   reader.want(kind == "bitlinear" || kind == "autobitlinear", "linear_class " + kind);
-  reader.want(mode == "offline", "quant_method 'bitnet' in quantization_mode " + mode);
+  reader.want(mode == "offline" || mode == "online",
+              "quant_method 'bitnet' in quantization_mode " + mode);
   reader.want_none("use_rms_norm");
   set_scaled(out);
-  out->is_ternary = true;
+  out->is_ternary = mode == "offline";
+  out->is_online = mode == "online";
   out->divides = kind == "bitlinear";
   out->rounds_activations = true;
 }
@@ -318,7 +320,7 @@ constexpr QuantizationMethod kMethods[] = {
      "quant_algo FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MXFP4, "
      "W4A8_MXFP4_FP8, MIXED_PRECISION"},
     {"mxfp4", "E2M1 with powers of two, as gpt-oss has it"},
-    {"bitnet", "two bits, quantization_mode offline"},
+    {"bitnet", "two bits, quantization_mode offline; or online, plain weights made ternary"},
     {"bitsandbytes", "NF4, FP4 and LLM.int8"},
     {"quark", "weights of fp8_e4m3, fp4 or int8"},
     {"auto-round, intel/auto-round", "in the layout of gptq or awq"},

@@ -38,6 +38,7 @@ struct Quantization {
   // multiplied.
   bool is_ternary = false;
   bool divides = false;
+  bool is_online = false;  // BitNet's weights are plain, and made ternary while they are read
   bool rounds_activations = false;  // where the file's tool multiplies; here they are not
 };
 

@@ -13,6 +13,7 @@
 namespace foretoken {
 
 class BnbTensor;
+class MadeTensor;
 class PackedTensor;
 class RoundedTensor;
 class ScaledTensor;
@@ -45,6 +46,8 @@ struct TensorView {
   // Of a plain tensor whose elements are rounded while they are read
   // (model/files/rounded_tensor.h): `dtype` is kOther and there are no `data`.
   const RoundedTensor* rounded = nullptr;
+  // Of a matrix that is computed while it is read (model/files/made_tensor.h): as for `rounded`.
+  const MadeTensor* made = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

@@ -41,6 +41,7 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
   out->parallel = spec.parallel;
+  out->norms_sums = spec.norms_sums;
   if (spec.input_size > 0) {
     FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
   }

@@ -40,7 +40,8 @@ struct DecoderLayer {
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
   std::optional<Beside> beside;
-  bool parallel = false;  // as of LayerSpec
+  bool parallel = false;    // as of LayerSpec
+  bool norms_sums = false;  // the same
   LayerInput input;
   Laurel laurel;
   StreamMixer streams;

@@ -16,8 +16,8 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
   const int64_t inner = whole.inner;
   const ShardRange own = shard_of(inner, sharding);
   if (!whole.fused) {
-    return {{base + "gate_proj", inner, own.begin, own.count},
-            {base + "up_proj", inner, own.begin, own.count}};
+    return {{base + whole.gate, inner, own.begin, own.count},
+            {base + whole.up, inner, own.begin, own.count}};
   }
   const std::string fused = base + whole.gate_up;
   if (!sharding.is_cut()) return {{fused, 2 * inner}};

@@ -142,7 +142,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
     if (sums_later) {
       mixer.output(rows, scratch_of(mixer), {delta_});
     } else {
-      delta = add_output(rows, mixer, layer.mixer_post_norm);
+      delta = add_part(rows, mixer, layer, layer.mixer_post_norm);
     }
   });
   if (layer.laurel.exists()) {
@@ -177,7 +177,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
         return;
       }
     }
-    delta = add_output(own, part, layer.feed_forward_post_norm);
+    delta = add_part(own, part, layer, layer.feed_forward_post_norm);
   });
   return delta;
 }
@@ -344,6 +344,16 @@ const float* LayerRunner::add_output(const LayerRows& rows, const Part& part,
   if (!normed) return delta_;
   norm_rows(rows, delta_, nullptr, post_norm, norm_size(), {added_, DType::kF32});
   return added_;
+}
+
+// The same, or the norm of the residual with it, which then takes its place.
+template <class Part>
+const float* LayerRunner::add_part(const LayerRows& rows, const Part& part,
+                                   const DecoderLayer& layer, const Norm& post_norm) {
+  if (!layer.norms_sums) return add_output(rows, part, post_norm);
+  add_and_norm(rows, add_output(rows, part, {}), {});
+  norm_rows(rows, residual_, nullptr, post_norm, norm_size(), {residual_, DType::kF32});
+  return nullptr;
 }
 
 void LayerRunner::sum_over_ranks(const LayerRows& rows) {

@@ -93,6 +93,9 @@ class LayerRunner {
   // The output of a mixer or a feed-forward part.
   template <class Part>
   const float* add_output(const LayerRows& rows, const Part& part, const Norm& post_norm);
+  template <class Part>
+  const float* add_part(const LayerRows& rows, const Part& part, const DecoderLayer& layer,
+                        const Norm& post_norm);
   void sum_over_ranks(const LayerRows& rows);
   void sum_and_norm(const LayerRows& rows, const Norm& norm, bool sums_again);
 

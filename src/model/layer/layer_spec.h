@@ -111,6 +111,8 @@ struct GatedMlpSpec {
   const char* sub_norm = nullptr;  // of what enters `down` (BitNet)
   const char* base = "mlp.";
   const char* gate_up = "gate_up_proj";
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
   const char* down = "down_proj";
 
   // Whether gates and ups are looked at before they meet.
@@ -209,6 +211,7 @@ struct LayerSpec {
   const char* feed_forward_post_norm = nullptr;
   std::optional<BesideSpec> beside = {};
   bool parallel = false;
+  bool norms_sums = false;  // the post norms are of the residual with what a part adds (OPT-350m)
   // Behind both parts: width of the layer's own embedding of each token, which is mixed in (0:
   // there is none), and whether a stored number multiplies the residual (Gemma 4).
   int32_t input_size = 0;

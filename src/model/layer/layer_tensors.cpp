@@ -61,8 +61,8 @@ class LayerTensorList {
     if (mlp.fused) {
       add_linear(base + mlp.gate_up, 2 * int64_t{mlp.inner}, hidden_, mlp.bias);
     } else {
-      add_linear(base + "gate_proj", mlp.inner, hidden_, mlp.bias);
-      add_linear(base + "up_proj", mlp.inner, hidden_, mlp.bias);
+      add_linear(base + mlp.gate, mlp.inner, hidden_, mlp.bias);
+      add_linear(base + mlp.up, mlp.inner, hidden_, mlp.bias);
     }
     add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
     if (mlp.sub_norm != nullptr) add_norm(base + mlp.sub_norm, mlp.inner);

@@ -51,6 +51,7 @@ struct TensorPart {
   // between two halves in the file, but are wanted half behind half; 0: they lie as they are
   // wanted.
   int64_t alternating = 0;
+  bool unit_rows = false;  // each row is divided by its length
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;

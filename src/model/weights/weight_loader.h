@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "gguf/gguf_recipe.h"
 #include "model/files/checkpoint.h"
+#include "model/files/made_tensor.h"
 #include "model/files/quantization_choice.h"
 #include "model/files/rounded_tensor.h"
 #include "model/weights/row_runs.h"
@@ -168,6 +169,13 @@ class WeightLoader {
     TensorView view;
   };
 
+  // One that is computed while it is read.
+  struct MadeMatrix {
+    MadeMatrix(const TensorView& plain, Making making);
+    MadeTensor tensor;
+    TensorView view;
+  };
+
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
@@ -216,6 +224,7 @@ class WeightLoader {
   bool transposed_ = false;
   WeightRounding rounding_ = WeightRounding::kNone;
   std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;
+  std::map<const TensorView*, std::unique_ptr<MadeMatrix>> made_;
   std::set<std::string> used_;
   std::map<std::pair<const TensorView*, bool>, TensorView> in_halves_;
   std::map<std::string, bool> keeps_values_;  // of tensors by name, where that was looked up

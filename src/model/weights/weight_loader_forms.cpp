@@ -42,10 +42,18 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
   return saved;
 }
 
+WeightLoader::MadeMatrix::MadeMatrix(const TensorView& plain, Making making)
+    : tensor(plain, making), view(made_view(plain, tensor)) {}
+
 // The tensor of a matrix, or one that is read from it in its place.
 Result<const TensorView*> WeightLoader::find_matrix(const TensorPart& part,
                                                     std::span<const int64_t> shape) {
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  if (part.unit_rows && tensor != nullptr) {
+    std::unique_ptr<MadeMatrix>& made = made_[tensor];
+    if (made == nullptr) made = std::make_unique<MadeMatrix>(*tensor, Making::kUnitRows);
+    return &made->view;
+  }
   const bool rounds = in_layers_ && rounding_ == WeightRounding::kFp8 && !part.is_exact &&
                       tensor != nullptr && tensor->dtype != FileDType::kOther &&
                       tensor->shape.size() >= 2;

@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+LayerSpec gptj_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.paired = config.rope.full.rotary_dim;
+  attention.base = "attn.";
+  attention.o = "out_proj";
+  PlainMlpSpec mlp = plain_mlp_of(config, layer);
+  mlp.up = "fc_in";
+  mlp.down = "fc_out";
+  LayerSpec spec = parallel_layer(attention, mlp);
+  spec.mixer_norm = "ln_1";
+  return spec;
+}
+
+Status translate_gptj(const ConfigFields& fields, nlohmann::json* json) {
+  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
+                                     {"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"n_inner", "intermediate_size"},
+                                     {"n_positions", "max_position_embeddings"},
+                                     {"activation_function", "hidden_act"}};
+  take_renamed(fields, kNames, json);
+  int32_t hidden = 0, heads = 0, turning = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("n_embd", &hidden));
+  FT_RETURN_IF_ERROR(fields.need_count("n_head", &heads));
+  FT_RETURN_IF_ERROR(fields.need_count("rotary_dim", &turning));
+  if (fields.find("n_inner") == nullptr) (*json)["intermediate_size"] = 4 * hidden;
+  // Readers cut the product with the size of a head off.
+  (*json)["partial_rotary_factor"] = std::min(1.0, (turning + 0.25) * heads / hidden);
+  (*json)["mlp_bias"] = true;
+  return {};
+}
+
+Status read_gptj(const ConfigFields&, ModelConfig* config) {
+  config->head_bias = true;
+  return {};
+}
+
+}  // namespace
+
+// Wang and Komatsuzaki 2021: attention and MLP read the residual through one norm, and a part of
+// each head turns, its pairs side by side.
+constinit const Architecture kGptJArchitecture = {
+    .name = "GPTJForCausalLM",
+    .description = "GPT-J 6B",
+    .defaults = R"({"vocab_size": 50400, "n_embd": 4096, "n_layer": 28, "n_head": 16,
+                    "n_positions": 2048, "rotary_dim": 64, "activation_function": "gelu_new",
+                    "layer_norm_epsilon": 1e-5})",
+    .decoder = {.places = {{{"transformer.", "lm_head.weight"}, {nullptr, nullptr}}},
+                .embedding = "wte",
+                .layers = "h.",
+                .last_norm = "ln_f",
+                .layer = gptj_layer,
+                .norms = {.kind = NormKind::kLayer, .bias = true}},
+    .translate = translate_gptj,
+    .read = read_gptj,
+};
+
+}  // namespace foretoken

@@ -1,0 +1,41 @@
+#include <cmath>
+
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+Status read_minicpm(const ConfigFields& fields, ModelConfig* config) {
+  double embedding = 1, depth = 1, logits = 1;
+  int32_t base = config->hidden_size;
+  FT_RETURN_IF_ERROR(fields.read_positive("scale_emb", &embedding));
+  FT_RETURN_IF_ERROR(fields.read_positive("scale_depth", &depth));
+  FT_RETURN_IF_ERROR(fields.read_count("dim_model_base", &base));
+  FT_RETURN_IF_ERROR(fields.read_positive("logit_scale", &logits));
+  config->embedding_scale = static_cast<float>(embedding);
+  config->residual_scale = static_cast<float>(depth / std::sqrt(double(config->num_layers)));
+  // Files of GGUF have both scales as they are multiplied with.
+  FT_RETURN_IF_ERROR(fields.read_positive("residual_scale", &depth));
+  if (fields.find("residual_scale") != nullptr) {
+    config->residual_scale = static_cast<float>(depth);
+  }
+  config->logits_scale = static_cast<float>(double(base) / config->hidden_size * logits);
+  int32_t experts = 0;
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_experts", &experts));
+  if (experts == 0) return {};
+  return unsupported(fields.where() +
+                     ": num_experts is not supported for MiniCPM; use one of its dense models");
+}
+
+}  // namespace
+
+// Hu et al. 2024: Llama's blocks with scales of embeddings, of what blocks add, and of logits. Of
+// MiniCPM 4 attention is dense, as its config.json has it unless sparse_config is set.
+constinit const Architecture kMiniCpmArchitecture = {
+    .name = "MiniCPMForCausalLM",
+    .description = "MiniCPM 1, 2 and 4, dense",
+    .defaults = R"({"max_position_embeddings": 2048})",
+    .read = read_minicpm,
+};
+
+}  // namespace foretoken

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "device/dtype.h"
+
+namespace foretoken {
+
+struct TensorView;
+
+// What is made of a matrix while it is read.
+enum class Making : uint8_t {
+  kUnitRows,  // each row over its length (Baichuan 2's output matrix)
+  // Each element -1, 0 or 1 times the mean magnitude of all: as BitNet's online quantisation has
+  // the weights that it multiplies with.
+  kTernary,
+  kProduct,  // times another matrix (OPT-350m's embeddings, which are narrower than its layers)
+};
+
+// A matrix of a checkpoint as a model's own code computes it from what the file has. The tensors
+// must outlive it.
+class MadeTensor {
+ public:
+  // kUnitRows or kTernary of `plain` [rows, cols], whatever its type.
+  MadeTensor(const TensorView& plain, Making making);
+  // plain [rows, k] times `factor`, in host memory [k, cols].
+  MadeTensor(const TensorView& plain, std::vector<float> factor, int64_t cols);
+
+  // Of elements: [rows, cols].
+  std::vector<int64_t> shape() const { return {rows_, cols_}; }
+  // "unit rows", "ternary" or "a product".
+  const char* type_name() const;
+
+  // Stores elements [first, first + count), rows one after the other, as `dtype` at `to`. Errors as
+  // of TensorView::read. Any thread with its own `raw`.
+  Status read_elements(int64_t first, int64_t count, DType dtype, void* to,
+                       std::vector<std::byte>& raw) const;
+
+ private:
+  Status find_mean(std::vector<std::byte>& raw) const;
+  void multiply(const float* rows, int64_t num_rows, float* to) const;
+
+  const TensorView& plain_;
+  const Making making_;
+  const int64_t rows_;
+  const int64_t inner_;  // columns of plain_
+  const int64_t cols_;
+  const std::vector<float> factor_ = {};  // [inner, cols]
+  mutable std::mutex mutex_;
+  mutable std::optional<float> mean_;  // of magnitudes
+};
+
+// A view of `made`, which is made of `plain`, under the name of that one. Both must outlive it.
+TensorView made_view(const TensorView& plain, const MadeTensor& made);
+
+}  // namespace foretoken
