@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "apps/matrix/matrix_models.h"
+#include "config/engine_fields.h"
 #include "engine/compat/compat.h"
 
 namespace foretoken {
@@ -39,12 +40,23 @@ Status read_count(const Json& value, const std::string& name, int low, int& fiel
   return {};
 }
 
+Status read_flag(const Json& value, const std::string& name, bool& field) {
+  if (!value.is_boolean()) return wrong_field(name, "must be true or false");
+  field = value.get<bool>();
+  return {};
+}
+
 Status read_field(const std::string& name, const Json& value, MatrixCell& cell) {
   const std::pair<std::string_view, std::string*> texts[] = {
-      {"architecture", &cell.architecture},   {"drafter", &cell.drafter},
-      {"attention_backend", &cell.attention}, {"stands_in_for", &cell.stands_in_for},
-      {"cudagraph_mode", &cell.graph_mode},   {"kv_cache_dtype", &cell.kv_cache_dtype},
-      {"quantization", &cell.quantization},   {"device", &cell.device}};
+      {"architecture", &cell.architecture},
+      {"drafter", &cell.drafter},
+      {"attention_backend", &cell.attention},
+      {"stands_in_for", &cell.stands_in_for},
+      {"cudagraph_mode", &cell.graph_mode},
+      {"kv_cache_dtype", &cell.kv_cache_dtype},
+      {"quantization", &cell.quantization},
+      {"device", &cell.device},
+      {"hardware", &cell.hardware}};
   for (const auto& [known, field] : texts) {
     if (name == known) return read_text(value, name, *field);
   }
@@ -56,10 +68,12 @@ Status read_field(const std::string& name, const Json& value, MatrixCell& cell) 
     if (name == known) return read_count(value, name, 1, *field);
   }
   if (name == "row") return read_count(value, name, 0, cell.row);
-  if (name != "enable_expert_parallel") return wrong_field(name, "is unknown");
-  if (!value.is_boolean()) return wrong_field(name, "must be true or false");
-  cell.ep = value.get<bool>();
-  return {};
+  const std::pair<std::string_view, bool*> flags[] = {{"enable_expert_parallel", &cell.ep},
+                                                      {"enable_dbo", &cell.dbo}};
+  for (const auto& [known, field] : flags) {
+    if (name == known) return read_flag(value, name, *field);
+  }
+  return wrong_field(name, "is unknown");
 }
 
 Status check_backend(const MatrixCell& cell, const DeviceTraits& device) {
@@ -80,6 +94,7 @@ std::string layout_name(const MatrixCell& cell) {
   add("DP", cell.dp);
   add("DCP", cell.dcp);
   if (cell.ep) text += text.empty() ? "EP" : " EP";
+  if (cell.dbo) text += text.empty() ? "DBO" : " DBO";
   return text.empty() ? "one rank" : text;
 }
 
@@ -91,6 +106,8 @@ bool is_batch_invariant(const MatrixCell& cell) {
   const AttentionBackend* backend = named_backend(cell.attention);
   return backend == nullptr || backend->traits().batch_invariant;
 }
+
+const EngineField* overlap_field() { return find_engine_field("enable_dbo"); }
 
 std::string cell_id(const MatrixCell& cell) {
   std::string id = cell.row > 0 ? "row" + std::to_string(cell.row) + "/" : "";
@@ -112,16 +129,19 @@ Json cell_json(const MatrixCell& cell) {
           {"kv_cache_dtype", cell.kv_cache_dtype},
           {"quantization", cell.quantization},
           {"device", cell.device},
+          {"hardware", cell.hardware},
           {"tensor_parallel_size", cell.tp},
           {"pipeline_parallel_size", cell.pp},
           {"data_parallel_size", cell.dp},
           {"decode_context_parallel_size", cell.dcp},
-          {"enable_expert_parallel", cell.ep}};
+          {"enable_expert_parallel", cell.ep},
+          {"enable_dbo", cell.dbo}};
 }
 
-Result<MatrixCell> read_cell(const Json& json) {
+Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
   MatrixCell cell;
-  if (!json.is_object()) return invalid_argument("a cell is a JSON object");
+  cell.device = device;
+  if (!json.is_object()) return invalid_argument("a cell is a mapping of names to values");
   for (const auto& [name, value] : json.items()) {
     FT_RETURN_IF_ERROR(read_field(name, value, cell));
   }
@@ -134,6 +154,9 @@ Result<MatrixCell> read_cell(const Json& json) {
 Status check_cell(const MatrixCell& cell) {
   const DeviceTraits* device = find_device_type(cell.device);
   FT_RETURN_IF_ERROR(check_backend(cell, *device));
+  if (cell.dbo && overlap_field() == nullptr) {
+    return unsupported("--enable-dbo is not built: batches are not split in halves; leave it out");
+  }
   const MatrixModel* model = find_matrix_model(cell.architecture);
   return compat({.device = device,
                  .attention = cell.attention == "auto" ? nullptr : named_backend(cell.attention),

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "config/engine_field.h"
 
 namespace foretoken {
 
@@ -17,16 +18,18 @@ struct MatrixCell {
   std::string kv_cache_dtype = "auto";
   std::string quantization;  // as --quantization; empty: none
   std::string device = "cpu";
+  std::string hardware;  // that the row names; empty: any
   int tp = 1;
   int pp = 1;
   int dp = 1;
   int dcp = 1;
   bool ep = false;
+  bool dbo = false;
 
   int num_ranks() const { return tp * pp * dp; }
 };
 
-// "TP2 DP2 EP", or "one rank".
+// "TP2 DP2 EP DBO", or "one rank".
 std::string layout_name(const MatrixCell& cell);
 
 // "auto for FLASH_ATTN", or the name alone.
@@ -35,13 +38,17 @@ std::string attention_name(const MatrixCell& cell);
 // False where the named backend gives a row other bits in other batches, so that texts may differ.
 bool is_batch_invariant(const MatrixCell& cell);
 
+// The engine's field of dual batch overlap; null: it is not built.
+const EngineField* overlap_field();
+
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);
 
 // Every field, under the names of the flags. Read back by read_cell, which takes what is left out
-// as it stands above and refuses unknown fields and wrong types by name (InvalidArgument).
+// as it stands above (the device as it is given) and refuses unknown fields and wrong types by name
+// (InvalidArgument).
 nlohmann::ordered_json cell_json(const MatrixCell& cell);
-Result<MatrixCell> read_cell(const nlohmann::ordered_json& json);
+Result<MatrixCell> read_cell(const nlohmann::ordered_json& json, const std::string& device = "cpu");
 
 // What `compat` says of the cell: OK, or the sentence of what does not go together.
 Status check_cell(const MatrixCell& cell);

@@ -11,6 +11,7 @@
 #include "apps/matrix/matrix_report.h"
 #include "apps/matrix/matrix_rows.h"
 #include "apps/options/commands.h"
+#include "apps/terminal/file_text.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "base/log.h"
@@ -23,6 +24,7 @@ struct MatrixOptions {
   std::string device = "cpu";
   std::string rows_file;
   std::string run_cell;
+  std::string part;
   std::string folder;
   std::string results;
   std::string output = "matrix";
@@ -66,9 +68,13 @@ int run_one(const MatrixOptions& given) {
 Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
                                              const std::vector<MatrixCell>& product,
                                              const std::vector<CellResult>& decisions) {
-  if (!given.rows_file.empty()) return read_cells(given.rows_file);
+  const MatrixPlace place = {given.device, given.max_ranks};
+  if (!given.rows_file.empty()) {
+    FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(given.rows_file));
+    return read_cells(text, given.rows_file, place);
+  }
   std::vector<MatrixCell> cells;
-  if (!given.skip_rows) cells = row_cells(given.device, given.max_ranks);
+  if (!given.skip_rows) cells = row_cells(place);
   std::vector<MatrixCell> supported;
   for (size_t i = 0; i < product.size(); ++i) {
     if (decisions[i]["verdict"] == "unsupported") continue;
@@ -79,6 +85,20 @@ Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
                           : pairwise_sample(supported, static_cast<size_t>(given.max_cells));
   cells.insert(cells.end(), sample.begin(), sample.end());
   return cells;
+}
+
+// Of "3/40" the third of forty parts.
+Result<std::vector<MatrixCell>> own_part(const MatrixOptions& given,
+                                         const std::vector<MatrixCell>& cells) {
+  if (given.part.empty()) return cells;
+  int part = 0;
+  int parts = 0;
+  char behind = 0;
+  const int read = std::sscanf(given.part.c_str(), "%d/%d%c", &part, &parts, &behind);
+  if (read != 2 || part < 1 || parts < part) {
+    return invalid_argument("--part '" + given.part + "' must be I/N with I of 1 to N, as 3/40");
+  }
+  return part_of(cells, part, parts);
 }
 
 std::string device_name(const std::string& type) {
@@ -102,7 +122,8 @@ Status run_matrix(const MatrixOptions& given) {
   std::vector<CellResult> product;
   const std::vector<MatrixCell> all = product_cells(given.device);
   for (const MatrixCell& cell : all) product.push_back(decided(cell));
-  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, chosen_cells(given, all, product));
+  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> chosen, chosen_cells(given, all, product));
+  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, own_part(given, chosen));
   if (given.print_cells) {
     auto list = nlohmann::ordered_json::array();
     for (const MatrixCell& cell : cells) list.push_back(cell_json(cell));
@@ -184,7 +205,7 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option(
       "--rows", options->rows_file,
-      "JSON file of cells to run instead of vLLM's list, as --print-cells writes it");
+      "YAML or JSON file of cells to run instead of vLLM's list, as --print-cells writes it");
   command->add_flag("--skip-rows", options->skip_rows, "Leave vLLM's list out");
   command
       ->add_option("--max-cells", options->max_cells,
@@ -196,6 +217,8 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--max-ranks", options->max_ranks, "Rows of more ranks have so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  command->add_option("--part", options->part,
+                      "I/N: only the I-th of N parts of the cells, for runs that share them");
   command->add_flag("--print-cells", options->print_cells,
                     "Print what would be run, and run nothing");
   command->add_option("--run-cell", options->run_cell, "")->group("");

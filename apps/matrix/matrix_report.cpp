@@ -6,24 +6,24 @@
 #include <map>
 
 #include "bench/svg_page.h"
-#include "engine/compat/support_matrix.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool needs_blackwell(const MatrixCell& cell) {
-  const auto rows = support_rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const SupportRow& row) {
-    return row.number == cell.row && row.needs_blackwell;
-  });
-}
-
 MatrixCell cell_of(const CellResult& result) { return read_cell(result.at("cell")).value(); }
 
 std::string plural(size_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// Why a row has not the attention that it names.
+std::string why_it_stands_in(MatrixCell cell) {
+  if (cell.stands_in_for.empty()) return {};
+  cell.attention = cell.stands_in_for;
+  const Status status = check_cell(cell);
+  return status.ok() ? "" : " (" + status.message() + ")";
 }
 
 std::string evidence(const CellResult& result) {
@@ -34,13 +34,16 @@ std::string evidence(const CellResult& result) {
     text += fmt::format(", {} of {} drafts accepted", result["num_accepted_tokens"].get<int64_t>(),
                         result["num_draft_tokens"].get<int64_t>());
   }
-  text += ", attention " + result.value("attention", "");
+  text += ", attention " + result.value("attention", "") + why_it_stands_in(cell_of(result));
   if (const int differing = result.value("texts_unlike_without_drafts", 0); differing > 0) {
     text += fmt::format(", {} texts unlike those without drafts (not batch-invariant)", differing);
   }
   if (result.contains("score_gap_to_reference")) {
     text += fmt::format(", log-probabilities within {:.2g} of the CPU's own attention",
                         result["score_gap_to_reference"].get<double>());
+  }
+  if (const auto resident = result.value("resident_bytes", int64_t{0}); resident > 0) {
+    text += fmt::format(", {} MiB resident behind them", resident >> 20);
   }
   text += fmt::format(", {} KiB more when repeated", result["grown_bytes"].get<int64_t>() / 1024);
   return text;
@@ -96,6 +99,15 @@ std::string share_line(const std::pair<std::string, size_t>& reason, size_t all)
       reason.first);
 }
 
+std::string unsupported_line(const std::vector<CellResult>& product) {
+  const auto count = std::count_if(product.begin(), product.end(), [](const CellResult& result) {
+    return result["verdict"] == "unsupported";
+  });
+  return fmt::format("{} of {} of all parts do not go together ({:.1f} %):", count,
+                     plural(product.size(), "combination"),
+                     100.0 * static_cast<double>(count) / static_cast<double>(product.size()));
+}
+
 constexpr const char* kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em;"
     "color-scheme:light dark}table{border-collapse:collapse;width:100%}td,th{padding:.3em .6em;"
@@ -127,7 +139,7 @@ std::string row_of_page(const CellResult& result, const MatrixFacts& facts) {
 std::string status_words(const CellResult& result, const MatrixFacts& facts) {
   const std::string verdict = result.at("verdict").get<std::string>();
   if (verdict == "unsupported" || verdict == "red") return verdict;
-  if (needs_blackwell(cell_of(result)) && facts.device.find("B200") == std::string::npos) {
+  if (cell_of(result).hardware == "B200" && facts.device.find("B200") == std::string::npos) {
     return "compiled, not run";
   }
   if (verdict == "not run") return verdict;
@@ -150,8 +162,7 @@ std::string matrix_markdown(const std::vector<CellResult>& results,
   text += "\n";
   for (const CellResult& result : results) text += line(columns_of(result, facts));
   if (product.empty()) return text;
-  text += "\nOf " + plural(product.size(), "combination") +
-          " of all parts these do not go together:\n\n";
+  text += "\n" + unsupported_line(product) + "\n\n";
   for (const auto& reason : counts_by_reason(product)) {
     text += "- " + share_line(reason, product.size()) + "\n";
   }
@@ -175,8 +186,7 @@ std::string matrix_page(const std::vector<CellResult>& results,
   for (const CellResult& result : results) html += row_of_page(result, facts);
   html += "</table>";
   if (!product.empty()) {
-    html += "<h2>What does not go together</h2><p>Of " + plural(product.size(), "combination") +
-            " of all parts:</p><ul>";
+    html += "<h2>What does not go together</h2><p>" + unsupported_line(product) + "</p><ul>";
     for (const auto& reason : counts_by_reason(product)) {
       html += "<li>" + bench::markup_text(share_line(reason, product.size())) + "</li>";
     }

@@ -4,12 +4,12 @@
 #include <array>
 
 #include "apps/matrix/matrix_models.h"
-#include "apps/terminal/file_text.h"
 #include "attention/backend.h"
 #include "base/check.h"
+#include "base/yaml_list.h"
 #include "draft/registry.h"
 #include "engine/compat/kv_format.h"
-#include "engine/compat/support_matrix.h"
+#include "engine/compat/support_rows.h"
 
 namespace foretoken {
 namespace {
@@ -20,6 +20,7 @@ struct MatrixLayout {
   int dp = 1;
   int dcp = 1;
   bool ep = false;
+  bool dbo = false;
 };
 
 constexpr MatrixLayout kLayouts[] = {{},
@@ -30,7 +31,9 @@ constexpr MatrixLayout kLayouts[] = {{},
                                      {.tp = 2, .dp = 2},
                                      {.tp = 2, .ep = true},
                                      {.dp = 2, .ep = true},
-                                     {.tp = 2, .dcp = 2}};
+                                     {.tp = 2, .dcp = 2},
+                                     {.tp = 2, .dbo = true},
+                                     {.dp = 2, .ep = true, .dbo = true}};
 constexpr const char* kGraphModes[] = {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY",
                                        "PIECEWISE", "NONE"};
 constexpr const char* kQuantizations[] = {"", "fp8"};
@@ -97,6 +100,7 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
     for (const std::string& kv : kv_names()) {
       for (const char* quantization : kQuantizations) {
         for (const MatrixLayout& layout : kLayouts) {
+          if (layout.dbo && overlap_field() == nullptr) continue;
           MatrixCell& cell = cells.emplace_back(base);
           cell.graph_mode = graph_mode;
           cell.kv_cache_dtype = kv;
@@ -106,14 +110,30 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
           cell.dp = layout.dp;
           cell.dcp = layout.dcp;
           cell.ep = layout.ep;
+          cell.dbo = layout.dbo;
         }
       }
     }
   }
 }
 
-// Rows of a device that has not what they name run with what that device chooses.
-void stand_in(MatrixCell& cell) {
+// An entry for each of its graph modes.
+std::vector<nlohmann::ordered_json> entries_by_mode(const nlohmann::ordered_json& entry) {
+  const char* name = "cudagraph_mode";
+  if (!entry.is_object() || !entry.contains(name) || !entry[name].is_array()) return {entry};
+  std::vector<nlohmann::ordered_json> entries;
+  for (const nlohmann::ordered_json& mode : entry[name]) {
+    entries.push_back(entry);
+    entries.back()[name] = mode;
+  }
+  return entries;
+}
+
+// A row on few ranks, and with what its device chooses where that has not the attention it names.
+void fit_row(MatrixCell& cell, int max_ranks) {
+  cell.tp = std::min(cell.tp, max_ranks);
+  cell.dp = std::min(cell.dp, max_ranks);
+  cell.dcp = std::min(cell.dcp, cell.tp);
   if (check_cell(cell).ok()) return;
   MatrixCell other = cell;
   other.attention = "auto";
@@ -123,42 +143,30 @@ void stand_in(MatrixCell& cell) {
 
 }  // namespace
 
-std::vector<MatrixCell> row_cells(const std::string& device, int max_ranks) {
+Result<std::vector<MatrixCell>> read_cells(const std::string& text, const std::string& what,
+                                           const MatrixPlace& place) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json list, parse_yaml_list(text, what));
+  if (!list.is_array()) return invalid_argument(what + ": must be a list of cells");
   std::vector<MatrixCell> cells;
-  for (const SupportRow& row : support_rows()) {
-    for (const char* graph_mode : row.graph_modes) {
-      MatrixCell& cell = cells.emplace_back();
-      cell.row = row.number;
-      cell.architecture = row.architecture;
-      cell.drafter = row.drafter;
-      cell.attention = row.attention;
-      cell.graph_mode = graph_mode;
-      cell.kv_cache_dtype = row.kv_cache_dtype;
-      cell.device = device;
-      cell.tp = std::min(row.tp, max_ranks);
-      cell.dp = std::min(row.dp, max_ranks);
-      cell.dcp = std::min(row.context_ranks, cell.tp);
-      cell.ep = row.experts;
-      stand_in(cell);
+  for (size_t i = 0; i < list.size(); ++i) {
+    for (const nlohmann::ordered_json& entry : entries_by_mode(list[i])) {
+      Result<MatrixCell> cell = read_cell(entry, place.device);
+      if (!cell.ok()) {
+        return invalid_argument(what + ", entry " + std::to_string(i + 1) + ": " +
+                                cell.status().message());
+      }
+      cells.push_back(std::move(cell).value());
+      if (cells.back().row > 0) fit_row(cells.back(), place.max_ranks);
     }
   }
   return cells;
 }
 
-Result<std::vector<MatrixCell>> read_cells(const std::string& path) {
-  FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_array()) return invalid_argument(path + ": must be a JSON list of cells");
-  std::vector<MatrixCell> cells;
-  for (const auto& entry : json) {
-    Result<MatrixCell> cell = read_cell(entry);
-    if (!cell.ok()) {
-      return invalid_argument(path + ", entry " + std::to_string(cells.size() + 1) + ": " +
-                              cell.status().message());
-    }
-    cells.push_back(std::move(cell).value());
-  }
-  return cells;
+std::vector<MatrixCell> row_cells(const MatrixPlace& place) {
+  Result<std::vector<MatrixCell>> cells =
+      read_cells(support_rows_text(), "support_rows.yaml", place);
+  FT_CHECK(cells.ok());
+  return std::move(cells).value();
 }
 
 std::vector<MatrixCell> product_cells(const std::string& device) {
@@ -203,6 +211,15 @@ std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, si
     sample.push_back(cells[best]);
   }
   return sample;
+}
+
+std::vector<MatrixCell> part_of(const std::vector<MatrixCell>& cells, int part, int parts) {
+  std::vector<MatrixCell> own;
+  for (size_t i = static_cast<size_t>(part - 1); i < cells.size();
+       i += static_cast<size_t>(parts)) {
+    own.push_back(cells[i]);
+  }
+  return own;
 }
 
 }  // namespace foretoken

@@ -6,13 +6,20 @@
 
 namespace foretoken {
 
-// The cells of the rows of vLLM's list (engine/compat/support_matrix.h), one for each graph mode,
-// on such a device. Rows of more ranks than `max_ranks` are reduced to that many.
-std::vector<MatrixCell> row_cells(const std::string& device, int max_ranks);
+// Where rows are run.
+struct MatrixPlace {
+  std::string device = "cpu";
+  int max_ranks = 8;  // rows of more have so many
+};
 
-// Cells of a JSON file: a list of objects as cell_json makes them. NotFound or InvalidArgument with
-// the place of the fault.
-Result<std::vector<MatrixCell>> read_cells(const std::string& path);
+// The cells of a list in YAML or JSON, one for each graph mode, as
+// engine/compat/support_rows.yaml has them and as cell_json makes them. A row whose attention is
+// not on its device gets what that device chooses. `what` (a file) begins each sentence of a fault.
+Result<std::vector<MatrixCell>> read_cells(const std::string& text, const std::string& what,
+                                           const MatrixPlace& place);
+
+// The cells of the rows of vLLM's list and of our own behind it.
+std::vector<MatrixCell> row_cells(const MatrixPlace& place);
 
 // The whole product of drafters, attention backends, graph modes, KV types, quantisation, layouts
 // and models on a device.
@@ -22,5 +29,8 @@ std::vector<MatrixCell> product_cells(const std::string& device);
 // together in any cell occur together in one of these, as far as the number goes. The same for the
 // same cells.
 std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, size_t most);
+
+// Part `part` (from 1 on) of `parts` of about the same size, which are all cells together.
+std::vector<MatrixCell> part_of(const std::vector<MatrixCell>& cells, int part, int parts);
 
 }  // namespace foretoken

@@ -26,7 +26,8 @@ struct RunOutput {
   std::vector<TokenScores> scores;  // of the first kScoredPrompts
   RequestStats stats;
   std::string attention;
-  int64_t grown_bytes = 0;  // resident, by the last of the repetitions
+  int64_t grown_bytes = 0;     // resident, by the last of the repetitions
+  int64_t resident_bytes = 0;  // behind it
 };
 
 Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRunOptions& options) {
@@ -48,6 +49,12 @@ Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRu
 // of them, and what is resident grows no more.
 constexpr int kMaxTokens = 256;
 
+void turn_on(const EngineField& field, EngineConfig& config) {
+  visit_engine_member(field, config, [](auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) value = true;
+  });
+}
+
 EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t num_prompts) {
   EngineConfig config;
   config.model = files.target;
@@ -68,6 +75,7 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t 
   config.parallel.data_parallel_size = cell.dp;
   config.parallel.decode_context_parallel_size = cell.dcp;
   config.parallel.enable_expert_parallel = cell.ep;
+  if (cell.dbo && overlap_field() != nullptr) turn_on(*overlap_field(), config);
   return config;
 }
 
@@ -99,7 +107,8 @@ Status repeat_prompts(Engine& engine, const std::vector<Request>& requests, RunO
     const int64_t before = resident_bytes();
     RunOutput again;
     FT_RETURN_IF_ERROR(run_prompts(engine, requests, again));
-    run.grown_bytes = resident_bytes() - before;
+    run.resident_bytes = resident_bytes();
+    run.grown_bytes = run.resident_bytes - before;
     if (again.ids != run.ids) return aborted("the same prompts gave other texts when repeated");
     if (run.grown_bytes <= kMaxGrowth) break;
   }
@@ -209,7 +218,7 @@ Status check_reference(const MatrixCell& cell, const MatrixFiles& files,
   alone.device = "cpu";
   alone.attention = "auto";
   alone.tp = alone.pp = alone.dp = alone.dcp = 1;
-  alone.ep = false;
+  alone.ep = alone.dbo = false;
   requests.resize(std::min(requests.size(), kScoredPrompts));
   FT_ASSIGN_OR_RETURN(const RunOutput reference,
                       run_engine(config_of(alone, files, requests.size()), requests));
@@ -254,7 +263,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
   if (cell.num_ranks() > 1) {
     MatrixCell alone = cell;
     alone.tp = alone.pp = alone.dp = alone.dcp = 1;
-    alone.ep = false;
+    alone.ep = alone.dbo = false;
     FT_ASSIGN_OR_RETURN(const RunOutput one_rank,
                         run_engine(config_of(alone, files, requests.size()), requests));
     const int differing = count_differences(one_rank, plain);
@@ -275,6 +284,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
   const int differing = count_differences(plain, one) + count_differences(plain, two);
   report["texts_unlike_without_drafts"] = differing;
   report["grown_bytes"] = two.grown_bytes;
+  report["resident_bytes"] = two.resident_bytes;
   if (differing > 0 && is_batch_invariant(cell)) {
     report.wrong(std::to_string(differing) + " texts differ from those without drafts");
   }

@@ -6,7 +6,7 @@
 #include "attention/backend.h"
 #include "conformance/layouts.h"
 #include "device/resident_memory.h"
-#include "engine/compat/support_matrix.h"
+#include "engine/compat/support_rows.h"
 #include "support/claimed_device.h"
 
 // Rows 1 to 13 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
@@ -28,7 +28,7 @@ void PrintTo(const MatrixRow& row, std::ostream* out) { *out << "row " << row.nu
 std::vector<MatrixRow> matrix_rows() {
   std::vector<MatrixRow> rows;
   for (const SupportRow& row : support_rows()) {
-    const bool is_dialled = std::string(row.architecture) == SupportRow().architecture;
+    const bool is_dialled = row.architecture == SupportRow().architecture && !row.two_lanes;
     if (is_dialled && check_support_row(row).ok()) rows.push_back({row});
   }
   return rows;
@@ -42,8 +42,9 @@ std::string attention_of(const MatrixRow& row) {
 }
 
 // Without trimmed drafts and preemption, so that counts depend on nothing but the drafter.
-EngineConfig config_of_row(const MatrixRow& row, const char* graph_mode, int steps_in_flight) {
-  EngineConfig config = config_of({.num_drafts = *row.drafter == '\0' ? 0 : kMatrixDrafts,
+EngineConfig config_of_row(const MatrixRow& row, const std::string& graph_mode,
+                           int steps_in_flight) {
+  EngineConfig config = config_of({.num_drafts = row.drafter.empty() ? 0 : kMatrixDrafts,
                                    .drafter = row.drafter,
                                    .steps_in_flight = steps_in_flight,
                                    .max_batched_tokens = 2048,
@@ -78,10 +79,10 @@ const RunResult& reference(const MatrixRow& row, const std::vector<Request>& req
   return found;
 }
 
-void print_run(const MatrixRow& row, const char* graph_mode, int steps_in_flight,
+void print_run(const MatrixRow& row, const std::string& graph_mode, int steps_in_flight,
                const Engine& engine, const RunResult& run, int64_t grown_bytes) {
   std::cout << "device=" << test_device_name() << " row " << row.number << " "
-            << (*row.drafter == '\0' ? "none" : row.drafter) << ", " << row.layout().name() << ", "
+            << (row.drafter.empty() ? "none" : row.drafter) << ", " << row.layout().name() << ", "
             << graph_mode << ", " << engine.info().attention_backend << " for " << row.attention
             << ", in flight " << steps_in_flight << ": " << run.ids.size() << " prompts, drafted "
             << run.stats.num_draft_tokens << ", accepted " << run.stats.num_accepted_tokens
@@ -89,7 +90,7 @@ void print_run(const MatrixRow& row, const char* graph_mode, int steps_in_flight
 }
 
 // All prompts at once, twice. Returns what the first run gave.
-RunResult expect_row(const MatrixRow& row, const char* graph_mode, int steps_in_flight,
+RunResult expect_row(const MatrixRow& row, const std::string& graph_mode, int steps_in_flight,
                      const std::vector<Request>& requests) {
   const RunResult& base = reference(row, requests);
   const auto engine = start_engine(config_of_row(row, graph_mode, steps_in_flight));
@@ -114,7 +115,7 @@ void expect_green(const MatrixRow& row, int count) {
   const std::vector<Request> requests =
       dialled_requests(test::DialledSet::of(), row.drafter, count, kMatrixTokens);
   std::vector<RunResult> runs;
-  for (const char* graph_mode : row.graph_modes) {
+  for (const std::string& graph_mode : row.graph_modes) {
     for (const int steps_in_flight : {1, 2}) {
       runs.push_back(expect_row(row, graph_mode, steps_in_flight, requests));
     }
@@ -123,7 +124,7 @@ void expect_green(const MatrixRow& row, int count) {
     EXPECT_EQ(run.stats.num_draft_tokens, runs[0].stats.num_draft_tokens);
     EXPECT_EQ(run.stats.num_accepted_tokens, runs[0].stats.num_accepted_tokens);
   }
-  if (*row.drafter == '\0') return;
+  if (row.drafter.empty()) return;
   const double acceptance = static_cast<double>(runs[0].stats.num_accepted_tokens) /
                             static_cast<double>(runs[0].stats.num_draft_tokens);
   EXPECT_GT(acceptance, 0.3);

@@ -51,6 +51,7 @@ class Matrix(unittest.TestCase):
             self.assertTrue(0.3 <= cell["acceptance"] <= 0.95, cell)
             self.assertIn("matrix --run-cell", cell["command"])
             self.assertEqual(cell["score_gap_without_drafts"], 0)
+            self.assertGreater(cell["resident_bytes"], 1 << 20)
         self.assertIn("attention", cells[0]["ops"])
         self.assertEqual(cells[1]["texts_unlike_one_rank"], 0)
         self.assertIn("'nobody'", cells[4]["reason"])
@@ -69,16 +70,42 @@ class Matrix(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_backend_with_a_bound_wrong_by_one_is_red_for_that(self):
-        done = self.run_file([{"attention_backend": f"flex(kv {bound} q; )", "drafter": drafter}
-                              for bound in ("<=", "<") for drafter in ("", "eagle")])
+        # Row 8 names flex; the others differ from it in their drafters.
+        rows = [{}, {"drafter": "eagle"},
+                {"row": 8, "drafter": "eagle", "tensor_parallel_size": 2}]
+        done = self.run_file([{"attention_backend": f"flex(kv {bound} q; )", **row}
+                              for bound in ("<=", "<") for row in rows])
         self.assertEqual(done.returncode, 1)
         cells = self.report()["cells"]
         self.assertEqual([cell["status"] for cell in cells],
-                         ["green reduced"] * 2 + ["red"] * 2, done.stderr)
-        for cell in cells[2:]:
+                         ["green reduced"] * 3 + ["red"] * 3, done.stderr)
+        for cell in cells[3:]:
             # Its tokens are right: a dialled checkpoint's hang on its weights alone.
             self.assertEqual(cell["texts_unlike_without_drafts"], 0)
             self.assertIn("from those of the CPU's own attention", cell["reason"])
+
+    def test_rows_are_yaml(self):
+        rows = self.folder / "rows.yaml"
+        rows.write_text("# two rows\n- row: 3\n  tensor_parallel_size: 8\n  drafter: eagle\n"
+                        "  attention_backend: FLASHMLA\n- cudagraph_mode: [FULL, NONE]\n")
+        done = self.run_matrix("--rows", rows, "--print-cells", "--max-ranks", "2")
+        cells = json.loads(done.stdout)
+        self.assertEqual([cell["cudagraph_mode"] for cell in cells],
+                         ["FULL_AND_PIECEWISE", "FULL", "NONE"])
+        self.assertEqual((cells[0]["tensor_parallel_size"], cells[0]["stands_in_for"]),
+                         (2, "FLASHMLA"))
+        for text, part in (("- row", "rows.yaml, line 1: "), ("- drafterr: a", "entry 1: cell: ")):
+            rows.write_text(text)
+            done = self.run_matrix("--rows", rows, "--print-cells")
+            self.assertIn(part, done.stderr)
+
+    def test_parts_are_all_cells_together(self):
+        def printed(*flags):
+            return json.loads(self.run_matrix("--print-cells", *flags).stdout)
+        parts = [printed("--part", f"{i}/4") for i in (1, 2, 3, 4)]
+        self.assertCountEqual([json.dumps(cell) for part in parts for cell in part],
+                              [json.dumps(cell) for cell in printed()])
+        self.assertIn("must be I/N", self.run_matrix("--part", "5/4").stderr)
 
     def test_a_cell_that_takes_too_long_is_red(self):
         done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=3000)
@@ -90,14 +117,14 @@ class Matrix(unittest.TestCase):
     def test_all_rows_and_the_whole_product_are_decided(self):
         done = self.run_matrix("--print-cells", "--max-cells", "60")
         cells = json.loads(done.stdout)
-        self.assertEqual({cell["row"] for cell in cells}, set(range(22)))
+        self.assertEqual({cell["row"] for cell in cells}, set(range(26)))
         for part in ("drafter", "cudagraph_mode", "kv_cache_dtype", "quantization"):
             self.assertGreater(len({cell[part] for cell in cells if cell["row"] == 0}), 1, part)
 
     def test_faults_are_told(self):
         for cells, part in (([{"drafterr": "eagle"}], "'drafterr' is unknown"),
                             ([{"tensor_parallel_size": 0}], "'tensor_parallel_size' must be"),
-                            ({"drafter": "eagle"}, "must be a JSON list"),
+                            ({"drafter": "eagle"}, "must be a list of cells"),
                             ([{"device": "abacus"}], "must be cpu or cuda")):
             done = self.run_file(cells)
             self.assertEqual(done.returncode, 1)

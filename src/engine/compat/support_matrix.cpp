@@ -2,6 +2,7 @@
 
 #include "engine/compat/compat.h"
 #include "engine/compat/kv_format.h"
+#include "engine/compat/support_rows.h"
 
 namespace foretoken {
 namespace {
@@ -133,9 +134,9 @@ std::string layout_name(const SupportRow& row) {
          (row.experts ? " with experts" : "");
 }
 
-std::string joined(const std::vector<const char*>& words) {
+std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (const char* word : words) text += (text.empty() ? "" : ", ") + std::string(word);
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
 
@@ -143,68 +144,15 @@ std::string rows_table() {
   MatrixTable table("Rows of vLLM's list", {"row", "model", "drafter", "layout", "KV cache",
                                             "graphs", "attention, named", "here"});
   for (const SupportRow& row : support_rows()) {
+    if (row.two_lanes) continue;
     table.add({std::to_string(row.number), row.architecture,
-               *row.drafter == '\0' ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
+               row.drafter.empty() ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
                joined(row.graph_modes), row.attention, table.cell(check_support_row(row))});
   }
   return table.text();
 }
 
-std::vector<SupportRow> make_support_rows() {
-  std::vector<SupportRow> rows = {
-      {.number = 1},
-      {.number = 2, .drafter = "eagle"},
-      {.number = 3, .drafter = "eagle", .tp = 2},
-      {.number = 4, .tp = 2, .attention = "TRITON_ATTN"},
-      {.number = 5, .drafter = "eagle", .tp = 2, .attention = "TRITON_ATTN"},
-      {.number = 6, .tp = 2, .attention = "FLASHINFER"},
-      {.number = 7, .drafter = "eagle", .tp = 2, .attention = "FLASHINFER"},
-      {.number = 8, .drafter = "eagle", .tp = 2, .attention = "FLEX_ATTENTION"},
-      {.number = 9, .dp = 2},
-      {.number = 10,
-       .drafter = "eagle",
-       .dp = 2,
-       .graph_modes = {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY"}},
-      {.number = 11, .drafter = "eagle", .dp = 2, .graph_modes = {"PIECEWISE"}},
-      {.number = 12, .drafter = "eagle", .dp = 2, .graph_modes = {"NONE"}},
-      {.number = 13, .drafter = "eagle", .kv_cache_dtype = "fp8"}};
-  const SupportRow deepseek = {.number = 14,
-                               .drafter = "mtp",
-                               .tp = 8,
-                               .attention = "FLASHMLA",
-                               .architecture = "DeepseekV3ForCausalLM"};
-  for (const char* attention : {"FLASHMLA", "TRITON_MLA", "FLASH_ATTN_MLA", "FLASH_ATTN_MLA",
-                                "FLASH_ATTN_MLA", "FLASHMLA", "CUTLASS_MLA", "FLASHINFER_MLA"}) {
-    rows.push_back(deepseek);
-    rows.back().number = static_cast<int>(rows.size());
-    rows.back().attention = attention;
-  }
-  rows[16].context_ranks = 8;
-  rows[17].tp = 1;
-  rows[17].dp = 8;
-  rows[17].experts = true;
-  for (size_t i = 18; i < rows.size(); ++i) rows[i].needs_blackwell = true;
-  return rows;
-}
-
 }  // namespace
-
-std::span<const SupportRow> support_rows() {
-  static const std::vector<SupportRow> rows = make_support_rows();
-  return rows;
-}
-
-Status check_support_row(const SupportRow& row) {
-  return compat({.device = find_device_type("cpu"),
-                 .kv_cache_dtype = row.kv_cache_dtype,
-                 .dtype = DType::kBF16,
-                 .drafter = row.drafter,
-                 .architecture = row.architecture,
-                 .num_ranks = row.tp,
-                 .num_engines = row.dp,
-                 .num_context_ranks = row.context_ranks,
-                 .expert_parallel = row.experts});
-}
 
 std::string support_matrix() {
   return attention_table() + drafter_table() + ranks_table() + rows_table();

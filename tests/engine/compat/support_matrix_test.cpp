@@ -21,15 +21,6 @@ TEST(SupportMatrix, ThePageSaysWhatTheBuildDecides) {
       << "put the output of `foretoken inspect --matrix` between the marks";
 }
 
-TEST(SupportMatrix, RowsAreNumberedAndBuilt) {
-  int number = 0;
-  for (const SupportRow& row : support_rows()) {
-    EXPECT_EQ(row.number, ++number);
-    EXPECT_TRUE(check_support_row(row).ok()) << check_support_row(row).message();
-  }
-  EXPECT_EQ(number, 21);
-}
-
 TEST(SupportMatrix, EveryNoHasItsSentence) {
   const std::string text = support_matrix();
   for (const char* part :
