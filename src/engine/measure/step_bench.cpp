@@ -189,7 +189,7 @@ Status StepBench::upload(const std::vector<MadeUpSequence>& sequences) {
     plan_.spans.push_back({.num_tokens = sequence.rows});
   plan_.num_rows = num_rows_;
   plan_.num_logits_rows = num_logits_rows_;
-  parts_.runner.upload(plan_);
+  parts_.runner.upload_plan(plan_);
   return parts_.queue.drain();
 }
 

@@ -225,7 +225,7 @@ Status StepProfile::enqueue(const Curve& curve, const Probe& probe) {
 // Brings the plan of a drafter's step onto the device, and the states to what its commit leaves.
 Status StepProfile::upload(Probe& probe) {
   const StepPlan plan = encode(probe.batch);
-  runner_.upload(plan);
+  runner_.upload_plan(plan);
   FT_RETURN_IF_ERROR(queue_.drain());
   write_states(probe.batch, true);
   if (!probe.recording) probe.recording = runner_.record_proposal(plan);

@@ -92,7 +92,7 @@ class ModelRunner {
   StepShape shape_of(const StepPlan& plan) const { return shapes_.of(plan); }
   // For measuring: the first two parts of the step of `plan`, its part 9, and that part recorded as
   // it would be in a step; none where such a step runs op by op.
-  void upload(const StepPlan& plan) { enqueue_inputs(queue_, shapes_.of(plan)); }
+  void upload_plan(const StepPlan& plan) { enqueue_inputs(queue_, shapes_.of(plan)); }
   void propose(const StepPlan& plan) { enqueue_drafts(queue_, shapes_.of(plan)); }
   std::optional<Recording> record_proposal(const StepPlan& plan);
   // All ops of the step, into any queue.
