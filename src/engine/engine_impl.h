@@ -119,8 +119,9 @@ class EngineImpl final : public Engine {
   LearnedRatesCache learned_rates_cache(const EngineConfig& config,
                                         std::span<const std::string> drafter_folders) const;
   LearnedRates learned_rates() const;
-  Status find_learned_rates(const EngineConfig& config,
+  Status find_learned_rates(const ResolvedConfig& config,
                             std::span<const std::string> drafter_folders);
+  void begin_with_learned(LengthControllerConfig& policy) const;
   Status give_learned_rates();
   void keep_learned_rates();
   // Makes the length policy.

@@ -7,7 +7,7 @@
 #include "device/arena.h"
 #include "engine/engine_impl.h"
 #include "engine/start/load_format.h"
-#include "engine/start/speculative_checks.h"
+#include "engine/start/resolve_config.h"
 #include "spec/learned_rates_file.h"
 
 // What earlier engines learned of the drafters: found at the start, kept at the end.
@@ -17,11 +17,11 @@ namespace {
 
 // Made-up weights and made-up acceptance tell nothing of a model, and with pinned costs runs decide
 // alike.
-bool learns(const EngineConfig& config) {
+bool learns(const ResolvedConfig& config) {
   return config.keep_acceptance_rates && !config.step_time_cache.empty() &&
          config.step_time_table.empty() && !is_dummy(config.load_format) &&
-         length_policy_config(config).mode == LengthMode::kAdaptive &&
-         config.speculative.front().rejection_sample_method != "synthetic";
+         config.length_mode == LengthMode::kAdaptive &&
+         config.acceptance != AcceptanceMethod::kSynthetic;
 }
 
 // "eagle3 81 % of first drafts, up to 4 a step; ngram 12 % of first drafts, rests"
@@ -77,7 +77,7 @@ LearnedRates EngineImpl::learned_rates() const {
 }
 
 // Rank 0's files are those of all ranks; the first of several engines keeps what it learns.
-Status EngineImpl::find_learned_rates(const EngineConfig& config,
+Status EngineImpl::find_learned_rates(const ResolvedConfig& config,
                                       std::span<const std::string> folders) {
   if (drafters_.empty()) return {};
   if (ranks_.is_first() && learns(config)) {
@@ -94,6 +94,13 @@ Status EngineImpl::find_learned_rates(const EngineConfig& config,
                                                               "sharing the acceptance rates"));
   FT_ASSIGN_OR_RETURN(learned_, parse_learned_rates(text, "rank 0's acceptance rates"));
   return {};
+}
+
+void EngineImpl::begin_with_learned(LengthControllerConfig& policy) const {
+  for (size_t i = 0; i < learned_.drafters.size(); ++i) {
+    policy.drafters[i].learned = learned_.drafters[i].policy;
+    policy.drafters[i].learned_in_lists = learned_.drafters[i].in_lists;
+  }
 }
 
 // New sequences begin with them. After whatever else wrote to the device's statistics.

@@ -328,16 +328,14 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   }
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    const DrafterTraits& traits = drafters_[i]->traits();
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
     policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});
-    if (learned_.drafters.empty()) continue;
-    policy.drafters.back().learned = learned_.drafters[i].policy;
-    policy.drafters.back().learned_in_lists = learned_.drafters[i].in_lists;
   }
+  begin_with_learned(policy);
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config, start));
     clock.end_phase("step times");
