@@ -102,6 +102,22 @@ TEST_F(SuffixEngine, WhatWasSaidWhileItRestedIsKnown) {
   EXPECT_GT(again.stats.num_accepted_tokens, kAnswer / 2);
 }
 
+TEST_F(SuffixEngine, ARequestOfAListThatOptedOutTeaches) {
+  EngineConfig config = config_of({.prefix_caching = true}, bundled_model());
+  config.speculative = {bundled_drafter("suffix", 8).config, bundled_drafter("ngram", 4).config};
+  config.speculative[0].leads = true;
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  ASSERT_TRUE(status.ok()) << status.message();
+  Request quiet = request(5);
+  quiet.speculative.enabled = false;
+  const RequestOutput first = run(*engine, quiet);
+  EXPECT_EQ(first.stats.num_draft_tokens, 0);
+  const RequestOutput again = run(*engine, request(5));
+  EXPECT_EQ(again.token_ids, first.token_ids);
+  EXPECT_GT(again.stats.num_accepted_tokens, kAnswer / 2);
+}
+
 void expect_flat_memory(Engine& engine, int count, const std::function<Request(int)>& request_of) {
   const auto run_some = [&](int from, int to) {
     for (int begin = from; begin < to; begin += 32) {

@@ -215,6 +215,8 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.drafter = lengths.drafter;
   sequence.lookups = lengths.lookups;
   sequence.priority = request.priority;
+  // Two of n salts share a number with a chance of n * n / 2^64, and who does not know a salt cannot
+  // aim at its number.
   sequence.cache_salt =
       request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
   sequence.pools = request.pooling != Pooling::kNone;
@@ -287,7 +289,7 @@ SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice
       .max_len = static_cast<int>(std::min<int64_t>(limits.max_model_len, prompt_len + max_tokens)),
       .max_draft_tokens = draft.max_draft_tokens,
       .drafter = draft.drafter,
-      .lookups = draft.max_draft_tokens > 0 ? draft.lookups : 0};
+      .lookups = draft.lookups};
 }
 
 std::shared_ptr<RequestGroup> make_group(Request request, OutputCallback callback,

@@ -88,6 +88,11 @@ TEST(RequestBuilder, ListsOfDrafters) {
   EXPECT_EQ(chosen("ngram"), (std::array{0, 0, 4}));
   EXPECT_EQ(chosen("suffix+eagle"), (std::array{1, 0b100, 6}));
   EXPECT_EQ(chosen("suffix+ngram+eagle"), (std::array{1, 0b101, 6}));
+  Request quiet = request_of(5);
+  quiet.speculative.enabled = false;
+  const auto built = build(quiet, 0, limits);
+  EXPECT_EQ(built.value().front()->params.lookups, 0b001) << "what learns, learns from it";
+  EXPECT_EQ(built.value().front()->params.max_draft_tokens, 0);
   for (const auto& [method, part] : {std::pair{"eagle+ngram", "'eagle' always drafts"},
                                      {"ngram+ngram", "names 'ngram' twice"},
                                      {"ngram+mtp", "use one of: ngram, eagle, suffix"}}) {
