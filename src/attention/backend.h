@@ -36,8 +36,9 @@ struct AttentionTraits {
   const char* description;
   AttentionFamily family;
   std::span<const AttentionPlace> places;
-  bool is_latent = false;  // it is for models with latent attention, else for the others
-  bool is_built = true;    // false: the name is known, and no build has its kernels
+  bool is_latent = false;        // it is for models with latent attention, else for the others
+  bool is_built = true;          // false: the name is known, and no build has its kernels
+  const char* why_unbuilt = "";  // then, to read
   bool batch_invariant = true;
   bool in_graphs = true;                      // false: its ops cannot be captured
   const char* device_needs = "nothing more";  // beside a device of these types, to read

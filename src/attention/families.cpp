@@ -29,7 +29,8 @@ constexpr const char* kDeepSeekLatents = "bfloat16 and latents of 512 + 64 eleme
 
 // A row of another's kernels that are in no build.
 constexpr AttentionTraits unbuilt_latents(const char* name, std::span<const char* const> aliases,
-                                          const char* description, AttentionFamily family) {
+                                          const char* description, const char* why,
+                                          AttentionFamily family) {
   return {.name = name,
           .aliases = aliases,
           .description = description,
@@ -37,6 +38,7 @@ constexpr AttentionTraits unbuilt_latents(const char* name, std::span<const char
           .places = kCudaPlain,
           .is_latent = true,
           .is_built = false,
+          .why_unbuilt = why,
           .batch_invariant = false,
           .model_needs = kDeepSeekLatents,
           .serves = has_deepseek_latents};
@@ -134,23 +136,26 @@ const AttentionBackend& portable_latent_attention() {
 const AttentionBackend& flashmla_attention() {
   static constexpr std::array aliases = {"FLASHMLA"};
   static constexpr AttentionBackend backend(
-      unbuilt_latents("flashmla", aliases, "DeepSeek's FlashMLA", AttentionFamily::kFlashMla));
+      unbuilt_latents("flashmla", aliases, "DeepSeek's FlashMLA",
+                      "its dense kernel is for Hopper alone, and no package has its source",
+                      AttentionFamily::kFlashMla));
   return backend;
 }
 
 const AttentionBackend& flashinfer_latent_attention() {
   static constexpr std::array aliases = {"FLASHINFER_MLA"};
-  static constexpr AttentionBackend backend(unbuilt_latents("flashinfer_mla", aliases,
-                                                            "latents by FlashInfer's kernels",
-                                                            AttentionFamily::kFlashInferMla));
+  static constexpr AttentionBackend backend(
+      unbuilt_latents("flashinfer_mla", aliases, "latents by FlashInfer's kernels",
+                      "the plug-in takes FlashInfer's kernels for other models alone",
+                      AttentionFamily::kFlashInferMla));
   return backend;
 }
 
 const AttentionBackend& cutlass_latent_attention() {
   static constexpr std::array aliases = {"CUTLASS_MLA"};
-  static constexpr AttentionBackend backend(
-      unbuilt_latents("cutlass_mla", aliases, "latents by CUTLASS's kernel for Blackwell",
-                      AttentionFamily::kCutlassMla));
+  static constexpr AttentionBackend backend(unbuilt_latents(
+      "cutlass_mla", aliases, "latents by CUTLASS's kernel for Blackwell",
+      "its kernel is for compute capability 10.0 (B200) alone", AttentionFamily::kCutlassMla));
   return backend;
 }
 

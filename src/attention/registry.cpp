@@ -128,8 +128,8 @@ Status check_attention_place(const AttentionBackend& backend, DeviceType type,
                              const Device* opened) {
   const AttentionTraits& traits = backend.traits();
   if (!traits.is_built) {
-    return unsupported("attention backend '" + std::string(traits.name) + "' is not built" +
-                       attention_remedy(type, opened, &traits));
+    return unsupported("attention backend '" + std::string(traits.name) + "' is not built (" +
+                       traits.why_unbuilt + ")" + attention_remedy(type, opened, &traits));
   }
   if (!traits.runs_on(type)) return no_backend(traits.name, type, opened, &traits);
   if (opened == nullptr || backend.runs_on(*opened)) return {};

@@ -59,8 +59,10 @@ TEST(AttentionBackend, SaysWhatADeviceLacksAndWhatServes) {
   expect_unsupported("FLASH_ATTN", kGpu, {"'flash' needs", "9.0", "portable (also TRITON_ATTN)"});
   expect_unsupported("flashinfer", kGpu, {"'flashinfer' needs", "9.0", "./quickstart --cuda"});
   expect_unsupported("flashinfer", kCpu, {"does not exist on cpu", "portable"});
-  expect_unsupported("FLASHMLA", kHopper, {"'flashmla' is not built", "one of: flash_mla"});
-  expect_unsupported("CUTLASS_MLA", kHopper, {"'cutlass_mla' is not built", "one of: flash_mla"});
+  expect_unsupported("FLASHMLA", kHopper,
+                     {"'flashmla' is not built", "Hopper alone", "one of: flash_mla"});
+  expect_unsupported("CUTLASS_MLA", kHopper,
+                     {"'cutlass_mla' is not built", "B200", "one of: flash_mla"});
   expect_unsupported("FLASHINFER_MLA", kGpu,
                      {"'flashinfer_mla' is not built", "one of: portable_mla"});
 }
