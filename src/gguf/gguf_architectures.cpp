@@ -1,5 +1,6 @@
-#include <algorithm>
+#include <vector>
 
+#include "gguf/early_architectures.h"
 #include "gguf/hf_names.h"
 #include "gguf/own_keys.h"
 
@@ -159,68 +160,23 @@ void complete_deepseek(Json& config) {
   config.erase("value_length");
 }
 
-// Mixtral has Llama's name.
+// Mixtral has Llama's name, and so has Mistral, whose first model sees a window.
 void complete_llama(Json& config) {
-  if (!config.contains("num_local_experts")) return;
-  config["architectures"] = Json::array({"MixtralForCausalLM"});
-  config["model_type"] = "mixtral";
+  const bool is_mixture = config.contains("num_local_experts");
+  if (!is_mixture && !config.contains("sliding_window")) return;
+  config["architectures"] = Json::array({is_mixture ? "MixtralForCausalLM" : "MistralForCausalLM"});
+  config["model_type"] = is_mixture ? "mixtral" : "mistral";
 }
 
-// Families from before Llama, whose projections converters put in order.
-constexpr GgufName kGpt2Model[] = {{"token_embd.weight", "transformer.wte.weight"},
-                                   {"position_embd.weight", "transformer.wpe.weight"},
-                                   {"output_norm.weight", "transformer.ln_f.weight"},
-                                   {"output_norm.bias", "transformer.ln_f.bias"}};
-constexpr GgufName kGpt2Tensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
-                                     {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
-                                     {"ffn_up", "mlp.c_fc"},         {"ffn_down", "mlp.c_proj"}};
-constexpr GgufKey kGpt2Keys[] = {{"embedding_length", "n_embd"},
-                                 {"block_count", "n_layer"},
-                                 {"attention.head_count", "n_head"},
-                                 {"context_length", "n_positions"},
-                                 {"feed_forward_length", "n_inner"}};
+constexpr GgufKey kMistral3Keys[] = {{"attention.temperature_scale", "llama_4_scaling_beta"}};
 
-constexpr GgufName kNeoxModel[] = {{"token_embd.weight", "gpt_neox.embed_in.weight"},
-                                   {"output_norm.weight", "gpt_neox.final_layer_norm.weight"},
-                                   {"output_norm.bias", "gpt_neox.final_layer_norm.bias"},
-                                   {"output.weight", "embed_out.weight"}};
-constexpr GgufName kNeoxTensors[] = {{"attn_qkv", "attention.query_key_value"},
-                                     {"attn_output", "attention.dense"},
-                                     {"ffn_up", "mlp.dense_h_to_4h"},
-                                     {"ffn_down", "mlp.dense_4h_to_h"}};
-constexpr GgufKey kNeoxKeys[] = {{"rope.freq_base", "rotary_emb_base"},
-                                 {"rope.dimension_count", "rotary_dims"},
-                                 {"use_parallel_residual", "use_parallel_residual", false, true}};
-
-constexpr GgufName kFalconModel[] = {{"token_embd.weight", "transformer.word_embeddings.weight"},
-                                     {"output_norm.weight", "transformer.ln_f.weight"},
-                                     {"output_norm.bias", "transformer.ln_f.bias"}};
-constexpr GgufName kFalconTensors[] = {{"attn_norm_2", "ln_attn"},
-                                       {"attn_qkv", "self_attention.query_key_value"},
-                                       {"attn_output", "self_attention.dense"},
-                                       {"ffn_up", "mlp.dense_h_to_4h"},
-                                       {"ffn_down", "mlp.dense_4h_to_h"}};
-
-constexpr GgufName kBloomTensors[] = {{"attn_qkv", "self_attention.query_key_value"},
-                                      {"attn_output", "self_attention.dense"},
-                                      {"ffn_up", "mlp.dense_h_to_4h"},
-                                      {"ffn_down", "mlp.dense_4h_to_h"}};
-constexpr GgufName kBloomModel[] = {
-    {"token_embd.weight", "transformer.word_embeddings.weight"},
-    {"token_embd_norm.weight", "transformer.word_embeddings_layernorm.weight"},
-    {"token_embd_norm.bias", "transformer.word_embeddings_layernorm.bias"},
-    {"output_norm.weight", "transformer.ln_f.weight"},
-    {"output_norm.bias", "transformer.ln_f.bias"}};
-
-constexpr GgufName kMptModel[] = {{"token_embd.weight", "transformer.wte.weight"},
-                                  {"output_norm.weight", "transformer.norm_f.weight"}};
-constexpr GgufName kMptTensors[] = {
-    {"attn_norm", "norm_1"}, {"attn_qkv", "attn.Wqkv"}, {"attn_output", "attn.out_proj"},
-    {"ffn_norm", "norm_2"},  {"ffn_up", "ffn.up_proj"}, {"ffn_down", "ffn.down_proj"}};
-constexpr GgufKey kMptKeys[] = {
-    {"embedding_length", "d_model"},     {"block_count", "n_layers"},
-    {"attention.head_count", "n_heads"}, {"context_length", "max_seq_len"},
-    {"attention.clamp_kqv", "clip_qkv"}, {"attention.max_alibi_bias", "alibi_bias_max"}};
+// Parameters of the activation stand among the metadata.
+constexpr GgufName kApertusTensors[] = {{"attn_norm", "attention_layernorm"},
+                                        {"ffn_norm", "feedforward_layernorm"}};
+constexpr GgufName kApertusNumbers[] = {{"xielu.alpha_p", "mlp.act_fn.alpha_p"},
+                                        {"xielu.alpha_n", "mlp.act_fn.alpha_n"},
+                                        {"xielu.beta", "mlp.act_fn.beta"},
+                                        {"xielu.eps", "mlp.act_fn.eps"}};
 
 constexpr GgufName kGemma3nModel[] = {
     {"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
@@ -248,25 +204,6 @@ constexpr GgufKey kGemma3nKeys[] = {
     {"altup.num_inputs", "altup_num_inputs"},
     {"altup.active_idx", "altup_active_idx"}};
 
-constexpr std::string_view kPlainFields = R"({"plain_matrices": true})";
-constexpr std::string_view kNeoxFields = R"({"plain_matrices": true, "hidden_act": "gelu"})";
-
-void complete_neox(Json& config) {
-  const auto head_dim = config["head_dim"].get<double>();
-  // Readers cut the product with head_dim off.
-  config["rotary_pct"] = std::min((config.value("rotary_dims", head_dim) + 0.25) / head_dim, 1.0);
-  config.erase("rotary_dims");
-}
-
-void complete_mpt(Json& config) {
-  Json attention = {{"alibi", config.contains("alibi_bias_max")}};
-  for (const char* name : {"clip_qkv", "alibi_bias_max"}) {
-    if (config.contains(name)) attention[name] = config[name];
-    config.erase(name);
-  }
-  config["attn_config"] = attention;
-}
-
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .hf_class = "LlamaForCausalLM",
@@ -278,6 +215,18 @@ constexpr GgufArchitecture kArchitectures[] = {
      .complete = complete_llama},
     {.name = "qwen2", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2", .is_written = true},
     {.name = "qwen3", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3", .is_written = true},
+    {.name = "mistral3",
+     .hf_class = "Ministral3ForCausalLM",
+     .model_type = "ministral3",
+     .interleaves_heads = true,
+     .keys = kMistral3Keys,
+     .rope_scaling = R"({"attention_factor": 1.0})"},
+    {.name = "apertus",
+     .hf_class = "ApertusForCausalLM",
+     .model_type = "apertus",
+     .tensors = kApertusTensors,
+     .fields = R"({"hidden_act": "xielu"})",
+     .numbers = kApertusNumbers},
     {.name = "gemma2",
      .hf_class = "Gemma2ForCausalLM",
      .model_type = "gemma2",
@@ -374,47 +323,6 @@ constexpr GgufArchitecture kArchitectures[] = {
      .tensors = kGptOssTensors,
      .keys = kGptOssKeys,
      .rope_scaling = R"({"truncate": false})"},
-    {.name = "gpt2",
-     .hf_class = "GPT2LMHeadModel",
-     .model_type = "gpt2",
-     .tensors = kGpt2Tensors,
-     .model_tensors = kGpt2Model,
-     .layers = "transformer.h.",
-     .keys = kGpt2Keys,
-     .fields = kPlainFields},
-    {.name = "gptneox",
-     .hf_class = "GPTNeoXForCausalLM",
-     .model_type = "gpt_neox",
-     .tensors = kNeoxTensors,
-     .model_tensors = kNeoxModel,
-     .layers = "gpt_neox.layers.",
-     .keys = kNeoxKeys,
-     .fields = kNeoxFields,
-     .complete = complete_neox},
-    {.name = "falcon",
-     .hf_class = "FalconForCausalLM",
-     .model_type = "falcon",
-     .tensors = kFalconTensors,
-     .model_tensors = kFalconModel,
-     .layers = "transformer.h.",
-     .fields = kPlainFields,
-     .read = read_falcon_file},
-    {.name = "bloom",
-     .hf_class = "BloomForCausalLM",
-     .model_type = "bloom",
-     .tensors = kBloomTensors,
-     .model_tensors = kBloomModel,
-     .layers = "transformer.h.",
-     .fields = kPlainFields},
-    {.name = "mpt",
-     .hf_class = "MPTForCausalLM",
-     .model_type = "mpt",
-     .tensors = kMptTensors,
-     .model_tensors = kMptModel,
-     .layers = "transformer.blocks.",
-     .keys = kMptKeys,
-     .fields = R"({"hidden_act": "gelu"})",
-     .complete = complete_mpt},
     {.name = "gemma3n",
      .hf_class = "Gemma3nForCausalLM",
      .model_type = "gemma3n_text",
@@ -433,6 +341,14 @@ constexpr GgufArchitecture kArchitectures[] = {
 
 }  // namespace
 
-std::span<const GgufArchitecture> gguf_architectures() { return kArchitectures; }
+std::span<const GgufArchitecture> gguf_architectures() {
+  static const std::vector<GgufArchitecture> kAll = [] {
+    std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
+    const auto early = early_gguf_architectures();
+    all.insert(all.end(), early.begin(), early.end());
+    return all;
+  }();
+  return kAll;
+}
 
 }  // namespace foretoken

@@ -48,6 +48,9 @@ struct GgufArchitecture {
   std::string_view fields = "{}";
   // JSON object of the fields of a scaled rotary embedding that files do not say.
   std::string_view rope_scaling = "{}";
+  // Keys, without the architecture, of numbers of all layers or a list of one for each, which
+  // folders have as tensors of one element behind a layer's number.
+  std::span<const GgufName> numbers = {};
   // Fields that follow from others.
   void (*complete)(nlohmann::json& config) = nullptr;
   // Fields that more of the file says than single keys; behind `complete`.

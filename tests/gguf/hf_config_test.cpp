@@ -202,6 +202,29 @@ TEST(HfConfig, KeysOfAnArchitecture) {
   EXPECT_EQ(config_with_embedding(windows)["architectures"], Json({"Olmo3ForCausalLM"}));
 }
 
+// Llama has none; a file that has one is of Mistral.
+TEST(HfConfig, AWindowOfLlama) {
+  test::GgufBytes bytes = model_of("llama", 1);
+  bytes.u32_value("llama.attention.sliding_window", 4096);
+  const Json config = config_with_embedding(bytes);
+  EXPECT_EQ(config["architectures"], Json({"MistralForCausalLM"}));
+  EXPECT_EQ(config["sliding_window"], 4096);
+}
+
+TEST(HfConfig, ScalesOfMiniCpm) {
+  test::GgufBytes bytes = model_of("minicpm", 1);
+  bytes.f32_value("minicpm.logit_scale", 8);
+  const Json old = config_with_embedding(bytes);
+  EXPECT_EQ(old["logit_scale"], 0.125);
+  EXPECT_EQ(old["scale_emb"], 12);
+  EXPECT_EQ(old["dim_model_base"], 256);
+  test::GgufBytes newer = model_of("minicpm", 1);
+  newer.f32_value("minicpm.embedding_scale", 3);
+  const Json own = config_with_embedding(newer);
+  EXPECT_EQ(own["scale_emb"], 3);
+  EXPECT_FALSE(own.contains("dim_model_base"));
+}
+
 TEST(HfConfig, PartsOfHeadsAndOtherScales) {
   test::GgufBytes bytes = model_of("phi3", 2);
   bytes.u32_value("phi3.rope.dimension_count", 12).f32_value("phi3.attention.scale", 0.5F);

@@ -76,6 +76,45 @@ void stack(const std::string& name, int count, Matrices* all) {
   (*all)[name + ".weight"] = stacked;
 }
 
+// One tensor of q, k and v becomes three.
+void take_apart(const std::string& fused, const std::string& base, const ModelConfig& config,
+                Matrices* all) {
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    const std::string before = "model.layers." + std::to_string(layer) + ".";
+    const auto whole = all->extract(before + fused);
+    ASSERT_FALSE(whole.empty()) << before + fused;
+    auto from = whole.mapped().values.begin();
+    for (const auto& [name, heads] : {std::pair("q_proj.weight", config.num_heads),
+                                      std::pair("k_proj.weight", config.num_kv_heads),
+                                      std::pair("v_proj.weight", config.num_kv_heads)}) {
+      const int64_t rows = int64_t{heads} * config.head_dim, cols = whole.mapped().shape[1];
+      (*all)[before + base + name] = {{rows, cols}, {from, from + rows * cols}};
+      from += rows * cols;
+    }
+  }
+}
+
+// Rows of the two halves of a head take turns.
+Matrix alternating(const Matrix& from, int64_t head) {
+  Matrix to = from;
+  const int64_t width = from.shape.size() > 1 ? from.shape[1] : 1;
+  for (int64_t row = 0; row < from.shape[0]; ++row) {
+    const int64_t at = row % head, half = head / 2;
+    const int64_t there = row - at + at % half * 2 + at / half;
+    std::copy_n(from.values.begin() + row * width, width, to.values.begin() + there * width);
+  }
+  return to;
+}
+
+void interleave_heads(const ModelConfig& config, Matrices* all) {
+  for (auto& [name, matrix] : *all) {
+    if (name.find(".q_proj.") == std::string::npos && name.find(".k_proj.") == std::string::npos) {
+      continue;
+    }
+    matrix = alternating(matrix, config.head_dim);
+  }
+}
+
 void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -90,10 +129,17 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
     const bool turned =
         family == "gpt2" && matrix.shape.size() == 2 &&
         (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
-    const bool grouped = own.find("query_key_value") != std::string::npos;
+    const bool grouped = own.find("wqkv") != std::string::npos ||
+                         (family != "chatglm" && own.find("query_key_value") != std::string::npos);
     renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
   }
   *all = std::move(renamed);
+  if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
+  if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
+  if (family == "apertus") {
+    std::erase_if(
+        *all, [](const auto& entry) { return entry.first.find(".act_fn.") != std::string::npos; });
+  }
 }
 
 // A metadata value, written behind its key.
@@ -124,6 +170,31 @@ Write flags(const std::vector<bool>& values) {
   };
 }
 
+Write text(const char* value) {
+  return [value](test::GgufBytes& file, const std::string& key) { file.text_value(key, value); };
+}
+
+// Of families whose goldens are under names of their own in newer files.
+void add_own_keys(const std::string& family, const ModelConfig& config,
+                  std::map<std::string, Write>* all) {
+  (*all)["attention.key_length"] = u32(config.head_dim);
+  (*all)["attention.value_length"] = u32(config.head_dim);
+  (*all)["rope.freq_base"] = f32(config.rope.full.theta);
+  (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
+  if (family == "olmo") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
+  if (family == "minicpm") {
+    (*all)["embedding_scale"] = f32(config.embedding_scale);
+    (*all)["residual_scale"] = f32(config.residual_scale);
+    (*all)["logit_scale"] = f32(1 / config.logits_scale);
+  }
+  if (family != "mistral3") return;
+  (*all)["attention.temperature_scale"] = f32(config.query_growth.beta);
+  (*all)["rope.scaling.type"] = text("yarn");
+  (*all)["rope.scaling.factor"] = f32(config.rope.full.factor);
+  (*all)["rope.scaling.original_context_length"] = u32(config.rope.full.original_context);
+  (*all)["rope.scaling.yarn_log_multiplier"] = f32(1);
+}
+
 std::map<std::string, Write> metadata(const std::string& family, const ModelConfig& config) {
   std::map<std::string, Write> all = {
       {"embedding_length", u32(config.hidden_size)},
@@ -152,6 +223,8 @@ std::map<std::string, Write> metadata(const std::string& family, const ModelConf
     all["altup.active_idx"] = u32(config.streams.active);
     const float none = -INFINITY;
     all["activation_sparsity_scale"] = floats({0.8416212f, none, none, none});
+  } else if (family != "falcon" && family != "bloom" && family != "gpt2") {
+    add_own_keys(family, config, &all);
   }
   return all;
 }
@@ -167,11 +240,21 @@ const GgufArchitecture& architecture_of(const std::string& family) {
 void write_gguf(const std::string& path, const std::string& family, const std::string& folder) {
   const ModelConfig config = read_model_config(folder, {}).value();
   Matrices all = matrices_of(folder);
+  std::map<std::string, std::vector<float>> numbers;  // of layers, by key
+  for (const GgufName& number : architecture_of(family).numbers) {
+    for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+      const Matrix& one =
+          all.at("model.layers." + std::to_string(layer) + "." + std::string(number.hf));
+      numbers[std::string(number.gguf)].push_back(one.values[0]);
+    }
+  }
   put_in_order(family, config, &all);
+  if (architecture_of(family).interleaves_heads) interleave_heads(config, &all);
   const auto values = metadata(family, config);
-  test::GgufBytes file(all.size(), 1 + values.size());
+  test::GgufBytes file(all.size(), 1 + values.size() + numbers.size());
   file.text_value("general.architecture", family);
   for (const auto& [key, write] : values) write(file, family + "." + key);
+  for (const auto& [key, each] : numbers) floats(each)(file, key);
   uint64_t offset = 0;
   for (const auto& [name, matrix] : all) {
     const auto own = gguf_tensor_name(architecture_of(family), name);
@@ -194,6 +277,8 @@ void write_gguf(const std::string& path, const std::string& family, const std::s
 struct Family {
   const char* name;    // in the file
   const char* golden;  // folder
+  // Fields of config.json that files say by tensors of their own, which are not written here.
+  std::vector<const char*> overridden = {};
 };
 
 class GgufFamilies : public testing::TestWithParam<Family> {};
@@ -204,8 +289,11 @@ TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
   const test::GoldenCase golden = test::golden_cases({GetParam().golden}).front();
   write_gguf(path, GetParam().name, golden.folder);
   if (HasFatalFailure()) return;
-  const auto model = test::load_test_model(path, {"float32", R"({"rope_local_base_freq": 1000.0})"},
-                                           70, golden.max_model_len);
+  nlohmann::json overrides = {{"rope_local_base_freq", 1000.0}};
+  const auto own = read_json_file(golden.folder + "/config.json").value();
+  for (const char* field : GetParam().overridden) overrides[field] = own.at(field);
+  const auto model =
+      test::load_test_model(path, {"float32", overrides.dump()}, 70, golden.max_model_len);
   for (const test::GoldenPrompt& prompt : test::golden_prompts(golden)) {
     test::ForwardHarness harness(test::model_device(), *model, 70, 32);
     const auto rows = harness.run(prompt.ids, 70);
@@ -221,17 +309,23 @@ TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, GgufFamilies,
-                         testing::Values(Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"},
-                                         Family{"gptneox", "gpt_neox-serial"},
-                                         Family{"falcon", "falcon"},
-                                         Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
-                                         Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}),
-                         [](const auto& test) {
-                           std::string name = test.param.golden;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Files, GgufFamilies,
+    testing::Values(Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"},
+                    Family{"gptneox", "gpt_neox-serial"}, Family{"falcon", "falcon"},
+                    Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
+                    Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
+                    Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
+                    Family{"exaone", "exaone", {"rope_scaling"}},
+                    Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
+                    Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
+                    Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
+                    Family{"apertus", "apertus", {"rope_scaling"}}),
+    [](const auto& test) {
+      std::string name = test.param.golden;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace foretoken

@@ -22,14 +22,16 @@ LayerSpec ministral3_layer(const ModelConfig& config, const LayerConfig& layer) 
   return pre_norm_layer(attention, gated_mlp_of(config, layer));
 }
 
-// Beside the scaling of positions; without a beta queries do not grow.
+// Among what scales positions, or beside that in GGUF files; without a beta queries do not grow.
 Status read_ministral3(const ConfigFields& fields, ModelConfig* config) {
   const nlohmann::json* rope = fields.find("rope_parameters");
+  if (rope == nullptr) rope = fields.find("rope_scaling");
   if (rope == nullptr || !rope->is_object()) return {};
   const ConfigFields inside(*rope, fields.where() + " (rope_parameters)");
-  if (inside.find("llama_4_scaling_beta") == nullptr) return {};
   double beta = 0;
+  FT_RETURN_IF_ERROR(fields.read_positive("llama_4_scaling_beta", &beta));
   FT_RETURN_IF_ERROR(inside.read_positive("llama_4_scaling_beta", &beta));
+  if (beta == 0) return {};
   config->query_growth.beta = static_cast<float>(beta);
   return inside.need_count("original_max_position_embeddings", &config->query_growth.context);
 }

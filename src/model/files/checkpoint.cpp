@@ -297,6 +297,44 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
     tensors_.emplace(hf_name, view.get());
     made_tensors_.push_back(std::move(view));
   }
+  for (const GgufName& number : architecture_->numbers) {
+    FT_RETURN_IF_ERROR(add_numbers(number, config["num_hidden_layers"]));
+  }
+  return {};
+}
+
+// A number of the metadata for each layer, as a tensor of one element.
+Status Checkpoint::add_numbers(const GgufName& number, int64_t num_layers) {
+  const std::string key(number.gguf);
+  if (gguf_->find(key) == nullptr) {
+    return invalid_argument(folder_ + ": '" + key + "' is missing; convert the model again");
+  }
+  std::vector<double> values;
+  if (const auto one = gguf_->number(key); one.ok() && one.value()) {
+    values.assign(static_cast<size_t>(num_layers), *one.value());
+  } else {
+    FT_ASSIGN_OR_RETURN(values, gguf_->numbers(key));
+  }
+  if (std::ssize(values) != num_layers) {
+    return invalid_argument(folder_ + ": '" + key + "' has " + std::to_string(values.size()) +
+                            " numbers, but there are " + std::to_string(num_layers) +
+                            " layers; convert the model again");
+  }
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    made_numbers_.push_back(
+        std::make_unique<float>(static_cast<float>(values[static_cast<size_t>(layer)])));
+    auto view = std::make_unique<TensorView>();
+    view->name = key;
+    view->file = folder_;
+    view->dtype_name = "F32";
+    view->shape = {1};
+    view->data = reinterpret_cast<const std::byte*>(made_numbers_.back().get());
+    view->num_bytes = sizeof(float);
+    tensors_.emplace(
+        std::string(architecture_->layers) + std::to_string(layer) + "." + std::string(number.hf),
+        view.get());
+    made_tensors_.push_back(std::move(view));
+  }
   return {};
 }
 

@@ -57,6 +57,7 @@ class Checkpoint {
   Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
+  Status add_numbers(const GgufName& number, int64_t num_layers);
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
   Status check_index(const std::string& index_path) const;
@@ -68,6 +69,7 @@ class Checkpoint {
   std::shared_ptr<const GgufFile> gguf_;
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
+  std::vector<std::unique_ptr<float>> made_numbers_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<BnbTensor>> bnb_;

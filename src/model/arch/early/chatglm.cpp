@@ -5,10 +5,11 @@
 namespace foretoken {
 namespace {
 
-// The first half of a head turns, its pairs side by side; gate and up are one tensor.
+// The first half of a head turns, its pairs side by side; gate and up are one tensor, and so are q,
+// k and v but in some GGUF files.
 LayerSpec chatglm_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
-  attention.fused = true;
+  attention.fused = !config.plain_matrices;
   attention.paired = config.rope.full.rotary_dim;
   attention.base = "self_attention.";
   attention.qkv = "query_key_value";
@@ -52,7 +53,7 @@ Status translate_chatglm(const ConfigFields& fields, nlohmann::json* json) {
   FT_RETURN_IF_ERROR(fields.read_positive("rope_ratio", &ratio));
   const auto* groups = fields.find("multi_query_group_num");
   if (shares_keys && groups != nullptr) (*json)["num_key_value_heads"] = *groups;
-  (*json)["rope_theta"] = 10000 * ratio;
+  if (fields.find("rope_ratio") != nullptr) (*json)["rope_theta"] = 10000 * ratio;
   return {};
 }
 
@@ -64,8 +65,9 @@ constexpr Architecture chatglm_architecture(const char* name, const char* descri
   return {
       .name = name,
       .description = description,
-      .defaults = R"({"seq_length": 8192, "layernorm_epsilon": 1e-5, "add_qkv_bias": true,
-                      "add_bias_linear": false, "partial_rotary_factor": 0.5})",
+      .defaults = R"({"max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+                      "attention_bias": true, "attention_out_bias": false,
+                      "partial_rotary_factor": 0.5})",
       .decoder = {.places = {{{"transformer.", "transformer.output_layer.weight"},
                               {nullptr, nullptr}}},
                   .embedding = "embedding.word_embeddings",

@@ -33,8 +33,7 @@ Status translate_exaone(const ConfigFields& fields, nlohmann::json* json) {
 constinit const Architecture kExaoneArchitecture = {
     .name = "ExaoneForCausalLM",
     .description = "EXAONE 3.0, 3.5 and Deep",
-    .defaults = R"({"max_position_embeddings": 2048, "layer_norm_epsilon": 1e-5,
-                    "activation_function": "silu"})",
+    .defaults = R"({"max_position_embeddings": 2048, "rms_norm_eps": 1e-5})",
     .decoder = {.places = {{{"transformer.", "lm_head.weight"}, {nullptr, nullptr}}},
                 .embedding = "wte",
                 .layers = "h.",

@@ -1,0 +1,257 @@
+#include "gguf/early_architectures.h"
+
+#include <algorithm>
+
+#include "gguf/own_keys.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Projections whose rows folders have in another order, converters put in order.
+constexpr GgufName kGpt2Model[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"position_embd.weight", "transformer.wpe.weight"},
+                                   {"output_norm.weight", "transformer.ln_f.weight"},
+                                   {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName kGpt2Tensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
+                                     {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
+                                     {"ffn_up", "mlp.c_fc"},         {"ffn_down", "mlp.c_proj"}};
+constexpr GgufKey kGpt2Keys[] = {{"embedding_length", "n_embd"},
+                                 {"block_count", "n_layer"},
+                                 {"attention.head_count", "n_head"},
+                                 {"context_length", "n_positions"},
+                                 {"feed_forward_length", "n_inner"}};
+
+constexpr GgufName kNeoxModel[] = {{"token_embd.weight", "gpt_neox.embed_in.weight"},
+                                   {"output_norm.weight", "gpt_neox.final_layer_norm.weight"},
+                                   {"output_norm.bias", "gpt_neox.final_layer_norm.bias"},
+                                   {"output.weight", "embed_out.weight"}};
+constexpr GgufName kNeoxTensors[] = {{"attn_qkv", "attention.query_key_value"},
+                                     {"attn_output", "attention.dense"},
+                                     {"ffn_up", "mlp.dense_h_to_4h"},
+                                     {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufKey kNeoxKeys[] = {{"rope.freq_base", "rotary_emb_base"},
+                                 {"rope.dimension_count", "rotary_dims"},
+                                 {"use_parallel_residual", "use_parallel_residual", false, true}};
+
+constexpr GgufName kFalconModel[] = {{"token_embd.weight", "transformer.word_embeddings.weight"},
+                                     {"output_norm.weight", "transformer.ln_f.weight"},
+                                     {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName kFalconTensors[] = {{"attn_norm_2", "ln_attn"},
+                                       {"attn_qkv", "self_attention.query_key_value"},
+                                       {"attn_output", "self_attention.dense"},
+                                       {"ffn_up", "mlp.dense_h_to_4h"},
+                                       {"ffn_down", "mlp.dense_4h_to_h"}};
+
+constexpr GgufName kBloomTensors[] = {{"attn_qkv", "self_attention.query_key_value"},
+                                      {"attn_output", "self_attention.dense"},
+                                      {"ffn_up", "mlp.dense_h_to_4h"},
+                                      {"ffn_down", "mlp.dense_4h_to_h"}};
+constexpr GgufName kBloomModel[] = {
+    {"token_embd.weight", "transformer.word_embeddings.weight"},
+    {"token_embd_norm.weight", "transformer.word_embeddings_layernorm.weight"},
+    {"token_embd_norm.bias", "transformer.word_embeddings_layernorm.bias"},
+    {"output_norm.weight", "transformer.ln_f.weight"},
+    {"output_norm.bias", "transformer.ln_f.bias"}};
+
+constexpr GgufName kMptModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                  {"output_norm.weight", "transformer.norm_f.weight"}};
+constexpr GgufName kMptTensors[] = {
+    {"attn_norm", "norm_1"}, {"attn_qkv", "attn.Wqkv"}, {"attn_output", "attn.out_proj"},
+    {"ffn_norm", "norm_2"},  {"ffn_up", "ffn.up_proj"}, {"ffn_down", "ffn.down_proj"}};
+constexpr GgufKey kMptKeys[] = {
+    {"embedding_length", "d_model"},     {"block_count", "n_layers"},
+    {"attention.head_count", "n_heads"}, {"context_length", "max_seq_len"},
+    {"attention.clamp_kqv", "clip_qkv"}, {"attention.max_alibi_bias", "alibi_bias_max"}};
+
+constexpr GgufName kPhi2Model[] = {{"output_norm.weight", "model.final_layernorm.weight"},
+                                   {"output_norm.bias", "model.final_layernorm.bias"}};
+constexpr GgufName kPhi2Tensors[] = {{"attn_qkv", "self_attn.qkv_proj"},
+                                     {"attn_output", "self_attn.dense"},
+                                     {"ffn_up", "mlp.fc1"},
+                                     {"ffn_down", "mlp.fc2"}};
+
+constexpr GgufKey kOlmoKeys[] = {{"attention.clamp_kqv", "clip_qkv"}};
+
+constexpr GgufName kExaoneModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                     {"output_norm.weight", "transformer.ln_f.weight"}};
+constexpr GgufName kExaoneTensors[] = {{"attn_norm", "ln_1"},
+                                       {"attn_q", "attn.attention.q_proj"},
+                                       {"attn_k", "attn.attention.k_proj"},
+                                       {"attn_v", "attn.attention.v_proj"},
+                                       {"attn_output", "attn.attention.out_proj"},
+                                       {"ffn_norm", "ln_2"},
+                                       {"ffn_gate", "mlp.c_fc_0"},
+                                       {"ffn_up", "mlp.c_fc_1"},
+                                       {"ffn_down", "mlp.c_proj"}};
+
+constexpr GgufName kInternLm2Model[] = {{"token_embd.weight", "model.tok_embeddings.weight"},
+                                        {"output.weight", "output.weight"}};
+constexpr GgufName kInternLm2Tensors[] = {
+    {"attn_norm", "attention_norm"}, {"attn_q", "attention.q_proj"},
+    {"attn_k", "attention.k_proj"},  {"attn_v", "attention.v_proj"},
+    {"attn_output", "attention.wo"}, {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "feed_forward.w1"}, {"ffn_up", "feed_forward.w3"},
+    {"ffn_down", "feed_forward.w2"}};
+
+constexpr GgufKey kMiniCpmKeys[] = {{"embedding_scale", "scale_emb"},
+                                    {"residual_scale", "residual_scale"},
+                                    {"logit_scale", "logit_scale", true}};
+
+constexpr GgufName kChatGlmModel[] = {
+    {"token_embd.weight", "transformer.embedding.word_embeddings.weight"},
+    {"output_norm.weight", "transformer.encoder.final_layernorm.weight"},
+    {"output.weight", "transformer.output_layer.weight"}};
+constexpr GgufName kChatGlmTensors[] = {
+    {"attn_q", "self_attention.q_proj"},     {"attn_k", "self_attention.k_proj"},
+    {"attn_v", "self_attention.v_proj"},     {"attn_qkv", "self_attention.query_key_value"},
+    {"attn_output", "self_attention.dense"}, {"ffn_up", "mlp.dense_h_to_4h"},
+    {"ffn_down", "mlp.dense_4h_to_h"}};
+
+constexpr std::string_view kPlainFields = R"({"plain_matrices": true})";
+constexpr std::string_view kNeoxFields = R"({"plain_matrices": true, "hidden_act": "gelu"})";
+
+void complete_neox(Json& config) {
+  const auto head_dim = config["head_dim"].get<double>();
+  // Readers cut the product with head_dim off.
+  config["rotary_pct"] = std::min((config.value("rotary_dims", head_dim) + 0.25) / head_dim, 1.0);
+  config.erase("rotary_dims");
+}
+
+void complete_mpt(Json& config) {
+  Json attention = {{"alibi", config.contains("alibi_bias_max")}};
+  for (const char* name : {"clip_qkv", "alibi_bias_max"}) {
+    if (config.contains(name)) attention[name] = config[name];
+    config.erase(name);
+  }
+  config["attn_config"] = attention;
+}
+
+void complete_starcoder(Json& config) {
+  config["multi_query"] = config["num_key_value_heads"] == 1;
+}
+
+// Files from before these keys are of models that all have the same scales.
+void complete_minicpm(Json& config) {
+  if (config.contains("scale_emb")) return;
+  config["scale_emb"] = 12;
+  config["scale_depth"] = 1.4;
+  config["dim_model_base"] = 256;
+}
+
+// As llama.cpp tells the models whose scores fall with distance.
+void complete_baichuan(Json& config) { config["alibi"] = config["num_hidden_layers"] == 40; }
+
+// One tensor of q, k and v, or three.
+Status read_phi2_file(const GgufFile& file, Json& config) {
+  config["plain_matrices"] = file.tensors().contains("blk.0.attn_qkv.weight");
+  return {};
+}
+Status read_chatglm_file(const GgufFile& file, Json& config) {
+  config["plain_matrices"] = !file.tensors().contains("blk.0.attn_qkv.weight");
+  return {};
+}
+
+constexpr GgufArchitecture kEarlyArchitectures[] = {
+    {.name = "gpt2",
+     .hf_class = "GPT2LMHeadModel",
+     .model_type = "gpt2",
+     .tensors = kGpt2Tensors,
+     .model_tensors = kGpt2Model,
+     .layers = "transformer.h.",
+     .keys = kGpt2Keys,
+     .fields = kPlainFields},
+    {.name = "gptneox",
+     .hf_class = "GPTNeoXForCausalLM",
+     .model_type = "gpt_neox",
+     .tensors = kNeoxTensors,
+     .model_tensors = kNeoxModel,
+     .layers = "gpt_neox.layers.",
+     .keys = kNeoxKeys,
+     .fields = kNeoxFields,
+     .complete = complete_neox},
+    {.name = "falcon",
+     .hf_class = "FalconForCausalLM",
+     .model_type = "falcon",
+     .tensors = kFalconTensors,
+     .model_tensors = kFalconModel,
+     .layers = "transformer.h.",
+     .fields = kPlainFields,
+     .read = read_falcon_file},
+    {.name = "bloom",
+     .hf_class = "BloomForCausalLM",
+     .model_type = "bloom",
+     .tensors = kBloomTensors,
+     .model_tensors = kBloomModel,
+     .layers = "transformer.h.",
+     .fields = kPlainFields},
+    {.name = "mpt",
+     .hf_class = "MPTForCausalLM",
+     .model_type = "mpt",
+     .tensors = kMptTensors,
+     .model_tensors = kMptModel,
+     .layers = "transformer.blocks.",
+     .keys = kMptKeys,
+     .fields = R"({"hidden_act": "gelu"})",
+     .complete = complete_mpt},
+    {.name = "phi2",
+     .hf_class = "PhiForCausalLM",
+     .model_type = "phi",
+     .tensors = kPhi2Tensors,
+     .model_tensors = kPhi2Model,
+     .fields = R"({"hidden_act": "gelu_new"})",
+     .read = read_phi2_file},
+    {.name = "olmo",
+     .hf_class = "OlmoForCausalLM",
+     .model_type = "olmo",
+     .interleaves_heads = true,
+     .keys = kOlmoKeys},
+    {.name = "starcoder",
+     .hf_class = "GPTBigCodeForCausalLM",
+     .model_type = "gpt_bigcode",
+     .tensors = kGpt2Tensors,
+     .model_tensors = kGpt2Model,
+     .layers = "transformer.h.",
+     .keys = kGpt2Keys,
+     .fields = kPlainFields,
+     .complete = complete_starcoder},
+    {.name = "exaone",
+     .hf_class = "ExaoneForCausalLM",
+     .model_type = "exaone",
+     .tensors = kExaoneTensors,
+     .model_tensors = kExaoneModel,
+     .layers = "transformer.h."},
+    {.name = "internlm2",
+     .hf_class = "InternLM2ForCausalLM",
+     .model_type = "internlm2",
+     .interleaves_heads = true,
+     .tensors = kInternLm2Tensors,
+     .model_tensors = kInternLm2Model,
+     .fields = kPlainFields},
+    {.name = "minicpm",
+     .hf_class = "MiniCPMForCausalLM",
+     .model_type = "minicpm",
+     .interleaves_heads = true,
+     .keys = kMiniCpmKeys,
+     .complete = complete_minicpm},
+    {.name = "baichuan",
+     .hf_class = "BaichuanForCausalLM",
+     .model_type = "baichuan",
+     .interleaves_heads = true,
+     .fields = kPlainFields,
+     .complete = complete_baichuan},
+    {.name = "chatglm",
+     .hf_class = "ChatGLMModel",
+     .model_type = "chatglm",
+     .tensors = kChatGlmTensors,
+     .model_tensors = kChatGlmModel,
+     .layers = "transformer.encoder.layers.",
+     .read = read_chatglm_file},
+};
+
+}  // namespace
+
+std::span<const GgufArchitecture> early_gguf_architectures() { return kEarlyArchitectures; }
+
+}  // namespace foretoken
