@@ -97,7 +97,7 @@ Result<json> measure_shape(StepBenchRun& run, const ForwardOptions& options,
   for (int i = 0; i < shape.batch; ++i) {
     sequences.push_back({options.steps.context, shape.rows + (i < shape.num_bonus ? 1 : 0)});
   }
-  FT_RETURN_IF_ERROR(run.bench->stage(sequences));
+  FT_RETURN_IF_ERROR(run.bench->upload(sequences));
   FT_ASSIGN_OR_RETURN(const ForwardTimes forward, time_forward(run, options.steps, false));
   FT_ASSIGN_OR_RETURN(const ForwardTimes logits, time_forward(run, options.steps, true));
   return json{{"batch_size", shape.batch},        {"rows_per_seq", shape.rows},

@@ -38,7 +38,7 @@ json line_json(const OpTime& time, const DeviceLimits& limits) {
 
 Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
                            const KernelShape& shape) {
-  FT_RETURN_IF_ERROR(run.bench->stage(std::vector<MadeUpSequence>(
+  FT_RETURN_IF_ERROR(run.bench->upload(std::vector<MadeUpSequence>(
       static_cast<size_t>(shape.batch), {options.steps.context, shape.rows})));
   const std::vector<ListedOp> ops = run.bench->step_ops();
   FT_ASSIGN_OR_RETURN(const std::vector<OpTime> times,
