@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "apps/matrix/matrix_models.h"
-#include "config/engine_fields.h"
 #include "engine/compat/compat.h"
 
 namespace foretoken {
@@ -107,8 +106,6 @@ bool is_batch_invariant(const MatrixCell& cell) {
   return backend == nullptr || backend->traits().batch_invariant;
 }
 
-const EngineField* overlap_field() { return find_engine_field("enable_dbo"); }
-
 std::string cell_id(const MatrixCell& cell) {
   std::string id = cell.row > 0 ? "row" + std::to_string(cell.row) + "/" : "";
   id += cell.device + "/" + cell.architecture + "/" +
@@ -154,9 +151,6 @@ Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
 Status check_cell(const MatrixCell& cell) {
   const DeviceTraits* device = find_device_type(cell.device);
   FT_RETURN_IF_ERROR(check_backend(cell, *device));
-  if (cell.dbo && overlap_field() == nullptr) {
-    return unsupported("--enable-dbo is not built: batches are not split in halves; leave it out");
-  }
   const MatrixModel* model = find_matrix_model(cell.architecture);
   return compat({.device = device,
                  .attention = cell.attention == "auto" ? nullptr : named_backend(cell.attention),
@@ -171,7 +165,9 @@ Status check_cell(const MatrixCell& cell) {
                  .num_engines = cell.dp,
                  .num_context_ranks = cell.dcp,
                  .expert_parallel = cell.ep,
-                 .num_experts = model == nullptr ? 0 : model->num_experts});
+                 .num_experts = model == nullptr ? 0 : model->num_experts,
+                 .two_lanes = cell.dbo,
+                 .only_pieces = cell.graph_mode == "PIECEWISE"});
 }
 
 }  // namespace foretoken

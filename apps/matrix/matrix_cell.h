@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/result.h"
-#include "config/engine_field.h"
 
 namespace foretoken {
 
@@ -24,7 +23,7 @@ struct MatrixCell {
   int dp = 1;
   int dcp = 1;
   bool ep = false;
-  bool dbo = false;
+  bool dbo = false;  // from two rows on, so that small batches show it
 
   int num_ranks() const { return tp * pp * dp; }
 };
@@ -37,9 +36,6 @@ std::string attention_name(const MatrixCell& cell);
 
 // False where the named backend gives a row other bits in other batches, so that texts may differ.
 bool is_batch_invariant(const MatrixCell& cell);
-
-// The engine's field of dual batch overlap; null: it is not built.
-const EngineField* overlap_field();
 
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);

@@ -100,7 +100,6 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
     for (const std::string& kv : kv_names()) {
       for (const char* quantization : kQuantizations) {
         for (const MatrixLayout& layout : kLayouts) {
-          if (layout.dbo && overlap_field() == nullptr) continue;
           MatrixCell& cell = cells.emplace_back(base);
           cell.graph_mode = graph_mode;
           cell.kv_cache_dtype = kv;

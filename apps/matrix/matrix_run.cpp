@@ -49,12 +49,6 @@ Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRu
 // of them, and what is resident grows no more.
 constexpr int kMaxTokens = 256;
 
-void turn_on(const EngineField& field, EngineConfig& config) {
-  visit_engine_member(field, config, [](auto& value) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) value = true;
-  });
-}
-
 EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t num_prompts) {
   EngineConfig config;
   config.model = files.target;
@@ -75,7 +69,8 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t 
   config.parallel.data_parallel_size = cell.dp;
   config.parallel.decode_context_parallel_size = cell.dcp;
   config.parallel.enable_expert_parallel = cell.ep;
-  if (cell.dbo && overlap_field() != nullptr) turn_on(*overlap_field(), config);
+  config.parallel.enable_dbo = cell.dbo;
+  config.parallel.dbo_decode_token_threshold = config.parallel.dbo_prefill_token_threshold = 2;
   return config;
 }
 
@@ -260,7 +255,7 @@ Status run_all(const MatrixCell& cell, const CellRunOptions& options, CellReport
   report["num_prompts"] = requests.size();
   report["num_tokens"] = plain.stats.num_output_tokens;
   report["attention"] = plain.attention;
-  if (cell.num_ranks() > 1) {
+  if (cell.num_ranks() > 1 || cell.dbo) {
     MatrixCell alone = cell;
     alone.tp = alone.pp = alone.dp = alone.dcp = 1;
     alone.ep = alone.dbo = false;

@@ -59,6 +59,12 @@ struct ParallelConfig {
   // Ranks that would hold the same keys and values have every so-many-th position of a sequence
   // each. Divides tensor_parallel_size / heads of keys and values.
   int decode_context_parallel_size = 1;
+  // Dual batch overlap: the sequences of a step of so many token rows (all decoding, or with a
+  // prompt among them) go through the layers in two lanes, so that one computes while the other
+  // exchanges.
+  bool enable_dbo = false;
+  int dbo_decode_token_threshold = 32;
+  int dbo_prefill_token_threshold = 512;
   bool disable_custom_all_reduce = false;  // GPUs: NCCL even where they reach each other's memory
   // Ranks on several hosts: each host runs the same command with its own node_rank.
   int nnodes = 1;

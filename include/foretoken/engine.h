@@ -44,7 +44,8 @@ struct StepTokens {
 
 // Counters since the start, summed over requests, and what is so now.
 struct EngineStats {
-  int64_t num_steps = 0;  // of the engine, all sequences together
+  int64_t num_steps = 0;           // of the engine, all sequences together
+  int64_t num_steps_in_lanes = 0;  // of these, whose rows went in two lanes (--enable-dbo)
   int64_t num_finished_requests = 0;
   StepTiming timing;
   StepTokens step_tokens;

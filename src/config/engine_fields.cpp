@@ -304,6 +304,26 @@ constexpr EngineField kTable[] = {
      .help = "Deal the experts of a mixture out to the ranks of all engines, instead of cutting "
              "each of them (-ep)",
      .agreement = kValue},
+    {.name = "enable_dbo",
+     .member = &P::enable_dbo,
+     .group = kRanks,
+     .help = "Dual batch overlap: the sequences of a step go through the layers in two lanes, so "
+             "that one computes while the other exchanges with other ranks",
+     .agreement = kValue},
+    {.name = "dbo_decode_token_threshold",
+     .member = &P::dbo_decode_token_threshold,
+     .group = kRanks,
+     .help = "With --enable-dbo, fewest token rows of a step in two lanes where all sequences "
+             "decode",
+     .range = {1, INT_MAX},
+     .agreement = kValue},
+    {.name = "dbo_prefill_token_threshold",
+     .member = &P::dbo_prefill_token_threshold,
+     .group = kRanks,
+     .help = "With --enable-dbo, fewest token rows of a step in two lanes where a prompt is "
+             "computed",
+     .range = {1, INT_MAX},
+     .agreement = kValue},
     {.name = "distributed_executor_backend",
      .member = &P::distributed_executor_backend,
      .group = kRanks,

@@ -9,6 +9,9 @@ namespace foretoken {
 struct CommunicatorOptions {
   int64_t max_row_bytes = 0;        // of the longest row that a rank contributes
   bool avoids_peer_memory = false;  // GPUs: through NCCL even where devices reach each other
+  // Ops of it and of another one may run at the same time (Queue::fork): they leave each other room
+  // on the device, whatever else waits for them there.
+  bool in_lanes = false;
 };
 
 // What the queues of several ranks combine their results with, inside of ops

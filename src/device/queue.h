@@ -64,6 +64,15 @@ class Queue {
   // outlive its runs.
   virtual void replay(Graph& graph) = 0;
 
+  // Between `fork` and `join` ops go to two lanes: those of a lane run in their order, behind what
+  // was enqueued before the fork, and what is enqueued after the join runs behind both. A device
+  // may run the lanes at the same time, so that neither reads what the other writes; one that does
+  // not keeps the order of all ops. The first lane is current behind a fork; `use_lane` (0 or 1)
+  // says where the next ops go. May be captured, both ends in one graph. Not nested.
+  virtual void fork() {}
+  virtual void use_lane(int /*lane*/) {}
+  virtual void join() {}
+
   // Host wait until the event reached `value`: spins briefly, then parks. Returns the queue's
   // error if it has one. Aborted when `timeout` passes.
   virtual Status wait(Event event, uint64_t value, std::chrono::milliseconds timeout) = 0;

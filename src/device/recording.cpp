@@ -57,6 +57,7 @@ void Recorder::launch_op(uint16_t op, const void* args, size_t args_bytes) {
     if (open()) queue_.launch_op(op, args, args_bytes);
     return;
   }
+  FT_CHECK_MSG(!is_forked_, "an op outside of graphs between two lanes");
   close();
   FT_CHECK(args_bytes <= kMaxOpArgs);
   Recording::SingleOp single;
@@ -80,6 +81,20 @@ void Recorder::call_host(void (*function)(void*), void* context) {
 
 void Recorder::record(Event event, uint64_t value) {
   if (open()) queue_.record(event, value);
+}
+
+void Recorder::fork() {
+  is_forked_ = true;
+  if (open()) queue_.fork();
+}
+
+void Recorder::use_lane(int lane) {
+  if (open()) queue_.use_lane(lane);
+}
+
+void Recorder::join() {
+  is_forked_ = false;
+  if (open()) queue_.join();
 }
 
 void Recorder::begin_capture() { FT_CHECK_MSG(false, "a recording inside a recording"); }

@@ -50,6 +50,10 @@ class Recorder final : public Queue {
   void fill(void* dst, int byte_value, size_t bytes) override;
   void call_host(void (*function)(void*), void* context) override;
   void record(Event event, uint64_t value) override;
+  // No op between these may be one that stays out of graphs.
+  void fork() override;
+  void use_lane(int lane) override;
+  void join() override;
   // Programmer's errors here.
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
@@ -64,6 +68,7 @@ class Recorder final : public Queue {
   Queue& queue_;
   const StaysOut stays_out_;
   bool is_open_ = false;
+  bool is_forked_ = false;
   Status error_;
   Recording recording_;
 };

@@ -124,7 +124,7 @@ class DraftModelDrafter final : public Drafter {
     const KvCaches caches{cache_.get(), nullptr};
     passes_.enqueue(queue, step, shape,
                     [&](int, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
-                      model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
+                      model_->forward(queue, tensors.rows, step.batch, caches, {max_rows});
                       if (max_logits_rows == 0) return;
                       const void* states =
                           model_->head_input(queue, tensors.rows, 0, max_logits_rows);
@@ -159,14 +159,14 @@ void DraftModelDrafter::propose_at_once(Queue& queue, const DraftStep& step,
                          .max_catch_up_rows = shape.max_catch_up_rows,
                          .max_spans = shape.max_spans};
   passes_.enqueue(queue, step, known, [&](int, const DraftTensors& tensors, int max_rows, int) {
-    model_->forward(queue, tensors.rows, step.batch, caches, max_rows);
+    model_->forward(queue, tensors.rows, step.batch, caches, {max_rows});
     if (shape.num_draft_tokens == 0) return;
     DraftStep unmasked = step;
     unmasked.masks = {};
     const int max_logits_rows = shape.max_spans * shape.num_draft_tokens;
     const int block_rows = block_->lay_out(queue, step, shape, tensors);
     const StepTensors& rows = block_->tensors().rows;
-    model_->forward(queue, rows, step.batch, caches, block_rows);
+    model_->forward(queue, rows, step.batch, caches, {block_rows});
     const void* states = model_->head_input(queue, rows, 0, max_logits_rows);
     output_->draw(queue, matrix_, states, block_->drawn(), unmasked, max_logits_rows);
     block_->take_drafts(queue, step, max_logits_rows);

@@ -16,6 +16,7 @@ constexpr const char* kNoWaitInCallback =
     "submit or generate_async there";
 constexpr const char* kNoTokenizer = "the model has no tokenizer.json; use token ids";
 constexpr const char* kShutsDown = "the engine is shutting down; it takes no more requests";
+constexpr size_t kTracedOps = 131072;
 
 }  // namespace
 
@@ -34,6 +35,18 @@ EngineImpl::~EngineImpl() {
     if (drained.ok()) keep_learned_rates();
     write_trace();
   }
+}
+
+Status EngineImpl::start_trace(const EngineConfig& config) {
+  if (config.profile.empty() && profiler_ranges_.begin == nullptr) return {};
+  FT_ASSIGN_OR_RETURN(trace_,
+                      StepTrace::start(config.profile, *device_, *queue_, profiler_ranges_));
+  if (config.profile.empty() || !config.enforce_eager) return {};
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<OpTracer> tracer,
+                      OpTracer::create(*device_, std::move(queue_), kTracedOps));
+  op_tracer_ = tracer.get();
+  queue_ = std::move(tracer);
+  return {};
 }
 
 // There is nobody left to return an error to.
@@ -225,6 +238,7 @@ std::vector<AdapterInfo> EngineImpl::adapters() const {
 EngineStats EngineImpl::stats() const {
   EngineStats stats;
   stats.num_steps = loop_->num_steps();
+  stats.num_steps_in_lanes = loop_->num_steps_in_lanes();
   stats.timing = loop_->timing();
   stats.timing.exchange_ns = ranks_.exchange_ns() - start_exchange_ns_;
   stats.step_tokens = loop_->step_tokens();

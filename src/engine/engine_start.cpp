@@ -25,7 +25,6 @@ namespace foretoken {
 namespace {
 
 constexpr size_t kOutputRingSize = 8192;
-constexpr size_t kTracedOps = 131072;
 
 // What ranks give each other is at most a row of logits, of a hidden state, or of what the heads of
 // a rank have seen (AttentionArgs::states).
@@ -44,6 +43,7 @@ Status check_ranks(const EngineConfig& config, bool idle) {
   return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
                  .num_stages = parallel.pipeline_parallel_size,
                  .num_context_ranks = parallel.decode_context_parallel_size,
+                 .two_lanes = parallel.enable_dbo,
                  .parts_of_steps = idle,
                  .has_profile = !config.profile.empty()});
 }
@@ -126,7 +126,8 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   }
   FT_RETURN_IF_ERROR(
       ranks_.open(*device_, {.max_row_bytes = max_row_bytes(model),
-                             .avoids_peer_memory = config.parallel.disable_custom_all_reduce}));
+                             .avoids_peer_memory = config.parallel.disable_custom_all_reduce,
+                             .in_lanes = config.parallel.enable_dbo}));
   profiler_ranges_ = device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(queue_, device_->make_queue());
   if (hooks.wrap_queue) queue_ = hooks.wrap_queue(std::move(queue_));
@@ -181,6 +182,8 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   FT_ASSIGN_OR_RETURN(options.rounding, choose_rounding(config, target));
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();
+  const Sharding second_lane = ranks_.sharding(1);
+  if (config.parallel.enable_dbo) options.second_lane = &second_lane;
   options.stages = ranks_.stages();
   options.max_rows = config.max_num_batched_tokens;
   options.max_logits_rows = logits_tile(config);
@@ -188,6 +191,8 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   options.cancelled = config.cancel_load;
   FT_ASSIGN_OR_RETURN(options.attention, take_attention(config, target));
   FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
+  FT_RETURN_IF_ERROR(compat({.two_lanes = config.parallel.enable_dbo,
+                             .only_pieces = graphs_.mode == GraphMode::kPiecewise}));
   Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
@@ -276,18 +281,6 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
   scheduler_ = std::make_unique<Scheduler>(scheduler);
 }
 
-Status EngineImpl::start_trace(const EngineConfig& config) {
-  if (config.profile.empty() && profiler_ranges_.begin == nullptr) return {};
-  FT_ASSIGN_OR_RETURN(trace_,
-                      StepTrace::start(config.profile, *device_, *queue_, profiler_ranges_));
-  if (config.profile.empty() || !config.enforce_eager) return {};
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<OpTracer> tracer,
-                      OpTracer::create(*device_, std::move(queue_), kTracedOps));
-  op_tracer_ = tracer.get();
-  queue_ = std::move(tracer);
-  return {};
-}
-
 Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
   const bool synthetic = config.acceptance == AcceptanceMethod::kSynthetic;
   std::vector<Drafter*> drafters;
@@ -310,6 +303,9 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
                                                  ? synthetic_chances(config.speculative.front())
                                                  : std::array<uint32_t, kMaxDraftTokens>{},
                         .graphs = graphs_,
+                        .lanes = {.enabled = config.parallel.enable_dbo,
+                                  .decode_rows = config.parallel.dbo_decode_token_threshold,
+                                  .prefill_rows = config.parallel.dbo_prefill_token_threshold},
                         .hooks = hooks,
                         .comm = ranks_.comm(),
                         .has_masks = ranks_.is_first(),

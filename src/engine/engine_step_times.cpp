@@ -124,7 +124,11 @@ std::string EngineImpl::measured_on(const EngineConfig& config) const {
          std::to_string(config.parallel.tensor_parallel_size) + " x " +
          std::to_string(config.parallel.pipeline_parallel_size) + " ranks" +
          (config.parallel.enable_expert_parallel ? " with whole experts" : "") +
-         (context > 1 ? ", " + std::to_string(context) + " share a sequence" : "");
+         (context > 1 ? ", " + std::to_string(context) + " share a sequence" : "") +
+         (config.parallel.enable_dbo
+              ? ", two lanes from " + std::to_string(config.parallel.dbo_decode_token_threshold) +
+                    " and " + std::to_string(config.parallel.dbo_prefill_token_threshold) + " rows"
+              : "");
 }
 
 // Beside what a pinned table tells, everything else that steps of the same engine could differ by.

@@ -16,8 +16,9 @@ enum class Lane : int {
   kPlans = 1,        // rank 0's plans to the others
   kControl = 2,      // start-up, agreement
   kStages = 3,       // from stage to stage; of the queue as well
+  kSecondLane = 4,   // collectives of the second of two lanes of rows; of the queue as well
 };
-inline constexpr int kNumLanes = 4;
+inline constexpr int kNumLanes = 5;
 
 // What goes to a peer and what comes from it.
 struct PeerBytes {

@@ -11,28 +11,32 @@ namespace foretoken::group {
 namespace {
 
 // As bytes on the link: the host's order, since all ranks run the same program.
-using Packed = std::array<uint32_t, 2 + 3 * kMaxDrafters>;
+constexpr std::size_t kFront = 3;
+using Packed = std::array<uint32_t, kFront + 3 * kMaxDrafters>;
 
 Packed pack(const StepShapeWish& wish) {
-  Packed packed{wish.rows, static_cast<uint32_t>(wish.has_work) |
-                               static_cast<uint32_t>(wish.wants_end) << 1 |
-                               static_cast<uint32_t>(wish.without_graph) << 2};
+  Packed packed{wish.rows,
+                static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1 |
+                    static_cast<uint32_t>(wish.without_graph) << 2,
+                wish.lane_rows};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
     const DraftPassesWish& passes = wish.drafts[i];
-    packed[2 + 3 * i] = passes.num_draft_tokens;
-    packed[3 + 3 * i] = passes.catch_up_rows;
-    packed[4 + 3 * i] = passes.spans;
+    packed[kFront + 3 * i] = passes.num_draft_tokens;
+    packed[kFront + 1 + 3 * i] = passes.catch_up_rows;
+    packed[kFront + 2 + 3 * i] = passes.spans;
   }
   return packed;
 }
 
 StepShapeWish unpack(const Packed& packed) {
   StepShapeWish wish{.rows = packed[0],
+                     .lane_rows = packed[2],
                      .without_graph = (packed[1] & 4) != 0,
                      .has_work = (packed[1] & 1) != 0,
                      .wants_end = (packed[1] & 2) != 0};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
-    wish.drafts[i] = {packed[2 + 3 * i], packed[3 + 3 * i], packed[4 + 3 * i]};
+    wish.drafts[i] = {packed[kFront + 3 * i], packed[kFront + 1 + 3 * i],
+                      packed[kFront + 2 + 3 * i]};
   }
   return wish;
 }
@@ -44,7 +48,10 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   AgreedShape agreed;
   StepShapeWish& shape = agreed.shape;
   shape.wants_end = true;
+  bool in_lanes = true;
   for (const StepShapeWish& wish : wishes) {
+    in_lanes &= wish.rows == 0 || wish.lane_rows > 0;
+    shape.lane_rows = std::max(shape.lane_rows, wish.lane_rows);
     shape.rows = std::max(shape.rows, wish.rows);
     shape.without_graph |= wish.without_graph;
     shape.has_work |= wish.has_work;
@@ -57,6 +64,7 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
       most.spans = std::max(most.spans, one.spans);
     }
   }
+  if (!in_lanes) shape.lane_rows = 0;
   using Next = AgreedShape::Next;
   if (shape.rows > 0) {
     agreed.next = Next::kRun;

@@ -27,7 +27,8 @@ struct DraftPassesWish {
 // through these, and with how many rows at most, by which kernels and scratch are bounded. What
 // else is in it, and how many rows there are, is each rank's own.
 struct StepShapeWish {
-  uint32_t rows = 0;  // token rows in the rank's bucket; 0: it has nothing to run
+  uint32_t rows = 0;       // token rows in the rank's bucket; 0: it has nothing to run
+  uint32_t lane_rows = 0;  // of each of two lanes; 0: one lane
   bool without_graph = false;
   std::array<DraftPassesWish, kMaxDrafters> drafts{};
   bool has_work = false;   // steps of it have not ended
@@ -35,7 +36,8 @@ struct StepShapeWish {
   bool operator==(const StepShapeWish&) const = default;
 };
 
-// What all ranks run next: the most rows and passes.
+// What all ranks run next: the most rows and passes. Rows go in two lanes where every rank that has
+// some wants that.
 struct AgreedShape {
   enum class Next : uint8_t {
     kRun,    // every rank runs this shape; one without rows runs it empty

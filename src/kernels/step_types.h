@@ -137,6 +137,7 @@ struct PlanHeader {
   int32_t num_block_updates;
   int32_t num_tokens;
   int32_t num_words;
+  int32_t lane_spans = 0;  // where rows lie in two lanes: leading spans whose rows are in the first
 };
 
 // The rows of one sequence in this step: positions [computed, computed + num_tokens) of its known
@@ -211,8 +212,10 @@ struct SpanState {
   int32_t num_scored;  // leading logits rows whose next token is known; only with wants_all
 };
 
+// Rows lie in one lane, or in two (PrepareArgs::lane_rows), those of a sequence in one of them:
+// then the second lane's rows begin at PrepareArgs::lane_offset of every list below.
 struct StepTensors {
-  StepCounts* counts;
+  StepCounts* counts;    // of the step; where there are two lanes, behind it those of each lane
   SpanState* spans;      // [max_spans]
   int32_t* token_ids;    // [max_rows]
   int32_t* positions;    // [max_rows] also the KV position

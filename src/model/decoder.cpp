@@ -1,8 +1,8 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,6 @@
 #include "kernels/comm/stage_exchange.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/rows/embed.h"
-#include "kernels/rows/move_rows.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/rows/softcap.h"
 #include "model/decoder_plan.h"
@@ -21,6 +20,7 @@
 #include "model/layer/layer_runner.h"
 #include "model/layer/learned_positions.h"
 #include "model/layer/lora_pool.h"
+#include "model/taps.h"
 
 namespace foretoken {
 namespace {
@@ -48,7 +48,12 @@ class Decoder final : public Model {
             part, compose_layers(part, source.traits),
             {max_model_len_, options.one_kv_group, options.kv_format, options.sharding.context},
             options.stages)),
-        layers_(device, part_, *options.attention, max_rows_, sharding_) {
+        layers_(device, part_, *options.attention, max_rows_, sharding_),
+        taps_(source.config.hidden_size, source.config.dtype) {
+    if (options.second_lane != nullptr) {
+      second_lane_ = std::make_unique<LayerRunner>(device, part_, *options.attention, max_rows_,
+                                                   *options.second_lane);
+    }
     if (!traits_.scaled_embedding) return;
     embedding_scale_ = std::sqrt(float(config_.hidden_size));
     // transformers rounds the factor to the model's type.
@@ -68,14 +73,13 @@ class Decoder final : public Model {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-               const KvCaches& caches, int32_t max_rows, RunLengths runs,
-               AdapterUse adapters) override;
+               const KvCaches& caches, const ForwardRows& rows) override;
   Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
   LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
-  void add_tap(const TapSink& sink) override;
-  const std::vector<int32_t>& tapped_layers() const override { return tapped_layers_; }
-  void pass_on(std::vector<int32_t> layers) override { tapped_layers_ = std::move(layers); }
+  void add_tap(const TapSink& sink) override { taps_.add(sink, config_.num_layers); }
+  const std::vector<int32_t>& tapped_layers() const override { return taps_.layers(); }
+  void pass_on(std::vector<int32_t> layers) override { taps_.pass_on(std::move(layers)); }
   SharedHead shared_head() const override { return {weights_.head.get(), sharding_}; }
   Result<const void*> shared_embedding() override;
   const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
@@ -84,28 +88,33 @@ class Decoder final : public Model {
               float* out) override;
 
  private:
-  // What the ops of one forward pass have in common.
+  // What the ops of one forward pass have in common, or of its rows in one of two lanes.
   struct Pass {
-    const StepTensors& tensors;
+    StepTensors tensors;
     const BatchState& batch;
     const KvCaches& caches;
-    const LayerRows rows;
+    LayerRows rows;
+    LayerRunner& layers;
+    int lane = 0;
   };
 
   Status upload_ropes(WeightLoader& loader);
   Status load_inputs(WeightLoader& loader);
   void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
-  bool taps_final_norm() const;
   ColumnPart vocab_part() const {
     return column_part(config_.vocab_size, sharding_.rank, sharding_.size);
   }
+  Pass lane_pass(const Pass& whole, int lane);
   LayerKv layer_kv(const Pass& pass, int32_t layer) const;
-  void tap(const Pass& pass, int32_t layer);
+  void tap(const Pass& pass, int32_t layer, const void* states) {
+    taps_.keep(pass.rows.queue, pass.tensors, pass.rows.max_rows, layer, states);
+  }
   bool is_passed_on(int32_t layer) const;
   bool follows_at_once(int32_t layer) const;
   void run_layer(const Pass& pass, int32_t layer);
   void run_stage(const Pass& pass);
+  void run_lanes(const Pass& whole);
   void receive_states(const Pass& pass, int32_t first_layer);
   void send_residual(const Pass& pass);
   void receive_residual(const Pass& pass);
@@ -129,15 +138,17 @@ class Decoder final : public Model {
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
   LayerRunner layers_;
-  std::unique_ptr<LoraPool> adapters_;  // null: there is no room for any
+  std::unique_ptr<LayerRunner> second_lane_;  // null: there is one lane
+  std::unique_ptr<LoraPool> adapters_;        // null: there is no room for any
   LearnedPositions positions_;
   LayerInputs inputs_;
   ResidualStreams streams_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
-  std::vector<TapSink> taps_;
-  std::vector<int32_t> tapped_layers_;  // by this stage or the last one; ascending
-  const float* last_delta_ = nullptr;   // what the last forward has yet to add to its residual
+  Taps taps_;                     // of this stage or, passed on, the last one
+  // What the last forward has yet to add to its residual, by lane; and whether that was in two.
+  std::array<const float*, 2> last_delta_{};
+  bool was_in_lanes_ = false;
 };
 
 Status Decoder::load(WeightLoader& loader) {
@@ -150,15 +161,8 @@ Status Decoder::load(WeightLoader& loader) {
   return guard.finish();
 }
 
-// Layers that read what other layers keep, or the token itself, stay on one rank's stage.
 Status Decoder::load_inputs(WeightLoader& loader) {
-  const bool shares = std::any_of(config_.layers.begin(), config_.layers.end(),
-                                  [](const LayerConfig& layer) { return layer.kv_of >= 0; });
-  if (stages_.is_cut() && (shares || config_.layer_input_size > 0 || config_.streams.exist())) {
-    return unsupported(config_.architecture +
-                       ": layers read tokens and other layers' keys, which stages do not have; use "
-                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
-  }
+  FT_RETURN_IF_ERROR(check_division(config_, stages_.is_cut(), second_lane_ != nullptr));
   const std::string body = find_place(traits_, loader).body;
   PartLoader parts(weight_arena_, config_, traits_.norms, loader, sharding_);
   if (config_.learned_positions > 0 && stages_.is_first()) {
@@ -200,8 +204,11 @@ Status Decoder::upload_ropes(WeightLoader& loader) {
 }
 
 Status Decoder::take_scratch() {
-  for (const DecoderLayer& layer : weights_.layers) layers_.fit(layer);
-  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_));
+  for (const DecoderLayer& layer : weights_.layers) {
+    layers_.fit(layer);
+    if (second_lane_ != nullptr) second_lane_->fit(layer);
+  }
+  FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, second_lane_.get()));
   const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
                              max_rows_};
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
@@ -229,25 +236,40 @@ void Decoder::check_caches(const Pass& pass) const {
 }
 
 void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                      const KvCaches& caches, int32_t max_rows, RunLengths runs,
-                      AdapterUse adapters) {
+                      const KvCaches& caches, const ForwardRows& rows) {
   LoraPass lora;
-  if (adapters != AdapterUse::kNone) {
-    FT_CHECK(adapters_ != nullptr);
-    lora =
-        adapters_->begin(queue, tensors, batch.params, max_rows, adapters == AdapterUse::kLayers);
+  const bool adapts = rows.adapters != AdapterUse::kNone;
+  if (adapts) {
+    FT_CHECK(adapters_ != nullptr && !rows.in_lanes);
+    lora = adapters_->begin(queue, tensors, batch.params, rows.max_rows,
+                            rows.adapters == AdapterUse::kLayers);
   }
   const Pass pass{tensors,
                   batch,
                   caches,
-                  {queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows, runs,
-                   adapters != AdapterUse::kNone ? &lora : nullptr}};
+                  {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows,
+                   rows.runs, adapts ? &lora : nullptr},
+                  layers_};
   check_caches(pass);
-  last_delta_ = nullptr;
-  run_stage(pass);
-  if (!taps_final_norm()) return;
-  hidden_states(queue, tensors, max_rows);
-  tap(pass, TapSink::kFinalNorm);
+  last_delta_ = {};
+  was_in_lanes_ = rows.in_lanes;
+  rows.in_lanes ? run_lanes(pass) : run_stage(pass);
+  if (!taps_.has_final_norm()) return;
+  hidden_states(queue, tensors, rows.max_rows);
+  for (int lane = 0; lane < (rows.in_lanes ? 2 : 1); ++lane) {
+    const Pass own = rows.in_lanes ? lane_pass(pass, lane) : pass;
+    tap(own, TapSink::kFinalNorm, own.layers.normed());
+  }
+}
+
+Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
+  Pass own{lane_of(whole.tensors, lane, max_rows_), whole.batch, whole.caches, whole.rows,
+           lane == 0 ? layers_ : *second_lane_,     lane};
+  own.rows.counts = own.tensors.counts;
+  own.rows.positions = own.tensors.positions;
+  own.rows.row_slot = own.tensors.row_slot;
+  own.rows.beside = true;
+  return own;
 }
 
 // The matrices of this stage's layers.
@@ -275,22 +297,40 @@ Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
 // Whether nothing looks at the residual between this layer of the stage and the one before it.
 bool Decoder::follows_at_once(int32_t layer) const {
   const ShardRange own = stages_.layers(config_.num_layers);
-  return layer > own.begin && layer < own.begin + own.count &&
-         std::ranges::count(tapped_layers_, layer) == 0;
+  return layer > own.begin && layer < own.begin + own.count && !taps_.has(layer);
 }
 
 void Decoder::run_layer(const Pass& pass, int32_t index) {
   const auto i = static_cast<size_t>(index);
   const DecoderLayer& layer = weights_.layers[i];
+  LayerRunner& layers = pass.layers;
+  const float*& last_delta = last_delta_[static_cast<size_t>(pass.lane)];
   const void* x = nullptr;
   if (!follows_at_once(index)) {
-    if (i > 0) layers_.enter(pass.rows, last_delta_, layer);
-    tap(pass, index);
+    if (i > 0) layers.enter(pass.rows, last_delta, layer);
+    tap(pass, index, layers.residual());
     if (is_passed_on(index)) send_residual(pass);
-    x = layers_.normed();
+    x = layers.normed();
   }
   const DecoderLayer* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
-  last_delta_ = layers_.run(pass.rows, layer_kv(pass, index), layer, x, next);
+  last_delta = layers.run(pass.rows, layer_kv(pass, index), layer, x, next);
+}
+
+// Both lanes go through a layer before either goes on, so that on every device the exchanges of one
+// stand beside the products of the other.
+void Decoder::run_lanes(const Pass& whole) {
+  FT_CHECK(second_lane_ != nullptr && !stages_.is_cut());
+  const Pass lanes[] = {lane_pass(whole, 0), lane_pass(whole, 1)};
+  for (const Pass& lane : lanes) embed_tokens(lane);
+  Queue& queue = whole.rows.queue;
+  queue.fork();
+  for (int32_t i = 0; i < config_.num_layers; ++i) {
+    for (const Pass& lane : lanes) {
+      queue.use_lane(lane.lane);
+      run_layer(lane, i);
+    }
+  }
+  queue.join();
 }
 
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then the
@@ -306,17 +346,17 @@ void Decoder::run_stage(const Pass& pass) {
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
   if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
   if (stages_.is_last()) return;
-  if (last_delta_ != nullptr) layers_.add_and_norm(pass.rows, last_delta_, {});
-  last_delta_ = nullptr;
+  if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
+  last_delta_ = {};
   send_residual(pass);
 }
 
 void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
-  for (const int32_t layer : tapped_layers_) {
+  for (const int32_t layer : taps_.layers()) {
     if (layer >= first_layer) break;
     receive_residual(pass);
     if (stages_.is_last()) {
-      tap(pass, layer);
+      tap(pass, layer, layers_.residual());
     } else {
       send_residual(pass);
     }
@@ -340,21 +380,18 @@ void Decoder::receive_residual(const Pass& pass) {
                                  .cols = config_.hidden_size});
 }
 
-bool Decoder::is_passed_on(int32_t layer) const {
-  return !stages_.is_last() && std::ranges::count(tapped_layers_, layer) > 0;
-}
+bool Decoder::is_passed_on(int32_t layer) const { return !stages_.is_last() && taps_.has(layer); }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
 const void* Decoder::hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) {
-  const LayerRows rows{queue, tensors.counts, tensors.positions, tensors.row_slot, max_rows};
-  layers_.add_and_norm(rows, std::exchange(last_delta_, nullptr), weights_.final_norm);
+  for (int lane = 0; lane < (was_in_lanes_ ? 2 : 1); ++lane) {
+    const StepTensors own = was_in_lanes_ ? lane_of(tensors, lane, max_rows_) : tensors;
+    LayerRunner& layers = lane == 0 ? layers_ : *second_lane_;
+    const float*& delta = last_delta_[static_cast<size_t>(lane)];
+    layers.add_and_norm({queue, own.counts, own.positions, own.row_slot, max_rows},
+                        std::exchange(delta, nullptr), weights_.final_norm);
+  }
   return layers_.normed();
-}
-
-bool Decoder::taps_final_norm() const {
-  return std::any_of(taps_.begin(), taps_.end(), [](const TapSink& sink) {
-    return std::count(sink.layers.begin(), sink.layers.end(), TapSink::kFinalNorm) > 0;
-  });
 }
 
 LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
@@ -372,50 +409,13 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .repeats = !is_first && plan.sees_as(plan_.layers[i - 1])};
 }
 
-void Decoder::add_tap(const TapSink& sink) {
-  FT_CHECK(sink.pages != nullptr && !sink.layers.empty());
-  for (const int32_t layer : sink.layers) {
-    FT_CHECK(layer == TapSink::kFinalNorm || (layer >= 0 && layer < config_.num_layers));
-  }
-  taps_.push_back(sink);
-  std::set<int32_t> layers(tapped_layers_.begin(), tapped_layers_.end());
-  layers.insert(sink.layers.begin(), sink.layers.end());
-  layers.erase(TapSink::kFinalNorm);
-  tapped_layers_.assign(layers.begin(), layers.end());
-}
-
-// Keeps the residual that enters `layer`, or the normed rows at the end.
-void Decoder::tap(const Pass& pass, int32_t layer) {
-  const bool is_final = layer == TapSink::kFinalNorm;
-  const void* rows = is_final ? layers_.normed() : layers_.residual();
-  const DType in_dtype = is_final ? config_.dtype : DType::kF32;
-  for (const TapSink& sink : taps_) {
-    for (size_t i = 0; i < sink.layers.size(); ++i) {
-      if (sink.layers[i] != layer) continue;
-      const int32_t columns = sink.columns_of(config_.hidden_size);
-      move_rows(pass.rows.queue, {.counts = pass.tensors.counts,
-                                  .in = sink.part_of(rows, columns, in_dtype),
-                                  .out = sink.pages,
-                                  .from = nullptr,
-                                  .to = pass.tensors.kv_slot,
-                                  .row_kind = RowKind::kToken,
-                                  .max_rows = pass.rows.max_rows,
-                                  .width = columns,
-                                  .out_stride = static_cast<int32_t>(sink.layers.size()) * columns,
-                                  .out_offset = static_cast<int32_t>(i) * columns,
-                                  .in_dtype = in_dtype,
-                                  .out_dtype = config_.dtype,
-                                  .in_stride = config_.hidden_size});
-    }
-  }
-}
-
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                                 int32_t max_rows) {
   FT_CHECK(stages_.is_last());
   FT_CHECK(row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
-  RmsNormArgs norm = norm_args(tensors.counts, layers_.residual(), last_delta_, weights_.final_norm,
-                               layers_.norm_size(), {head_input_, config_.dtype});
+  RmsNormArgs norm =
+      norm_args(tensors.counts, layers_.residual(), last_delta_[0], weights_.final_norm,
+                layers_.norm_size(), {head_input_, config_.dtype});
   norm.row_index = tensors.logits_rows;
   norm.row_offset = row_offset;
   norm.max_rows = max_rows;
@@ -459,6 +459,7 @@ void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offse
 
 // The first norm rides along where the op knows it.
 void Decoder::embed_tokens(const Pass& pass) {
+  LayerRunner& layers = pass.layers;
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
   const bool norms_at_once =
@@ -466,23 +467,23 @@ void Decoder::embed_tokens(const Pass& pass) {
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
-                          .out = layers_.residual(),
+                          .out = layers.residual(),
                           .max_rows = pass.rows.max_rows,
                           .vocab = config_.vocab_size,
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
-                          .normed = norms_at_once ? layers_.normed() : nullptr,
+                          .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
   if (own.weight != nullptr) {
-    norm_rows(pass.rows, layers_.residual(), nullptr, own, layers_.norm_size(),
-              {layers_.residual(), DType::kF32});
+    norm_rows(pass.rows, layers.residual(), nullptr, own, layers.norm_size(),
+              {layers.residual(), DType::kF32});
   }
-  if (!positions_.empty()) positions_.add(pass.rows, layers_.residual());
-  if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers_.residual());
-  if (!streams_.empty()) streams_.expand(pass.rows, layers_.residual());
-  if (!norms_at_once) layers_.enter(pass.rows, nullptr, weights_.layers.front());
+  if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
+  if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
+  if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());
+  if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());
 }
 
 }  // namespace

@@ -49,6 +49,23 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
 
 }  // namespace
 
+Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes) {
+  const bool reads_more = config.layer_input_size > 0 || config.streams.exist();
+  const bool shares = std::any_of(config.layers.begin(), config.layers.end(),
+                                  [](const LayerConfig& layer) { return layer.kv_of >= 0; });
+  if (has_stages && (shares || reads_more)) {
+    return unsupported(config.architecture +
+                       ": layers read tokens and other layers' keys, which stages do not have; use "
+                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
+  }
+  if (has_lanes && reads_more) {
+    return unsupported(config.architecture +
+                       ": layers read more of a token than its row, which two lanes do not have; "
+                       "leave --enable-dbo out");
+  }
+  return {};
+}
+
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
   const KvFormat format = config.latent.exists() ? latent_format(options.format) : options.format;

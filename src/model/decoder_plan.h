@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attention/kv_cache.h"
+#include "base/result.h"
 #include "model/layer/layer_spec.h"
 #include "model/weights/stages.h"
 
@@ -45,6 +46,10 @@ struct DecoderPlanOptions {
   KvFormat format = KvFormat::kPlain;
   ContextRanks context = {};  // that share the positions
 };
+
+// Whether the layers can be divided among stages, or their rows among two lanes: none of them then
+// may read more of a token than its row. Unsupported, with the remedy.
+Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes);
 
 // The plan of a rank's part of the layers. `config` gives their rope and their type. Groups hold
 // the layers of this rank's stage, at least one each, so that all ranks have the same groups.

@@ -48,6 +48,29 @@ enum class AdapterUse : uint8_t {
   kLayers,  // feed-forward parts, too
 };
 
+// The rows of a forward pass, as its ops are enqueued for them.
+struct ForwardRows {
+  int32_t max_rows;  // upper bound of the live rows, of each lane; at most LoadOptions::max_rows
+  RunLengths runs = RunLengths::kUnknown;  // as of AttentionArgs
+  // Those of the rows' slots are applied; not in two lanes.
+  AdapterUse adapters = AdapterUse::kNone;
+  // Rows lie in two lanes, which a device may run at the same time (StepTensors, Queue::fork), the
+  // second LoadOptions::max_rows rows behind the first; the model has second_lane.
+  bool in_lanes = false;
+};
+
+// Of one of two lanes, 0 or 1, the second of which begins at lane_offset.
+inline StepTensors lane_of(const StepTensors& tensors, int lane, int32_t lane_offset) {
+  const int64_t first = int64_t{lane} * lane_offset;
+  StepTensors own = tensors;
+  own.counts += 1 + lane;
+  for (int32_t** rows : {&own.token_ids, &own.positions, &own.row_slot, &own.kv_slot}) {
+    *rows += first;
+  }
+  if (own.window_slot != nullptr) own.window_slot += first;
+  return own;
+}
+
 // A loaded target or draft model. Its weights and scratch are taken at load time; the functions
 // below only enqueue ops and may be captured into a graph. One queue at a time uses a model, since
 // consecutive calls share its scratch.
@@ -67,13 +90,9 @@ class Model {
   // Enqueues the embedding of tensors.token_ids and every layer; keys and values go to `caches` at
   // tensors.kv_slot and tensors.window_slot. Leaves the residual stream of each live row inside the
   // model, for the functions below. A stage runs its layers between what it receives and sends; the
-  // functions below are the last one's. max_rows: upper bound of the live rows, at most
-  // LoadOptions::max_rows. runs: as of AttentionArgs. adapters: those of the rows' slots are
-  // applied.
+  // functions below are the last one's.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
-                       const KvCaches& caches, int32_t max_rows,
-                       RunLengths runs = RunLengths::kUnknown,
-                       AdapterUse adapters = AdapterUse::kNone) = 0;
+                       const KvCaches& caches, const ForwardRows& rows) = 0;
 
   // Takes room for `num_slots` adapters of at most `max_rank`. Start-up only, once.
   virtual Status take_adapter_slots(int32_t num_slots, int32_t max_rank) = 0;
@@ -81,8 +100,8 @@ class Model {
   virtual LoraPool* adapters() const = 0;
 
   // Enqueues the final norm of the live token rows of the forward before and returns where it
-  // leaves them: [max_rows, hidden_size] of config().dtype in device memory, valid until the next
-  // forward.
+  // leaves them, each at its place in the tensors: rows of hidden_size elements of config().dtype
+  // in device memory, valid until the next forward. max_rows: as it was given.
   virtual const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) = 0;
 
   // Every later forward also keeps hidden states there. Start-up only, before graphs are captured.

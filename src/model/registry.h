@@ -39,7 +39,10 @@ struct LoadOptions {
   WeightRounding rounding = WeightRounding::kNone;
   const AttentionBackend* attention = nullptr;  // null: the best for the device
   Sharding sharding = {};                       // the part of the model that this rank loads
-  Stages stages = {};                           // the layers of it
+  // What the rows of a second lane meet other ranks with (ForwardRows::in_lanes); null: there is
+  // one lane. Unsupported where layers share more than the rows of a lane.
+  const Sharding* second_lane = nullptr;
+  Stages stages = {};  // the layers of it
   // Called on the loading thread now and then with bytes loaded and bytes in all; may be empty.
   std::function<void(int64_t done, int64_t total)> progress;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces of tensors; may be null

@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/limits.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -71,6 +72,12 @@ struct PacedRows {
   int alone = 0;
 };
 
+// Where the spans of a step are cut in two lanes of rows: leading spans are the first lane.
+struct LaneCut {
+  int num_spans = 0;  // of the first lane
+  int max_rows = 0;   // bound on the rows of the larger one
+};
+
 // What the host decides about one step: shapes and bounds, never values. Vectors are reserved at
 // start-up.
 struct StepPlan {
@@ -94,6 +101,18 @@ struct StepPlan {
     int64_t sum = 0;
     for (const Span& span : spans) sum += span.sequence->len_floor();
     return sum;
+  }
+
+  // The cut with the smallest larger lane; with fewer than two spans everything is in the first.
+  LaneCut lane_cut() const {
+    LaneCut cut{static_cast<int>(spans.size()), num_rows};
+    int before = 0;
+    for (size_t i = 1; i < spans.size(); ++i) {
+      before += spans[i - 1].max_rows();
+      const int larger = std::max(before, num_rows - before);
+      if (larger < cut.max_rows) cut = {static_cast<int>(i), larger};
+    }
+    return cut;
   }
 
   void clear() {

@@ -26,6 +26,7 @@ std::string Layout::name() const {
   add("DP", dp);
   add("DCP", dcp);
   if (ep) text += "EP";
+  if (dbo) text += "DBO";
   return text.empty() ? "one rank" : text;
 }
 
@@ -36,6 +37,9 @@ void Layout::apply(EngineConfig& config) const {
   config.parallel.data_parallel_size = dp;
   config.parallel.enable_expert_parallel = ep;
   config.parallel.decode_context_parallel_size = dcp;
+  config.parallel.enable_dbo = dbo;
+  config.parallel.dbo_decode_token_threshold = 2;
+  config.parallel.dbo_prefill_token_threshold = 2;
 }
 
 std::string missing_for(const Layout& layout) {

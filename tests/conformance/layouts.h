@@ -19,9 +19,11 @@ struct Layout {
   int dp = 1;
   bool ep = false;  // whole experts are dealt out to the ranks that share layers
   int dcp = 1;      // of tp, that share the positions of sequences
+  // Rows of a step go in two lanes wherever it has two sequences.
+  bool dbo = false;
 
   int num_ranks() const { return tp * pp * dp; }
-  // "TP2xDP2", "TP2EP", "TP2xDCP2"; "one rank" where nothing is shared.
+  // "TP2xDP2", "TP2EP", "TP2xDCP2", "TP2DBO"; "one rank" where nothing is shared.
   std::string name() const;
   // One thread a rank on a CPU.
   void apply(EngineConfig& config) const;

@@ -9,8 +9,8 @@
 #include "engine/compat/support_rows.h"
 #include "support/claimed_device.h"
 
-// Rows 1 to 13 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of Llama's
-// architecture.
+// Rows 1 to 13, 22 and 23 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of
+// Llama's architecture.
 
 namespace foretoken {
 namespace {
@@ -20,7 +20,7 @@ constexpr int kMatrixDrafts = 3;
 
 // A row that is built, of the architecture of the dialled checkpoint.
 struct MatrixRow : SupportRow {
-  Layout layout() const { return {.tp = tp, .dp = dp}; }
+  Layout layout() const { return {.tp = tp, .dp = dp, .dbo = two_lanes}; }
 };
 
 void PrintTo(const MatrixRow& row, std::ostream* out) { *out << "row " << row.number; }
@@ -28,7 +28,7 @@ void PrintTo(const MatrixRow& row, std::ostream* out) { *out << "row " << row.nu
 std::vector<MatrixRow> matrix_rows() {
   std::vector<MatrixRow> rows;
   for (const SupportRow& row : support_rows()) {
-    const bool is_dialled = row.architecture == SupportRow().architecture && !row.two_lanes;
+    const bool is_dialled = row.architecture == SupportRow().architecture;
     if (is_dialled && check_support_row(row).ok()) rows.push_back({row});
   }
   return rows;

@@ -55,6 +55,34 @@ TEST_F(RecordingTest, OpsAtTheEndsLeaveNoEmptyGraphs) {
   EXPECT_EQ(read(bytes, 8)[7], 7);
 }
 
+// What two lanes leave is there behind the join, and neither sees the other's part before.
+TEST_F(RecordingTest, TwoLanesWithinOneGraph) {
+  test::CountingQueue counting(queue());
+  auto* bytes = allocate<uint8_t>(64);
+  Recorder recorder(counting, nullptr);
+  recorder.fill(bytes, 1, 64);
+  recorder.fork();
+  for (const int lane : {0, 1}) {
+    recorder.use_lane(lane);
+    recorder.fill(bytes + 16 * lane, 2 + lane, 16);
+    delay(recorder, {10});
+  }
+  recorder.use_lane(0);
+  recorder.copy(bytes + 32, bytes, 16);
+  recorder.join();
+  recorder.copy(bytes + 48, bytes + 16, 16);
+  const auto recording = recorder.finish();
+  ASSERT_TRUE(recording.ok()) << recording.status().message();
+  EXPECT_EQ(recording.value().num_launches(), 1);
+  EXPECT_EQ(counting.num_forks, 1);
+  for (int round = 0; round < 2; ++round) recording.value().replay(queue());
+  const auto after = read(bytes, 64);
+  EXPECT_EQ(after[0], 2);
+  EXPECT_EQ(after[16], 3);
+  EXPECT_EQ(after[32], 2);
+  EXPECT_EQ(after[63], 3);
+}
+
 TEST_F(RecordingTest, AFailedCaptureHarmsNothing) {
   test::CountingQueue refusing(queue());
   refusing.captures_left = 1;

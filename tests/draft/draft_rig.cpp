@@ -207,7 +207,7 @@ void DraftRig::enqueue_target(int32_t max_rows) {
   upload(*queue_, {step_, ring_, entry_bytes_, plan_, limits_, batch_});
   prepare(*queue_, {plan_, limits_, batch_, tensors_, max_rows, max_rows});
   const KvCaches caches{caches_[0].get(), caches_.size() > 1 ? caches_[1].get() : nullptr};
-  target_->forward(*queue_, tensors_, batch_, caches, max_rows);
+  target_->forward(*queue_, tensors_, batch_, caches, {max_rows});
   target_->logits(*queue_, tensors_, 0, max_rows, logits_);
   sample(*queue_, {logits_, tensors_, batch_, 0, max_rows, target_->config().vocab_size});
 }

@@ -27,6 +27,13 @@ TEST(ShapeAgreement, TakesTheMostOfAll) {
   EXPECT_EQ(agreed.shape.drafts[3], (DraftPassesWish{0, 4, 0}));
 }
 
+TEST(ShapeAgreement, TwoLanesWhereAllWithRowsWantThem) {
+  const StepShapeWish wide{.rows = 16, .lane_rows = 8}, narrow{.rows = 8, .lane_rows = 4};
+  EXPECT_EQ(agree({wide, narrow}).shape.lane_rows, 8u);
+  EXPECT_EQ(agree({wide, {}}).shape.lane_rows, 8u);
+  EXPECT_EQ(agree({wide, {.rows = 1}}).shape.lane_rows, 0u);
+}
+
 TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
   EXPECT_EQ(agree({{}, {}}).next, Next::kSleep);
   EXPECT_EQ(agree({{.wants_end = true}, {}}).next, Next::kSleep);

@@ -17,6 +17,22 @@ DecoderPlan plan_of(const ModelConfig& config, int32_t max_model_len, bool one_k
   return plan_decoder(config, compose_layers(config, {}), {max_model_len, one_kv_group});
 }
 
+TEST(DecoderPlan, WhatReadsMoreThanARowIsNotDivided) {
+  ModelConfig config = config_of({{0, true}, {0, true}});
+  config.architecture = "TestForCausalLM";
+  EXPECT_TRUE(check_division(config, true, true).ok());
+  config.layers[1].kv_of = 0;
+  EXPECT_TRUE(check_division(config, false, true).ok()) << "keys are the lane's own";
+  EXPECT_EQ(check_division(config, true, false).code(), StatusCode::kUnsupported);
+  config.layers[1].kv_of = -1;
+  config.layer_input_size = 4;
+  EXPECT_NE(check_division(config, true, false).message().find("--pipeline-parallel-size 1"),
+            std::string::npos);
+  EXPECT_NE(check_division(config, false, true).message().find("leave --enable-dbo out"),
+            std::string::npos);
+  EXPECT_TRUE(check_division(config, false, false).ok());
+}
+
 TEST(DecoderPlan, OneGroupWithoutWindows) {
   const DecoderPlan plan = plan_of(config_of({{0, true}, {0, false}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 1u);

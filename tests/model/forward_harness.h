@@ -124,7 +124,8 @@ class ForwardHarness {
     for (int32_t i = 0; i < rows; ++i) tensors_.logits_rows[i] = i;
     place_in_window(rows);
     const KvCaches caches{caches_[0].get(), caches_.size() > 1 ? caches_[1].get() : nullptr};
-    model_.forward(*queue_, tensors_, batch_, caches, max_rows_, RunLengths::kUnknown, adapters_);
+    model_.forward(*queue_, tensors_, batch_, caches,
+                   {.max_rows = max_rows_, .adapters = adapters_});
     const size_t vocab = static_cast<size_t>(model_.config().vocab_size);
     // Two tiles, as a step with many logits rows has.
     const int32_t half = (max_rows_ + 1) / 2;

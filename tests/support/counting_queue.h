@@ -20,6 +20,7 @@ class CountingQueue : public Queue {
   std::atomic<int> num_replays = 0;
   std::atomic<int> num_others = 0;  // copies, fills, host calls and records, not captured
   std::atomic<int> num_captures = 0;
+  std::atomic<int> num_forks = 0;            // captured ones, too
   std::atomic<int> captures_left = INT_MAX;  // that succeed
 
   int num_launches() const { return num_ops + num_replays + num_others; }
@@ -45,6 +46,12 @@ class CountingQueue : public Queue {
     count(num_others);
     real_.record(event, value);
   }
+  void fork() override {
+    ++num_forks;
+    real_.fork();
+  }
+  void use_lane(int lane) override { real_.use_lane(lane); }
+  void join() override { real_.join(); }
   void begin_capture() override {
     capturing_ = true;
     real_.begin_capture();

@@ -125,7 +125,7 @@ void StepTest::push(const StepData& d) {
             sizes_.num_slots,
             {to_device(d.logit_bias), to_device(d.bad_words), to_device(d.allowed_ids),
              (sizes_.vocab + 31) / 32, sizes_.max_prediction, to_device(d.prediction)}};
-  tensors_ = {to_device(std::vector<StepCounts>{d.counts}),
+  tensors_ = {to_device(std::vector<StepCounts>{d.counts, d.lane_counts[0], d.lane_counts[1]}),
               to_device(d.span_states),
               to_device(d.token_ids),
               to_device(d.positions),
@@ -158,7 +158,9 @@ void StepTest::pull(StepData& d) {
   d.token_pages = read(batch_.token_pages, d.token_pages.size());
   d.page_headers = read(batch_.page_headers, d.page_headers.size());
   d.priors = read(batch_.priors, d.priors.size());
-  d.counts = read(tensors_.counts, 1)[0];
+  const std::vector<StepCounts> counts = read(tensors_.counts, 3);
+  d.counts = counts[0];
+  std::copy_n(counts.begin() + 1, 2, d.lane_counts);
   d.span_states = read(tensors_.spans, d.span_states.size());
   d.token_ids = read(tensors_.token_ids, d.token_ids.size());
   d.positions = read(tensors_.positions, d.positions.size());

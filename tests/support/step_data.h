@@ -62,6 +62,7 @@ struct StepData {
   PlanHeader header{};
   std::vector<SpanPlan> spans;
   StepCounts counts{};
+  StepCounts lane_counts[2] = {};  // where there are two
   std::vector<SpanState> span_states;
   std::vector<int32_t> token_ids, positions, row_slot, kv_slot, window_slot, logits_rows, sampled;
   ResultHeader result_header{};

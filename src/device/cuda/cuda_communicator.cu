@@ -49,7 +49,9 @@ void name_host(Card& card) {
 
 class PeerCommunicator final : public Communicator {
  public:
-  PeerCommunicator(group::RankLink& link, int ordinal) : link_(link), ordinal_(ordinal) {
+  PeerCommunicator(group::RankLink& link, int ordinal, bool in_lanes)
+      : link_(link), ordinal_(ordinal) {
+    view_.in_lanes = in_lanes;
     view_.rank = link.rank();
     view_.size = link.size();
   }
@@ -215,7 +217,7 @@ Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, i
                                                         PlanFailure* failure) {
   std::string why;
   if (!options.avoids_peer_memory && link.size() <= kMaxRanks) {
-    auto peers = std::make_unique<PeerCommunicator>(link, ordinal);
+    auto peers = std::make_unique<PeerCommunicator>(link, ordinal, options.in_lanes);
     FT_ASSIGN_OR_RETURN(const bool reached, peers->open(failure));
     if (reached) return std::unique_ptr<Communicator>(std::move(peers));
     why = peers->unreached();

@@ -18,6 +18,9 @@ inline constexpr int64_t kCommBlockBytes = 32 << 10;  // that a block gives a pe
 inline constexpr int kRowBlocks = 512;                // blocks of an exchange of rows at most
 inline constexpr int64_t kRowPartBytes = 2 << 20;     // of one of the three parts of its slot
 inline constexpr int64_t kRowSlotBytes = 3 * kRowPartBytes;
+// Blocks of a collective at most where those of another communicator may wait on the same device:
+// of both together fewer than there are multiprocessors.
+inline constexpr int kLaneBlocks = 56;
 
 // What a collective's kernel needs, by value. Every rank has one region of device memory, which its
 // peers write into: for each of two parities, source and block a slot of kCommBlockBytes, and for
@@ -37,6 +40,12 @@ struct CommView {
   uint32_t* row_counts;        // of this rank: [kRowBlocks] kernels that have exchanged rows
   const uint32_t* aborted;     // pinned: 1: the group has ended
   PlanFailure* failure;        // pinned: where a kernel says that it gave up
+  bool in_lanes;               // CommunicatorOptions
+
+  // The most blocks of a collective that could have `blocks`.
+  __host__ __device__ int max_blocks(int blocks) const {
+    return in_lanes && blocks > kLaneBlocks ? kLaneBlocks : blocks;
+  }
 };
 
 class NcclExchange;

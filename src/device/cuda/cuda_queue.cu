@@ -17,6 +17,10 @@ __global__ void record_kernel(unsigned long long* word, unsigned long long value
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+// Launched without programmatic dependence: it starts when all before it have ended, those of
+// another lane included, and lets the kernel behind it rely on that (kernels/cuda/common.cuh).
+__global__ void meet_lane_kernel() {}
+
 // A pause of the host that goes on to look at errors now and then.
 void rest(int64_t ns) {
   if (ns == 0) return spin_pause(0);
@@ -29,26 +33,40 @@ CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
 
 Result<std::unique_ptr<Queue>> CudaQueue::make(const CudaKernels& kernels, int ordinal,
                                                PlanFailure* failure, const ProfilerRanges& ranges) {
-  cudaStream_t stream = nullptr;
+  CudaStreams streams;
   cudaError_t status = cudaSetDevice(ordinal);
-  if (status == cudaSuccess) status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (cudaStream_t* stream : {&streams.main, &streams.second_lane}) {
+    if (status == cudaSuccess) status = cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking);
+  }
+  for (cudaEvent_t* event : {&streams.forked, &streams.ended}) {
+    if (status == cudaSuccess) status = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+  }
   if (status != cudaSuccess) {
     return internal_error(std::string("cannot create a CUDA stream: ") +
                           cudaGetErrorString(status));
   }
   return std::unique_ptr<Queue>(
-      std::make_unique<CudaQueue>(kernels, ordinal, failure, ranges, stream));
+      std::make_unique<CudaQueue>(kernels, ordinal, failure, ranges, streams));
 }
 
 CudaQueue::CudaQueue(const CudaKernels& kernels, int ordinal, PlanFailure* failure,
-                     const ProfilerRanges& ranges, cudaStream_t stream)
-    : kernels_(kernels), ordinal_(ordinal), failure_(failure), ranges_(ranges), stream_(stream) {}
+                     const ProfilerRanges& ranges, const CudaStreams& streams)
+    : kernels_(kernels),
+      ordinal_(ordinal),
+      failure_(failure),
+      ranges_(ranges),
+      streams_(streams),
+      stream_(streams.main) {}
 
 CudaQueue::~CudaQueue() {
   cudaSetDevice(ordinal_);
-  cudaStreamSynchronize(stream_);
-  kernels_.forget_stream(stream_);
-  cudaStreamDestroy(stream_);
+  for (const cudaStream_t stream : {streams_.main, streams_.second_lane}) {
+    cudaStreamSynchronize(stream);
+    kernels_.forget_stream(stream);
+    cudaStreamDestroy(stream);
+  }
+  cudaEventDestroy(streams_.forked);
+  cudaEventDestroy(streams_.ended);
 }
 
 // Whether more work may be enqueued; the calling thread is on the queue's device afterwards.
@@ -92,7 +110,7 @@ void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
   if (!ready()) return;
   last_op_ = kernels_.ops[op].name;
   if (ranges_.begin != nullptr) ranges_.begin(last_op_, kNoRangeNumber);
-  kernels_.ops[op].launch(args, stream_);
+  kernels_.ops[op].launch(args, current_);
   if (ranges_.end != nullptr) ranges_.end();
   check(cudaGetLastError(), last_op_);
 }
@@ -100,30 +118,58 @@ void CudaQueue::launch_op(uint16_t op, const void* args, size_t args_bytes) {
 void CudaQueue::copy(void* dst, const void* src, size_t bytes) {
   if (bytes == 0 || !ready()) return;
   last_op_ = "copy";
-  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_), last_op_);
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, current_), last_op_);
 }
 
 void CudaQueue::fill(void* dst, int byte_value, size_t bytes) {
   if (bytes == 0 || !ready()) return;
   last_op_ = "fill";
-  check(cudaMemsetAsync(dst, byte_value, bytes, stream_), last_op_);
+  check(cudaMemsetAsync(dst, byte_value, bytes, current_), last_op_);
 }
 
 void CudaQueue::call_host(void (*function)(void*), void* context) {
   if (!ready()) return;
   last_op_ = "host call";
-  check(cudaLaunchHostFunc(stream_, function, context), last_op_);
+  check(cudaLaunchHostFunc(current_, function, context), last_op_);
 }
 
 void CudaQueue::record(Event event, uint64_t value) {
   if (!ready()) return;
   last_op_ = "record";
-  record_kernel<<<1, 1, 0, stream_>>>(reinterpret_cast<unsigned long long*>(event.word), value);
+  record_kernel<<<1, 1, 0, current_>>>(reinterpret_cast<unsigned long long*>(event.word), value);
+  check(cudaGetLastError(), last_op_);
+}
+
+void CudaQueue::fork() {
+  FT_CHECK(!is_forked_);
+  is_forked_ = true;
+  if (!ready()) return;
+  last_op_ = "fork";
+  check(cudaEventRecord(streams_.forked, stream_), last_op_);
+  check(cudaStreamWaitEvent(streams_.second_lane, streams_.forked, 0), last_op_);
+  meet_lane_kernel<<<1, 1, 0, streams_.second_lane>>>();
+  check(cudaGetLastError(), last_op_);
+}
+
+void CudaQueue::use_lane(int lane) {
+  FT_CHECK(is_forked_ && (lane == 0 || lane == 1));
+  current_ = lane == 0 ? streams_.main : streams_.second_lane;
+}
+
+void CudaQueue::join() {
+  FT_CHECK(is_forked_);
+  is_forked_ = false;
+  current_ = stream_;
+  if (!ready()) return;
+  last_op_ = "join";
+  check(cudaEventRecord(streams_.ended, streams_.second_lane), last_op_);
+  check(cudaStreamWaitEvent(stream_, streams_.ended, 0), last_op_);
+  meet_lane_kernel<<<1, 1, 0, stream_>>>();
   check(cudaGetLastError(), last_op_);
 }
 
 void CudaQueue::begin_capture() {
-  FT_CHECK(!capturing_);
+  FT_CHECK(!capturing_ && !is_forked_);
   capture_error_ = look_for_failure();
   capturing_ = true;
   if (!ready()) return;

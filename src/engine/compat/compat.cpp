@@ -171,6 +171,24 @@ Status check_experts(const Combination& c) {
   return {};
 }
 
+// Two lanes of rows within a step.
+Status check_lanes(const Combination& c) {
+  if (!c.two_lanes) return {};
+  if (c.num_stages > 1) {
+    return unsupported(
+        "--enable-dbo and --pipeline-parallel-size together: a stage hands the rows of a step on "
+        "in "
+        "one piece; leave one of them out");
+  }
+  if (c.only_pieces) {
+    return unsupported(
+        "--enable-dbo: two lanes are within one graph, and steps run in pieces; use "
+        "--cudagraph-mode FULL, FULL_DECODE_ONLY, FULL_AND_PIECEWISE or NONE, with an attention "
+        "backend that graphs can hold");
+  }
+  return {};
+}
+
 Status check_requests(const Combination& c) {
   if (c.structured_outputs && c.is_synthetic) {
     return invalid_argument(
@@ -204,7 +222,7 @@ Status check_measuring(const Combination& c) {
 Status compat(const Combination& c) {
   for (const auto check :
        {check_architecture, check_drafter, check_attention, check_kv_cache, check_ranks,
-        check_context, check_experts, check_requests, check_measuring}) {
+        check_context, check_experts, check_lanes, check_requests, check_measuring}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

@@ -32,6 +32,8 @@ struct Combination {
   int num_context_ranks = 1;            // tensor parallel ranks that share the KV of a sequence
   bool expert_parallel = false;         // whole experts are dealt out to ranks
   std::optional<int> num_experts = {};  // of the model's mixture; 0: it has none
+  bool two_lanes = false;               // --enable-dbo
+  bool only_pieces = false;             // graphs of steps are all in pieces
   bool has_launcher = false;            // mpirun, srun or torchrun started the process
   bool uses_mpi = false;                // --communicator mpi
   bool are_processes = false;           // --distributed-executor-backend mp

@@ -119,6 +119,7 @@ std::string ranks_table() {
     row("on " + std::string(device.title) + ", `--enable-expert-parallel`",
         {.device = &device, .expert_parallel = true});
   }
+  row("`--enable-dbo`", {.two_lanes = true});
   row("started by mpirun, srun or torchrun", {.has_launcher = true});
   row("structured outputs", {.structured_outputs = true});
   row("logits processors", {.logits_processors = true});
@@ -131,7 +132,7 @@ std::string layout_name(const SupportRow& row) {
     return size > 1 ? name + std::to_string(size) : std::string();
   };
   return part("TP", row.tp) + part("DP", row.dp) + part(" DCP", row.context_ranks) +
-         (row.experts ? " with experts" : "");
+         (row.experts ? " with experts" : "") + (row.two_lanes ? " with two lanes" : "");
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -144,7 +145,6 @@ std::string rows_table() {
   MatrixTable table("Rows of vLLM's list", {"row", "model", "drafter", "layout", "KV cache",
                                             "graphs", "attention, named", "here"});
   for (const SupportRow& row : support_rows()) {
-    if (row.two_lanes) continue;
     table.add({std::to_string(row.number), row.architecture,
                row.drafter.empty() ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
                joined(row.graph_modes), row.attention, table.cell(check_support_row(row))});

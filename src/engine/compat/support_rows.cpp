@@ -102,7 +102,9 @@ Status check_support_row(const SupportRow& row) {
                  .num_ranks = row.tp,
                  .num_engines = row.dp,
                  .num_context_ranks = row.context_ranks,
-                 .expert_parallel = row.experts});
+                 .expert_parallel = row.experts,
+                 .two_lanes = row.two_lanes,
+                 .only_pieces = row.graph_modes == std::vector<std::string>{"PIECEWISE"}});
 }
 
 }  // namespace foretoken

@@ -209,8 +209,8 @@ int StepBench::row_bucket() const {
 std::vector<ListedOp> StepBench::forward_ops(bool with_logits) {
   OpList list;
   const StepTensors& tensors = parts_.memory.tensors;
-  parts_.model.forward(list, tensors, parts_.memory.batch, parts_.caches, row_bucket(),
-                       runs_of(plan_));
+  parts_.model.forward(list, tensors, parts_.memory.batch, parts_.caches,
+                       {.max_rows = row_bucket(), .runs = runs_of(plan_)});
   if (!with_logits) return list.ops();
   const int num_rows = std::min(row_bucket(), num_logits_rows_);
   for (int offset = 0; offset < num_rows; offset += parts_.max_logits_rows) {

@@ -384,6 +384,7 @@ void add(const StepTiming& other, StepTiming& sum) {
 
 void add(const EngineStats& other, EngineStats& sum) {
   sum.num_steps += other.num_steps;
+  sum.num_steps_in_lanes += other.num_steps_in_lanes;
   sum.num_finished_requests += other.num_finished_requests;
   add(other.timing, sum.timing);
   for (size_t i = 0; i < sum.step_tokens.num_steps.size(); ++i) {

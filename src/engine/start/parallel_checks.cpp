@@ -42,6 +42,7 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
                  .num_hosts = parallel.nnodes,
                  .num_context_ranks = parallel.decode_context_parallel_size,
                  .expert_parallel = parallel.enable_expert_parallel,
+                 .two_lanes = parallel.enable_dbo,
                  .has_launcher = group::started_as_rank(environment),
                  .uses_mpi = parallel.communicator == "mpi",
                  .are_processes = parallel.distributed_executor_backend == "mp"});

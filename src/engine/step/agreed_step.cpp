@@ -7,6 +7,7 @@ namespace foretoken {
 // A drafter that catches nothing up goes through no layers.
 group::StepShapeWish wish_of(const StepShape& shape) {
   group::StepShapeWish wish{.rows = static_cast<uint32_t>(shape.max_rows),
+                            .lane_rows = static_cast<uint32_t>(shape.lane_rows),
                             .without_graph = shape.launch == StepLaunch::kOps};
   for (size_t i = 0; i < shape.drafts.size(); ++i) {
     const DraftShape& own = shape.drafts[i];
@@ -20,6 +21,7 @@ group::StepShapeWish wish_of(const StepShape& shape) {
 
 StepShape with_passes_of(StepShape shape, const group::StepShapeWish& agreed) {
   shape.max_rows = static_cast<int>(agreed.rows);
+  shape.lane_rows = static_cast<int>(agreed.lane_rows);
   if (agreed.without_graph) shape.launch = StepLaunch::kOps;
   for (size_t i = 0; i < shape.drafts.size(); ++i) {
     const group::DraftPassesWish& passes = agreed.drafts[i];

@@ -272,6 +272,7 @@ bool EngineLoop::submit(StepPlan& plan) {
     runner_.begin(plan.step, shape);
   }
   note_starts(plan);
+  if (shape.lane_rows > 0) num_steps_in_lanes_.fetch_add(1, std::memory_order_relaxed);
   clock_.count_planned();
   follows_[num_submitted_ % kStepRingSize] = !rested_;
   rested_ = false;

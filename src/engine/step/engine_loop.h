@@ -70,6 +70,7 @@ class EngineLoop {
   // The device error that ended the loop; ok while it runs. Any thread.
   Status error() const;
   int64_t num_steps() const { return num_steps_.load(std::memory_order_relaxed); }
+  int64_t num_steps_in_lanes() const { return num_steps_in_lanes_.load(std::memory_order_relaxed); }
   // Whether it ended because the device does not answer: what it may still write must stay. Any
   // thread.
   bool device_hangs() const { return device_hangs_.load(); }
@@ -158,6 +159,7 @@ class EngineLoop {
   int64_t next_deadline_ns_ = INT64_MAX;  // no live request has an earlier one
   std::vector<Sequence*> live_;           // everything added and not released
   std::atomic<int64_t> num_steps_{0};
+  std::atomic<int64_t> num_steps_in_lanes_{0};  // submitted
   StepClock clock_;
   Occupancy occupancy_;
   mutable std::mutex error_mutex_;

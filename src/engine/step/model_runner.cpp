@@ -51,7 +51,7 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
       memory_(memory),
       config_(config),
       shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_,
-              config.graphs),
+              config.graphs, config.lanes),
       scratch_(device, scratch_config(model, memory, config)),
       graphs_(queue) {
   FT_CHECK(drafters_.size() <= kMaxDrafters);
@@ -177,6 +177,11 @@ void ModelRunner::run(const StepShape& shape) {
   }
 }
 
+// Of each lane.
+int ModelRunner::forward_rows(const StepShape& shape) {
+  return shape.lane_rows > 0 ? shape.lane_rows : shape.max_rows;
+}
+
 // A span that is not scored wants one row and its drafts' at most.
 int ModelRunner::max_logits_rows(const StepShape& shape) const {
   return (shape.features & kScoresPrompt) != 0 ? shape.max_rows
@@ -219,7 +224,9 @@ void ModelRunner::enqueue_prepare(Queue& queue, const StepShape& shape) {
                   .batch = memory_.batch,
                   .tensors = memory_.tensors,
                   .max_rows = shape.max_rows,
-                  .max_logits_rows = max_logits_rows(shape)});
+                  .max_logits_rows = max_logits_rows(shape),
+                  .lane_rows = shape.lane_rows,
+                  .lane_offset = config_.max_rows});
 }
 
 // The slots of a step are in none that is between its two parts, so that its rows are found again
@@ -238,8 +245,11 @@ void ModelRunner::enqueue_forward(Queue& queue, const StepShape& shape) {
   const AdapterUse adapters = (features & kHasAdapters) == 0 ? AdapterUse::kNone
                               : (features & kAdaptsMlp) == 0 ? AdapterUse::kMixers
                                                              : AdapterUse::kLayers;
-  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_, shape.max_rows, shape.runs,
-                 adapters);
+  model_.forward(queue, memory_.tensors, memory_.batch, kv_caches_,
+                 {.max_rows = forward_rows(shape),
+                  .runs = shape.runs,
+                  .adapters = adapters,
+                  .in_lanes = shape.lane_rows > 0});
 }
 
 // Of the plan only the block tables matter here; the rows come from the stage that samples.
@@ -266,7 +276,7 @@ void ModelRunner::enqueue_rest(Queue& queue, const StepShape& shape) {
     enqueue_mask_post(queue, kVerifying, 0);
   }
   enqueue_forward(queue, shape);
-  if ((shape.features & kPools) != 0) enqueue_pooling(queue, shape.max_rows);
+  if ((shape.features & kPools) != 0) enqueue_pooling(queue, forward_rows(shape));
   if ((shape.features & kHasGrammar) != 0) {
     if (config_.has_masks) enqueue_mask_wait(queue, kVerifying, config_.mask_budget_ns, false);
     if (config_.comm != nullptr) enqueue_mask_share(queue, shape.max_rows);

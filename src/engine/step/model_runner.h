@@ -40,6 +40,7 @@ struct ModelRunnerConfig {
   bool synthetic = false;
   std::array<uint32_t, kMaxDraftTokens> synthetic_chances{};
   GraphConfig graphs;
+  LaneConfig lanes = {};
   TestHooks hooks;
   // Of a group of ranks: its communicator, and whether this rank has the masks of grammars, which
   // the others then get from it.
@@ -112,6 +113,7 @@ class ModelRunner {
   void run(const StepShape& shape);
   char* entry_bytes(uint64_t step) const;
   int max_logits_rows(const StepShape& shape) const;
+  static int forward_rows(const StepShape& shape);
   const Recording* recording_of(const StepShape& shape);
   void enqueue_step(Queue& queue, const StepShape& shape);
   void enqueue_inputs(Queue& queue, const StepShape& shape);

@@ -29,6 +29,9 @@ class OpTracer final : public Queue {
   void fill(void* dst, int byte_value, size_t bytes) override;
   void call_host(void (*function)(void*), void* context) override;
   void record(Event event, uint64_t value) override;
+  void fork() override { queue_->fork(); }
+  void use_lane(int lane) override { queue_->use_lane(lane); }
+  void join() override { queue_->join(); }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   Status capture_error() const override { return queue_->capture_error(); }

@@ -60,9 +60,13 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
   for (size_t i = 0; i < plan.blocks.size(); ++i) {
     entry.block_updates[i] = block_update(plan.blocks[i], blocks);
   }
-  *entry.header = {plan.step, static_cast<int32_t>(plan.spans.size()),
-                   num_inits, static_cast<int32_t>(plan.blocks.size()),
-                   num_ids,   num_words};
+  *entry.header = {plan.step,
+                   static_cast<int32_t>(plan.spans.size()),
+                   num_inits,
+                   static_cast<int32_t>(plan.blocks.size()),
+                   num_ids,
+                   num_words,
+                   plan.lane_cut().num_spans};
 }
 
 }  // namespace foretoken

@@ -75,42 +75,52 @@ std::vector<std::vector<RankLinks>> local_links_of_engines(int num_engines, int 
   return engines;
 }
 
-Sharding Ranks::sharding() const {
-  Sharding sharding{place_.tp, layout_.tp, comm()};
+Sharding Ranks::sharding(int lane) const {
+  const RowLane& own = lanes_[static_cast<size_t>(lane)];
+  const void* comm = handle_of(own.own);
+  Sharding sharding{place_.tp, layout_.tp, comm};
   if (num_context_ > 1) {
     const int place = place_.tp % num_context_;
-    sharding.context = {comm(), place_.tp - place, place, num_context_};
+    sharding.context = {comm, place_.tp - place, place, num_context_};
   }
   if (!deals_experts_) return sharding;
   sharding.experts = {place_.tp, layout_.tp};
-  if (experts_ == nullptr) return sharding;
+  if (own.experts == nullptr) return sharding;
   const int engines = num_engines();
-  sharding.experts = {experts_->rank() * layout_.tp + place_.tp, engines * layout_.tp, engines,
-                      experts_->handle()};
+  sharding.experts = {own.experts->rank() * layout_.tp + place_.tp, engines * layout_.tp, engines,
+                      own.experts->handle()};
   return sharding;
 }
 
-Status Ranks::open(Device& device, const CommunicatorOptions& options) {
+Status Ranks::open_lane(Device& device, group::Lane lane, const CommunicatorOptions& options,
+                        RowLane* opened) {
   if (layout_.tp > 1) {
-    FT_ASSIGN_OR_RETURN(
-        communicator_, meet(device, group::Lane::kCollectives, tp_ranks(layout_, place_), options));
+    FT_ASSIGN_OR_RETURN(opened->own, meet(device, lane, tp_ranks(layout_, place_), options));
     if (num_context_ > 1) {
-      FT_RETURN_IF_ERROR(check_route(*communicator_, "--decode-context-parallel-size"));
+      FT_RETURN_IF_ERROR(check_route(*opened->own, "--decode-context-parallel-size"));
     }
+    if (options.in_lanes) FT_RETURN_IF_ERROR(check_route(*opened->own, "--enable-dbo"));
+  }
+  if (num_engines() > 1) {
+    FT_ASSIGN_OR_RETURN(opened->experts, device.make_communicator(link_of(beside_, lane), options));
+    FT_RETURN_IF_ERROR(
+        check_route(*opened->experts, "--enable-expert-parallel with --data-parallel-size"));
+  }
+  return {};
+}
+
+Status Ranks::open(Device& device, const CommunicatorOptions& options) {
+  FT_RETURN_IF_ERROR(open_lane(device, group::Lane::kCollectives, options, &lanes_[0]));
+  if (options.in_lanes) {
+    FT_RETURN_IF_ERROR(open_lane(device, group::Lane::kSecondLane, options, &lanes_[1]));
   }
   if (layout_.pp > 1) {
     FT_ASSIGN_OR_RETURN(ring_,
                         meet(device, group::Lane::kStages, pp_ranks(layout_, place_), options));
   }
-  if (num_engines() > 1) {
-    FT_ASSIGN_OR_RETURN(
-        experts_, device.make_communicator(link_of(beside_, group::Lane::kCollectives), options));
-    FT_RETURN_IF_ERROR(
-        check_route(*experts_, "--enable-expert-parallel with --data-parallel-size"));
-  }
   {
     const std::lock_guard lock(watched_->mutex);
-    for (Communicator* made : {communicator_.get(), ring_.get(), experts_.get()}) {
+    for (Communicator* made : communicators()) {
       if (made != nullptr) watched_->communicators.push_back(made);
     }
   }

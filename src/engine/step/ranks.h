@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -54,23 +55,27 @@ class Ranks {
   // Engines that have experts together: their steps are alike (group/shape_agreement.h).
   int num_engines() const { return beside_[0] != nullptr ? beside_[0]->size() : 1; }
 
-  // Makes the communicators; before the queue that uses them.
+  // Makes the communicators, of the second lane too with options.in_lanes; before the queue that
+  // uses them.
   Status open(Device& device, const CommunicatorOptions& options);
-  // Of the target: inside of its layers, and its layers among the ranks.
-  Sharding sharding() const;
+  // Of the target: inside of its layers, in the first or the second lane of rows, and its layers
+  // among the ranks.
+  Sharding sharding(int lane = 0) const;
   Stages stages() const {
     return {(place_.pp + layout_.pp - 1) % layout_.pp, layout_.pp, handle_of(ring_)};
   }
   // With the ranks that share this one's layers; null: there are none.
-  const void* comm() const { return handle_of(communicator_); }
+  const void* comm() const { return handle_of(lanes_[0].own); }
   // The ranks before it have the last stage.
   int num_last_stage() const { return layout_.tp; }
 
   // Communicator::exchange_ns of all. Any thread, once the ranks are open.
   int64_t exchange_ns() const {
-    return (communicator_ != nullptr ? communicator_->exchange_ns() : 0) +
-           (ring_ != nullptr ? ring_->exchange_ns() : 0) +
-           (experts_ != nullptr ? experts_->exchange_ns() : 0);
+    int64_t sum = 0;
+    for (const Communicator* each : communicators()) {
+      if (each != nullptr) sum += each->exchange_ns();
+    }
+    return sum;
   }
 
   // The least of the ranks' values, on all of them, those of engines beside this one included, as
@@ -93,6 +98,18 @@ class Ranks {
   static const void* handle_of(const std::unique_ptr<Communicator>& communicator) {
     return communicator != nullptr ? communicator->handle() : nullptr;
   }
+  // What the rows of a lane meet other ranks with.
+  struct RowLane {
+    std::unique_ptr<Communicator> own;      // the ranks that share this one's layers
+    std::unique_ptr<Communicator> experts;  // the engines beside this one
+  };
+  // All of them; null where there is none.
+  std::array<Communicator*, 5> communicators() const {
+    return {lanes_[0].own.get(), lanes_[0].experts.get(), lanes_[1].own.get(),
+            lanes_[1].experts.get(), ring_.get()};
+  }
+  Status open_lane(Device& device, group::Lane lane, const CommunicatorOptions& options,
+                   RowLane* opened);
   Result<std::unique_ptr<Communicator>> meet(Device& device, group::Lane lane,
                                              const std::vector<int>& ranks,
                                              const CommunicatorOptions& options);
@@ -110,9 +127,8 @@ class Ranks {
   group::RankPlace place_;
   bool deals_experts_ = false;
   int num_context_ = 1;
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<Communicator> ring_;     // of the stages
-  std::unique_ptr<Communicator> experts_;  // with the engines beside this one
+  std::array<RowLane, 2> lanes_;        // without lanes the first alone
+  std::unique_ptr<Communicator> ring_;  // of the stages
   // What ends with the group. A device that waits for a peer looks at nothing but its communicator.
   struct Watched {
     std::mutex mutex;

@@ -68,9 +68,11 @@ Status StepMemory::take_lists() {
 }
 
 Status StepMemory::take_tensors() {
-  const size_t rows = static_cast<size_t>(config_.max_rows);
+  const size_t lanes = static_cast<size_t>(config_.num_lanes);
+  const size_t rows = static_cast<size_t>(config_.max_rows) * lanes;
   const size_t logits_rows = static_cast<size_t>(config_.max_logits_rows);
-  FT_ASSIGN_OR_RETURN(tensors.counts, arena_.take_array<StepCounts>(1, "step counts"));
+  FT_ASSIGN_OR_RETURN(tensors.counts,
+                      arena_.take_array<StepCounts>(1 + (lanes > 1 ? lanes : 0), "step counts"));
   FT_ASSIGN_OR_RETURN(tensors.spans,
                       arena_.take_array<SpanState>(config_.limits.max_spans, "span states"));
   FT_ASSIGN_OR_RETURN(tensors.token_ids, arena_.take_array<int32_t>(rows, "token ids"));

@@ -18,6 +18,7 @@ struct StepMemoryConfig {
   bool windowed = false;   // the model has a windowed KV group
   int max_rows = 0;
   int max_logits_rows = 0;
+  int num_lanes = 1;  // of rows, each with room for max_rows of them
   PlanLimits limits{};
   ResultLimits result_limits{};
 };

@@ -39,6 +39,7 @@ size_t StepShapeHash::operator()(const StepShape& shape) const {
                   static_cast<uint64_t>(shape.runs) << 28 |
                   static_cast<uint64_t>(shape.launch) << 24 |
                   static_cast<uint64_t>(shape.part) << 16 | shape.features;
+  hash ^= static_cast<uint64_t>(shape.lane_rows) << 44;
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_draft_tokens) << 48 |
                       static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
@@ -50,8 +51,10 @@ size_t StepShapeHash::operator()(const StepShape& shape) const {
 }
 
 StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
-                       const std::vector<Drafter*>& drafters, const GraphConfig& graphs)
+                       const std::vector<Drafter*>& drafters, const GraphConfig& graphs,
+                       const LaneConfig& lanes)
     : mode_(graphs.mode),
+      lanes_(lanes),
       max_rows_(max_rows),
       max_spans_(max_spans),
       max_catch_up_rows_(max_catch_up_rows) {
@@ -72,6 +75,23 @@ int StepShapes::row_bucket(int rows) const {
   FT_CHECK_MSG(rows <= max_rows_,
                std::to_string(rows) + " of at most " + std::to_string(max_rows_));
   return *std::lower_bound(row_buckets_.begin(), row_buckets_.end(), rows);
+}
+
+bool StepShapes::splits(int rows, bool decodes) const {
+  return lanes_.enabled && launch_of(row_bucket(rows), decodes) != StepLaunch::kPieces &&
+         rows >= (decodes ? lanes_.decode_rows : lanes_.prefill_rows);
+}
+
+int StepShapes::lane_rows(const StepPlan& plan) const {
+  if (!splits(plan.num_rows, plan.num_new_ids == 0)) return 0;
+  if (plan.spans.size() < 2 || (plan.features & kForwardFeatures) != 0) return 0;
+  return row_bucket(plan.lane_cut().max_rows);
+}
+
+int StepShapes::usual_lane_rows(int rows, int rows_each, bool decodes) const {
+  const int num_spans = rows / rows_each;
+  if (num_spans < 2 || !splits(rows, decodes)) return 0;
+  return row_bucket((num_spans + 1) / 2 * rows_each);
 }
 
 StepLaunch StepShapes::launch_of(int rows, bool decodes) const {
@@ -122,6 +142,7 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
   for (int seqs = 1; seqs <= max_spans_ && seqs * rows_each <= max_rows_; seqs *= 2) {
     StepShape& shape = shapes.emplace_back();
     shape.max_rows = row_bucket(seqs * rows_each);
+    shape.lane_rows = usual_lane_rows(seqs * rows_each, rows_each, true);
     shape.launch = launch_of(shape.max_rows, true);
     shape.runs = rows_each > kShortRun ? RunLengths::kLong : RunLengths::kShort;
     shape.drafts[static_cast<size_t>(drafter)] = of({.num_draft_tokens = traits.max_draft_tokens,
@@ -138,9 +159,15 @@ std::vector<StepShape> StepShapes::usual() const {
   for (const int rows : row_buckets_) {
     const StepLaunch mixed = launch_of(rows, false), decoding = launch_of(rows, true);
     const RunLengths runs = rows > kShortRun ? RunLengths::kLong : RunLengths::kShort;
-    shapes.push_back({.max_rows = rows, .launch = mixed, .runs = runs});
-    if ((decoding != mixed || runs != RunLengths::kShort) && rows <= max_decoding) {
-      shapes.push_back({.max_rows = rows, .launch = decoding});
+    shapes.push_back({.max_rows = rows,
+                      .lane_rows = usual_lane_rows(rows, 1, false),
+                      .launch = mixed,
+                      .runs = runs});
+    const int decoding_lane_rows = usual_lane_rows(rows, 1, true);
+    if ((decoding != mixed || decoding_lane_rows != shapes.back().lane_rows ||
+         runs != RunLengths::kShort) &&
+        rows <= max_decoding) {
+      shapes.push_back({.max_rows = rows, .lane_rows = decoding_lane_rows, .launch = decoding});
     }
   }
   for (int i = 0; i < static_cast<int>(traits_.size()); ++i) {
@@ -154,6 +181,7 @@ std::vector<StepShape> StepShapes::usual() const {
 StepShape StepShapes::of(const StepPlan& plan) const {
   StepShape shape;
   shape.max_rows = row_bucket(plan.num_rows);
+  shape.lane_rows = lane_rows(plan);
   shape.features = plan.features;
   // The ids of a decoding sequence are on the device.
   shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);

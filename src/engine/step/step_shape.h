@@ -18,6 +18,7 @@ enum class StepPart : uint8_t { kWhole, kBegin, kFinish };
 // The bounds that the ops of a step are enqueued with; a graph serves every step of its shape.
 struct StepShape {
   int max_rows = 0;       // token rows
+  int lane_rows = 0;      // of each of two lanes; 0: they are in one
   uint32_t features = 0;  // StepFeature bits
   StepLaunch launch = StepLaunch::kOps;
   RunLengths runs = RunLengths::kShort;
@@ -25,6 +26,14 @@ struct StepShape {
   // By drafter; nothing is enqueued for one whose shape is that of `DraftShape{}`.
   std::array<DraftShape, kMaxDrafters> drafts{};
   bool operator==(const StepShape&) const = default;
+};
+
+// From how many rows on a step of two sequences or more goes in two lanes (dual batch overlap).
+// Steps with adapters do not, nor those that run in pieces.
+struct LaneConfig {
+  bool enabled = false;
+  int decode_rows = 0;   // where every sequence decodes
+  int prefill_rows = 0;  // where a prompt is computed
 };
 
 // Of a plan whose spans are scheduled; never kUnknown.
@@ -40,7 +49,8 @@ struct StepShapeHash {
 class StepShapes {
  public:
   StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
-             const std::vector<Drafter*>& drafters, const GraphConfig& graphs = {});
+             const std::vector<Drafter*>& drafters, const GraphConfig& graphs = {},
+             const LaneConfig& lanes = {});
 
   StepShape of(const StepPlan& plan) const;
   DraftShape of(const DraftUse& use, const DrafterTraits& traits) const;
@@ -55,12 +65,17 @@ class StepShapes {
 
  private:
   int row_bucket(int rows) const;
+  int lane_rows(const StepPlan& plan) const;
+  // Of so many rows in spans of `rows_each`.
+  int usual_lane_rows(int rows, int rows_each, bool decodes) const;
+  bool splits(int rows, bool decodes) const;
   StepLaunch launch_of(int rows, bool decodes) const;
   int max_decoding_rows() const;
   // Drafters that learn see steps too in which they draft nothing.
   void call_learners(StepShape& shape) const;
 
   const GraphMode mode_;
+  const LaneConfig lanes_;
   int max_graph_rows_;
   const int max_rows_;
   const int max_spans_;

@@ -16,7 +16,8 @@ FT_HD inline bool is_valid_header(const PlanHeader& header, const PlanLimits& li
          is_within(header.num_inits, limits.max_spans) &&
          is_within(header.num_block_updates, limits.max_block_updates) &&
          is_within(header.num_tokens, limits.max_tokens) &&
-         is_within(header.num_words, limits.max_words);
+         is_within(header.num_words, limits.max_words) &&
+         is_within(header.lane_spans, header.num_spans);
 }
 
 // Words of the lists that `params` announce.

@@ -12,6 +12,7 @@ void prepare(Queue& queue, const PrepareArgs& args) {
   FT_CHECK(t.logits_rows != nullptr && args.max_rows > 0 && args.max_logits_rows > 0);
   FT_CHECK(args.batch.params != nullptr);
   FT_CHECK(args.batch.window_tables == nullptr || t.window_slot != nullptr);
+  FT_CHECK(args.lane_rows >= 0 && args.lane_offset >= args.lane_rows);
   queue.launch(args);
 }
 

@@ -17,6 +17,9 @@ namespace foretoken {
 // kv_slot and window_slot come from the block tables. Rows from num_rows to max_rows become
 // harmless padding: id 0, position 0, null slot, KV slot 0 (in the null block). Rows beyond
 // max_rows or logits rows beyond max_logits_rows are a defect of the plan: the span gets no rows.
+// With lane_rows > 0 the rows of the plan's first lane_spans spans are the first lane, and those of
+// the others the second one; each is packed and padded, to lane_rows, for itself. A lane's counts
+// stand behind the step's: its rows, and no logits rows, whose order is that of spans all the same.
 struct PrepareArgs {
   static constexpr Op kOp = Op::kPrepare;
   void* plan;
@@ -25,6 +28,8 @@ struct PrepareArgs {
   StepTensors tensors;
   int32_t max_rows;
   int32_t max_logits_rows;
+  int32_t lane_rows = 0;    // at most, of each of two lanes; 0: there is one
+  int32_t lane_offset = 0;  // where the second lane begins; at least lane_rows
 };
 
 void prepare(Queue& queue, const PrepareArgs& args);

@@ -24,6 +24,7 @@ void Experts::Scratch::fit(const ExpertsSpec& part) {
 Status Experts::Scratch::take(const ScratchSource& source) {
   if (count_ == 0) return {};
   const char* what = ScratchSource::kWhat;
+  comm = source.experts_comm;
   const ScratchSource all{source.device, source.attention, source.arena, source.dtype,
                           source.max_rows * num_engines_};
   const auto choices = [&](const ScratchSource& rows) {
@@ -67,7 +68,7 @@ ExpertLists Experts::lists(const Scratch& scratch) const {
 
 // Those that this rank's experts compute.
 LayerRows Experts::rows_of_experts(const LayerRows& rows, const Scratch& scratch) const {
-  if (comm == nullptr) return rows;
+  if (!is_exchanged) return rows;
   return {.queue = rows.queue,
           .counts = scratch.exchanged.counts,
           .positions = nullptr,
@@ -107,11 +108,11 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
 }
 
 void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
-  if (comm != nullptr) exchange(rows, x, scratch);
+  if (is_exchanged) exchange(rows, x, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
-  const float* weights = comm != nullptr ? scratch.exchanged.weights : scratch.weights;
+  const float* weights = is_exchanged ? scratch.exchanged.weights : scratch.weights;
   expert_gemm(rows.queue, {.counts = all.counts,
-                           .x = comm != nullptr ? scratch.exchanged.x : x,
+                           .x = is_exchanged ? scratch.exchanged.x : x,
                            .weight = gate_up.get(),
                            .y = scratch.gated,
                            .bias = gate_up_bias,
@@ -133,7 +134,7 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
 // Whether the shared expert is computed by the ops of the others: it has no other rows, no part
 // between its matrices and no adapters.
 bool Experts::joins_experts() const {
-  return spec.shared_inner > 0 && comm == nullptr && !shared.spec.apart() &&
+  return spec.shared_inner > 0 && !is_exchanged && !shared.spec.apart() &&
          shared.gate_up.lora.matrices == nullptr && shared.down.lora.matrices == nullptr &&
          shared.spec.activation == spec.activation && has_gated_act(spec.activation);
 }
@@ -146,7 +147,7 @@ SharedExpert Experts::with_experts(const void* x, const Linear& linear, void* y)
 
 // Brings the rows of all engines here and lists them for this rank's experts.
 void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const {
-  dispatch_rows(rows.queue, {.comm = comm,
+  dispatch_rows(rows.queue, {.comm = scratch.comm,
                              .counts = rows.counts,
                              .x = x,
                              .ids = scratch.ids,
@@ -172,13 +173,13 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
 
 void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
   multiply_down(rows, scratch);
-  if (comm != nullptr) return combine_exchanged(rows, scratch, to);
+  if (is_exchanged) return combine_exchanged(rows, scratch, to);
   combine_experts(rows.queue, combination(rows, scratch, to));
 }
 
 void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float* residual,
                             const Norm& norm, float norm_eps, void* normed) const {
-  FT_CHECK(comm == nullptr && norm.is_rms());
+  FT_CHECK(!is_exchanged && norm.is_rms());
   multiply_down(rows, scratch);
   CombineExpertsArgs args = combination(rows, scratch, {residual, true});
   args.norm = norm.weight;
@@ -243,7 +244,7 @@ void Experts::combine_exchanged(const LayerRows& rows, const Scratch& scratch, S
                                .max_rows = all.max_rows,
                                .hidden = spec.inputs,
                                .dtype = dtype});
-  return_rows(rows.queue, {.comm = comm,
+  return_rows(rows.queue, {.comm = scratch.comm,
                            .begins = scratch.exchanged.begins,
                            .sums = scratch.sums,
                            .scratch = scratch.returns,

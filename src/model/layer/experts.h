@@ -21,9 +21,9 @@ namespace foretoken {
 // what is shared, and the router of all experts, so that ranks choose alike. Where engines have the
 // experts together, rows go to all of them behind the router and come back as sums.
 struct Experts {
-  ExpertsSpec spec;            // of the part
-  ShardRange own = {0, 0};     // the experts of this rank
-  const void* comm = nullptr;  // as of ExpertRanks
+  ExpertsSpec spec;           // of the part
+  ShardRange own = {0, 0};    // the experts of this rank
+  bool is_exchanged = false;  // rows go to several engines' experts
   DType dtype = DType::kF32;
   Linear router;                         // [count, hidden]
   const float* correction = nullptr;     // [count] or null
@@ -50,6 +50,7 @@ struct Experts {
     float* shared_logit = nullptr;  // [max_rows]
     // With several engines, "all" being room for the rows of all of them: entries, gated and
     // products are for all rows.
+    const void* comm = nullptr;  // as of ExpertRanks
     ExchangedRows exchanged{};
     int32_t capacity_rows = 0;  // of an engine
     float* sums = nullptr;      // [all rows, hidden] of this rank's experts

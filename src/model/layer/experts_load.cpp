@@ -233,7 +233,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   }
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
-  comm = loader.sharding().experts.comm;
+  is_exchanged = loader.sharding().experts.comm != nullptr;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,

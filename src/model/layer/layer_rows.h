@@ -29,6 +29,7 @@ struct LayerRows {
   int32_t max_rows;
   RunLengths runs = RunLengths::kUnknown;
   const LoraPass* lora = nullptr;  // null: no row has an adapter that changes what follows
+  bool beside = false;             // ops of another lane may run at the same time (Queue::fork)
 };
 
 // Where a layer keeps the keys and values of the rows, and what it sees of them.
@@ -54,7 +55,8 @@ struct ScratchSource {
   Arena& arena;
   DType dtype;
   int32_t max_rows;
-  ContextRanks context = {};  // of Sharding
+  ContextRanks context = {};           // of Sharding
+  const void* experts_comm = nullptr;  // of Sharding::experts
 
   static constexpr const char* kWhat = "the model's scratch (lower --max-num-batched-tokens)";
   Result<float*> floats(int64_t columns) const {

@@ -55,18 +55,46 @@ void LayerRunner::fit(const DecoderLayer& layer) {
                     layer.feed_forward_post_norm.weight != nullptr || layer.input.exists();
 }
 
-Status LayerRunner::take_scratch(Arena& arena) {
-  const ScratchSource source{device_,       attention_, arena,
-                             config_.dtype, max_rows_,  sharding_.context};
+Status LayerRunner::take_scratch(Arena& arena, LayerRunner* second_lane) {
+  FT_RETURN_IF_ERROR(take_rows(arena, second_lane != nullptr ? 2 * max_rows_ : max_rows_));
+  FT_RETURN_IF_ERROR(take_parts(arena));
+  if (second_lane == nullptr) return {};
+  FT_CHECK(second_lane->max_rows_ == max_rows_);
+  second_lane->take_rows_behind(*this);
+  return second_lane->take_parts(arena);
+}
+
+Status LayerRunner::take_rows(Arena& arena, int32_t num_rows) {
+  const ScratchSource source{device_, attention_, arena, config_.dtype, num_rows};
   const int32_t hidden = config_.hidden_size;
   FT_ASSIGN_OR_RETURN(residual_, source.floats(hidden));
   FT_ASSIGN_OR_RETURN(normed_, source.act(hidden));
-  FT_RETURN_IF_ERROR(gqa_.take(source));
-  FT_RETURN_IF_ERROR(latent_.take(source));
   FT_ASSIGN_OR_RETURN(delta_, source.floats(hidden));
   if (has_post_norms_) {
     FT_ASSIGN_OR_RETURN(added_, source.floats(hidden));
   }
+  return {};
+}
+
+void LayerRunner::take_rows_behind(const LayerRunner& first) {
+  const int64_t elements = int64_t{max_rows_} * config_.hidden_size;
+  residual_ = first.residual_ + elements;
+  normed_ = static_cast<std::byte*>(first.normed_) +
+            elements * static_cast<int64_t>(dtype_size(config_.dtype));
+  delta_ = first.delta_ + elements;
+  if (has_post_norms_) added_ = first.added_ + elements;
+}
+
+Status LayerRunner::take_parts(Arena& arena) {
+  const ScratchSource source{.device = device_,
+                             .attention = attention_,
+                             .arena = arena,
+                             .dtype = config_.dtype,
+                             .max_rows = max_rows_,
+                             .context = sharding_.context,
+                             .experts_comm = sharding_.experts.comm};
+  FT_RETURN_IF_ERROR(gqa_.take(source));
+  FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
@@ -121,7 +149,7 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
   if (!plain || !next->mixer_norm.is_rms() || next->streams.exists()) return false;
   if (sharding_.is_cut()) return true;
   const auto* experts = std::get_if<Experts>(&layer.feed_forward);
-  return experts != nullptr && experts->comm == nullptr && config_.residual_scale == 1 &&
+  return experts != nullptr && !experts->is_exchanged && config_.residual_scale == 1 &&
          rows.lora == nullptr;
 }
 
@@ -264,7 +292,10 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                      layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
-  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr) return {};
+  // Its blocks wait for each other, which they could do for ever beside another lane.
+  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside) {
+    return {};
+  }
   return {mixer, feed_forward};
 }
 

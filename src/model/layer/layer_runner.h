@@ -37,8 +37,10 @@ class LayerRunner {
   void set_streams(ResidualStreams* streams) { streams_ = streams; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
-  // Takes the buffers from `arena`.
-  Status take_scratch(Arena& arena);
+  // Takes the buffers from `arena`. second_lane: a runner of the same layers for the rows of
+  // another lane, whose residual, normed rows and what `run` returns lie max_rows rows behind this
+  // one's.
+  Status take_scratch(Arena& arena, LayerRunner* second_lane = nullptr);
 
   float* residual() const { return residual_; }  // [max_rows, hidden]
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
@@ -65,6 +67,10 @@ class LayerRunner {
                     const void* x);
 
  private:
+  Status take_rows(Arena& arena, int32_t num_rows);
+  void take_rows_behind(const LayerRunner& first);
+  Status take_parts(Arena& arena);
+
   // What the fused op of few rows knows: grouped-query attention, then a gated MLP, with a norm
   // of root mean squares before each and none behind.
   struct TailLayer {

@@ -278,6 +278,9 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
            static_cast<double>(sums.num_cached_tokens));
   raise_to(counter("foretoken:steps_total", "Steps of the engine.", engine),
            static_cast<double>(stats.num_steps));
+  raise_to(counter("foretoken:steps_in_lanes_total",
+                   "Steps whose rows went through the layers in two lanes.", engine),
+           static_cast<double>(stats.num_steps_in_lanes));
   step_tokens.set(with(base, engine), stats.step_tokens);
   if (num_positions > 0) set_speculation(sums, engine);
 }

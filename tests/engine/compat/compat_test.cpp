@@ -91,6 +91,10 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"threads of one process", "leave --distributed-executor-backend out"}},
       {{.expert_parallel = true, .num_experts = 0},
        {"--enable-expert-parallel", "no mixture", "leave it out"}},
+      {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
+       {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
+      {{.two_lanes = true, .only_pieces = true},
+       {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
       {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
   };

@@ -46,6 +46,79 @@ TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
   EXPECT_EQ(of(48, 9), std::pair(48, StepLaunch::kOps));
 }
 
+TEST(StepShapes, TwoLanesFromTheThresholdsOn) {
+  const StepShapes shapes(64, 8, 56, {}, {},
+                          {.enabled = true, .decode_rows = 6, .prefill_rows = 12});
+  StepPlan plan;
+  const auto lane_rows = [&](std::vector<int> spans, int new_ids) {
+    plan.spans.clear();
+    plan.num_rows = 0;
+    for (const int rows : spans) {
+      plan.spans.push_back({.num_tokens = 1, .max_verified = rows - 1});
+      plan.num_rows += rows;
+    }
+    plan.num_new_ids = new_ids;
+    return shapes.of(plan).lane_rows;
+  };
+  EXPECT_EQ(lane_rows({1, 1, 1, 1, 1}, 0), 0);
+  EXPECT_EQ(lane_rows({1, 1, 1, 1, 1, 1}, 0), 4);
+  EXPECT_EQ(lane_rows({4, 4}, 0), 4);
+  EXPECT_EQ(lane_rows({8}, 0), 0) << "a lone sequence";
+  EXPECT_EQ(lane_rows({1, 9}, 8), 0);
+  EXPECT_EQ(lane_rows({1, 1, 30}, 29), 32) << "the larger lane";
+  plan.features = kHasAdapters;
+  EXPECT_EQ(lane_rows({4, 4}, 0), 0);
+}
+
+TEST(StepShapes, StepsInPiecesStayInOneLane) {
+  const StepShapes shapes(64, 8, 56, {}, {GraphMode::kFullAndPiecewise, {}},
+                          {.enabled = true, .decode_rows = 2, .prefill_rows = 2});
+  StepPlan plan;
+  plan.spans.resize(2);
+  for (Span& span : plan.spans) span.num_tokens = 4;
+  plan.num_rows = 8;
+  EXPECT_EQ(shapes.of(plan).lane_rows, 4);
+  plan.num_new_ids = 8;
+  EXPECT_EQ(shapes.of(plan).lane_rows, 0);
+}
+
+TEST(StepShapes, TheUsualStepsAreInTheLanesThatPlansGet) {
+  test::FakeDrafter drafter({.has_kv = true, .max_draft_tokens = 3});
+  const StepShapes shapes(16, 4, 56, {&drafter}, {},
+                          {.enabled = true, .decode_rows = 8, .prefill_rows = 16});
+  StepPlan plan;
+  plan.spans.resize(4);
+  for (Span& span : plan.spans) span = {.num_tokens = 1, .max_verified = 3};
+  plan.num_rows = 16;
+  const StepShape planned = shapes.of(plan);
+  EXPECT_EQ(planned.lane_rows, 8);
+  int found = 0;
+  for (const StepShape& shape : shapes.usual()) {
+    found += shape.max_rows == 16 && shape.lane_rows == 8 && shape.launch == planned.launch;
+    EXPECT_TRUE(shape.max_rows >= 8 || shape.lane_rows == 0);
+  }
+  EXPECT_GE(found, 2) << "with and without drafts";
+}
+
+TEST(StepPlan, IsCutWhereTheLargerLaneIsSmallest) {
+  StepPlan plan;
+  const auto cut = [&](std::vector<int> rows) {
+    plan.clear();
+    for (const int each : rows) {
+      plan.spans.push_back({.num_tokens = each});
+      plan.num_rows += each;
+    }
+    const LaneCut found = plan.lane_cut();
+    return std::pair(found.num_spans, found.max_rows);
+  };
+  EXPECT_EQ(cut({}), std::pair(0, 0));
+  EXPECT_EQ(cut({7}), std::pair(1, 7));
+  EXPECT_EQ(cut({1, 1, 1, 1}), std::pair(2, 2));
+  EXPECT_EQ(cut({1, 1, 1}), std::pair(1, 2));
+  EXPECT_EQ(cut({1, 20, 1}), std::pair(1, 21));
+  EXPECT_EQ(cut({30, 1, 1}), std::pair(1, 30));
+}
+
 TEST(StepShapes, TheLongestSpanTellsTheRuns) {
   const StepShapes shapes(512, 8, 56, {});
   StepPlan plan;

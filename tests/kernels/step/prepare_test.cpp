@@ -177,6 +177,72 @@ TEST_F(PrepareTest, SpansThatDoNotFitGetNoRows) {
   EXPECT_EQ(d.span_states[3].num_rows, 0);
 }
 
+// The spans of each lane are packed for themselves; logits rows are in the order of all spans.
+TEST_F(PrepareTest, TwoLanesHaveTheRowsOfWholeSpans) {
+  constexpr int kLaneRows = 8, kOffset = 16;
+  StepData d{StepSizes{}};
+  d.set_sequence(0, {10, 11, 12}, 2);
+  d.set_drafts(0, {13});
+  d.set_sequence(1, {20, 21}, 0);
+  d.set_sequence(2, {30, 31, 32}, 2);
+  d.set_drafts(2, {33, 34});
+  d.set_sequence(3, {40}, 0);
+  for (int s = 0; s < 4; ++s) d.add_span(s, 8, 4);
+  d.header.lane_spans = 2;
+  push(d);
+  PrepareArgs args = prepare_args();
+  args.max_rows = 16;
+  args.lane_rows = kLaneRows;
+  args.lane_offset = kOffset;
+  prepare(queue(), args);
+  pull(d);
+  EXPECT_EQ(d.counts.num_rows, 8);
+  EXPECT_EQ(d.counts.num_logits_rows, 2 + 1 + 3 + 1);
+  EXPECT_EQ(d.counts.num_spans, 4);
+  EXPECT_EQ(d.lane_counts[0].num_rows, 4);
+  EXPECT_EQ(d.lane_counts[1].num_rows, 4);
+  EXPECT_EQ(d.lane_counts[0].num_logits_rows, 0);
+  EXPECT_EQ(head(d.token_ids, kLaneRows), (Ids{12, 13, 20, 21, 0, 0, 0, 0}));
+  const Ids second(d.token_ids.begin() + kOffset, d.token_ids.begin() + kOffset + kLaneRows);
+  EXPECT_EQ(second, (Ids{32, 33, 34, 40, 0, 0, 0, 0}));
+  EXPECT_EQ(d.token_ids[kLaneRows], -5) << "between the lanes nothing is written";
+  EXPECT_EQ(d.row_slot[kOffset + 3], 3);
+  EXPECT_EQ(d.row_slot[kOffset + 4], d.sizes.num_slots);
+  EXPECT_EQ(d.positions[kOffset + 2], 4);
+  EXPECT_EQ(d.kv_slot[kOffset + 2], d.kv_slot_of(2, 4));
+  EXPECT_EQ(head(d.logits_rows, 7), (Ids{0, 1, 3, kOffset, kOffset + 1, kOffset + 2, kOffset + 3}));
+  EXPECT_EQ(d.span_states[1].row_begin, 2);
+  EXPECT_EQ(d.span_states[2].row_begin, kOffset);
+  EXPECT_EQ(d.span_states[3].row_begin, kOffset + 3);
+}
+
+TEST_F(PrepareTest, ALaneMayBeEmptyAndNoSpanOutgrowsIts) {
+  StepData d{StepSizes{}};
+  d.set_sequence(0, {1, 2, 3}, 0);
+  d.set_sequence(1, {4, 5, 6}, 0);
+  d.add_span(0, 3, 0);
+  d.add_span(1, 3, 0);
+  push(d);
+  PrepareArgs args = prepare_args();
+  args.lane_rows = 4;
+  args.lane_offset = 16;
+  for (const int first : {0, 1, 2}) {
+    d.header.lane_spans = first;
+    push(d);
+    args.plan = prepare_args().plan;
+    args.batch = prepare_args().batch;
+    args.tensors = prepare_args().tensors;
+    prepare(queue(), args);
+    pull(d);
+    // Six rows do not go into four.
+    const bool fits = first == 1;
+    EXPECT_EQ(d.counts.num_rows, fits ? 6 : 3) << first;
+    EXPECT_EQ(d.lane_counts[0].num_rows, first > 0 ? 3 : 0) << first;
+    EXPECT_EQ(d.lane_counts[1].num_rows, first < 2 ? 3 : 0) << first;
+    EXPECT_EQ(d.token_ids[16], first == 0 ? 1 : first == 1 ? 4 : 0) << first;
+  }
+}
+
 TEST_F(PrepareTest, EmptyPlanIsAllPadding) {
   StepData d{StepSizes{}};
   run(d);

@@ -16,7 +16,8 @@ int max_rows_at_once(int ranks) { return ranks == 2 ? 64 : ranks == 4 ? 32 : 12;
 template <class T, int Ranks>
 bool launch_rows(const AllReduceNormArgs& args, const CommView& comm, cudaStream_t stream) {
   const auto row_bytes = static_cast<int64_t>(sizeof(float)) * args.hidden;
-  const int blocks = static_cast<int>(std::min<int64_t>(kRowBlocks, kRowPartBytes / row_bytes));
+  const int blocks =
+      static_cast<int>(std::min<int64_t>(comm.max_blocks(kRowBlocks), kRowPartBytes / row_bytes));
   const bool deals = args.max_rows > max_rows_at_once(Ranks);
   const int rows_of_block = deals ? Ranks : 1;
   return with_norm_shape(args.hidden, [&](auto threads, auto vectors) {

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(Threads)
     sum_each_row_kernel(AllReduceNormArgs args, CommView comm, int first_row) {
   using Rows = RankRows<T, Threads, Vectors, Ranks>;
   auto weight = load_norm_weight<Threads, Vectors>(args.weight, args.hidden);
-  wait_for_previous();
+  wait_to_exchange(comm);
   const Rows rows{args, comm};
   const int row = first_row + static_cast<int>(blockIdx.x);
   auto delta = rows.load(args.delta, row), values = rows.load(args.residual, row);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(Threads)
   constexpr int kPeers = Rows::kPeers;
   constexpr int kAtOnce = kPeers * Vectors <= kMaxWaiting ? kPeers : 1;
   auto weight = load_norm_weight<Threads, Vectors>(args.weight, args.hidden);
-  wait_for_previous();
+  wait_to_exchange(comm);
   const Rows rows{args, comm};
   const int first = first_row + static_cast<int>(blockIdx.x) * Ranks;
   const int live = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);

@@ -25,12 +25,13 @@ struct Spread {
   int blocks;
   int vectors;
 };
-Spread spread_over_blocks(int64_t floats) {
+Spread spread_over_blocks(const CommView& comm, int64_t floats) {
   constexpr int64_t kLeast = kThreads * 4;
+  const int most = comm.max_blocks(kCommBlocks);
   int vectors = 1;
-  while (vectors < kVectors && floats > kLeast * vectors * kCommBlocks) vectors *= 2;
+  while (vectors < kVectors && floats > kLeast * vectors * most) vectors *= 2;
   const int64_t pieces = (floats + kLeast * vectors - 1) / (kLeast * vectors);
-  return {static_cast<int>(pieces < kCommBlocks ? pieces : kCommBlocks), vectors};
+  return {static_cast<int>(pieces < most ? pieces : most), vectors};
 }
 
 // The thread's vectors of the piece that begins at vector `begin` of `count`.
@@ -68,8 +69,7 @@ __device__ float4 sum_of_ranks(const float4& own, const BlockExchange& exchange,
 // in the order of ranks.
 template <int Vectors>
 __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args, CommView comm) {
-  wait_for_previous();
-  let_next_start();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   const int64_t count = int64_t{rows} * args.cols / 4;
   constexpr int kPiece = kThreads * Vectors;
@@ -96,8 +96,7 @@ __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args
 template <int Vectors>
 __global__ void __launch_bounds__(kThreads)
     all_reduce_by_parts_kernel(AllReduceArgs args, CommView comm) {
-  wait_for_previous();
-  let_next_start();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   const int64_t count = int64_t{rows} * args.cols / 4;
   constexpr int kPart = kThreads * Vectors;
@@ -165,8 +164,7 @@ __device__ float4 read_columns(const float* row, int col, int count) {
 template <int Vectors>
 __global__ void __launch_bounds__(kThreads)
     gather_columns_kernel(GatherColumnsArgs args, CommView comm, int width) {
-  wait_for_previous();
-  let_next_start();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, RowKind::kLogits, args.row_offset, args.max_rows);
   const int64_t count = int64_t{rows} * (width / 4);
   const ColumnPart part = column_part(args.cols, comm.rank, comm.size);
@@ -207,8 +205,7 @@ __global__ void __launch_bounds__(kThreads)
 // One block.
 __global__ void __launch_bounds__(kThreads)
     gather_argmax_kernel(GatherArgmaxArgs args, CommView comm) {
-  wait_for_previous();
-  let_next_start();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, RowKind::kLogits, 0, args.max_rows);
   BlockExchange exchange(comm);
   for (int begin = 0; begin < rows; begin += kThreads) {
@@ -300,14 +297,14 @@ void launch_all_reduce(const void* packed, cudaStream_t stream) {
   const CommView& comm = peers_of(args.comm);
   const int64_t floats = int64_t{args.max_rows} * args.cols;
   if (comm.size > 2 && floats > kMaxFloatsAtOnce) {
-    const Spread spread = spread_over_blocks(floats / comm.size);
+    const Spread spread = spread_over_blocks(comm, floats / comm.size);
     with_vectors(spread.vectors, [&](auto vectors) {
       launch_kernel(all_reduce_by_parts_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args,
                     comm);
     });
     return;
   }
-  const Spread spread = spread_over_blocks(floats);
+  const Spread spread = spread_over_blocks(comm, floats);
   with_vectors(spread.vectors, [&](auto vectors) {
     launch_kernel(all_reduce_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args,
                   peers_of(args.comm));
@@ -319,7 +316,7 @@ void launch_gather_columns(const void* packed, cudaStream_t stream) {
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_gather_columns(args, *nccl, stream);
   const CommView& comm = peers_of(args.comm);
   const int width = (widest_column_part(args.cols, comm.size) + 3) / 4 * 4;
-  const Spread spread = spread_over_blocks(int64_t{args.max_rows} * width);
+  const Spread spread = spread_over_blocks(comm, int64_t{args.max_rows} * width);
   with_vectors(spread.vectors, [&](auto vectors) {
     launch_kernel(gather_columns_kernel<vectors()>, spread.blocks, kThreads, 0, stream, args, comm,
                   width);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "device/cuda/cuda_communicator.h"
+#include "kernels/cuda/common.cuh"
 
 namespace foretoken::cuda {
 
@@ -15,6 +16,14 @@ __device__ inline uint32_t load_acquire(const uint32_t* word) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
   return value;
 }
+// What a collective begins with instead of wait_for_previous. Where another lane's collective may
+// need the device, no kernel that waits for this one may become resident: all of them could keep
+// the other one out, whose rank waits for it while it keeps this one's peer out.
+__device__ inline void wait_to_exchange(const CommView& comm) {
+  if (!comm.in_lanes) let_next_start();
+  wait_for_all_before();
+}
+
 // Numbers wrap; a peer is at most a few messages ahead. Ends as well when the group has.
 __device__ inline void wait_for_number(const CommView& comm, const uint32_t* flag,
                                        uint32_t number) {

@@ -23,7 +23,7 @@ __device__ int place_in_group(const ContextRanks& ranks, int rank) {
 // Each block brings runs of words of the live rows, as they lie on their ranks.
 __global__ void __launch_bounds__(kThreads)
     gather_parts_kernel(GatherPartsArgs args, CommView comm) {
-  wait_for_previous();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
   const int piece = args.piece_bytes / 4;
   const int width = args.pieces * piece;
@@ -95,7 +95,7 @@ __device__ void store_merged(const MergePartialsArgs& args, int64_t at, float va
 // Each block brings runs of whole states.
 __global__ void __launch_bounds__(kThreads)
     merge_partials_kernel(MergePartialsArgs args, CommView comm) {
-  wait_for_previous();
+  wait_to_exchange(comm);
   const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
   const int size = attention_state_size(args.value_size);
   const int at_once = kSlotWords / size;
@@ -136,7 +136,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_gather_parts(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GatherPartsArgs>(packed);
-  launch_kernel(gather_parts_kernel, kBlocks, kThreads, 0, stream, args, peers_of(args.ranks.comm));
+  const CommView& comm = peers_of(args.ranks.comm);
+  launch_kernel(gather_parts_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 void launch_merge_partials(const void* packed, cudaStream_t stream) {

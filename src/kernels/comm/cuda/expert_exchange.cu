@@ -75,7 +75,7 @@ __device__ void bring_rows(BlockExchange& exchange, const CommView& comm, const 
 
 __global__ void __launch_bounds__(kThreads) dispatch_kernel(DispatchRowsArgs args, CommView comm) {
   __shared__ int first[kMaxRanks + 1];
-  wait_for_previous();
+  wait_to_exchange(comm);
   BlockExchange exchange(comm);
   exchange_counts(exchange, comm, live_rows(args.counts, RowKind::kToken, 0, args.max_rows), first);
   const int64_t row_bytes = int64_t{args.hidden} * (args.dtype == DType::kBF16 ? 2 : 4);
@@ -102,7 +102,7 @@ __device__ float4 shared_part(const ReturnRowsArgs& args, int64_t at) {
 }
 
 __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, CommView comm) {
-  wait_for_previous();
+  wait_to_exchange(comm);
   const int* first = args.begins;
   const int64_t width = args.hidden / 4;
   const auto* sums = reinterpret_cast<const float4*>(args.sums);
@@ -137,12 +137,14 @@ __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, C
 // such a communicator has been refused.
 void launch_dispatch_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<DispatchRowsArgs>(packed);
-  launch_kernel(dispatch_kernel, kBlocks, kThreads, 0, stream, args, peers_of(args.comm));
+  const CommView& comm = peers_of(args.comm);
+  launch_kernel(dispatch_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 void launch_return_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ReturnRowsArgs>(packed);
-  launch_kernel(return_kernel, kBlocks, kThreads, 0, stream, args, peers_of(args.comm));
+  const CommView& comm = peers_of(args.comm);
+  launch_kernel(return_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 }  // namespace foretoken::cuda

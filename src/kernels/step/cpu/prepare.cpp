@@ -9,9 +9,17 @@
 namespace foretoken::cpu {
 namespace {
 
+// Rows from `begin` to at most `end`.
+struct Lane {
+  int begin;
+  int end;
+  int num_rows = 0;
+};
+
 // The rows that a span gets, placed after those already given out.
-SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCounts& used) {
-  SpanState span{plan.slot, used.num_rows, 0, used.num_logits_rows, 0, 0, 0};
+SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const Lane& lane,
+                     const StepCounts& used) {
+  SpanState span{plan.slot, lane.begin + lane.num_rows, 0, used.num_logits_rows, 0, 0, 0};
   const SlotState& state = a.batch.slots[plan.slot];
   const int known = std::min(plan.num_tokens, state.len - state.computed);
   if (state.finished != static_cast<int32_t>(DeviceFinish::kNone) || known <= 0) return span;
@@ -24,7 +32,7 @@ SpanState place_span(const PrepareArgs& a, const SpanPlan& plan, const StepCount
               : 0;
   const int scored = plan.wants_all != 0 && !pools ? known - (complete ? 1 : 0) : 0;
   const int logits = scored + (samples ? drafts + 1 : 0);
-  const bool fits = used.num_rows + known + drafts <= a.max_rows &&
+  const bool fits = span.row_begin + known + drafts <= lane.end &&
                     used.num_logits_rows + logits <= a.max_logits_rows &&
                     (state.computed + known + drafts - 1) / a.batch.block_size < a.batch.max_blocks;
   if (!fits) return span;
@@ -59,28 +67,41 @@ void write_rows(const PrepareArgs& a, const SpanState& span) {
   }
 }
 
-}  // namespace
-
-void prepare(const void* args, CpuPool&) {
-  const auto& a = *static_cast<const PrepareArgs*>(args);
+void pad_rows(const PrepareArgs& a, const Lane& lane) {
   const StepTensors& t = a.tensors;
-  const PlanView plan = plan_view(a.plan, a.limits);
-  StepCounts used{0, 0, plan.header->num_spans, 0};
-  for (int i = 0; i < plan.header->num_spans; ++i) {
-    const SpanState span = place_span(a, plan.spans[i], used);
-    t.spans[i] = span;
-    write_rows(a, span);
-    used.num_rows += span.num_rows;
-    used.num_logits_rows += span.num_logits;
-  }
-  *t.counts = used;
-  for (int row = used.num_rows; row < a.max_rows; ++row) {
+  for (int row = lane.begin + lane.num_rows; row < lane.end; ++row) {
     t.token_ids[row] = 0;
     t.positions[row] = 0;
     t.row_slot[row] = a.batch.num_slots;
     t.kv_slot[row] = 0;
     if (a.batch.window_tables != nullptr) t.window_slot[row] = 0;
   }
+}
+
+}  // namespace
+
+void prepare(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const PrepareArgs*>(args);
+  const StepTensors& t = a.tensors;
+  const PlanView plan = plan_view(a.plan, a.limits);
+  const bool splits = a.lane_rows > 0;
+  Lane lanes[] = {{0, splits ? a.lane_rows : a.max_rows},
+                  {a.lane_offset, a.lane_offset + a.lane_rows}};
+  StepCounts used{0, 0, plan.header->num_spans, 0};
+  for (int i = 0; i < plan.header->num_spans; ++i) {
+    Lane& lane = lanes[splits && i >= plan.header->lane_spans ? 1 : 0];
+    const SpanState span = place_span(a, plan.spans[i], lane, used);
+    t.spans[i] = span;
+    write_rows(a, span);
+    lane.num_rows += span.num_rows;
+    used.num_rows += span.num_rows;
+    used.num_logits_rows += span.num_logits;
+  }
+  t.counts[0] = used;
+  pad_rows(a, lanes[0]);
+  if (!splits) return;
+  pad_rows(a, lanes[1]);
+  for (int i = 0; i < 2; ++i) t.counts[1 + i] = {lanes[i].num_rows, 0, 0, 0};
 }
 
 }  // namespace foretoken::cpu

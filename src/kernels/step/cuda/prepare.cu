@@ -49,10 +49,14 @@ __device__ void store_span(const PrepareArgs& args, int index, int slot, SpanNee
 
 // The slow way for a plan that does not fit: a span beyond the limits gets no rows.
 __device__ int2 place_one_by_one(const PrepareArgs& args, const PlanView& plan, int num_spans) {
+  const bool splits = args.lane_rows > 0;
+  const int most = splits ? args.lane_rows : args.max_rows;
   int2 total{0, 0};
+  int lane_begin = 0;
   for (int i = 0; i < num_spans; ++i) {
+    if (splits && i == plan.header->lane_spans) lane_begin = total.x;
     SpanNeeds needs = span_needs(args.batch, plan.spans[i]);
-    if (total.x + needs.rows > args.max_rows || total.y + needs.logits > args.max_logits_rows) {
+    if (total.x - lane_begin + needs.rows > most || total.y + needs.logits > args.max_logits_rows) {
       needs = {};
     }
     store_span(args, i, plan.spans[i].slot, needs, total.x, total.y);
@@ -62,7 +66,22 @@ __device__ int2 place_one_by_one(const PrepareArgs& args, const PlanView& plan, 
   return total;
 }
 
-// Rows and logits rows in all.
+// How many of `total` rows are in the first lane.
+__device__ int first_lane_rows(const PrepareArgs& args, const PlanView& plan, int num_spans,
+                               int total) {
+  const int spans = plan.header->lane_spans;
+  if (args.lane_rows == 0 || spans >= num_spans) return total;
+  return args.tensors.spans[spans].row_begin;
+}
+
+__device__ bool fits(const PrepareArgs& args, const PlanView& plan, int num_spans, int2 total) {
+  if (total.y > args.max_logits_rows) return false;
+  const int first = first_lane_rows(args, plan, num_spans, total.x);
+  const int most = args.lane_rows > 0 ? args.lane_rows : args.max_rows;
+  return first <= most && total.x - first <= most;
+}
+
+// Rows and logits rows in all; the rows of spans lie one behind the other, whatever their lane.
 __device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int num_spans) {
   __shared__ int scratch[kThreads];
   __shared__ int2 total;
@@ -79,7 +98,7 @@ __device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int n
     __syncthreads();
     base = total;
   }
-  if (base.x > args.max_rows || base.y > args.max_logits_rows) {
+  if (!fits(args, plan, num_spans, base)) {
     __syncthreads();
     if (threadIdx.x == 0) total = place_one_by_one(args, plan, num_spans);
     __syncthreads();
@@ -111,20 +130,29 @@ __device__ int kv_place(const BatchState& batch, const int32_t* tables, int slot
   return block * batch.block_size + position % batch.block_size;
 }
 
-__device__ void fill_row(const PrepareArgs& args, int row, int num_spans) {
+// `row`, as place_spans counts them, goes to place `to`.
+__device__ void fill_row(const PrepareArgs& args, int row, int to, int num_spans) {
   const StepTensors& out = args.tensors;
   const SpanState span = out.spans[span_of_row(out.spans, num_spans, row)];
   const int offset = row - span.row_begin;
   const int position = args.batch.slots[span.slot].computed + offset;
-  out.token_ids[row] = history_id(args.batch, span.slot, position);
-  out.positions[row] = position;
-  out.row_slot[row] = span.slot;
-  out.kv_slot[row] = kv_place(args.batch, args.batch.block_tables, span.slot, position);
+  out.token_ids[to] = history_id(args.batch, span.slot, position);
+  out.positions[to] = position;
+  out.row_slot[to] = span.slot;
+  out.kv_slot[to] = kv_place(args.batch, args.batch.block_tables, span.slot, position);
   if (args.batch.window_tables != nullptr) {
-    out.window_slot[row] = kv_place(args.batch, args.batch.window_tables, span.slot, position);
+    out.window_slot[to] = kv_place(args.batch, args.batch.window_tables, span.slot, position);
   }
   const int logits = offset - (span.num_rows - span.num_logits);
-  if (logits >= 0 && span.num_logits > 0) out.logits_rows[span.logits_begin + logits] = row;
+  if (logits >= 0 && span.num_logits > 0) out.logits_rows[span.logits_begin + logits] = to;
+}
+
+__device__ void pad_row(const PrepareArgs& args, int to) {
+  args.tensors.token_ids[to] = 0;
+  args.tensors.positions[to] = 0;
+  args.tensors.row_slot[to] = args.batch.num_slots;
+  args.tensors.kv_slot[to] = 0;
+  if (args.batch.window_tables != nullptr) args.tensors.window_slot[to] = 0;
 }
 
 __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
@@ -133,18 +161,29 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
   const PlanView plan = plan_view(args.plan, args.limits);
   const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
   const int2 total = place_spans(args, plan, num_spans);
-  if (threadIdx.x == 0) *args.tensors.counts = StepCounts{total.x, total.y, num_spans, 0};
+  const bool splits = args.lane_rows > 0;
+  const int rows_each = splits ? args.lane_rows : args.max_rows;
+  const int first = first_lane_rows(args, plan, num_spans, total.x);
+  if (threadIdx.x == 0) {
+    args.tensors.counts[0] = StepCounts{total.x, total.y, num_spans, 0};
+    if (splits) args.tensors.counts[1] = StepCounts{first, 0, 0, 0};
+    if (splits) args.tensors.counts[2] = StepCounts{total.x - first, 0, 0, 0};
+  }
   __syncthreads();
-  for (int row = threadIdx.x; row < args.max_rows; row += kThreads) {
-    if (row < total.x) {
-      fill_row(args, row, num_spans);
-      continue;
+  for (int i = threadIdx.x; i < (splits ? 2 : 1) * rows_each; i += kThreads) {
+    const bool second = i >= rows_each;
+    const int row = second ? i - rows_each : i;
+    const int to = second ? args.lane_offset + row : row;
+    if (row < (second ? total.x - first : first)) {
+      fill_row(args, second ? first + row : row, to, num_spans);
+    } else {
+      pad_row(args, to);
     }
-    args.tensors.token_ids[row] = 0;
-    args.tensors.positions[row] = 0;
-    args.tensors.row_slot[row] = args.batch.num_slots;
-    args.tensors.kv_slot[row] = 0;
-    if (args.batch.window_tables != nullptr) args.tensors.window_slot[row] = 0;
+  }
+  if (!splits) return;
+  __syncthreads();
+  for (int i = plan.header->lane_spans + threadIdx.x; i < num_spans; i += kThreads) {
+    args.tensors.spans[i].row_begin += args.lane_offset - first;
   }
 }
 

@@ -1,0 +1,51 @@
+#include "model/taps.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/rows/move_rows.h"
+#include "support/op_queue.h"
+
+namespace foretoken {
+namespace {
+
+TEST(Taps, ListEachLayerOnce) {
+  Taps taps(8, DType::kF32);
+  float pages[1];
+  EXPECT_TRUE(taps.layers().empty());
+  taps.add({{3, 1}, pages}, 4);
+  taps.add({{1, 2, TapSink::kFinalNorm}, pages}, 4);
+  EXPECT_EQ(taps.layers(), (std::vector<int32_t>{1, 2, 3}));
+  EXPECT_TRUE(taps.has(2));
+  EXPECT_FALSE(taps.has(0));
+  EXPECT_TRUE(taps.has_final_norm());
+  taps.pass_on({0});
+  EXPECT_TRUE(taps.has(0));
+}
+
+TEST(Taps, KeepTheStatesOfALayerAtTheRowsPlaces) {
+  Taps taps(8, DType::kBF16);
+  float states[8], pages[24];
+  int32_t kv_slot[1];
+  StepCounts counts{};
+  StepTensors tensors{};
+  tensors.counts = &counts;
+  tensors.kv_slot = kv_slot;
+  taps.add({{0, 2, 3}, pages}, 4);
+  test::ArgsQueue<MoveRowsArgs> queue;
+  taps.keep(queue, tensors, 5, 1, states);
+  EXPECT_EQ(queue.num_ops, 0) << "nobody wants them";
+  taps.keep(queue, tensors, 5, 2, states);
+  ASSERT_EQ(queue.num_ops, 1);
+  EXPECT_EQ(queue.last.in, states);
+  EXPECT_EQ(queue.last.out, pages);
+  EXPECT_EQ(queue.last.to, kv_slot);
+  EXPECT_EQ(queue.last.max_rows, 5);
+  EXPECT_EQ(queue.last.width, 8);
+  EXPECT_EQ(queue.last.out_stride, 24);
+  EXPECT_EQ(queue.last.out_offset, 8);
+  EXPECT_EQ(queue.last.in_dtype, DType::kF32);
+  EXPECT_EQ(queue.last.out_dtype, DType::kBF16);
+}
+
+}  // namespace
+}  // namespace foretoken
