@@ -85,6 +85,7 @@ Result<GrammarService::Choices> EngineImpl::admit(Request request, OutputCallbac
                                     tokenizer_.get(), next_number_.fetch_add(num_choices)));
   const Sequence& sequence = choices.front()->sequence;
   FT_RETURN_IF_ERROR(scheduler_->check_fits(sequence.prompt_len, sequence.max_len));
+  FT_RETURN_IF_ERROR(scheduler_->check_whole(sequence));
   RequestGroup& group = *choices.front()->group;
   std::lock_guard lock(requests_mutex_);
   if (requests_.emplace(group.request.request_id, &group).second) return choices;

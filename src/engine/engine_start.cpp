@@ -268,6 +268,7 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
+      .whole_prompts = config.whole_prompts,
       .num_stages = config.parallel.pipeline_parallel_size,
       .num_adapter_slots = num_adapter_slots_,
       .policy = config.policy};

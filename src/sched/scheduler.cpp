@@ -1,9 +1,11 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/result.h"
 
 namespace foretoken {
 namespace {
@@ -38,6 +40,21 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       adapters_(config.num_adapter_slots) {
   running_.reserve(config.max_num_seqs);
   for (int slot = config.max_num_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
+}
+
+Status Scheduler::check_whole(const Sequence& sequence) const {
+  if (!config_.whole_prompts) return {};
+  if (sequence.prompt_len > config_.max_num_batched_tokens) {
+    const std::string length = std::to_string(sequence.prompt_len);
+    return invalid_argument("the prompt has " + length + " tokens, and where --flex-mask knows " +
+                            "'prompt' it is computed in one step, which has " +
+                            std::to_string(config_.max_num_batched_tokens) +
+                            "; shorten it, or start with --max-num-batched-tokens " + length);
+  }
+  if (!sequence.scores_prompt) return {};
+  return invalid_argument(
+      "prompt_logprobs say nothing where --flex-mask lets a prompt see what comes later; leave one "
+      "of them out");
 }
 
 void Scheduler::add(Sequence& sequence) {
@@ -220,6 +237,9 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
   span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room});
+  if (config_.whole_prompts && begin == 0) {
+    span.num_tokens = sequence.prompt_len <= row_budget(plan) ? sequence.prompt_len : 0;
+  }
   // The last prompt row's next token is output. Rows that an earlier run scored are not wanted
   // again.
   span.wants_all = sequence.scores_prompt && begin < sequence.prompt_len - 1 &&
@@ -379,7 +399,8 @@ void Scheduler::give_back_adapter(Sequence& sequence) {
 
 // Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
 bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
-  return row_budget(plan) > 0 && logits_budget(plan) > 0 && !free_slots_.empty() &&
+  const int rows = config_.whole_prompts ? sequence.prompt_len : 1;
+  return row_budget(plan) >= rows && logits_budget(plan) > 0 && !free_slots_.empty() &&
          static_cast<int>(plan.spans.size()) < max_spans_ &&
          plan.num_words + sequence.num_init_words <= config_.max_init_words;
 }

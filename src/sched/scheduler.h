@@ -34,6 +34,9 @@ struct SchedulerConfig {
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
   bool prefix_caching = true;
+  // A sequence's first span is its prompt, whole; with it there are no hits and no windowed group.
+  // Prompts have at most max_num_batched_tokens then, and score nothing.
+  bool whole_prompts = false;
   // Parts of the device that work on different steps at once: a sequence is in at most one of so
   // many steps that follow each other, unless none of its steps is in flight, and every step gets
   // its share of the sequences.
@@ -71,6 +74,9 @@ class Scheduler {
   Status check_fits(int prompt_len, int max_len) const {
     return kv_.check_fits(prompt_len, max_len);
   }
+
+  // With whole_prompts: InvalidArgument where the prompt is longer than a step, or is to be scored.
+  Status check_whole(const Sequence& sequence) const;
 
   void add(Sequence& sequence);
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "conformance/layouts.h"
+#include "device/resident_memory.h"
 
 // A mask and a score of positions and heads give the same ids with and without drafts, alone and in
 // batches, on one rank and on two, which have half of the heads each.
@@ -42,6 +43,73 @@ TEST(FlexIdentity, DraftsAndRanksChangeNothing) {
   if (missing_devices(2).empty()) {
     EXPECT_EQ(run_flex({.tp = 2}, kFlexBackend, "eagle3").ids, plain.ids);
   }
+}
+
+// Prompts that see themselves in both directions: drafts, ranks, other requests beside and blocks
+// that are taken away change nothing.
+TEST(FlexIdentity, PromptsThatSeeThemselvesAreTheSame) {
+  constexpr const char* kPrefix = "flex(kv <= q or prompt; )";
+  const auto run = [&](const char* backend, const char* method, int tp, int num_blocks) {
+    EngineConfig config = layout_config({.tp = tp}, {"eagle3"});
+    config.attention_backend = backend;
+    config.max_num_batched_tokens = 512;
+    if (num_blocks > 0) config.num_gpu_blocks_override = num_blocks;
+    std::vector<std::vector<int32_t>> ids;
+    const auto engine = start_engine(config);
+    if (engine == nullptr) return ids;
+    const auto requests = layout_requests(method, false, num_test_prompts(8));
+    for (const RequestOutput& output : run_in_batches(*engine, requests)) {
+      ids.push_back(output.token_ids);
+    }
+    return ids;
+  };
+  const auto plain = run(kPrefix, "", 1, 0);
+  EXPECT_EQ(run(kPrefix, "eagle3", 1, 0), plain);
+  EXPECT_EQ(run(kPrefix, "eagle3", 1, 40), plain) << "with few blocks";
+  EXPECT_NE(run("flex(kv <= q; )", "", 1, 0), plain) << "no prompt sees itself";
+  if (missing_devices(2).empty()) {
+    EXPECT_EQ(run(kPrefix, "eagle3", 2, 0), plain);
+  }
+}
+
+TEST(FlexIdentity, APromptLongerThanAStepIsOneSentence) {
+  EngineConfig config = layout_config({}, {});
+  config.attention_backend = "flex(kv <= q or prompt; )";
+  config.max_num_batched_tokens = 64;
+  const auto engine = start_engine(config);
+  ASSERT_NE(engine, nullptr);
+  Request request;
+  request.prompt_token_ids.assign(65, 5);
+  const std::vector<RequestOutput> outputs = engine->generate({request});
+  EXPECT_EQ(outputs.at(0).status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(outputs[0].status.message().find("--max-num-batched-tokens 65"), std::string::npos)
+      << outputs[0].status.message();
+}
+
+// 10,000 requests, and an expression that was not there before for each hundred of them.
+TEST(FlexExpressions, MemoryOfChangingOnesStaysFlat) {
+  constexpr int kExpressions = 100, kRequestsOfEach = 100;
+  const test::DialledSet& set = test::DialledSet::of();
+  const std::vector<Request> requests = dialled_requests(set, "", kRequestsOfEach, 2);
+  int64_t resident = 0;
+  for (int i = 0; i < kExpressions; ++i) {
+    EngineConfig config = config_of({.max_batched_tokens = 2048}, set);
+    const std::string number = std::to_string(i + 2);
+    config.attention_backend =
+        "flex(kv <= q and q - kv < " + number + "; score - 0.001 * " + number + " * (q - kv))";
+    const auto engine = start_engine(config);
+    ASSERT_NE(engine, nullptr);
+    for (const RequestOutput& output : engine->generate(requests)) {
+      ASSERT_TRUE(output.status.ok()) << output.status.message();
+    }
+    config.attention_backend = "flex(kv < " + number + std::string(300, '(') + "; score)";
+    std::unique_ptr<Engine> none;
+    const std::string said = make_engine(config, &none).message();
+    ASSERT_EQ(said.find("--flex-mask: "), 0u) << said;
+    ASSERT_EQ(said.find('\n'), std::string::npos) << said;
+    if (i == kExpressions / 2) resident = resident_bytes();
+  }
+  EXPECT_LT(resident_bytes() - resident, int64_t{16} << 20);
 }
 
 }  // namespace

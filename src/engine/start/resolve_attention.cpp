@@ -89,4 +89,19 @@ Result<AttentionChoice> resolve_attention(const EngineConfig& config, const Devi
   return resolved;
 }
 
+Result<bool> wants_whole_prompts(const AttentionChoice& choice, const ModelConfig& model) {
+  if (!choice.has_expressions()) return false;
+  FT_ASSIGN_OR_RETURN(const FlexProgram program, parse_flex(choice.mask, choice.score));
+  if (!program.sees_prompts) return false;
+  const bool has_windows = model.attention_chunk > 0 ||
+                           std::any_of(model.layers.begin(), model.layers.end(),
+                                       [](const LayerConfig& layer) { return layer.window > 0; });
+  if (has_windows) {
+    return unsupported(
+        "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, whose "
+        "blocks hold parts of a prompt; use a mask of q and kv");
+  }
+  return true;
+}
+
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include <climits>
 #include <string>
 
+#include "base/log.h"
 #include "config/engine_fields.h"
 #include "engine/compat/kv_format.h"
 #include "engine/start/resolve_attention.h"
@@ -103,6 +104,11 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
+  FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention, model));
+  if (resolved.whole_prompts && config.enable_prefix_caching) {
+    FT_LOG(info, "a prompt that sees itself has no prefix that others share: no prefix caching");
+    resolved.enable_prefix_caching = false;
+  }
   if (config.scheduling_policy == "priority") resolved.policy = SchedulingPolicy::kPriority;
   if (!config.speculative.empty()) {
     const SpeculativeConfig& first = config.speculative.front();

@@ -20,6 +20,7 @@ struct ResolvedConfig : EngineConfig {
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   KvFormat kv_format = KvFormat::kPlain;
   AttentionChoice attention;
+  bool whole_prompts = false;  // as of SchedulerConfig
   // Those of all drafters; without one: kOff and kCoupled.
   LengthMode length_mode = LengthMode::kOff;
   AcceptanceMethod acceptance = AcceptanceMethod::kCoupled;

@@ -203,6 +203,7 @@ int FlexParser::name() {
     if (each.name == word) return add({each.op, FlexType::kInt});
   }
   if (word == "score" && knows_score_) return add({FlexOp::kScore, FlexType::kFloat});
+  if (word == "prompt" && !knows_score_) return add({FlexOp::kPrompt, FlexType::kBool});
   if (word == "True" || word == "true" || word == "False" || word == "false") {
     return add({FlexOp::kConstant,
                 FlexType::kBool,
@@ -211,7 +212,7 @@ int FlexParser::name() {
   }
   at_ = begin;
   return fail("'" + std::string(word) + "' is unknown; use q, kv, h" +
-              (knows_score_ ? ", score" : "") + " and numbers");
+              (knows_score_ ? ", score" : ", prompt") + " and numbers");
 }
 
 int FlexParser::call(std::string_view function) {

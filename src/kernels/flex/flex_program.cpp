@@ -1,5 +1,6 @@
 #include "kernels/flex/flex_program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/flex/flex_parser.h"
@@ -16,8 +17,9 @@ Result<FlexExpression> parse(const char* flag, std::string_view text, FlexType t
   return read;
 }
 
-// Rows read and write the cache in order, so that later positions are not there yet. Positions up
-// to a bound are tried, which finds every mask that was written without thinking of it.
+// Rows read and write the cache in order, so that later positions are not there yet but for those
+// of a prompt that is computed at once. Positions up to a bound are tried, which finds every mask
+// that was written without thinking of it.
 Status check_causal(const FlexExpression& mask) {
   if (mask.steps.empty()) return {};
   FlexRoom room;
@@ -30,7 +32,8 @@ Status check_causal(const FlexExpression& mask) {
         return invalid_argument("--flex-mask: position " + std::to_string(query) +
                                 " would see position " + std::to_string(first + i) +
                                 ", which comes later and is not computed yet; begin with "
-                                "'kv <= q and'");
+                                "'kv <= q and', or with '(kv <= q or prompt) and' where a prompt "
+                                "sees itself");
       }
     }
   }
@@ -44,6 +47,9 @@ Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score) {
   FT_ASSIGN_OR_RETURN(program.mask, parse("--flex-mask", mask, FlexType::kBool));
   FT_ASSIGN_OR_RETURN(program.score, parse("--flex-score", score, FlexType::kFloat));
   FT_RETURN_IF_ERROR(check_causal(program.mask));
+  program.sees_prompts =
+      std::any_of(program.mask.steps.begin(), program.mask.steps.end(),
+                  [](const FlexStep& step) { return step.op == FlexOp::kPrompt; });
   for (const FlexElements elements : {FlexElements::kF32, FlexElements::kBF16,
                                       FlexElements::kF32Codes, FlexElements::kBF16Codes}) {
     program.sources.push_back(flex_source(program, elements));

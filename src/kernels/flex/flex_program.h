@@ -18,6 +18,7 @@ enum class FlexOp : uint8_t {
   kKey,    // position of the key
   kHead,   // query head of the whole model
   kScore,
+  kPrompt,  // whether row and key are of one prompt
   kToFloat,
   kNot,
   kAnd,
@@ -69,15 +70,18 @@ struct FlexExpression {
 struct FlexProgram {
   FlexExpression mask;
   FlexExpression score;
+  // The mask knows `prompt`: rows of a prompt may see later ones of it, so that all of them stand
+  // in one step.
+  bool sees_prompts = false;
   int32_t first_head = 0;  // number of the op's first query head in the model
   // Of kernels for devices that compile them, by FlexElements (flex_source.h).
   std::vector<std::string> sources = {};
 };
 
-// Reads a mask (a bool of q, kv and h) and a score (a number of these and score), either of which
-// may be empty. Python's operators and precedence, `a if c else b`, and, or, not, & and | of bools;
-// abs, min, max, where, exp, log, tanh, sqrt, floor, sin, cos. InvalidArgument says at which
-// character of which what is wrong, or which later position a row would see.
+// Reads a mask (a bool of q, kv, h and prompt) and a score (a number of these and score), either of
+// which may be empty. Python's operators and precedence, `a if c else b`, and, or, not, & and | of
+// bools; abs, min, max, where, exp, log, tanh, sqrt, floor, sin, cos. InvalidArgument says at which
+// character of which what is wrong, or which later position a row outside of its prompt would see.
 Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score);
 
 }  // namespace foretoken

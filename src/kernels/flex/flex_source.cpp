@@ -51,6 +51,18 @@ __device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int posi
   return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + position % a.block_size) *
          a.head_dim;
 }
+// As prompt_end of cpu/flex_scores.h.
+__device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
+  const int position = a.positions[row], slot = a.row_slot[row], first = row - position;
+  if (first < 0 || a.row_slot[first] != slot || a.positions[first] != 0) return 0;
+  int low = row, high = min(*a.num_rows, a.max_rows);
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    const bool same = a.row_slot[middle] == slot && a.positions[middle] == position + middle - row;
+    (same ? low : high) = middle;
+  }
+  return position + low - row + 1;
+}
 __device__ inline void join(Part& part, float highest, float weights, const float* values,
                             int stride, int lane, int dim) {
   const float top = fmaxf(part.highest, highest);
@@ -77,6 +89,8 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   __syncthreads();
   const int position = a.positions[row], slot = a.row_slot[row];
   const int kv_head = head / (a.num_heads / a.num_kv_heads);
+  const int prompt_end = SEES_PROMPTS ? end_of_prompt(a, row) : 0;
+  const int end = max(position + 1, prompt_end);
   int first = min(a.kv_begin, position);
   if (a.window > 0) first = max(first, position + 1 - a.window);
   if (a.chunk > 0) first = max(first, position - position % a.chunk);
@@ -86,10 +100,10 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   part.highest = NONE;
   part.weights = 0;
   for (int i = 0; i < VALUES; ++i) part.values[i] = 0;
-  for (int begin = (first / 128 * 4 + warp) * 32; begin <= position; begin += 128) {
+  for (int begin = (first / 128 * 4 + warp) * 32; begin < end; begin += 128) {
     const int mine = begin + lane;
-    bool visible = mine >= first && mine <= position;
-    if (visible) visible = flex_mask(position, mine, head + a.first_head);
+    bool visible = mine >= first && mine < end;
+    if (visible) visible = flex_mask(position, mine, head + a.first_head, mine < prompt_end);
     float score = NONE;
     if (visible) {
       const long long key = entry_at(a, slot, mine, kv_head);
@@ -261,6 +275,8 @@ std::string value_text(const FlexStep& step) {
       return "kv";
     case FlexOp::kHead:
       return "h";
+    case FlexOp::kPrompt:
+      return "prompt";
     case FlexOp::kScore:
       return "score";
     default:
@@ -309,8 +325,9 @@ constexpr const char* rows_text(FlexElements elements) {
 }  // namespace
 
 std::string flex_source(const FlexProgram& program, FlexElements elements) {
-  return std::string("#define DIMS 576\n#define VALUES 18\n") + elements_text(elements) +
-         rows_text(elements) + kHead + "__device__ inline bool flex_mask(int q, int kv, int h)" +
+  return std::string("#define DIMS 576\n#define VALUES 18\n#define SEES_PROMPTS ") +
+         (program.sees_prompts ? "1\n" : "0\n") + elements_text(elements) + rows_text(elements) +
+         kHead + "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)" +
          body_of(program.mask, "true") +
          "__device__ inline float flex_score(float score, int q, int kv, int h)" +
          body_of(program.score, "score") + kKernel;

@@ -43,6 +43,8 @@ void place_value(const FlexStep& step, const FlexPlace& place, const float* scor
       return each([&](int i) { to.integers[i] = place.first_key + i; });
     case FlexOp::kHead:
       return each([&](int i) { to.integers[i] = place.head; });
+    case FlexOp::kPrompt:
+      return each([&](int i) { to.integers[i] = place.first_key + i < place.prompt_end; });
     case FlexOp::kScore:
       return each([&](int i) { to.numbers[i] = scores[i]; });
     default:

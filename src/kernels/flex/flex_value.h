@@ -12,7 +12,8 @@ inline constexpr int kFlexLanes = 32;
 struct FlexPlace {
   int32_t query;
   int32_t first_key;
-  int32_t head;  // of the model
+  int32_t head;            // of the model
+  int32_t prompt_end = 0;  // of a row of a prompt, the first position behind it; else 0
 };
 
 // The values of a step, by its type. 4 kFlexLanes bytes each.

@@ -115,11 +115,12 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<D
     return read(static_cast<const uint8_t*>(args.out), q_.bytes.size());
   }
 
-  std::vector<double> reference(const FlexCase& c, int row, int h) const {
+  // seen: positions before it are looked at.
+  std::vector<double> reference(const FlexCase& c, int row, int h, int seen) const {
     const int q = positions_[row];
     std::vector<double> out(kFlexDim, 0.0);
     double sum = 0;
-    for (int kv = 0; kv <= q; ++kv) {
+    for (int kv = 0; kv < seen; ++kv) {
       if (!c.sees(q, kv, h)) continue;
       const size_t at = ((size_t(table_[kv / kFlexBlock]) * kFlexKvHeads + h / 2) * kFlexBlock +
                          kv % kFlexBlock) *
@@ -137,6 +138,17 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<D
     return out;
   }
 
+  void expect_near(const FlexCase& c, const std::vector<float>& y, int row, int seen) const {
+    for (int h = 0; h < kFlexHeads; ++h) {
+      const std::vector<double> want = reference(c, row, h, seen);
+      for (int d = 0; d < kFlexDim; ++d) {
+        const double bound = std::abs(want[d]) * storage_error(GetParam()) + 4e-5;
+        ASSERT_NEAR(y[(size_t(row) * kFlexHeads + h) * kFlexDim + d], want[d], bound)
+            << "row " << row << " head " << h;
+      }
+    }
+  }
+
   static constexpr float kScale = 0.4f;
   std::vector<int32_t> positions_ = {0, 1, 31, 32, 33, 127, 200, 255, 256, 257, 383};
   std::vector<int32_t> table_;
@@ -150,15 +162,42 @@ TEST_P(FlexAttentionTest, EveryMaskAndScoreMatchesDouble) {
     const auto program = parse_flex(c.mask, c.score);
     ASSERT_TRUE(program.ok()) << program.status().message();
     const auto y = to_floats(run(&program.value()), GetParam());
+    for (int row = 0; row < num_rows(); ++row) expect_near(c, y, row, positions_[row] + 1);
+  }
+}
+
+// Rows of a run from position 0 on see that run to its end, where the mask lets them; others, of
+// the same table behind it, do not.
+TEST_P(FlexAttentionTest, PromptsSeeThemselves) {
+  constexpr int kPromptLen = 150;
+  positions_.resize(kPromptLen);
+  std::iota(positions_.begin(), positions_.end(), 0);
+  std::vector<int32_t> slots(kPromptLen, 1);
+  for (const int behind : {160, 161, 200}) {
+    positions_.push_back(behind);
+    slots.push_back(0);
+  }
+  q_ = typed_data(random_floats(positions_.size() * kFlexHeads * kFlexDim, 4), GetParam());
+  std::vector<int32_t> tables = table_;
+  tables.insert(tables.end(), table_.begin(), table_.end());
+  args_.counts = counts(num_rows());
+  args_.q = upload_typed(q_);
+  args_.positions = to_device(positions_);
+  args_.row_slot = to_device(slots);
+  args_.block_tables = to_device(tables);
+  args_.max_rows = num_rows();
+  const FlexCase cases[] = {
+      {"kv <= q or prompt", "", sees_all, as_it_is},
+      {"(kv <= q or prompt) and abs(q - kv) < 40", "score - 0.05 * abs(q - kv)",
+       [](int q, int kv, int) { return std::abs(q - kv) < 40; },
+       [](double s, int q, int kv, int) { return s - 0.05 * std::abs(q - kv); }}};
+  for (const FlexCase& c : cases) {
+    SCOPED_TRACE(c.mask);
+    const auto program = parse_flex(c.mask, c.score);
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    const auto y = to_floats(run(&program.value()), GetParam());
     for (int row = 0; row < num_rows(); ++row) {
-      for (int h = 0; h < kFlexHeads; ++h) {
-        const std::vector<double> want = reference(c, row, h);
-        for (int d = 0; d < kFlexDim; ++d) {
-          const double bound = std::abs(want[d]) * storage_error(GetParam()) + 4e-5;
-          ASSERT_NEAR(y[(size_t(row) * kFlexHeads + h) * kFlexDim + d], want[d], bound)
-              << "row " << row << " head " << h;
-        }
-      }
+      expect_near(c, y, row, row < kPromptLen ? kPromptLen : positions_[row] + 1);
     }
   }
 }

@@ -49,7 +49,9 @@ TEST(FlexProgram, EachFaultIsOneSentence) {
                {"kv <= q and", "ends where a value should stand"},
                {"kv < 32 or kv <= q", "would see position"},
                {"q - kv < 128", "begin with 'kv <= q and'"},
-               {"b == 0", "'b' is unknown; use q, kv, h"},
+               {"b == 0", "'b' is unknown; use q, kv, h, prompt"},
+               {"kv < 32 or prompt", "or with '(kv <= q or prompt) and'"},
+               {"not prompt", "would see position"},
                {"kv <= q and doc(q) == 1", "'doc' is no function here"},
                {"score > 0", "'score' is unknown"},
                {deep, "nested too deeply"},
@@ -75,6 +77,18 @@ TEST(FlexProgram, EachFaultIsOneSentence) {
     EXPECT_EQ(program.status().message().find("--flex-mask: "), 0u);
   }
   EXPECT_EQ(parse_flex("", "kv < q").status().message().find("--flex-score: "), 0u);
+}
+
+TEST(FlexProgram, MasksKnowPrompts) {
+  const auto program = parse_flex("(kv <= q or prompt) and abs(q - kv) < 9", "");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE(program.value().sees_prompts);
+  EXPECT_NE(program.value().sources[0].find("SEES_PROMPTS 1"), std::string::npos);
+  FlexRoom room;
+  const FlexValues& seen = evaluate(program.value().mask, {3, 0, 0, 6}, nullptr, room);
+  for (int kv = 0; kv < 8; ++kv) EXPECT_EQ(seen.integers[kv], kv < 6 ? 1 : 0) << kv;
+  EXPECT_FALSE(parse_flex("kv <= q", "").value().sees_prompts);
+  EXPECT_FALSE(parse_flex("", "score if prompt else 0").ok());
 }
 
 // Whatever the bytes are, there is a program or a sentence.

@@ -15,6 +15,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/thread_scratch.h"
+#include "kernels/flex/flex_program.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cpu {
@@ -42,10 +43,11 @@ struct Split {
   const void* values = nullptr;
 };
 
-// A query head of the op and the position of its row.
+// A query head of the op and its row.
 struct QueryHead {
   int head;
   int position;
+  int prompt_end;  // as of FlexPlace
 };
 
 // What the codes of a split stand for, without the scales of heads.
@@ -193,7 +195,9 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Que
   const int count = split.end - split.begin;
   end_scores(score_end(a, of.head, of.position, split.begin), s.scores[h], count);
   if (a.flex != nullptr) {
-    if (!apply_flex(*a.flex, {s.scores[h], count, of.position, split.begin, of.head})) return;
+    if (!apply_flex(*a.flex,
+                    {s.scores[h], count, of.position, split.begin, of.head, of.prompt_end}))
+      return;
     weigh_flex(s.scores[h], count, max, sum);
   } else {
     exponentiate(s.scores[h], count, max, sum);
@@ -221,7 +225,9 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     s.max[h] = -std::numeric_limits<float>::infinity();
     s.sum[h] = 0;
   }
-  const auto [begin, end] = seen_by(a, row);
+  const int position = a.positions[row];
+  const int of_prompt = a.flex != nullptr && a.flex->sees_prompts ? prompt_end(a, row) : 0;
+  const int begin = seen_by(a, row).begin, end = std::max(seen_by(a, row).end, of_prompt);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
   const float scale = a.scale * key_scale(a.kv, kv_head);
   for (int pos = begin; pos < end;) {
@@ -230,7 +236,7 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     if (widened != nullptr) widen_split(a.kv, *widened, split);
     score_split<T>(a, split, scale, heads, s);
     for (int h = 0; h < heads; ++h) {
-      merge_split<T>(a, split, {first + h, a.positions[row]}, h, s);
+      merge_split<T>(a, split, {first + h, position, of_prompt}, h, s);
     }
     pos = split.end;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/rows.h"
 #include "kernels/flex/flex_value.h"
 #include "kernels/sample_math.h"
 
@@ -11,13 +12,29 @@ namespace foretoken::cpu {
 
 constexpr float kHiddenScore = -std::numeric_limits<float>::infinity();
 
+int prompt_end(const AttentionArgs& a, int64_t row) {
+  const int position = a.positions[row];
+  const int32_t slot = a.row_slot[row];
+  const int64_t first = row - position;
+  if (first < 0 || a.row_slot[first] != slot || a.positions[first] != 0) return 0;
+  // Rows of a sequence stand side by side.
+  int64_t low = row;
+  int64_t high = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    const bool same = a.row_slot[middle] == slot && a.positions[middle] == middle - first;
+    (same ? low : high) = middle;
+  }
+  return static_cast<int>(low - first) + 1;
+}
+
 bool apply_flex(const FlexProgram& program, const FlexScores& x) {
   FlexRoom room;
   bool sees_any = false;
   const int head = x.head + program.first_head;
   for (int begin = 0; begin < x.count; begin += kFlexLanes) {
     const int count = std::min(kFlexLanes, x.count - begin);
-    const FlexPlace place{x.position, x.first_key + begin, head};
+    const FlexPlace place{x.position, x.first_key + begin, head, x.prompt_end};
     float padded[kFlexLanes] = {};
     float* scores = x.scores + begin;
     std::copy(scores, scores + count, padded);

@@ -10,7 +10,12 @@ struct FlexScores {
   int position;  // of the row
   int first_key;
   int head;
+  int prompt_end = 0;  // as of FlexPlace
 };
+
+// Of a row of the first run of its sequence, which is its prompt (FlexProgram::sees_prompts): the
+// position behind that run's last row. 0 of any other.
+int prompt_end(const AttentionArgs& a, int64_t row);
 
 // Lets the op's program change the scores, and sets those of positions that it hides to -infinity;
 // false where it hides all.
