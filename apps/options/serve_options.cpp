@@ -22,7 +22,10 @@ void add_address_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Server";
   app.add_option("--host", http.host, "Name or address to listen on (default: all addresses)")
       ->group(group);
-  app.add_option("--port", http.port, "Port; 0: any free one")->group(group)->capture_default_str();
+  app.add_option("--port", http.port, "Port; 0: any free one")
+      ->group(group)
+      ->capture_default_str()
+      ->check(within(0, 65535));
   app.add_option("--uds", http.uds, "Unix socket to listen on instead of host and port")
       ->group(group)
       ->type_name(kFileType);

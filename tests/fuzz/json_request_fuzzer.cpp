@@ -232,8 +232,7 @@ void run_responses(const Input& input) {
 }
 
 void run_messages(const Input& input) {
-  Result<OpenAiRequest> request =
-      parse_messages_request(input.body, defaults_of(input.flavour), false);
+  Result<OpenAiRequest> request = parse_messages_request(input.body, defaults_of(input.flavour));
   if (!request.ok()) return check_error(request.status());
   if (!check_request(request.value(), input)) return;
   MessagesFormat format(request.value(), "msg_1", "tiny");

@@ -59,8 +59,7 @@ Result<SamplingParams> sampling_of(ApiBody body, const json& value) {
   defaults.max_model_len = 100;
   const auto front = [](const OpenAiRequest& request) { return request.requests.front().sampling; };
   if (body == kMessagesBody || body == kCountBody) {
-    FT_ASSIGN_OR_RETURN(const OpenAiRequest request,
-                        parse_messages_request(value, defaults, body == kCountBody));
+    FT_ASSIGN_OR_RETURN(const OpenAiRequest request, parse_messages_request(value, defaults));
     return front(request);
   }
   if (body == kResponsesBody) {

@@ -104,7 +104,15 @@ std::string MessagesFormat::step_event(const BlockStep& step) const {
     case BlockStep::Kind::kClose:
       break;
   }
-  return sse_event("content_block_stop", {{"type", "content_block_stop"}, {"index", step.block}});
+  std::string signature;
+  if (block.kind == Kind::kReasoning) {
+    signature = sse_event("content_block_delta",
+                          {{"type", "content_block_delta"},
+                           {"index", step.block},
+                           {"delta", {{"type", "signature_delta"}, {"signature", ""}}}});
+  }
+  return signature +
+         sse_event("content_block_stop", {{"type", "content_block_stop"}, {"index", step.block}});
 }
 
 std::string MessagesFormat::events(size_t, const ChoiceOutput& news) {

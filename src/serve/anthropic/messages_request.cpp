@@ -178,8 +178,7 @@ void check_edits(JsonFields& fields) {
 
 }  // namespace
 
-Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefaults& defaults,
-                                             bool counts_only) {
+Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefaults& defaults) {
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
@@ -188,9 +187,6 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   chat["messages"] = json::array();
   FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
   FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
-  if (!fields.has("max_tokens") && !counts_only) {
-    return invalid_argument("'max_tokens' is missing; say how many tokens the answer may have");
-  }
   copy_field(fields, "stop_sequences", "stop", &chat);
   copy_shared_fields(fields, kMessagesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_choices(fields, &chat));

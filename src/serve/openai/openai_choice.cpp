@@ -124,6 +124,19 @@ ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta) {
   return object;
 }
 
+std::vector<ChatDelta> deltas_in_turn(const ChatDelta& delta) {
+  std::vector<ChatDelta> turns = {{delta.reasoning, delta.content, {}}};
+  const auto add = [&](ToolCallDelta call) {
+    if (!turns.back().tool_calls.empty()) turns.emplace_back();
+    turns.back().tool_calls.push_back(std::move(call));
+  };
+  for (const ToolCallDelta& call : delta.tool_calls) {
+    if (!call.id.empty()) add({call.index, call.id, call.name, ""});
+    if (call.id.empty() || !call.arguments.empty()) add({call.index, "", "", call.arguments});
+  }
+  return turns;
+}
+
 ordered_json finish_reason(const OpenAiRequest& request, const RequestOutput& choice,
                            int num_calls) {
   if (!choice.finished) return nullptr;

@@ -64,14 +64,19 @@ void OpenAiFormat::add_timings(ordered_json& json, const ChoiceOutput& news) {
   json["timings"] = timings_json(news.output.stats, times_, label_.submitted);
 }
 
-std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOutput& first) const {
-  const Request& asked = request_.requests[request];
+ordered_json OpenAiFormat::bare_chunk(int index, ordered_json delta) const {
   ordered_json json = chunk();
   ordered_json choice = {{"index", index},
-                         {"delta", {{"role", "assistant"}, {"content", ""}}},
+                         {"delta", std::move(delta)},
                          {"logprobs", nullptr},
                          {"finish_reason", nullptr}};
   json["choices"].push_back(std::move(choice));
+  return json;
+}
+
+std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOutput& first) const {
+  const Request& asked = request_.requests[request];
+  ordered_json json = bare_chunk(index, {{"role", "assistant"}, {"content", ""}});
   if (asked.sampling.prompt_logprobs && first.index == 0) {
     json["prompt_logprobs"] = prompt_logprobs(first.prompt_logprobs);
   }
@@ -88,13 +93,20 @@ void OpenAiFormat::add_tokens(ordered_json& json, const ChoiceOutput& news) cons
 }
 
 // Null where nothing is to be told yet.
-ordered_json OpenAiFormat::chat_choice(Choice& choice, const ChoiceOutput& news) const {
+ordered_json OpenAiFormat::chat_choice(Choice& choice, int index, const ChoiceOutput& news,
+                                       std::string* earlier) const {
   const RequestOutput& output = news.output;
   const SamplingParams& sampling = request_.requests.front().sampling;
   ChatDelta delta;
   add_pieces(choice.parser->push(output.text), &delta);
   if (output.finished) add_pieces(choice.parser->finish(), &delta);
-  ordered_json told = chat_delta(request_, delta);
+  const std::vector<ChatDelta> turns = deltas_in_turn(delta);
+  for (size_t i = 0; i + 1 < turns.size(); ++i) {
+    ordered_json json = bare_chunk(index, chat_delta(request_, turns[i]));
+    if (request_.continuous_usage) add_usage(json);
+    *earlier += sse_data(json);
+  }
+  ordered_json told = chat_delta(request_, turns.back());
   const bool has_tokens = sampling.logprobs || request_.return_token_ids ||
                           request_.return_token_origins || request_.continuous_usage;
   if (told.empty() && !has_tokens && !output.finished) return nullptr;
@@ -138,7 +150,7 @@ std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
   if (request_.kind == OpenAiKind::kChat && !choice.begun) {
     events = role_chunk(request, index, news.output);
   }
-  ordered_json told = request_.kind == OpenAiKind::kChat ? chat_choice(choice, news)
+  ordered_json told = request_.kind == OpenAiKind::kChat ? chat_choice(choice, index, news, &events)
                                                          : completion_choice(choice, request, news);
   choice.begun = true;
   if (news.output.finished) --num_open_;

@@ -32,7 +32,11 @@ class OpenAiFormat : public AnswerFormat {
   };
 
   nlohmann::ordered_json chunk() const;
-  nlohmann::ordered_json chat_choice(Choice& choice, const ChoiceOutput& news) const;
+  // A chunk with nothing but what is new about one choice.
+  nlohmann::ordered_json bare_chunk(int index, nlohmann::ordered_json delta) const;
+  // `earlier`: receives the chunks that come before that of the returned choice.
+  nlohmann::ordered_json chat_choice(Choice& choice, int index, const ChoiceOutput& news,
+                                     std::string* earlier) const;
   nlohmann::ordered_json completion_choice(Choice& choice, size_t request,
                                            const ChoiceOutput& news) const;
   std::string role_chunk(size_t request, int index, const RequestOutput& first) const;

@@ -45,8 +45,7 @@ json openapi_body(ApiBody body, const OpenApiFacts& facts) {
   for (const ApiField& field : api_fields()) {
     if ((field.bodies & body) == 0) continue;
     if (field.name == std::string("lora") && !facts.has_adapters) continue;
-    const bool is_required = field.name == required ||
-                             (body == kMessagesBody && field.name == std::string("max_tokens"));
+    const bool is_required = field.name == required;
     properties[field.name] = is_required ? json::parse(field.schema) : nullable(field.schema);
   }
   json schema = {{"type", "object"},
@@ -54,7 +53,6 @@ json openapi_body(ApiBody body, const OpenApiFacts& facts) {
                  {"required", {required}},
                  {"additionalProperties", !facts.strict_fields}};
   if (!facts.strict_fields) allow_more_properties(&schema["properties"]);
-  if (body == kMessagesBody) schema["required"].push_back("max_tokens");
   if (body == kEmbeddingBody) {
     // A text or a chat.
     schema.erase("required");

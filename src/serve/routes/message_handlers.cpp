@@ -9,7 +9,7 @@ namespace foretoken {
 
 Status handle_messages(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        const Body& body) {
-  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, context.defaults, false));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, context.defaults));
   watch_tool_calls(context, "other", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
@@ -28,7 +28,7 @@ Status handle_count_tokens(ServeContext& context, const std::shared_ptr<http::Ex
                            const Body& body) {
   OpenAiDefaults defaults = context.defaults;
   defaults.refuse_unparsed_tools = false;
-  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, defaults, true));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_messages_request(body, defaults));
   return respond_prompt_length(context, *exchange, std::move(request),
                                nlohmann::ordered_json::object());
 }

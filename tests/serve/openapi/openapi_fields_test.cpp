@@ -24,9 +24,8 @@ Status parse(ApiBody body, const json& value) {
     case kEmbeddingBody:
       return parse_openai_request(OpenAiKind::kEmbedding, value, defaults).status();
     case kMessagesBody:
-      return parse_messages_request(value, defaults, false).status();
     case kCountBody:
-      return parse_messages_request(value, defaults, true).status();
+      return parse_messages_request(value, defaults).status();
     case kLlamaBody:
       return parse_llama_request(value, defaults).status();
     default:

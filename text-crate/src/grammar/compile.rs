@@ -81,8 +81,19 @@ pub fn compile(
     let parser = env.factory.create_parser(grammar).map_err(shortened)?;
     let mut start = Matcher::new(Ok(parser));
     // The automata that the first mask builds are then there for every output.
-    start.compute_mask_or_eos().map_err(shortened)?;
+    start.compute_mask_or_eos().map_err(no_mask)?;
     Ok(FtGrammar::new(env, start))
+}
+
+/// llguidance has a name for it and no sentence.
+fn no_mask(message: impl std::fmt::Display) -> Failure {
+    let text = message.to_string();
+    match text.contains("NoExtensionBias") {
+        true => {
+            Failure::new("no token can begin a text of this form; change it, or ask without it")
+        }
+        false => shortened(text),
+    }
 }
 
 /// Messages quote lines of the grammar, which may be as long as a book.

@@ -4,6 +4,8 @@ use super::arrays::APPLICATORS;
 use super::convert::{and_all, is_any, Converter, Fields};
 use super::notes::Place;
 use super::probe;
+use regex_syntax::hir::literal::Extractor;
+use regex_syntax::hir::Look;
 use serde_json::{json, Map, Value};
 
 pub fn keyword<'a>(
@@ -19,7 +21,7 @@ pub fn keyword<'a>(
             let made = map(to, name, value, at);
             join_properties(out, made);
         }
-        "patternProperties" => patterns(to, value, at, out),
+        "patternProperties" => patterns(to, all, value, at, out),
         "additionalProperties" => {
             let made = to.schema(value, &at.child(name));
             // Patterns that have to go take it with them.
@@ -47,11 +49,17 @@ fn map<'a>(to: &mut Converter<'a>, name: &str, value: &'a Value, at: &Place) -> 
         .collect()
 }
 
-/// Other keywords may have put properties there.
+/// "properties" and the names that patterns list; what is said twice of one holds together.
 fn join_properties(out: &mut Fields, made: Map<String, Value>) {
-    match out.contains_key("properties") {
-        true => and_all(out, vec![json!({ "properties": made })]),
-        false => drop(out.insert("properties".into(), Value::Object(made))),
+    let all = out.entry("properties").or_insert_with(|| json!({}));
+    let Some(all) = all.as_object_mut() else {
+        return;
+    };
+    for (name, schema) in made {
+        match all.get_mut(&name) {
+            Some(found) => *found = json!({ "allOf": [found.take(), schema] }),
+            None => drop(all.insert(name, schema)),
+        }
     }
 }
 
@@ -67,7 +75,12 @@ fn has_lost_pattern(all: &Fields) -> bool {
     match all.get("patternProperties") {
         None => false,
         Some(Value::Object(map)) => {
-            fault_of_patterns(&map.keys().collect::<Vec<_>>()).is_some() && !is_one(map)
+            let rest: Map<String, Value> = map
+                .iter()
+                .filter(|(pattern, _)| names_of(all, pattern).is_none())
+                .map(|(pattern, one)| (pattern.clone(), one.clone()))
+                .collect();
+            fault_of_patterns(&rest.keys().collect::<Vec<_>>()).is_some() && !is_one(&rest)
         }
         Some(_) => true,
     }
@@ -84,9 +97,51 @@ fn either(map: &Map<String, Value>) -> String {
     each.join("|")
 }
 
-fn patterns<'a>(to: &mut Converter<'a>, value: &'a Value, at: &Place, out: &mut Fields) {
+/// The names that a pattern lists, as "^(a|b)$", where the object says which others there are:
+/// llguidance takes no pattern of which "properties" leave nothing.
+fn names_of(all: &Fields, pattern: &str) -> Option<Vec<String>> {
+    const MOST: usize = 100;
+    let closed = all.get("additionalProperties") == Some(&Value::Bool(false));
+    if !closed && !all.contains_key("properties") {
+        return None;
+    }
+    let parsed = regex_syntax::parse(pattern).ok()?;
+    let looks = parsed.properties();
+    let whole = looks.look_set_prefix().contains(Look::Start)
+        && looks.look_set_suffix().contains(Look::End);
+    let texts = Extractor::new().limit_total(MOST).extract(&parsed);
+    if !whole || !texts.is_exact() {
+        return None;
+    }
+    let bytes = texts
+        .literals()?
+        .iter()
+        .map(|text| text.as_bytes().to_vec());
+    bytes.map(|text| String::from_utf8(text).ok()).collect()
+}
+
+fn patterns<'a>(
+    to: &mut Converter<'a>,
+    all: &Fields,
+    value: &'a Value,
+    at: &Place,
+    out: &mut Fields,
+) {
     let name = "patternProperties";
-    let made = map(to, name, value, at);
+    let mut made = Map::new();
+    let mut given = Map::new();
+    for (pattern, schema) in map(to, name, value, at) {
+        match names_of(all, &pattern) {
+            Some(names) => {
+                let each = names.into_iter().map(|name| (name, schema.clone()));
+                join_properties(out, each.collect());
+            }
+            None => {
+                given.insert(pattern.clone(), value[&pattern].clone());
+                made.insert(pattern, schema);
+            }
+        }
+    }
     if made.is_empty() {
         return;
     }
@@ -94,10 +149,9 @@ fn patterns<'a>(to: &mut Converter<'a>, value: &'a Value, at: &Place, out: &mut 
         out.insert(name.into(), Value::Object(made));
         return;
     };
-    let given = value.as_object().expect("map() looked");
-    if is_one(given) {
+    if is_one(&given) {
         let only = made.values().next().expect("not empty").clone();
-        out.insert(name.into(), json!({ either(given): only }));
+        out.insert(name.into(), json!({ either(&given): only }));
         return;
     }
     to.notes.add(

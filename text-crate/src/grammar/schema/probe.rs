@@ -16,12 +16,21 @@ pub fn is_unsatisfiable(fault: &str) -> bool {
     fault.contains("Unsatisfiable schema")
 }
 
-/// The first line, and not all of a long one.
+/// The first line, and not all of a long one. What is wrong with a regex stands in its last line,
+/// below a drawing of the place.
 fn shortened(message: &str) -> String {
     const MOST: usize = 160;
-    let line = message.lines().next().unwrap_or("");
+    let first = message.lines().next().unwrap_or("");
+    let cause = message
+        .lines()
+        .last()
+        .and_then(|last| last.strip_prefix("error: "));
+    let line = match cause {
+        Some(cause) => format!("{first} {cause}"),
+        None => first.to_string(),
+    };
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_string(),
+        None => line,
     }
 }

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What people reported of other servers when they put one in place of another, as the smallest
+request each. Names as in reports_door.py; anthropic is anthropics/anthropic-sdk-typescript.
+"""
+
+import json
+
+import door
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 8}}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
+
+
+def forced(text):
+    """Makes the model write `text`."""
+    return {"temperature": 0, "max_tokens": 200, "structured_outputs": {"choice": [text]}}
+
+
+class Chats(door.DoorCase):
+    flags = ("--reasoning-parser", "qwen3", "--spec-method", "suffix", "--spec-tokens", "4")
+
+    def events(self, path=CHAT, **more):
+        return self.post(path, {"messages": door.USER, "stream": True, **more}).events
+
+    def calls(self, **more):
+        """The pieces of calls of a stream, in order; each chunk has one at most."""
+        told = [choice["delta"].get("tool_calls", []) for event in self.events(**more)
+                for choice in event["choices"]]
+        self.assertTrue(all(len(pieces) < 2 for pieces in told))
+        return [piece for pieces in told for piece in pieces]
+
+    def test_a_call_opens_without_arguments(self):
+        """llama 22722, codex 7517, lmstudio 649, litellm 37792"""
+        call = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x\"}}</tool_call>"
+        for more in (forced(call + call), forced(call + call), {"tool_choice": "required"},
+                     {"tool_choice": {"type": "function", "function": {"name": "f"}}}):
+            seen = {}
+            for piece in self.calls(**{"tools": [TOOL], "temperature": 0, "max_tokens": 200,
+                                       **more}):
+                function = piece["function"]
+                if piece["index"] not in seen:
+                    self.assertEqual((function["name"], function["arguments"]), ("f", ""))
+                    self.assertEqual(piece["type"], "function")
+                    seen[piece["index"]] = ""
+                else:
+                    self.assertEqual(list(function), ["arguments"])
+                    self.assertNotIn("id", piece)
+                    self.assertEqual(piece["index"], len(seen) - 1)
+                seen[piece["index"]] += function["arguments"]
+            self.assertTrue(seen)
+            for text in seen.values():
+                self.assertIsInstance(json.loads(text), dict)
+
+    def test_thoughts_end_with_a_signature(self):
+        """anthropic 792, llama 20090"""
+        events = self.events(MESSAGES, **forced("<think>So.</think>Yes."))
+        kinds = [event.get("delta", event).get("type") for event in events]
+        self.assertEqual(kinds[kinds.index("signature_delta") + 1], "content_block_stop")
+        self.assertEqual(kinds.count("signature_delta"), 1)
+
+    def test_messages_need_no_length(self):
+        """As with llama-server; a null is as good as nothing."""
+        for more in ({}, {"max_tokens": None}):
+            body = {"messages": door.USER, "stop_sequences": ["."], "temperature": 0, **more}
+            self.assertEqual(self.post(MESSAGES, body).json["stop_reason"], "stop_sequence")
+
+
+class Schemas(door.DoorCase):
+    def json(self, schema, **more):
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        return self.post(CHAT, {"messages": door.USER, "temperature": 0, "max_tokens": 200,
+                                "response_format": form, **more}).json
+
+    def test_patterns_of_names_that_are_properties(self):
+        """llguidance 265: with bounds no token was allowed, and the error was a word of a program"""
+        for pattern in ("^score$", "^(score|more)$", "^(?:score)$"):
+            for closed in ({}, {"additionalProperties": False}):
+                schema = {"type": "object", "properties": {"score": {"type": "integer", "minimum": 7}},
+                          "required": ["score"], **closed,
+                          "patternProperties": {pattern: {"type": "integer", "maximum": 9}}}
+                answer = self.json(schema)
+                value = json.loads(answer["choices"][0]["message"]["content"])
+                self.assertIn(value["score"], (7, 8, 9))
+                self.assertNotIn("warnings", answer)
+
+    def test_a_pattern_that_is_none_says_why(self):
+        """llama 19051"""
+        answer = self.json({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "pattern": "^a(b$"}}}, max_tokens=4)
+        self.assertIn("unclosed group", answer["warnings"][0])
+
+    def test_forms_that_nothing_fits(self):
+        answer = self.post(CHAT, {"messages": door.USER, "max_tokens": 2, "structured_outputs": {
+            "regex": "[^\\s\\S]"}}, 400).json
+        self.assertNotIn("NoExtensionBias", answer["error"]["message"])
+
+
+class CommandLine(door.DoorCase):
+    def test_ports(self):
+        made = door.run_program("serve", door.BUNDLED, "--port", "99999")
+        self.assertIn("65535", made.stderr)
+
+
+if __name__ == "__main__":
+    door.main()
