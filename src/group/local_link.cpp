@@ -57,10 +57,16 @@ struct SharedLane {
   std::vector<Pipe> pipes;  // [from, to], under the mutex
 };
 
+using SharedLanes = std::array<SharedLane, kNumLanes>;
+
+template <size_t... I>
+SharedLanes make_lanes(int size, std::index_sequence<I...>) {
+  return {((void)I, SharedLane(size))...};
+}
+
 // Of all lanes.
 struct SharedGroup {
-  explicit SharedGroup(int size)
-      : lanes{SharedLane(size), SharedLane(size), SharedLane(size), SharedLane(size)} {}
+  explicit SharedGroup(int size) : lanes(make_lanes(size, std::make_index_sequence<kNumLanes>())) {}
 
   void abort(const Status& why) {
     {
@@ -106,7 +112,7 @@ struct SharedGroup {
     lane.changed.notify_all();
   }
 
-  std::array<SharedLane, kNumLanes> lanes;
+  SharedLanes lanes;
   std::atomic<bool> aborted{false};
   std::mutex mutex;
   Status reason;                                 // written before `aborted`
