@@ -1,4 +1,7 @@
 # The CUDA plug-in: opened at run time, so that the same programs start on a machine without a driver.
+if(FORETOKEN_CUDA_ARCHS STREQUAL "all")
+  set(FORETOKEN_CUDA_ARCHS 80-real 86-real 89-real 90a-real 100a-real 120-real)
+endif()
 set(CMAKE_CUDA_ARCHITECTURES ${FORETOKEN_CUDA_ARCHS})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 enable_language(CUDA)
@@ -21,6 +24,9 @@ add_library(foretoken_cuda MODULE ${cuda_sources})
 target_link_libraries(foretoken_cuda PRIVATE ft_device CUDA::cudart)
 target_compile_options(foretoken_cuda PRIVATE ${cuda_options})
 include(cmake/flashinfer.cmake)
+# What the plug-in says where it has no code for a device.
+list(JOIN FORETOKEN_CUDA_ARCHS "+" archs_text)
+target_compile_definitions(foretoken_cuda PRIVATE FORETOKEN_CUDA_ARCHS="${archs_text}")
 # wgmma needs code for 90a; code for plain 90 has to do without.
 if(FORETOKEN_CUDA_ARCHS MATCHES "90" AND NOT FORETOKEN_CUDA_ARCHS MATCHES "90a")
   target_compile_definitions(foretoken_cuda PRIVATE FORETOKEN_PLAIN_SM90=1)

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kMinComputeMajor = 8;
 
+// Where the plug-in has code for a device, it has this.
+__global__ void code_probe() {}
+
 class CudaDevice final : public Device, public AttentionFamilies {
  public:
   CudaDevice(const CudaKernels& kernels, int ordinal, std::string name)
@@ -173,6 +176,11 @@ void CudaDevice::free_weight(void* weight) {
   kernels_.free_weight(weight);
 }
 
+std::string capability_text(const cudaDeviceProp& properties) {
+  return std::string(properties.name) + " has compute capability " +
+         std::to_string(properties.major) + "." + std::to_string(properties.minor);
+}
+
 }  // namespace
 
 std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std::string& error) {
@@ -199,9 +207,7 @@ std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std
   cudaDeviceProp properties;
   cudaError_t opened = cudaGetDeviceProperties(&properties, ordinal);
   if (opened == cudaSuccess && properties.major < kMinComputeMajor) {
-    error = std::string(properties.name) + " has compute capability " +
-            std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-            "; 8.0 or newer is needed";
+    error = capability_text(properties) + "; 8.0 or newer is needed";
     return nullptr;
   }
   if (opened == cudaSuccess) opened = cudaSetDevice(ordinal);
@@ -209,6 +215,16 @@ std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std
   if (opened != cudaSuccess) {
     error = "device " + std::to_string(ordinal) + " cannot be opened (" +
             cudaGetErrorString(opened) + "); check that no other process holds it";
+    return nullptr;
+  }
+  // Of a plug-in for several architectures the runtime takes the device's own code, or that of an
+  // older minor number.
+  cudaFuncAttributes code;
+  if (cudaFuncGetAttributes(&code, code_probe) == cudaErrorNoKernelImageForDevice) {
+    (void)cudaGetLastError();
+    error = capability_text(properties) + ", and this CUDA plug-in was built for " +
+            FORETOKEN_CUDA_ARCHS + "; build it with FORETOKEN_CUDA_ARCHS=" +
+            std::to_string(properties.major) + std::to_string(properties.minor) + "-real, or all";
     return nullptr;
   }
   return std::make_unique<CudaDevice>(kernels, ordinal, properties.name);
