@@ -175,8 +175,7 @@ Status EngineImpl::render_chat(const std::string& messages_json, const std::stri
                                std::string* prompt, std::vector<std::string>* warnings) const {
   if (!chat_template_) {
     return unsupported(
-        "the model folder has no chat template; name one with --chat-template, add a chat_template "
-        "to tokenizer_config.json, or give a plain prompt");
+        "the model has no chat template; name one with --chat-template, or give a plain prompt");
   }
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,

@@ -4,6 +4,7 @@ request each. Names as in reports_door.py; anthropic is anthropics/anthropic-sdk
 """
 
 import json
+import unittest
 
 import door
 
@@ -66,6 +67,32 @@ class Chats(door.DoorCase):
             self.assertEqual(self.post(MESSAGES, body).json["stop_reason"], "stop_sequence")
 
 
+    def test_reasoning_that_is_not_wanted(self):
+        """vllm 56428"""
+        body = {"include_reasoning": False, **forced("<think>secret</think>Yes.")}
+        body["max_output_tokens"] = body.pop("max_tokens")
+        for stream in (False, True):
+            answer = self.post("/v1/responses", {"input": "Hi", **body, "stream": stream})
+            self.assertNotIn("secret", answer.text)
+            self.assertNotIn("warnings", answer.text)
+        usage = self.post("/v1/responses", {"input": "Hi", **body}).json["usage"]
+        self.assertGreater(usage["output_tokens_details"]["reasoning_tokens"], 0)
+
+    def test_calls_and_results_as_objects(self):
+        """litellm 13420"""
+        items = [{"role": "user", "content": "x"},
+                 {"type": "reasoning", "id": "r", "summary": [], "content": None,
+                  "encrypted_content": None, "status": None},
+                 {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": "b"}},
+                 {"type": "function_call_output", "call_id": "c", "output": {"b": 1}}]
+        lengths = []
+        for arguments, output in (({"a": "b"}, {"b": 1}), ('{"a":"b"}', '{"b":1}')):
+            items[2]["arguments"], items[3]["output"] = arguments, output
+            body = {"input": items, "max_output_tokens": 1}
+            lengths.append(self.post("/v1/responses", body).json["usage"]["input_tokens"])
+        self.assertEqual(*lengths)
+
+
 class Schemas(door.DoorCase):
     def json(self, schema, **more):
         form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
@@ -96,10 +123,16 @@ class Schemas(door.DoorCase):
         self.assertNotIn("NoExtensionBias", answer["error"]["message"])
 
 
-class CommandLine(door.DoorCase):
+class CommandLine(unittest.TestCase):
     def test_ports(self):
         made = door.run_program("serve", door.BUNDLED, "--port", "99999")
         self.assertIn("65535", made.stderr)
+
+    def test_folders_that_are_no_models(self):
+        models = door.ROOT / "models"
+        self.assertIn("give one of its models: ", door.run_program("serve", str(models)).stderr)
+        head = door.run_program("serve", str(models / "foretoken-7m-eagle3")).stderr
+        self.assertIn("give the head to --spec-model", head)
 
 
 if __name__ == "__main__":

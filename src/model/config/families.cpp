@@ -53,6 +53,14 @@ std::string unread_quantization(const Json& config) {
   return "";
 }
 
+// Heads have architectures of their own, one for each family of targets.
+bool drafts_for_others(const std::string& architecture) {
+  for (const char* part : {"Eagle", "Medusa", "MLPSpeculator", "DFlash", "DSpark"}) {
+    if (architecture.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::span<const RefusedFamily> refused_families() { return kRefusedFamilies; }
@@ -70,6 +78,11 @@ Status refuse_parts(uint32_t parts, const std::string& where) {
 }
 
 Status refuse_architecture(const std::string& name, const Json& config, const std::string& where) {
+  if (drafts_for_others(name)) {
+    return unsupported(where + ": '" + name +
+                       "' is no model but a head that drafts for one; load the model that it was " +
+                       "trained for, and give the head to --spec-model");
+  }
   const RefusedFamily* family = find_refused_family(name);
   const uint32_t parts =
       parts_asked_for(config) | (family != nullptr ? family->lacks : kNoMissingPart);

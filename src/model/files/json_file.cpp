@@ -1,13 +1,48 @@
 #include "model/files/json_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "base/python_json.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What can be loaded from a folder that is no model itself: folders of models and GGUF files.
+std::vector<std::string> models_within(const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (fs::directory_iterator at(folder, ignored), end; at != end; at.increment(ignored)) {
+    const fs::path& path = at->path();
+    if (path.extension() == ".gguf" || fs::exists(path / "config.json", ignored)) {
+      found.push_back(path.string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Status refuse_folder(const fs::path& folder) {
+  constexpr size_t kMost = 4;
+  const std::vector<std::string> models = models_within(folder);
+  std::string text = folder.string() + " holds no config.json";
+  if (models.empty()) {
+    return not_found(text + "; give the folder of a model, a GGUF file or a Hub id (org/name)");
+  }
+  for (size_t i = 0; i < std::min(models.size(), kMost); ++i) {
+    text += (i == 0 ? "; give one of its models: " : ", ") + models[i];
+  }
+  return not_found(text + (models.size() > kMost ? ", ..." : ""));
+}
+
+}  // namespace
 
 Result<nlohmann::json> read_json_file(const std::string& path) {
   std::error_code ignored;
@@ -27,6 +62,9 @@ Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::strin
   std::error_code ignored;
   const bool is_file = !model.is_gguf() && std::filesystem::exists(path, ignored);
   if (is_file || (!model.is_gguf() && !has_model_text(model, name))) {
+    if (!is_file && name == "config.json" && fs::is_directory(model.path(), ignored)) {
+      return refuse_folder(model.path());
+    }
     return read_json_file(path.string());
   }
   FT_ASSIGN_OR_RETURN(const auto text, read_model_text(model, name));

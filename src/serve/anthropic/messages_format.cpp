@@ -48,7 +48,8 @@ MessagesFormat::MessagesFormat(OpenAiRequest request, std::string id, std::strin
     : request_(std::move(request)),
       id_(std::move(id)),
       model_(std::move(model)),
-      parser_(make_choice_parser(request_)) {}
+      parser_(make_choice_parser(request_)),
+      blocks_(request_.include_reasoning) {}
 
 json MessagesFormat::message(const RequestStats& stats) const {
   return {{"id", id_},

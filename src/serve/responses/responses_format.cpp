@@ -37,7 +37,8 @@ ResponsesFormat::ResponsesFormat(ResponsesRequest request, std::string id, std::
       model_(std::move(model)),
       created_(created),
       store_(store),
-      parser_(make_choice_parser(request_.chat)) {}
+      parser_(make_choice_parser(request_.chat)),
+      blocks_(request_.chat.include_reasoning) {}
 
 json ResponsesFormat::unfinished(const char* status) const {
   json response = {{"id", id_},        {"object", "response"},    {"created_at", created_},
@@ -49,8 +50,9 @@ json ResponsesFormat::unfinished(const char* status) const {
 }
 
 json ResponsesFormat::usage_of(const RequestStats& stats) const {
-  const auto reasoning = static_cast<double>(blocks_.text_of(Kind::kReasoning).size());
-  double all = 0;
+  const auto hidden = static_cast<double>(blocks_.num_hidden_bytes());
+  const double reasoning = hidden + static_cast<double>(blocks_.text_of(Kind::kReasoning).size());
+  double all = hidden;
   for (const ContentBlock& block : blocks_.all()) all += static_cast<double>(block.text.size());
   const double share = all > 0 ? reasoning / all : 0;
   const auto num_reasoning =

@@ -130,11 +130,15 @@ class InputReader {
     FT_ASSIGN_OR_RETURN(const std::string name, optional_text(item, "name", where));
     FT_ASSIGN_OR_RETURN(const std::string id, optional_text(item, "call_id", where));
     const auto arguments = item.find("arguments");
-    if (name.empty() || id.empty() || arguments == item.end() || !arguments->is_string()) {
+    const bool given =
+        arguments != item.end() && (arguments->is_string() || arguments->is_object());
+    if (name.empty() || id.empty() || !given) {
       return invalid_argument(
           where + ": a function_call needs 'call_id', 'name' and 'arguments', a string");
     }
-    add_tool_call(id, name, text_at(item, "arguments"), &assistant());
+    const bool text = arguments->is_string();
+    add_tool_call(id, name, text ? text_at(item, "arguments") : json_text(*arguments),
+                  &assistant());
     return {};
   }
 
@@ -157,7 +161,8 @@ class InputReader {
     if (id.empty()) return invalid_argument(where + ": a " + type + " needs a 'call_id'");
     const json output = item.value("output", json());
     std::string text;
-    if (type == "shell_call_output" && output.is_array()) {
+    const bool is_json = output.is_object() || (type == "shell_call_output" && output.is_array());
+    if (is_json) {
       text = json_text(output);
     } else if (!output.is_null() || type == "function_call_output") {
       FT_ASSIGN_OR_RETURN(text, plain_text(output, where));
