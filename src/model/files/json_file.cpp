@@ -30,16 +30,16 @@ std::vector<std::string> models_within(const fs::path& folder) {
 }
 
 Status refuse_folder(const fs::path& folder) {
-  constexpr size_t kMost = 4;
+  constexpr size_t kMaxNamed = 4;
   const std::vector<std::string> models = models_within(folder);
   std::string text = folder.string() + " holds no config.json";
   if (models.empty()) {
     return not_found(text + "; give the folder of a model, a GGUF file or a Hub id (org/name)");
   }
-  for (size_t i = 0; i < std::min(models.size(), kMost); ++i) {
+  for (size_t i = 0; i < std::min(models.size(), kMaxNamed); ++i) {
     text += (i == 0 ? "; give one of its models: " : ", ") + models[i];
   }
-  return not_found(text + (models.size() > kMost ? ", ..." : ""));
+  return not_found(text + (models.size() > kMaxNamed ? ", ..." : ""));
 }
 
 }  // namespace
