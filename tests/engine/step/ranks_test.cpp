@@ -40,6 +40,26 @@ TEST(Ranks, AgreeOnTheLeastAndOnWhatRankZeroSays) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Ranks, EachLaneOfRowsHasCommunicatorsOfItsOwn) {
+  auto links = group::make_local_links(2);
+  std::vector<std::thread> threads;
+  for (auto& own : links) {
+    threads.emplace_back([&own] {
+      Ranks ranks({std::move(own), {}}, {.tp = 2}, true, 2);
+      const auto device = open_device(DeviceType::kCpu, 0, 1).value();
+      ASSERT_TRUE(ranks.open(*device, {.max_row_bytes = 1024, .in_lanes = true}).ok());
+      const Sharding first = ranks.sharding(), second = ranks.sharding(1);
+      EXPECT_EQ(first.comm, ranks.comm());
+      EXPECT_NE(second.comm, nullptr);
+      EXPECT_NE(first.comm, second.comm);
+      EXPECT_EQ(second.context.comm, second.comm);
+      EXPECT_EQ(second.rank, first.rank);
+      EXPECT_EQ(second.experts.size, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Two stages of two ranks each: the first two have the last stage.
 TEST(Ranks, StagesOfRanksThatShareLayers) {
   auto links = group::make_local_links(4);
