@@ -223,8 +223,9 @@ std::unique_ptr<Device> open_device(const CudaKernels& kernels, int ordinal, std
   if (cudaFuncGetAttributes(&code, code_probe) == cudaErrorNoKernelImageForDevice) {
     (void)cudaGetLastError();
     error = capability_text(properties) + ", and this CUDA plug-in was built for " +
-            FORETOKEN_CUDA_ARCHS + "; build it with FORETOKEN_CUDA_ARCHS=" +
-            std::to_string(properties.major) + std::to_string(properties.minor) + "-real, or all";
+            FORETOKEN_CUDA_ARCHS +
+            "; build it with FORETOKEN_CUDA_ARCHS=" + std::to_string(properties.major) +
+            std::to_string(properties.minor) + "-real, or all";
     return nullptr;
   }
   return std::make_unique<CudaDevice>(kernels, ordinal, properties.name);
