@@ -53,6 +53,19 @@ class Chats(door.DoorCase):
             for text in seen.values():
                 self.assertIsInstance(json.loads(text), dict)
 
+    def test_kinds_of_text_stand_apart(self):
+        """vllm 43933 and 55195: a step of several tokens, or an interval, held all of them"""
+        call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"
+        for more in ({}, {"include_reasoning": False}):
+            told = [set(event["choices"][0]["delta"]) & {"reasoning", "content", "tool_calls"}
+                    for event in self.events(tools=[TOOL], stream_interval=100, **more,
+                                             **forced(f"<think>So</think>Yes.{call}"))]
+            kinds = [kind.pop() for kind in told if len(kind) == 1]
+            wanted = ["content", *([] if more else ["reasoning"]), "content"]
+            self.assertEqual(kinds[:len(wanted)], wanted)
+            self.assertEqual(set(kinds[len(wanted):]), {"tool_calls"})
+            self.assertTrue(all(len(kind) < 2 for kind in told))
+
     def test_thoughts_end_with_a_signature(self):
         """anthropic 792, llama 20090"""
         events = self.events(MESSAGES, **forced("<think>So.</think>Yes."))

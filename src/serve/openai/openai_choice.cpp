@@ -125,15 +125,15 @@ ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta) {
 }
 
 std::vector<ChatDelta> deltas_in_turn(const ChatDelta& delta) {
-  std::vector<ChatDelta> turns = {{delta.reasoning, delta.content, {}}};
-  const auto add = [&](ToolCallDelta call) {
-    if (!turns.back().tool_calls.empty()) turns.emplace_back();
-    turns.back().tool_calls.push_back(std::move(call));
-  };
+  std::vector<ChatDelta> turns;
+  if (!delta.reasoning.empty()) turns.push_back({delta.reasoning, "", {}});
+  if (!delta.content.empty()) turns.push_back({"", delta.content, {}});
+  const auto add = [&](ToolCallDelta call) { turns.push_back({"", "", {std::move(call)}}); };
   for (const ToolCallDelta& call : delta.tool_calls) {
     if (!call.id.empty()) add({call.index, call.id, call.name, ""});
     if (call.id.empty() || !call.arguments.empty()) add({call.index, "", "", call.arguments});
   }
+  if (turns.empty()) turns.emplace_back();
   return turns;
 }
 

@@ -23,8 +23,9 @@ nlohmann::ordered_json chat_message(const OpenAiRequest& request, const std::str
 // {"content", "reasoning", "reasoning_content", "tool_calls"}, as far as there is anything of each.
 nlohmann::ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta);
 
-// What is new about a message in the order of chunks, at least one: a call opens with its name and
-// empty arguments, and its pieces stand apart from those of others, since clients count on both.
+// What is new about a message in the order of chunks, at least one: reasoning, content and each
+// piece of a call stand apart, and a call opens with its name and empty arguments, since clients
+// count on both, however many tokens a step gave.
 std::vector<ChatDelta> deltas_in_turn(const ChatDelta& delta);
 
 // "stop", "length", "tool_calls", "function_call", "abort" or null while it runs.

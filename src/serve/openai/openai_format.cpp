@@ -102,7 +102,9 @@ ordered_json OpenAiFormat::chat_choice(Choice& choice, int index, const ChoiceOu
   if (output.finished) add_pieces(choice.parser->finish(), &delta);
   const std::vector<ChatDelta> turns = deltas_in_turn(delta);
   for (size_t i = 0; i + 1 < turns.size(); ++i) {
-    ordered_json json = bare_chunk(index, chat_delta(request_, turns[i]));
+    ordered_json before = chat_delta(request_, turns[i]);
+    if (before.empty()) continue;
+    ordered_json json = bare_chunk(index, std::move(before));
     if (request_.continuous_usage) add_usage(json);
     *earlier += sse_data(json);
   }

@@ -102,20 +102,24 @@ TEST(OpenAiChoice, DeltasHaveWhatIsNew) {
 TEST(OpenAiChoice, CallsOpenWithoutArguments) {
   EXPECT_EQ(deltas_in_turn({}).size(), 1);
   ChatDelta delta;
+  delta.reasoning = "hm";
   delta.content = "So.";
   delta.tool_calls = {{0, "", "", "1}"}, {1, "i", "f", "{\"a\""}, {2, "j", "g", ""}};
   const std::vector<ChatDelta> turns = deltas_in_turn(delta);
-  ASSERT_EQ(turns.size(), 4);
-  EXPECT_EQ(turns[0].content, "So.");
+  ASSERT_EQ(turns.size(), 6);
+  EXPECT_EQ(turns[0].reasoning, "hm");
+  EXPECT_EQ(turns[1].content, "So.");
   const std::vector<int> indices = {0, 1, 1, 2};
   const std::vector<std::string> arguments = {"1}", "", "{\"a\"", ""};
-  for (size_t i = 0; i < turns.size(); ++i) {
-    ASSERT_EQ(turns[i].tool_calls.size(), 1);
-    EXPECT_EQ(turns[i].tool_calls[0].index, indices[i]);
-    EXPECT_EQ(turns[i].tool_calls[0].arguments, arguments[i]);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const ChatDelta& turn = turns[i + 2];
+    EXPECT_TRUE(turn.reasoning.empty() && turn.content.empty());
+    ASSERT_EQ(turn.tool_calls.size(), 1);
+    EXPECT_EQ(turn.tool_calls[0].index, indices[i]);
+    EXPECT_EQ(turn.tool_calls[0].arguments, arguments[i]);
   }
-  EXPECT_EQ(turns[1].tool_calls[0].name, "f");
-  EXPECT_TRUE(turns[2].tool_calls[0].id.empty());
+  EXPECT_EQ(turns[3].tool_calls[0].name, "f");
+  EXPECT_TRUE(turns[4].tool_calls[0].id.empty());
 }
 
 TEST(OpenAiChoice, ReasonsOfTheEnd) {
