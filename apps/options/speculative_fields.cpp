@@ -106,13 +106,15 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (config->method == named) config->model.clear();
 }
 
-// vLLM's word for a draft model or an EAGLE-3 head that drafts behind mask tokens.
+// vLLM's word for a draft model or an EAGLE-3 head that drafts behind mask tokens. Without a method
+// the model's files say which of them it is.
 void read_parallel(JsonFields& fields, SpeculativeConfig* config) {
   bool parallel = false;
   fields.read("parallel_drafting", &parallel);
   if (!fields.status().ok() || !parallel) return;
   const std::string& method = config->method;
-  if (method == "draft_model" || method == "eagle3" || (method.empty() && !config->model.empty())) {
+  if (method.empty()) return;
+  if (method == "draft_model" || method == "eagle3") {
     config->method = method == "eagle3" ? "p_eagle" : "pard";
   } else if (method != "pard" && method != "p_eagle" && method != "dflash" && method != "dspark") {
     fields.fail("'parallel_drafting' goes with method draft_model or eagle3, not with " + method +

@@ -97,6 +97,17 @@ TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
         "'revision' needs 'model'"}});
 }
 
+TEST(SpeculativeConfig, WhatDraftsInParallelIsWhatItsFilesAre) {
+  const std::string head = FORETOKEN_SOURCE_DIR "/tests/golden/layered_heads/p_eagle-vllm";
+  const std::string fields = R"(, "num_speculative_tokens": 3, "parallel_drafting": true})";
+  const std::string read_as_head = "of the head is not the target's";
+  expect_refused({"-sc", R"({"model": ")" + head + "\"" + fields}, read_as_head);
+  expect_refused({"-sc", R"({"method": "eagle3", "model": ")" + head + "\"" + fields},
+                 read_as_head);
+  expect_refused({"-sc", R"({"method": "draft_model", "model": ")" + head + "\"" + fields},
+                 "holds a P-EAGLE head, not what method pard reads");
+}
+
 TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
   const std::pair<const char*, const char*> refused[] = {
       {R"("attention_backend": "FLASH_ATTN")", "--attention-backend"},

@@ -215,8 +215,8 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.drafter = lengths.drafter;
   sequence.lookups = lengths.lookups;
   sequence.priority = request.priority;
-  // Two of n salts share a number with a chance of n * n / 2^64, and who does not know a salt cannot
-  // aim at its number.
+  // Two of n salts share a number with a chance of n * n / 2^64, and who does not know a salt
+  // cannot aim at its number.
   sequence.cache_salt =
       request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
   sequence.pools = request.pooling != Pooling::kNone;
