@@ -58,7 +58,8 @@ class SuffixDrafter final : public Drafter {
                    .drafter = step.index,
                    .max_depth = fields_.max_tree_depth,
                    .max_factor = static_cast<float>(fields_.max_spec_factor),
-                   .min_chance = min_chance});
+                   .min_chance = min_chance,
+                   .draft_max_len = traits_.max_len});
   }
 
  private:

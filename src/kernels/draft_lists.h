@@ -31,14 +31,18 @@ FT_HD inline bool has_turn(const SlotState& state, const SlotParams& params, int
   return serves(params, drafter) && !has_other_drafts(state, params, drafter);
 }
 
+// Whether a look-up may propose for the slot: its prompt is computed, and it goes on.
+FT_HD inline bool is_decoding(const SlotState& state) {
+  return state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
+         state.computed == state.len - 1;
+}
+
 // How many drafts a look-up that was granted `granted` may propose for the slot; 0 where the
 // sequence has ended or its prompt is not computed.
 FT_HD inline int32_t lookup_drafts(const SlotState& state, int32_t granted) {
   const int32_t wanted =
       granted < state.draft.num_draft_tokens ? granted : state.draft.num_draft_tokens;
-  const bool is_ready = state.finished == static_cast<int32_t>(DeviceFinish::kNone) &&
-                        state.computed == state.len - 1;
-  return is_ready && wanted > 0 ? wanted : 0;
+  return is_decoding(state) && wanted > 0 ? wanted : 0;
 }
 
 // What is known of a drafter that serves the slot.
@@ -46,10 +50,22 @@ FT_HD inline DraftRates& rates_of(SlotState& state, const SlotParams& params, in
   return params.drafter == drafter ? state.draft : state.lookup_rates[drafter];
 }
 
-// Leading ids that a drafter which learns has taken in; where it is the slot's last one it has no
-// entries, whose number stands there otherwise.
+// Leading ids that a drafter which learns has taken in since its slot was filled; where it is the
+// slot's last one it has no entries, whose number stands there otherwise.
 FT_HD inline int32_t& learnt_of(SlotState& state, const SlotParams& params, int32_t drafter) {
   return params.drafter == drafter ? state.draft.computed : state.learnt;
+}
+
+// The same, and what was taken in before the sequence was preempted; 0: nothing.
+FT_HD inline int32_t learnt_ever(SlotState& state, const SlotParams& params, int32_t drafter) {
+  const int32_t since = learnt_of(state, params, drafter);
+  return since > state.learnt ? since : state.learnt;
+}
+
+// SlotState::learnt of a slot that is filled: a sequence that comes with output had that learnt
+// when it was committed.
+FT_HD inline int32_t learnt_before(const SlotInit& init) {
+  return init.len > init.params.prompt_len ? init.len : 0;
 }
 
 // Most drafts that the plan lets a drafter of the span's slot propose.

@@ -97,7 +97,10 @@ struct SlotState {
   int32_t drafted_by;       // with SlotParams::lookups: the drafter whose turn was last, which made
                             // the drafts
   DraftState draft;
-  int32_t learnt;  // with SlotParams::lookups: ids that one of those has taken in
+  int32_t found_by;  // 1 + the look-up that found a long piece of text behind the last commit; or 0
+  // Ids that those who learn have taken in: before its slot, of a sequence that was preempted; with
+  // SlotParams::lookups also what one of these has taken in since.
+  int32_t learnt;
   DraftRates lookup_rates[kMaxDrafters];  // of the drafters in SlotParams::lookups
 };
 
@@ -240,6 +243,7 @@ struct SpanResult {
   int32_t num_scored;       // of the span; rows of committed ids follow them
   int32_t from_prediction;  // 1: the drafts came from the slot's prediction
   int32_t drafter;          // that made the drafts, or had the last turn where there are none
+  int32_t found_by;         // SlotState::found_by before the step
   int32_t ids[kMaxDraftTokens + 1];
   int32_t drafts[kMaxDraftTokens];  // the num_drafted ids that were verified
 };

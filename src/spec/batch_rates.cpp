@@ -29,6 +29,7 @@ struct Windows {
 }  // namespace
 
 void BatchResults::add(int max_verified, int num_drafted, int num_accepted) {
+  ++num_spans;
   if (max_verified > 0 && num_drafted == 0) ++num_idle;
   for (int i = 0; i < std::min(num_accepted + 1, num_drafted); ++i) {
     ++reached[static_cast<size_t>(i)];
@@ -43,6 +44,10 @@ BatchRates::BatchRates() {
 
 void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens) {
   using spec::moved_rate;
+  if (rests && results.num_found > 0) {
+    *this = BatchRates();
+    state_.share = results.num_found * kOne / std::max(results.num_spans, results.num_found);
+  }
   const int64_t memory = rests ? Windows::kRestingMemory : Windows::kMemory;
   const int64_t recovery = rests ? Windows::kRestingRecovery : Windows::kRecovery;
   const int64_t num_drafting = results.reached[0];

@@ -10,7 +10,9 @@ namespace foretoken {
 struct BatchResults {
   std::array<int, kMaxDraftTokens> reached{};  // verified, and all drafts before it accepted
   std::array<int, kMaxDraftTokens> accepted{};
-  int num_idle = 0;  // spans with room for drafts that had none
+  int num_idle = 0;   // spans with room for drafts that had none
+  int num_spans = 0;  // that were added
+  int num_found = 0;  // of those, where a look-up knew a long piece of text
 
   // One span, which had room for so many drafts.
   void add(int max_verified, int num_drafted, int num_accepted);
@@ -39,7 +41,7 @@ class BatchRates {
   const State& state() const { return state_; }
 
   // Takes in the results of one step. `rests`: the drafter was not in use, and what came is from
-  // probes.
+  // probes. A long piece of text that was found then makes it one of which nothing is known.
   void take_in(const BatchResults& results, bool rests, int max_draft_tokens);
 
   // Of `limit` drafts, those that are accepted where any are verified, in 1/kOne.

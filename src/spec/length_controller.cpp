@@ -123,6 +123,10 @@ void LengthController::observe(uint64_t step, int drafter, int max_verified, int
   results[static_cast<size_t>(kind)].add(max_verified, num_drafted, num_accepted);
 }
 
+void LengthController::found(uint64_t step, int drafter, Kind kind) {
+  ++results_[step % kRingSize][static_cast<size_t>(drafter)][static_cast<size_t>(kind)].num_found;
+}
+
 void LengthController::State::take_in(const BatchResults& results, int max_draft_tokens) {
   rates.take_in(results, num_draft_tokens == 0, max_draft_tokens);
   num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);

@@ -85,6 +85,9 @@ class LengthController {
   // Each drafter of a list is told; the ones whose turn it was not hear of no drafts.
   void observe(uint64_t step, int drafter, int max_verified, int num_drafted, int num_accepted,
                Kind kind = Kind::kOwn);
+  // In a span of the step, which was observed, a look-up found a long piece of text: where it rests
+  // it is woken, if drafts of which nothing is known would pay.
+  void found(uint64_t step, int drafter, Kind kind);
 
   // A step, all of whose spans were observed and that is at most kRingSize - 1 steps old, took so
   // long until the next one began, or until it ended where none followed.

@@ -134,8 +134,8 @@ void StepSide::launch_drafter(int drafter) {
   if (drafter == 0) {
     queue.launch(NgramArgs{plan, kLimits, batch, kNumPasses, drafter, 1, 3});
   } else if (drafter == 3) {
-    queue.launch(
-        SuffixArgs{plan, kLimits, batch, tensors.spans, past, kNumPasses, drafter, 8, 2.0f, 3000});
+    queue.launch(SuffixArgs{plan, kLimits, batch, tensors.spans, past, kNumPasses, drafter, 8, 2.0f,
+                            3000, 1 << 20});
   } else {
     launch_passes(drafter);
   }

@@ -58,6 +58,7 @@ TEST(SuffixDrafter, ProposesWithVllmsDefaults) {
   EXPECT_EQ(args.max_depth, 24);
   EXPECT_EQ(args.max_factor, 1.0f);
   EXPECT_EQ(args.min_chance, 6553);
+  EXPECT_GT(args.draft_max_len, 0);
   EXPECT_EQ(args.table.max_age, 10000u);
   EXPECT_NE(args.table.entries, nullptr);
 }

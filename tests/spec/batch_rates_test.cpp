@@ -77,5 +77,19 @@ TEST(BatchRates, TheShareOfDraftingSequencesIsLearntAndForgotten) {
   EXPECT_EQ(rates.share(), learnt + (BatchRates::kOne - learnt) / 2048);
 }
 
+TEST(BatchRates, WhatWasFoundAtRestEndsWhatIsKnown) {
+  BatchRates rates;
+  for (int i = 0; i < 200; ++i) rates.take_in(results_of(4, 0, 4), false, 1);
+  BatchResults found;
+  for (int i = 0; i < 4; ++i) found.add(0, 0, 0);
+  found.num_found = 1;
+  const int64_t before = rates.expected_drafts(1);
+  rates.take_in(found, false, 1);
+  EXPECT_EQ(rates.expected_drafts(1), before) << "it does not rest";
+  rates.take_in(found, true, 1);
+  EXPECT_EQ(rates.expected_drafts(1), BatchRates().expected_drafts(1));
+  EXPECT_NEAR(static_cast<double>(rates.share()) / BatchRates::kOne, 0.25, 0.01);
+}
+
 }  // namespace
 }  // namespace foretoken

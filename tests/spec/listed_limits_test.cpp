@@ -37,5 +37,35 @@ TEST(ListedLimits, DraftersOfAListAreDecidedAboutApart) {
   EXPECT_LE(head, 1) << "its drafts were all refused";
 }
 
+// A look-up that rests, by itself or before a head, is woken when it found a long piece of text, as
+// soon as results count.
+TEST(ListedLimits, WhatWasFoundEndsARest) {
+  using Kind = LengthController::Kind;
+  CostTable times = cpu_times();
+  times.drafters[0].one_pass = true;
+  times.drafters[0].catch_up = {};
+  LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 4);
+  config.drafters[0].has_kv = false;
+  for (const Kind kind : {Kind::kOwn, Kind::kListed}) {
+    LengthController policy(config, times);
+    BatchDemand demand;
+    demand.num_sequences = demand.num_decoding = 1;
+    DraftDemand& own = demand.drafters[0];
+    (kind == Kind::kOwn ? own.num_ready : own.num_listed) = 1;
+    own.num_decoding = own.num_ready;
+    const auto run = [&](uint64_t step) {
+      const int limit = policy.decide(step, demand)[0].num_draft_tokens;
+      policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, 0, 1}}});
+      policy.observe(step, 0, limit, limit, 0, kind);
+      return limit;
+    };
+    uint64_t step = 0;
+    for (; step < 140; ++step) EXPECT_LE(run(step), step < 70 ? 4 : 1) << "at rest it is probed";
+    policy.found(step - 1, 0, kind);
+    EXPECT_LE(run(step), 1) << "results of the last two steps are not looked at";
+    EXPECT_GT(run(step + 1), 1);
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

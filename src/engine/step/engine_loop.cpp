@@ -398,6 +398,7 @@ void EngineLoop::observe_drafts(uint64_t step, const Span& span, const SpanResul
     const bool is_own = sequence.lookups == 0 || result.drafter == drafter;
     policy_.observe(step, drafter, span.max_verified, is_own ? result.num_drafted : 0,
                     is_own ? result.num_accepted : 0, kind);
+    if (result.found_by == drafter + 1) policy_.found(step, drafter, kind);
   };
   observe(sequence.drafter, sequence.is_predicted ? Kind::kPredicted : Kind::kOwn);
   for (int drafter = 0; drafter < kMaxDrafters; ++drafter) {

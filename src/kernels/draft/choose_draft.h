@@ -10,7 +10,8 @@ namespace foretoken {
 // whose last turn was its own. They do where there are some and spec::lookup_stands
 // (spec/draft_choice.h) prefers them to the span's num_draft_tokens, at most the slot's
 // max_draft_tokens, of SlotParams::drafter; where that one is a look-up too, of which nobody knows
-// whether it finds anything, they always stand. Elsewhere num_draft_tokens and
+// whether it finds anything, and behind a long piece of text (SlotState::found_by), they always
+// stand. Elsewhere num_draft_tokens and
 // draft.num_draft_tokens become 0, and the next one of the list has its turn.
 struct ChooseDraftArgs {
   static constexpr Op kOp = Op::kChooseDraft;

@@ -12,7 +12,7 @@ FT_HD inline bool drafts_stand(const ChooseDraftArgs& a, const SpanPlan& span) {
   const SlotParams& params = a.batch.params[span.slot];
   const SlotState& state = a.batch.slots[span.slot];
   if (state.num_draft_tokens <= 0) return false;
-  if ((a.lookups >> params.drafter & 1) != 0) return true;
+  if ((a.lookups >> params.drafter & 1) != 0 || state.found_by == 1 + a.drafter) return true;
   const int32_t others = span.num_draft_tokens < params.max_draft_tokens ? span.num_draft_tokens
                                                                          : params.max_draft_tokens;
   return spec::lookup_stands(

@@ -149,6 +149,12 @@ FT_HD inline int32_t chance_of(const Entry& entry, int32_t tokens) {
   return entry.rates[0] * weight / (weight + 1);
 }
 
+// Whether what follows is so likely, behind the longest piece of text that there is, that a drafter
+// which rests is woken.
+FT_HD inline bool is_sure(const Entry& entry, int32_t tokens, int32_t max_depth) {
+  return tokens == max_depth && chance_of(entry, tokens) >= spec::kFirstRate;
+}
+
 // Most drafts behind a text whose last `matched` tokens were found.
 FT_HD inline int32_t max_drafts(int32_t matched, float max_factor, int32_t wanted) {
   const float most = max_factor * static_cast<float>(matched);

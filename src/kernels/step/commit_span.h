@@ -62,6 +62,7 @@ FT_HD inline void clear_counts(SpanResult& result) {
   result.finish = static_cast<int32_t>(DeviceFinish::kNone);
   result.from_prediction = 0;
   result.drafter = 0;
+  result.found_by = 0;
 }
 
 // A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
@@ -82,6 +83,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   result.num_accepted = accepted < appended.num_ids ? accepted : appended.num_ids;
   result.from_prediction = state.from_prediction;
   result.drafter = params.lookups != 0 ? state.drafted_by : params.drafter;
+  result.found_by = state.found_by;
   result.finish = static_cast<int32_t>(appended.finish);
   for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
   state.len += appended.num_ids;

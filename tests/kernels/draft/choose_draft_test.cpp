@@ -68,6 +68,17 @@ TEST_F(ChooseDraftTest, OthersAreLeftAlone) {
   for (const int slot : {0, 1, 2}) EXPECT_EQ(d.slots[slot].num_draft_tokens, 4) << slot;
 }
 
+TEST_F(ChooseDraftTest, BehindALongPieceTheyStand) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 4, 0.3, 0.9);
+  add_slot(d, 1, 4, 0.3, 0.9);
+  d.slots[0].found_by = 1;
+  d.slots[1].found_by = 2;  // another one did
+  run(d);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 4);
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 0);
+}
+
 TEST_F(ChooseDraftTest, TheRequestBoundsTheOther) {
   StepData d{StepSizes{}};
   add_slot(d, 0, 1, 0.5, 0.6);

@@ -138,9 +138,12 @@ class SuffixTest : public StepTest {
 
   SuffixArgs args(int num_draft_tokens, int drafter = 0) const {
     return {plan_,   sizes_.limits, batch_, tensors_.spans, table_, num_draft_tokens,
-            drafter, kDepth,        1.0f,   min_chance_};
+            drafter, kDepth,        1.0f,   min_chance_,    1 << 20};
   }
   uint32_t clock() { return read(table_.clock, 1)[0]; }
+  std::vector<Entry> entries() {
+    return read(table_.entries, size_t{table_.num_buckets} * suffix_table::kWays);
+  }
 
   // A slot whose text is known up to its end, of which `learnt` tokens were learnt, and its span.
   static void add_text(StepData& d, int slot, const Ids& t, int prompt_len, int learnt,
@@ -241,7 +244,7 @@ TEST_F(SuffixTest, RespectsTheBoundsOfTheSlot) {
     d.slots[1].finished = static_cast<int32_t>(finished);
     d.slots[1].computed = computed;
     run(d, k);
-    EXPECT_EQ(d.slots[1].from_prediction, k == 0 ? 7 : 0);
+    EXPECT_EQ(d.slots[1].from_prediction, 0);
     return d.slots[1].num_draft_tokens;
   };
   EXPECT_EQ(drafted(16, 16, DeviceFinish::kNone, 7), 4);
@@ -250,7 +253,51 @@ TEST_F(SuffixTest, RespectsTheBoundsOfTheSlot) {
   EXPECT_EQ(drafted(0, 16, DeviceFinish::kNone, 7), 0);
   EXPECT_EQ(drafted(16, 16, DeviceFinish::kStop, 7), 0);
   EXPECT_EQ(drafted(16, 16, DeviceFinish::kNone, 6), 0) << "prompt tokens are missing";
-  EXPECT_EQ(drafted(16, 0, DeviceFinish::kNone, 7), 9) << "a step that only learns";
+  EXPECT_EQ(drafted(16, 0, DeviceFinish::kNone, 7), 0) << "a step that only learns";
+}
+
+TEST_F(SuffixTest, ALongPieceWakesWhatRests) {
+  learn({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, 2);
+  // What is found and drafted where choose_lengths chose no drafts.
+  const auto woken = [&](const Ids& t, int granted, uint64_t salt = 0, int max_draft_tokens = 16) {
+    StepData d{StepSizes{}};
+    add_text(d, 1, t, static_cast<int>(t.size()), static_cast<int>(t.size()), 0);
+    d.spans[0].num_draft_tokens = granted;
+    d.slots[1].found_by = 3;
+    d.params[1].cache_salt = salt;
+    d.params[1].max_draft_tokens = max_draft_tokens;
+    run(d, granted);
+    EXPECT_EQ(d.slots[1].draft.num_draft_tokens, d.slots[1].num_draft_tokens);
+    return std::pair(d.slots[1].found_by, d.slots[1].num_draft_tokens);
+  };
+  const Ids piece = {1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(woken(piece, 0), std::pair(1, 0)) << "it is told, and nothing is drafted yet";
+  EXPECT_EQ(woken(piece, 3), std::pair(1, 3));
+  EXPECT_EQ(woken(piece, 3, 0, 2), std::pair(1, 2));
+  EXPECT_EQ(woken(piece, 3, 0, 0), std::pair(0, 0)) << "it opted out";
+  EXPECT_EQ(woken(piece, 3, 11), std::pair(0, 0)) << "another owner's";
+  EXPECT_EQ(woken({30, 5, 6, 7, 8}, 3), std::pair(0, 0)) << "a short piece";
+  for (int i = 0; i < 4; ++i) learn({1, 2, 3, 4, 5, 6, 7, 8, 20 + i}, 8);
+  EXPECT_EQ(woken(piece, 3), std::pair(0, 0)) << "who knows what follows";
+}
+
+TEST_F(SuffixTest, APreemptedSequenceIsLearntOnce) {
+  Ids text = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  learn(text, 2);
+  const std::vector<Entry> before = entries();
+  for (const int new_tokens : {0, 1}) {
+    StepData d{StepSizes{}};
+    text.resize(9 + static_cast<size_t>(new_tokens), 10);
+    add_text(d, 2, text, 2, 0);
+    d.slots[2].learnt = 9;
+    run(d, 0);
+    EXPECT_EQ(clock(), 1u) << "it had begun";
+    const std::vector<Entry> after = entries();
+    const auto differs = [](const Entry& a, const Entry& b) { return a.seen != b.seen; };
+    int changed = 0;
+    for (size_t i = 0; i < after.size(); ++i) changed += differs(after[i], before[i]) ? 1 : 0;
+    EXPECT_EQ(changed, 3 * new_tokens) << "pieces of 8, 4 and 2 tokens";
+  }
 }
 
 TEST_F(SuffixTest, LearnsWhatIsNewOnceAndLeavesOtherDraftersAlone) {

@@ -5,6 +5,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/token_page.h"
 #include "kernels/draft/cpu/own_text.h"
+#include "kernels/draft/draft_slots.h"
 #include "kernels/draft_entries.h"
 #include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
@@ -17,12 +18,12 @@ void learn_span(const SuffixArgs& a, const SpanState& span) {
   const SlotParams& params = a.batch.params[span.slot];
   if (!serves(params, a.drafter)) return;
   SlotState& state = a.batch.slots[span.slot];
-  int32_t& learnt = learnt_of(state, params, a.drafter);
+  const int32_t learnt = learnt_ever(state, params, a.drafter);
   const int32_t known = known_after(span, state);
   const int32_t begin = std::max(params.prompt_len, learnt);
   if (begin >= known) return;
   if (learnt == 0) ++*a.table.clock;
-  learnt = known;
+  learnt_of(state, params, a.drafter) = known;
   for (int32_t p = begin; p < known; ++p) {
     const auto id_back = [&](int32_t i) { return token_at(a.batch, span.slot, p - 1 - i); };
     for (int level = 0; level < suffix_table::kNumLevels; ++level) {
@@ -87,13 +88,37 @@ int32_t draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) {
   return matched;
 }
 
-void propose_suffix(const SuffixArgs& a, int32_t slot) {
+// Whether the text ends with a long piece that is known.
+bool finds_sure(const SuffixArgs& a, int32_t slot) {
+  if (a.table.num_buckets == 0) return false;
+  const int32_t len = a.batch.slots[slot].len;
+  const auto id_back = [&](int32_t i) { return token_at(a.batch, slot, len - 1 - i); };
+  const TableHit hit = find_in_table(a, a.batch.params[slot], len, id_back);
+  return hit.entry != nullptr && suffix_table::is_sure(*hit.entry, hit.tokens, a.max_depth);
+}
+
+// As many drafts as the plan grants the span, and it can use.
+int suffix_room(const SuffixArgs& a, const SpanPlan& span) {
+  const SlotParams& params = a.batch.params[span.slot];
+  const int granted = std::min(granted_drafts(span, params, a.drafter), a.num_draft_tokens);
+  return max_draft_tokens(a.batch.slots[span.slot], params, granted, a.draft_max_len);
+}
+
+void propose_suffix(const SuffixArgs& a, const SpanPlan& span) {
+  const int32_t slot = span.slot;
   SlotState& state = a.batch.slots[slot];
   const SlotParams& params = a.batch.params[slot];
+  if (!serves(params, a.drafter)) return;
+  state.found_by = 0;
   if (!has_turn(state, params, a.drafter)) return;
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
-  const int wanted = lookup_drafts(state, a.num_draft_tokens);
+  int wanted = lookup_drafts(state, a.num_draft_tokens);
+  if (is_decoding(state) && params.max_draft_tokens > 0 && finds_sure(a, slot)) {
+    state.found_by = 1 + a.drafter;
+    wanted = std::max(wanted, suffix_room(a, span));
+    state.draft.num_draft_tokens = std::max(state.draft.num_draft_tokens, wanted);
+  }
   if (wanted == 0) return;
   const auto predicted = predicted_of(a.batch, slot);
   const uint64_t key = find_predicted(a.batch, slot, predicted, prediction_match::kLeastTokens);
@@ -120,9 +145,9 @@ void suffix(const void* args, CpuPool& pool) {
   if (a.table.num_buckets > 0) {
     for (int i = 0; i < plan.header->num_spans; ++i) learn_span(a, a.spans[i]);
   }
-  if (a.num_draft_tokens == 0) return;
+  if (a.num_draft_tokens == 0 && a.table.num_buckets == 0) return;
   pool.parallel_for(plan.header->num_spans,
-                    [&](int64_t index, int) { propose_suffix(a, plan.spans[index].slot); });
+                    [&](int64_t index, int) { propose_suffix(a, plan.spans[index]); });
 }
 
 }  // namespace foretoken::cpu

@@ -4,6 +4,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft/cuda/own_text.cuh"
+#include "kernels/draft/draft_slots.h"
 #include "kernels/draft_entries.h"
 #include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
@@ -34,7 +35,7 @@ struct Pieces {
 
 __device__ int first_new(const SuffixArgs& args, const SpanState& span) {
   const SlotParams& params = args.batch.params[span.slot];
-  return max(params.prompt_len, learnt_of(args.batch.slots[span.slot], params, args.drafter));
+  return max(params.prompt_len, learnt_ever(args.batch.slots[span.slot], params, args.drafter));
 }
 
 // Fills `tokens` for the spans from `first` on; returns the number of positions, in every thread.
@@ -51,7 +52,7 @@ __device__ int gather_spans(const SuffixArgs& args, int first, int num_spans, Ne
     const int known = known_after(span, state);
     if (serves(params, args.drafter) && begin < known) {
       count = known - begin;
-      begins = learnt_of(state, params, args.drafter) == 0;
+      begins = learnt_ever(state, params, args.drafter) == 0;
     }
     tokens.slot[threadIdx.x] = span.slot;
     tokens.begin[threadIdx.x] = begin;
@@ -194,16 +195,60 @@ __device__ void draft_from_table(const SuffixArgs& args, int slot, int wanted, c
   }
 }
 
-__device__ void propose(const SuffixArgs& args, int slot, int wanted) {
+// One warp: whether the text ends with a long piece that is known.
+__device__ bool finds_sure(const SuffixArgs& args, int slot, const int32_t* known) {
+  table::Entry entry{};
+  const int lane = find_in_table(args, args.batch.params[slot], args.batch.slots[slot].len,
+                                 {known, nullptr, 0}, *args.table.clock, entry);
+  if (lane < 0) return false;
+  const int tokens = table::level_tokens(args.max_depth, lane / table::kWays);
+  const int sure = table::is_sure(entry, tokens, args.max_depth);
+  return __shfl_sync(0xffffffffu, sure, lane) != 0;
+}
+
+// As many drafts as the plan grants the span, and it can use.
+__device__ int suffix_room(const SuffixArgs& args, const SpanPlan& span) {
+  const SlotParams& params = args.batch.params[span.slot];
+  const int granted =
+      min(granted_drafts(span, params, args.drafter), min(args.num_draft_tokens, kMaxDraftTokens));
+  return max_draft_tokens(args.batch.slots[span.slot], params, granted, args.draft_max_len);
+}
+
+// One warp: the number of drafts of a slot that decodes, more than `wanted` where it finds a long
+// piece of text.
+__device__ int wake(const SuffixArgs& args, const SpanPlan& span, int wanted,
+                    const int32_t* known) {
+  if (args.batch.params[span.slot].max_draft_tokens <= 0) return wanted;
+  if (!finds_sure(args, span.slot, known)) return wanted;
+  const int most = max(wanted, suffix_room(args, span));
+  if (threadIdx.x == 0) {
+    SlotState& state = args.batch.slots[span.slot];
+    state.found_by = 1 + args.drafter;
+    state.draft.num_draft_tokens = max(state.draft.num_draft_tokens, most);
+  }
+  return most;
+}
+
+// A slot that decodes.
+__device__ void propose(const SuffixArgs& args, const SpanPlan& span, int chosen) {
   __shared__ int32_t tail[kMaxTail];
   __shared__ TableDrafts drafts;
+  __shared__ int wanted;
+  const int slot = span.slot;
   const int len = args.batch.slots[slot].len;
   load_tail(args.batch, slot, len, args.max_depth, tail);
-  if (threadIdx.x == 0) drafts.matched = drafts.count = 0;
+  if (threadIdx.x == 0) {
+    drafts.matched = drafts.count = 0;
+    wanted = chosen;
+  }
   __syncthreads();
   if (threadIdx.x < 32 && args.table.num_buckets > 0) {
-    draft_from_table(args, slot, wanted, tail, drafts);
+    const int most = wake(args, span, chosen, tail);
+    if (threadIdx.x == 0) wanted = most;
+    if (most > 0) draft_from_table(args, slot, most, tail, drafts);
   }
+  __syncthreads();
+  if (wanted == 0) return;
   const SlotParams& params = args.batch.params[slot];
   const prediction_match::Predicted predicted{
       args.batch.lists.prediction + int64_t{slot} * args.batch.lists.max_prediction,
@@ -232,17 +277,19 @@ __global__ void __launch_bounds__(kOwnThreads) suffix_propose_kernel(SuffixArgs 
   let_next_start();
   const PlanView plan = plan_view(const_cast<void*>(args.plan), args.limits);
   if (blockIdx.x >= plan.header->num_spans) return;
-  const int slot = plan.spans[blockIdx.x].slot;
-  const SlotParams& params = args.batch.params[slot];
-  SlotState& state = args.batch.slots[slot];
-  if (!has_turn(state, params, args.drafter)) return;
+  const SpanPlan& span = plan.spans[blockIdx.x];
+  const SlotParams& params = args.batch.params[span.slot];
+  SlotState& state = args.batch.slots[span.slot];
+  if (!serves(params, args.drafter)) return;
+  const bool turn = has_turn(state, params, args.drafter);
   const int wanted = lookup_drafts(state, min(args.num_draft_tokens, kMaxDraftTokens));
   __syncthreads();
   if (threadIdx.x == 0) {
-    state.num_draft_tokens = 0;
-    state.from_prediction = 0;
+    state.found_by = 0;
+    if (turn) state.num_draft_tokens = state.from_prediction = 0;
   }
-  if (wanted > 0) propose(args, slot, wanted);
+  __syncthreads();
+  if (turn && is_decoding(state)) propose(args, span, wanted);
 }
 
 }  // namespace
@@ -254,7 +301,7 @@ void launch_suffix(const void* packed, cudaStream_t stream) {
     cudaFuncSetAttribute(suffix_learn_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
     launch_kernel(suffix_learn_kernel, 1, kThreads, kShared, stream, args);
   }
-  if (args.num_draft_tokens == 0) return;
+  if (args.num_draft_tokens == 0 && args.table.num_buckets == 0) return;
   launch_kernel(suffix_propose_kernel, args.limits.max_spans, kOwnThreads, 0, stream, args);
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/token_page.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 #include "kernels/step/plan_check.h"
 
@@ -64,7 +65,8 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.num_draft_tokens = 0;
   state.from_prediction = 0;
   state.drafted_by = init.params.drafter;
-  state.learnt = 0;
+  state.found_by = 0;
+  state.learnt = learnt_before(init);
   state.draft = DraftState{};
   std::fill_n(state.lookup_rates, kMaxDrafters, DraftRates{});
 }

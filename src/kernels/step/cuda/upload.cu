@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/draft_lists.h"
 #include "kernels/plan_layout.h"
 #include "kernels/step/plan_check.h"
 
@@ -39,7 +40,8 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.num_draft_tokens = 0;
       slot.from_prediction = 0;
       slot.drafted_by = init.params.drafter;
-      slot.learnt = 0;
+      slot.found_by = 0;
+      slot.learnt = learnt_before(init);
       slot.draft = DraftState{};
       for (DraftRates& rates : slot.lookup_rates) rates = DraftRates{};
     }
