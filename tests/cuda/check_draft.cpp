@@ -2,6 +2,7 @@
 
 #include "check.h"
 #include "kernels/cpu/op_table.h"
+#include "kernels/draft/choose_draft.h"
 #include "kernels/draft/choose_lengths.h"
 #include "kernels/draft/draft_next.h"
 #include "kernels/draft/draft_rows.h"
@@ -282,6 +283,61 @@ void check_many(Gpu& gpu) {
   }
 }
 
+// The same slots with lists: look-ups 0 and 1, of which one had the last turn, before head 2.
+ManySlots listed_slots(int num_slots, uint32_t seed) {
+  ManySlots many(num_slots, false, seed);
+  std::mt19937 random(seed + 1000);
+  for (int i = 0; i < num_slots; ++i) {
+    SlotState& slot = many.slots[i];
+    many.params[i].drafter = random() % 4 == 0 ? 1 : 2;
+    many.params[i].lookups = static_cast<int32_t>(random() % 4) & ~(1 << many.params[i].drafter);
+    slot.drafted_by = static_cast<int32_t>(random() % 3);
+    slot.num_draft_tokens = static_cast<int32_t>(random() % 9);
+    slot.found_by = random() % 5 == 0 ? static_cast<int32_t>(random() % 3) : 0;
+    for (DraftRates& rates : slot.lookup_rates) {
+      rates.since_draft = static_cast<int32_t>(random() % 90);
+      rates.num_rated = static_cast<int32_t>(random() % 3);
+      for (uint16_t& rate : rates.rates) rate = static_cast<uint16_t>(random());
+    }
+  }
+  return many;
+}
+
+std::vector<SlotState> run_choice(Gpu& on, const ManySlots& many, int drafter) {
+  Pool pool(on);
+  BatchState batch{};
+  batch.params = pool.upload(many.params);
+  batch.slots = pool.upload(many.slots);
+  batch.priors = pool.upload(many.priors);
+  batch.num_slots = many.limits.max_spans;
+  on.queue->launch(ChooseDraftArgs{pool.upload(many.plan), many.limits, batch, drafter, 0b011});
+  return download(on, batch.slots, many.slots.size());
+}
+
+// The CPU's op is the reference of the CUDA one.
+void check_choice(Gpu& gpu) {
+  Gpu cpu{cpu::open_cpu_device(cpu::cpu_kernels(), 1).value(), nullptr};
+  cpu.queue = cpu.device->make_queue().value();
+  for (const int num_slots : {1, 128, 1300}) {
+    int different = 0, stood = 0, fell = 0;
+    for (uint32_t seed = 0; seed < 8; ++seed) {
+      const ManySlots many = listed_slots(num_slots, seed);
+      const int drafter = static_cast<int>(seed % 2);
+      const std::vector<SlotState> want = run_choice(cpu, many, drafter);
+      const std::vector<SlotState> got = run_choice(gpu, many, drafter);
+      different += std::memcmp(got.data(), want.data(), want.size() * sizeof want[0]) != 0;
+      for (size_t i = 0; i < want.size(); ++i) {
+        const bool had = many.slots[i].num_draft_tokens > 0;
+        stood += had && want[i].num_draft_tokens > 0;
+        fell += had && want[i].num_draft_tokens == 0;
+      }
+    }
+    report(different == 0, "choose draft",
+           text("%d slots: %d of 8 steps differ, drafts of %d stood and of %d fell", num_slots,
+                different, stood, fell));
+  }
+}
+
 }  // namespace
 
 void check_draft(Gpu& gpu) {
@@ -297,6 +353,7 @@ void check_draft(Gpu& gpu) {
   check_spread(gpu, 40, 50);
   check_spread(gpu, 32000, 128256);
   check_many(gpu);
+  check_choice(gpu);
 }
 
 }  // namespace foretoken::check
