@@ -12,7 +12,7 @@ set(slow
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained|dflash|dspark)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|[TP]P2xDP2)EP"
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
-  "BundledMixture" "BundledExperts"
+  "BundledMixture" "BundledExperts" "100000Requests"
   "DualBatch\\..*/(Llama_TP2|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
 set(slow_tsan "Allocation\\." "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"
   "GraphModes.*/(pard|p_eagle|mlp_speculator|suffix)$" "DrafterIdentity.*/(eagle|mtp|ngram|dflash|pard|p_eagle|mlp_speculator)Greedy$"

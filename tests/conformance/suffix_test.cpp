@@ -5,6 +5,7 @@
 
 #include "conformance/drafter_cases.h"
 #include "device/resident_memory.h"
+#include "support/dialled_set.h"
 
 // Suffix decoding through the engine: past answers are drafted, those of other salts never, counts
 // follow from the order of arrival, and the memory is what it was.
@@ -118,13 +119,18 @@ TEST_F(SuffixEngine, ARequestOfAListThatOptedOutTeaches) {
   EXPECT_GT(again.stats.num_accepted_tokens, kAnswer / 2);
 }
 
-void expect_flat_memory(Engine& engine, int count, const std::function<Request(int)>& request_of) {
+using EachOutput = std::function<void(int, const RequestOutput&)>;
+
+void expect_flat_memory(Engine& engine, int count, const std::function<Request(int)>& request_of,
+                        const EachOutput& each_output = nullptr) {
   const auto run_some = [&](int from, int to) {
     for (int begin = from; begin < to; begin += 32) {
       std::vector<Request> requests;
       for (int i = begin; i < std::min(to, begin + 32); ++i) requests.push_back(request_of(i));
+      int number = begin;
       for (const RequestOutput& output : engine.generate(std::move(requests))) {
         EXPECT_TRUE(output.status.ok()) << output.status.message();
+        if (each_output) each_output(number++, output);
       }
     }
   };
@@ -145,11 +151,34 @@ TEST_F(SuffixEngine, MemoryIsFlat) {
   });
 }
 
-// Run by hand.
-TEST_F(SuffixEngine, DISABLED_MemoryIsFlatFor100000Requests) {
-  expect_flat_memory(*start(2, "fixed", kFewSuffixBlocks), 100'000, [](int i) {
-    return request(i, i % 3 == 0 ? "salt " + std::to_string(i) : "", 4 + i % 5);
-  });
+// On a target whose texts never repeat themselves and are those of others: each draft is one of a
+// past answer. Every third request has a salt of its own.
+TEST_F(SuffixEngine, MemoryIsFlatAndSaltsStayApartFor100000Requests) {
+  const test::DialledSet& set = test::DialledSet::of();
+  const DialledCycle cycle(set.shape().vocab_size, set.shape().seed);
+  EngineConfig config = config_of({.num_blocks = kFewSuffixBlocks, .prefix_caching = true}, set);
+  config.speculative = {bundled_drafter("suffix", 8).config};
+  config.speculative[0].method_fields.clear();
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  ASSERT_TRUE(status.ok()) << status.message();
+  int64_t own_salt = 0, no_salt = 0;
+  expect_flat_memory(
+      *engine, 100'000,
+      [&](int i) {
+        Request request;
+        for (int j = 0; j < 5; ++j) request.prompt_token_ids.push_back(cycle.at(7 * i + j));
+        if (i % 3 == 0) request.cache_salt = "salt " + std::to_string(i);
+        request.sampling.max_tokens = 2 + i % 4;
+        request.sampling.temperature = 0;
+        request.sampling.ignore_eos = true;
+        return request;
+      },
+      [&](int i, const RequestOutput& output) {
+        (i % 3 == 0 ? own_salt : no_salt) += output.stats.num_draft_tokens;
+      });
+  EXPECT_EQ(own_salt, 0);
+  EXPECT_GT(no_salt, 50'000);
 }
 
 }  // namespace
