@@ -4,6 +4,7 @@ request each. Names as in reports_door.py; anthropic is anthropics/anthropic-sdk
 """
 
 import json
+import pathlib
 import unittest
 
 import door
@@ -134,6 +135,39 @@ class Schemas(door.DoorCase):
         answer = self.post(CHAT, {"messages": door.USER, "max_tokens": 2, "structured_outputs": {
             "regex": "[^\\s\\S]"}}, 400).json
         self.assertNotIn("NoExtensionBias", answer["error"]["message"])
+
+
+def begins_with(token):
+    """The bundled tokenizer, which puts `token` before a text."""
+    tokenizer = json.loads((pathlib.Path(door.BUNDLED) / "tokenizer.json").read_text())
+    number = next(one["id"] for one in tokenizer["added_tokens"] if one["content"] == token)
+    special = {"SpecialToken": {"id": token, "type_id": 0}}
+    texts = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    tokenizer["post_processor"] = {
+        "type": "TemplateProcessing", "single": [special, texts[0]], "pair": [special, *texts],
+        "special_tokens": {token: {"id": token, "ids": [number], "tokens": [token]}}}
+    return tokenizer
+
+
+class Begins(door.DoorCase):
+    """A tokenizer and a template that both begin with BOS, as Gemma's and Llama's."""
+
+    flags = ("--chat-template", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = door.model_copy(tokenizer__json=begins_with("<|endoftext|>"))
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.model = cls.folder.name
+        super().setUpClass()
+
+    def test_a_rendered_template_is_a_prompt_for_completion(self):
+        """As llama-server, whose clients send the one to the other: BOS stands there once"""
+        chat = self.post(CHAT, {"messages": door.USER, "max_tokens": 1}).json["usage"]
+        prompt = self.post("/apply-template", {"messages": door.USER}).json["prompt"]
+        self.assertEqual(prompt, door.USER[0]["content"])
+        answer = self.post("/completion", {"prompt": prompt, "n_predict": 1}).json
+        self.assertEqual(answer["tokens_evaluated"], chat["prompt_tokens"])
 
 
 class CommandLine(unittest.TestCase):

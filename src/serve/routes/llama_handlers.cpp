@@ -57,6 +57,18 @@ Status take_prompt_string(json* prompt) {
   return {};
 }
 
+// As llama-server: what /completion puts before a text itself is no part of a rendered one.
+Status leave_out_bos(const Engine& engine, std::string* prompt) {
+  const std::string& bos = engine.info().bos_token;
+  if (bos.empty() || !prompt->starts_with(bos)) return {};
+  std::vector<int32_t> with;
+  std::vector<int32_t> alone;
+  FT_RETURN_IF_ERROR(engine.encode(*prompt, true, &with));
+  FT_RETURN_IF_ERROR(engine.encode(*prompt, false, &alone));
+  if (with.size() > alone.size() && with[1] == with[0]) prompt->erase(0, bos.size());
+  return {};
+}
+
 Status read_prompt(const Engine& engine, Body* body) {
   const auto prompt = body->find("prompt");
   if (prompt == body->end()) return {};
@@ -222,6 +234,7 @@ Status handle_apply_template(ServeContext& context, const std::shared_ptr<http::
                       parse_openai_request(OpenAiKind::kChat, body, defaults));
   std::string prompt;
   FT_RETURN_IF_ERROR(render_messages(context.engine, &request, &prompt));
+  FT_RETURN_IF_ERROR(leave_out_bos(context.engine, &prompt));
   add_warnings(request.warnings, &warnings);
   respond_with_warnings(context, *exchange, {{"prompt", prompt}}, warnings);
   return {};
