@@ -34,11 +34,20 @@ void log_access(const http::AccessRecord& record) {
                      {"id", record.id}});
 }
 
+// Engines that fail together.
+bool has_experts_in_common(const ParallelConfig& parallel) {
+  return parallel.enable_expert_parallel && parallel.data_parallel_size > 1;
+}
+
 // An engine with a server before it.
 class RunningServer {
  public:
-  RunningServer(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests)
-      : engine_(std::move(engine)), service_(*engine_, std::move(config), log_requests) {}
+  // ends_with_ranks: the engine ends where one of its ranks does.
+  RunningServer(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests,
+                bool ends_with_ranks)
+      : engine_(std::move(engine)),
+        service_(*engine_, std::move(config), log_requests),
+        ends_with_ranks_(ends_with_ranks || engine_->info().ranks_per_engine > 1) {}
 
   // No thread of the server or the pool calls the engine once it ends, and the engine's outputs
   // still find the context.
@@ -70,13 +79,12 @@ class RunningServer {
   int num_requests() const { return service_.context().gate.num_requests(); }
   const std::string& model_name() const { return service_.context().model_name(); }
   // Why the ranks of the engine have ended, if they have: they cannot come back in this process.
-  Status ranks_status() const {
-    return engine_->info().ranks_per_engine > 1 ? engine_health(*engine_) : Status();
-  }
+  Status ranks_status() const { return ends_with_ranks_ ? engine_health(*engine_) : Status(); }
 
  private:
   std::unique_ptr<Engine> engine_;
   Service service_;
+  const bool ends_with_ranks_;
   std::unique_ptr<http::Server> server_;
 };
 
@@ -98,7 +106,8 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   http.error_body = http_error_body;
   if (options.access_log) http.access_log = log_access;
   auto server =
-      std::make_unique<RunningServer>(std::move(engine), options.serve, options.log_requests);
+      std::make_unique<RunningServer>(std::move(engine), options.serve, options.log_requests,
+                                      has_experts_in_common(config.parallel));
   FT_RETURN_IF_ERROR(server->listen(std::move(http)));
   return server;
 }

@@ -11,12 +11,12 @@ constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
                                           .name = "cpu",
                                           .title = "the CPU",
                                           .exchanges_by_mpi = true,
-                                          .joins_experts_of_stages = true},
+                                          .joins_experts_anywhere = true},
                                          {.type = DeviceType::kCuda,
                                           .name = "cuda",
                                           .title = "CUDA",
                                           .exchanges_by_mpi = false,
-                                          .joins_experts_of_stages = false}};
+                                          .joins_experts_anywhere = false}};
 
 }  // namespace
 

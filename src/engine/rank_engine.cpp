@@ -9,9 +9,16 @@ namespace foretoken {
 
 Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartBarrier* barrier,
                         std::unique_ptr<Engine>* engine) {
+  return make_rank_engine(config, RankLinks{std::move(links), {}}, barrier, engine);
+}
+
+Status make_rank_engine(const EngineConfig& config, RankLinks links, StartBarrier* barrier,
+                        std::unique_ptr<Engine>* engine) {
+  std::vector<RankLinks> own;
+  own.push_back(std::move(links));
   FT_ASSIGN_OR_RETURN(std::unique_ptr<EngineImpl> made,
                       EngineImpl::create(config, TestHooks{}, EngineImpl::Start::kServing,
-                                         links_of_rank(std::move(links)), barrier));
+                                         std::move(own), barrier));
   *engine = std::move(made);
   return {};
 }

@@ -18,6 +18,9 @@ namespace foretoken {
 // at the same time.
 Status make_rank_engine(const EngineConfig& config, group::LaneLinks links, StartBarrier* barrier,
                         std::unique_ptr<Engine>* engine);
+// The same with links to the ranks of other engines.
+Status make_rank_engine(const EngineConfig& config, RankLinks links, StartBarrier* barrier,
+                        std::unique_ptr<Engine>* engine);
 
 // A rank above 0: makes its part of the engine and runs rank 0's plans until rank 0 ends, or the
 // group does with an error. Blocks.

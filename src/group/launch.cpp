@@ -146,6 +146,12 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
     return invalid_argument(
         fmt::format("--node-rank {} is not one of --nnodes {}", flags.node_rank, flags.nnodes));
   }
+  if (layout.dp > 1 && layout.dp % flags.nnodes != 0) {
+    return invalid_argument(fmt::format(
+        "--data-parallel-size {} cannot be divided among --nnodes {}: engines that have experts "
+        "together are on one host each",
+        layout.dp, flags.nnodes));
+  }
   if (ranks % flags.nnodes != 0) {
     return invalid_argument(fmt::format(
         "{} ranks (tensor x pipeline parallel sizes) cannot be divided among --nnodes {}", ranks,
@@ -158,6 +164,7 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
   const int per_host = ranks / flags.nnodes;
   LaunchPlan plan;
   plan.rank = flags.node_rank * per_host;
+  plan.num_engines = std::max(layout.dp / flags.nnodes, 1);
   plan.first_child = plan.rank + 1;
   plan.end_child = plan.rank + per_host;
   plan.master_host = flags.nnodes > 1 ? flags.master_addr : "";

@@ -25,7 +25,10 @@ struct LaunchPlan {
   std::string master_host = {};          // empty: all ranks are on this host
   int master_port = 0;                   // 0: any free one, which rank 0 tells its children
   std::optional<int> first_device = {};  // of a child: GPU of its host's local rank 0
-  // Ranks that this process starts as its children: [first_child, end_child).
+  // Engines of which this process is the first rank: that of `rank`, and those behind it.
+  int num_engines = 1;
+  // Ranks that this process starts as its children: [first_child, end_child), but for the first
+  // ones of engines.
   int first_child = 0;
   int end_child = 0;
   std::string launcher = {};  // "mpirun", "srun", "torchrun", ...; empty: this program's own flags
@@ -37,7 +40,8 @@ using Environment = std::function<const char*(const char*)>;  // as getenv
 
 // Reads the flags and the environment of launchers that start a process for each rank (mpirun with
 // OMPI_* or PMI_*, srun with SLURM_*, torchrun with RANK and WORLD_SIZE) or for each host (LWS_*,
-// --nnodes). `layout` is that of one engine (dp = 1). InvalidArgument when their numbers of ranks
+// --nnodes). `layout` is that of one engine (dp = 1), or of those that have experts together, of
+// which each is on one host. InvalidArgument when their numbers of ranks
 // differ, or a value is no number, with the variable's or flag's name.
 //
 // A process that the launcher started alone (one rank there, one in the layout) stands alone.

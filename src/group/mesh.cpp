@@ -15,6 +15,10 @@ namespace {
 using namespace std::chrono_literals;
 using Lanes = std::vector<std::vector<Socket>>;
 
+bool is_wanted(const MeshOptions& options, std::size_t peer) {
+  return options.wanted.empty() || options.wanted[peer];
+}
+
 Result<Socket> reach(const MeshOptions& options, int peer, int lane) {
   const RankAddress& mine = options.addresses[static_cast<std::size_t>(options.rank)];
   const RankAddress& theirs = options.addresses[static_cast<std::size_t>(peer)];
@@ -44,7 +48,8 @@ Status place(const MeshOptions& options, Socket socket, Lanes* lanes, int* missi
   FT_ASSIGN_OR_RETURN(const uint64_t lane, reader.number());
   if (token != options.token) return invalid_argument("it belongs to another group");
   if (rank >= options.addresses.size() || lane >= lanes->size() ||
-      rank <= static_cast<uint64_t>(options.rank) || (*lanes)[lane][rank].open()) {
+      rank <= static_cast<uint64_t>(options.rank) || !is_wanted(options, rank) ||
+      (*lanes)[lane][rank].open()) {
     return invalid_argument("it is no rank that was waited for");
   }
   (*lanes)[lane][rank] = std::move(socket);
@@ -75,7 +80,8 @@ std::string missing_ranks(const MeshOptions& options, const Lanes& lanes) {
        peer < options.addresses.size(); ++peer) {
     const bool here = std::all_of(lanes.begin(), lanes.end(),
                                   [&](const auto& lane) { return lane[peer].open(); });
-    if (!here) names += fmt::format("{}{}", names.empty() ? "" : ", ", peer);
+    if (!here && is_wanted(options, peer))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", peer);
   }
   return names;
 }
@@ -86,6 +92,7 @@ Result<Lanes> connect_mesh(const MeshOptions& options, const RankListeners& list
   Lanes lanes(static_cast<std::size_t>(options.num_lanes));
   for (auto& lane : lanes) lane.resize(options.addresses.size());
   for (int peer = 0; peer < options.rank; ++peer) {
+    if (!is_wanted(options, static_cast<std::size_t>(peer))) continue;
     for (int lane = 0; lane < options.num_lanes; ++lane) {
       Result<Socket> socket = reach(options, peer, lane);
       if (!socket.ok()) {
@@ -96,7 +103,11 @@ Result<Lanes> connect_mesh(const MeshOptions& options, const RankListeners& list
           std::move(socket).value();
     }
   }
-  const int above = static_cast<int>(options.addresses.size()) - options.rank - 1;
+  int above = 0;
+  for (std::size_t peer = static_cast<std::size_t>(options.rank) + 1;
+       peer < options.addresses.size(); ++peer) {
+    if (is_wanted(options, peer)) ++above;
+  }
   for (int missing = above * options.num_lanes; missing > 0;) {
     Result<Socket> socket = accept_either(options, listeners);
     if (!socket.ok()) {

@@ -16,7 +16,7 @@ bool has_mpi_plugin();
 Result<std::unique_ptr<RankLink>> open_mpi_link(std::shared_ptr<LinkShared> shared);
 
 // What the plug-in exports. The number changes with anything that both sides see.
-inline constexpr int kMpiPluginAbi = 2;
+inline constexpr int kMpiPluginAbi = 3;
 using MpiAbiFn = int (*)();
 using MpiOpenFn = RankLink* (*)(const std::shared_ptr<LinkShared>* shared, char* error,
                                 std::size_t error_size);

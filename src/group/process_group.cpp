@@ -1,5 +1,8 @@
 #include "group/process_group.h"
 
+#include <future>
+#include <utility>
+
 #include "group/address.h"
 
 namespace foretoken::group {
@@ -8,10 +11,11 @@ namespace {
 // This host alone: nobody outside needs to reach rank 0.
 constexpr const char* kThisHost = "127.0.0.1";
 
-std::vector<ChildRank> children_of(const LaunchPlan& plan, int first_device) {
+std::vector<ChildRank> children_of(const LaunchPlan& plan, const ProcessGroupOptions& options) {
   std::vector<ChildRank> children;
   for (int rank = plan.first_child; rank < plan.end_child; ++rank) {
-    children.push_back({rank, plan.master_host, plan.master_port, first_device});
+    if (rank % options.layout.ranks_per_engine() == 0) continue;
+    children.push_back({rank, plan.master_host, plan.master_port, options.first_device});
   }
   return children;
 }
@@ -22,47 +26,71 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
   std::unique_ptr<ProcessGroup> self(new ProcessGroup());
   LaunchPlan& plan = self->plan_;
   FT_ASSIGN_OR_RETURN(plan, plan_launch(options.layout, options.hosts, options.environment));
-  JoinOptions join{.layout = options.layout,
-                   .rank = plan.rank,
-                   .parts = options.parts,
-                   .start_time = options.start_time,
-                   .heartbeat = {},
-                   .stop_descriptor = self->start_.descriptor()};
+  Socket listener;
   if (plan.rank == 0) {
     const bool alone = plan.master_host.empty();
     if (alone) plan.master_host = kThisHost;
-    FT_ASSIGN_OR_RETURN(join.master_listener,
-                        listen_tcp(alone ? plan.master_host : "", plan.master_port));
-    plan.master_port = port_of(join.master_listener);
+    FT_ASSIGN_OR_RETURN(listener, listen_tcp(alone ? plan.master_host : "", plan.master_port));
+    plan.master_port = port_of(listener);
   }
-  join.master_host = plan.master_host;
-  join.master_port = plan.master_port;
-  const std::vector<ChildRank> children = children_of(plan, options.first_device);
+  const std::vector<ChildRank> children = children_of(plan, options);
   if (!children.empty()) {
     FT_ASSIGN_OR_RETURN(self->children_,
                         ChildRanks::start(children, [raw = self.get()](const Status& why) {
                           raw->child_ended(why);
                         }));
   }
-  Result<std::unique_ptr<RankGroup>> group = RankGroup::join(std::move(join));
-  if (!group.ok()) return self->start_.ended() ? self->start_.why() : group.status();
-  self->group_ = std::move(group).value();
-  if (options.communicator == "mpi") FT_RETURN_IF_ERROR(self->group_->use_mpi(true));
+  const Status joined = self->join(options, std::move(listener));
+  if (!joined.ok()) return self->start_.ended() ? self->start_.why() : joined;
+  if (options.communicator == "mpi") FT_RETURN_IF_ERROR(self->group().use_mpi(true));
   const std::lock_guard lock(self->mutex_);
-  self->joined_ = self->group_.get();
-  if (self->start_.ended()) self->joined_->end(self->start_.why());
+  self->joined_ = true;
+  if (self->start_.ended()) self->group().end(self->start_.why());
   return self;
 }
 
+// All places at once, since each waits for the others.
+Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
+  groups_.resize(static_cast<std::size_t>(plan_.num_engines));
+  std::vector<std::future<Status>> joins;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    JoinOptions place{.layout = options.layout,
+                      .rank = plan_.rank + static_cast<int>(i) * options.layout.ranks_per_engine(),
+                      .master_host = plan_.master_host,
+                      .master_port = plan_.master_port,
+                      .master_listener = std::exchange(listener, Socket()),
+                      .parts = options.parts,
+                      .start_time = options.start_time,
+                      .heartbeat = {},
+                      .stop_descriptor = start_.descriptor()};
+    joins.push_back(std::async(std::launch::async, [this, i, own = std::move(place)]() mutable {
+      Result<std::unique_ptr<RankGroup>> group = RankGroup::join(std::move(own));
+      if (!group.ok()) return group.status();
+      groups_[i] = std::move(group).value();
+      return Status();
+    }));
+  }
+  Status status;
+  for (std::future<Status>& each : joins) {
+    const Status one = each.get();
+    if (status.ok()) status = one;
+  }
+  return status;
+}
+
+// The first rank of the first engine leaves last, since that ends the group.
 ProcessGroup::~ProcessGroup() {
-  const std::lock_guard lock(mutex_);
-  joined_ = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    joined_ = false;
+  }
+  while (!groups_.empty()) groups_.pop_back();
 }
 
 void ProcessGroup::child_ended(const Status& why) {
   start_.end(why);
   const std::lock_guard lock(mutex_);
-  if (joined_ != nullptr) joined_->end(why);
+  if (joined_) group().end(why);
 }
 
 }  // namespace foretoken::group

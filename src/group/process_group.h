@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "group/child_ranks.h"
 #include "group/launch.h"
@@ -8,7 +9,7 @@
 namespace foretoken::group {
 
 struct ProcessGroupOptions {
-  RankLayout layout;  // of one engine
+  RankLayout layout;  // as of plan_launch
   HostFlags hosts;
   int first_device = 0;  // GPU of the host's first rank
   AgreedParts parts;
@@ -18,8 +19,9 @@ struct ProcessGroupOptions {
 };
 
 // The group of processes that this one belongs to, however it was started: as one of mpirun's, as a
-// host's first process that starts the others there, or as such a child. A child that dies ends the
-// group.
+// host's first process that starts the others there, or as such a child. A host's first process is
+// the first rank of each of its engines, with a place in the group for each. A child that dies ends
+// the group.
 class ProcessGroup {
  public:
   // Starts the children, and blocks until all ranks are connected.
@@ -27,20 +29,22 @@ class ProcessGroup {
   // Leaves the group; then the children have ended.
   ~ProcessGroup();
 
-  RankGroup& group() { return *group_; }
+  // This process's place as a rank of the `engine`th of its engines.
+  RankGroup& group(int engine = 0) { return *groups_[static_cast<std::size_t>(engine)]; }
   const LaunchPlan& plan() const { return plan_; }
 
  private:
   ProcessGroup() = default;
+  Status join(const ProcessGroupOptions& options, Socket listener);
   void child_ended(const Status& why);
 
   LaunchPlan plan_;
   EndState start_;  // ends when a child dies while the ranks meet
   std::mutex mutex_;
-  RankGroup* joined_ = nullptr;  // under the lock
-  // Destroyed in reverse: the group first, so that children end by themselves.
+  bool joined_ = false;  // under the lock; then a child's end is the groups'
+  // Destroyed in reverse: the groups first, so that children end by themselves.
   std::unique_ptr<ChildRanks> children_;
-  std::unique_ptr<RankGroup> group_;
+  std::vector<std::unique_ptr<RankGroup>> groups_;
 };
 
 }  // namespace foretoken::group

@@ -22,8 +22,9 @@ struct JoinOptions {
   int stop_descriptor = -1;  // readable: joining stops
 };
 
-// This process's place in a group of processes: connections to all other ranks, and the watch over
-// them. The ranks stay together until one ends; then all do.
+// This process's place in a group of processes: connections to the ranks of its engine and to those
+// at its place in other engines, and the watch over all. The ranks stay together until one ends;
+// then all do. A process may have several places, one for the first rank of each engine in it.
 class RankGroup {
  public:
   // Blocks until every rank of the layout is there and connected.
@@ -37,8 +38,10 @@ class RankGroup {
   // rank can. `must`: an error where one cannot; otherwise they stay with sockets.
   Status use_mpi(bool must);
   bool uses_mpi() const { return uses_mpi_; }
-  // Once for each lane.
+  // To the ranks of this one's engine; once for each lane.
   std::unique_ptr<RankLink> take_link(Lane lane);
+  // To the ranks at this one's place in the other engines, where there are several; once.
+  std::unique_ptr<RankLink> take_link_beside(Lane lane);
   // Ends the group for all ranks. Any thread.
   void end(const Status& why) { shared_->end.end(why); }
   // Why the group has ended; ok while it lives.
@@ -51,6 +54,7 @@ class RankGroup {
 
   std::shared_ptr<LinkShared> shared_;
   std::array<std::unique_ptr<RankLink>, kNumLanes> links_;
+  std::array<std::unique_ptr<RankLink>, kNumLanes> beside_;
   std::unique_ptr<Heartbeat> heartbeat_;
   bool uses_mpi_ = false;
 };

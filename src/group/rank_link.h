@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace foretoken::group {
 
@@ -50,6 +51,9 @@ class RankLink {
   virtual Status send(int peer, std::span<const std::byte> data, std::string_view what) = 0;
   // As send, but never waits for the peer: what cannot go now goes during later calls, from a copy.
   virtual Status post(int peer, std::span<const std::byte> data, std::string_view what) = 0;
+  // Nothing that was posted is left to go. After every peer has, or will have, received what was
+  // posted to it before it comes to a call like this one.
+  virtual Status flush(std::string_view /*what*/) { return {}; }
   // As many bytes as the peer's send or post has.
   virtual Status receive(int peer, std::span<std::byte> data, std::string_view what) = 0;
   // To and from several peers at once, each of which makes such a call with this one among its
@@ -62,6 +66,10 @@ class RankLink {
   // them. Once, before any other call, on each of them alike.
   virtual void narrow(std::span<const int> ranks) = 0;
 
+  // Descriptors of which poll() finds one readable while a peer has sent what this rank has not
+  // received, or once the group has ended; none where ranks are threads. They live as long as the
+  // link.
+  virtual std::vector<int> news_descriptors() const { return {}; }
   // Calls `listener` once when the group ends, on the thread that ends it; at once where it has
   // ended. For what waits for peers elsewhere than in a link. One for each rank.
   virtual void on_end(std::function<void()> listener) = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "base/check.h"
 
 namespace foretoken::group {
@@ -32,6 +34,12 @@ RankPlace place_of(const RankLayout& layout, int rank) {
 
 int rank_of(const RankLayout& layout, const RankPlace& place) {
   return (place.dp * layout.pp + place.pp) * layout.tp + place.tp;
+}
+
+std::vector<int> engine_ranks(const RankLayout& layout, const RankPlace& place) {
+  std::vector<int> ranks(static_cast<std::size_t>(layout.ranks_per_engine()));
+  std::iota(ranks.begin(), ranks.end(), place.dp * layout.ranks_per_engine());
+  return ranks;
 }
 
 std::vector<int> tp_ranks(const RankLayout& layout, const RankPlace& place) {

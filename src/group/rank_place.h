@@ -35,6 +35,9 @@ inline constexpr int kMaxRanks = 4096;
 RankPlace place_of(const RankLayout& layout, int rank);
 int rank_of(const RankLayout& layout, const RankPlace& place);
 
+// All ranks of the engine of `place`.
+std::vector<int> engine_ranks(const RankLayout& layout, const RankPlace& place);
+
 // The ranks that share `place` but for one coordinate, in its order: those that sum one layer's
 // partial products, the chain of stages, and the engines side by side.
 std::vector<int> tp_ranks(const RankLayout& layout, const RankPlace& place);

@@ -80,15 +80,25 @@ ShapeAgreement::ShapeAgreement(RankLink& link, std::shared_ptr<WakeBell> bell)
     : link_(link),
       bell_(std::move(bell)),
       all_(static_cast<std::size_t>(link.size()) * sizeof(Packed)),
-      wishes_(static_cast<std::size_t>(link.size())) {}
+      wishes_(static_cast<std::size_t>(link.size())) {
+  std::vector<int> descriptors = link.news_descriptors();
+  if (bell_ == nullptr && !descriptors.empty()) {
+    watch_ = std::make_unique<NewsWatch>(std::move(descriptors));
+  }
+}
 
 void ShapeAgreement::set_waker(std::function<void()> wake) {
-  if (bell_ != nullptr) bell_->set_waker(link_.rank(), std::move(wake));
+  if (watch_ != nullptr) {
+    watch_->set_waker(std::move(wake));
+  } else if (bell_ != nullptr) {
+    bell_->set_waker(link_.rank(), std::move(wake));
+  }
 }
 
 Result<AgreedShape> ShapeAgreement::next(const StepShapeWish& mine, uint64_t step) {
   ++num_agreements_;
   if (bell_ != nullptr) bell_->ring(link_.rank(), num_agreements_);
+  if (watch_ != nullptr) watch_->disarm();
   const Packed packed = pack(mine);
   FT_RETURN_IF_ERROR(link_.all_gather(std::as_bytes(std::span(packed)), all_,
                                       "shape of step " + std::to_string(step)));
@@ -97,7 +107,9 @@ Result<AgreedShape> ShapeAgreement::next(const StepShapeWish& mine, uint64_t ste
     std::memcpy(theirs.data(), all_.data() + rank * sizeof theirs, sizeof theirs);
     wishes_[rank] = unpack(theirs);
   }
-  return agree(wishes_);
+  const AgreedShape agreed = agree(wishes_);
+  if (watch_ != nullptr && agreed.next == AgreedShape::Next::kSleep) watch_->arm();
+  return agreed;
 }
 
 }  // namespace foretoken::group

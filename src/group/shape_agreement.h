@@ -60,7 +60,8 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes);
 // meet. Used by the engine thread of each rank; one call a step, on a lane of its own.
 class ShapeAgreement {
  public:
-  // bell: of the ranks of `link`; null: nothing wakes those that sleep.
+  // bell: of the ranks of `link`, where they are threads; null: what comes over its connections
+  // wakes those that sleep.
   explicit ShapeAgreement(RankLink& link, std::shared_ptr<WakeBell> bell = nullptr);
 
   // What tells this rank that another one calls `next`; empty: nothing.
@@ -72,6 +73,7 @@ class ShapeAgreement {
  private:
   RankLink& link_;
   const std::shared_ptr<WakeBell> bell_;
+  std::unique_ptr<NewsWatch> watch_;  // null: with a bell, or nothing can be watched
   uint64_t num_agreements_ = 0;
   std::vector<std::byte> all_;
   std::vector<StepShapeWish> wishes_;

@@ -18,27 +18,41 @@ constexpr int kTries = 16;
 // The rank that failed first tells why; a connection that broke because of it may be seen sooner.
 constexpr auto kBetterReason = 300ms;
 
+std::vector<int> ranks_below(std::size_t size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 }  // namespace
 
 SocketLink::SocketLink(std::shared_ptr<LinkShared> shared, std::vector<Socket> connections)
+    : SocketLink(std::move(shared), ranks_below(connections.size()), std::move(connections)) {}
+
+SocketLink::SocketLink(std::shared_ptr<LinkShared> shared, std::vector<int> ranks,
+                       std::vector<Socket> connections)
     : shared_(std::move(shared)),
-      ranks_(connections.size()),
-      rank_(shared_->rank),
+      ranks_(std::move(ranks)),
+      rank_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), shared_->rank) -
+                             ranks_.begin())),
       connections_(std::move(connections)),
       transfers_(connections_.size()),
       posted_(connections_.size()),
       poll_memory_((connections_.size() + 1) * sizeof(pollfd)) {
-  FT_CHECK(rank() >= 0 && rank() < size());
-  std::iota(ranks_.begin(), ranks_.end(), 0);
+  FT_CHECK(rank() < size() && ranks_.size() == connections_.size());
 }
 
 void SocketLink::narrow(std::span<const int> ranks) {
   const auto own = std::find(ranks.begin(), ranks.end(), rank_);
   FT_CHECK(own != ranks.end());
   std::vector<Socket> kept;
-  for (const int rank : ranks) kept.push_back(std::move(connections_.at(std::size_t(rank))));
+  std::vector<int> kept_ranks;
+  for (const int rank : ranks) {
+    kept.push_back(std::move(connections_.at(std::size_t(rank))));
+    kept_ranks.push_back(ranks_.at(std::size_t(rank)));
+  }
   rank_ = static_cast<int>(own - ranks.begin());
-  ranks_.assign(ranks.begin(), ranks.end());
+  ranks_ = std::move(kept_ranks);
   connections_ = std::move(kept);
   transfers_.resize(ranks.size());
   posted_.resize(ranks.size());
@@ -73,6 +87,20 @@ Status SocketLink::post(int peer, std::span<const std::byte> data, std::string_v
   return sent.ok() ? Status() : lost(peer, what, sent.status());
 }
 
+Status SocketLink::flush(std::string_view what) {
+  const bool none = std::all_of(posted_.begin(), posted_.end(),
+                                [](const std::vector<std::byte>& each) { return each.empty(); });
+  return none ? Status() : run(what, true);
+}
+
+std::vector<int> SocketLink::news_descriptors() const {
+  std::vector<int> descriptors = {shared_->end.descriptor()};
+  for (const Socket& connection : connections_) {
+    if (connection.open()) descriptors.push_back(connection.descriptor());
+  }
+  return descriptors;
+}
+
 Status SocketLink::receive(int peer, std::span<std::byte> data, std::string_view what) {
   FT_CHECK(peer >= 0 && peer < size() && peer != rank());
   transfers_[static_cast<std::size_t>(peer)].in = data;
@@ -96,7 +124,7 @@ Status SocketLink::broadcast(int root, std::span<std::byte> data, std::string_vi
   return run(what);
 }
 
-Status SocketLink::run(std::string_view what) {
+Status SocketLink::run(std::string_view what, bool all) {
   shared_->activity.note(what);
   for (int idle = 0;;) {
     if (shared_->end.ended()) break;
@@ -107,7 +135,7 @@ Status SocketLink::run(std::string_view what) {
       if (!some.ok()) return lost(peer, what, some.status());
       moved |= some.value();
       const Transfer& transfer = transfers_[static_cast<std::size_t>(peer)];
-      pending |= !transfer.out.empty() || !transfer.in.empty();
+      pending |= !transfer.out.empty() || !transfer.in.empty() || (all && has_posted(peer));
     }
     if (!pending) return {};
     idle = moved ? 0 : idle + 1;

@@ -28,6 +28,9 @@ class SocketLink : public RankLink {
  public:
   // `connections` by rank; the place of this rank is closed.
   SocketLink(std::shared_ptr<LinkShared> shared, std::vector<Socket> connections);
+  // Between some ranks of the group, this one among them: a connection to each, in their order.
+  SocketLink(std::shared_ptr<LinkShared> shared, std::vector<int> ranks,
+             std::vector<Socket> connections);
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(connections_.size()); }
@@ -35,10 +38,12 @@ class SocketLink : public RankLink {
                     std::string_view what) override;
   Status send(int peer, std::span<const std::byte> data, std::string_view what) override;
   Status post(int peer, std::span<const std::byte> data, std::string_view what) override;
+  Status flush(std::string_view what) override;
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override;
   Status exchange(std::span<const PeerBytes> parts, std::string_view what) override;
   Status broadcast(int root, std::span<std::byte> data, std::string_view what) override;
   void narrow(std::span<const int> ranks) override;
+  std::vector<int> news_descriptors() const override;
   void on_end(std::function<void()> listener) override {
     shared_->end.on_end([listener = std::move(listener)](const Status&) { listener(); });
   }
@@ -51,7 +56,8 @@ class SocketLink : public RankLink {
     std::span<std::byte> in;
   };
 
-  Status run(std::string_view what);
+  // `all`: until what was posted has gone, too.
+  Status run(std::string_view what, bool all = false);
   // Bytes of `posted_` that have not gone yet.
   bool has_posted(int peer) const { return !posted_[static_cast<std::size_t>(peer)].empty(); }
   Result<std::size_t> move_posted(int peer);

@@ -1,6 +1,11 @@
 #include "group/wake_bell.h"
 
+#include <poll.h>
+
 #include <utility>
+
+#include "base/result.h"
+#include "base/thread_role.h"
 
 namespace foretoken::group {
 
@@ -25,6 +30,61 @@ void WakeBell::wake_all() {
   for (const auto& wake : wakers_) {
     if (wake) wake();
   }
+}
+
+NewsWatch::NewsWatch(std::vector<int> descriptors) : descriptors_(std::move(descriptors)) {
+  descriptors_.push_back(ending_.descriptor());
+  thread_ = std::thread([this] { run(); });
+}
+
+NewsWatch::~NewsWatch() {
+  ending_.end(aborted("the watch ends"));
+  {
+    const std::lock_guard lock(mutex_);
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void NewsWatch::set_waker(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void NewsWatch::arm() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_armed_ = true;
+  }
+  changed_.notify_all();
+}
+
+void NewsWatch::disarm() {
+  const std::lock_guard lock(mutex_);
+  is_armed_ = false;
+}
+
+void NewsWatch::run() {
+  set_thread_role(ThreadRole::kOther, "ft-news");
+  while (wait_until_armed() && wait_for_news()) {
+    const std::lock_guard lock(mutex_);
+    if (!is_armed_) continue;
+    is_armed_ = false;
+    if (wake_) wake_();
+  }
+}
+
+bool NewsWatch::wait_until_armed() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_armed_ || ending_.ended(); });
+  return !ending_.ended();
+}
+
+bool NewsWatch::wait_for_news() {
+  std::vector<pollfd> polled;
+  for (const int descriptor : descriptors_) polled.push_back({descriptor, POLLIN, 0});
+  poll(polled.data(), polled.size(), -1);
+  return !ending_.ended();
 }
 
 }  // namespace foretoken::group

@@ -8,6 +8,7 @@
 
 #include "conformance/layouts.h"
 #include "engine/engine_impl.h"
+#include "group/address.h"
 
 // Data parallel engines that have the experts of a mixture together: whatever each of them has to
 // do and when, none waits for ever for another, and what ends one ends all.
@@ -109,6 +110,44 @@ TEST(BundledExperts, TextUnderAGrammarIsThatOfOneRank) {
   }
   EXPECT_LE(count_undecided(outputs[0], outputs[1], true, "grammar"), 1);
   EXPECT_EQ(outputs[1][1].text.size(), 16u) << outputs[1][1].text;
+}
+
+// As two hosts, each with its own engines and requests; both are threads of this process.
+std::vector<std::vector<RequestOutput>> outputs_of_two_hosts(const Layout& layout) {
+  const int port = group::port_of(group::listen_tcp("127.0.0.1", 0).value());
+  std::vector<std::vector<std::vector<RequestOutput>>> by_host(2);
+  std::vector<std::thread> hosts;
+  for (int host = 0; host < 2; ++host) {
+    hosts.emplace_back([&, host] {
+      EngineConfig config = bundled_experts(layout);
+      config.parallel.nnodes = 2;
+      config.parallel.node_rank = host;
+      config.parallel.master_addr = "127.0.0.1";
+      config.parallel.master_port = port;
+      const auto engine = start_engine(config);
+      if (engine == nullptr) return;
+      for (const char* method : kAskedDrafters) {
+        const auto requests = layout_requests(method, host == 1, num_test_prompts(12));
+        by_host[static_cast<size_t>(host)].push_back(run_in_batches(*engine, requests));
+      }
+      expect_all_free(*engine);
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  std::vector<std::vector<RequestOutput>> all;
+  for (size_t i = 0; i < by_host[0].size() && i < by_host[1].size(); ++i) {
+    all.push_back(by_host[0][i]);
+    all.push_back(by_host[1][i]);
+  }
+  return all;
+}
+
+TEST(BundledExperts, IdsOfTwoHostsAreThoseOfOneRank) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "on CPUs alone";
+  const auto base = outputs_of_bundled({});
+  for (const Layout& layout : {Layout{.dp = 2, .ep = true}, Layout{.dp = 4, .ep = true}}) {
+    EXPECT_LE(count_in_doubt(base, outputs_of_two_hosts(layout)), 2) << layout.name();
+  }
 }
 
 class ExpertEngines : public RankTest<Layout> {};

@@ -40,6 +40,22 @@ TEST(Launch, EachHostStartsItsShare) {
   expect_error(plan(4, {}, {.nnodes = 0}), "--nnodes 0");
 }
 
+TEST(Launch, AHostHasItsEnginesFirstRanksInOneProcess) {
+  const RankLayout layout{.tp = 2, .dp = 4};
+  const Environment none = [](const char*) -> const char* { return nullptr; };
+  const HostFlags second{.nnodes = 2, .node_rank = 1, .master_addr = "a", .master_port = 1};
+  EXPECT_EQ(plan_launch(layout, second, none).value(), (LaunchPlan{.rank = 4,
+                                                                   .master_host = "a",
+                                                                   .master_port = 1,
+                                                                   .num_engines = 2,
+                                                                   .first_child = 5,
+                                                                   .end_child = 8}));
+  EXPECT_EQ(plan_launch(layout, {}, none).value().num_engines, 4);
+  const HostFlags three{.nnodes = 3, .node_rank = 1, .master_addr = "a"};
+  expect_error(plan_launch(layout, three, none),
+               "--data-parallel-size 4 cannot be divided among --nnodes 3");
+}
+
 TEST(Launch, LeaderWorkerSetTellsTheHosts) {
   const Variables lws = {
       {"LWS_GROUP_SIZE", "2"}, {"LWS_WORKER_INDEX", "1"}, {"LWS_LEADER_ADDRESS", "leader.svc"}};

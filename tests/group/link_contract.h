@@ -117,6 +117,24 @@ inline void expect_narrow_exchanges(RankLink& link) {
   ASSERT_TRUE(link.all_gather(pattern(rank, 1), all, "test gather").ok());
 }
 
+// All but the last rank post more than sockets buffer to the next one; nobody comes back
+// afterwards.
+inline void expect_flushes(RankLink& link) {
+  constexpr std::size_t kBytes = std::size_t{3} << 20;
+  const int next = (link.rank() + 1) % link.size();
+  const int last = link.rank() - 1;
+  if (next > 0) {
+    ASSERT_TRUE(link.post(next, pattern(link.rank(), kBytes), "test post").ok());
+  }
+  if (link.rank() > 0) {
+    std::vector<std::byte> got(kBytes);
+    ASSERT_TRUE(link.receive(last, got, "test receive").ok());
+    ASSERT_EQ(got, pattern(last, kBytes));
+  }
+  ASSERT_TRUE(link.flush("test flush").ok());
+  ASSERT_TRUE(link.flush("another flush").ok());
+}
+
 // An abort on one rank ends the pending calls of all others and all later calls, with its reason,
 // and is told to who listens.
 inline void expect_abort_reaches_all(const std::vector<RankLink*>& links) {

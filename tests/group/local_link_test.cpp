@@ -28,6 +28,11 @@ TEST(LocalLink, GroupsExchangeAmongThemselves) {
                [](RankLink& link) { expect_group_exchanges(link); });
 }
 
+TEST(LocalLink, WhatIsPostedGoesWithoutFurtherCalls) {
+  const auto links = make_local_links(3);
+  on_all_ranks(of_lane(links, Lane::kCollectives), [](RankLink& link) { expect_flushes(link); });
+}
+
 TEST(LocalLink, SomeRanksKeepToThemselves) {
   const auto links = make_local_links(4);
   on_all_ranks(of_lane(links, Lane::kStages),

@@ -22,6 +22,22 @@ TEST(RankGroup, JoinsAndItsLinksExchangeOnEveryLane) {
   }
 }
 
+TEST(RankGroup, EnginesSideBySideHaveLinksOfTheirOwn) {
+  const auto joined =
+      join_all(4, [](int, JoinOptions& options) { options.layout = {.tp = 2, .dp = 2}; });
+  for (const auto& one : joined) ASSERT_TRUE(one->ok()) << one->status().message();
+  std::vector<std::unique_ptr<RankLink>> links;
+  const auto take = [&](int rank, bool beside) {
+    RankGroup& group = *joined[static_cast<std::size_t>(rank)]->value();
+    links.push_back(beside ? group.take_link_beside(Lane::kCollectives)
+                           : group.take_link(Lane::kCollectives));
+    return links.back().get();
+  };
+  on_all_ranks({take(2, false), take(3, false)}, expect_exchanges);
+  on_all_ranks({take(1, true), take(3, true)}, expect_exchanges);
+  EXPECT_EQ(links.back()->rank(), 1);
+}
+
 TEST(RankGroup, AnAbortOfOneRankEndsAll) {
   const auto joined = join_all(3);
   std::vector<std::unique_ptr<RankLink>> links;

@@ -18,6 +18,7 @@ TEST(RankPlace, SubgroupsContainTheirRank) {
   EXPECT_EQ(tp_ranks(layout, place), (std::vector<int>{8, 9}));
   EXPECT_EQ(pp_ranks(layout, place), (std::vector<int>{7, 9, 11}));
   EXPECT_EQ(dp_ranks(layout, place), (std::vector<int>{3, 9}));
+  EXPECT_EQ(engine_ranks(layout, place), (std::vector<int>{6, 7, 8, 9, 10, 11}));
 }
 
 TEST(RankPlace, DescribesOnlyWhatIsDivided) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <semaphore>
+
+#include "group/wake_bell.h"
 #include "link_contract.h"
 #include "socket_pairs.h"
 
@@ -38,6 +42,45 @@ TEST(SocketLink, GroupsExchangeAmongThemselves) {
 TEST(SocketLink, SomeRanksKeepToThemselves) {
   Links group(4);
   on_all_ranks(group.all, expect_narrow_exchanges);
+}
+
+TEST(SocketLink, WhatIsPostedGoesWithoutFurtherCalls) {
+  Links group(3);
+  on_all_ranks(group.all, expect_flushes);
+}
+
+TEST(SocketLink, NarrowedAgainItStillNamesItsRanks) {
+  Links group(4);
+  group.shared[1]->layout = group.shared[3]->layout = {.tp = 2, .pp = 2};
+  on_all_ranks({group.all[1], group.all[2], group.all[3]},
+               [](RankLink& link) { link.narrow(std::array{1, 2, 3}); });
+  on_all_ranks({group.all[1], group.all[3]}, [](RankLink& link) {
+    link.narrow(std::array{0, 2});
+    expect_exchanges(link);
+  });
+  group.links[3].reset();
+  std::vector<std::byte> all(16);
+  const Status lost = group.links[1]->all_gather(pattern(0, 8), all, "a gather");
+  EXPECT_NE(lost.message().find("rank 1 (tp 1, pp 0) lost rank 3 (tp 1, pp 1)"), std::string::npos)
+      << lost.message();
+}
+
+TEST(SocketLink, NewsAreWhatWasSentAndTheEnd) {
+  Links group(2);
+  NewsWatch watch(group.links[1]->news_descriptors());
+  std::counting_semaphore<> woken(0);
+  watch.set_waker([&] { woken.release(); });
+  ASSERT_TRUE(group.links[0]->send(1, pattern(0, 4), "news").ok());
+  EXPECT_FALSE(woken.try_acquire_for(std::chrono::milliseconds(20)));
+  watch.arm();
+  EXPECT_TRUE(woken.try_acquire_for(std::chrono::minutes(1)));
+  EXPECT_FALSE(woken.try_acquire_for(std::chrono::milliseconds(20)));
+  std::vector<std::byte> got(4);
+  ASSERT_TRUE(group.links[1]->receive(0, got, "news").ok());
+  watch.arm();
+  EXPECT_FALSE(woken.try_acquire_for(std::chrono::milliseconds(20)));
+  group.links[1]->abort({StatusCode::kInternal, "the kettle boiled over"});
+  EXPECT_TRUE(woken.try_acquire_for(std::chrono::minutes(1)));
 }
 
 TEST(SocketLink, AllSendAtOnceMoreThanBuffersHold) {

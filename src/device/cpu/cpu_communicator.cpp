@@ -68,6 +68,11 @@ void CpuCommunicator::post(int peer, std::span<const std::byte> data, const char
   check(link_.post(peer, data, what));
 }
 
+void CpuCommunicator::flush(const char* what) {
+  const ExchangeTime time(exchange_ns_);
+  check(link_.flush(what));
+}
+
 void CpuCommunicator::receive(int peer, std::span<std::byte> data, const char* what) {
   const ExchangeTime time(exchange_ns_);
   check(link_.receive(peer, data, what));

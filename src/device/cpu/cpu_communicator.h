@@ -37,9 +37,11 @@ class CpuCommunicator final : public Communicator {
   void exchange(std::span<const group::PeerBytes> parts, const char* what);
   // `data` of rank 0 replaces that of the others.
   void broadcast(std::span<std::byte> data, const char* what);
-  // To and from one rank, in order. `post` never waits for it.
+  // To and from one rank, in order. `post` never waits for it; `flush`, after the receives of what
+  // the others posted meanwhile, until nothing is left to go.
   void send(int peer, std::span<const std::byte> data, const char* what);
   void post(int peer, std::span<const std::byte> data, const char* what);
+  void flush(const char* what);
   void receive(int peer, std::span<std::byte> data, const char* what);
 
  private:

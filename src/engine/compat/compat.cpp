@@ -133,7 +133,7 @@ Status check_context(const Combination& c) {
 }
 
 Status check_ranks(const Combination& c) {
-  if (c.num_engines > 1 && c.num_hosts > 1) {
+  if (c.num_engines > 1 && c.num_hosts > 1 && !c.expert_parallel) {
     return unsupported(
         "--data-parallel-size and --nnodes together: data parallel engines are on one host; start "
         "a server on each host and put a balancer before them");
@@ -160,13 +160,17 @@ Status check_experts(const Combination& c) {
   }
   if (c.num_engines == 1) return {};
   const std::string together = "--enable-expert-parallel and --data-parallel-size together";
-  if (c.num_stages > 1 && c.device != nullptr && !c.device->joins_experts_of_stages) {
+  if (c.uses_mpi) {
+    return unsupported(together + " exchange through sockets; leave --communicator mpi out");
+  }
+  if (c.device == nullptr || c.device->joins_experts_anywhere) return {};
+  if (c.num_stages > 1) {
     return unsupported(together + " have their layers in one stage on " + c.device->title +
                        "; leave --pipeline-parallel-size out");
   }
-  if (c.are_processes) {
-    return unsupported(together + ": the engines' ranks are threads of one process; leave " +
-                       "--distributed-executor-backend out");
+  if (c.are_processes || c.num_hosts > 1) {
+    return unsupported(together + " have all ranks in one process on " + c.device->title +
+                       "; leave --distributed-executor-backend and --nnodes out");
   }
   return {};
 }

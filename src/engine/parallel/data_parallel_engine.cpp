@@ -1,6 +1,7 @@
 #include "engine/parallel/data_parallel_engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <latch>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "device/cpu/cpu_quota.h"
 #include "engine/parallel/make_engine.h"
+#include "engine/parallel/process_ranks.h"
 #include "engine/request/generate_call.h"
 #include "engine/request/slot_params.h"
 #include "engine/start/locate_model.h"
@@ -63,19 +65,18 @@ std::vector<std::vector<RankLinks>> links_of_engines(const ParallelConfig& paral
                                 layout_of_engine(parallel).num_ranks());
 }
 
+using MakeEngine =
+    std::function<Status(int index, StartBarrier* barrier, std::unique_ptr<Engine>* engine)>;
+
 // Of several errors the first engine's.
-Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
-  make_logger();
-  const int size = config.parallel.data_parallel_size;
+Result<std::vector<std::unique_ptr<Engine>>> make_together(int size, const MakeEngine& make) {
   std::latch barriers(size);
   std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
-  std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
   std::vector<std::future<Status>> starts;
   for (int i = 0; i < size; ++i) {
-    starts.push_back(std::async(std::launch::async, [&, i, own = config_of_engine(config, i)] {
-      const auto at = static_cast<size_t>(i);
+    starts.push_back(std::async(std::launch::async, [&, i] {
       StartBarrier barrier(barriers, i == 0);
-      return make_one_engine(own, &barrier, &engines[at], std::move(links[at]));
+      return make(i, &barrier, &engines[static_cast<size_t>(i)]);
     }));
   }
   Status status;
@@ -86,6 +87,28 @@ Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& 
   if (status.ok()) return engines;
   end_together(engines);
   return status;
+}
+
+Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
+  make_logger();
+  if (joins_experts_of_processes(config.parallel, process_environment)) {
+    FT_ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> processes,
+                        meet_engines(config, process_environment));
+    const int size = processes->plan().num_engines;
+    const EngineConfig here = config_of_host(config, size);
+    return make_together(
+        size, [&](int i, StartBarrier* barrier, std::unique_ptr<Engine>* engine) -> Status {
+          FT_ASSIGN_OR_RETURN(
+              *engine, make_engine_of_group(processes, i, config_of_engine(here, i), barrier));
+          return {};
+        });
+  }
+  std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
+  return make_together(config.parallel.data_parallel_size,
+                       [&](int i, StartBarrier* barrier, std::unique_ptr<Engine>* engine) {
+                         return make_one_engine(config_of_engine(config, i), barrier, engine,
+                                                std::move(links[static_cast<size_t>(i)]));
+                       });
 }
 
 // Every choice of every request gets the error.
@@ -314,6 +337,14 @@ EngineStats DataParallelEngine::stats() const {
   std::vector<EngineStats> engines;
   for (const auto& engine : engines_) engines.push_back(engine->stats());
   return sum_of(std::move(engines));
+}
+
+EngineConfig config_of_host(const EngineConfig& config, int num_engines) {
+  EngineConfig part = config;
+  part.parallel.data_parallel_size = num_engines;
+  part.parallel.nnodes = 1;
+  part.parallel.node_rank = 0;
+  return part;
 }
 
 EngineConfig config_of_engine(const EngineConfig& config, int index) {

@@ -25,8 +25,9 @@ class DataParallelEngine final : public Engine {
   DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed);
   ~DataParallelEngine() override;
 
-  // Makes config.parallel.data_parallel_size engines, all at once. The devices and the processors
-  // of this host are divided among them, and each measures its steps beside the others'.
+  // Makes config.parallel.data_parallel_size engines, all at once; where hosts share them, those of
+  // this one. The devices and the processors of this host are divided among them, and each measures
+  // its steps beside the others'.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -94,6 +95,8 @@ class DataParallelEngine final : public Engine {
   std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
 };
 
+// The configuration of the engines of one of several hosts, of which it has `num_engines`.
+EngineConfig config_of_host(const EngineConfig& config, int num_engines);
 // The configuration of the `index`th of several engines.
 EngineConfig config_of_engine(const EngineConfig& config, int index);
 

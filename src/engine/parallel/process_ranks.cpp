@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/parallel/data_parallel_engine.h"
 #include "engine/rank_engine.h"
 #include "engine/start/agreed_config.h"
 #include "engine/start/parallel_checks.h"
-#include "group/process_group.h"
 
 namespace foretoken {
 namespace {
@@ -15,11 +15,12 @@ namespace {
 // The engine of rank 0 with the processes that belong to it.
 class ProcessRanksEngine final : public Engine {
  public:
-  ProcessRanksEngine(std::unique_ptr<group::ProcessGroup> processes, std::unique_ptr<Engine> engine)
-      : processes_(std::move(processes)), engine_(std::move(engine)) {}
+  ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, const group::RankGroup& group,
+                     std::unique_ptr<Engine> engine)
+      : processes_(std::move(processes)), group_(group), engine_(std::move(engine)) {}
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override {
-    FT_RETURN_IF_ERROR(processes_->group().ended());
+    FT_RETURN_IF_ERROR(group_.ended());
     return engine_->submit(std::move(request), std::move(callback), request_id);
   }
   void abort(const std::string& request_id) override { engine_->abort(request_id); }
@@ -60,7 +61,8 @@ class ProcessRanksEngine final : public Engine {
 
  private:
   // The engine goes first: it sends the last plan, and the others leave.
-  std::unique_ptr<group::ProcessGroup> processes_;
+  const std::shared_ptr<group::ProcessGroup> processes_;
+  const group::RankGroup& group_;  // this engine's place in it
   std::unique_ptr<Engine> engine_;
 };
 
@@ -80,7 +82,7 @@ EngineConfig config_of_rank(const EngineConfig& config, const group::LaunchPlan&
 
 Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                                   const group::Environment& environment) {
-  return group::ProcessGroup::start({.layout = layout_of_engine(config.parallel),
+  return group::ProcessGroup::start({.layout = layout_of_group(config.parallel),
                                      .hosts = host_flags(config.parallel),
                                      .first_device = config.device_ordinal,
                                      .parts = agreed_parts(config),
@@ -88,12 +90,24 @@ Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                      .environment = environment});
 }
 
-group::LaneLinks take_links(group::RankGroup& group) {
-  group::LaneLinks links;
-  for (int lane = 0; lane < group::kNumLanes; ++lane) {
-    links[static_cast<size_t>(lane)] = group.take_link(static_cast<group::Lane>(lane));
+RankLinks take_links(group::RankGroup& group) {
+  RankLinks links;
+  for (size_t lane = 0; lane < links.own.size(); ++lane) {
+    const auto which = static_cast<group::Lane>(lane);
+    if (group.layout().ranks_per_engine() > 1) links.own[lane] = group.take_link(which);
+    if (group.layout().dp > 1) links.beside[lane] = group.take_link_beside(which);
   }
   return links;
+}
+
+// Of a rank that is a process of its own.
+EngineConfig config_of_process(const EngineConfig& config, const group::LaunchPlan& plan,
+                               const group::Environment& environment) {
+  const group::RankLayout layout = layout_of_group(config.parallel);
+  if (layout.dp == 1) return config_of_rank(config, plan);
+  const int engines = layout.dp / num_hosts(config.parallel, environment);
+  const int engine = place_of(layout, plan.rank).dp % engines;
+  return config_of_rank(config_of_engine(config_of_host(config, engines), engine), plan);
 }
 
 }  // namespace
@@ -107,15 +121,31 @@ Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                        " of its launcher, but only the foretoken command runs ranks above 0; start "
                        "one process, or use the command");
   }
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<group::ProcessGroup> processes, meet(config, environment));
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<group::ProcessGroup> processes, meet(config, environment));
   FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
+  const EngineConfig own = config_of_rank(config, processes->plan());
+  return make_engine_of_group(std::move(processes), 0, own, barrier);
+}
+
+Result<std::shared_ptr<group::ProcessGroup>> meet_engines(const EngineConfig& config,
+                                                          const group::Environment& environment) {
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<group::ProcessGroup> processes, meet(config, environment));
+  FT_LOG(info, "{} ranks have met, {} engines of {} are here",
+         processes->group().layout().num_ranks(), processes->plan().num_engines,
+         processes->group().layout().dp);
+  return processes;
+}
+
+Result<std::unique_ptr<Engine>> make_engine_of_group(std::shared_ptr<group::ProcessGroup> processes,
+                                                     int index, const EngineConfig& config,
+                                                     StartBarrier* barrier) {
+  group::RankGroup& group = processes->group(index);
   std::unique_ptr<Engine> engine;
-  const Status made = make_rank_engine(config_of_rank(config, processes->plan()),
-                                       take_links(processes->group()), barrier, &engine);
+  const Status made = make_rank_engine(config, take_links(group), barrier, &engine);
   // Why the group has ended says more than the call that noticed it.
-  if (!made.ok()) return processes->group().ended().ok() ? made : processes->group().ended();
+  if (!made.ok()) return group.ended().ok() ? made : group.ended();
   return std::unique_ptr<Engine>(
-      std::make_unique<ProcessRanksEngine>(std::move(processes), std::move(engine)));
+      std::make_unique<ProcessRanksEngine>(std::move(processes), group, std::move(engine)));
 }
 
 Status run_process_rank(const EngineConfig& config, const group::Environment& environment) {
@@ -123,8 +153,8 @@ Status run_process_rank(const EngineConfig& config, const group::Environment& en
                       meet(config, environment));
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
-  const Status ran = run_rank(config_of_rank(config, processes->plan()), TestHooks{},
-                              take_links(processes->group()));
+  const Status ran = run_rank(config_of_process(config, processes->plan(), environment),
+                              TestHooks{}, take_links(processes->group()));
   const Status ended = processes->group().ended();
   // Rank 0 left before or after it sent the last plan.
   if (ended.code() == StatusCode::kAborted) return {};
@@ -133,10 +163,11 @@ Status run_process_rank(const EngineConfig& config, const group::Environment& en
 
 Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment) {
   if (!ranks_are_processes(parallel, environment)) return 0;
-  FT_ASSIGN_OR_RETURN(
-      const group::LaunchPlan plan,
-      group::plan_launch(layout_of_engine(parallel), host_flags(parallel), environment));
-  return plan.rank;
+  const group::RankLayout layout = layout_of_group(parallel);
+  FT_ASSIGN_OR_RETURN(const group::LaunchPlan plan,
+                      group::plan_launch(layout, host_flags(parallel), environment));
+  const bool has_engine = layout.dp > 1 && plan.rank % layout.ranks_per_engine() == 0;
+  return has_engine ? 0 : plan.rank;
 }
 
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "engine/start_barrier.h"
 #include "group/launch.h"
+#include "group/process_group.h"
 
 namespace foretoken {
 
@@ -16,12 +17,23 @@ Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
                                                     StartBarrier* barrier);
 
+// Of engines that have experts together, with ranks that are processes
+// (joins_experts_of_processes): starts those of this host and waits for all. `config` is that of
+// all engines.
+Result<std::shared_ptr<group::ProcessGroup>> meet_engines(const EngineConfig& config,
+                                                          const group::Environment& environment);
+// The `index`th engine of this host, whose configuration is `config` (config_of_engine).
+Result<std::unique_ptr<Engine>> make_engine_of_group(std::shared_ptr<group::ProcessGroup> processes,
+                                                     int index, const EngineConfig& config,
+                                                     StartBarrier* barrier);
+
 // What a process whose rank is above 0 does in place of its command: meets the others and runs
 // rank 0's plans until rank 0 ends. Ok then; otherwise why the group has ended. SIGINT and SIGTERM
 // are rank 0's to act on, and ignored once the ranks have met.
 Status run_process_rank(const EngineConfig& config, const group::Environment& environment);
 
-// This process's rank among those of its engine; 0 where it is alone or its ranks are threads.
+// This process's rank among those that meet; 0 where it is the first one of an engine, or alone, or
+// its ranks are threads.
 Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment);
 
 }  // namespace foretoken

@@ -1,7 +1,7 @@
 #include "engine/start/parallel_checks.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
 #include "config/engine_fields.h"
 #include "engine/compat/compat.h"
@@ -39,7 +39,7 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
                  .num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
                  .num_stages = parallel.pipeline_parallel_size,
                  .num_engines = is_child ? 1 : parallel.data_parallel_size,
-                 .num_hosts = parallel.nnodes,
+                 .num_hosts = num_hosts(parallel, environment),
                  .num_context_ranks = parallel.decode_context_parallel_size,
                  .expert_parallel = parallel.enable_expert_parallel,
                  .two_lanes = parallel.enable_dbo,
@@ -52,13 +52,28 @@ group::RankLayout layout_of_engine(const ParallelConfig& parallel) {
   return {.tp = parallel.tensor_parallel_size, .pp = parallel.pipeline_parallel_size, .dp = 1};
 }
 
+group::RankLayout layout_of_group(const ParallelConfig& parallel) {
+  group::RankLayout layout = layout_of_engine(parallel);
+  if (parallel.enable_expert_parallel) layout.dp = parallel.data_parallel_size;
+  return layout;
+}
+
+int num_hosts(const ParallelConfig& parallel, const group::Environment& environment) {
+  const char* told = environment("LWS_GROUP_SIZE");
+  return std::max({parallel.nnodes, told == nullptr ? 1 : std::atoi(told), 1});
+}
+
 bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment) {
   if (parallel.distributed_executor_backend == "mp" || parallel.nnodes > 1) {
     return layout_of_engine(parallel).num_ranks() > 1;
   }
-  const char* hosts = environment("LWS_GROUP_SIZE");
-  return group::started_as_rank(environment) ||
-         (hosts != nullptr && std::string_view(hosts) != "1");
+  return group::started_as_rank(environment) || num_hosts(parallel, environment) > 1;
+}
+
+bool joins_experts_of_processes(const ParallelConfig& parallel,
+                                const group::Environment& environment) {
+  return layout_of_group(parallel).dp > 1 &&
+         (ranks_are_processes(parallel, environment) || num_hosts(parallel, environment) > 1);
 }
 
 const char* process_environment(const char* name) { return std::getenv(name); }

@@ -1,5 +1,4 @@
-#include <chrono>
-#include <thread>
+#include <semaphore>
 
 #include "engine/step/agreed_step.h"
 #include "engine/step/engine_loop.h"
@@ -7,22 +6,20 @@
 // The engine thread's part in the steps of engines that share layers with this one.
 
 namespace foretoken {
-namespace {
 
-// An engine that would leave asks so often whether the others would.
-constexpr std::chrono::milliseconds kPatience{1};
-
-}  // namespace
-
-// Engines leave together: the others may still want this one's part of their steps.
+// Engines leave together: the others may still want this one's part of their steps, and wake it for
+// that.
 void EngineLoop::run_for_others() {
+  std::counting_semaphore<> news(0);
+  agreement_->set_waker([&news] { news.release(); });
   while (!failed_.load() && agreed_.next != group::AgreedShape::Next::kEnd) {
     StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
     plan.clear();
     if (agree(plan, false)) submit(plan);
     while (num_reconciled_ < num_submitted_) wait_and_reconcile();
-    if (agreed_.next == group::AgreedShape::Next::kSleep) std::this_thread::sleep_for(kPatience);
+    if (agreed_.next == group::AgreedShape::Next::kSleep) news.acquire();
   }
+  agreement_->set_waker(nullptr);
 }
 
 // Sets the step's shape and says whether it runs, on every engine that shares layers with this one.

@@ -236,6 +236,11 @@ TEST(DataParallelEngine, DividesTheHost) {
   EXPECT_GE(config_of_engine(config, 0).cpu_threads, 1);
   EXPECT_EQ(second.gpu_memory_utilization, config.gpu_memory_utilization);
   EXPECT_EQ(config_of_engine(config, 0).gpu_memory_utilization, config.gpu_memory_utilization / 2);
+  config.parallel.data_parallel_size = 4;
+  config.parallel.nnodes = 2;
+  const EngineConfig here = config_of_host(config, 2);
+  EXPECT_EQ(here.parallel.data_parallel_size, 2);
+  EXPECT_EQ(here.parallel.nnodes, 1);
 }
 
 }  // namespace

@@ -71,6 +71,24 @@ TEST_F(ProcessRanks, ARankOfAnotherConfigurationEndsBoth) {
   other.join();
 }
 
+TEST_F(ProcessRanks, TheFirstRanksOfEnginesThatJoinExpertsAreNoOthersRanks) {
+  ParallelConfig parallel;
+  parallel.tensor_parallel_size = parallel.data_parallel_size = 2;
+  parallel.enable_expert_parallel = true;
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  parallel.distributed_executor_backend = "mp";
+  EXPECT_EQ(process_rank(parallel, none).value(), 0);
+  parallel.nnodes = 2;
+  parallel.node_rank = 1;
+  parallel.master_addr = "127.0.0.1";
+  EXPECT_EQ(process_rank(parallel, none).value(), 0);
+  const auto child = [](const char* name) -> const char* {
+    if (std::string_view(name) == group::kChildRankVariable) return "3";
+    return std::string_view(name) == group::kChildMasterVariable ? "127.0.0.1:1" : nullptr;
+  };
+  EXPECT_EQ(process_rank(parallel, child).value(), 3);
+}
+
 TEST_F(ProcessRanks, AProcessKnowsItsRank) {
   ParallelConfig parallel;
   parallel.tensor_parallel_size = 2;

@@ -53,8 +53,33 @@ TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
   expect_error(config, "under mpirun", kMpirun);
   EXPECT_TRUE(check_parallel(config, environment({{"FORETOKEN_RANK", "1"}})).ok());
+  expect_error(config, "put a balancer before them", {{"LWS_GROUP_SIZE", "2"}});
   config.parallel.nnodes = 2;
   expect_error(config, "put a balancer before them");
+  config.parallel.enable_expert_parallel = true;
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
+  config.device = "cuda";
+  expect_error(config, "in one process on CUDA");
+}
+
+TEST(ParallelChecks, EnginesWithExpertsInCommonMeetOverProcesses) {
+  ParallelConfig parallel;
+  parallel.data_parallel_size = 4;
+  parallel.nnodes = 2;
+  EXPECT_EQ(layout_of_group(parallel).dp, 1);
+  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  parallel.enable_expert_parallel = true;
+  EXPECT_EQ(layout_of_group(parallel).dp, 4);
+  EXPECT_EQ(num_hosts(parallel, environment({})), 2);
+  EXPECT_TRUE(joins_experts_of_processes(parallel, environment({})));
+  parallel.nnodes = 1;
+  EXPECT_EQ(num_hosts(parallel, environment({{"LWS_GROUP_SIZE", "3"}})), 3);
+  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  // Each engine is one rank, a thread of this process.
+  parallel.distributed_executor_backend = "mp";
+  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  parallel.tensor_parallel_size = 2;
+  EXPECT_TRUE(joins_experts_of_processes(parallel, environment({})));
 }
 
 TEST(ParallelChecks, RanksOnGpusAreThreadsOrProcessesWithoutMpi) {

@@ -95,6 +95,7 @@ void dispatch_rows(const void* args, CpuPool&) {
     }
     begin += here;
   }
+  comm.flush(kDispatch);
   a.out.begins[comm.size()] = begin;
   *a.out.counts = {begin, 0, 0, 0};
 }
@@ -112,7 +113,7 @@ void return_rows(const void* args, CpuPool& pool) {
   });
   const std::span<const float> own = sums_of(comm.rank());
   const auto rows = static_cast<int64_t>(own.size()) / a.hidden;
-  if (rows == 0) return;
+  if (rows == 0) return comm.flush(kReturn);
   float* const sum = a.scratch;
   float* const inbox = sum + own.size();
   const auto each_row = [&](const auto& use) {
@@ -129,6 +130,7 @@ void return_rows(const void* args, CpuPool& pool) {
       for (int i = 0; i < a.hidden; ++i) sum[at + i] += part[at + i];
     });
   }
+  comm.flush(kReturn);
   each_row([&](int64_t, int64_t at) {
     float* out = a.out + at;
     for (int i = 0; i < a.hidden; ++i) out[i] = a.add != 0 ? out[i] + sum[at + i] : sum[at + i];
