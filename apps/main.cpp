@@ -58,6 +58,8 @@ int run_main(int argc, char** argv) {
   CLI::App app("Foretoken: text generation with speculative decoding", "foretoken");
   app.set_version_flag("--version", std::string("foretoken ") + kVersion);
   app.require_subcommand(1);
+  // Scripts append to command lines that hold defaults.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::function<int()> run;
   add_generate_command(app, &run);
   add_chat_command(app, &run);

@@ -71,9 +71,12 @@ std::string validation_message(const CLI::App& command, const std::string& text)
     return name + " must be " + bounds_text(bounds) + ", not " + problem.substr(6, range - 6);
   }
   const size_t set = problem.rfind(" not in {");
-  if (set == std::string::npos) return text;
   const std::string given = problem.substr(0, set);
   std::vector<std::string> choices = choices_of(*option);
+  // Where the choices are numbers, CLI11 has nothing to say of what is none.
+  if (set == std::string::npos && (choices.empty() || given.find(' ') != std::string::npos)) {
+    return text;
+  }
   std::string list;
   for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
   return name + " must be one of " + list + ", not '" + given + "'" +

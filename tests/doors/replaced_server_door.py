@@ -175,6 +175,14 @@ class CommandLine(unittest.TestCase):
         made = door.run_program("serve", door.BUNDLED, "--port", "99999")
         self.assertIn("65535", made.stderr)
 
+    def test_the_last_of_a_flag_holds(self):
+        """As with vllm serve and llama-server, whose images have defaults that users append to"""
+        made = door.run_program("generate", "--max-tokens", "1", "--prompt", "a", "--max-tokens",
+                                "3", "--max-num-seqs=2", "--max-num-seqs", "4")
+        self.assertIn("3 tokens in", made.stderr + made.stdout, made.stderr)
+        made = door.run_program("serve", "--block-size", "16", "--block-size", "abc")
+        self.assertIn("must be one of 16, 32, 64, not 'abc'", made.stderr)
+
     def test_folders_that_are_no_models(self):
         models = door.ROOT / "models"
         self.assertIn("give one of its models: ", door.run_program("serve", str(models)).stderr)
