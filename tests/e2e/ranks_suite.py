@@ -18,6 +18,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,15 @@ def latent_flags():
 
 def tp_of(flags):
     return int(flags[flags.index("-tp") + 1]) if "-tp" in flags else 1
+
+
+def two_hosts_flags(layout):
+    """The flags of two hosts, both of which are this one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    common = [*layout, "--nnodes", "2", "--master-addr", "127.0.0.1", "--master-port", port]
+    return [[*common, "--node-rank", host] for host in ("0", "1")]
 
 
 class Suite:
@@ -174,6 +184,8 @@ class Suite:
             ["-tp", "2", "-pp", "2", "-ep"],
             ["-tp", "2", "-pp", "2", "-ep", *processes],
             ["-dp", "2", "-pp", "2", "-ep"],
+            ["-dp", "2", "-tp", "2", "-ep", *processes],
+            ["-dp", "2", "-pp", "2", "-ep", *processes],
         ):
             text = self.text_of([*command, *flags], methods=LATENT_METHODS)
             differing = [key for key in reference if text[key] != reference[key]]
@@ -185,6 +197,45 @@ class Suite:
                 expect(server.get("/health") == 200, "the server is not healthy")
                 expect(server.stop() == 0, "exit code")
         self.faults_of_rank_1(["-tp", "2", "-dcp", "2", *processes], latent_flags(), LATENT_METHODS)
+        self.faults_of_rank_1(["-dp", "2", "-tp", "2", "-ep", *processes], latent_flags(), LATENT_METHODS)
+
+    def expert_hosts(self):
+        """Engines that have experts together on two hosts, which are processes beside each other here."""
+        command = [self.program, "generate", *COMMON, *latent_flags(), "--dtype", "float32", "--json"]
+        command += ["--max-tokens", "24", "--jsonl", self.write_requests(LATENT_METHODS)]
+        reference = self.text_of(command, methods=LATENT_METHODS)
+        for layout in (["-dp", "2"], ["-dp", "4"], ["-dp", "2", "-tp", "2"]):
+            flags = two_hosts_flags([*layout, "-ep"])
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                runs = [pool.submit(self.text_of, [*command, *own], methods=LATENT_METHODS) for own in flags]
+                for host, run in enumerate(runs):
+                    text = run.result()
+                    differing = [key for key in reference if text[key] != reference[key]]
+                    expect(not differing, f"{layout}, host {host}: {differing} differ")
+            print(f"  {' '.join(layout)} -ep --nnodes 2: the text of one rank on both", flush=True)
+        self.servers_of_two_hosts()
+
+    def servers_of_two_hosts(self):
+        """Requests to both at random; then one of them is killed under load."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            starts = [
+                pool.submit(Server, self.program, flags, latent_flags(), LATENT_METHODS)
+                for flags in two_hosts_flags(["-dp", "2", "-ep"])
+            ]
+            with starts[0].result() as first, starts[1].result() as second:
+                loads = [pool.submit(server.random_load, self.rounds) for server in (first, second)]
+                [load.result() for load in loads]
+                expect(first.get("/health") == second.get("/health") == 200, "not healthy")
+                answers = [pool.submit(first.complete, 200) for _ in range(4)]
+                time.sleep(0.5)
+                begin = time.monotonic()
+                second.process.kill()
+                code = first.process.wait(LIMIT)
+                elapsed = time.monotonic() - begin
+                [answer.result() for answer in answers]
+                expect(code == 1, f"exit code {code}")
+                expect(re.search(r"rank 1 \(dp 1\)", first.errors()), first.errors())
+        print(f"  the second host is killed under load: exit code 1 after {elapsed:.1f} s", flush=True)
 
     def two_hosts(self):
         if not network_spaces.allowed():
@@ -248,7 +299,7 @@ class Suite:
             print(f"  {' '.join(flags[:-2])}, {kind.name} of rank 1 under load: exit code 1 after {elapsed:.1f} s", flush=True)
 
     def run(self):
-        for part in (self.layouts, self.contexts, self.two_hosts, self.start_many, self.load, self.faults):
+        for part in (self.layouts, self.contexts, self.expert_hosts, self.two_hosts, self.start_many, self.load, self.faults):
             begin = time.monotonic()
             print(f"{part.__name__} ...", flush=True)
             part()

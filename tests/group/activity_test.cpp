@@ -11,8 +11,11 @@ TEST(Activity, KeepsWhatWasNotedLast) {
   activity.note("all_gather of step 11");
   activity.note("send of step 2");
   EXPECT_EQ(activity.last(), "send of step 2");
-  activity.note(std::string(500, 'x'));
-  EXPECT_EQ(activity.last(), std::string(Activity::kMaxChars, 'x'));
+  activity.note("dispatch_rows");
+  EXPECT_EQ(activity.last(), "dispatch_rows (plans up to step 2)");
+  Activity without;
+  without.note(std::string(500, 'x'));
+  EXPECT_EQ(without.last(), std::string(Activity::kMaxChars, 'x'));
 }
 
 }  // namespace

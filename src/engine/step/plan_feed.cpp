@@ -1,7 +1,9 @@
 #include "engine/step/plan_feed.h"
 
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/check.h"
 #include "kernels/plan_layout.h"
@@ -26,6 +28,19 @@ size_t bytes_of(const T*, int32_t count) {
 }
 
 std::string text_of(uint64_t step) { return "the plan of step " + std::to_string(step); }
+
+// The same where nothing may be allocated.
+class PlanText {
+ public:
+  explicit PlanText(uint64_t step)
+      : size_(std::snprintf(text_, sizeof text_, "the plan of step %llu",
+                            static_cast<unsigned long long>(step))) {}
+  operator std::string_view() const { return {text_, static_cast<size_t>(size_)}; }
+
+ private:
+  char text_[48];
+  int size_;
+};
 
 }  // namespace
 
@@ -79,25 +94,26 @@ Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& en
   message_.resize(sizeof header + num_bytes);
   std::memcpy(message_.data(), &header, sizeof header);
   pack_plan(entry, std::span(message_).subspan(sizeof header));
-  return send_to(ranks_.size(), message_);
+  return send_to(ranks_.size(), message_, PlanText(step));
 }
 
 Status PlanFeed::finish(uint64_t step, const StepShape& shape) {
   const PlanMessage message{step, 0, PlanMessage::Kind::kFinish, shape, {}};
-  return send_to(ranks_.num_last_stage(), std::as_bytes(std::span(&message, 1)));
+  return send_to(ranks_.num_last_stage(), std::as_bytes(std::span(&message, 1)), PlanText(step));
 }
 
 Status PlanFeed::adapter(int slot, std::span<const std::byte> packed) {
   const PlanMessage message{static_cast<uint64_t>(slot), packed.size(), PlanMessage::Kind::kAdapter,
                             StepShape{}, PlanHeader{}};
-  FT_RETURN_IF_ERROR(send_to(ranks_.size(), std::as_bytes(std::span(&message, 1))));
-  return send_to(ranks_.size(), packed);
+  FT_RETURN_IF_ERROR(
+      send_to(ranks_.size(), std::as_bytes(std::span(&message, 1)), "sending an adapter"));
+  return send_to(ranks_.size(), packed, "sending an adapter");
 }
 
 Status PlanFeed::end() {
   PlanMessage last;
   last.kind = PlanMessage::Kind::kEnd;
-  return send_to(ranks_.size(), std::as_bytes(std::span(&last, 1)));
+  return send_to(ranks_.size(), std::as_bytes(std::span(&last, 1)), "sending the last plan");
 }
 
 Status PlanFeed::fail(const Status& why) {
@@ -106,9 +122,9 @@ Status PlanFeed::fail(const Status& why) {
   return first.ok() ? why : first;
 }
 
-Status PlanFeed::send_to(int end_rank, std::span<const std::byte> bytes) {
+Status PlanFeed::send_to(int end_rank, std::span<const std::byte> bytes, std::string_view what) {
   for (int peer = 1; peer < end_rank; ++peer) {
-    FT_RETURN_IF_ERROR(ranks_.plans().send(peer, bytes, "sending a plan"));
+    FT_RETURN_IF_ERROR(ranks_.plans().send(peer, bytes, what));
   }
   return {};
 }
@@ -125,7 +141,7 @@ Status receive_plan(group::RankLink& link, ReceivedPlan* out) {
     return internal_error(text_of(out->message.step) +
                           " exceeds this rank's limits; start all ranks with one configuration");
   }
-  return link.receive(0, std::span(out->packed).first(num_bytes), "receiving a plan");
+  return link.receive(0, std::span(out->packed).first(num_bytes), PlanText(out->message.step));
 }
 
 }  // namespace foretoken

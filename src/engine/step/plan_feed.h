@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -53,7 +54,7 @@ class PlanFeed {
   Status fail(const Status& why);
 
  private:
-  Status send_to(int end_rank, std::span<const std::byte> bytes);
+  Status send_to(int end_rank, std::span<const std::byte> bytes, std::string_view what);
 
   Ranks& ranks_;
   std::vector<std::byte> message_;
