@@ -92,6 +92,17 @@ class Chats(door.DoorCase):
         usage = self.post("/v1/responses", {"input": "Hi", **body}).json["usage"]
         self.assertGreater(usage["output_tokens_details"]["reasoning_tokens"], 0)
 
+    def test_tokens_of_hidden_reasoning(self):
+        """vllm 57935"""
+        body = {"messages": door.USER, "include_reasoning": False, "logprobs": True,
+                "return_token_ids": True, **forced("<think>secret</think>Yes.")}
+        for path, more in ((CHAT, {}), (CHAT, {"stream": True}),
+                           (CHAT + "/batch", {"messages": [door.USER]})):
+            answer = self.post(path, {**body, **more}).text
+            self.assertNotIn("secret", answer)
+            self.assertNotIn("token_ids\":[", answer)
+            self.assertIn("would show the reasoning", answer)
+
     def test_calls_and_results_as_objects(self):
         """litellm 13420"""
         items = [{"role": "user", "content": "x"},

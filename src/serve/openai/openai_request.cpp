@@ -338,6 +338,20 @@ void limit_length(const OpenAiDefaults& defaults, OpenAiRequest* request) {
               &request->warnings);
 }
 
+// Tokens would show the reasoning that is not to be told.
+void hide_tokens_of_reasoning(OpenAiRequest* request) {
+  SamplingParams& sampling = request->requests.front().sampling;
+  const bool asked =
+      sampling.logprobs || request->return_token_ids || request->return_token_origins;
+  if (request->include_reasoning || request->parser.reasoning_parser.empty() || !asked) return;
+  sampling.logprobs.reset();
+  request->return_token_ids = request->return_token_origins = false;
+  add_warning(
+      "'logprobs', 'return_token_ids' and 'return_token_origins' would show the reasoning "
+      "that 'include_reasoning' leaves out; they were passed over",
+      &request->warnings);
+}
+
 // What of the schemas will not be enforced.
 Status note_left_out(const json& body, OpenAiRequest* request) {
   const std::optional<StructuredOutputs>& form =
@@ -459,6 +473,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));
     limit_length(defaults, &request);
+    if (kind == OpenAiKind::kChat) hide_tokens_of_reasoning(&request);
     FT_RETURN_IF_ERROR(note_left_out(body, &request));
   }
   return request;
