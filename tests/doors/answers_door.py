@@ -94,6 +94,8 @@ class Names(door.DoorCase):
         self.assertEqual(model["max_model_len"], 2048)
         self.assertTrue(model["permission"][0]["allow_sampling"])
         self.assertEqual(model["meta"]["n_ctx_train"], 2048)
+        # agentty 49, llama-swap 999: what agents take for the context.
+        self.assertEqual(model["meta"]["n_ctx"], model["max_model_len"])
         self.assertGreater(model["meta"]["n_params"], 1e6)
 
 

@@ -304,7 +304,7 @@ constexpr const char* kAnswers = R"json({
   "properties": {"id": {"type": "string"}, "object": {"const": "model"},
     "created": {"type": "integer"}, "owned_by": {"type": "string"},
     "max_model_len": {"type": "integer"}, "root": {"type": "string"}, "permission": {"type": "array"},
-    "meta": {"type": "object", "description": "n_vocab, n_ctx_train, n_embd, n_params, size"}}},
+    "meta": {"type": "object", "description": "n_vocab, n_ctx, n_ctx_train, n_embd, n_params, size"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
   "object": {"const": "list"},
   "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}},

@@ -36,6 +36,7 @@ json one_model(const ServeContext& context, const std::string& name) {
           {"permission", json::array({permission})},
           {"meta",
            {{"n_vocab", info.vocab_size},
+            {"n_ctx", info.max_model_len},
             {"n_ctx_train", info.max_position_embeddings},
             {"n_embd", info.hidden_size},
             {"n_params", info.num_parameters},
