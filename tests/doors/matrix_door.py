@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,17 @@ CELLS = [
     {"kv_cache_dtype": "fp8", "drafter": "draft_model"},
     {"attention_backend": "nobody"},
 ]
+
+# Every reason for which cells of the product are not supported: a new one is named here.
+KINDS = [r"'(flashinfer_mla|flashmla|cutlass_mla)' is not built \(",
+         r"takes (latent attention|attention without latents).*, which this model does not have",
+         r"--enable-expert-parallel: the model is no mixture of experts",
+         r"--enable-dbo: two lanes are within one graph"]
+CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer)' does not exist on cpu",
+                     r"--kv-cache-dtype int8 is not read by --attention-backend flex",
+                     r"--kv-cache-dtype int8 is not built for latent attention"]
+CUDA_KINDS = KINDS + [r"--kv-cache-dtype int8 is built for the CPU only",
+                      r"--kv-cache-dtype fp8 is not read by --attention-backend flashinfer"]
 
 
 class Matrix(unittest.TestCase):
@@ -120,6 +132,19 @@ class Matrix(unittest.TestCase):
         self.assertEqual({cell["row"] for cell in cells}, set(range(26)))
         for part in ("drafter", "cudagraph_mode", "kv_cache_dtype", "quantization"):
             self.assertGreater(len({cell[part] for cell in cells if cell["row"] == 0}), 1, part)
+
+    def test_what_does_not_go_together_is_of_known_kinds(self):
+        for device, kinds in (("cpu", CPU_KINDS), ("cuda", CUDA_KINDS)):
+            done = self.run_matrix("--device", device, "--skip-rows")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = self.report()
+            for entry in report["unsupported"]:
+                self.assertTrue(any(re.search(kind, entry["reason"]) for kind in kinds), entry)
+            for kind in kinds:
+                self.assertTrue(any(re.search(kind, entry["reason"])
+                                    for entry in report["unsupported"]), f"nothing is of {kind}")
+            count = sum(entry["cells"] for entry in report["unsupported"])
+            self.assertIn(f"{count} of {report['combinations']} combinations", done.stdout)
 
     def test_faults_are_told(self):
         for cells, part in (([{"drafterr": "eagle"}], "'drafterr' is unknown"),
