@@ -95,6 +95,8 @@ void append_flags(const Entry& entry, std::vector<std::string>* flags) {
   if (value == "true" || value == "True") return flags->push_back("--" + entry.name);
   if (value == "false" || value == "False") return flags->push_back("--no-" + entry.name);
   if (entry.values.empty()) return;
+  // So that the value of a switch, and one that looks like a flag, are told by their name.
+  if (!value.empty()) return flags->push_back("--" + entry.name + "=" + value);
   flags->push_back("--" + entry.name);
   flags->insert(flags->end(), entry.values.begin(), entry.values.end());
 }
@@ -120,14 +122,6 @@ bool is_given(const std::string& name, const std::vector<std::string>& arguments
 }
 
 }  // namespace
-
-Result<std::vector<std::string>> parse_config_file(const std::string& text,
-                                                   const std::string& name) {
-  FT_ASSIGN_OR_RETURN(const std::vector<Entry> entries, parse_entries(text, name));
-  std::vector<std::string> flags;
-  for (const Entry& entry : entries) append_flags(entry, &flags);
-  return flags;
-}
 
 Result<std::vector<std::string>> expand_config_file(std::vector<std::string> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {

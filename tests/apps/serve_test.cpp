@@ -183,6 +183,8 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
       {{"--per-request-spec-decode-metrics", "detailed"}, "use summary"},
       {{"--max-num-queued-req", "3"}, "did you mean '--max-num-queued-reqs'?"},
       {{"--tensor-paralel-size", "1"}, "did you mean '--tensor-parallel-size'?"},
+      {{"--config", scratch_.write("switch.yaml", "enable-prefix-caching: maybe\n")},
+       "--enable-prefix-caching cannot be 'maybe'"},
       {{"--config", "/nowhere.yaml"}, "/nowhere.yaml"}};
   for (const auto& [flags, part] : wrong) {
     const CommandResult result = run_command(arguments(flags));
