@@ -128,6 +128,20 @@ void complete_mpt(Json& config) {
   config["attn_config"] = attention;
 }
 
+constexpr GgufName kDbrxModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"output_norm.weight", "transformer.norm_f.weight"}};
+constexpr GgufName kDbrxTensors[] = {{"attn_norm", "norm_attn_norm.norm_1"},
+                                     {"attn_qkv", "norm_attn_norm.attn.Wqkv"},
+                                     {"attn_output", "norm_attn_norm.attn.out_proj"},
+                                     {"attn_output_norm", "norm_attn_norm.norm_2"},
+                                     {"ffn_gate_inp", "ffn.router.layer"},
+                                     {"ffn_gate_exps", "ffn.experts.mlp.w1"},
+                                     {"ffn_up_exps", "ffn.experts.mlp.v1"},
+                                     {"ffn_down_exps", "ffn.experts.mlp.w2"}};
+constexpr GgufKey kDbrxKeys[] = {{"expert_count", "num_experts"},
+                                 {"expert_used_count", "num_experts_per_tok"},
+                                 {"attention.clamp_kqv", "clip_qkv"}};
+
 void complete_starcoder(Json& config) {
   config["multi_query"] = config["num_key_value_heads"] == 1;
 }
@@ -248,6 +262,13 @@ constexpr GgufArchitecture kEarlyArchitectures[] = {
      .model_tensors = kChatGlmModel,
      .layers = "transformer.encoder.layers.",
      .read = read_chatglm_file},
+    {.name = "dbrx",
+     .hf_class = "DbrxForCausalLM",
+     .model_type = "dbrx",
+     .tensors = kDbrxTensors,
+     .model_tensors = kDbrxModel,
+     .layers = "transformer.blocks.",
+     .keys = kDbrxKeys},
 };
 
 }  // namespace

@@ -26,9 +26,18 @@ double others_experts(const LayerSpec& layer, const Sharding& sharding) {
   return double(experts->count - own) * (3.0 * experts->inner * experts->inputs + biases);
 }
 
-// Numbers in the weights of the layers of a range. Most layers are as the one before.
+// Zeros behind heads of values that are smaller than those of keys, where layers are as loaded.
+double padding_of(const LayerSpec& layer, int32_t hidden) {
+  const auto* mixer = std::get_if<GqaSpec>(&layer.mixer);
+  if (mixer == nullptr || mixer->value_dim == 0) return 0;
+  const double heads = mixer->num_heads + mixer->num_kv_heads;
+  return heads * (mixer->head_dim - mixer->value_dim) * hidden;
+}
+
+// Numbers in the weights of the layers of a range; `sharding`: as a rank has loaded them, otherwise
+// as they lie in the file. Most layers are as the one before.
 double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
-                     const ShardRange& range, const Sharding& sharding = {}) {
+                     const ShardRange& range, const Sharding* sharding = nullptr) {
   double sum = 0, one = 0;
   const LayerConfig* before = nullptr;
   for (int64_t i = range.begin; i < range.begin + range.count; ++i) {
@@ -39,7 +48,9 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
       for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, config.hidden_size)) {
         one += tensor.size();
       }
-      one -= others_experts(spec, sharding);
+      if (sharding != nullptr) {
+        one += padding_of(spec, config.hidden_size) - others_experts(spec, *sharding);
+      }
     }
     before = &layer;
     sum += one;
@@ -163,7 +174,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
                              const Sharding& sharding, const Stages& stages) {
   const double hidden = config.hidden_size;
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  double count = layer_weights(config, traits, stages.layers(config.num_layers), sharding);
+  double count = layer_weights(config, traits, stages.layers(config.num_layers), &sharding);
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +

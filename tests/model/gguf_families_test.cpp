@@ -115,6 +115,28 @@ void interleave_heads(const ModelConfig& config, Matrices* all) {
   }
 }
 
+// The matrices of all experts below each other become one tensor of three dimensions.
+void stack_experts(const ModelConfig& config, Matrices* all) {
+  const int64_t count = config.experts.count, inner = config.experts.inner;
+  Matrices stacked;
+  for (auto& [name, matrix] : *all) {
+    if (name.find(".experts.") == std::string::npos) {
+      stacked[name] = std::move(matrix);
+      continue;
+    }
+    const int64_t hidden = matrix.shape[1];
+    Matrix& to = stacked[name + ".weight"];
+    to = {{count, inner, hidden}, matrix.values};
+    if (!name.ends_with("w2")) continue;
+    to.shape = {count, hidden, inner};
+    for (int64_t i = 0; i < count * inner * hidden; ++i) {
+      const int64_t expert = i / (inner * hidden), row = i / hidden % inner, col = i % hidden;
+      to.values[size_t((expert * hidden + col) * inner + row)] = matrix.values[size_t(i)];
+    }
+  }
+  *all = std::move(stacked);
+}
+
 void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -134,6 +156,7 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
     renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
   }
   *all = std::move(renamed);
+  if (family == "dbrx") stack_experts(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
   if (family == "apertus") {
@@ -181,7 +204,11 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["attention.value_length"] = u32(config.head_dim);
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
-  if (family == "olmo") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
+  if (family == "dbrx") {
+    (*all)["expert_count"] = u32(config.experts.count);
+    (*all)["expert_used_count"] = u32(config.experts.top_k);
+  }
+  if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
   if (family == "minicpm") {
     (*all)["embedding_scale"] = f32(config.embedding_scale);
     (*all)["residual_scale"] = f32(config.residual_scale);

@@ -268,10 +268,22 @@ MODELS = {
                        ffn_dim=48, word_embed_proj_dim=16, do_layer_norm_before=False,
                        activation_function="relu", enable_bias=True, tie_word_embeddings=True),
     "bitnet-online": family("BitNetForCausalLM", "bitnet", hidden_act="relu2", attention_bias=False,
-                            tie_word_embeddings=True,
+                            tie_word_embeddings=False,
                             quantization_config={"quant_method": "bitnet",
                                                  "linear_class": "autobitlinear",
                                                  "quantization_mode": "online"}),
+    "gpt_neo": family("GPTNeoForCausalLM", "gpt_neo",
+                      without=[*NOT_OLD, "num_hidden_layers", "num_attention_heads", "hidden_act"],
+                      num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]],
+                      window_size=24, activation_function="gelu_new", layer_norm_epsilon=1e-5,
+                      resid_dropout=0.0, embed_dropout=0.0, tie_word_embeddings=True),
+    "nanochat": family("NanoChatForCausalLM", "nanochat", hidden_act="relu2", attention_bias=False,
+                       final_logit_softcapping=8.0),
+    "cwm": family("CwmForCausalLM", "cwm", bos_token_id=1, head_dim=16, sliding_window=24,
+                  layer_types=WINDOWS,
+                  rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                "high_freq_factor": 4.0,
+                                "original_max_position_embeddings": 64}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -309,8 +321,8 @@ TERNARY = ("bitnet-online",)
 # Families whose first draw is too badly conditioned for bf16.
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
-               "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_bigcode": 99, "opt-350m": 299,
-               "bitnet-online": 99}
+               "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_neo": 99, "gpt_bigcode": 99, "opt-350m": 299,
+               "bitnet-online": 199}
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}

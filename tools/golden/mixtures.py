@@ -173,6 +173,31 @@ MODELS = {
                           attention_k_eq_v=True, num_global_key_value_heads=1,
                           enable_moe_block=True, num_experts=4, top_k_experts=2,
                           moe_intermediate_size=32),
+    "dbrx": families.family("DbrxForCausalLM", "dbrx",
+                            without=[*families.NOT_GPT2, "rms_norm_eps", "head_dim"], d_model=64,
+                            n_heads=4, n_layers=1, max_seq_len=512, rope_theta=10000.0,
+                            resid_pdrop=0.0, emb_pdrop=0.0,
+                            attn_config={"clip_qkv": 1.5, "kv_n_heads": 2, "rope_theta": 10000.0},
+                            ffn_config={"ffn_hidden_size": 32, "moe_num_experts": 4, "moe_top_k": 2,
+                                        "hidden_size": 64, "ffn_act_fn": {"name": "silu"},
+                                        "moe_normalize_expert_weights": 1.0}),
+    "mimo_v2": mixture("MiMoV2FlashForCausalLM", "mimo_v2_flash",
+                       without=["rope_theta"], layernorm_epsilon=1e-5,
+                       rms_norm_eps=1e-5, head_dim=24, v_head_dim=16, num_attention_heads=4,
+                       num_key_value_heads=1, swa_num_key_value_heads=2, sliding_window=25,
+                       sliding_window_size=24, num_hidden_layers=3, hybrid_layer_pattern=[0, 1, 0],
+                       layer_types=["full_attention", "sliding_attention", "full_attention"],
+                       mlp_layer_types=["dense", "sparse", "sparse"], moe_layer_freq=[0, 1, 1],
+                       moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2,
+                       n_group=1, topk_group=1, **SIGMOID, routed_scaling_factor=None,
+                       attention_value_scale=0.707, attention_bias=False,
+                       add_swa_attention_sink_bias=True, add_full_attention_sink_bias=False,
+                       partial_rotary_factor=0.334, swa_rope_theta=1000.0,
+                       rope_parameters={
+                           "full_attention": {"rope_type": "default", "rope_theta": 50000.0,
+                                              "partial_rotary_factor": 0.334},
+                           "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
+                                                 "partial_rotary_factor": 0.334}}),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -230,7 +255,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
     if name.endswith("router.proj.weight"):
         return torch.randn_like(weight) * 1.5  # its rows are scaled down
-    if short in ("gate", "router", "wg"):
+    if short in ("gate", "router", "wg") or name.endswith("router.layer.weight"):
         return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
     if short == "sinks":
         return torch.randn_like(weight) * 1.5

@@ -65,7 +65,11 @@ struct ModelConfig {
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)
   std::vector<float> alibi_slopes;  // [num_heads], as of AttentionArgs; empty: none
   float qkv_clip = 0;               // of q, k and v, as of GqaSpec
-  int32_t attention_chunk = 0;      // of layers with rotary positions, as of GqaSpec
+  int32_t value_head_dim = 0;       // as of GqaSpec, and so are the next
+  float value_scale = 1;
+  bool full_sinks = false;      // layers without a window have sinks (MiMo V2)
+  bool windowed_sinks = false;  // and those with one
+  int32_t attention_chunk = 0;  // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
   bool keys_are_values = false;  // of layers without a window (Gemma 4)
   // Fused projections hold all queries, then all keys and values, and no matrix lies transposed,

@@ -10,7 +10,6 @@ using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
     {"BambaForCausalLM", "Bamba", kStateSpaceLayers},
-    {"DbrxForCausalLM", "DBRX", kOtherExperts},
     {"DeepseekV32ForCausalLM", "DeepSeek V3.2", kSparseAttention},
     {"DeepseekV4ForCausalLM", "DeepSeek V4", kSparseAttention},
     {"DiffLlamaForCausalLM", "DiffLlama", kDifferentialAttention},
@@ -24,7 +23,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Lfm2MoeForCausalLM", "LFM 2, mixtures", kConvolutionLayers},
     {"LongcatFlashForCausalLM", "LongCat Flash", kOtherExperts},
     {"Mamba2ForCausalLM", "Mamba 2", kStateSpaceLayers},
-    {"MiMoV2FlashForCausalLM", "MiMo V2 Flash", kAttentionSinks},
     {"MiniMaxForCausalLM", "MiniMax Text and M1", kLinearAttention},
     {"MiniMaxM3ForCausalLM", "MiniMax M3", kSparseAttention},
     {"NemotronHForCausalLM", "Nemotron H and Nemotron 3", kStateSpaceLayers},
@@ -34,7 +32,7 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Qwen3_5MoeForCausalLM", "Qwen 3.5, mixtures", kLinearAttention},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen 3.5 and 3.6 with vision, mixtures",
      kLinearAttention},
-    {"Step3p7FlashForCausalLM", "Step 3.7 Flash", kOtherExperts},
+    {"Step3p7FlashForCausalLM", "Step 3.7 Flash", kHeadGates},
     {"T5GemmaForConditionalGeneration", "T5Gemma", kEncoder},
     {"Zamba2ForCausalLM", "Zamba 2", kStateSpaceLayers},
 };

@@ -12,7 +12,7 @@ constexpr MissingPartName kPartNames[] = {
     {kLinearAttention, "linear attention"},
     {kStateSpaceLayers, "state-space layers"},
     {kConvolutionLayers, "convolution layers"},
-    {kAttentionSinks, "attention sinks"},
+    {kHeadGates, "gates on attention heads"},
     {kDifferentialAttention, "differential attention"},
     {kDynamicMasks, "dynamic attention masks"},
     {kEncoder, "an encoder"},

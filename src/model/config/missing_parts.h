@@ -14,7 +14,7 @@ enum MissingPart : uint32_t {
   kLinearAttention = 1u << 3,
   kStateSpaceLayers = 1u << 4,
   kConvolutionLayers = 1u << 5,
-  kAttentionSinks = 1u << 6,
+  kHeadGates = 1u << 6,
   kDifferentialAttention = 1u << 9,
   kDynamicMasks = 1u << 10,
   kEncoder = 1u << 11,
@@ -26,7 +26,7 @@ struct MissingPartName {
 };
 std::span<const MissingPartName> missing_part_names();
 
-// "sparse attention and attention sinks"; empty for none.
+// "sparse attention and an encoder"; empty for none.
 std::string missing_parts_text(uint32_t parts);
 
 // What the fields of a config.json ask for, whatever its architecture: those of its text_config

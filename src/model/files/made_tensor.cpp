@@ -63,10 +63,22 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factor, int64
   FT_CHECK(std::ssize(factor_) == inner_ * cols_);
 }
 
+MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& padding)
+    : plain_(plain),
+      making_(making),
+      rows_(making == Making::kPaddedRows ? plain.shape.at(0) / padding.from * padding.to
+                                          : plain.shape.at(0)),
+      inner_(plain.shape.at(1)),
+      cols_(making == Making::kPaddedRows ? inner_ : inner_ / padding.from * padding.to),
+      padding_(padding) {
+  FT_CHECK(making == Making::kPaddedRows || making == Making::kPaddedColumns);
+}
+
 const char* MadeTensor::type_name() const {
   return making_ == Making::kUnitRows  ? "unit rows"
          : making_ == Making::kTernary ? "ternary"
-                                       : "a product";
+         : making_ == Making::kProduct ? "a product"
+                                       : "padded";
 }
 
 // The first reader looks it up.
@@ -96,29 +108,71 @@ void MadeTensor::multiply(const float* rows, int64_t num_rows, float* to) const 
   }
 }
 
+Status MadeTensor::read_padded_rows(int64_t first, int64_t count, float* to,
+                                    std::vector<std::byte>& raw) const {
+  for (int64_t row = first; row < first + count; ++row, to += cols_) {
+    const int64_t group = row / padding_.to, in_group = row % padding_.to;
+    if (in_group >= padding_.from) {
+      std::fill_n(to, cols_, 0.0F);
+      continue;
+    }
+    const int64_t of_file = group * padding_.from + in_group;
+    FT_RETURN_IF_ERROR(
+        foretoken::read_elements(plain_, of_file * inner_, inner_, DType::kF32, to, raw));
+    for (int64_t c = 0; c < cols_; ++c) to[c] *= padding_.scale;
+  }
+  return {};
+}
+
+void MadeTensor::pad_columns(const float* rows, int64_t num_rows, float* to) const {
+  std::fill_n(to, num_rows * cols_, 0.0F);
+  for (int64_t i = 0; i < num_rows * inner_; ++i) {
+    const int64_t row = i / inner_, col = i % inner_;
+    to[row * cols_ + col / padding_.from * padding_.to + col % padding_.from] =
+        rows[i] * padding_.scale;
+  }
+}
+
+// Rows [first, first + count) as floats.
+Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
+                             std::vector<std::byte>& raw) const {
+  if (making_ == Making::kPaddedRows) return read_padded_rows(first, count, to, raw);
+  const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary;
+  std::vector<float> other(in_place ? 0 : static_cast<size_t>(count * inner_));
+  float* plain = in_place ? to : other.data();
+  FT_RETURN_IF_ERROR(
+      foretoken::read_elements(plain_, first * inner_, count * inner_, DType::kF32, plain, raw));
+  switch (making_) {
+    case Making::kUnitRows:
+      for (int64_t r = 0; r < count; ++r) make_unit(to + r * cols_, cols_);
+      return {};
+    case Making::kTernary:
+      make_ternary(to, count * cols_, *mean_);
+      return {};
+    case Making::kProduct:
+      multiply(plain, count, to);
+      return {};
+    case Making::kPaddedRows:
+    case Making::kPaddedColumns:
+      pad_columns(plain, count, to);
+      return {};
+  }
+  return {};
+}
+
 Status MadeTensor::read_elements(int64_t first, int64_t count, DType dtype, void* to,
                                  std::vector<std::byte>& raw) const {
   if (making_ == Making::kTernary) FT_RETURN_IF_ERROR(find_mean(raw));
-  std::vector<float> plain(static_cast<size_t>(kRowsAtOnce * inner_));
-  std::vector<float> product(making_ == Making::kProduct ? static_cast<size_t>(kRowsAtOnce * cols_)
-                                                         : 0);
+  std::vector<float> made(static_cast<size_t>(kRowsAtOnce * cols_));
   for (int64_t done = 0; done < count;) {
     const int64_t row = (first + done) / cols_, col = (first + done) % cols_;
     const int64_t last = (first + count - 1) / cols_;
     const int64_t num_rows = std::min(kRowsAtOnce, last - row + 1);
-    FT_RETURN_IF_ERROR(foretoken::read_elements(plain_, row * inner_, num_rows * inner_,
-                                                DType::kF32, plain.data(), raw));
-    const float* made = plain.data();
-    if (making_ == Making::kProduct) {
-      multiply(plain.data(), num_rows, product.data());
-      made = product.data();
-    } else if (making_ == Making::kTernary) {
-      make_ternary(plain.data(), num_rows * inner_, *mean_);
-    } else {
-      for (int64_t r = 0; r < num_rows; ++r) make_unit(plain.data() + r * inner_, inner_);
-    }
+    FT_RETURN_IF_ERROR(make_rows(row, num_rows, made.data(), raw));
     const int64_t here = std::min(num_rows * cols_ - col, count - done);
-    for (int64_t i = 0; i < here; ++i) store_element(made[col + i], dtype, to, done + i);
+    for (int64_t i = 0; i < here; ++i) {
+      store_element(made[static_cast<size_t>(col + i)], dtype, to, done + i);
+    }
     done += here;
   }
   return {};

@@ -19,6 +19,17 @@ enum class Making : uint8_t {
   // the weights that it multiplies with.
   kTernary,
   kProduct,  // times another matrix (OPT-350m's embeddings, which are narrower than its layers)
+  // Groups of rows or of columns with zeros behind each (MiMo V2's values, whose heads are smaller
+  // than those of keys).
+  kPaddedRows,
+  kPaddedColumns,
+};
+
+// Of such a matrix: `from` rows or columns become `to`, times `scale`.
+struct Padding {
+  int64_t from = 1;
+  int64_t to = 1;
+  float scale = 1;
 };
 
 // A matrix of a checkpoint as a model's own code computes it from what the file has. The tensors
@@ -30,9 +41,12 @@ class MadeTensor {
   // plain [rows, k] times `factor`, in host memory [k, cols].
   MadeTensor(const TensorView& plain, std::vector<float> factor, int64_t cols);
 
+  // kPaddedRows or kPaddedColumns, whose groups are whole.
+  MadeTensor(const TensorView& plain, Making making, const Padding& padding);
+
   // Of elements: [rows, cols].
   std::vector<int64_t> shape() const { return {rows_, cols_}; }
-  // "unit rows", "ternary" or "a product".
+  // "unit rows", "ternary", "a product" or "padded".
   const char* type_name() const;
 
   // Stores elements [first, first + count), rows one after the other, as `dtype` at `to`. Errors as
@@ -42,6 +56,10 @@ class MadeTensor {
 
  private:
   Status find_mean(std::vector<std::byte>& raw) const;
+  Status make_rows(int64_t first, int64_t count, float* to, std::vector<std::byte>& raw) const;
+  Status read_padded_rows(int64_t first, int64_t count, float* to,
+                          std::vector<std::byte>& raw) const;
+  void pad_columns(const float* rows, int64_t num_rows, float* to) const;
   void multiply(const float* rows, int64_t num_rows, float* to) const;
 
   const TensorView& plain_;
@@ -50,6 +68,7 @@ class MadeTensor {
   const int64_t inner_;  // columns of plain_
   const int64_t cols_;
   const std::vector<float> factor_ = {};  // [inner, cols]
+  const Padding padding_ = {};
   mutable std::mutex mutex_;
   mutable std::optional<float> mean_;  // of magnitudes
 };

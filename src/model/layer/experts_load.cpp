@@ -67,6 +67,13 @@ TensorPart stacked_part(const ExpertSource& from, int32_t expert, bool is_up) {
   return part;
 }
 
+// The same where a matrix has the gates of all below each other, and another the ups.
+TensorPart below_part(const ExpertSource& from, int32_t expert, bool is_up) {
+  const int64_t inner = from.whole.inner;
+  return {from.base + (is_up ? from.whole.up : from.whole.gate), from.whole.count * inner,
+          expert * inner + from.own.begin, from.own.count};
+}
+
 // All gates, then all ups.
 ExpertParts gate_up_parts(const ExpertSource& from) {
   ExpertParts parts{{}, {from.hidden, 0, from.hidden}};
@@ -74,6 +81,8 @@ ExpertParts gate_up_parts(const ExpertSource& from) {
     from.for_each_expert([&](int32_t e) {
       if (from.one_gate_tensor) {
         parts.rows.push_back(stacked_part(from, e, is_up));
+      } else if (from.files == ExpertFiles::kRows) {
+        parts.rows.push_back(below_part(from, e, is_up));
       } else if (from.files == ExpertFiles::kEach) {
         parts.rows.push_back({tensor_of(from, e, is_up ? from.whole.up : from.whole.gate),
                               from.whole.inner, from.own.begin, from.own.count});
@@ -115,10 +124,11 @@ ExpertParts down_parts(const ExpertSource& from) {
       parts.rows.push_back({tensor_of(from, e, from.whole.down), hidden});
       return;
     }
-    const bool turned = from.files == ExpertFiles::kFusedTurned;
+    const bool below = from.files == ExpertFiles::kRows;
+    const bool turned = below || from.files == ExpertFiles::kFusedTurned;
     const int64_t rows = turned ? inner : hidden;  // of an expert in the file
     TensorPart& part = parts.rows.emplace_back(TensorPart{fused, count * rows, e * rows, rows});
-    part.stacked = count;
+    part.stacked = below ? 0 : count;
     if (turned) part.transposed = {hidden, 0, hidden};
     part.columns_are_outputs = turned;
   });

@@ -29,6 +29,15 @@ std::vector<TensorPart> grouped_parts(const std::string& name, const GqaSpec& wh
   return parts;
 }
 
+// The rows of some heads, of each its second half first.
+void add_turned_back(const std::string& name, int64_t dim, int64_t all, const ShardRange& heads,
+                     std::vector<TensorPart>* parts) {
+  for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+    parts->push_back({name, all, head * dim + dim / 2, dim / 2});
+    parts->push_back({name, all, head * dim, dim / 2});
+  }
+}
+
 // The rows of the rank's heads.
 std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
                                   const Sharding& sharding) {
@@ -40,9 +49,18 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   const PairedHeads paired{whole.head_dim, whole.paired};
   if (whole.kv_of >= 0) return {{base + "q_proj", q, first, rows, paired}};
   if (!whole.fused) {
+    TensorPart values{base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows};
+    values.padded = whole.padding(false);
+    if (whole.turns_back) {
+      std::vector<TensorPart> parts;
+      add_turned_back(base + "q_proj", dim, q, heads, &parts);
+      add_turned_back(base + "k_proj", dim, kv, kv_heads, &parts);
+      parts.push_back(values);
+      return parts;
+    }
     return {{base + "q_proj", q, first, rows, paired},
             {base + "k_proj", kv, kv_first, kv_rows, paired},
-            {base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows}};
+            values};
   }
   const std::string name = base + whole.qkv;
   if (whole.fused_by_group) return grouped_parts(name, whole, heads, kv_heads);
@@ -125,7 +143,8 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     const TensorPart part{base + whole.sinks, whole.num_heads, heads.begin, heads.count};
     FT_RETURN_IF_ERROR(loader.load_vector({part}, &sinks));
   }
-  FT_RETURN_IF_ERROR(loader.load_summed(base + whole.o, whole.q_size(), whole.o_bias, &o));
+  FT_RETURN_IF_ERROR(
+      loader.load_summed(base + whole.o, whole.q_size(), whole.o_bias, &o, whole.padding(true)));
   // Older exports store these buffers; they follow from the config.
   for (const char* buffer : {"rotary_emb.inv_freq", "bias", "masked_bias"}) {
     loader.weights().ignore(base + buffer);

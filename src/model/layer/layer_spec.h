@@ -11,6 +11,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/weights/sharding.h"
+#include "model/weights/tensor_part.h"
 
 namespace foretoken {
 
@@ -53,8 +54,14 @@ struct GqaSpec {
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
   int32_t paired = 0;
-  int32_t chunk = 0;             // positions before its own multiple are not seen; 0: all are
-  float clip = 0;                // of q, k and v; 0: none
+  // Heads turn against the usual sense (nanochat): their halves change places while loaded.
+  bool turns_back = false;
+  int32_t chunk = 0;  // positions before its own multiple are not seen; 0: all are
+  float clip = 0;     // of q, k and v; 0: none
+  // Of a head of v in the checkpoint, which gets zeros behind it; 0: head_dim. And what v is
+  // multiplied with.
+  int32_t value_dim = 0;
+  float value_scale = 1;
   bool values_normed = false;    // each head of v by root mean squares, without weights (Gemma 4)
   bool keys_are_values = false;  // v is k before its norm, and there is no v_proj
   // The layer whose keys and values are read; then only queries are made. -1: its own.
@@ -74,6 +81,11 @@ struct GqaSpec {
   int32_t kv_size() const { return num_kv_heads * head_dim; }
   // Heads of keys and values that the layer makes.
   int32_t own_kv_heads() const { return kv_of < 0 ? num_kv_heads : 0; }
+  // What the checkpoint's heads of v, and the inputs of o, are widened from; no `to`: they are not.
+  PaddedHeads padding(bool of_columns) const {
+    if (value_dim == 0) return {};
+    return {value_dim, head_dim, of_columns, of_columns ? 1 : value_scale};
+  }
   int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
 };
 
@@ -131,6 +143,7 @@ struct PlainMlpSpec {
 
 // How a checkpoint keeps the matrices of experts.
 enum class ExpertFiles : uint8_t {
+  kRows,         // gate and up [E * inner, hidden], and down, transposed, of the same shape (DBRX)
   kEach,         // <base>experts.<e>.{gate_proj,up_proj,down_proj}.weight [rows, cols]
   kFused,        // gate_up [E, 2 * inner, hidden] and down [E, hidden, inner]
   kFusedTurned,  // the same, transposed: gate_up [E, hidden, 2 * inner] and down [E, inner, hidden]

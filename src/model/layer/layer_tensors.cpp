@@ -21,6 +21,7 @@ class LayerTensorList {
   void add(const GqaSpec& mixer) {
     const std::string base = mixer.base;
     const int32_t turned = mixer.head_dim;
+    const int64_t value_dim = mixer.value_dim > 0 ? mixer.value_dim : mixer.head_dim;
     if (mixer.fused) {
       add_linear(base + mixer.qkv, mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
     } else {
@@ -29,10 +30,10 @@ class LayerTensorList {
         add_linear(base + "k_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias, turned);
       }
       if (mixer.kv_of < 0 && !mixer.keys_are_values) {
-        add_linear(base + "v_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
+        add_linear(base + "v_proj", mixer.num_kv_heads * value_dim, mixer.inputs, mixer.qkv_bias);
       }
     }
-    add_linear(base + mixer.o, hidden_, mixer.q_size(), mixer.o_bias);
+    add_linear(base + mixer.o, hidden_, mixer.num_heads * value_dim, mixer.o_bias);
     if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
     if (mixer.sub_norm != nullptr) add_norm(base + mixer.sub_norm, mixer.q_size());
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
@@ -138,7 +139,11 @@ class LayerTensorList {
   // The matrices of all experts.
   void add_matrices(const std::string& base, const ExpertsSpec& experts) {
     const int64_t count = experts.count, inner = experts.inner;
-    if (experts.files == ExpertFiles::kFused) {
+    if (experts.files == ExpertFiles::kRows) {
+      for (const char* name : {experts.gate, experts.up, experts.down}) {
+        all_.push_back({base + name, count * inner, hidden_});
+      }
+    } else if (experts.files == ExpertFiles::kFused) {
       all_.push_back({base + experts.gate_up, count * 2 * inner, hidden_, 0, count});
       all_.push_back({base + experts.down, count * hidden_, inner, 0, count});
     } else if (experts.files == ExpertFiles::kFusedTurned) {

@@ -29,12 +29,14 @@ Status PartLoader::load_vector(const std::vector<TensorPart>& parts, const float
   return {};
 }
 
-Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias,
-                               Linear* out) {
+Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,
+                               const PaddedHeads& padded) {
   const ShardRange own = shard_of(inputs, sharding_);
   if (has_bias && sharding_.rank > 0) loader_.ignore(name + ".bias");
-  return load_columns({{name, config_.hidden_size}}, {inputs, own.begin, own.count},
-                      has_bias && sharding_.rank == 0, out, WeightOrder::kPlain);
+  TensorPart part{name, config_.hidden_size};
+  part.padded = padded;
+  return load_columns({part}, {inputs, own.begin, own.count}, has_bias && sharding_.rank == 0, out,
+                      WeightOrder::kPlain);
 }
 
 Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols,

@@ -40,7 +40,9 @@ class PartLoader {
     return load_columns(parts, {cols, 0, cols}, has_bias, out, order);
   }
   // A matrix [hidden, inputs] of which each rank has a part of the inputs; its bias counts once.
-  Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out);
+  // `padded`: of its columns.
+  Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,
+                     const PaddedHeads& padded = {});
 
  private:
   Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, bool has_bias,

@@ -20,6 +20,14 @@ struct PairedHeads {
   }
 };
 
+// Heads of `from` rows in the file, or columns, that are wanted with `to`: zeros stand behind them.
+struct PaddedHeads {
+  int32_t from = 0;
+  int32_t to = 0;  // 0: the heads are as they are wanted
+  bool of_columns = false;
+  float scale = 1;  // of what the file has
+};
+
 // Columns [first, first + count) of a tensor of `total` columns that are wanted as rows.
 struct Transposed {
   int64_t total = 0;  // 0: rows are rows
@@ -52,6 +60,7 @@ struct TensorPart {
   // wanted.
   int64_t alternating = 0;
   bool unit_rows = false;  // each row is divided by its length
+  PaddedHeads padded = {};
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;

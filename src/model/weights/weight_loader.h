@@ -172,6 +172,7 @@ class WeightLoader {
   // One that is computed while it is read.
   struct MadeMatrix {
     MadeMatrix(const TensorView& plain, Making making);
+    MadeMatrix(const TensorView& plain, Making making, const Padding& padding);
     MadeTensor tensor;
     TensorView view;
   };

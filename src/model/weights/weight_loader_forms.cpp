@@ -44,11 +44,26 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
 
 WeightLoader::MadeMatrix::MadeMatrix(const TensorView& plain, Making making)
     : tensor(plain, making), view(made_view(plain, tensor)) {}
+WeightLoader::MadeMatrix::MadeMatrix(const TensorView& plain, Making making, const Padding& padding)
+    : tensor(plain, making, padding), view(made_view(plain, tensor)) {}
 
 // The tensor of a matrix, or one that is read from it in its place.
 Result<const TensorView*> WeightLoader::find_matrix(const TensorPart& part,
                                                     std::span<const int64_t> shape) {
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
+  const PaddedHeads& padded = part.padded;
+  std::vector<int64_t> of_file(shape.begin(), shape.end());
+  if (padded.to > 0) {
+    int64_t& extent = of_file[padded.of_columns ? 1 : 0];
+    extent = extent / padded.to * padded.from;
+  }
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, of_file));
+  if (padded.to > 0 && tensor != nullptr) {
+    const auto making = padded.of_columns ? Making::kPaddedColumns : Making::kPaddedRows;
+    const Padding padding{padded.from, padded.to, padded.scale};
+    std::unique_ptr<MadeMatrix>& made = made_[tensor];
+    if (made == nullptr) made = std::make_unique<MadeMatrix>(*tensor, making, padding);
+    return &made->view;
+  }
   if (part.unit_rows && tensor != nullptr) {
     std::unique_ptr<MadeMatrix>& made = made_[tensor];
     if (made == nullptr) made = std::make_unique<MadeMatrix>(*tensor, Making::kUnitRows);

@@ -12,8 +12,8 @@ TEST(MissingParts, TextIsAListOfNouns) {
   EXPECT_EQ(missing_parts_text(kSparseAttention), "sparse attention");
   EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention),
             "sparse attention and another form of mixtures of experts");
-  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention | kAttentionSinks),
-            "sparse attention, attention sinks and another form of mixtures of experts");
+  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention | kHeadGates),
+            "sparse attention, gates on attention heads and another form of mixtures of experts");
 }
 
 TEST(MissingParts, EachHasOneName) {

@@ -82,6 +82,20 @@ TEST(MadeTensor, ProductsWithAFactor) {
   EXPECT_EQ(half, bf16_from_float(got[7]));
 }
 
+// Two heads of two rows, or columns, become heads of three.
+TEST(MadeTensor, HeadsWithZerosBehindThem) {
+  const InMemory plain({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const MadeTensor rows(plain.view, Making::kPaddedRows, {2, 3, 0.5F});
+  EXPECT_EQ(rows.shape(), (std::vector<int64_t>{6, 2}));
+  EXPECT_EQ(read(rows, 0, 12),
+            (std::vector<float>{0.5F, 1, 1.5F, 2, 0, 0, 2.5F, 3, 3.5F, 4, 0, 0}));
+  EXPECT_EQ(read(rows, 3, 5), (std::vector<float>{2, 0, 0, 2.5F, 3}));
+  const InMemory wide({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const MadeTensor columns(wide.view, Making::kPaddedColumns, {2, 3});
+  EXPECT_EQ(columns.shape(), (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(read(columns, 0, 12), (std::vector<float>{1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8, 0}));
+}
+
 // Views of such tensors are read as any other.
 TEST(MadeTensor, IsReadByItsView) {
   const InMemory plain({2, 2}, {3, 4, 6, 8});
