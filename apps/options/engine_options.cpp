@@ -61,6 +61,8 @@ std::string load_text(int64_t done, int64_t total) {
 }  // namespace
 
 void EngineOptions::add_to(CLI::App& app, bool positional_model) {
+  // What short runs and measurements show would depend on those before.
+  config.keep_acceptance_rates = false;
   for (const EngineField* field : command_line_fields()) {
     const bool is_model = field->form == FieldForm::kModel;
     // --compilation-config says the same.

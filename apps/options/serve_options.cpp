@@ -265,6 +265,7 @@ void ServeOptions::add_to(CLI::App& app) {
   app.add_option("--config", config_file, "YAML file of flags: \"max-model-len: 4096\" a line")
       ->type_name("FILE");
   engine.add_to(app);
+  engine.config.keep_acceptance_rates = true;
 }
 
 Status ServeOptions::finish(const EngineConfig& config) {

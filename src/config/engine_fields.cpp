@@ -421,7 +421,7 @@ constexpr EngineField kTable[] = {
      .group = kSpeculation,
      .help = "Keep in the folder of --step-time-cache how often drafts were accepted, and begin "
              "with what an earlier start kept there",
-     .automatic = "on",
+     .automatic = "on with serve, else off",
      .doors = kCommandLine},
     {.name = "measure_when_idle",
      .member = &C::measure_when_idle,
