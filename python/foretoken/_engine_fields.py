@@ -151,10 +151,10 @@ class EngineFields:
     # one computes while the other exchanges with other ranks
     enable_dbo: bool = False
 
-    # With --enable-dbo, fewest token rows of a step in two lanes where all sequences decode
+    # With enable_dbo, fewest token rows of a step in two lanes where all sequences decode
     dbo_decode_token_threshold: int = 32
 
-    # With --enable-dbo, fewest token rows of a step in two lanes where a prompt is computed
+    # With enable_dbo, fewest token rows of a step in two lanes where a prompt is computed
     dbo_prefill_token_threshold: int = 512
 
     # On GPUs, exchange through NCCL even where they reach each other's memory
