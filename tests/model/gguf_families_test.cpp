@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
                     Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"apertus", "apertus", {"rope_scaling"}}),
+                    Family{"dbrx", "dbrx"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -87,17 +87,37 @@ inline std::vector<GoldenCase> family_cases() {
 inline std::vector<GoldenCase> early_cases() {
   return golden_cases({"cwm", "nanochat", "gpt_neo", "baichuan", "baichuan-13b", "baichuan2",
                        "bitnet-online", "chatglm", "exaone", "gpt_bigcode", "gptj", "internlm2",
-                       "minicpm", "olmo", "opt-350m", "phi"});
+                       "minicpm", "minicpm3", "olmo", "opt-350m", "phi"});
 }
 
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
-  return golden_cases(
-      {"mimo_v2",      "deepseek_v2", "deepseek_v2-lite", "deepseek_v3",       "dots1",
-       "ernie4_5_moe", "glm4_moe",    "glm4_moe_lite",    "granitemoe",        "granitemoeshared",
-       "flex_olmo",    "gemma4-moe",  "gpt_oss",          "ernie4_5_moe-bias", "hunyuan-moe",
-       "kimi_k2",      "llama4-moe",  "minimax_m2",       "mistral4",          "mixtral",
-       "olmoe",        "phimoe",      "qwen2_moe",        "qwen3_moe",         "qwen3_vl_moe"});
+  return golden_cases({"dbrx",
+                       "mimo_v2",
+                       "deepseek_v2",
+                       "deepseek_v2-lite",
+                       "deepseek_v3",
+                       "dots1",
+                       "ernie4_5_moe",
+                       "glm4_moe",
+                       "glm4_moe_lite",
+                       "granitemoe",
+                       "granitemoeshared",
+                       "flex_olmo",
+                       "gemma4-moe",
+                       "gpt_oss",
+                       "ernie4_5_moe-bias",
+                       "hunyuan-moe",
+                       "kimi_k2",
+                       "llama4-moe",
+                       "minimax_m2",
+                       "mistral4",
+                       "mixtral",
+                       "olmoe",
+                       "phimoe",
+                       "qwen2_moe",
+                       "qwen3_moe",
+                       "qwen3_vl_moe"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

@@ -284,6 +284,10 @@ MODELS = {
                   rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                                 "high_freq_factor": 4.0,
                                 "original_max_position_embeddings": 64}),
+    "minicpm3": family("MiniCPM3ForCausalLM", "minicpm3", hidden_size=64, num_key_value_heads=4,
+                       q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16,
+                       v_head_dim=32, scale_emb=12, scale_depth=1.4, dim_model_base=16,
+                       attention_bias=False),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -443,7 +447,7 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) - 0.5 + center
     if short in ("wpe", "embed_positions"):
         return torch.randn_like(weight) * 0.25
-    if kind == "minicpm" and short == "embed_tokens":
+    if kind.startswith("minicpm") and short == "embed_tokens":
         return torch.randn_like(weight) * 0.1  # times scale_emb
     if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings") or \
             "embed_tokens" in name:

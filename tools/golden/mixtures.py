@@ -175,7 +175,7 @@ MODELS = {
                           moe_intermediate_size=32),
     "dbrx": families.family("DbrxForCausalLM", "dbrx",
                             without=[*families.NOT_GPT2, "rms_norm_eps", "head_dim"], d_model=64,
-                            n_heads=4, n_layers=1, max_seq_len=512, rope_theta=10000.0,
+                            n_heads=4, n_layers=2, max_seq_len=512, rope_theta=10000.0,
                             resid_pdrop=0.0, emb_pdrop=0.0,
                             attn_config={"clip_qkv": 1.5, "kv_n_heads": 2, "rope_theta": 10000.0},
                             ffn_config={"ffn_hidden_size": 32, "moe_num_experts": 4, "moe_top_k": 2,
@@ -266,4 +266,4 @@ def random_weight(name, weight, config):
     if weight.dim() == 3:
         turned = config["model_type"] in ("llama4_text", "gpt_oss")
         return torch.randn_like(weight) * weight.shape[-2 if turned else -1] ** -0.5
-    return families.random_weight(name, weight, config)
+    return families.random_weight(name.replace("norm_attn_norm.", ""), weight, config)

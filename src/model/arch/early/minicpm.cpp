@@ -1,4 +1,5 @@
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "model/layer/layer_spec.h"
 
@@ -27,6 +28,19 @@ Status read_minicpm(const ConfigFields& fields, ModelConfig* config) {
                      ": num_experts is not supported for MiniCPM; use one of its dense models");
 }
 
+LayerSpec minicpm3_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return pre_norm_layer(latent_of(config, layer), gated_mlp_of(config, layer));
+}
+
+// Files may leave out the size of values' heads.
+Status translate_minicpm3(const ConfigFields& fields, nlohmann::json* json) {
+  int32_t hidden = 0, heads = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
+  FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
+  if (fields.find("v_head_dim") == nullptr) (*json)["v_head_dim"] = hidden / heads;
+  return {};
+}
+
 }  // namespace
 
 // Hu et al. 2024: Llama's blocks with scales of embeddings, of what blocks add, and of logits. Of
@@ -35,6 +49,19 @@ constinit const Architecture kMiniCpmArchitecture = {
     .name = "MiniCPMForCausalLM",
     .description = "MiniCPM 1, 2 and 4, dense",
     .defaults = R"({"max_position_embeddings": 2048})",
+    .read = read_minicpm,
+};
+
+// OpenBMB 2024: the same with latent attention.
+constinit const Architecture kMiniCpm3Architecture = {
+    .name = "MiniCPM3ForCausalLM",
+    .description = "MiniCPM 3 4B",
+    .defaults = R"({"max_position_embeddings": 32768, "rms_norm_eps": 1e-5, "scale_emb": 12,
+                    "scale_depth": 1.4, "dim_model_base": 256, "q_lora_rank": 768,
+                    "kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32,
+                    "rope_interleave": false, "tie_word_embeddings": true})",
+    .decoder = {.layer = minicpm3_layer},
+    .translate = translate_minicpm3,
     .read = read_minicpm,
 };
 
