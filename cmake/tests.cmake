@@ -8,7 +8,8 @@ set(test_libraries ft_engine ft_draft ft_sched ft_dialled)
 # without them.
 set(test_libraries_serve ft_serve ft_http ft_chat)
 set(test_libraries_apps ft_serve ft_http ft_chat test_fake_server)
-set(test_libraries_http ft_http test_fake_server)
+set(test_libraries_http ft_http)
+set(test_libraries_net ft_net ft_http test_fake_server)
 set(test_libraries_bench ft_bench test_fake_server)
 set(test_libraries_chat ft_chat)
 set(test_libraries_convert ft_convert)
@@ -21,7 +22,7 @@ set(test_libraries_hub ft_hub test_hub_server)
 set(test_libraries_model ft_dialled ft_model test_test_device)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
-set(folders_without_engine config http bench convert group spec gguf text hub model)
+set(folders_without_engine config http net bench convert group spec gguf text hub model)
 file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
 list(FILTER support_sources EXCLUDE REGEX "/fake_server\\.cpp$")
 # A file of tests/support for those that build without the engine.

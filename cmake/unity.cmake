@@ -29,7 +29,7 @@ endfunction()
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS attention base chat config convert device draft engine group gguf http hub model sched
+  foreach(folder IN ITEMS attention base chat config convert device draft engine group gguf http hub model net sched
       serve spec text)
     if(TARGET ft_${folder})
       get_target_property(type ft_${folder} TYPE)
@@ -46,7 +46,7 @@ function(ft_unity_targets)
     return()
   endif()
   foreach(folder IN ITEMS apps base bench chat config conformance convert device draft engine gguf group http
-      hub kernels model sched serve spec text)
+      hub kernels model net sched serve spec text)
     if(TARGET test_${folder})
       ft_unity(test_${folder})
     endif()

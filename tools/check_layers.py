@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "model", "draft",
-           "spec", "config", "sched", "engine", "hub"}
+           "spec", "config", "sched", "engine", "net", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
@@ -19,7 +19,8 @@ ALLOWED = {
     "config": {"base"},
     "gguf": {"base"},
     "text": {"base", "gguf"},
-    "hub": {"base", "gguf"},
+    "net": {"base"},
+    "hub": {"base", "gguf", "net"},
     "kernels": {"base", "spec", "group", "device"},
     "attention": {"base", "spec", "group", "device", "kernels"},
     "model": {"base", "spec", "group", "gguf", "device", "kernels", "attention"},
@@ -29,7 +30,7 @@ ALLOWED = {
     "engine": LIBRARY - {"engine"},
     "http": {"base"},
     "chat": {"base"},
-    "bench": {"base", "text", "http"},
+    "bench": {"base", "text", "net"},
     "serve": {"base", "config", "text", "http", "chat"},
     "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
 }
@@ -44,7 +45,7 @@ ROOMS = {
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "arch", "", "heads"],
     "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
-    "http": ["message", "client", "server"],
+    "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
               "openapi", "routes"],

@@ -204,7 +204,7 @@ void add_callbacks(const BenchServeOptions& options, ProgressLine* progress,
 Status run_serve(const BenchServeOptions& options) {
   FT_ASSIGN_OR_RETURN(BenchServePlan plan, make_plan(options));
   raise_file_limit();
-  FT_ASSIGN_OR_RETURN(const auto client, http::Client::create(plan.url, plan.client));
+  FT_ASSIGN_OR_RETURN(const auto client, net::Client::create(plan.url, plan.client));
   std::string model = options.model;
   if (model.empty()) {
     FT_ASSIGN_OR_RETURN(model, bench::first_model(*client, plan.load.headers));

@@ -9,7 +9,7 @@
 #include "bench/load_run.h"
 #include "bench/serving_metrics.h"
 #include "bench/timeline_plot.h"
-#include "http/client/client.h"
+#include "net/client.h"
 
 namespace foretoken {
 
@@ -70,8 +70,8 @@ struct BenchServeOptions {
 
 // The flags, checked and put together.
 struct BenchServePlan {
-  http::Url url;
-  http::ClientOptions client;
+  net::Url url;
+  net::ClientOptions client;
   bench::DatasetSpec dataset;
   bench::LoadOptions load;  // without models and callbacks
   bench::Goodput goodput;

@@ -37,8 +37,8 @@ bool is_header_text(const std::string& text) {
   return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
 }
 
-Result<http::Headers> make_headers(const BenchServeOptions& options) {
-  http::Headers headers;
+Result<net::Headers> make_headers(const BenchServeOptions& options) {
+  net::Headers headers;
   bool has_key = false;
   for (const std::string& text : options.headers) {
     FT_ASSIGN_OR_RETURN(auto header, key_value("--header", text));
@@ -55,19 +55,19 @@ Result<http::Headers> make_headers(const BenchServeOptions& options) {
 }
 
 // OpenAI's own base URLs end with /v1, with which the endpoints here begin; /metrics lies outside.
-Result<http::Url> given_url(const std::string& base_url) {
-  FT_ASSIGN_OR_RETURN(http::Url url, http::parse_url(base_url));
+Result<net::Url> given_url(const std::string& base_url) {
+  FT_ASSIGN_OR_RETURN(net::Url url, net::parse_url(base_url));
   const std::string version = "/v1";
   const size_t rest = url.path.size() - std::min(url.path.size(), version.size());
   if (url.path.substr(rest) == version) url.path.resize(rest);
   return url;
 }
 
-Result<http::Url> make_url(const BenchServeOptions& options) {
+Result<net::Url> make_url(const BenchServeOptions& options) {
   if (!options.base_url.empty()) return given_url(options.base_url);
   const bool v6 = options.host.find(':') != std::string::npos && options.host.front() != '[';
   const std::string host = v6 ? "[" + options.host + "]" : options.host;
-  return http::parse_url("http://" + host + ":" + std::to_string(options.port));
+  return net::parse_url("http://" + host + ":" + std::to_string(options.port));
 }
 
 Result<bench::DatasetSpec> make_dataset(const BenchServeOptions& options, bool chat, bool pooling) {

@@ -38,10 +38,8 @@ bool has_chat_output(const json& delta) {
   return field(delta, "content").is_string() && !delta.contains("role");
 }
 
-bool is_stream(const http::Headers& headers) {
-  http::Request named;
-  named.headers = headers;
-  return named.header("content-type").substr(0, std::string_view(kStreamType).size()) ==
+bool is_stream(const net::Headers& headers) {
+  return net::header_of(headers, "content-type").substr(0, std::string_view(kStreamType).size()) ==
          kStreamType;
 }
 
@@ -69,7 +67,7 @@ std::string error_text(std::string_view body) {
   return one_line(std::string(body));
 }
 
-void AnswerReader::head(int status, const http::Headers& headers) {
+void AnswerReader::head(int status, const net::Headers& headers) {
   http_status_ = status;
   is_stream_ = is_stream(headers);
 }

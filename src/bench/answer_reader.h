@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "bench/backend.h"
 #include "bench/request_record.h"
-#include "http/client/sse_parser.h"
-#include "http/message/exchange.h"
+#include "net/headers.h"
+#include "net/sse_parser.h"
 
 namespace foretoken::bench {
 
@@ -21,7 +21,7 @@ class AnswerReader {
   // `start`: when the request was sent.
   AnswerReader(Protocol protocol, Time start) : protocol_(protocol), start_(start) {}
 
-  void head(int status, const http::Headers& headers);
+  void head(int status, const net::Headers& headers);
   // `now`: when these bytes came.
   void body(Time now, std::string_view bytes);
   // `status`: how the transfer ended. Fills success and error.
@@ -49,7 +49,7 @@ class AnswerReader {
   Time now_;
   Time last_output_;
   std::string whole_body_;
-  http::SseParser parser_;
+  net::SseParser parser_;
 };
 
 // What an error body says, in one line: "message" of OpenAI's format, or the beginning of the text.

@@ -40,7 +40,7 @@ std::string local_time() {
 // The requests of one run. Its functions are called by the client's loop.
 class Load {
  public:
-  Load(http::Client& client, const LoadOptions& options, const std::vector<Sample>& samples)
+  Load(net::Client& client, const LoadOptions& options, const std::vector<Sample>& samples)
       : client_(client), options_(options), samples_(samples), records_(samples.size()) {}
 
   Result<LoadResult> run();
@@ -65,7 +65,7 @@ class Load {
   }
   void switch_profiler(const char* path);
 
-  http::Client& client_;
+  net::Client& client_;
   const LoadOptions& options_;
   const std::vector<Sample>& samples_;
   std::vector<std::string> bodies_;
@@ -104,14 +104,14 @@ Status Load::make_bodies() {
 }
 
 void Load::send(const std::string& body, const std::string& id, OnDone done) {
-  http::ClientRequest request{"POST", options_.endpoint, options_.headers, body, milliseconds(0)};
+  net::ClientRequest request{"POST", options_.endpoint, options_.headers, body, milliseconds(0)};
   request.headers.emplace_back("Content-Type", "application/json");
   if (!id.empty()) request.headers.emplace_back("X-Request-Id", id);
   const auto sent = steady_clock::now();
   auto reader = std::make_shared<AnswerReader>(options_.backend->protocol, sent);
   reader->record().start_time = duration<double>(sent - origin_).count();
-  http::ClientHandlers handlers;
-  handlers.on_head = [reader](int status, const http::Headers& headers) {
+  net::ClientHandlers handlers;
+  handlers.on_head = [reader](int status, const net::Headers& headers) {
     reader->head(status, headers);
   };
   handlers.on_body = [reader](std::string_view bytes) { reader->body(steady_clock::now(), bytes); };
@@ -288,7 +288,7 @@ Result<LoadResult> Load::run() {
 
 }  // namespace
 
-Result<LoadResult> run_load(http::Client& client, const LoadOptions& options,
+Result<LoadResult> run_load(net::Client& client, const LoadOptions& options,
                             const std::vector<Sample>& samples) {
   if (samples.empty()) return invalid_argument("there are no prompts to send");
   return Load(client, options, samples).run();

@@ -12,7 +12,7 @@
 #include "bench/draft_counters.h"
 #include "bench/request_record.h"
 #include "bench/sample.h"
-#include "http/client/client.h"
+#include "net/client.h"
 
 namespace foretoken::bench {
 
@@ -23,7 +23,7 @@ struct LoadOptions {
   std::vector<std::string> models;  // one, or several that the requests are dealt to
   bool models_in_turn = false;      // else by chance
   SharedFields fields;
-  http::Headers headers;
+  net::Headers headers;
   std::string request_id_prefix;  // of X-Request-Id; empty: none is sent
   ArrivalOptions arrivals;
   int max_concurrency = 0;  // 0: no limit
@@ -56,7 +56,7 @@ struct LoadResult {
 // with its error; the run goes on. An error of its own where nothing could be measured: a prompt
 // that the backend cannot carry, a server that does not get ready, an interruption before the
 // measurement. Blocks; one thread.
-Result<LoadResult> run_load(http::Client& client, const LoadOptions& options,
+Result<LoadResult> run_load(net::Client& client, const LoadOptions& options,
                             const std::vector<Sample>& samples);
 
 }  // namespace foretoken::bench

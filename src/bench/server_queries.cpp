@@ -13,11 +13,11 @@ constexpr std::chrono::milliseconds kAskTimeout{60'000};
 
 }  // namespace
 
-WholeAnswer ask_server(http::Client& client, const std::string& method, const std::string& path,
-                       const http::Headers& headers) {
+WholeAnswer ask_server(net::Client& client, const std::string& method, const std::string& path,
+                       const net::Headers& headers) {
   WholeAnswer answer;
-  http::ClientHandlers handlers;
-  handlers.on_head = [&](int status, const http::Headers&) { answer.status = status; };
+  net::ClientHandlers handlers;
+  handlers.on_head = [&](int status, const net::Headers&) { answer.status = status; };
   handlers.on_body = [&](std::string_view bytes) { answer.body += bytes; };
   handlers.on_end = [&](const Status& status) { answer.end = status; };
   client.send({method, path, headers, "", kAskTimeout}, std::move(handlers));
@@ -25,7 +25,7 @@ WholeAnswer ask_server(http::Client& client, const std::string& method, const st
   return answer;
 }
 
-Result<std::string> first_model(http::Client& client, const http::Headers& headers) {
+Result<std::string> first_model(net::Client& client, const net::Headers& headers) {
   const WholeAnswer answer = ask_server(client, "GET", "/v1/models", headers);
   const std::string remedy = "; name the model with --model";
   if (!answer.end.ok()) return not_found(answer.end.message());
@@ -41,8 +41,8 @@ Result<std::string> first_model(http::Client& client, const http::Headers& heade
   return data[0]["id"].get<std::string>();
 }
 
-std::optional<DraftCounters> fetch_draft_counters(http::Client& client,
-                                                  const http::Headers& headers) {
+std::optional<DraftCounters> fetch_draft_counters(net::Client& client,
+                                                  const net::Headers& headers) {
   const WholeAnswer answer = ask_server(client, "GET", "/metrics", headers);
   if (!answer.end.ok() || answer.status != 200) return {};
   return read_draft_counters(answer.body);

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "bench/draft_counters.h"
-#include "http/client/client.h"
+#include "net/client.h"
 
 namespace foretoken::bench {
 
@@ -15,14 +15,13 @@ struct WholeAnswer {
 };
 
 // One request without a body, answered within 10 s. Runs the client until nothing is left.
-WholeAnswer ask_server(http::Client& client, const std::string& method, const std::string& path,
-                       const http::Headers& headers);
+WholeAnswer ask_server(net::Client& client, const std::string& method, const std::string& path,
+                       const net::Headers& headers);
 
 // The "id" of the first model of GET /v1/models.
-Result<std::string> first_model(http::Client& client, const http::Headers& headers);
+Result<std::string> first_model(net::Client& client, const net::Headers& headers);
 
 // From GET /metrics; none where there are none.
-std::optional<DraftCounters> fetch_draft_counters(http::Client& client,
-                                                  const http::Headers& headers);
+std::optional<DraftCounters> fetch_draft_counters(net::Client& client, const net::Headers& headers);
 
 }  // namespace foretoken::bench

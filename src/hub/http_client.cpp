@@ -2,27 +2,18 @@
 
 #include <curl/curl.h>
 #include <foretoken/version.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
-#include "base/check.h"
-
 namespace foretoken {
 namespace {
 
 constexpr int kMaxRedirects = 10;
-constexpr size_t kMaxHeaderBytes = size_t{256} << 10;
+constexpr std::chrono::milliseconds kWatchEvery{50};
 
 using CurlText = std::unique_ptr<char, decltype(&curl_free)>;
-using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
-
-void start_curl() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  FT_CHECK(code == CURLE_OK);
-}
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -40,31 +31,16 @@ std::string url_part(CURLU* url, CURLUPart part, unsigned flags) {
   return CurlText(text, curl_free).get();
 }
 
-// Keeps a connection that the server closed from ending the process: without signal handlers of its
-// own libcurl leaves SIGPIPE to the caller.
-class SigpipeGuard {
- public:
-  SigpipeGuard() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+// Where a redirect of `url` leads; empty where its Location is no address.
+std::string redirect_target(const std::string& url, const std::string& location) {
+  if (location.empty()) return "";
+  std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
+  const unsigned flags = CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE | CURLU_ALLOW_SPACE;
+  for (const std::string* part : {&url, &location}) {
+    if (curl_url_set(parsed.get(), CURLUPART_URL, part->c_str(), flags) != CURLUE_OK) return "";
   }
-  ~SigpipeGuard() {
-    const timespec now = {};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SigpipeGuard(const SigpipeGuard&) = delete;
-  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
-
- private:
-  sigset_t pipe_;
-  sigset_t before_;
-  bool was_pending_;
-};
+  return url_part(parsed.get(), CURLUPART_URL, 0);
+}
 
 // A redirect's headers that describe the file it stands for.
 void keep_linked_headers(const HttpReply& redirect, std::map<std::string, std::string>* kept) {
@@ -76,17 +52,14 @@ void keep_linked_headers(const HttpReply& redirect, std::map<std::string, std::s
 
 }  // namespace
 
-struct HttpClient::Transfer {
-  const HttpClient& client;
+struct HttpClient::Attempt {
+  HttpClient& client;
   const HttpRequest& request;
   HttpReply reply;
-  HeaderList sent{nullptr, curl_slist_free_all};
-  size_t header_bytes = 0;
   bool started = false;
-  int64_t last_bytes = -1;
-  std::chrono::steady_clock::time_point last_change = {};
+  std::chrono::steady_clock::time_point last_change = std::chrono::steady_clock::now();
   bool stalled = false;
-  char message[CURL_ERROR_SIZE] = "";
+  Status end;
 
   bool is_success() const { return reply.status >= 200 && reply.status < 300; }
 
@@ -96,67 +69,34 @@ struct HttpClient::Transfer {
     if (request.on_start) reply.error = request.on_start(reply);
   }
 
-  bool take_header(std::string_view line) {
-    header_bytes += line.size();
-    if (header_bytes > kMaxHeaderBytes) {
-      reply.error = invalid_argument("the server at " + request.url + " sends endless headers");
-      return false;
-    }
-    if (line.substr(0, 5) == "HTTP/") {
-      reply.headers.clear();
-      const size_t space = line.find(' ');
-      reply.status = 0;
-      if (space != std::string_view::npos) {
-        std::from_chars(line.data() + space + 1, line.data() + line.size(), reply.status);
-      }
-    }
-    const size_t colon = line.find(':');
-    if (colon == std::string_view::npos) return true;
-    std::string_view value = line.substr(colon + 1);
-    while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
-    while (!value.empty() && (value.back() == '\r' || value.back() == '\n' || value.back() == ' '))
-      value.remove_suffix(1);
-    reply.headers[lower(std::string(line.substr(0, colon)))] = std::string(value);
-    return true;
+  void take_head(int status, const net::Headers& headers) {
+    last_change = std::chrono::steady_clock::now();
+    reply.status = status;
+    for (const auto& [name, value] : headers) reply.headers[lower(name)] = value;
   }
 
-  bool take_body(std::string_view bytes) {
+  void take_body(std::string_view bytes) {
+    last_change = std::chrono::steady_clock::now();
     start();
-    if (!reply.error.ok()) return false;
+    if (!reply.error.ok()) return client.client_->stop();
     if (is_success() && request.on_body) {
       reply.error = request.on_body(bytes);
-      return reply.error.ok();
-    }
-    if (reply.body.size() + bytes.size() > request.max_body) {
-      // The text of an error page is of no use beyond its beginning.
-      if (!is_success()) return true;
+    } else if (reply.body.size() + bytes.size() <= request.max_body) {
+      reply.body.append(bytes);
+    } else if (is_success()) {
       reply.error = invalid_argument("the answer of " + request.url + " is larger than " +
                                      std::to_string(request.max_body) + " bytes; it is refused");
-      return false;
     }
-    reply.body.append(bytes);
-    return true;
+    // The text of an error page is of no use beyond its beginning.
+    if (!reply.error.ok()) client.client_->stop();
   }
 
-  static size_t on_header(char* data, size_t size, size_t count, void* self) {
-    const size_t bytes = size * count;
-    return static_cast<Transfer*>(self)->take_header({data, bytes}) ? bytes : 0;
-  }
-  static size_t on_data(char* data, size_t size, size_t count, void* self) {
-    const size_t bytes = size * count;
-    return static_cast<Transfer*>(self)->take_body({data, bytes}) ? bytes : bytes + 1;
-  }
-  // Called about once a second when nothing comes, more often otherwise.
-  static int on_progress(void* self, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) {
-    auto& transfer = *static_cast<Transfer*>(self);
+  // Looks for the caller's wish and for a connection that says nothing.
+  void watch() {
     const auto now = std::chrono::steady_clock::now();
-    const int64_t bytes = received + static_cast<int64_t>(transfer.header_bytes);
-    if (bytes != transfer.last_bytes) {
-      transfer.last_bytes = bytes;
-      transfer.last_change = now;
-    }
-    transfer.stalled = now - transfer.last_change > transfer.client.settings_.stall_timeout;
-    return transfer.stalled || transfer.client.cancelled() ? 1 : 0;
+    stalled = now - last_change > client.settings_.stall_timeout;
+    if (stalled || client.cancelled()) return client.client_->stop();
+    client.client_->call_at(now + kWatchEvery, [this] { watch(); });
   }
 };
 
@@ -179,87 +119,78 @@ bool HttpReply::is_transient() const {
 }
 
 HttpClient::HttpClient(HttpSettings settings) : settings_(std::move(settings)) {
-  start_curl();
-  handle_ = curl_easy_init();
-  FT_CHECK(handle_ != nullptr);
+  net::ClientOptions options;
+  options.uses_proxies = true;
+  options.only_https = is_secure();
+  options.only_http1 = false;
+  options.ca_file = settings_.ca_file;
+  options.certificate_remedy =
+      "check the clock, and name the certificates of a proxy or mirror of your own in "
+      "SSL_CERT_FILE";
+  options.connect_timeout = settings_.connect_timeout;
+  options.buffer_bytes = 256L << 10;
+  client_ = std::make_unique<net::Client>(options);
 }
 
-HttpClient::~HttpClient() { curl_easy_cleanup(handle_); }
+HttpClient::~HttpClient() = default;
 
-void HttpClient::prepare(Transfer& transfer, const std::string& url) {
-  const HttpRequest& request = transfer.request;
-  curl_easy_reset(handle_);
-  const auto set = [this](CURLoption option, auto value) {
-    FT_CHECK(curl_easy_setopt(handle_, option, value) == CURLE_OK);
-  };
-  const auto add = [&transfer](const std::string& line) {
-    curl_slist* longer = curl_slist_append(transfer.sent.get(), line.c_str());
-    FT_CHECK(longer != nullptr);
-    (void)transfer.sent.release();
-    transfer.sent.reset(longer);
-  };
-  const std::string origin = url_origin(url);
+bool HttpClient::is_secure() const {
+  return url_origin(settings_.endpoint).rfind("https:", 0) == 0;
+}
+
+net::Headers HttpClient::headers_of(const HttpRequest& request, const std::string& url) const {
   // Files are compared with the size and digest of their plain bytes.
-  add("Accept-Encoding: identity");
-  if (!settings_.token.empty() && origin == url_origin(settings_.endpoint)) {
-    add("Authorization: Bearer " + settings_.token);
+  net::Headers headers = {{"Accept", "*/*"},
+                          {"Accept-Encoding", "identity"},
+                          {"User-Agent", std::string("foretoken/") + kVersion}};
+  if (!settings_.token.empty() && url_origin(url) == url_origin(settings_.endpoint)) {
+    headers.emplace_back("Authorization", "Bearer " + settings_.token);
   }
-  if (request.from > 0) add("Range: bytes=" + std::to_string(request.from) + "-");
-  set(CURLOPT_URL, url.c_str());
-  set(CURLOPT_HTTPHEADER, transfer.sent.get());
-  set(CURLOPT_NOBODY, request.head ? 1L : 0L);
-  set(CURLOPT_NOSIGNAL, 1L);
-  const bool secure = url_origin(settings_.endpoint).rfind("https:", 0) == 0;
-  set(CURLOPT_PROTOCOLS_STR, secure ? "https" : "http,https");
-  set(CURLOPT_USERAGENT, (std::string("foretoken/") + kVersion).c_str());
-  if (!settings_.ca_file.empty()) set(CURLOPT_CAINFO, settings_.ca_file.c_str());
-  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.connect_timeout.count()));
-  // Only faster; a handle whose transfer was broken off may refuse it.
-  (void)curl_easy_setopt(handle_, CURLOPT_BUFFERSIZE, 256L << 10);
-  set(CURLOPT_ERRORBUFFER, static_cast<char*>(transfer.message));
-  set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
-  set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
-  set(CURLOPT_WRITEFUNCTION, &Transfer::on_data);
-  set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
-  set(CURLOPT_NOPROGRESS, 0L);
-  set(CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
-  set(CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
+  if (request.from > 0) {
+    headers.emplace_back("Range", "bytes=" + std::to_string(request.from) + "-");
+  }
+  return headers;
 }
 
 HttpReply HttpClient::send_once(const HttpRequest& request, const std::string& url,
                                 std::string* next) {
-  Transfer transfer{.client = *this, .request = request, .reply = {}};
-  prepare(transfer, url);
-  const CURLcode code = curl_easy_perform(handle_);
-  HttpReply& reply = transfer.reply;
+  next->clear();
+  Attempt attempt{.client = *this, .request = request, .reply = {}, .end = {}};
+  HttpReply& reply = attempt.reply;
+  const std::string origin = url_origin(url);
+  if (origin.rfind("https:", 0) != 0 && (is_secure() || origin.rfind("http:", 0) != 0)) {
+    reply.error = invalid_argument(
+        "'" + url + "' is no address that is allowed here; check HF_ENDPOINT (https://host)");
+    return std::move(reply);
+  }
+  net::ClientHandlers handlers;
+  handlers.on_head = [&](int status, const net::Headers& headers) {
+    attempt.take_head(status, headers);
+  };
+  handlers.on_body = [&](std::string_view bytes) { attempt.take_body(bytes); };
+  handlers.on_end = [&](const Status& status) {
+    attempt.end = status;
+    client_->stop();
+  };
+  client_->send({request.head ? "HEAD" : "GET", url, headers_of(request, url), "", {}},
+                std::move(handlers));
+  attempt.watch();
+  client_->run();
   // An answer without a body.
-  if (code == CURLE_OK) transfer.start();
+  if (attempt.end.ok()) attempt.start();
   if (cancelled()) reply.error = aborted("the download was interrupted");
   if (!reply.error.ok()) return std::move(reply);
-  if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT) {
-    reply.error = invalid_argument("'" + url +
-                                   "' is no address that is allowed here; check "
-                                   "HF_ENDPOINT (https://host)");
-  } else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
-    reply.error = invalid_argument("the certificate of " + url_origin(url) + " is not trusted (" +
-                                   transfer.message +
-                                   "); check the clock, and name the certificates of a proxy or "
-                                   "mirror of your own in SSL_CERT_FILE");
-  } else if (code != CURLE_OK) {
-    reply.failure = transfer.stalled              ? "nothing came for a while"
-                    : transfer.message[0] != '\0' ? transfer.message
-                                                  : curl_easy_strerror(code);
+  if (attempt.end.code() == StatusCode::kInvalidArgument) {
+    reply.error = attempt.end;
+  } else if (!attempt.end.ok()) {
+    reply.failure = attempt.stalled ? "nothing came for a while" : attempt.end.message();
+  } else if (is_redirect(reply.status)) {
+    *next = redirect_target(url, reply.header("location"));
   }
-  char* target = nullptr;
-  if (code == CURLE_OK && is_redirect(reply.status)) {
-    curl_easy_getinfo(handle_, CURLINFO_REDIRECT_URL, &target);
-  }
-  *next = target == nullptr ? "" : target;
   return std::move(reply);
 }
 
 HttpReply HttpClient::send(const HttpRequest& request) {
-  const SigpipeGuard guard;
   std::string url = request.url;
   std::map<std::string, std::string> linked;
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {

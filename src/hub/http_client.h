@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "net/client.h"
 
 namespace foretoken {
 
@@ -48,7 +49,7 @@ struct HttpRequest {
   std::function<Status(std::string_view)> on_body = {};
 };
 
-// HTTP over libcurl with redirects followed here, so that the token never leaves its origin. The
+// A net::Client with redirects followed here, so that the token never leaves its origin. The
 // headers X-Repo-Commit, X-Linked-Etag and X-Linked-Size of a redirect stay in the final reply.
 // Proxies come from the usual environment variables. One thread.
 class HttpClient {
@@ -62,12 +63,13 @@ class HttpClient {
   bool cancelled() const { return settings_.cancelled && settings_.cancelled(); }
 
  private:
-  struct Transfer;
+  struct Attempt;
+  bool is_secure() const;
+  net::Headers headers_of(const HttpRequest& request, const std::string& url) const;
   HttpReply send_once(const HttpRequest& request, const std::string& url, std::string* next);
-  void prepare(Transfer& transfer, const std::string& url);
 
   HttpSettings settings_;
-  void* handle_;  // CURL*
+  std::unique_ptr<net::Client> client_;
 };
 
 // Scheme, host and port of a URL, in one spelling; empty when it is none.

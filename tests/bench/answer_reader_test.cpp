@@ -9,8 +9,8 @@ using std::chrono::milliseconds;
 using Time = AnswerReader::Time;
 
 const Time kStart = Time() + std::chrono::hours(1);
-const http::Headers kStream = {{"Content-Type", "text/event-stream; charset=utf-8"}};
-const http::Headers kJson = {{"Content-Type", "application/json"}};
+const net::Headers kStream = {{"Content-Type", "text/event-stream; charset=utf-8"}};
+const net::Headers kJson = {{"Content-Type", "application/json"}};
 
 // Bytes and the ms since the start at which they come.
 using Pieces = std::vector<std::pair<int, std::string>>;
@@ -24,8 +24,8 @@ std::string usage(int prompt, int output) {
                R"(,"completion_tokens":)" + std::to_string(output) + "}}");
 }
 
-RequestRecord read(Protocol protocol, int status, const http::Headers& headers,
-                   const Pieces& pieces, const Status& end = {}) {
+RequestRecord read(Protocol protocol, int status, const net::Headers& headers, const Pieces& pieces,
+                   const Status& end = {}) {
   AnswerReader reader(protocol, kStart);
   reader.head(status, headers);
   int last = 0;

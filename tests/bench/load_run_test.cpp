@@ -43,10 +43,10 @@ LoadOptions load_options() {
   return options;
 }
 
-std::unique_ptr<http::Client> client_of(const std::string& url) {
-  http::ClientOptions options;
+std::unique_ptr<net::Client> client_of(const std::string& url) {
+  net::ClientOptions options;
   options.request_timeout = kPatience;
-  return http::Client::create(http::parse_url(url).value(), options).value();
+  return net::Client::create(net::parse_url(url).value(), options).value();
 }
 
 LoadResult run(const FakeServer& server, const LoadOptions& options,

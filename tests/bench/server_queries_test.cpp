@@ -15,7 +15,7 @@ TEST(ServerQueries, FirstModel) {
   std::string body;
   int status = 200;
   FakeServer server([&](const FakeRequest&, FakeReply& reply) { reply.json(status, body); });
-  const auto client = http::Client::create(http::parse_url(server.url()).value(), {}).value();
+  const auto client = net::Client::create(net::parse_url(server.url()).value(), {}).value();
   body = R"({"object":"list","data":[{"id":"first"},{"id":"second"}]})";
   EXPECT_EQ(first_model(*client, {}).value(), "first");
   for (const char* wrong : {R"({"data":[]})", "{}", "[]", "x", R"({"data":[{}]})"}) {
@@ -34,7 +34,7 @@ TEST(ServerQueries, DraftCountersWhereThereAreMetrics) {
     EXPECT_EQ(request.path, "/metrics");
     reply.json(status, "vllm:spec_decode_num_drafts_total 5\n");
   });
-  const auto client = http::Client::create(http::parse_url(server.url()).value(), {}).value();
+  const auto client = net::Client::create(net::parse_url(server.url()).value(), {}).value();
   EXPECT_FALSE(fetch_draft_counters(*client, {}).has_value());
   status = 200;
   EXPECT_EQ(fetch_draft_counters(*client, {})->num_drafts, 5);
@@ -42,7 +42,7 @@ TEST(ServerQueries, DraftCountersWhereThereAreMetrics) {
 
 TEST(ServerQueries, ABrokenAnswerTellsItsReason) {
   FakeServer server([](const FakeRequest&, FakeReply& reply) { reply.close(); });
-  const auto client = http::Client::create(http::parse_url(server.url()).value(), {}).value();
+  const auto client = net::Client::create(net::parse_url(server.url()).value(), {}).value();
   const WholeAnswer answer = ask_server(*client, "POST", "/x", {{"X-Key", "1"}});
   EXPECT_EQ(answer.status, 0);
   EXPECT_NE(answer.end.message().find("closed the connection"), std::string::npos);

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace foretoken::http {
+namespace foretoken::net {
 
 // Cuts a text/event-stream into its events, whatever the pieces are in which the bytes come. Lines
 // end with LF, CR LF or CR; comments, ids and retry times are left out. One thread.
@@ -40,4 +40,4 @@ class SseParser {
   bool after_cr_ = false;  // an LF that comes next belongs to the line before
 };
 
-}  // namespace foretoken::http
+}  // namespace foretoken::net

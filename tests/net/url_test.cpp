@@ -1,8 +1,8 @@
-#include "http/client/url.h"
+#include "net/url.h"
 
 #include <gtest/gtest.h>
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 TEST(Url, PartsAndDefaults) {
@@ -39,4 +39,4 @@ TEST(Url, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace foretoken::http
+}  // namespace foretoken::net

@@ -1,4 +1,4 @@
-#include "http/client/client.h"
+#include "net/client.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "support/fake_server.h"
 #include "support/gate.h"
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 using std::chrono::milliseconds;
@@ -67,9 +67,7 @@ TEST(HttpClient, SendsAndReceives) {
   EXPECT_TRUE(answer.end.ok()) << answer.end.message();
   EXPECT_EQ(answer.status, 201);
   EXPECT_EQ(answer.body, "{\"x\":1}");
-  Request named;
-  named.headers = answer.headers;
-  EXPECT_EQ(named.header("content-type"), "application/json");
+  EXPECT_EQ(header_of(answer.headers, "content-type"), "application/json");
   const FakeRequest got = server.requests().at(0);
   EXPECT_EQ(got.method, "POST");
   EXPECT_EQ(got.path, "/prefix/v1/x");
@@ -325,4 +323,4 @@ TEST(HttpClient, AHandlerMaySendTheNextRequest) {
 }
 
 }  // namespace
-}  // namespace foretoken::http
+}  // namespace foretoken::net

@@ -1,11 +1,11 @@
-#include "http/client/sse_parser.h"
+#include "net/sse_parser.h"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 using Events = std::vector<std::pair<std::string, std::string>>;
@@ -80,4 +80,4 @@ TEST(SseParser, AnEndlessEventIsAnError) {
 }
 
 }  // namespace
-}  // namespace foretoken::http
+}  // namespace foretoken::net

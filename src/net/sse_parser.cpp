@@ -1,6 +1,6 @@
-#include "http/client/sse_parser.h"
+#include "net/sse_parser.h"
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -71,4 +71,4 @@ void SseParser::dispatch(const OnEvent& on_event) {
   has_data_ = false;
 }
 
-}  // namespace foretoken::http
+}  // namespace foretoken::net

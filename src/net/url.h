@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 
-namespace foretoken::http {
+namespace foretoken::net {
 
 // The address of a server, and what comes before the paths on it.
 struct Url {
@@ -22,4 +22,4 @@ struct Url {
 // credentials are refused.
 Result<Url> parse_url(const std::string& text);
 
-}  // namespace foretoken::http
+}  // namespace foretoken::net

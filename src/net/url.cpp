@@ -1,10 +1,10 @@
-#include "http/client/url.h"
+#include "net/url.h"
 
 #include <curl/curl.h>
 
 #include <memory>
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 struct FreeHandle {
@@ -66,4 +66,4 @@ Result<Url> parse_url(const std::string& text) {
   return url;
 }
 
-}  // namespace foretoken::http
+}  // namespace foretoken::net

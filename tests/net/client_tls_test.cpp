@@ -11,9 +11,9 @@
 #include <boost/asio/write.hpp>
 #include <thread>
 
-#include "http/client/client.h"
+#include "net/client.h"
 
-namespace foretoken::http {
+namespace foretoken::net {
 namespace {
 
 namespace asio = boost::asio;
@@ -92,8 +92,7 @@ TEST(HttpClientTls, AnUnknownCertificateIsRefused) {
   std::string body;
   const Status status = ask(*client, &body);
   EXPECT_EQ(body, "");
-  EXPECT_NE(status.message().find("certificate verify failed"), std::string::npos)
-      << status.message();
+  EXPECT_NE(status.message().find("certificate"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("--insecure"), std::string::npos);
 }
 
@@ -112,4 +111,4 @@ TEST(HttpClientTls, InsecureTakesIt) {
 }
 
 }  // namespace
-}  // namespace foretoken::http
+}  // namespace foretoken::net
