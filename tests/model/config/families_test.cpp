@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/config/architecture.h"
@@ -89,6 +91,40 @@ TEST(Families, ARefusalNamesTheQuantisationToo) {
   EXPECT_NE(text.find("gates on attention heads and matrices of quant_method \"aqlm\";"),
             std::string::npos)
       << text;
+}
+
+// The smallest config.json of a class, with what it must not have.
+Json small_config(const char* name, const Json& more) {
+  Json config = {{"architectures", {name}},       {"vocab_size", 64},
+                 {"padded_vocab_size", 64},       {"hidden_size", 32},
+                 {"num_hidden_layers", 2},        {"num_layers", 2},
+                 {"num_attention_heads", 4},      {"intermediate_size", 64},
+                 {"ffn_hidden_size", 64},         {"max_position_embeddings", 64},
+                 {"multi_query_attention", false}};
+  config.update(more);
+  return config;
+}
+
+TEST(Families, FieldsThatAFamilyHasNot) {
+  for (const auto& [name, more, field] :
+       {std::tuple("PhiForCausalLM", Json{{"qk_layernorm", true}}, "qk_layernorm"),
+        std::tuple("MiniCPMForCausalLM", Json{{"sparse_config", {{"dense_len", 8192}}}},
+                   "--hf-overrides '{\"sparse_config\": null}'"),
+        std::tuple("ChatGLMModel", Json{{"original_rope", false}}, "original_rope false"),
+        std::tuple("OPTForCausalLM", Json{{"layer_norm_elementwise_affine", false}},
+                   "layer_norm_elementwise_affine false"),
+        std::tuple("DbrxForCausalLM", Json{{"ffn_config", {{"moe_normalize_expert_weights", 2.0}}}},
+                   "moe_normalize_expert_weights 2.0"),
+        std::tuple("MiMoV2FlashForCausalLM", Json{{"v_head_dim", 512}}, "v_head_dim above")}) {
+    const auto refused = parse_model_config(small_config(name, more), Json::object(), {}, "f");
+    EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported) << name;
+    EXPECT_NE(refused.status().message().find(field), std::string::npos)
+        << refused.status().message();
+    if (std::string(name).find("MiMo") != std::string::npos) continue;
+    const auto plain =
+        parse_model_config(small_config(name, Json::object()), Json::object(), {}, "f");
+    EXPECT_TRUE(plain.ok()) << plain.status().message();
+  }
 }
 
 // Published and default configurations of current families: each loads or is refused for what the

@@ -6,6 +6,20 @@
 namespace foretoken {
 namespace {
 
+Status check_minicpm(const ConfigFields& fields) {
+  int32_t experts = 0;
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_experts", &experts));
+  if (experts > 0) {
+    return unsupported(fields.where() +
+                       ": num_experts is not supported for MiniCPM; use one of its dense models");
+  }
+  if (fields.find("sparse_config") == nullptr) return {};
+  return unsupported(fields.where() +
+                     ": sparse_config asks for sparse attention, which is not supported; with "
+                     "--hf-overrides '{\"sparse_config\": null}' the model runs with dense "
+                     "attention");
+}
+
 Status read_minicpm(const ConfigFields& fields, ModelConfig* config) {
   double embedding = 1, depth = 1, logits = 1;
   int32_t base = config->hidden_size;
@@ -21,11 +35,7 @@ Status read_minicpm(const ConfigFields& fields, ModelConfig* config) {
     config->residual_scale = static_cast<float>(depth);
   }
   config->logits_scale = static_cast<float>(double(base) / config->hidden_size * logits);
-  int32_t experts = 0;
-  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_experts", &experts));
-  if (experts == 0) return {};
-  return unsupported(fields.where() +
-                     ": num_experts is not supported for MiniCPM; use one of its dense models");
+  return check_minicpm(fields);
 }
 
 LayerSpec minicpm3_layer(const ModelConfig& config, const LayerConfig& layer) {
@@ -44,7 +54,7 @@ Status translate_minicpm3(const ConfigFields& fields, nlohmann::json* json) {
 }  // namespace
 
 // Hu et al. 2024: Llama's blocks with scales of embeddings, of what blocks add, and of logits. Of
-// MiniCPM 4 attention is dense, as its config.json has it unless sparse_config is set.
+// MiniCPM 4 attention is dense.
 constinit const Architecture kMiniCpmArchitecture = {
     .name = "MiniCPMForCausalLM",
     .description = "MiniCPM 1, 2 and 4, dense",
