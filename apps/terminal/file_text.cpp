@@ -8,6 +8,21 @@
 #include <iterator>
 
 namespace foretoken {
+namespace {
+
+// A terminal ends its text; a device like /dev/zero never does.
+Result<std::string> read_device(const std::string& path, std::istream& device) {
+  constexpr std::streamsize kMaxBytes = 64 << 20;
+  std::string text(static_cast<size_t>(kMaxBytes), '\0');
+  device.read(text.data(), kMaxBytes);
+  if (device.gcount() == kMaxBytes) {
+    return invalid_argument("'" + path + "' is a device without an end; name a file");
+  }
+  text.resize(static_cast<size_t>(device.gcount()));
+  return text;
+}
+
+}  // namespace
 
 Result<std::string> read_input_file(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
@@ -17,6 +32,7 @@ Result<std::string> read_input_file(const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return not_found("cannot read '" + path + "': " + std::strerror(errno));
+  if (std::filesystem::is_character_file(path, error)) return read_device(path, file);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 

@@ -1,13 +1,12 @@
 #include "spec/cost_table_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_object.h"
+#include "base/text_file.h"
 
 namespace foretoken {
 namespace {
@@ -193,13 +192,11 @@ Result<CostTable> parse_cost_table(std::string_view json, const std::string& wha
 
 Result<CostTable> read_cost_table(const std::string& path, std::span<const std::string> drafters) {
   const std::string what = "--step-time-table " + path;
-  std::error_code error;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, error)) {
+  const Result<std::string> json = read_text_file(path);
+  if (!json.ok()) {
     return not_found(what + " cannot be read; name a file, and check its permissions");
   }
-  const std::string json{std::istreambuf_iterator<char>(file), {}};
-  FT_ASSIGN_OR_RETURN(CostTable times, parse_cost_table(json, what));
+  FT_ASSIGN_OR_RETURN(CostTable times, parse_cost_table(json.value(), what));
   std::vector<std::string> names;
   for (const DrafterTimes& drafter : times.drafters) names.push_back(drafter.name);
   if (!std::equal(names.begin(), names.end(), drafters.begin(), drafters.end())) {

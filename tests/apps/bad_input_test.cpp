@@ -68,6 +68,8 @@ TEST(BadInput, MissingWeights) {
 }
 
 TEST(BadInput, MissingPromptFiles) {
+  expect_refused(generate(bundled_model(), {"--prompt-file", "/dev/zero"}),
+                 {1, "'/dev/zero' is a device without an end; name a file"});
   expect_refused(generate(bundled_model(), {"--prompt-file", "/nonexistent/p"}),
                  {1, "/nonexistent/p"});
   expect_refused(generate(bundled_model(), {"--jsonl", "/nonexistent/j"}), {1, "/nonexistent/j"});

@@ -107,6 +107,7 @@ TEST(CostTableFile, FilesAreReadForTheDraftersTheyWereMeasuredWith) {
   EXPECT_NE(other.status().message().find("eagle3, ngram"), std::string::npos);
   EXPECT_NE(other.status().message().find("mtp"), std::string::npos);
   EXPECT_EQ(read_cost_table(folder.file("none"), names).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(read_cost_table("/dev/zero", names).ok());
   const Status not_a_file = read_cost_table(folder.path(), names).status();
   EXPECT_NE(not_a_file.message().find("--step-time-table " + folder.path() + " cannot be read"),
             std::string::npos)
