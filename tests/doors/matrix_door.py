@@ -15,7 +15,7 @@ CELLS = [
     {"drafter": "eagle", "cudagraph_mode": "FULL"},
     {"drafter": "ngram", "tensor_parallel_size": 2},
     {"architecture": "DeepseekV3ForCausalLM", "drafter": "mtp", "data_parallel_size": 2,
-     "enable_expert_parallel": True},
+     "enable_expert_parallel": True, "enable_dbo": True},
     {"kv_cache_dtype": "fp8", "drafter": "draft_model"},
     {"attention_backend": "nobody"},
 ]
