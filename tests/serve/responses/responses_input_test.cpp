@@ -76,7 +76,7 @@ TEST(ResponsesInput, ErrorsNameTheItem) {
             std::string::npos);
   EXPECT_NE(error(R"([{"role": "user", "content": [{"type": "input_text"}]}])").find("'text'"),
             std::string::npos);
-  EXPECT_NE(error(R"([{"type": "function_call", "call_id": "1", "name": "f", "arguments": {}}])")
+  EXPECT_NE(error(R"([{"type": "function_call", "call_id": "1", "name": "f", "arguments": 3}])")
                 .find("'arguments', a string"),
             std::string::npos);
   EXPECT_NE(error("[3]").find("'input' item 1 must be an object"), std::string::npos);
