@@ -65,6 +65,8 @@ Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
                       .stop_descriptor = start_.descriptor()};
     joins.push_back(std::async(std::launch::async, [this, i, own = std::move(place)]() mutable {
       Result<std::unique_ptr<RankGroup>> group = RankGroup::join(std::move(own));
+      // The others need not wait for it.
+      if (!group.ok()) start_.end(group.status());
       if (!group.ok()) return group.status();
       groups_[i] = std::move(group).value();
       return Status();
