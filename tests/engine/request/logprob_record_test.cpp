@@ -88,6 +88,7 @@ TEST(LogprobRecord, ReadsTheRowsOfASpan) {
                           .num_scored = 3,
                           .from_prediction = 0,
                           .drafter = 0,
+                          .found_by = 0,
                           .ids = {55, 56},
                           .drafts = {}};
   record_logprobs(span, result, view, limits, record);
