@@ -427,6 +427,7 @@ TEST_F(GrammarTest, RefusalsSayWhy) {
   EXPECT_NE(fault_of(json_schema(R"({"type":"array","uniqueItems":true})")).find("uniqueItems"),
             std::string::npos);
   EXPECT_NE(fault_of(regex("(a")).find("structured_outputs: "), std::string::npos);
+  EXPECT_EQ(fault_of(regex("(a")).find("non-verbose"), std::string::npos);
   EXPECT_NE(fault_of(grammar("start: nowhere")).find("nowhere"), std::string::npos);
   EXPECT_NE(fault_of(regex(std::string(2 << 20, 'a'))).find("at most"), std::string::npos);
 }

@@ -2,7 +2,7 @@
 
 use super::either;
 use super::gbnf;
-use super::matcher::FtGrammar;
+use super::matcher::{told, FtGrammar};
 use super::reasoning::Reasoning;
 use super::schema::{self, JsonOptions};
 use super::tags;
@@ -78,7 +78,7 @@ pub fn compile(
 ) -> Outcome<FtGrammar> {
     let form = grammar_of(env, kind, text, options)?;
     let grammar = reasoning.before(form, env);
-    let parser = env.factory.create_parser(grammar).map_err(shortened)?;
+    let parser = env.factory.create_parser(grammar).map_err(told)?;
     let mut start = Matcher::new(Ok(parser));
     // The automata that the first mask builds are then there for every output.
     start.compute_mask_or_eos().map_err(no_mask)?;
@@ -92,18 +92,6 @@ fn no_mask(message: impl std::fmt::Display) -> Failure {
         true => {
             Failure::new("no token can begin a text of this form; change it, or ask without it")
         }
-        false => shortened(text),
+        false => told(text),
     }
-}
-
-/// Messages quote lines of the grammar, which may be as long as a book.
-fn shortened(message: impl std::fmt::Display) -> Failure {
-    const MOST: usize = 1000;
-    let mut text = message.to_string();
-    if text.len() > MOST {
-        let end = (0..=MOST).rev().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or(0));
-        text += "...";
-    }
-    Failure::new(text)
 }

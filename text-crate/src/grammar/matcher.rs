@@ -40,6 +40,20 @@ impl FtGrammar {
     }
 }
 
+/// What llguidance says, for users: messages quote lines of the grammar, which may be as long as a
+/// book, and end with a mark of its own.
+pub fn told(message: impl std::fmt::Display) -> Failure {
+    const MOST: usize = 1000;
+    const MARK: &str = "<non-verbose/>";
+    let message = message.to_string();
+    let text = message.trim_end().trim_end_matches(MARK).trim_end();
+    if text.len() <= MOST {
+        return Failure::new(text);
+    }
+    let end = (0..=MOST).rev().find(|end| text.is_char_boundary(*end));
+    Failure::new(format!("{}...", &text[..end.unwrap_or(0)]))
+}
+
 fn set(words: &mut [u32], id: u32, value: bool) {
     let (word, bit) = (id as usize / 32, 1u32 << (id % 32));
     match value {
@@ -58,7 +72,7 @@ impl FtMatcher {
                 self.vocab_size
             )));
         }
-        let mask = self.matcher.compute_mask_or_eos().map_err(Failure::new)?;
+        let mask = self.matcher.compute_mask_or_eos().map_err(told)?;
         let ends = mask.is_allowed(self.vocab_size as u32);
         words.copy_from_slice(&mask.as_slice()[..words.len()]);
         let rest = self.vocab_size % 32;
@@ -97,11 +111,11 @@ impl FtMatcher {
     }
 
     pub fn consume(&mut self, id: u32) -> Outcome<()> {
-        self.matcher.consume_token(id).map_err(Failure::new)
+        self.matcher.consume_token(id).map_err(told)
     }
 
     pub fn rollback(&mut self, count: usize) -> Outcome<()> {
-        self.matcher.rollback(count).map_err(Failure::new)
+        self.matcher.rollback(count).map_err(told)
     }
 
     pub fn is_accepting(&mut self) -> bool {
