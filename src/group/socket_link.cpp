@@ -27,12 +27,12 @@ std::vector<int> ranks_below(std::size_t size) {
 }  // namespace
 
 SocketLink::SocketLink(std::shared_ptr<LinkShared> shared, std::vector<Socket> connections)
-    : SocketLink(std::move(shared), ranks_below(connections.size()), std::move(connections)) {}
+    : SocketLink(std::move(shared), {}, std::move(connections)) {}
 
 SocketLink::SocketLink(std::shared_ptr<LinkShared> shared, std::vector<int> ranks,
                        std::vector<Socket> connections)
     : shared_(std::move(shared)),
-      ranks_(std::move(ranks)),
+      ranks_(ranks.empty() ? ranks_below(connections.size()) : std::move(ranks)),
       rank_(static_cast<int>(std::find(ranks_.begin(), ranks_.end(), shared_->rank) -
                              ranks_.begin())),
       connections_(std::move(connections)),

@@ -28,7 +28,8 @@ class SocketLink : public RankLink {
  public:
   // `connections` by rank; the place of this rank is closed.
   SocketLink(std::shared_ptr<LinkShared> shared, std::vector<Socket> connections);
-  // Between some ranks of the group, this one among them: a connection to each, in their order.
+  // Between some ranks of the group, this one among them, or all (empty): a connection to each, in
+  // their order.
   SocketLink(std::shared_ptr<LinkShared> shared, std::vector<int> ranks,
              std::vector<Socket> connections);
 
