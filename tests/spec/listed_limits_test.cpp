@@ -40,18 +40,17 @@ TEST(ListedLimits, DraftersOfAListAreDecidedAboutApart) {
 // A look-up that rests, by itself or before a head, is woken when it found a long piece of text, as
 // soon as results count.
 TEST(ListedLimits, WhatWasFoundEndsARest) {
-  using Kind = LengthController::Kind;
   CostTable times = cpu_times();
   times.drafters[0].one_pass = true;
   times.drafters[0].catch_up = {};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 4);
   config.drafters[0].has_kv = false;
-  for (const Kind kind : {Kind::kOwn, Kind::kListed}) {
+  for (const auto kind : {LengthController::Kind::kOwn, LengthController::Kind::kListed}) {
     LengthController policy(config, times);
     BatchDemand demand;
     demand.num_sequences = demand.num_decoding = 1;
     DraftDemand& own = demand.drafters[0];
-    (kind == Kind::kOwn ? own.num_ready : own.num_listed) = 1;
+    (kind == LengthController::Kind::kOwn ? own.num_ready : own.num_listed) = 1;
     own.num_decoding = own.num_ready;
     const auto run = [&](uint64_t step) {
       const int limit = policy.decide(step, demand)[0].num_draft_tokens;
