@@ -180,7 +180,7 @@ class Sentences(unittest.TestCase):
                 (("--shutdown-timeout", "-1"), "--shutdown-timeout must be from 0 to 86400, not -1"),
                 (("--queue-timeout-seconds", "-1"),
                  "--queue-timeout-seconds must be at least 0, not -1"),
-                (("--port", "http"), "--port must be an integer")):
+                (("--port", "http"), "--port: 'http' is not an integer")):
             with self.subTest(flags=flags):
                 self.assertIn(wanted, error_of(run("serve", *flags)))
 
