@@ -115,7 +115,10 @@ TEST(Families, FieldsThatAFamilyHasNot) {
                    "layer_norm_elementwise_affine false"),
         std::tuple("DbrxForCausalLM", Json{{"ffn_config", {{"moe_normalize_expert_weights", 2.0}}}},
                    "moe_normalize_expert_weights 2.0"),
-        std::tuple("MiMoV2FlashForCausalLM", Json{{"v_head_dim", 512}}, "v_head_dim above")}) {
+        std::tuple(
+            "MiMoV2FlashForCausalLM",
+            Json{{"v_head_dim", 512}, {"hybrid_layer_pattern", {0, 1}}, {"sliding_window", 8}},
+            "v_head_dim above")}) {
     const auto refused = parse_model_config(small_config(name, more), Json::object(), {}, "f");
     EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported) << name;
     EXPECT_NE(refused.status().message().find(field), std::string::npos)
