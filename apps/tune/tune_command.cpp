@@ -253,7 +253,7 @@ void add_tune_command(CLI::App& app, std::function<int()>* run) {
       ->add_option("--drafter", options->drafters,
                    "One more drafter to measure: its folder or Hub id, or a JSON object as in "
                    "--speculative-config; may be repeated")
-      ->expected(1);
+      ->allow_extra_args(false);
   command->add_option("--output", options->output, "File for the configuration, YAML")
       ->capture_default_str()
       ->type_name(kFileType)
