@@ -142,8 +142,8 @@ void launch_gather_parts(const void* packed, cudaStream_t stream) {
 
 void launch_merge_partials(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<MergePartialsArgs>(packed);
-  launch_kernel(merge_partials_kernel, kBlocks, kThreads, 0, stream, args,
-                peers_of(args.ranks.comm));
+  const CommView& comm = peers_of(args.ranks.comm);
+  launch_kernel(merge_partials_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 }  // namespace foretoken::cuda
