@@ -32,7 +32,8 @@ EngineImpl::~EngineImpl() {
     abandon_device();
   } else if (queue_ != nullptr) {
     const Status drained = queue_->drain();
-    if (drained.ok()) keep_learned_rates();
+    // Without a loop nothing was learned, and the statistics may be those of measurements.
+    if (drained.ok() && loop_ != nullptr) keep_learned_rates();
     write_trace();
   }
 }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/text_file.h"
 #include "engine/measure/cache_file.h"
 #include "spec/learned_rates_file.h"
 
@@ -34,13 +33,9 @@ Status check_learned(const LearnedRates& learned, const std::string& learned_on,
 }
 
 Result<LearnedRates> read_learned(const std::string& path) {
-  std::error_code error;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(path, error)) {
-    return invalid_argument("it cannot be read");
-  }
-  const std::string json{std::istreambuf_iterator<char>(file), {}};
-  return parse_learned_rates(json, "it");
+  const Result<std::string> json = read_text_file(path);
+  if (!json.ok()) return invalid_argument("it cannot be read");
+  return parse_learned_rates(json.value(), "it");
 }
 
 }  // namespace
