@@ -59,8 +59,9 @@ group::RankLayout layout_of_group(const ParallelConfig& parallel) {
 }
 
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (parallel.nnodes > 1) return parallel.nnodes;
   const char* told = environment("LWS_GROUP_SIZE");
-  return std::max({parallel.nnodes, told == nullptr ? 1 : std::atoi(told), 1});
+  return told == nullptr ? 1 : std::max(std::atoi(told), 1);
 }
 
 bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment) {

@@ -71,6 +71,7 @@ TEST(ParallelChecks, EnginesWithExpertsInCommonMeetOverProcesses) {
   parallel.enable_expert_parallel = true;
   EXPECT_EQ(layout_of_group(parallel).dp, 4);
   EXPECT_EQ(num_hosts(parallel, environment({})), 2);
+  EXPECT_EQ(num_hosts(parallel, environment({{"LWS_GROUP_SIZE", "8"}})), 2);
   EXPECT_TRUE(joins_experts_of_processes(parallel, environment({})));
   parallel.nnodes = 1;
   EXPECT_EQ(num_hosts(parallel, environment({{"LWS_GROUP_SIZE", "3"}})), 3);
