@@ -214,6 +214,11 @@ Status check_measuring(const Combination& c) {
         "parts of steps are measured on one rank; leave --tensor-parallel-size and "
         "--pipeline-parallel-size out, or use bench decode");
   }
+  if (c.two_lanes) {
+    return unsupported(
+        "parts of steps are measured in one lane of rows; leave --enable-dbo out, or use bench "
+        "decode");
+  }
   if (c.has_profile) {
     return unsupported(
         "--profile tells of an engine's steps, and parts of steps are none; use bench decode");

@@ -100,6 +100,7 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.two_lanes = true, .only_pieces = true},
        {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
       {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
+      {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
   };
   for (const auto& c : cases) {
