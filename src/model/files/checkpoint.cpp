@@ -309,6 +309,10 @@ Status Checkpoint::add_numbers(const GgufName& number, int64_t num_layers) {
   if (gguf_->find(key) == nullptr) {
     return invalid_argument(folder_ + ": '" + key + "' is missing; convert the model again");
   }
+  if (num_layers > std::ssize(gguf_->tensors())) {
+    return invalid_argument(folder_ + ": there are fewer tensors than its " +
+                            std::to_string(num_layers) + " layers; convert the model again");
+  }
   std::vector<double> values;
   if (const auto one = gguf_->number(key); one.ok() && one.value()) {
     values.assign(static_cast<size_t>(num_layers), *one.value());

@@ -8,6 +8,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+// More than layers of any model; the numbers of a short file can ask for billions.
+constexpr size_t kMaxKinds = 1 << 16;
+
 LayerSpec gpt_neo_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.base = "attn.attention.";
@@ -34,6 +37,7 @@ Status add_layer_types(const ConfigFields& fields, Json* json) {
   Json types = Json::array();
   for (const Json& group : *groups) {
     for (int64_t i = 0; i < group[1].get<int64_t>(); ++i) {
+      if (types.size() > kMaxKinds) return fields.wrong("attention_types", "shorter");
       for (const Json& kind : group[0]) {
         types.push_back(kind == "local" ? "sliding_attention" : "full_attention");
       }
