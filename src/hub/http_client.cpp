@@ -76,7 +76,6 @@ struct HttpClient::Attempt {
   }
 
   void take_body(std::string_view bytes) {
-    last_change = std::chrono::steady_clock::now();
     start();
     if (!reply.error.ok()) return client.client_->stop();
     if (is_success() && request.on_body) {
@@ -89,6 +88,8 @@ struct HttpClient::Attempt {
     }
     // The text of an error page is of no use beyond its beginning.
     if (!reply.error.ok()) client.client_->stop();
+    // A disk that took long to write them is no silence of the server.
+    last_change = std::chrono::steady_clock::now();
   }
 
   // Looks for the caller's wish and for a connection that says nothing.

@@ -105,7 +105,7 @@ struct Client::Impl {
 
   const ClientOptions options;
   std::string prefix;    // of paths
-  HeaderList addresses;  // of the server's host, until libcurl has them
+  HeaderList addresses;  // of the server's host; empty where the URL has one
   // Both are written by callbacks of libcurl's last breath too.
   SocketWaits waits;
   std::optional<steady_clock::time_point> libcurls_time;

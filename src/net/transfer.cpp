@@ -84,7 +84,6 @@ Transfer::Transfer(const ClientOptions& options, std::string address, ClientRequ
       options_.only_http1 ? long{CURL_HTTP_VERSION_1_1} : long{CURL_HTTP_VERSION_2TLS});
   set(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   if (!options_.uses_proxies) set(curl, CURLOPT_PROXY, "");
-  set(curl, CURLOPT_DNS_CACHE_TIMEOUT, -1L);
   set(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout.count()));
   set(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout().count()));
   set(curl, CURLOPT_BUFFERSIZE, options_.buffer_bytes);
