@@ -134,7 +134,8 @@ class InputReader {
         arguments != item.end() && (arguments->is_string() || arguments->is_object());
     if (name.empty() || id.empty() || !given) {
       return invalid_argument(
-          where + ": a function_call needs 'call_id', 'name' and 'arguments', a string");
+          where +
+          ": a function_call needs 'call_id', 'name' and 'arguments', a string or an object");
     }
     const bool text = arguments->is_string();
     add_tool_call(id, name, text ? text_at(item, "arguments") : json_text(*arguments),
