@@ -92,7 +92,7 @@ TEST(HttpClientTls, AnUnknownCertificateIsRefused) {
   std::string body;
   const Status status = ask(*client, &body);
   EXPECT_EQ(body, "");
-  EXPECT_NE(status.message().find("certificate"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("SSL certificate"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("--insecure"), std::string::npos);
 }
 
