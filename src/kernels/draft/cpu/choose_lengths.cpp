@@ -74,9 +74,9 @@ int expect_probes(const Lengths& lengths) {
   for (int i = 0; i < lengths.plan.header->num_spans; ++i) {
     if (!lengths.is_served(i)) continue;
     spec::expect_probe(lengths.rates(i));
-    const int32_t rank = spec::probe_priority(lengths.rates(i), lengths.most(i), i);
-    if (!wants_probe || rank <= highest) continue;
-    highest = rank;
+    const int32_t priority = spec::probe_priority(lengths.rates(i), lengths.most(i), i);
+    if (!wants_probe || priority <= highest) continue;
+    highest = priority;
     probe = i;
   }
   return probe;
