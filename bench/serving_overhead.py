@@ -40,7 +40,7 @@ def write_prompts(path, count, words, seed):
 
 def start_server(args):
     words = [args.bin, "serve", args.model, "--host", "127.0.0.1", "--port", "0",
-             "--no-access-log", "--log-level", "warning", *args.engine]
+             "--no-access-log", "--log-level", "warning", "--no-keep-acceptance-rates", *args.engine]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     line = server.stdout.readline()
     found = re.search(r"http://[^,\s]+", line)

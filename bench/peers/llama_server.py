@@ -138,7 +138,8 @@ def commands(args):
     length = args.input_len + args.output_len + 64
     yield [args.foretoken, "serve", "--model", str(args.foretoken_model or args.hf), "--served-model-name", "model",
            "--max-model-len", str(length), "--max-num-seqs", str(args.clients),
-           "--no-enable-prefix-caching", "--log-level", "warning", *args.foretoken_flags.split()]
+           "--no-enable-prefix-caching", "--log-level", "warning", "--no-keep-acceptance-rates",
+           *args.foretoken_flags.split()]
     yield [args.llama_server, "-m", str(args.gguf), "-t", str(args.threads), "-tb",
            str(args.threads), "-np", str(args.clients), "-c", str(length * args.clients),
            "--no-cache-prompt", *args.llama_flags.split()]
