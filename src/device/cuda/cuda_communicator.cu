@@ -210,12 +210,29 @@ class NcclCommunicator final : public Communicator {
   CommHandle handle_;
 };
 
+// Blocks of one lane's collective wait for those of other ranks and must leave the other lane's
+// room.
+Status check_room_for_lanes(int ordinal) {
+  int multiprocessors = 0;
+  const cudaError_t status =
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, ordinal);
+  if (status != cudaSuccess) {
+    return internal_error(std::string("cannot ask for multiprocessors: ") +
+                          cudaGetErrorString(status));
+  }
+  if (multiprocessors > 2 * kLaneBlocks) return {};
+  return unsupported("--enable-dbo: two lanes need a GPU of more than " +
+                     std::to_string(2 * kLaneBlocks) + " multiprocessors, this one has " +
+                     std::to_string(multiprocessors) + "; leave it out");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> make_communicator(group::RankLink& link, int ordinal,
                                                         const CommunicatorOptions& options,
                                                         PlanFailure* failure) {
   std::string why;
+  if (options.in_lanes) FT_RETURN_IF_ERROR(check_room_for_lanes(ordinal));
   if (!options.avoids_peer_memory && link.size() <= kMaxRanks) {
     auto peers = std::make_unique<PeerCommunicator>(link, ordinal, options.in_lanes);
     FT_ASSIGN_OR_RETURN(const bool reached, peers->open(failure));

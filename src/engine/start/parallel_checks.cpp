@@ -1,7 +1,9 @@
 #include "engine/start/parallel_checks.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
+#include <string_view>
+#include <system_error>
 
 #include "config/engine_fields.h"
 #include "engine/compat/compat.h"
@@ -61,7 +63,13 @@ group::RankLayout layout_of_group(const ParallelConfig& parallel) {
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment) {
   if (parallel.nnodes > 1) return parallel.nnodes;
   const char* told = environment("LWS_GROUP_SIZE");
-  return told == nullptr ? 1 : std::max(std::atoi(told), 1);
+  if (told == nullptr) return 1;
+  int hosts = 0;
+  const std::string_view text(told);
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), hosts);
+  // What is no number is refused by name where ranks are launched.
+  const bool is_number = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return is_number ? std::max(hosts, 1) : 2;
 }
 
 bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment) {

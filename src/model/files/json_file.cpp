@@ -46,8 +46,10 @@ Status refuse_folder(const fs::path& folder) {
 
 Result<nlohmann::json> read_json_file(const std::string& path) {
   std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(path, ignored)) {
+  // Looked at before it is opened, since a pipe would be waited for.
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, ignored)) file.open(path, std::ios::binary);
+  if (!file.is_open()) {
     return not_found("cannot read " + path + "; check the path and the permissions");
   }
   std::ostringstream text;
