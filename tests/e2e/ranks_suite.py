@@ -312,7 +312,7 @@ class Server:
         self.log = tempfile.TemporaryFile("w+")
         self.methods = methods
         command = [program, "serve", *COMMON, *(model or drafters(tp_of(flags))), *flags]
-        command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log"]
+        command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log", "--no-keep-acceptance-rates"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
