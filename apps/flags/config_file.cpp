@@ -2,32 +2,13 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 #include "apps/terminal/file_text.h"
+#include "base/yaml_list.h"
 
 namespace foretoken {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
-// Up to a # that stands after a space and outside quotes.
-std::string without_comment(const std::string& line) {
-  char quote = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (quote != 0) {
-      if (line[i] == quote) quote = 0;
-    } else if (line[i] == '"' || line[i] == '\'') {
-      quote = line[i];
-    } else if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
-      return line.substr(0, i);
-    }
-  }
-  return line;
-}
 
 std::string unquoted(const std::string& text) {
   const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
@@ -41,7 +22,7 @@ std::vector<std::string> list_values(const std::string& text) {
   std::vector<std::string> values;
   std::istringstream inner(text.substr(1, text.size() - 2));
   for (std::string item; std::getline(inner, item, ',');) {
-    if (!trimmed(item).empty()) values.push_back(unquoted(trimmed(item)));
+    if (!trimmed_line(item).empty()) values.push_back(unquoted(trimmed_line(item)));
   }
   return values;
 }
@@ -63,12 +44,12 @@ Status wrong_line(const std::string& name, int line, const std::string& what) {
 
 Status read_line(const std::string& raw, const std::string& where, int number,
                  std::vector<Entry>* entries) {
-  const std::string line = without_comment(raw);
-  const std::string text = trimmed(line);
+  const std::string_view line = before_comment(raw);
+  const std::string text = trimmed_line(line);
   if (text.empty() || text == "---") return {};
   if (text.rfind("- ", 0) == 0 || text == "-") {
     if (entries->empty()) return wrong_line(where, number, "a list entry needs a name before it");
-    entries->back().values.push_back(unquoted(trimmed(text.substr(1))));
+    entries->back().values.push_back(unquoted(trimmed_line(text.substr(1))));
     return {};
   }
   if (line.front() == ' ' || line.front() == '\t') {
@@ -78,8 +59,8 @@ Status read_line(const std::string& raw, const std::string& where, int number,
   if (colon == std::string::npos || colon == 0) {
     return wrong_line(where, number, "each line must be 'name: value', not '" + text + "'");
   }
-  Entry& entry = entries->emplace_back(Entry{flag_name(trimmed(text.substr(0, colon))), {}});
-  const std::string value = trimmed(text.substr(colon + 1));
+  Entry& entry = entries->emplace_back(Entry{flag_name(trimmed_line(text.substr(0, colon))), {}});
+  const std::string value = trimmed_line(text.substr(colon + 1));
   if (value.empty()) return {};
   const bool list = value.front() == '[' && value.back() == ']';
   if (list) {

@@ -9,28 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string trimmed_line(std::string_view line) {
-  const size_t begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return std::string(line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin));
-}
-
-// Up to a # that begins a comment.
-std::string_view before_comment(std::string_view line) {
-  char quote = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if ((c == '"' || c == '\'') && (i == 0 || line[i - 1] != '\\')) {
-      quote = c;
-    } else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
-      return line.substr(0, i);
-    }
-  }
-  return line;
-}
-
 // Numbers, true, false and texts in double quotes are JSON; texts in single quotes are not.
 Json plain_value(const std::string& text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') {
@@ -79,6 +57,27 @@ std::string take_line(std::string_view raw, Json& list) {
 }
 
 }  // namespace
+
+std::string trimmed_line(std::string_view line) {
+  const size_t begin = line.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return std::string(line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin));
+}
+
+std::string_view before_comment(std::string_view line) {
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
+      return line.substr(0, i);
+    }
+  }
+  return line;
+}
 
 Result<nlohmann::ordered_json> parse_yaml_list(std::string_view text, const std::string& what) {
   const size_t begin = text.find_first_not_of(" \t\r\n");

@@ -15,4 +15,9 @@ namespace foretoken {
 // too. InvalidArgument begins with `what` (a file) and the number of the line.
 Result<nlohmann::ordered_json> parse_yaml_list(std::string_view text, const std::string& what);
 
+// Of a line: without blanks around it, and up to a # that begins a comment, which stands at the
+// beginning or behind a blank, and outside of quotes.
+std::string trimmed_line(std::string_view line);
+std::string_view before_comment(std::string_view line);
+
 }  // namespace foretoken

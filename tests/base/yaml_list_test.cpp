@@ -16,6 +16,14 @@ TEST(YamlList, EntriesKeepTheirTypes) {
             R"("quoted":"5","modes":["FULL","NONE",7]}])");
 }
 
+TEST(YamlList, PartsOfALine) {
+  EXPECT_EQ(trimmed_line(" \ta b\r"), "a b");
+  EXPECT_EQ(trimmed_line(" \r"), "");
+  EXPECT_EQ(before_comment("a: 'b # c' # d"), "a: 'b # c' ");
+  EXPECT_EQ(before_comment("a#b"), "a#b");
+  EXPECT_EQ(before_comment("# all"), "");
+}
+
 TEST(YamlList, JsonIsYaml) {
   EXPECT_EQ(parse_yaml_list(" [{\"row\": 1}]", "x").value().dump(), "[{\"row\":1}]");
   EXPECT_TRUE(parse_yaml_list("", "x").value().empty());

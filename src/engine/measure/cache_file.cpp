@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/log.h"
 #include "base/new_file.h"
 
 namespace foretoken {
@@ -38,6 +39,16 @@ Status write_cache_file(const std::string& path, const std::string& text) {
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<NewFile> file, NewFile::create(path, bytes, true));
   FT_RETURN_IF_ERROR(file->append(text.data(), bytes));
   return file->commit();
+}
+
+void keep_cache_file(const std::string& path, const std::string& text, const char* what,
+                     const char* does) {
+  const Status status = write_cache_file(path, text);
+  if (status.ok()) {
+    FT_LOG(info, "{}: kept in {}", what, path);
+  } else {
+    FT_LOG(warn, "{}: not kept, so that the next start {} again: {}", what, does, status.message());
+  }
 }
 
 }  // namespace foretoken

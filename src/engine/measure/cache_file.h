@@ -13,4 +13,9 @@ std::string cache_path(const std::string& folder, const std::string& key);
 // replaced. InvalidArgument or ResourceExhausted tells what the system says.
 Status write_cache_file(const std::string& path, const std::string& text);
 
+// The same, told in the log. `what`: "step times", of which the next start `does` again without the
+// file: "measures".
+void keep_cache_file(const std::string& path, const std::string& text, const char* what,
+                     const char* does);
+
 }  // namespace foretoken

@@ -59,13 +59,7 @@ std::optional<LearnedRates> LearnedRatesCache::find(
 void LearnedRatesCache::keep(LearnedRates learned) const {
   if (path_.empty()) return;
   learned.learned_on = learned_on_;
-  const Status status = write_cache_file(path_, learned_rates_to_json(learned));
-  if (status.ok()) {
-    FT_LOG(info, "acceptance rates: kept in {}", path_);
-  } else {
-    FT_LOG(warn, "acceptance rates: not kept, so that the next start learns again: {}",
-           status.message());
-  }
+  keep_cache_file(path_, learned_rates_to_json(learned), "acceptance rates", "learns");
 }
 
 std::string stamp_of_files(const std::string& model) {

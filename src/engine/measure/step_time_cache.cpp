@@ -26,13 +26,7 @@ std::optional<CostTable> StepTimeCache::find(std::span<const std::string> drafte
 void StepTimeCache::keep(CostTable times) const {
   if (folder_.empty()) return;
   times.measured_on = key_;
-  const Status status = write_cache_file(path_, cost_table_to_json(times));
-  if (status.ok()) {
-    FT_LOG(info, "step times: kept in {}", path_);
-  } else {
-    FT_LOG(warn, "step times: not kept, so that the next start measures again: {}",
-           status.message());
-  }
+  keep_cache_file(path_, cost_table_to_json(times), "step times", "measures");
 }
 
 std::string default_step_time_folder() {

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "base/python_json.h"
+#include "base/text_file.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {
@@ -45,16 +44,11 @@ Status refuse_folder(const fs::path& folder) {
 }  // namespace
 
 Result<nlohmann::json> read_json_file(const std::string& path) {
-  std::error_code ignored;
-  // Looked at before it is opened, since a pipe would be waited for.
-  std::ifstream file;
-  if (std::filesystem::is_regular_file(path, ignored)) file.open(path, std::ios::binary);
-  if (!file.is_open()) {
+  const Result<std::string> text = read_text_file(path);
+  if (!text.ok()) {
     return not_found("cannot read " + path + "; check the path and the permissions");
   }
-  std::ostringstream text;
-  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  Result<nlohmann::json> json = parse_python_json_object(text.str(), path);
+  Result<nlohmann::json> json = parse_python_json_object(text.value(), path);
   if (json.ok()) return json;
   return invalid_argument(json.status().message() + "; fetch or write the file again");
 }
