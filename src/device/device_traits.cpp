@@ -7,16 +7,9 @@
 namespace foretoken {
 namespace {
 
-constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
-                                          .name = "cpu",
-                                          .title = "the CPU",
-                                          .exchanges_by_mpi = true,
-                                          .joins_experts_anywhere = true},
-                                         {.type = DeviceType::kCuda,
-                                          .name = "cuda",
-                                          .title = "CUDA",
-                                          .exchanges_by_mpi = false,
-                                          .joins_experts_anywhere = false}};
+constexpr DeviceTraits kDeviceTypes[] = {
+    {.type = DeviceType::kCpu, .name = "cpu", .title = "the CPU", .exchanges_by_mpi = true},
+    {.type = DeviceType::kCuda, .name = "cuda", .title = "CUDA", .exchanges_by_mpi = false}};
 
 }  // namespace
 

@@ -12,9 +12,6 @@ struct DeviceTraits {
   const char* name;       // as --device takes it
   const char* title;      // in a sentence
   bool exchanges_by_mpi;  // its ranks' bytes can go through MPI
-  // Engines that have the experts of a mixture together may have them in stages, and ranks that are
-  // processes, on several hosts.
-  bool joins_experts_anywhere;
 };
 
 // One row for each type.

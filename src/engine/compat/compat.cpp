@@ -159,20 +159,10 @@ Status check_experts(const Combination& c) {
         "--enable-expert-parallel: the model is no mixture of experts; leave it out");
   }
   if (c.num_engines == 1) return {};
-  const std::string together = "--enable-expert-parallel and --data-parallel-size together";
-  if (c.uses_mpi) {
-    return unsupported(together + " exchange through sockets; leave --communicator mpi out");
-  }
-  if (c.device == nullptr || c.device->joins_experts_anywhere) return {};
-  if (c.num_stages > 1) {
-    return unsupported(together + " have their layers in one stage on " + c.device->title +
-                       "; leave --pipeline-parallel-size out");
-  }
-  if (c.are_processes || c.num_hosts > 1) {
-    return unsupported(together + " have all ranks in one process on " + c.device->title +
-                       "; leave --distributed-executor-backend and --nnodes out");
-  }
-  return {};
+  if (!c.uses_mpi) return {};
+  return unsupported(
+      "--enable-expert-parallel and --data-parallel-size together exchange through sockets; leave "
+      "--communicator mpi out");
 }
 
 // Two lanes of rows within a step.

@@ -36,7 +36,6 @@ struct Combination {
   bool only_pieces = false;             // graphs of steps are all in pieces
   bool has_launcher = false;            // mpirun, srun or torchrun started the process
   bool uses_mpi = false;                // --communicator mpi
-  bool are_processes = false;           // --distributed-executor-backend mp
   bool parts_of_steps = false;          // parts of steps are measured instead of steps
   bool has_profile = false;             // --profile
 };

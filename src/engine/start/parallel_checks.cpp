@@ -46,8 +46,7 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
                  .expert_parallel = parallel.enable_expert_parallel,
                  .two_lanes = parallel.enable_dbo,
                  .has_launcher = group::started_as_rank(environment),
-                 .uses_mpi = parallel.communicator == "mpi",
-                 .are_processes = parallel.distributed_executor_backend == "mp"});
+                 .uses_mpi = parallel.communicator == "mpi"});
 }
 
 group::RankLayout layout_of_engine(const ParallelConfig& parallel) {

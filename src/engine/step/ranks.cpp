@@ -103,8 +103,7 @@ Status Ranks::open_lane(Device& device, group::Lane lane, const CommunicatorOpti
   }
   if (num_engines() > 1) {
     FT_ASSIGN_OR_RETURN(opened->experts, device.make_communicator(link_of(beside_, lane), options));
-    FT_RETURN_IF_ERROR(
-        check_route(*opened->experts, "--enable-expert-parallel with --data-parallel-size"));
+    if (options.in_lanes) FT_RETURN_IF_ERROR(check_route(*opened->experts, "--enable-dbo"));
   }
   return {};
 }

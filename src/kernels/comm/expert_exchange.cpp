@@ -20,7 +20,7 @@ void dispatch_rows(Queue& queue, const DispatchRowsArgs& args) {
 void return_rows(Queue& queue, const ReturnRowsArgs& args) {
   FT_CHECK(args.comm != nullptr && args.begins != nullptr);
   FT_CHECK(args.sums != nullptr && args.scratch != nullptr && args.out != nullptr);
-  FT_CHECK(args.hidden > 0 && args.hidden % 8 == 0);
+  FT_CHECK(args.max_rows > 0 && args.hidden > 0 && args.hidden % 8 == 0);
   FT_CHECK(args.shared_gate == nullptr || args.shared != nullptr);
   queue.launch(args);
 }

@@ -59,6 +59,7 @@ struct ReturnRowsArgs {
   const float* shared;       // [max_rows, hidden] or null
   const float* shared_gate;  // [max_rows] or null
   float* out;                // [max_rows, hidden]
+  int32_t max_rows;          // as of the dispatch
   int32_t hidden;            // a multiple of 8
   int32_t add = 0;
 };

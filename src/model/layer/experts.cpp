@@ -251,6 +251,7 @@ void Experts::combine_exchanged(const LayerRows& rows, const Scratch& scratch, S
                            .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
                            .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
                            .out = to.rows,
+                           .max_rows = rows.max_rows,
                            .hidden = spec.inputs,
                            .add = to.adds ? 1 : 0});
 }

@@ -58,8 +58,11 @@ TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
   expect_error(config, "put a balancer before them");
   config.parallel.enable_expert_parallel = true;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
-  config.device = "cuda";
-  expect_error(config, "in one process on CUDA");
+  for (const char* device : {"cpu", "cuda"}) {
+    config.device = device;
+    config.parallel.pipeline_parallel_size = 2;
+    EXPECT_TRUE(check_parallel(config, environment({})).ok()) << device;
+  }
 }
 
 TEST(ParallelChecks, EnginesWithExpertsInCommonMeetOverProcesses) {

@@ -166,6 +166,7 @@ TEST(ExpertExchange, SumsComeBackInTheOrderOfRanks) {
                                    .shared = has_shared ? shared : nullptr,
                                    .shared_gate = has_shared ? gate : nullptr,
                                    .out = rank.result,
+                                   .max_rows = kMax,
                                    .hidden = kHidden,
                                    .add = add ? 1 : 0});
         ASSERT_TRUE(rank.queue().drain().ok());

@@ -1,7 +1,8 @@
 #include "kernels/comm/expert_exchange.h"
 
-#include "kernels/activation_math.h"
 #include "kernels/comm/cuda/comm_exchange.cuh"
+#include "kernels/comm/cuda/expert_part.cuh"
+#include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/comm/cuda/rank_ops.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
@@ -91,16 +92,6 @@ __global__ void __launch_bounds__(kThreads) dispatch_kernel(DispatchRowsArgs arg
   *args.out.counts = {first[comm.size], 0, 0, 0};
 }
 
-__device__ float4 shared_part(const ReturnRowsArgs& args, int64_t at) {
-  if (args.shared == nullptr) return float4{};
-  const float scale = args.shared_gate != nullptr
-                          ? activation_math::sigmoid(args.shared_gate[at * 4 / args.hidden])
-                          : 1.0f;
-  const float4 part = reinterpret_cast<const float4*>(args.shared)[at];
-  return {__fmul_rn(part.x, scale), __fmul_rn(part.y, scale), __fmul_rn(part.z, scale),
-          __fmul_rn(part.w, scale)};
-}
-
 __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, CommView comm) {
   wait_to_exchange(comm);
   const int* first = args.begins;
@@ -133,16 +124,16 @@ __global__ void __launch_bounds__(kThreads) return_kernel(ReturnRowsArgs args, C
 
 }  // namespace
 
-// Over peer memory alone: through NCCL the host would have to know how many rows each rank has, and
-// such a communicator has been refused.
 void launch_dispatch_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<DispatchRowsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_dispatch_rows(args, *nccl, stream);
   const CommView& comm = peers_of(args.comm);
   launch_kernel(dispatch_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 void launch_return_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ReturnRowsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_return_rows(args, *nccl, stream);
   const CommView& comm = peers_of(args.comm);
   launch_kernel(return_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
