@@ -6,8 +6,10 @@
 
 #include "check.h"
 #include "group/socket_link.h"
+#include "kernels/activation_math.h"
 #include "kernels/comm/all_reduce_norm.h"
 #include "kernels/comm/collectives.h"
+#include "kernels/comm/expert_exchange.h"
 #include "kernels/comm/stage_exchange.h"
 
 namespace foretoken::check {
@@ -37,6 +39,10 @@ class RankCheck {
     gather_argmax_of(1, 1);
     gather_argmax_of(700, 650);
     around_the_ring({40, 37, 2500});
+    // Through NCCL the last ones are several messages.
+    for (const auto& size : {Size{1, 1, 64}, {5, 0, 64}, {40, 37, 2048}, {1100, 1001, 4096}}) {
+      experts_of(size);
+    }
   }
 
  private:
@@ -64,6 +70,7 @@ class RankCheck {
   }
   // How often `enqueue` runs, as it is and in a graph.
   static constexpr int kRuns = 4;
+  static constexpr int kTopK = 6;
   void enqueue_and_replay(const std::function<void()>& enqueue) {
     for (int i = 0; i < 2; ++i) enqueue();
     gpu_.drain("ops between ranks");
@@ -228,6 +235,110 @@ class RankCheck {
     const std::vector<float> found = download(gpu_, comm_.rank() == 0 ? back : x, checked);
     verdict(std::memcmp(found.data(), given.data(), checked * sizeof(float)) == 0, "ring of rows",
             size);
+  }
+
+  // Every third rank has no rows, and each of the others one less than the one before.
+  static int live_of(int rank, const Size& size) {
+    return rank % 3 == 1 ? 0 : std::max(size.live - rank, 0);
+  }
+  static std::vector<int32_t> choices(int rank, const Size& size) {
+    std::vector<int32_t> ids;
+    for (int i = 0; i < size.rows * kTopK; ++i) ids.push_back(rank * 1000000 + i);
+    return ids;
+  }
+  ExchangedRows room_for(const Size& size) {
+    const auto all = static_cast<size_t>(comm_.size()) * static_cast<size_t>(size.rows);
+    return {.counts = pool_.array<StepCounts>(1),
+            .begins = pool_.array<int32_t>(static_cast<size_t>(comm_.size()) + 1),
+            .x = pool_.array<float>(all * static_cast<size_t>(size.cols)),
+            .ids = pool_.array<int32_t>(all * kTopK),
+            .weights = pool_.array<float>(all * kTopK)};
+  }
+
+  // Rows of all ranks come to each of them; what each makes of all rows goes back.
+  void experts_of(const Size& size) {
+    const auto cols = static_cast<size_t>(size.cols), rows = static_cast<size_t>(size.rows);
+    const ExchangedRows out = room_for(size);
+    const StepCounts* counts = counts_of(live_of(comm_.rank(), size));
+    const float* x = pool_.upload(values(comm_.rank(), rows * cols));
+    const int32_t* ids = pool_.upload(choices(comm_.rank(), size));
+    const float* weights = pool_.upload(values(20 + comm_.rank(), rows * kTopK));
+    const auto dispatch = [&] {
+      dispatch_rows(*gpu_.queue, {.comm = comm_.handle(),
+                                  .counts = counts,
+                                  .x = x,
+                                  .ids = ids,
+                                  .weights = weights,
+                                  .out = out,
+                                  .max_rows = size.rows,
+                                  .capacity_rows = size.rows,
+                                  .hidden = size.cols,
+                                  .top_k = kTopK,
+                                  .dtype = DType::kF32});
+    };
+    enqueue_and_replay(dispatch);
+    verdict(has_rows_of_all(out, size), "dispatch_rows", size);
+    returns_of(out, size);
+  }
+
+  template <class T>
+  bool holds(const T* pointer, const std::vector<T>& expected) {
+    return expected.empty() || download(gpu_, pointer, expected.size()) == expected;
+  }
+
+  bool has_rows_of_all(const ExchangedRows& out, const Size& size) {
+    std::vector<int32_t> begins = {0}, ids;
+    std::vector<float> x, weights;
+    const auto append = [](auto& all, const auto& part, size_t count) {
+      all.insert(all.end(), part.begin(), part.begin() + static_cast<ptrdiff_t>(count));
+    };
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      const auto live = static_cast<size_t>(live_of(rank, size));
+      append(x, values(rank, live * static_cast<size_t>(size.cols)),
+             live * static_cast<size_t>(size.cols));
+      append(ids, choices(rank, size), live * kTopK);
+      append(weights, values(20 + rank, live * kTopK), live * kTopK);
+      begins.push_back(begins.back() + static_cast<int32_t>(live));
+    }
+    const StepCounts counts = download(gpu_, out.counts, 1)[0];
+    return holds(out.begins, begins) && counts.num_rows == begins.back() && counts.num_spans == 0 &&
+           holds(static_cast<const float*>(out.x), x) && holds(out.ids, ids) &&
+           holds(out.weights, weights);
+  }
+
+  // After the dispatch of `all`. Each run adds the same sum once more.
+  void returns_of(const ExchangedRows& all, const Size& size) {
+    const auto cols = static_cast<size_t>(size.cols);
+    const std::vector<int32_t> begins =
+        download(gpu_, all.begins, static_cast<size_t>(comm_.size()) + 1);
+    const size_t count = static_cast<size_t>(size.rows) * cols;
+    const auto live = static_cast<size_t>(live_of(comm_.rank(), size));
+    const size_t own = static_cast<size_t>(begins[static_cast<size_t>(comm_.rank())]) * cols;
+    const size_t of_all = std::max<size_t>(static_cast<size_t>(begins.back()) * cols, 1);
+    const std::vector<float> shared = values(60, count);
+    const std::vector<float> gate = values(61, static_cast<size_t>(size.rows));
+    std::vector<std::vector<float>> sums;
+    for (int rank = 0; rank < comm_.size(); ++rank) sums.push_back(values(40 + rank, of_all));
+    std::vector<float> expected = values(62, count);
+    expected.resize(live * cols);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      float sum = shared[i] * activation_math::sigmoid(gate[i / cols]);
+      for (const std::vector<float>& of_rank : sums) sum += of_rank[own + i];
+      for (int run = 0; run < kRuns; ++run) expected[i] += sum;
+    }
+    float* out = pool_.upload(values(62, count));
+    const ReturnRowsArgs args{.comm = comm_.handle(),
+                              .begins = all.begins,
+                              .sums = pool_.upload(sums[static_cast<size_t>(comm_.rank())]),
+                              .scratch = pool_.array<float>(2 * count),
+                              .shared = pool_.upload(shared),
+                              .shared_gate = pool_.upload(gate),
+                              .out = out,
+                              .max_rows = size.rows,
+                              .hidden = size.cols,
+                              .add = 1};
+    enqueue_and_replay([&] { return_rows(*gpu_.queue, args); });
+    verdict(holds(out, expected), "return_rows", size);
   }
 
   Gpu& gpu_;

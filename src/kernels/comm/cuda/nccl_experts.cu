@@ -77,9 +77,20 @@ __global__ void __launch_bounds__(kThreads)
   copy_elements<uint32_t>(piece.weights(message), args.weights + begin, here * args.top_k);
 }
 
-// Rank blockIdx.y's rows behind those of the ranks before it; `all`: the messages of all ranks.
+// Where the messages of all ranks lie.
+struct Messages {
+  const char* mine;
+  const char* inbox;
+  int rank;
+
+  __device__ const char* of(int other) const {
+    return other == rank ? mine : inbox + other * kNcclPieceBytes;
+  }
+};
+
+// Rank blockIdx.y's rows behind those of the ranks before it.
 __global__ void __launch_bounds__(kThreads)
-    place_rows_kernel(DispatchRowsArgs args, RowMessage piece, const char* all, int64_t stride) {
+    place_rows_kernel(DispatchRowsArgs args, RowMessage piece, Messages all) {
   wait_for_previous();
   const int size = static_cast<int>(gridDim.y);
   const int from = static_cast<int>(blockIdx.y);
@@ -89,13 +100,13 @@ __global__ void __launch_bounds__(kThreads)
   for (int rank = 0; rank < size; ++rank) {
     if (rank == from) begin = rows;
     if (tells) args.out.begins[rank] = rows;
-    rows += live_of(all + rank * stride);
+    rows += live_of(all.of(rank));
   }
   if (tells) {
     args.out.begins[size] = rows;
     *args.out.counts = {rows, 0, 0, 0};
   }
-  const char* message = all + from * stride;
+  const char* message = all.of(from);
   const int64_t here = piece.here(live_of(message));
   const int64_t first = begin + piece.first;
   copy_elements<float4>(static_cast<char*>(args.out.x) + first * piece.x_bytes, piece.x(message),
@@ -157,9 +168,10 @@ void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaSt
     const RowMessage piece{x_bytes, args.top_k, first, std::min(args.max_rows - first, most)};
     const int blocks = blocks_for(piece.rows * x_bytes / kVectorBytes);
     launch_kernel(pack_rows_kernel, blocks, kThreads, 0, stream, args, piece, nccl.outbox());
-    nccl.all_gather(nccl.outbox(), nccl.inbox(0), piece.bytes(), stream);
+    nccl.exchange([&](int) { return Message{nccl.outbox(), piece.bytes()}; },
+                  [&](int peer) { return Message{nccl.inbox(peer), piece.bytes()}; }, stream);
     launch_kernel(place_rows_kernel, dim3(blocks, nccl.size()), kThreads, 0, stream, args, piece,
-                  static_cast<const char*>(nccl.inbox(0)), piece.bytes());
+                  Messages{nccl.outbox(), nccl.inbox(0), nccl.rank()});
   }
 }
 
