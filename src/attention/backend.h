@@ -24,6 +24,7 @@ struct AttentionDemand {
   bool has_full_layers = false;  // some see all positions
   int32_t value_dim = 0;         // of latents, as of KvLayer; 0: keys and values lie apart
   bool has_slopes = false;       // as of AttentionArgs
+  int32_t block_size = 0;        // positions of a block of the KV cache; 0: not asked about
 
   bool is_latent() const { return value_dim > 0; }
 };
@@ -36,11 +37,11 @@ struct AttentionTraits {
   const char* description;
   AttentionFamily family;
   std::span<const AttentionPlace> places;
-  bool is_latent = false;        // it is for models with latent attention, else for the others
-  bool is_built = true;          // false: the name is known, and no build has its kernels
-  const char* why_unbuilt = "";  // then, to read
+  bool is_latent = false;  // it is for models with latent attention, else for the others
   bool batch_invariant = true;
+  bool only_by_name = false;                  // never chosen for --batch-invariant off alone
   bool in_graphs = true;                      // false: its ops cannot be captured
+  int32_t block_size = 0;                     // of the only blocks that it reads; 0: all
   const char* device_needs = "nothing more";  // beside a device of these types, to read
   const char* model_needs = "";  // what `serves` asks for beside is_latent, to read; "": nothing
   bool (*serves)(const AttentionDemand&) = nullptr;  // null: all

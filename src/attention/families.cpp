@@ -27,9 +27,9 @@ constexpr bool has_deepseek_latents(const AttentionDemand& demand) {
 
 constexpr const char* kDeepSeekLatents = "bfloat16 and latents of 512 + 64 elements";
 
-// A row of another's kernels that are in no build.
-constexpr AttentionTraits unbuilt_latents(const char* name, std::span<const char* const> aliases,
-                                          const char* description, const char* why,
+// A row of a library's kernels, whose bits depend on what else a step has.
+constexpr AttentionTraits library_latents(const char* name, std::span<const char* const> aliases,
+                                          const char* description, const char* device_needs,
                                           AttentionFamily family) {
   return {.name = name,
           .aliases = aliases,
@@ -37,11 +37,17 @@ constexpr AttentionTraits unbuilt_latents(const char* name, std::span<const char
           .family = family,
           .places = kCudaPlain,
           .is_latent = true,
-          .is_built = false,
-          .why_unbuilt = why,
           .batch_invariant = false,
+          .only_by_name = true,
+          .device_needs = device_needs,
           .model_needs = kDeepSeekLatents,
           .serves = has_deepseek_latents};
+}
+
+// The same, over the only blocks that it reads.
+constexpr AttentionTraits of_blocks(AttentionTraits traits, int32_t block_size) {
+  traits.block_size = block_size;
+  return traits;
 }
 
 }  // namespace
@@ -135,27 +141,36 @@ const AttentionBackend& portable_latent_attention() {
 
 const AttentionBackend& flashmla_attention() {
   static constexpr std::array aliases = {"FLASHMLA"};
-  static constexpr AttentionBackend backend(
-      unbuilt_latents("flashmla", aliases, "DeepSeek's FlashMLA",
-                      "its dense kernel is for Hopper alone, and no package has its source",
-                      AttentionFamily::kFlashMla));
+  static constexpr AttentionBackend backend(of_blocks(
+      library_latents("flashmla", aliases,
+                      "steps of up to 1,024 rows by DeepSeek's FlashMLA, longer ones as flash_mla",
+                      "a GPU of compute capability 9.0 (H100, H200) and a CUDA plug-in that was "
+                      "built for 90a with FORETOKEN_FLASHMLA_DIR, a folder of FlashMLA's source",
+                      AttentionFamily::kFlashMla),
+      64));
   return backend;
 }
 
 const AttentionBackend& flashinfer_latent_attention() {
   static constexpr std::array aliases = {"FLASHINFER_MLA"};
-  static constexpr AttentionBackend backend(
-      unbuilt_latents("flashinfer_mla", aliases, "latents by FlashInfer's kernels",
-                      "the plug-in takes FlashInfer's kernels for other models alone",
-                      AttentionFamily::kFlashInferMla));
+  static constexpr AttentionBackend backend(library_latents(
+      "flashinfer_mla", aliases,
+      "steps of up to 1,024 rows by FlashInfer's kernel for latents, longer ones as flash_mla",
+      "a GPU of compute capability 9.0 (H100, H200) and a CUDA plug-in that was built for 90a "
+      "with FlashInfer's headers, as ./quickstart --cuda does",
+      AttentionFamily::kFlashInferMla));
   return backend;
 }
 
 const AttentionBackend& cutlass_latent_attention() {
   static constexpr std::array aliases = {"CUTLASS_MLA"};
-  static constexpr AttentionBackend backend(unbuilt_latents(
-      "cutlass_mla", aliases, "latents by CUTLASS's kernel for Blackwell",
-      "its kernel is for compute capability 10.0 (B200) alone", AttentionFamily::kCutlassMla));
+  static constexpr AttentionBackend backend(library_latents(
+      "cutlass_mla", aliases,
+      "steps of up to 1,024 rows by CUTLASS's kernel for Blackwell, longer ones as portable_mla; "
+      "compiled, not run",
+      "a GPU of compute capability 10.0 (B200) and a CUDA plug-in that was built for 100a with "
+      "FlashInfer's headers",
+      AttentionFamily::kCutlassMla));
   return backend;
 }
 

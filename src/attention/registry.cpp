@@ -40,9 +40,8 @@ Status no_backend(std::string_view name, DeviceType type, const Device* opened,
 }  // namespace
 
 bool AttentionTraits::runs_on(DeviceType device) const {
-  return is_built && std::any_of(places.begin(), places.end(), [&](const AttentionPlace& place) {
-           return place.device == device;
-         });
+  return std::any_of(places.begin(), places.end(),
+                     [&](const AttentionPlace& place) { return place.device == device; });
 }
 
 bool AttentionTraits::reads(DeviceType device, KvFormat format) const {
@@ -127,10 +126,6 @@ const AttentionBackend& default_attention(const AttentionDemand& demand, DeviceT
 Status check_attention_place(const AttentionBackend& backend, DeviceType type,
                              const Device* opened) {
   const AttentionTraits& traits = backend.traits();
-  if (!traits.is_built) {
-    return unsupported("attention backend '" + std::string(traits.name) + "' is not built (" +
-                       traits.why_unbuilt + ")" + attention_remedy(type, opened, &traits));
-  }
   if (!traits.runs_on(type)) return no_backend(traits.name, type, opened, &traits);
   if (opened == nullptr || backend.runs_on(*opened)) return {};
   return unsupported("attention backend '" + std::string(traits.name) + "' needs " +

@@ -21,15 +21,16 @@ CELLS = [
 ]
 
 # Every reason for which cells of the product are not supported: a new one is named here.
-KINDS = [r"'(flashinfer_mla|flashmla|cutlass_mla)' is not built \(",
-         r"takes (latent attention|attention without latents).*, which this model does not have",
+KINDS = [r"takes (latent attention|attention without latents).*, which this model does not have",
          r"--enable-expert-parallel: the model is no mixture of experts",
          r"--enable-dbo: two lanes are within one graph"]
-CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer)' does not exist on cpu",
+CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer|flashinfer_mla|flashmla|cutlass_mla)' does not "
+                     r"exist on cpu",
                      r"--kv-cache-dtype int8 is not read by --attention-backend flex",
                      r"--kv-cache-dtype int8 is not built for latent attention"]
 CUDA_KINDS = KINDS + [r"--kv-cache-dtype int8 is built for the CPU only",
-                      r"--kv-cache-dtype fp8 is not read by --attention-backend flashinfer"]
+                      r"--kv-cache-dtype fp8 is not read by --attention-backend "
+                      r"(flashinfer|flashinfer_mla|flashmla|cutlass_mla)"]
 
 
 class Matrix(unittest.TestCase):

@@ -47,6 +47,13 @@ Status check_attention(const Combination& c) {
                             ", which this model does not have; use --attention-backend " +
                             name_of(attention_instead(c)));
   }
+  const int32_t blocks = c.model != nullptr ? c.model->block_size : 0;
+  if (blocks > 0 && traits.block_size > 0 && blocks != traits.block_size) {
+    return invalid_argument(flag + " reads KV blocks of " + std::to_string(traits.block_size) +
+                            " tokens alone; give --block-size " +
+                            std::to_string(traits.block_size) + " with it, or " +
+                            "--attention-backend " + name_of(attention_instead(c)));
+  }
   return {};
 }
 

@@ -52,8 +52,7 @@ std::string attention_table() {
   for (const AttentionBackend* backend : attention_backends()) {
     const AttentionTraits& traits = backend->traits();
     for (const DeviceTraits& device : device_types()) {
-      if (traits.is_built && !traits.runs_on(device.type)) continue;
-      if (!traits.is_built && device.type == DeviceType::kCpu) continue;
+      if (!traits.runs_on(device.type)) continue;
       const auto with = [&](const char* kv_cache_dtype) {
         return table.cell(compat({.device = &device,
                                   .attention = backend,

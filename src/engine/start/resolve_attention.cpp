@@ -24,7 +24,8 @@ AttentionDemand demand_of(const EngineConfig& config, const ModelConfig& model) 
           .softcap = model.attention_softcap,
           .has_full_layers = has_full_layers,
           .value_dim = latent ? model.latent.kv_rank : 0,
-          .has_slopes = !model.alibi_slopes.empty()};
+          .has_slopes = !model.alibi_slopes.empty(),
+          .block_size = config.block_size};
 }
 
 // What goes with a backend here.
@@ -62,7 +63,7 @@ Result<const AttentionBackend*> choose(const EngineConfig& config, const Device&
   if (config.batch_invariant != "off") return best;
   // One whose bits depend on the batch is faster.
   for (const AttentionBackend* backend : attention_backends()) {
-    if (backend->traits().batch_invariant) continue;
+    if (backend->traits().batch_invariant || backend->traits().only_by_name) continue;
     if (compat(with_backend(*backend, config, device, demand)).ok()) return backend;
   }
   return best;

@@ -63,6 +63,7 @@ TEST(Compat, AnOpenedDeviceMayLackWhatItsTypeHas) {
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
   const AttentionDemand gemma = {DType::kBF16, 128, 30.0f, true};
+  const AttentionDemand small_blocks = {DType::kBF16, 576, 0, true, 512, false, 16};
   const struct {
     Combination combination;
     std::vector<const char*> parts;
@@ -70,6 +71,8 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.attention = &flashinfer_attention(), .batch_invariant = true},
        {"--attention-backend flashinfer", "--batch-invariant off"}},
       {{.attention = &flashinfer_attention(), .model = &gemma}, {"soft cap", "portable"}},
+      {{.attention = &flashmla_attention(), .model = &small_blocks},
+       {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
       {{.architecture = "NoModel"}, {"'NoModel'", "foretoken inspect lists"}},
       {{.drafter = "xpress"}, {"'xpress'", "use one of: ngram"}},
       {{.is_synthetic = true, .structured_outputs = true},
