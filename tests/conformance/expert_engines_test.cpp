@@ -1,7 +1,9 @@
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -46,10 +48,14 @@ EngineConfig bundled_experts(const Layout& layout) {
 
 constexpr const char* kAskedDrafters[] = {"", "ngram", "mtp"};
 
-// Of all drafters, greedy and sampled, in this order.
-std::vector<std::vector<RequestOutput>> outputs_of_bundled(const Layout& layout) {
+// Of all drafters, greedy and sampled, in this order. through_nccl: GPUs exchange through NCCL even
+// where they reach each other's memory.
+std::vector<std::vector<RequestOutput>> outputs_of_bundled(const Layout& layout,
+                                                           bool through_nccl = false) {
   std::vector<std::vector<RequestOutput>> all;
-  const auto engine = start_engine(bundled_experts(layout));
+  EngineConfig config = bundled_experts(layout);
+  config.parallel.disable_custom_all_reduce = through_nccl;
+  const auto engine = start_engine(config);
   for (const char* method : kAskedDrafters) {
     for (const bool sampled : {false, true}) {
       if (engine == nullptr) return {};
@@ -91,6 +97,34 @@ TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
   EXPECT_LE(count_in_doubt(others[0], others[1]), 2);
 }
 
+bool has_nccl() {
+  const char* named = std::getenv("VLLM_NCCL_SO_PATH");
+  return dlopen(named != nullptr && *named != '\0' ? named : "libnccl.so.2", RTLD_LAZY) != nullptr;
+}
+
+// Sums are added in the order of ranks by both routes.
+TEST(BundledExperts, IdsThroughNcclAreThoseOfPeerMemory) {
+  if (test_device_name() == "cpu") GTEST_SKIP() << "GPUs alone have two routes";
+  if (!has_nccl()) GTEST_SKIP() << "libnccl.so.2 cannot be opened, nor VLLM_NCCL_SO_PATH";
+  for (const Layout& layout : {Layout{.dp = 2, .ep = true}, Layout{.pp = 2, .dp = 2, .ep = true},
+                               Layout{.tp = 2, .dp = 2, .ep = true}, Layout{.dp = 4, .ep = true}}) {
+    if (const std::string missing = missing_for(layout); !missing.empty()) {
+      std::cout << "SKIPPED " << layout.name() << ": " << missing << std::endl;
+      continue;
+    }
+    const auto peers = outputs_of_bundled(layout), nccl = outputs_of_bundled(layout, true);
+    ASSERT_EQ(peers.size(), nccl.size()) << layout.name();
+    for (size_t i = 0; i < peers.size(); ++i) {
+      ASSERT_EQ(peers[i].size(), nccl[i].size());
+      for (size_t j = 0; j < peers[i].size(); ++j) {
+        EXPECT_EQ(peers[i][j].token_ids, nccl[i][j].token_ids) << layout.name() << ' ' << j;
+      }
+      EXPECT_EQ(sum_of_stats(peers[i]).num_accepted_tokens,
+                sum_of_stats(nccl[i]).num_accepted_tokens);
+    }
+  }
+}
+
 // Masks are drawn by each pass, of which an engine runs as many as the other one wants.
 TEST(BundledExperts, TextUnderAGrammarIsThatOfOneRank) {
   if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
@@ -124,6 +158,7 @@ std::vector<std::vector<RequestOutput>> outputs_of_two_hosts(const Layout& layou
       config.parallel.node_rank = host;
       config.parallel.master_addr = "127.0.0.1";
       config.parallel.master_port = port;
+      if (config.device == "cuda") config.device_ordinal = host * layout.num_ranks() / 2;
       const auto engine = start_engine(config);
       if (engine == nullptr) return;
       for (const char* method : kAskedDrafters) {
@@ -143,9 +178,10 @@ std::vector<std::vector<RequestOutput>> outputs_of_two_hosts(const Layout& layou
 }
 
 TEST(BundledExperts, IdsOfTwoHostsAreThoseOfOneRank) {
-  if (test_device_name() != "cpu") GTEST_SKIP() << "on CPUs alone";
+  if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   const auto base = outputs_of_bundled({});
   for (const Layout& layout : {Layout{.dp = 2, .ep = true}, Layout{.dp = 4, .ep = true}}) {
+    if (!missing_for(layout).empty()) continue;
     EXPECT_LE(count_in_doubt(base, outputs_of_two_hosts(layout)), 2) << layout.name();
   }
 }
