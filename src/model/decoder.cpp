@@ -18,8 +18,8 @@
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer/layer_runner.h"
-#include "model/layer/learned_positions.h"
-#include "model/layer/lora_pool.h"
+#include "model/learned_positions.h"
+#include "model/lora_pool.h"
 #include "model/taps.h"
 
 namespace foretoken {

@@ -8,10 +8,12 @@
 
 #include "kernels/comm/collectives.h"
 #include "model/files/checkpoint.h"
+#include "model/layer/head_difference.h"
+#include "model/layer/key_mask.h"
 #include "model/layer/layer_tensors.h"
-#include "model/layer/learned_positions.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/residual_streams.h"
+#include "model/learned_positions.h"
 
 namespace foretoken {
 namespace {
@@ -26,12 +28,18 @@ double others_experts(const LayerSpec& layer, const Sharding& sharding) {
   return double(experts->count - own) * (3.0 * experts->inner * experts->inputs + biases);
 }
 
-// Zeros behind heads of values that are smaller than those of keys, where layers are as loaded.
+// Zeros behind heads of values that are smaller than those of keys, and beside the queries of pairs
+// of heads with what takes their differences, where layers are as loaded.
 double padding_of(const LayerSpec& layer, int32_t hidden) {
   const auto* mixer = std::get_if<GqaSpec>(&layer.mixer);
-  if (mixer == nullptr || mixer->value_dim == 0) return 0;
+  if (mixer == nullptr) return 0;
+  if (mixer->differs()) {
+    return 0.5 * mixer->q_size() * hidden + HeadDifference::num_weights(*mixer);
+  }
+  if (mixer->value_dim == 0) return 0;
   const double heads = mixer->num_heads + mixer->num_kv_heads;
-  return heads * (mixer->head_dim - mixer->value_dim) * hidden;
+  const double behind = heads * (mixer->head_dim - mixer->value_dim) * hidden;
+  return mixer->dynamic_mask ? 2 * behind + KeyMask::num_zeros(*mixer) : behind;
 }
 
 // Numbers in the weights of the layers of a range; `sharding`: as a rank has loaded them, otherwise

@@ -85,9 +85,10 @@ inline std::vector<GoldenCase> family_cases() {
 
 // Those that were published before most of the above, or under names of their own.
 inline std::vector<GoldenCase> early_cases() {
-  return golden_cases({"cwm", "nanochat", "gpt_neo", "baichuan", "baichuan-13b", "baichuan2",
-                       "bitnet-online", "chatglm", "exaone", "gpt_bigcode", "gptj", "internlm2",
-                       "minicpm", "minicpm3", "olmo", "opt-350m", "phi"});
+  return golden_cases({"cwm", "diffllama", "doge", "nanochat", "gpt_neo", "baichuan",
+                       "baichuan-13b", "baichuan2", "bitnet-online", "chatglm", "exaone",
+                       "gpt_bigcode", "gptj", "internlm2", "minicpm", "minicpm3", "olmo",
+                       "opt-350m", "phi"});
 }
 
 // Mixtures of experts, some of them with latent attention.

@@ -288,6 +288,11 @@ MODELS = {
                        q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16,
                        v_head_dim=32, scale_emb=12, scale_depth=1.4, dim_model_base=16,
                        attention_bias=False),
+    "diffllama": family("DiffLlamaForCausalLM", "diffllama", attention_bias=False, num_hidden_layers=3,
+                        num_attention_heads=8, num_key_value_heads=4, head_dim=8,
+                        lambda_std_dev=0.1),
+    "doge": family("DogeForCausalLM", "doge", attention_bias=False, mlp_bias=False, hidden_dropout=0.0,
+                   sliding_window=None, keep_window_size=512, is_moe=False),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -434,8 +439,10 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) * 0.5 + 0.75
     if short == "correct_output_scale":
         return torch.rand_like(weight) + 0.5
-    if name.endswith(".bias"):
+    if name.endswith(".bias") or short.startswith("lambda_"):
         return torch.randn_like(weight) * 0.3
+    if short == "A":
+        return torch.rand_like(weight) - 0.25
     if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/layer/lora_pool.h"
+#include "model/lora_pool.h"
 
 namespace foretoken {
 

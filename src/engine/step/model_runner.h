@@ -12,7 +12,7 @@
 #include "engine/step/step_scratch.h"
 #include "engine/step/step_shape.h"
 #include "engine/step/test_hooks.h"
-#include "model/layer/lora_pool.h"
+#include "model/lora_pool.h"
 #include "model/model.h"
 #include "model/weights/stages.h"
 #include "sched/step_plan.h"

@@ -10,7 +10,7 @@ namespace foretoken {
 void mix_streams(Queue& queue, const MixStreamsArgs& args) {
   FT_CHECK(args.counts != nullptr && args.streams != nullptr && args.routed != nullptr);
   FT_CHECK(args.weights != nullptr && args.out != nullptr);
-  FT_CHECK(args.num_streams > 1 && args.num_streams <= kMaxStreams);
+  FT_CHECK(args.num_streams > 0 && args.num_streams <= kMaxStreams);
   FT_CHECK(args.active >= 0 && args.active < args.num_streams);
   FT_CHECK(args.max_rows > 0 && args.stream_rows >= args.max_rows && args.size > 0);
   queue.launch(args);

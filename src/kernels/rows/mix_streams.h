@@ -12,7 +12,7 @@ inline constexpr int kMaxStreams = 8;
 //   predict (activated null):  x[i] += sum over j of (sum over p of weights[i * S + j][p] t[p])
 //   x[j] correct:  x[i] += (1 + sum over p of weights[i][p] t[p]) * (activated - x[active])
 // where the right sides have what entered. Then out = x[active], times out_scale where that is
-// given.
+// given; of one stream that predicts, `out` may be `streams`.
 struct MixStreamsArgs {
   static constexpr Op kOp = Op::kMixStreams;
   const StepCounts* counts;

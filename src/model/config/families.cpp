@@ -12,8 +12,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"BambaForCausalLM", "Bamba", kStateSpaceLayers},
     {"DeepseekV32ForCausalLM", "DeepSeek V3.2", kSparseAttention},
     {"DeepseekV4ForCausalLM", "DeepSeek V4", kSparseAttention},
-    {"DiffLlamaForCausalLM", "DiffLlama", kDifferentialAttention},
-    {"DogeForCausalLM", "Doge", kDynamicMasks},
     {"FalconH1ForCausalLM", "Falcon H1", kStateSpaceLayers},
     {"GlmMoeDsaForCausalLM", "GLM 5", kSparseAttention},
     {"GraniteMoeHybridForCausalLM", "Granite 4", kStateSpaceLayers},

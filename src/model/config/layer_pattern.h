@@ -33,6 +33,7 @@ struct LayerConfig {
   bool experts = false;  // its feed-forward part is the mixture that ModelConfig::experts tells of
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;
+  float lambda_init = 0;  // as of GqaSpec
   bool operator==(const LayerConfig&) const = default;
 };
 

@@ -13,8 +13,6 @@ constexpr MissingPartName kPartNames[] = {
     {kStateSpaceLayers, "state-space layers"},
     {kConvolutionLayers, "convolution layers"},
     {kHeadGates, "gates on attention heads"},
-    {kDifferentialAttention, "differential attention"},
-    {kDynamicMasks, "dynamic attention masks"},
     {kEncoder, "an encoder"},
     {kOtherExperts, "another form of mixtures of experts"},
 };

@@ -15,8 +15,6 @@ enum MissingPart : uint32_t {
   kStateSpaceLayers = 1u << 4,
   kConvolutionLayers = 1u << 5,
   kHeadGates = 1u << 6,
-  kDifferentialAttention = 1u << 9,
-  kDynamicMasks = 1u << 10,
   kEncoder = 1u << 11,
 };
 

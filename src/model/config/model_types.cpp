@@ -21,6 +21,8 @@ constexpr ModelType kModelTypes[] = {
     {"dbrx", "DbrxForCausalLM"},
     {"deepseek_v2", "DeepseekV2ForCausalLM"},
     {"deepseek_v3", "DeepseekV3ForCausalLM"},
+    {"diffllama", "DiffLlamaForCausalLM"},
+    {"doge", "DogeForCausalLM"},
     {"dots1", "Dots1ForCausalLM"},
     {"ernie4_5", "Ernie4_5ForCausalLM"},
     {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM"},

@@ -37,6 +37,9 @@ struct RopeConfig {
   std::vector<double> short_factor;  // longrope: [rotary_dim / 2], up to original_context
   std::vector<double> long_factor;   // beyond it
   int32_t turning_pairs = 0;         // proportional; the others stand still
+  // Heads that lie side by side in one (DiffLlama): the frequencies of a head of rotary_dim /
+  // copies elements, one time for each.
+  int32_t copies = 1;
 };
 
 // Sizes of heads, which differ where layers with a window have heads of their own.

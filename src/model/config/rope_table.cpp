@@ -70,9 +70,22 @@ std::vector<float> yarn_frequencies(const RopeConfig& config) {
   return inv_freq;
 }
 
+RopeTable make_copies(const RopeConfig& config, int32_t max_model_len) {
+  RopeConfig one = config;
+  one.copies = 1;
+  one.rotary_dim = config.rotary_dim / config.copies;
+  const RopeTable of_one = make_rope_table(one, max_model_len);
+  RopeTable table{.inv_freq = {}, .scaling = of_one.scaling};
+  for (int32_t i = 0; i < config.copies; ++i) {
+    table.inv_freq.insert(table.inv_freq.end(), of_one.inv_freq.begin(), of_one.inv_freq.end());
+  }
+  return table;
+}
+
 }  // namespace
 
 RopeTable make_rope_table(const RopeConfig& config, int32_t max_model_len) {
+  if (config.copies > 1) return make_copies(config, max_model_len);
   RopeTable table;
   table.scaling = static_cast<float>(config.attention_factor);
   if (config.type == RopeType::kYarn) {

@@ -40,6 +40,12 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
+  const auto factors = [&](const char* name, const float** to) {
+    return name == nullptr ? Status()
+                           : loader.load_vector({{base + name, loader.config().hidden_size}}, to);
+  };
+  FT_RETURN_IF_ERROR(factors(spec.mixer_residual, &out->mixer_residual));
+  FT_RETURN_IF_ERROR(factors(spec.feed_forward_residual, &out->feed_forward_residual));
   out->parallel = spec.parallel;
   out->norms_sums = spec.norms_sums;
   if (spec.input_size > 0) {

@@ -40,6 +40,9 @@ struct DecoderLayer {
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
   std::optional<Beside> beside;
+  // [hidden], as of LayerSpec, or null.
+  const float* mixer_residual = nullptr;
+  const float* feed_forward_residual = nullptr;
   bool parallel = false;    // as of LayerSpec
   bool norms_sums = false;  // the same
   LayerInput input;

@@ -38,6 +38,43 @@ void add_turned_back(const std::string& name, int64_t dim, int64_t all, const Sh
   }
 }
 
+// The queries of pairs of heads: half a head's rows, as many zeros, the other half and zeros again;
+// of a second head, whose key lies behind the first one's, the zeros before them.
+void add_queries_of_pairs(const std::string& name, const GqaSpec& whole, const ShardRange& heads,
+                          std::vector<TensorPart>* parts) {
+  const int64_t dim = whole.head_dim, half = dim / 4;
+  for (int64_t i = heads.begin; i < heads.begin + heads.count; ++i) {
+    const bool second = i % 2 == 1;
+    const int64_t head = i / 2 + (second ? whole.num_heads / 2 : 0);
+    TensorPart part{name, whole.q_size(), head * dim - (second ? half : 0), dim};
+    part.padded = {static_cast<int32_t>(half), static_cast<int32_t>(2 * half)};
+    parts->push_back(part);
+  }
+}
+
+// Pairs of key heads, or of value heads: the pieces of the second lie behind those of the first.
+void add_pairs(const std::string& name, const GqaSpec& whole, const ShardRange& heads,
+               int64_t pieces, std::vector<TensorPart>* parts) {
+  const int64_t dim = whole.head_dim / 2, rows = dim / pieces;
+  for (int64_t pair = heads.begin; pair < heads.begin + heads.count; ++pair) {
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      for (const int64_t head : {pair, pair + whole.num_kv_heads}) {
+        parts->push_back({name, whole.kv_size(), head * dim + piece * rows, rows});
+      }
+    }
+  }
+}
+
+// Halves of keys lie beside each other, as heads turn by halves.
+std::vector<TensorPart> parts_of_pairs(const std::string& base, const GqaSpec& whole,
+                                       const ShardRange& heads, const ShardRange& kv_heads) {
+  std::vector<TensorPart> parts;
+  add_queries_of_pairs(base + "q_proj", whole, heads, &parts);
+  add_pairs(base + "k_proj", whole, kv_heads, 2, &parts);
+  add_pairs(base + "v_proj", whole, kv_heads, 1, &parts);
+  return parts;
+}
+
 // The rows of the rank's heads.
 std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
                                   const Sharding& sharding) {
@@ -47,6 +84,7 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   const int64_t first = heads.begin * dim, rows = heads.count * dim;
   const int64_t kv_first = kv_heads.begin * dim, kv_rows = kv_heads.count * dim;
   const PairedHeads paired{whole.head_dim, whole.paired};
+  if (whole.differs()) return parts_of_pairs(base, whole, heads, kv_heads);
   if (whole.kv_of >= 0) return {{base + "q_proj", q, first, rows, paired}};
   if (!whole.fused) {
     TensorPart values{base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows};
@@ -58,9 +96,10 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
       parts.push_back(values);
       return parts;
     }
-    return {{base + "q_proj", q, first, rows, paired},
-            {base + "k_proj", kv, kv_first, kv_rows, paired},
-            values};
+    TensorPart queries{base + "q_proj", q, first, rows, paired};
+    TensorPart keys{base + "k_proj", kv, kv_first, kv_rows, paired};
+    if (whole.dynamic_mask) queries.padded = keys.padded = whole.padding(false);
+    return {queries, keys, values};
   }
   const std::string name = base + whole.qkv;
   if (whole.fused_by_group) return grouped_parts(name, whole, heads, kv_heads);
@@ -123,6 +162,8 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
           norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
     }
   }
+  if (whole.dynamic_mask) FT_RETURN_IF_ERROR(mask.load(loader, base, whole));
+  if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));
   if (whole.sub_norm != nullptr) {
     FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.q_size(), &sub_norm));
   }
@@ -144,7 +185,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     FT_RETURN_IF_ERROR(loader.load_vector({part}, &sinks));
   }
   FT_RETURN_IF_ERROR(
-      loader.load_summed(base + whole.o, whole.q_size(), whole.o_bias, &o, whole.padding(true)));
+      loader.load_summed(base + whole.o, whole.o_size(), whole.o_bias, &o, whole.padding(true)));
   // Older exports store these buffers; they follow from the config.
   for (const char* buffer : {"rotary_emb.inv_freq", "bias", "masked_bias"}) {
     loader.weights().ignore(base + buffer);
@@ -215,6 +256,9 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
   KvLayer written = own_kv(kv);
   written.num_kv_heads = spec.own_kv_heads();
   if (spec.values_normed && spec.kv_of < 0) norm_values(rows, scratch);
+  if (spec.dynamic_mask) {
+    mask.add(rows, spec, dtype, {scratch.qkv, scratch.q, static_cast<float*>(scratch.attended)});
+  }
   const bool in_rope = is_of_rope_kv(spec.qk_norm);
   if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch);
   rope_kv(rows.queue, {.counts = rows.counts,
@@ -251,6 +295,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.sinks = sinks;
   attention.slopes = slopes;
   scratch.attention.run(rows, attention);
+  if (spec.differs()) difference.take(rows, dtype, scratch.attended, {scratch.q, scratch.qkv});
   if (sub_norm.weight != nullptr) norm_attended(rows, scratch);
 }
 

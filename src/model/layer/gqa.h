@@ -4,6 +4,8 @@
 
 #include "base/result.h"
 #include "model/layer/attention_scratch.h"
+#include "model/layer/head_difference.h"
+#include "model/layer/key_mask.h"
 #include "model/layer/kv_scales.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
@@ -25,8 +27,10 @@ struct Gqa {
   const float* sinks = nullptr;   // [q heads] or null
   KvScales kv_scales;             // of the layer whose keys and values it reads
   Norm sub_norm;                  // of what enters o; without weights: there is none
+  HeadDifference difference;      // before it, where spec.differs()
+  KeyMask mask;                   // where spec.dynamic_mask
   const float* slopes = nullptr;  // of spec.slopes, or null
-  Linear o;                       // [hidden, q heads]
+  Linear o;                       // [hidden, spec.o_size()]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

@@ -8,6 +8,7 @@
 #include "kernels/comm/all_reduce_norm.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
+#include "kernels/rows/mix_streams.h"
 #include "kernels/rows/softcap.h"
 #include "model/config/rope_table.h"
 
@@ -51,6 +52,8 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   with_part(layer.feed_forward, make_room);
   if (layer.beside) make_room(layer.beside->experts);
   laurel_.fit(layer.laurel);
+  weighs_residual_ =
+      weighs_residual_ || layer.mixer_residual != nullptr || layer.feed_forward_residual != nullptr;
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
                     layer.feed_forward_post_norm.weight != nullptr || layer.input.exists();
 }
@@ -99,6 +102,10 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
+  if (weighs_residual_) {
+    FT_ASSIGN_OR_RETURN(
+        zeros_, arena.take_array<float>(static_cast<size_t>(max_rows_), ScratchSource::kWhat));
+  }
   FT_ASSIGN_OR_RETURN(sync_,
                       arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, ScratchSource::kWhat));
   return {};
@@ -166,6 +173,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
                                     const DecoderLayer* next) {
   const float* delta = nullptr;
   const bool sums_later = norms_behind_mixer(layer);
+  weigh_residual(rows, layer.mixer_residual);
   with_part(layer.mixer, [&](const auto& mixer) {
     if (sums_later) {
       mixer.output(rows, scratch_of(mixer), {delta_});
@@ -186,6 +194,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
       add_and_norm(rows, delta, layer.feed_forward_norm);
     }
     part.expand(own, normed_, scratch_of(part));
+    weigh_residual(rows, layer.feed_forward_residual);
     if (layer.beside) {
       part.output(own, scratch_of(part), {delta_});
       delta = run_beside(own, layer);
@@ -260,6 +269,24 @@ void LayerRunner::scale_residual(const LayerRows& rows, float scale) {
                        .scale = scale});
 }
 
+// Streams that nothing is routed to stay as they are, but for the vector.
+void LayerRunner::weigh_residual(const LayerRows& rows, const float* factors) {
+  if (factors == nullptr) return;
+  mix_streams(rows.queue, {.counts = rows.counts,
+                           .streams = residual_,
+                           .routed = zeros_,
+                           .weights = zeros_,
+                           .activated = nullptr,
+                           .out = residual_,
+                           .out_scale = factors,
+                           .num_streams = 1,
+                           .active = 0,
+                           .max_rows = rows.max_rows,
+                           .stream_rows = rows.max_rows,
+                           .size = config_.hidden_size,
+                           .scale = 1});
+}
+
 // Both parts read the residual as it entered the layer, so that it waits for their sum.
 const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer& layer) {
   if (layer.feed_forward_norm.weight != nullptr) {
@@ -289,7 +316,8 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
-                     layer.scale == 1 && config_.residual_scale == 1;
+                     layer.mixer_residual == nullptr && layer.scale == 1 &&
+                     config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.

@@ -89,6 +89,7 @@ class LayerRunner {
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   void join_laurel(const LayerRows& rows, const float* delta);
   void scale_residual(const LayerRows& rows, float scale);
+  void weigh_residual(const LayerRows& rows, const float* factors);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
@@ -111,6 +112,7 @@ class LayerRunner {
   const int32_t max_rows_;
   const Sharding sharding_;
   bool has_post_norms_ = false;
+  bool weighs_residual_ = false;
   LayerInputs* inputs_ = nullptr;
   ResidualStreams* streams_ = nullptr;
   // "act" stands for the type of the config.
@@ -118,6 +120,7 @@ class LayerRunner {
   void* normed_ = nullptr;     // [max_rows, hidden] act
   float* delta_ = nullptr;     // [max_rows, hidden] output of a part
   float* added_ = nullptr;     // [max_rows, hidden] the same after its own norm, where it has one
+  float* zeros_ = nullptr;     // [max_rows], where vectors multiply the residual
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;

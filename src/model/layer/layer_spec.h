@@ -66,6 +66,16 @@ struct GqaSpec {
   bool keys_are_values = false;  // v is k before its norm, and there is no v_proj
   // The layer whose keys and values are read; then only queries are made. -1: its own.
   int32_t kv_of = -1;
+  // Of differential attention (Ye et al. 2024): of two heads each, what the second attends to is
+  // taken from the first's, times a number that is learned around this one, and the difference is
+  // normed without weights; 0: heads are heads. Key heads are then pairs: keys h and h + K / 2 of
+  // the checkpoint's K lie side by side, and so do their values, which both read. The queries of
+  // the two take turns, with zeros where the other's key lies.
+  float lambda_init = 0;
+  // Keys add a term that their value's own says to all scores (MaskKeysArgs; Doge): heads of q, k
+  // and v have value_dim elements in the checkpoint, and two of those behind them carry it. Heads
+  // of q and k are normed, with weights.
+  bool dynamic_mask = false;
   QueryScale query_scale = {};     // as of RopeKvArgs
   std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
@@ -87,6 +97,9 @@ struct GqaSpec {
     return {value_dim, head_dim, of_columns, of_columns ? 1 : value_scale};
   }
   int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
+  bool differs() const { return lambda_init > 0; }
+  // Elements of a row that enter o.
+  int32_t o_size() const { return differs() ? q_size() / 2 : q_size(); }
 };
 
 // Latent attention (DeepSeek-AI 2024, V2): all heads read one compressed key and value of a
@@ -225,6 +238,9 @@ struct LayerSpec {
   std::optional<BesideSpec> beside = {};
   bool parallel = false;
   bool norms_sums = false;  // the post norms are of the residual with what a part adds (OPT-350m)
+  // Vectors [hidden] that multiply the residual before a part adds to it (Doge); null: none do.
+  const char* mixer_residual = nullptr;
+  const char* feed_forward_residual = nullptr;
   // Behind both parts: width of the layer's own embedding of each token, which is mixed in (0:
   // there is none), and whether a stored number multiplies the residual (Gemma 4).
   int32_t input_size = 0;

@@ -25,15 +25,22 @@ class LayerTensorList {
     if (mixer.fused) {
       add_linear(base + mixer.qkv, mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
     } else {
-      add_linear(base + "q_proj", mixer.q_size(), mixer.inputs, mixer.qkv_bias, turned);
+      const int64_t key_dim = mixer.dynamic_mask ? value_dim : mixer.head_dim;
+      const int64_t queries = mixer.differs() ? mixer.o_size() : mixer.num_heads * key_dim;
+      add_linear(base + "q_proj", queries, mixer.inputs, mixer.qkv_bias, turned);
       if (mixer.kv_of < 0) {
-        add_linear(base + "k_proj", mixer.kv_size(), mixer.inputs, mixer.qkv_bias, turned);
+        add_linear(base + "k_proj", mixer.num_kv_heads * key_dim, mixer.inputs, mixer.qkv_bias,
+                   turned);
       }
       if (mixer.kv_of < 0 && !mixer.keys_are_values) {
         add_linear(base + "v_proj", mixer.num_kv_heads * value_dim, mixer.inputs, mixer.qkv_bias);
       }
     }
-    add_linear(base + mixer.o, hidden_, mixer.num_heads * value_dim, mixer.o_bias);
+    const int64_t attended =
+        mixer.differs() ? mixer.o_size() : int64_t{mixer.num_heads} * value_dim;
+    add_linear(base + mixer.o, hidden_, attended, mixer.o_bias);
+    if (mixer.differs()) add_lambdas(base, mixer.head_dim / 2);
+    if (mixer.dynamic_mask) add_mask(base, mixer);
     if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
     if (mixer.sub_norm != nullptr) add_norm(base + mixer.sub_norm, mixer.q_size());
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
@@ -109,6 +116,9 @@ class LayerTensorList {
       add_linear("per_layer_projection", hidden_, layer.input_size, false);
       add_layer_norm("post_per_layer_input_norm");
     }
+    for (const char* name : {layer.mixer_residual, layer.feed_forward_residual}) {
+      if (name != nullptr) all_.push_back({name, hidden_});
+    }
     if (layer.scaled) all_.push_back({"layer_scalar", 1});
     if (layer.beside) {
       add(layer.beside->experts);
@@ -127,6 +137,21 @@ class LayerTensorList {
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  void add_mask(const std::string& base, const GqaSpec& mixer) {
+    const int64_t heads = mixer.num_kv_heads;
+    all_.push_back({base + "A", heads});
+    add_linear(base + "dt_proj", heads, heads * mixer.value_dim, false);
+    for (const char* name : {"q_norm.weight", "k_norm.weight"}) {
+      all_.push_back({base + name, mixer.value_dim});
+    }
+  }
+
+  void add_lambdas(const std::string& base, int64_t size) {
+    for (const char* name : {"lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2"}) {
+      all_.push_back({base + name, size});
+    }
+  }
+
   void add_streams(const StreamConfig& streams) {
     const int64_t count = streams.count;
     add_layer_norm("altup.router_norm");

@@ -26,6 +26,14 @@ struct PaddedHeads {
   int32_t to = 0;  // 0: the heads are as they are wanted
   bool of_columns = false;
   float scale = 1;  // of what the file has
+
+  // Rows of the file among `rows` that are wanted.
+  int64_t of_file(int64_t rows) const { return to == 0 ? rows : rows / to * from; }
+  // Which row of the file is wanted at `row`; -1: a zero.
+  int64_t source_of(int64_t row) const {
+    if (to == 0) return row;
+    return row % to < from ? row / to * from + row % to : -1;
+  }
 };
 
 // Columns [first, first + count) of a tensor of `total` columns that are wanted as rows.

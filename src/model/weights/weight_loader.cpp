@@ -277,16 +277,16 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   PackedWeight weight(device_, pack.weight);
   const std::vector<RowRun> in_order = in_packing_order(all, pack);
   const RowRuns ordered(in_order);
-  const int64_t room =
-      checkpoint_ != nullptr ? stream_->piece_bytes() * pieces_of(runs) : kScratchBytes;
+  const bool is_read = runs[0].tensor != nullptr;
+  const int64_t room = is_read ? stream_->piece_bytes() * pieces_of(runs) : kScratchBytes;
   const int64_t most =
       std::max<int64_t>(room / (pack.slice_rows * bytes_of(cols)), 1) * pack.slice_rows;
   for (pack.first_row = 0; pack.first_row < pack.n; pack.first_row += most) {
     pack.num_rows = std::min(most, pack.n - pack.first_row);
     const auto piece = ordered.between(pack.first_row, pack.first_row + pack.num_rows);
-    const Status status = checkpoint_ != nullptr ? stream_rows(piece, pack, quantized)
-                          : quantized            ? make_random_quantized(piece, pack)
-                                                 : make_random_rows(piece, pack);
+    const Status status = is_read     ? stream_rows(piece, pack, quantized)
+                          : quantized ? make_random_quantized(piece, pack)
+                                      : make_random_rows(piece, pack);
     if (status.ok()) continue;
     stream_->stop();  // nothing may go on filling a weight that is given up
     return status;

@@ -101,6 +101,8 @@ class WeightLoader {
   // Rows `ids` of a matrix [rows, cols], in that order, packed the same way. Ids lie below `rows`.
   Result<PackedWeight> matrix_rows(const TensorPart& part, int64_t cols,
                                    std::span<const int32_t> ids);
+  // The same matrix [rows, cols] of host numbers `times` below each other, with unit_rows = rows.
+  Result<PackedWeight> repeated(std::vector<float> matrix, int64_t cols, int64_t times);
   // The parts (vectors) one after the other as floats, plus `offset`; random weights are
   // `dummy_value` here.
   Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
@@ -177,6 +179,12 @@ class WeightLoader {
     TensorView view;
   };
 
+  // One whose numbers follow from small tensors.
+  struct HostMatrix {
+    std::vector<float> values;
+    TensorView view;
+  };
+
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
@@ -226,6 +234,7 @@ class WeightLoader {
   WeightRounding rounding_ = WeightRounding::kNone;
   std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;
   std::map<const TensorView*, std::unique_ptr<MadeMatrix>> made_;
+  std::vector<std::unique_ptr<HostMatrix>> host_matrices_;
   std::set<std::string> used_;
   std::map<std::pair<const TensorView*, bool>, TensorView> in_halves_;
   std::map<std::string, bool> keeps_values_;  // of tensors by name, where that was looked up

@@ -89,6 +89,21 @@ Result<const TensorView*> WeightLoader::find_matrix(const TensorPart& part,
   return &known->view;
 }
 
+Result<PackedWeight> WeightLoader::repeated(std::vector<float> matrix, int64_t cols,
+                                            int64_t times) {
+  HostMatrix& kept = *host_matrices_.emplace_back(std::make_unique<HostMatrix>());
+  kept.values = std::move(matrix);
+  const int64_t rows = std::ssize(kept.values) / cols;
+  TensorView& view = kept.view;
+  view.name = view.file = "what follows from config.json";
+  view.shape = {rows, cols};
+  view.data = reinterpret_cast<const std::byte*>(kept.values.data());
+  view.num_bytes = std::ssize(kept.values) * static_cast<int64_t>(sizeof(float));
+  const RowRun run{view.name, &view, 0, rows, {cols, 0, cols}, nullptr};
+  const std::vector<RowRun> runs(static_cast<size_t>(times), run);
+  return load_rows(runs, cols, WeightOrder::kPlain, rows);
+}
+
 void WeightLoader::note_widened(std::span<const RowRun> runs) {
   for (const RowRun& run : runs) {
     const TensorView* tensor = run.tensor;

@@ -85,9 +85,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"DiffLlamaForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"Step3p7FlashForCausalLM"}}}; },
        kUnsupported,
-       {"'DiffLlamaForCausalLM'", "differential attention"}},
+       {"'Step3p7FlashForCausalLM'", "gates on attention heads"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

@@ -42,6 +42,15 @@ TEST(RopeTable, ProportionalLeavesTheRestStanding) {
   for (size_t i = 0; i < kPlain.size(); ++i) EXPECT_EQ(some[i], i < 5 ? kPlain[i] : 0) << i;
 }
 
+TEST(RopeTable, HeadsSideBySideTurnAlike) {
+  RopeConfig config = config_of(RopeType::kDefault);
+  config.rotary_dim *= 2;
+  config.copies = 2;
+  std::vector<float> twice = kPlain;
+  twice.insert(twice.end(), kPlain.begin(), kPlain.end());
+  EXPECT_EQ(frequencies(config), twice);
+}
+
 TEST(RopeTable, LinearSlowsEverything) {
   const auto slowed = frequencies(config_of(RopeType::kLinear));
   for (size_t i = 0; i < kPlain.size(); ++i) EXPECT_EQ(slowed[i], kPlain[i] / 4);

@@ -1,4 +1,4 @@
-#include "model/layer/lora_pool.h"
+#include "model/lora_pool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -101,12 +101,13 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
     if (!follows) {
       parts_.push_back({.module = in_layers(part.name),
                         .rows = {},
-                        .outputs = part.rows,
+                        .outputs = part.padded.of_file(part.rows),
                         .inputs = source.columns,
-                        .feed_forward = adapted.feed_forward});
+                        .feed_forward = adapted.feed_forward,
+                        .scale = part.padded.scale});
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
-      parts_.back().rows.push_back(part.paired.source_of(row));
+      parts_.back().rows.push_back(part.padded.source_of(part.paired.source_of(row)));
     }
   }
   const size_t count = parts_.size() - first_parts_.back();
@@ -197,7 +198,7 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
     FT_CHECK(rank <= limits_.max_rank);
     const size_t a_bytes = static_cast<size_t>(rank) * dtype_size(dtype_) *
                            static_cast<size_t>(lora_stride(parts_[i].inputs.count));
-    entries.push_back({i, bytes, bytes + a_bytes, found[i]->scale, rank});
+    entries.push_back({i, bytes, bytes + a_bytes, found[i]->scale * parts_[i].scale, rank});
     bytes += part_bytes(parts_[i], rank);
     feed_forward = feed_forward || parts_[i].feed_forward;
   }
@@ -228,6 +229,7 @@ void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, st
   }
   const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
   for (size_t row = 0; row < part.rows.size(); ++row) {
+    if (part.rows[row] < 0) continue;  // a zero that is no row of the adapter's
     const std::byte* from = linear.b.data() + static_cast<size_t>(part.rows[row]) * rank * size;
     for (size_t j = 0; j < rank; ++j) {
       std::memcpy(b + (j * stride + row) * size, from + j * size, size);

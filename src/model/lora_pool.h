@@ -93,6 +93,7 @@ class LoraPool {
     int64_t outputs;            // of the whole module
     ColumnRange inputs;
     bool feed_forward;
+    float scale = 1;  // of what they add
 
     int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }
   };

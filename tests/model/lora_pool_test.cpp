@@ -1,4 +1,4 @@
-#include "model/layer/lora_pool.h"
+#include "model/lora_pool.h"
 
 #include <cmath>
 

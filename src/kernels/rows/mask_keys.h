@@ -1,0 +1,29 @@
+#pragma once
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// The terms that keys add to all scores with them (dynamic masks, Doge): of key head h in row r
+//   b = exp(rates[h] * log(1 + exp(steps[r][h]))) / scale.
+// Two elements of each head carry it into attention, whose scores are then scaled by `scale`: b as
+// bfloat16 and what that leaves of it in keys, 1 and 1 in queries. For the live token rows, in
+// place, before rope_kv.
+struct MaskKeysArgs {
+  static constexpr Op kOp = Op::kMaskKeys;
+  const StepCounts* counts;
+  float* qkv;          // [max_rows, (num_heads + 2 num_kv_heads) * head_dim], as of RopeKvArgs
+  const float* steps;  // [max_rows, num_kv_heads]
+  const float* rates;  // [num_kv_heads]
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t num_kv_heads;
+  int32_t head_dim;
+  int32_t element;  // the first of the two
+  float scale;
+};
+
+void mask_keys(Queue& queue, const MaskKeysArgs& args);
+
+}  // namespace foretoken
