@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import threading
 import time
 import urllib.request
 
-from ranks_suite import METHODS, MODELS, PROMPTS, drafters, expect
+from ranks_suite import METHODS, MODELS, PROMPTS, drafters, expect, num_gpus
 
 SKIPPED = 77
 MODEL = str(MODELS / "foretoken-7m")
@@ -31,13 +30,6 @@ STARTED = "KV blocks of"  # of the line that rank 0 logs when its engine has sta
 GRAMMARS = ["( [a-z]{1,6}){2,3}\\.", "[A-Z]{3,8}"]
 COMMON = ["--device", "cuda", "--dtype", "float32", "--max-model-len", "256", "--max-num-seqs", "8"]
 COMMON += ["--max-num-batched-tokens", "64", "--num-gpu-blocks-override", "256"]
-
-
-def num_gpus():
-    if shutil.which("nvidia-smi") is None:
-        return 0
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
-    return listed.stdout.count("GPU ") if listed.returncode == 0 else 0
 
 
 def free_port():

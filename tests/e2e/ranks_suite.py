@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""The program on several ranks: ranks_suite.py PROGRAM [--rounds N] [--starts N]
+"""The program on several ranks: ranks_suite.py PROGRAM [--rounds N] [--starts N] [--only PART ...]
 
 Tensor parallel ranks and stages as threads and as processes, data parallel engines, two hosts (network
 namespaces) started by hand and by mpirun: each is started once with four drafters that requests
 choose from, and gives the text of one rank without drafts, greedy and sampled; ranks that share the
 positions of a sequence, too. Then a server under random starts and aborts, with idle times; then
 ranks that are killed and stopped under load.
+
+FORETOKEN_TEST_DEVICE=cuda takes a GPU for each rank, and passes over layouts for which there are too
+few. There a sum over ranks may round otherwise than on one, so that 2 texts may differ.
 """
 
 import argparse
+import ctypes
 import concurrent.futures
 import http.client
 import json
@@ -29,17 +33,58 @@ import network_spaces
 # Seconds: from a fault to the end of rank 0, which takes six where the machine is not busy, and for
 # whatever else must end.
 LIMIT, PATIENCE = 120, 600
+SKIPPED = 77
 PROMPTS = ["Once upon a time, there was a little", "The dog and the cat", "Lily went to the park"]
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 METHODS = ["ngram", "draft_model", "eagle3", "mtp"]
 # Of the bundled model with latents, of which all tensor parallel ranks have the same.
 LATENTS, LATENT_METHODS = str(MODELS / "foretoken-2m-deepseek"), ["ngram", "mtp"]
-COMMON = ["--log-level", "error", "--max-model-len", "256", "--max-num-seqs", "8", "--cpu-threads", "1"]
+COMMON = ["--log-level", "error", "--max-model-len", "256", "--max-num-seqs", "8"]
+ON_GPUS = os.environ.get("FORETOKEN_TEST_DEVICE", "cpu") == "cuda"
+if ON_GPUS:
+    COMMON += ["--device", "cuda", "--max-num-batched-tokens", "64", "--num-gpu-blocks-override", "256"]
+else:
+    COMMON += ["--cpu-threads", "1"]
+ALLOWED = 2 if ON_GPUS else 0  # texts that may differ from one rank's
+FAULT_LIMIT = 10 if ON_GPUS else LIMIT  # seconds from a fault to the end of rank 0
+PROCESSES = ["--distributed-executor-backend", "mp"]
+LANES = ["--enable-dbo", "--dbo-decode-token-threshold", "2", "--dbo-prefill-token-threshold", "2"]
 
 
 def expect(holds, message):
     if not holds:
         raise AssertionError(message)
+
+
+def gpus_here():
+    """As CUDA_VISIBLE_DEVICES names them."""
+    if shutil.which("nvidia-smi") is None:
+        return []
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    if listed.returncode != 0:
+        return []
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return named.split(",") if named else [str(i) for i in range(listed.stdout.count("GPU "))]
+
+
+def num_gpus():
+    return len(gpus_here())
+
+
+def has_nccl():
+    try:
+        ctypes.CDLL(os.environ.get("VLLM_NCCL_SO_PATH") or "libnccl.so.2")
+    except OSError:
+        return False
+    return True
+
+
+def num_ranks(flags):
+    count = 1
+    for name in ("-tp", "-pp", "-dp"):
+        if name in flags:
+            count *= int(flags[flags.index(name) + 1])
+    return count
 
 
 def drafters(tp):
@@ -74,12 +119,22 @@ def two_hosts_flags(layout):
     return [[*common, "--node-rank", host] for host in ("0", "1")]
 
 
+def gpus_of_host(layout, host):
+    """The environment of one of two hosts that are this one: on GPUs each has half of them."""
+    if not ON_GPUS:
+        return None
+    each = num_ranks(layout) // 2
+    own = gpus_here()[host * each : (host + 1) * each]
+    return dict(os.environ, CUDA_VISIBLE_DEVICES=",".join(own))
+
+
 class Suite:
     def __init__(self, arguments):
         self.program = os.path.abspath(arguments.program)
         self.rounds = arguments.rounds
         self.starts = arguments.starts
         self.skipped = 0
+        self.gpus = num_gpus() if ON_GPUS else 0
         self.folder = tempfile.TemporaryDirectory()
         self.requests = self.write_requests(METHODS)
 
@@ -105,6 +160,20 @@ class Suite:
                         "speculative": speculative,
                     }
 
+    def lacks_gpus(self, flags):
+        """Whether the layout is passed over, which is told."""
+        if not ON_GPUS or num_ranks(flags) <= self.gpus:
+            return False
+        self.skip(" ".join(flags), f"{self.gpus} GPUs")
+        return True
+
+    def compare(self, flags, text, reference):
+        differing = [key for key in reference if text[key] != reference[key]]
+        told = {key: (text[key], reference[key]) for key in differing}
+        expect(len(differing) <= ALLOWED, f"{flags}: {told} differ")
+        what = f"{len(differing)} texts differ" if differing else "the text of one rank"
+        print(f"  {' '.join(flags)}: {what}", flush=True)
+
     def skip(self, what, why):
         self.skipped += 1
         print(f"SKIPPED {what}: {why}", flush=True)
@@ -114,9 +183,9 @@ class Suite:
         command += ["--max-tokens", "24", "--jsonl", self.requests, *drafters(tp_of(flags))]
         return command + list(flags)
 
-    def text_of(self, command, drafted=True, methods=METHODS):
+    def text_of(self, command, drafted=True, methods=METHODS, environment=None):
         """What it generates, by request; drafted: each drafter must have had drafts accepted."""
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
         expect(done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}")
         texts = {}
         accepted = dict.fromkeys(["none", *methods], 0)
@@ -152,10 +221,10 @@ class Suite:
             ["-dp", "2", "-tp", "2"],
             ["-dp", "2", "-tp", "2", "--distributed-executor-backend", "mp"],
         ):
-            text = self.text_of(self.generate_command(*flags))
-            differing = [key for key in reference if text[key] != reference[key]]
-            expect(not differing, f"{flags}: {differing} differ, {text} instead of {reference}")
-            print(f"  {' '.join(flags)}: the text of one rank", flush=True)
+            if not self.lacks_gpus(flags):
+                self.compare(flags, self.text_of(self.generate_command(*flags)), reference)
+        if ON_GPUS:
+            return None
         if shutil.which("mpirun") is None:
             return self.skip("mpirun", "it is not installed (openmpi-bin)")
         mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
@@ -165,62 +234,107 @@ class Suite:
             expect(text == reference, f"mpirun {flags}: another text:\n{text}")
             print(f"  mpirun {' '.join(flags)}: the text of one rank", flush=True)
 
-    def contexts(self):
+    def latents_command(self):
         command = [self.program, "generate", *COMMON, *latent_flags(), "--dtype", "float32", "--json"]
-        command += ["--max-tokens", "24", "--jsonl", self.write_requests(LATENT_METHODS)]
-        reference = self.text_of(command, methods=LATENT_METHODS)
+        return command + ["--max-tokens", "24", "--jsonl", self.write_requests(LATENT_METHODS)]
+
+    def latents_of_one_rank(self):
+        reference = self.text_of(self.latents_command(), methods=LATENT_METHODS)
         for (method, prompt), text in reference.items():
             expect(text == reference["none", prompt], f"{method}, {prompt}: {text}")
-        processes = ["--distributed-executor-backend", "mp"]
-        for flags in (
+        return reference
+
+    def latent_layouts(self, layouts):
+        reference = self.latents_of_one_rank()
+        for flags in layouts:
+            if not self.lacks_gpus(flags):
+                text = self.text_of([*self.latents_command(), *flags], methods=LATENT_METHODS)
+                self.compare(flags, text, reference)
+
+    def latent_load(self, flags):
+        if self.lacks_gpus(flags):
+            return
+        begin = time.monotonic()
+        with Server(self.program, flags, latent_flags(), LATENT_METHODS) as server:
+            server.random_load(self.rounds)
+            expect(server.get("/health") == 200, "the server is not healthy")
+            expect(server.stop() == 0, "exit code")
+        elapsed = time.monotonic() - begin
+        print(f"  {' '.join(flags)}: {self.rounds} requests, some left early, {elapsed:.1f} s", flush=True)
+
+    def contexts(self):
+        self.latent_layouts((
             ["-tp", "2", "-dcp", "2"],
-            ["-tp", "2", "-dcp", "2", *processes],
-            ["-tp", "4", "-dcp", "4", "-ep", *processes],
-            ["-tp", "4", "-dcp", "2", "-ep", *processes],
+            ["-tp", "2", "-dcp", "2", *PROCESSES],
+            ["-tp", "4", "-dcp", "4", "-ep", *PROCESSES],
+            ["-tp", "4", "-dcp", "2", "-ep", *PROCESSES],
             ["-dp", "2", "-tp", "2", "-dcp", "2"],
+        ))
+        self.latent_load(["-tp", "2", "-dcp", "2", *PROCESSES])
+        self.faults_of_rank_1(["-tp", "2", "-dcp", "2", *PROCESSES], latent_flags(), LATENT_METHODS)
+
+    def experts(self):
+        self.expert_layouts()
+        self.expert_load()
+        self.expert_faults()
+
+    def expert_layouts(self):
+        self.latent_layouts((
             ["-dp", "2", "-ep"],
             ["-dp", "2", "-tp", "2", "-ep"],
-            ["-tp", "2", "-ep", *processes],
+            ["-tp", "2", "-ep", *PROCESSES],
             ["-tp", "2", "-pp", "2", "-ep"],
-            ["-tp", "2", "-pp", "2", "-ep", *processes],
+            ["-tp", "2", "-pp", "2", "-ep", *PROCESSES],
             ["-dp", "2", "-pp", "2", "-ep"],
-            ["-dp", "2", "-tp", "2", "-ep", *processes],
-            ["-dp", "2", "-pp", "2", "-ep", *processes],
-        ):
-            text = self.text_of([*command, *flags], methods=LATENT_METHODS)
-            differing = [key for key in reference if text[key] != reference[key]]
-            expect(not differing, f"{flags}: {differing} differ, {text} instead of {reference}")
-            print(f"  {' '.join(flags)}: the text of one rank", flush=True)
-        for flags in (["-tp", "2", "-dcp", "2", *processes], ["-dp", "2", "-ep"]):
-            with Server(self.program, flags, latent_flags(), LATENT_METHODS) as server:
-                server.random_load(self.rounds)
-                expect(server.get("/health") == 200, "the server is not healthy")
-                expect(server.stop() == 0, "exit code")
-        self.faults_of_rank_1(["-tp", "2", "-dcp", "2", *processes], latent_flags(), LATENT_METHODS)
-        self.faults_of_rank_1(["-dp", "2", "-tp", "2", "-ep", *processes], latent_flags(), LATENT_METHODS)
+            ["-dp", "2", "-tp", "2", "-ep", *PROCESSES],
+            ["-dp", "2", "-pp", "2", "-ep", *PROCESSES],
+            ["-dp", "2", "-ep", *LANES],
+        ))
+        if ON_GPUS:
+            self.through_nccl()
+
+    def through_nccl(self):
+        if not has_nccl():
+            return self.skip("NCCL", "libnccl.so.2 cannot be opened, nor VLLM_NCCL_SO_PATH")
+        flags = ["--disable-custom-all-reduce"]
+        self.latent_layouts((
+            ["-dp", "2", "-ep", *flags],
+            ["-dp", "2", "-pp", "2", "-ep", *PROCESSES, *flags],
+            ["-dp", "2", "-tp", "2", "-ep", *PROCESSES, *flags],
+        ))
+        return None
+
+    def expert_load(self):
+        self.latent_load(["-dp", "2", "-ep"])
+        if ON_GPUS:
+            self.latent_load(["-dp", "2", "-pp", "2", "-ep", *PROCESSES])
+
+    def expert_faults(self):
+        self.faults_of_rank_1(["-dp", "2", "-tp", "2", "-ep", *PROCESSES], latent_flags(), LATENT_METHODS)
 
     def expert_hosts(self):
         """Engines that have experts together on two hosts, which are processes beside each other here."""
-        command = [self.program, "generate", *COMMON, *latent_flags(), "--dtype", "float32", "--json"]
-        command += ["--max-tokens", "24", "--jsonl", self.write_requests(LATENT_METHODS)]
+        command = self.latents_command()
         reference = self.text_of(command, methods=LATENT_METHODS)
         for layout in (["-dp", "2"], ["-dp", "4"], ["-dp", "2", "-tp", "2"]):
-            flags = two_hosts_flags([*layout, "-ep"])
+            if self.lacks_gpus(layout):
+                continue
             with concurrent.futures.ThreadPoolExecutor() as pool:
-                runs = [pool.submit(self.text_of, [*command, *own], methods=LATENT_METHODS) for own in flags]
+                runs = [
+                    pool.submit(self.text_of, [*command, *own], True, LATENT_METHODS, gpus_of_host(layout, host))
+                    for host, own in enumerate(two_hosts_flags([*layout, "-ep"]))
+                ]
                 for host, run in enumerate(runs):
-                    text = run.result()
-                    differing = [key for key in reference if text[key] != reference[key]]
-                    expect(not differing, f"{layout}, host {host}: {differing} differ")
-            print(f"  {' '.join(layout)} -ep --nnodes 2: the text of one rank on both", flush=True)
-        self.servers_of_two_hosts()
+                    self.compare([*layout, "-ep", "--nnodes", "2", "--node-rank", str(host)], run.result(), reference)
+        if not self.lacks_gpus(["-dp", "2"]):
+            self.servers_of_two_hosts()
 
     def servers_of_two_hosts(self):
         """Requests to both at random; then one of them is killed under load."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
             starts = [
-                pool.submit(Server, self.program, flags, latent_flags(), LATENT_METHODS)
-                for flags in two_hosts_flags(["-dp", "2", "-ep"])
+                pool.submit(Server, self.program, flags, latent_flags(), LATENT_METHODS, gpus_of_host(["-dp", "2"], host))
+                for host, flags in enumerate(two_hosts_flags(["-dp", "2", "-ep"]))
             ]
             with starts[0].result() as first, starts[1].result() as second:
                 loads = [pool.submit(server.random_load, self.rounds) for server in (first, second)]
@@ -234,10 +348,13 @@ class Suite:
                 elapsed = time.monotonic() - begin
                 [answer.result() for answer in answers]
                 expect(code == 1, f"exit code {code}")
+                expect(elapsed <= FAULT_LIMIT, f"{elapsed:.1f} s")
                 expect(re.search(r"rank 1 \(dp 1\)", first.errors()), first.errors())
         print(f"  the second host is killed under load: exit code 1 after {elapsed:.1f} s", flush=True)
 
     def two_hosts(self):
+        if ON_GPUS:
+            return self.skip("two hosts", "on CPUs alone; expert_hosts has two hosts on GPUs")
         if not network_spaces.allowed():
             return self.skip("two hosts", "network namespaces are not allowed here")
         reference = self.reference()
@@ -261,6 +378,8 @@ class Suite:
             ["-tp", "2", "-pp", "2", "--distributed-executor-backend", "mp"],
             ["-dp", "2", "-tp", "2"],
         ):
+            if self.lacks_gpus(flags):
+                continue
             with Server(self.program, flags) as server:
                 server.random_load(self.rounds)
                 expect(server.get("/health") == 200, "the server is not healthy")
@@ -272,6 +391,8 @@ class Suite:
     def faults(self):
         for layout in ("-tp", "-pp"):
             self.faults_of_rank_1([layout, "2", "--distributed-executor-backend", "mp"])
+        if self.lacks_gpus(["-tp", "2"]):
+            return
         with Server(self.program, ["-tp", "2", "--distributed-executor-backend", "mp"]) as server:
             child = server.children()[0]
             os.kill(server.process.pid, signal.SIGKILL)
@@ -282,6 +403,8 @@ class Suite:
             expect(not os.path.exists(f"/proc/{child}"), "rank 1 outlives rank 0")
 
     def faults_of_rank_1(self, flags, model=None, methods=METHODS):
+        if self.lacks_gpus(flags):
+            return
         for kind in (signal.SIGKILL, signal.SIGSTOP):
             with Server(self.program, flags, model, methods) as server:
                 child = server.children()[0]
@@ -294,26 +417,30 @@ class Suite:
                     elapsed = time.monotonic() - begin
                     [answer.result() for answer in answers]
                 expect(code == 1, f"exit code {code}")
+                expect(elapsed <= FAULT_LIMIT, f"{elapsed:.1f} s")
                 expect(re.search(r"rank 1\b", server.errors()), server.errors())
                 expect(not os.path.exists(f"/proc/{child}"), "the other rank lives on")
             print(f"  {' '.join(flags[:-2])}, {kind.name} of rank 1 under load: exit code 1 after {elapsed:.1f} s", flush=True)
 
-    def run(self):
-        for part in (self.layouts, self.contexts, self.expert_hosts, self.two_hosts, self.start_many, self.load, self.faults):
+    def run(self, parts):
+        if ON_GPUS and self.gpus < 2:
+            return self.skip("every part", f"{self.gpus} GPUs, and two are needed")
+        for name in parts:
             begin = time.monotonic()
-            print(f"{part.__name__} ...", flush=True)
-            part()
-            print(f"{part.__name__}: ok in {time.monotonic() - begin:.1f} s", flush=True)
+            print(f"{name} ...", flush=True)
+            getattr(self, name)()
+            print(f"{name}: ok in {time.monotonic() - begin:.1f} s", flush=True)
         print("ranks suite passed" + (f", {self.skipped} parts skipped" if self.skipped else ""))
+        return None
 
 
 class Server:
-    def __init__(self, program, flags, model=None, methods=METHODS):
+    def __init__(self, program, flags, model=None, methods=METHODS, environment=None):
         self.log = tempfile.TemporaryFile("w+")
         self.methods = methods
         command = [program, "serve", *COMMON, *(model or drafters(tp_of(flags))), *flags]
         command += ["--host", "127.0.0.1", "--port", "0", "--no-access-log", "--no-keep-acceptance-rates"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
         line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         if not found:
@@ -392,8 +519,11 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--starts", type=int, default=5)
-    Suite(parser.parse_args()).run()
-    return 0
+    parts = ["layouts", "contexts", "experts", "expert_hosts", "two_hosts", "start_many", "load", "faults"]
+    parser.add_argument("--only", nargs="*", default=parts)
+    arguments = parser.parse_args()
+    Suite(arguments).run(arguments.only)
+    return SKIPPED if ON_GPUS and num_gpus() < 2 else 0
 
 
 if __name__ == "__main__":
