@@ -20,7 +20,7 @@ import threading
 import time
 import urllib.request
 
-from ranks_suite import METHODS, MODELS, PROMPTS, drafters, expect, num_gpus
+from ranks_common import METHODS, MODELS, PROMPTS, drafters, expect, num_gpus
 
 SKIPPED = 77
 MODEL = str(MODELS / "foretoken-7m")
