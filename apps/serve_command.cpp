@@ -14,6 +14,7 @@
 #include "apps/terminal/report.h"
 #include "base/json_log.h"
 #include "base/log.h"
+#include "http/server/file_watch.h"
 #include "serve/fields/request_body.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/service.h"
@@ -75,6 +76,15 @@ class RunningServer {
   }
 
   const http::Server& server() const { return *server_; }
+  // Has connections from now on use what the TLS files hold now.
+  void reload_tls() {
+    const Status status = server_->reload_tls();
+    if (status.ok()) {
+      FT_LOG(info, "certificates were read again");
+    } else {
+      FT_LOG(warn, "the certificates stay as they were: {}", status.message());
+    }
+  }
   // That wait or run.
   int num_requests() const { return service_.context().gate.num_requests(); }
   const std::string& model_name() const { return service_.context().model_name(); }
@@ -112,17 +122,25 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   return server;
 }
 
+std::vector<std::string> watched_files(const ServeOptions& options) {
+  const http::TlsConfig& tls = options.http.tls;
+  if (!options.ssl_refresh) return {};
+  return {tls.certfile, tls.keyfile, tls.ca_certs};
+}
+
 // glibc keeps what large requests have left behind, also where it is whole pages; a server that
 // rests gives it back now and then. The error: why the engine's ranks have ended.
-Status wait_for_interrupt(const RunningServer& running) {
+Status wait_for_interrupt(RunningServer& running, const ServeOptions& options) {
   constexpr std::chrono::seconds kBetween(30);
   constexpr std::chrono::milliseconds kBetweenLooks(250);
+  http::FileWatch certificates(watched_files(options));
   Clock::time_point next = Clock::now() + kBetween;
   Clock::time_point next_look = Clock::now();
   while (!interrupt_flag().load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (Clock::now() >= next_look) {
       FT_RETURN_IF_ERROR(running.ranks_status());
+      if (certificates.changed()) running.reload_tls();
       next_look = Clock::now() + kBetweenLooks;
     }
     if (Clock::now() < next || running.num_requests() > 0) continue;
@@ -153,7 +171,7 @@ int serve(ServeOptions& options) {
               running.server().address().c_str(),
               std::chrono::duration<double>(Clock::now() - start).count());
   std::fflush(stdout);
-  const Status ranks = wait_for_interrupt(running);
+  const Status ranks = wait_for_interrupt(running, options);
   if (!ranks.ok()) return end_without_ranks(running, ranks);
   FT_LOG(info, "shutting down; running requests have {} s", options.shutdown_timeout);
   return running.drain(options.drain_deadline()) ? 0 : interrupt_exit_code();

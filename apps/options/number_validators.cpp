@@ -59,8 +59,10 @@ CLI::Validator human_integer_or_auto() {
         }
         const std::string given = text;
         const std::string problem = expand(text);
-        if (!problem.empty() || std::strtoll(text.c_str(), nullptr, 10) >= 1) return problem;
-        return "must be at least 1, or auto, not " + given;
+        if (!problem.empty()) return problem;
+        const long long value = std::strtoll(text.c_str(), nullptr, 10);
+        if (value > INT_MAX) return "must be from 1 to 2147483647, or auto, not " + given;
+        return value >= 1 ? "" : "must be at least 1, or auto, not " + given;
       },
       "");
 }

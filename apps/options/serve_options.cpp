@@ -50,8 +50,9 @@ void add_address_flags(CLI::App& app, ServeOptions& options) {
       ->check(CLI::Range(0.0, 86400.0));
 }
 
-void add_tls_flags(CLI::App& app, http::TlsConfig& tls) {
+void add_tls_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Server";
+  http::TlsConfig& tls = options.http.tls;
   app.add_option("--ssl-certfile", tls.certfile, "Certificate chain in PEM format: speak TLS")
       ->group(group)
       ->type_name(kFileType);
@@ -68,6 +69,9 @@ void add_tls_flags(CLI::App& app, http::TlsConfig& tls) {
       ->group(group)
       ->capture_default_str()
       ->check(CLI::Range(0, 2));
+  app.add_flag("--enable-ssl-refresh,!--no-enable-ssl-refresh", options.ssl_refresh,
+               "Read these files again when they change, for connections from then on")
+      ->group(group);
 }
 
 void add_cors_flags(CLI::App& app, ServeOptions& options) {
@@ -254,7 +258,7 @@ void name_model(const EngineConfig& config, const std::vector<std::string>& name
 
 void ServeOptions::add_to(CLI::App& app) {
   add_address_flags(app, *this);
-  add_tls_flags(app, http.tls);
+  add_tls_flags(app, *this);
   add_cors_flags(app, *this);
   add_log_flags(app, *this);
   add_http_limit_flags(app, http);

@@ -27,6 +27,7 @@ struct ServeOptions {
   bool auto_tool_choice = true;
   bool log_requests = false;
   bool access_log = true;
+  bool ssl_refresh = false;
   double shutdown_timeout = 30;
   int sse_keep_alive = 0;  // seconds
   std::string config_file;

@@ -212,8 +212,6 @@ constexpr VllmName kTable[] = {
     {"uvicorn_log_level", kValue, "", kWarned, kNoUvicorn, kCommandLine},
     {"log_config_file", kValue, "", kWarned, "use --log-level", kCommandLine},
     {"disable_fastapi_docs", kFlag, "", kWarned, "there are no FastAPI pages", kCommandLine},
-    {"enable_ssl_refresh", kFlag, "false", kRefused,
-     "certificates are read at start; start the server again for new ones", kCommandLine},
     {"ssl_ciphers", kValue, "", kWarned, "OpenSSL's defaults for TLS 1.2 and 1.3 hold",
      kCommandLine},
     {"middleware", kValues, "", kRefused, "put a proxy before the server", kCommandLine},

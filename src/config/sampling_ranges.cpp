@@ -70,6 +70,11 @@ Status check_sampling_ranges(const SamplingParams& sampling) {
     return out_of_range("min_tokens", sampling.min_tokens,
                         "be in [0, max_tokens], which is " + std::to_string(sampling.max_tokens));
   }
+  if (sampling.n > 1 && sampling.temperature == 0 && sampling.logits_processors.empty()) {
+    return invalid_argument("n is " + std::to_string(sampling.n) +
+                            ", but with temperature 0 every choice would be the same; use n 1 or "
+                            "a temperature above 0");
+  }
   if (!sampling.stop.empty() && !sampling.detokenize) {
     return invalid_argument("stop strings need text; leave out stop or detokenize=false");
   }

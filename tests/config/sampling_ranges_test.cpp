@@ -84,6 +84,11 @@ TEST(SamplingRanges, ListsAndWhatExcludesEachOther) {
       {[](SamplingParams& s) { s.logit_bias = {{-1, 1}}; }, "logit_bias is -1"},
       {[](SamplingParams& s) { s.prompt_logprobs = -2; }, "prompt_logprobs is -2"},
       {[](SamplingParams& s) {
+         s.n = 2;
+         s.temperature = 0;
+       },
+       "n is 2, but with temperature 0"},
+      {[](SamplingParams& s) {
          s.stop = {"a"};
          s.detokenize = false;
        },

@@ -166,6 +166,8 @@ class Sentences(unittest.TestCase):
                 (("--temperature", "hot"), "--temperature must be a number, not 'hot'"),
                 (("--max-tokens", "010"), "--max-tokens 010 begins with 0; write 10"),
                 (("--max-model-len", "long"), "--max-model-len: 'long' is not a number like 4096"),
+                (("--max-model-len", "1000G"),
+                 "--max-model-len: must be from 1 to 2147483647, or auto, not 1000G"),
                 (("--scheduling-policy", "prioirty"),
                  "--scheduling-policy must be one of fcfs, priority, not 'prioirty'; did you mean"),
                 (("--master-port", "0"), "--master-port must be from 1 to 65535, not 0")):
@@ -174,6 +176,20 @@ class Sentences(unittest.TestCase):
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertIn(wanted, error_of(result))
                 self.assertNotIn("Could not convert", result.stderr)
+
+    def test_fields_that_exclude_each_other_are_refused_before_the_model_loads(self):
+        result = run("generate", "Once", "--n", "2", "--temperature", "0")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("n is 2, but with temperature 0", error_of(result))
+        self.assertNotIn("loading", result.stderr)
+
+    def test_a_model_without_room_for_an_answer(self):
+        with open(f"{door.BUNDLED}/config.json", encoding="utf-8") as file:
+            config = {**json.load(file), "max_position_embeddings": 1}
+        with door.model_copy(config__json=config) as folder:
+            for flags in ((), ("--max-model-len", "1"), ("--max-model-len", "auto")):
+                result = run("generate", "Once", "--model", folder, *flags)
+                self.assertIn("allows a context of 1 tokens; at least 2", error_of(result))
 
     def test_serve(self):
         for flags, wanted in (

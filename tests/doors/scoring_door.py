@@ -71,6 +71,30 @@ class Scoring(door.DoorCase):
         self.post("/v1/rerank", {"query": QUERY, "documents": []}, 400)
         self.post("/v1/rerank", {"documents": TEXTS}, 400)
 
+    def test_documents_and_texts_are_cut(self):
+        long = " ".join(["One day the little cat was tired."] * 60)  # more than the context
+        ids = self.post("/tokenize", {"prompt": long, "add_special_tokens": False}).json["tokens"]
+        begin = self.post("/detokenize", {"tokens": ids[:9]}).json["prompt"]
+        body = {"query": QUERY, "documents": [TEXTS[0], long]}
+        for path in ("/v1/rerank", "/rerank"):
+            self.post(path, body, 400)
+            cut = self.post(path, {**body, "max_tokens_per_doc": 9}).json["results"]
+            self.assertEqual({r["document"]["text"] for r in cut}, {TEXTS[0], long})
+            same = self.post(path, {**body, "documents": [TEXTS[0], begin]}).json["results"]
+            self.assertEqual([r["index"] for r in cut], [r["index"] for r in same])
+            self.assert_near([r["relevance_score"] for r in cut],
+                             [r["relevance_score"] for r in same])
+            self.assertEqual(len(self.post(path, {**body, "truncate_prompt_tokens": 20})
+                                 .json["results"]), 2)
+        self.post("/v1/rerank", {"query": QUERY, "documents": TEXTS, "max_tokens_per_doc": 0})
+        self.assertIn("max_tokens_per_doc", self.post(
+            "/v1/rerank", {**body, "max_tokens_per_doc": -1}, 400).json["error"]["message"])
+        for path in ("/v1/score", "/score"):
+            score = {"text_1": QUERY, "text_2": long}
+            self.post(path, score, 400)
+            self.assertEqual(len(self.post(path, {**score, "truncate_prompt_tokens": -1})
+                                 .json["data"]), 1)
+
     def test_pooling(self):
         wanted = self.vectors(TEXTS)
         answer = self.post("/pooling", {"input": TEXTS, "task": "embed"}).json

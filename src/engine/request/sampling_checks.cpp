@@ -23,15 +23,6 @@ Status check_ids(const char* name, const std::vector<int32_t>& ids, const Reques
   return {};
 }
 
-Status check_choices(const SamplingParams& sampling) {
-  if (sampling.n > 1 && sampling.temperature == 0 && sampling.logits_processors.empty()) {
-    return invalid_argument("n is " + std::to_string(sampling.n) +
-                            ", but with temperature 0 every choice would be the same; use n 1 or "
-                            "a temperature above 0");
-  }
-  return {};
-}
-
 Status check_bias(const SamplingParams& sampling, const RequestLimits& limits) {
   const auto& bias = sampling.logit_bias;
   if (bias.size() > kMaxLogitBias) {
@@ -151,7 +142,6 @@ Status check_request(const Request& request, const RequestLimits& limits, bool h
   const SamplingParams& sampling = request.sampling;
   FT_RETURN_IF_ERROR(check_times(request));
   FT_RETURN_IF_ERROR(check_sampling_ranges(sampling));
-  FT_RETURN_IF_ERROR(check_choices(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
   FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));

@@ -25,6 +25,10 @@ Status check_range(const char* flag, int64_t value, int64_t low, int64_t high) {
 
 Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   const int longest = static_cast<int>(model.max_context);
+  if (longest < 2) {
+    return invalid_argument("the model's config allows a context of " + std::to_string(longest) +
+                            " tokens; at least 2 are needed for a prompt and an answer");
+  }
   if (config.max_model_len == -1) return {};
   if (config.max_model_len == 0) config.max_model_len = longest;
   if (config.max_model_len > longest) {

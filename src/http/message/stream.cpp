@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -15,13 +17,15 @@ namespace foretoken::http {
 using boost::system::error_code;
 
 struct Stream::Tls {
-  Tls(Socket socket, boost::asio::ssl::context& context) : stream(std::move(socket), context) {}
+  Tls(Socket socket, std::shared_ptr<boost::asio::ssl::context> shared)
+      : context(std::move(shared)), stream(std::move(socket), *context) {}
+  const std::shared_ptr<boost::asio::ssl::context> context;
   boost::asio::ssl::stream<Socket> stream;
 };
 
-Stream::Stream(Socket socket, boost::asio::ssl::context* tls) {
+Stream::Stream(Socket socket, std::shared_ptr<boost::asio::ssl::context> tls) {
   if (tls != nullptr) {
-    tls_ = std::make_unique<Tls>(std::move(socket), *tls);
+    tls_ = std::make_unique<Tls>(std::move(socket), std::move(tls));
   } else {
     plain_ = std::make_unique<Socket>(std::move(socket));
   }
@@ -82,6 +86,23 @@ bool Stream::peer_closed() {
   if (!socket().is_open()) return true;
   pollfd poll_fd{socket().native_handle(), POLLRDHUP, 0};
   return ::poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+bool Stream::peer_gone() {
+  if (!socket().is_open()) return true;
+  pollfd poll_fd{socket().native_handle(), 0, 0};
+  return ::poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+void Stream::watch_peer() {
+  const int seconds = 5;
+  // Both fail harmlessly on unix sockets.
+  setsockopt(socket().native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  setsockopt(socket().native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+}
+
+bool Stream::is_end(const error_code& ec) {
+  return ec == boost::asio::error::eof || ec == boost::asio::ssl::error::stream_truncated;
 }
 
 std::string Stream::peer_name(const Socket& socket) {

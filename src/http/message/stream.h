@@ -16,8 +16,8 @@ class Stream {
   using Socket = boost::asio::generic::stream_protocol::socket;
   using Handler = std::function<void(const boost::system::error_code&, size_t num_bytes)>;
 
-  // `tls`: null for plain bytes; must live as long as the stream.
-  Stream(Socket socket, boost::asio::ssl::context* tls);
+  // `tls`: null for plain bytes.
+  Stream(Socket socket, std::shared_ptr<boost::asio::ssl::context> tls);
   ~Stream();
   Stream(Stream&&) noexcept;
 
@@ -34,8 +34,14 @@ class Stream {
 
   // Bytes that the other side's system has not taken (SIOCOUTQ).
   size_t num_unacknowledged();
-  // The other side has closed, seen without reading.
+  // The other side has closed what it sends, seen without reading.
   bool peer_closed();
+  // The other side takes nothing any more: it has reset the connection.
+  bool peer_gone();
+  // Has the system ask every few seconds whether the other side is there.
+  void watch_peer();
+  // Of a read: the other side has ended what it sends, with TLS's farewell or without.
+  static bool is_end(const boost::system::error_code& ec);
   // "127.0.0.1:4711", "[::1]:4711", "unix"
   static std::string peer_name(const Socket& socket);
 

@@ -22,8 +22,10 @@ constexpr size_t kReadAheadBytes = size_t{64} << 10;
 constexpr uint64_t kForgottenBodyBytes = uint64_t{1} << 20;
 // How much of a body must come in a `Timeouts::body`.
 constexpr uint64_t kBodyProgressBytes = 1024;
-// How often a client that cannot be heard, because reading rests, is looked at.
+// How often a client is looked at that cannot be heard, because reading rests or because it has
+// closed its side; at first sooner, then twice as long each time.
 constexpr std::chrono::milliseconds kPeerCheck{500};
+constexpr std::chrono::milliseconds kFirstPeerCheck{4};
 constexpr int kClientGone = 499;
 
 }  // namespace
@@ -66,6 +68,11 @@ void Connection::notify() {
 
 bool Connection::closing() const {
   return input_ended_ || write_failed_ || state_->stopping.load(std::memory_order_relaxed);
+}
+
+bool Connection::can_go_on() const {
+  if (write_failed_ || state_->stopping.load(std::memory_order_relaxed)) return false;
+  return !input_ended_ || !input_.empty();
 }
 
 void Connection::set_busy(bool busy) {
@@ -252,6 +259,7 @@ void Connection::make_exchange(AnswerFrame frame) {
     if (const auto self = weak.lock()) self->flush();
   });
   answer_done_ = false;
+  asked_ = false;
   num_answer_bytes_ = 0;
 }
 
@@ -297,20 +305,23 @@ void Connection::dispatch(const Route& route) {
 
 awaitable<bool> Connection::finish_answer() {
   const auto check = std::max(state_->config.timeouts.write / 4, std::chrono::milliseconds(1));
+  auto look = kFirstPeerCheck;
   for (;;) {
     if (answer_done_ && !writing_) {
-      const bool more = exchange_->keep_alive() && !closing();
+      const bool more = exchange_->keep_alive() && can_go_on();
       note(exchange_->status());
       end_exchange();
       co_return more;
     }
-    const bool hung_up = input_ended_ && !exchange_->ended();
-    if (hung_up || write_failed_ || state_->stopping) break;
     const bool resting = !input_ended_ && input_.size() >= kReadAheadBytes;
+    const bool silent = input_ended_ || (resting && stream_.peer_closed());
+    if (write_failed_ || state_->stopping || (silent && stream_.peer_gone())) break;
     if (!resting) start_read();
-    const auto wait = resting ? std::min(check, kPeerCheck) : check;
-    const bool woken = co_await changed(Clock::now() + wait);
-    if (!woken && (stalled() || (resting && stream_.peer_closed()))) break;
+    if (silent) ask_whether_gone();
+    const auto wait = silent ? look : resting ? kPeerCheck : check;
+    if (silent) look = std::min(2 * look, kPeerCheck);
+    const bool woken = co_await changed(Clock::now() + std::min(check, wait));
+    if (!woken && stalled()) break;
   }
   write_failed_ = true;
   note(kClientGone);

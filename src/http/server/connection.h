@@ -19,8 +19,9 @@ namespace foretoken::http {
 
 // One connection: a coroutine that receives a request, gives it to its handler and waits until the
 // answer is sent, then the next one. Beside it one read is always pending, so that a client that
-// goes is noticed at once, and the exchange sends by itself; both wake the coroutine, which also
-// holds the only timer. Of its loop's thread; owned by what is pending.
+// goes is noticed at once (one that only closes its side has its answer), and the exchange sends by
+// itself; both wake the coroutine, which also holds the only timer. Of its loop's thread; owned by
+// what is pending.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<ServerState> state, EventLoop& loop,
@@ -67,6 +68,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void note(int status);
   void set_busy(bool busy);
   bool closing() const;
+  // Whether another request can come, or has come before the client closed its side.
+  bool can_go_on() const;
+  // Of a client that has closed its side: whether it still waits for its answer shows by writing.
+  void ask_whether_gone();
 
   void start_read();
   void on_read(const boost::system::error_code& ec, size_t num_bytes);
@@ -87,7 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string input_;  // received, not yet taken by the parser
   std::vector<char> read_buffer_;
   bool reading_ = false;
-  bool input_ended_ = false;
+  bool input_ended_ = false;  // the client has closed its side, or has gone
+  bool asked_ = false;        // whether it has gone
   bool first_request_ = true;
   bool busy_ = false;
   bool unread_body_ = false;  // the client may still be sending what nobody will read

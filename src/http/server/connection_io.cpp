@@ -14,7 +14,7 @@ constexpr size_t kReadBytes = size_t{8} << 10;
 }  // namespace
 
 awaitable<void> Connection::linger() {
-  if (closing()) co_return;
+  if (write_failed_ || state_->stopping) co_return;
   // The connection lives until this is over too.
   stream_.finish_sending([self = shared_from_this()](const error_code&, size_t) {});
   const Timeouts& timeouts = state_->config.timeouts;
@@ -43,7 +43,15 @@ void Connection::on_read(const error_code& ec, size_t num_bytes) {
   reading_ = false;
   input_.append(read_buffer_.data(), num_bytes);
   if (ec) input_ended_ = true;
+  if (ec && !Stream::is_end(ec)) write_failed_ = true;
   notify();
+}
+
+void Connection::ask_whether_gone() {
+  if (std::exchange(asked_, true)) return;
+  stream_.watch_peer();
+  exchange_->add_passed_over();
+  flush();
 }
 
 void Connection::flush() {

@@ -61,6 +61,7 @@ void ExchangeCore::append(std::string bytes) {
 void ExchangeCore::start(int status, const std::string& content_type, const Headers& headers,
                          std::optional<size_t> length) {
   status_ = status;
+  has_events_ = !length && content_type.starts_with("text/event-stream");
   const bool ends_with_connection = !length && frame_.http10 && frame_.has_body(status);
   keep_alive_ =
       frame_.keep_alive && !ends_with_connection && !asks_to_close(headers) && !host_->draining();
@@ -215,6 +216,16 @@ ExchangeCore::Output ExchangeCore::take() {
   output.last = state_ == State::kEnded;
   output.broken = broken_;
   return output;
+}
+
+void ExchangeCore::add_passed_over() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kWaiting && !frame_.http10) append("HTTP/1.1 100 Continue\r\n\r\n");
+  if (state_ != State::kBegun || !has_events_ || !frame_.has_body(status_)) return;
+  const std::string comment = ": \n\n";
+  std::string chunk;
+  if (frame_.is_chunked(status_)) append_chunk(chunk, comment);
+  append(chunk.empty() ? comment : std::move(chunk));
 }
 
 void ExchangeCore::sent(size_t num_bytes) {

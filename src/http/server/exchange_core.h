@@ -59,6 +59,9 @@ class ExchangeCore : public std::enable_shared_from_this<ExchangeCore> {
     bool broken = false;  // the answer is not whole: the connection must show it
   };
   Output take();
+  // Adds what a client passes over, so that the system of one that has gone answers with a reset:
+  // "100 Continue" before the answer, a comment in a stream of events, else nothing.
+  void add_passed_over();
   // Of what was taken, so many bytes are with the system.
   void sent(size_t num_bytes);
   // The client has gone.
@@ -92,6 +95,7 @@ class ExchangeCore : public std::enable_shared_from_this<ExchangeCore> {
   State state_ = State::kWaiting;
   bool broken_ = false;
   int status_ = 0;
+  bool has_events_ = false;  // the answer is a stream of them
   bool keep_alive_ = false;
   bool drain_posted_ = false;
   std::vector<std::string> pieces_;

@@ -25,6 +25,10 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+ParseError bare_framing() {
+  return {400, "the lines between the pieces of a chunked body must end with CR LF"};
+}
+
 std::string too_many_bytes(size_t limit) {
   return "the request line and the headers are longer than " + std::to_string(limit) + " bytes";
 }
@@ -48,7 +52,7 @@ class RequestParser::Impl final : public bhttp::basic_parser<true> {
   std::optional<Inflater> inflater_;  // of a packed body
   bool started_ = false;
   bool has_request_line_ = false;
-  size_t num_searched_ = 0;  // bytes of the request line without a line feed
+  size_t num_searched_ = 0;  // bytes of the head without a bare line feed
   bool head_done_ = false;
   bool has_chunk_ = false;
   bool done_ = false;
@@ -61,6 +65,7 @@ class RequestParser::Impl final : public bhttp::basic_parser<true> {
   }
   void explain(const error_code& ec, std::string_view rest);
   bool has_bare_line_feed(std::string_view rest);
+  bool has_bare_framing(std::string_view framing) const;
   void check_framing(error_code& ec);
   void check_host(error_code& ec);
   size_t add_body(string_view bytes, error_code& ec);
@@ -102,16 +107,21 @@ size_t RequestParser::Impl::feed(std::string_view input) {
     started_ = true;
     const bool had_head = head_done_;
     if (has_bare_line_feed(input.substr(taken))) {
-      error_ = ParseError{400, "the request line must end with CR LF"};
+      error_ = ParseError{400, "the lines of a request must end with CR LF"};
       break;
     }
-    if (head_done_ && chunked() && !has_chunk_ && input.size() - taken < kSmallestChunkedBody)
+    const std::string_view rest = input.substr(taken);
+    if (head_done_ && chunked() && !has_chunk_ && rest.size() < kSmallestChunkedBody) {
+      if (has_bare_framing(rest.substr(0, rest.find('\n') + 1))) error_ = bare_framing();
       break;
+    }
     error_code ec;
     taken += put({input.data() + taken, input.size() - taken}, ec);
     if (ec == bhttp::error::need_more) {
       if (head_done_ && input.size() - taken > kMaxFramingBytes) {
         error_ = ParseError{400, "a line of the chunked body is too long"};
+      } else if (has_bare_framing(input.substr(taken))) {
+        error_ = bare_framing();
       }
       break;
     }
@@ -124,10 +134,25 @@ size_t RequestParser::Impl::feed(std::string_view input) {
 // Looked for here, because the parser below waits for the end of the headers in CR LF, which such
 // a client never sends.
 bool RequestParser::Impl::has_bare_line_feed(std::string_view rest) {
-  if (has_request_line_) return false;
-  const size_t at = rest.find('\n', num_searched_);
-  num_searched_ = std::min(at, rest.size());
-  return at != std::string_view::npos && (at == 0 || rest[at - 1] != '\r');
+  if (head_done_) return false;
+  for (size_t at = rest.find('\n', num_searched_); at != std::string_view::npos;
+       at = rest.find('\n', at + 1)) {
+    num_searched_ = at + 1;
+    if (at == 0 || rest[at - 1] != '\r') return true;
+    if (at >= 3 && rest.substr(at - 3, 4) == "\r\n\r\n") return false;  // the body follows
+  }
+  num_searched_ = rest.size();
+  return false;
+}
+
+// Of the lines between the bytes of a chunked body, which the parser below waits for likewise.
+bool RequestParser::Impl::has_bare_framing(std::string_view framing) const {
+  if (!head_done_ || !chunked()) return false;
+  for (size_t at = framing.find('\n'); at != std::string_view::npos;
+       at = framing.find('\n', at + 1)) {
+    if (at == 0 || framing[at - 1] != '\r') return true;
+  }
+  return false;
 }
 
 void RequestParser::Impl::explain(const error_code& ec, std::string_view rest) {

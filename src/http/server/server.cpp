@@ -66,12 +66,14 @@ class Server::Impl {
  public:
   Impl(ServerConfig config, Router router, std::shared_ptr<asio::ssl::context> tls)
       : state_(std::make_shared<ServerState>(std::move(config), std::move(router))),
+        has_tls_(tls != nullptr),
         tls_(std::move(tls)) {}
   ~Impl() { stop(); }
 
   Status listen();
   const std::string& address() const { return address_; }
   uint16_t port() const { return port_; }
+  Status reload_tls();
   bool drain(std::chrono::milliseconds deadline);
   void stop();
   ServerCounters counters() const {
@@ -84,9 +86,12 @@ class Server::Impl {
                       Stream::Socket socket);
   void close_listeners();
   void notify_connections();
+  std::shared_ptr<asio::ssl::context> tls();
 
   const std::shared_ptr<ServerState> state_;
-  const std::shared_ptr<asio::ssl::context> tls_;
+  const bool has_tls_;
+  std::mutex tls_mutex_;
+  std::shared_ptr<asio::ssl::context> tls_;
   std::vector<std::shared_ptr<EventLoop>> loops_;
   std::vector<std::shared_ptr<const ExchangeHost>> hosts_;
   std::vector<std::unique_ptr<Listener>> listeners_;
@@ -110,7 +115,7 @@ Status Server::Impl::listen() {
   }
   FT_ASSIGN_OR_RETURN(listeners_, Listener::open_all(state_->config, loops_.front()->context()));
   port_ = listeners_.front()->port();
-  const std::string scheme = tls_ ? "https://" : "http://";
+  const std::string scheme = has_tls_ ? "https://" : "http://";
   address_ = (state_->config.uds.empty() ? scheme : "") + listeners_.front()->address();
   for (const auto& listener : listeners_) {
     // One after another: the loop of the connection that is accepted next is chosen before it
@@ -136,12 +141,12 @@ void Server::Impl::start_loops() {
 void Server::Impl::add_connection(EventLoop& loop, const std::shared_ptr<const ExchangeHost>& host,
                                   Stream::Socket socket) {
   if (state_->num_connections() >= state_->config.max_connections) {
-    return turn_away(std::move(socket), state_->config, tls_ != nullptr);
+    return turn_away(std::move(socket), state_->config, has_tls_);
   }
   set_options(socket);
   state_->add_connection(1);
   std::string client = Stream::peer_name(socket);
-  auto connection = std::make_shared<Stream>(std::move(socket), tls_.get());
+  auto connection = std::make_shared<Stream>(std::move(socket), tls());
   loop.post([state = state_, &loop, host, connection, name = std::move(client)]() mutable {
     std::make_shared<Connection>(state, loop, host, std::move(*connection), std::move(name))
         ->start();
@@ -163,6 +168,18 @@ void Server::Impl::notify_connections() {
       for (Connection* connection : connections) connection->notify();
     });
   }
+}
+
+std::shared_ptr<asio::ssl::context> Server::Impl::tls() {
+  const std::lock_guard lock(tls_mutex_);
+  return tls_;
+}
+
+Status Server::Impl::reload_tls() {
+  FT_ASSIGN_OR_RETURN(auto context, make_tls_context(state_->config.tls));
+  const std::lock_guard lock(tls_mutex_);
+  tls_ = std::move(context);
+  return {};
 }
 
 bool Server::Impl::drain(std::chrono::milliseconds deadline) {
@@ -208,6 +225,7 @@ Status Server::probe(const ServerConfig& config) {
 
 std::string Server::address() const { return impl_->address(); }
 uint16_t Server::port() const { return impl_->port(); }
+Status Server::reload_tls() { return impl_->reload_tls(); }
 bool Server::drain(std::chrono::milliseconds deadline) { return impl_->drain(deadline); }
 void Server::stop() { impl_->stop(); }
 ServerCounters Server::counters() const { return impl_->counters(); }

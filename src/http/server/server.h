@@ -118,6 +118,10 @@ class Server {
   std::string address() const;
   uint16_t port() const;  // 0 for a unix socket
 
+  // Reads the TLS files again, for connections that come from now on; without TLS nothing. An error
+  // leaves what there is.
+  Status reload_tls();
+
   // Takes no new connection, closes idle ones, lets requests that have begun end (their answers say
   // "Connection: close") and waits for that, at most `deadline`. True when all have ended.
   bool drain(std::chrono::milliseconds deadline);

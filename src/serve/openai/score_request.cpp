@@ -1,5 +1,6 @@
 #include "serve/openai/score_request.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "serve/fields/json_fields.h"
@@ -59,7 +60,7 @@ Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* 
   }
   // Hints of classifiers and of other servers.
   fields.ignore({"activation", "use_activation", "softmax", "rank_fields", "max_chunks_per_doc"});
-  fields.refuse_later({"mm_processor_kwargs", "max_tokens_per_doc"});
+  fields.refuse_later({"mm_processor_kwargs"});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request->embeddings,
@@ -70,7 +71,33 @@ Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* 
   return {};
 }
 
+// The beginning of `text` that `ids`, its first tokens, stand for: less than they say where the
+// last one of them is a part of a character.
+Result<std::string> beginning(const Engine& engine, const std::string& text,
+                              const std::vector<int32_t>& ids) {
+  std::string decoded;
+  FT_RETURN_IF_ERROR(engine.decode(ids, true, &decoded));
+  const auto same = std::mismatch(text.begin(), text.end(), decoded.begin(), decoded.end());
+  const std::string common(text.begin(), same.first);
+  return common.empty() ? decoded : common;
+}
+
 }  // namespace
+
+Status shorten_documents(const Engine& engine, ScoreRequest* request) {
+  const auto most = static_cast<size_t>(request->max_tokens_per_doc);
+  if (most == 0) return {};
+  for (size_t i = 0; i < request->second.size(); ++i) {
+    const std::string& text = request->second[i];
+    std::vector<int32_t> ids;
+    FT_RETURN_IF_ERROR(engine.encode(text, false, &ids));
+    if (ids.size() <= most) continue;
+    ids.resize(most);
+    FT_ASSIGN_OR_RETURN(request->embeddings.requests[request->first.size() + i].prompt,
+                        beginning(engine, text, ids));
+  }
+  return {};
+}
 
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {
   ScoreRequest request;
@@ -110,6 +137,10 @@ Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults
   fields.read(request.is_tei ? "return_text" : "return_documents", &request.return_documents);
   if (request.is_tei) fields.ignore({"raw_scores", "truncate", "truncation_direction"});
   if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
+  fields.read("max_tokens_per_doc", &request.max_tokens_per_doc);
+  if (request.max_tokens_per_doc < 0) {
+    fields.fail("'max_tokens_per_doc' must be at least 0 (whole documents)");
+  }
   FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
   return request;
 }

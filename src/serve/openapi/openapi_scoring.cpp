@@ -40,6 +40,8 @@ constexpr const char* kScoring = R"json({
     "documents": {"$ref": "#/components/schemas/Texts"},
     "top_n": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 2147483647}, {"type": "null"}],
       "description": "0: all"},
+    "max_tokens_per_doc": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 2147483647}, {"type": "null"}],
+      "description": "Longer documents are compared by their beginning; 0: whole"},
     "return_documents": {"type": ["boolean", "null"]},
     "truncate_prompt_tokens": {"anyOf": [{"$ref": "#/components/schemas/NumKept"}, {"type": "null"}]},
     "add_special_tokens": {"type": ["boolean", "null"]},

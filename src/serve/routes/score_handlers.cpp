@@ -62,6 +62,7 @@ Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>
 Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      const Body& body) {
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
+  FT_RETURN_IF_ERROR(shorten_documents(context.engine, &request));
   return run_pooled(context, exchange, "rerank-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<RerankFormat>(request, std::move(label));
   });

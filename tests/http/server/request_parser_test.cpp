@@ -132,8 +132,11 @@ TEST(HttpRequestParser, WhatTwoReadersCouldUnderstandInTwoWaysIsRefused) {
 }
 
 TEST(HttpRequestParser, BrokenSyntaxIsRefused) {
-  EXPECT_EQ(refused("GET / HTTP/1.1\nHost: h\n\n"), 400);  // bare line feeds
-  EXPECT_EQ(refused("\x16\x03\x01\x02"), 400);             // TLS on a plain port
+  // Bare line feeds, wherever a line ends.
+  EXPECT_EQ(refused("GET / HTTP/1.1\nHost: h\n\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: h\n\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: h\r\n\n"), 400);
+  EXPECT_EQ(refused("\x16\x03\x01\x02"), 400);  // TLS on a plain port
   EXPECT_EQ(refused("G\x01T / HTTP/1.1\r\n" + kHost + "\r\n"), 400);
   EXPECT_EQ(refused("GET /a b HTTP/1.1\r\n" + kHost + "\r\n"), 505);
   EXPECT_EQ(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 505);
@@ -155,6 +158,12 @@ TEST(HttpRequestParser, BrokenChunksAreRefused) {
   EXPECT_EQ(with("fffffffffffffffff\r\n"), 400);
   EXPECT_EQ(with("3;" + std::string(40000, 'e')), 400);
   EXPECT_EQ(with("0\r\n" + std::string(40000, 'e')), 400);
+  // Bare line feeds between the pieces; those in them are theirs.
+  EXPECT_EQ(with("5\nhello\n0\n\n"), 400);
+  EXPECT_EQ(with("0\n\n"), 400);
+  EXPECT_EQ(with("5\r\nhello\r\n0\n"), 400);
+  EXPECT_EQ(with("0\r\n\n"), 400);
+  EXPECT_EQ(with("4\r\n\na\n\n\r\n0\r\n\r\n"), 0);
 }
 
 TEST(HttpRequestParser, LimitsHoldAtEveryByte) {
