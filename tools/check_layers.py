@@ -52,7 +52,7 @@ ROOMS = {
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
-CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|nvrtc|cooperative_groups)")
+CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|sm90|nvrtc|cooperative_groups)")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 
 

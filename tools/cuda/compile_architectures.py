@@ -56,7 +56,7 @@ def main():
     known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(result["file"], result["arch"]) for result in known}
     files = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "src").rglob("*.cu")
-                   if "flashinfer" not in file.parts)
+                   if not {"flashinfer", "flashmla"} & set(file.parts))
     files = [file for file in files if any(word in file for word in given.only.split(","))]
     for arch in given.archs.split(","):
         for file in files:

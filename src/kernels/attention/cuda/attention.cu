@@ -133,9 +133,12 @@ bool has_attention_family(AttentionFamily family) {
     case AttentionFamily::kPortable:
     case AttentionFamily::kFlex:
       return true;
-    default:
-      return false;
+    case AttentionFamily::kFlashMla:
+    case AttentionFamily::kFlashInferMla:
+    case AttentionFamily::kCutlassMla:
+      return has_attention_library(family);
   }
+  return false;
 }
 
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
@@ -153,6 +156,7 @@ void launch_attention(const void* packed, cudaStream_t stream) {
   }
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
   if (args.flex != nullptr) return launch_attention_flex(args, stream);
+  if (launch_attention_library(args, stream)) return;
   const bool portable = is_portable(args.family);
   if (!portable &&
       (launch_attention_stream(args, stream) || launch_attention_latent(args, stream))) {

@@ -47,6 +47,11 @@ bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);
 bool launch_attention_latent_mma(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
+// Steps of the families of libraries that take latents; false where their kernels do not take the
+// op, and then nothing is launched.
+bool launch_attention_library(const AttentionArgs& args, cudaStream_t stream);
+// Whether this build and the current device have such a family's kernels.
+bool has_attention_library(AttentionFamily family);
 // Leaves AttentionArgs::states, of any type, format and sizes.
 void launch_attention_context(const AttentionArgs& args, cudaStream_t stream);
 // Ends what launch_attention_short or launch_attention_plain left in the workspace.
