@@ -38,6 +38,7 @@ Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
     }
     json function = {{"name", tool["name"]}};
     if (tool.contains("description")) function["description"] = tool["description"];
+    if (tool.value("strict", json()) == true) function["strict"] = true;
     function["parameters"] = tool.value("input_schema", json::object());
     (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
   }

@@ -45,11 +45,12 @@ Status note_schemas(const StructuredOutputs& form, const std::string& name,
 
 Status note_tool_schemas(const json& tools, const std::string& choice,
                          std::vector<std::string>* warnings) {
-  if (!tools.is_array() || choice == "auto" || choice == "none") return {};
+  if (!tools.is_array() || choice == "none") return {};
   for (size_t i = 0; i < tools.size(); ++i) {
     const json& function = tools[i]["function"];
+    const bool is_strict = choice == "auto" && function.value("strict", json()) == true;
     const bool is_forced = choice == "required" || function["name"] == choice;
-    if (!is_forced || !function.contains("parameters")) continue;
+    if (!(is_forced || is_strict) || !function.contains("parameters")) continue;
     json parameters = function["parameters"];
     if (!parameters.is_object()) continue;
     // As it is forced: arguments are an object, whatever else is not enforced.

@@ -16,7 +16,7 @@ Status note_schemas(const StructuredOutputs& form, const std::string& name,
                     std::vector<std::string>* warnings);
 
 // The same for the parameters of functions that a choice (as in ChatParserOptions) forces a call
-// of; for "auto" and "none" there is nothing to say. `tools` has passed check_tools().
+// of, or that are strict where it is "auto". `tools` has passed check_tools().
 Status note_tool_schemas(const nlohmann::ordered_json& tools, const std::string& choice,
                          std::vector<std::string>* warnings);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "chat/calls/call_form.h"
 #include "chat/calls/call_openings.h"
 #include "chat/calls/parser_table.h"
 #include "chat/tool_choice.h"
@@ -67,6 +68,24 @@ void allow_calls(const std::string& tool_parser, StructuredOutputs* form,
   form->json_object = false;
 }
 
+// The form that strict tools give to the calls of a text that need not have any.
+std::optional<StructuredOutputs> strict_calls(OpenAiRequest* request) {
+  const ChatParserOptions& parser = request->parser;
+  if (parser.tool_choice != "auto" || !any_strict_tool(parser.tools)) return std::nullopt;
+  const std::optional<std::string> tag = form_of_calls(parser);
+  if (!tag) {
+    request->warnings.push_back(
+        "'strict' of 'tools' is enforced in calls that 'tool_choice' forces; the arguments of "
+        "others are as the model writes them in the format '" +
+        (parser.tool_parser.empty() ? std::string("none") : parser.tool_parser) + "'");
+    return std::nullopt;
+  }
+  StructuredOutputs form;
+  form.structural_tag = *tag;
+  form.strict_schemas = request->strict_schemas;
+  return form;
+}
+
 }  // namespace
 
 Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt) {
@@ -107,6 +126,8 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   } else if (form) {
     form = after_reasoning(*std::move(form), &parser);
     if (may_call) allow_calls(parser.tool_parser, &*form, &request->warnings);
+  } else {
+    form = strict_calls(request);
   }
   return {};
 }

@@ -1,5 +1,6 @@
 //! What a request says about its output, as a grammar of llguidance.
 
+use super::calls;
 use super::either;
 use super::gbnf;
 use super::matcher::{told, FtGrammar};
@@ -64,7 +65,9 @@ fn grammar_of(
         }
         Kind::Grammar => TopLevelGrammar::from_lark(text.to_string()),
         Kind::StructuralTag => TopLevelGrammar::from_lark(
-            either::to_lark(text, options, env).unwrap_or_else(|| tags::to_lark(text, options))?,
+            either::to_lark(text, options, env)
+                .or_else(|| calls::to_lark(text, options, env))
+                .unwrap_or_else(|| tags::to_lark(text, options))?,
         ),
     })
 }

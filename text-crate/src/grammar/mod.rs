@@ -1,5 +1,6 @@
 //! Grammars as token masks: what a structured output may go on with.
 
+mod calls;
 mod compile;
 mod either;
 mod ffi;
