@@ -1,10 +1,13 @@
 #pragma once
 #include <list>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <unordered_map>
+
+#include "serve/flow/event_log.h"
 
 namespace foretoken {
 
@@ -14,6 +17,10 @@ struct StoredResponse {
   // The messages of the conversation so far, this response's included, for previous_response_id.
   nlohmann::ordered_json messages;
   bool running = false;  // in the background: `finish` will bring its end
+  // The items that it answers, those of the responses before it and their outputs included; each
+  // has an id.
+  nlohmann::ordered_json input = nlohmann::ordered_json::array();
+  std::shared_ptr<EventLog> events = nullptr;  // of one that streams in the background
 };
 
 // The latest responses, at most so many and at most 256 MiB of text; the oldest are forgotten,

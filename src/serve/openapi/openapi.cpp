@@ -42,6 +42,8 @@ constexpr Operation kOperations[] = {
     {"post", "/v1/chat/completions/input_tokens", "countChatTokens", "Tokens of a chat's prompt",
      "ChatCompletionRequest", "InputTokens"},
     {"get", "/v1/responses/{id}", "getResponse", "A response that was kept", "", "Response"},
+    {"get", "/v1/responses/{id}/input_items", "listInputItems", "What a response answers", "",
+     "InputItems"},
     {"delete", "/v1/responses/{id}", "deleteResponse", "Forgets one, and ends it where it runs", "",
      "DeletedResponse"},
     {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",

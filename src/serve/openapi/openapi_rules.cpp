@@ -32,7 +32,7 @@ constexpr Rule kRules[] = {
      R"({"anyOf":[{"properties":{"tool_choice":{"enum":["none","auto","required",null]}}},
         {"required":["tools"],"properties":{"tools":{"type":"array","minItems":1}}}]})"},
     {kResponsesBody, R"({"anyOf":[{"properties":{"background":{"enum":[false,null]}}},
-        {"properties":{"store":{"enum":[true,null]},"stream":{"enum":[false,null]}}}]})"},
+        {"properties":{"store":{"enum":[true,null]}}}]})"},
     {kMessagesBody | kCountBody, R"({"anyOf":[
         {"properties":{"structured_outputs":{"type":"null"}}},
         {"properties":{"tool_choice":{"anyOf":[{"type":"null"},

@@ -271,6 +271,12 @@ constexpr const char* kAnswers = R"json({
     "model": {"type": "string"}, "output": {"type": "array", "items": {"type": "object",
       "required": ["id", "type"], "properties": {"id": {"type": "string"},
         "type": {"enum": ["message", "reasoning", "function_call"]}}}}}},
+"InputItems": {
+  "type": "object", "required": ["object", "data", "first_id", "last_id", "has_more"],
+  "properties": {
+    "object": {"const": "list"}, "has_more": {"type": "boolean"},
+    "first_id": {"type": ["string", "null"]}, "last_id": {"type": ["string", "null"]},
+    "data": {"type": "array", "items": {"type": "object", "required": ["id", "type"]}}}},
 "DeletedResponse": {
   "type": "object", "required": ["id", "object", "deleted"],
   "properties": {

@@ -135,8 +135,9 @@ void ResponsesFormat::keep(const json& response) {
     add_tool_call(block.call_id, block.call_name, block.text, &answer);
   }
   messages.push_back(std::move(answer));
-  if (request_.background) return store_.finish(id_, {response, std::move(messages)});
-  store_.put(id_, {response, std::move(messages)});
+  StoredResponse kept = {response, std::move(messages), false, request_.items};
+  if (request_.background) return store_.finish(id_, std::move(kept));
+  store_.put(id_, std::move(kept));
 }
 
 void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* events) {

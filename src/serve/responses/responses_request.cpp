@@ -6,6 +6,7 @@
 #include "serve/fields/request_warnings.h"
 #include "serve/fields/structured_fields.h"
 #include "serve/openai/chat_body.h"
+#include "serve/openai/openai_response.h"
 #include "serve/responses/responses_input.h"
 
 namespace foretoken {
@@ -119,8 +120,41 @@ Status read_objects(JsonFields& fields, json* chat) {
   return read_include(fields, chat);
 }
 
+// An id for an item that came without one.
+std::string item_id(const json& item) {
+  const json type = item.value("type", json());
+  const char* prefix = type == "function_call"          ? "fc"
+                       : type == "function_call_output" ? "fco"
+                       : type == "reasoning"            ? "rs"
+                                                        : "msg";
+  std::string id = make_openai_id(prefix);
+  std::replace(id.begin(), id.end(), '-', '_');
+  return id;
+}
+
+// The input as a list of items, as /input_items tells it.
+void add_items(const json& input, json* items) {
+  const json list =
+      input.is_array() ? input : json::array({json{{"role", "user"}, {"content", input}}});
+  for (json item : list) {
+    if (!item.is_object()) continue;
+    if (!item.contains("type")) item["type"] = "message";
+    if (item.contains("content") && item["content"].is_string()) {
+      const bool own = item.value("role", json()) == "assistant";
+      item["content"] = json::array(
+          {json{{"type", own ? "output_text" : "input_text"}, {"text", item["content"]}}});
+    }
+    const bool named = item.contains("id") && item["id"].is_string();
+    if (!named) item["id"] = item_id(item);
+    items->push_back(std::move(item));
+  }
+}
+
 // The conversation so far: what came before, then the input.
-Status read_conversation(JsonFields& fields, const ResponseStore& store, json* messages) {
+Status read_conversation(JsonFields& fields, const ResponseStore& store,
+                         ResponsesRequest* request) {
+  json* messages = &request->messages;
+  request->items = json::array();
   std::string previous;
   fields.read("previous_response_id", &previous);
   *messages = json::array();
@@ -139,9 +173,14 @@ Status read_conversation(JsonFields& fields, const ResponseStore& store, json* m
                               status.dump() + "; go on from one that was completed");
     }
     *messages = found->messages;
+    request->items = found->input;
+    for (const json& item : found->response.value("output", json::array())) {
+      request->items.push_back(item);
+    }
   }
   const json* input = fields.raw("input");
   if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
+  add_items(*input, &request->items);
   return read_responses_input(*input, fields.notes(), messages,
                               [&store](const std::string& id) { return store.find_item(id); });
 }
@@ -195,7 +234,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
-  FT_RETURN_IF_ERROR(read_conversation(fields, store, &request.messages));
+  FT_RETURN_IF_ERROR(read_conversation(fields, store, &request));
   std::string instructions;
   fields.read("instructions", &instructions);
   chat["messages"] = json::array();
@@ -219,8 +258,8 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));
-  if (request.background && (request.chat.stream || !request.store)) {
-    return invalid_argument("'background' needs \"store\": true and goes without 'stream'");
+  if (request.background && !request.store) {
+    return invalid_argument("'background' needs \"store\": true");
   }
   request.repeated = repeated_fields(body);
   return request;

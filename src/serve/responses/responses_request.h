@@ -13,6 +13,7 @@ struct ResponsesRequest {
   nlohmann::ordered_json repeated;
   // The conversation without instructions, for a response that goes on with it.
   nlohmann::ordered_json messages;
+  nlohmann::ordered_json items;  // as StoredResponse::input
   bool store = true;
   bool background = false;
 };

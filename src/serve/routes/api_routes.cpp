@@ -220,14 +220,19 @@ void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
 void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(post(context, "/v1/responses", handle_responses));
   routes->push_back(post(context, "/v1/responses/input_tokens", handle_response_input_tokens));
-  routes->push_back(get("/v1/responses/{id}", [&context](Exchange& exchange) {
-    if (exchange.request().query_value("stream") == "true") {
-      const Status status = unsupported(
-          "'stream': events of a response are not kept; ask again without it until the status is "
-          "\"completed\"");
-      return respond_error(exchange, openai_error, status);
+  Route found = get("/v1/responses/{id}", {});
+  found.handler = [&context](const ExchangePtr& exchange) {
+    const std::string& id = first_path_value(*exchange);
+    const std::string_view stream = exchange->request().query_value("stream");
+    if (stream != "true" && stream != "True" && stream != "1") {
+      return respond_result(*exchange, find_response(context, id));
     }
-    respond_result(exchange, find_response(context, first_path_value(exchange)));
+    const Status status = stream_response(context, exchange, id);
+    if (!status.ok()) respond_error(*exchange, openai_error, status);
+  };
+  routes->push_back(std::move(found));
+  routes->push_back(get("/v1/responses/{id}/input_items", [&context](Exchange& exchange) {
+    respond_result(exchange, list_input_items(context, exchange.request()));
   }));
   routes->push_back(at_once("DELETE", "/v1/responses/{id}", [&context](Exchange& exchange) {
     respond_result(exchange, delete_response(context, first_path_value(exchange)));

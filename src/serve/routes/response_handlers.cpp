@@ -1,5 +1,9 @@
 #include "serve/routes/response_handlers.h"
 
+#include <algorithm>
+#include <charconv>
+
+#include "serve/fields/request_warnings.h"
 #include "serve/responses/responses_format.h"
 #include "serve/routes/openai_handlers.h"
 
@@ -11,6 +15,17 @@ using json = nlohmann::ordered_json;
 
 Status no_response(const std::string& id) {
   return not_found("there is no response '" + id + "' here, or it was forgotten");
+}
+
+// A number of a query, in a range.
+Result<int64_t> query_number(const char* name, std::string_view text, int64_t low, int64_t high) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && number >= low && number <= high) return number;
+  const std::string range =
+      high == 100 ? "from " + std::to_string(low) + " to 100" : "at least " + std::to_string(low);
+  return invalid_argument("'" + std::string(name) + "' must be a whole number, " + range);
 }
 
 void abort_all(const ServeContext& context, const std::string& id) {
@@ -30,19 +45,76 @@ Status handle_responses(ServeContext& context, const std::shared_ptr<http::Excha
     return {};
   }
   std::string id = answer_id("resp_", request.chat.request_id, *exchange);
-  const OpenAiRequest chat = request.chat;
+  OpenAiRequest chat = request.chat;
+  const json items = request.items;
   const bool background = request.background;
   const json messages = request.messages;
   const std::string model = chat.model.empty() ? context.model_name() : chat.model;
   auto format = std::make_unique<ResponsesFormat>(std::move(request), id, model, unix_seconds(),
                                                   context.responses);
   const json queued = background ? format->unfinished("queued") : json();
-  if (background) context.responses.put(id, {queued, messages, true});
-  start_generation(context, background ? nullptr : exchange, chat, std::move(prepared.value()),
-                   std::move(id), std::move(format));
+  std::shared_ptr<http::Exchange> answered = background ? nullptr : exchange;
+  const auto events = background && chat.stream ? std::make_shared<EventLog>() : nullptr;
+  if (background) context.responses.put(id, {queued, messages, true, items, events});
+  if (events != nullptr) {
+    events->follow(exchange, -1, warning_headers(chat.warnings));
+    answered = EventLog::make_exchange(events, context.pool, exchange->request());
+  }
+  start_generation(context, answered, chat, std::move(prepared.value()), std::move(id),
+                   std::move(format));
   // Only now: whoever knows the id can cancel what has begun.
-  if (background) respond_json(*exchange, 200, queued);
+  if (background && events == nullptr) respond_json(*exchange, 200, queued);
   return {};
+}
+
+Status stream_response(const ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       const std::string& id) {
+  const std::optional<StoredResponse> found = context.responses.find(id);
+  if (!found) return no_response(id);
+  if (found->events == nullptr) {
+    return invalid_argument("the events of the response '" + id +
+                            "' were not kept; ask without 'stream', or create responses with " +
+                            "\"background\": true and \"stream\": true");
+  }
+  const std::string_view from = exchange->request().query_value("starting_after");
+  int64_t after = -1;
+  if (!from.empty()) {
+    FT_ASSIGN_OR_RETURN(after, query_number("starting_after", from, 0, INT64_MAX - 1));
+  }
+  found->events->follow(exchange, after);
+  return {};
+}
+
+Result<json> list_input_items(const ServeContext& context, const http::Request& request) {
+  const std::string& id = request.path_values.front();
+  const std::optional<StoredResponse> found = context.responses.find(id);
+  if (!found) return no_response(id);
+  std::vector<json> items(found->input.begin(), found->input.end());
+  const std::string_view order = request.query_value("order");
+  if (!order.empty() && order != "asc" && order != "desc") {
+    return invalid_argument("'order' must be \"asc\" or \"desc\"");
+  }
+  if (order != "asc") std::reverse(items.begin(), items.end());
+  size_t limit = 20;
+  if (const std::string_view wanted = request.query_value("limit"); !wanted.empty()) {
+    FT_ASSIGN_OR_RETURN(const int64_t number, query_number("limit", wanted, 1, 100));
+    limit = static_cast<size_t>(number);
+  }
+  if (const std::string_view after = request.query_value("after"); !after.empty()) {
+    const auto at = std::find_if(items.begin(), items.end(),
+                                 [&](const json& item) { return item["id"] == after; });
+    if (at == items.end()) {
+      return invalid_argument("'after' names no item of the response '" + id + "'");
+    }
+    items.erase(items.begin(), at + 1);
+  }
+  const bool more = items.size() > limit;
+  if (more) items.resize(limit);
+  return json{{"object", "list"},
+              {"data", items},
+              {"first_id", items.empty() ? json() : items.front()["id"]},
+              {"last_id", items.empty() ? json() : items.back()["id"]},
+              {"has_more", more}};
 }
 
 Result<json> find_response(const ServeContext& context, const std::string& id) {

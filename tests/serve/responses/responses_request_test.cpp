@@ -112,7 +112,7 @@ TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
   expect_error(R"({"input": "x", "tools": [3]})", "'tools': each must be");
   expect_error(R"({"input": "x", "text": {"formats": 1}})", "did you mean 'format'?");
   expect_error(R"({"input": "x", "truncation": "auto"})", "'truncation'");
-  expect_error(R"({"input": "x", "background": true, "stream": true})", "'background' needs");
+  expect_error(R"({"input": "x", "background": true, "store": false})", "'background' needs");
   expect_error(R"({"input": "x", "conversation": "c"})", "'conversation' is not supported");
 }
 
