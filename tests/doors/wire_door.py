@@ -78,7 +78,7 @@ class HalfClosed(WireCase):
             while data.startswith(b"HTTP/1.1 100 "):
                 data = data.split(b"\r\n\r\n", 1)[1]
             head, body = data.split(b"\r\n\r\n", 1)
-            self.assertTrue(head.startswith(b"HTTP/1.1 200 "), head)
+            self.assertIn(b" 200 ", head.split(b"\r\n")[0])
             self.assertEqual(json.loads(body)["choices"][0]["text"], wanted)
             streamed = self.answer_of_half(request_bytes(completion(64, True), version=version))
             self.assertIn(b"data: [DONE]", streamed)
