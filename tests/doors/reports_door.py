@@ -309,6 +309,52 @@ class Responses(ReportCase):
         self.assertEqual([item["type"] for item in output], ["message"])
 
 
+class Histories(ReportCase):
+    """What gateways and older turns leave in a history never ends a conversation."""
+
+    flags = ("--chat-template", "{{ messages | tojson }}", "--served-model-name", "*")
+    user = {"role": "user", "content": "Hi"}
+
+    def claude(self, *messages):
+        """claude-code#31026 and gateways: blocks without types, inputs as texts."""
+        body = {"model": "claude", "max_tokens": 2, "messages": [self.user, *messages]}
+        return self.post(MESSAGES, body).json
+
+    def test_messages(self):
+        call = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": "b"}}
+        result = {"type": "tool_result", "tool_use_id": "t", "content": [{"text": "ok"}]}
+        whole = self.claude({"role": "assistant", "content": [call]},
+                            {"role": "user", "content": [{**result, "content": "ok"}]})
+        for one in (call, {**call, "input": json.dumps(call["input"], separators=(",", ":"))}):
+            answer = self.claude({"role": "assistant", "content": [one]},
+                                 {"role": "user", "content": [result]})
+            self.assertEqual(answer["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+        for given in (None, "", "{\"a"):
+            self.claude({"role": "assistant", "content": [{**call, "input": given}]},
+                        {"role": "user", "content": [result]})
+        self.claude({"role": "assistant", "content": None}, self.user)
+
+    def test_responses(self):
+        call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": None}
+        for output in (None, "", "ok", {"a": 1}, [{"type": "input_text", "text": "o"}]):
+            self.post(RESPONSES, {"max_output_tokens": 2, "input": [
+                self.user, call, {"type": "function_call_output", "call_id": "c",
+                                  "output": output}]})
+        self.post(RESPONSES, {"max_output_tokens": 2, "input": [
+            self.user, {"type": "message", "role": "assistant", "content": None}, self.user]})
+
+    def test_functions_of_chats_in_responses(self):
+        """llama#22389, the other way round: one list of tools for both routes."""
+        answer = self.post(RESPONSES, {"max_output_tokens": 60, "input": "Hi", "tools": [TOOL],
+                                       "tool_choice": "required"}).json
+        self.assertEqual(answer["output"][0]["name"], "f")
+
+    def test_results_as_objects(self):
+        history = called("1")
+        history[1]["content"] = {"a": 1}
+        self.chat(messages=[self.user, *history])
+
+
 class InTurns(ReportCase):
     """A template that refuses what does not come in turns."""
 

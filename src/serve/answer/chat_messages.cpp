@@ -121,6 +121,8 @@ Result<json> normalise_messages(const json& messages) {
     if (content != copy.end() && content->is_array()) {
       const json parts = *content;
       FT_RETURN_IF_ERROR(read_parts(parts, where, &copy));
+    } else if (content != copy.end() && content->is_object() && copy["role"] == "tool") {
+      copy["content"] = json_text(*content);  // a result as the tool gave it
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");
     } else if (!text && !may_lack_content(copy)) {

@@ -61,7 +61,7 @@ Result<bool> read_text_block(const json& block, const std::string& where, std::s
   const std::string type = type_of(block);
   if (block.is_string()) {
     *text = block.get<std::string>();
-  } else if (type == "text") {
+  } else if (type == "text" || (type.empty() && block.is_object() && block.contains("text"))) {
     FT_ASSIGN_OR_RETURN(*text, required_text(block, "text", where));
   } else if (type == "document") {
     FT_ASSIGN_OR_RETURN(*text, document_text(block, where));
@@ -179,11 +179,14 @@ class BlockReader {
   Status read_call(const json& block) {
     FT_ASSIGN_OR_RETURN(const std::string name, optional_text(block, "name", where_));
     const json input = block.value("input", json());
-    if (name.empty() || !input.is_object()) {
+    // A text is what gateways make of an object, a broken one what a call that was cut off leaves.
+    const bool read = input.is_object() || input.is_string() || input.is_null();
+    if (name.empty() || !read || !block.contains("input")) {
       return invalid_argument(where_ + ": a tool_use needs a 'name' and an 'input', an object");
     }
     FT_ASSIGN_OR_RETURN(const std::string id, required_text(block, "id", where_));
-    add_tool_call(id, name, json_text(input), &calls_);
+    const std::string text = input.is_object() ? json_text(input) : text_at(block, "input");
+    add_tool_call(id, name, text, &calls_);
     return {};
   }
 
@@ -236,7 +239,7 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
     }
     const json content = message.value("content", json());
     const bool is_empty_list = content.is_array() && content.empty();
-    if (content.is_string() || role == "system" || is_empty_list) {
+    if (content.is_string() || content.is_null() || role == "system" || is_empty_list) {
       FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(content, where));
       messages->push_back({{"role", role}, {"content", text}});
     } else if (!content.is_array()) {

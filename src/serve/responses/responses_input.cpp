@@ -26,8 +26,10 @@ const char* text_member(const std::string& type) {
   return nullptr;
 }
 
-// The text of a string or of parts of text.
+// The text of a string or of parts of text. Nothing is no text: a history must not end a
+// conversation.
 Result<std::string> plain_text(const json& content, const std::string& where) {
+  if (content.is_null()) return std::string();
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) {
     return invalid_argument(where + ": 'content' must be a string or an array of parts");
@@ -130,14 +132,14 @@ class InputReader {
     FT_ASSIGN_OR_RETURN(const std::string name, optional_text(item, "name", where));
     FT_ASSIGN_OR_RETURN(const std::string id, optional_text(item, "call_id", where));
     const auto arguments = item.find("arguments");
-    const bool given =
-        arguments != item.end() && (arguments->is_string() || arguments->is_object());
+    const bool given = arguments != item.end() &&
+                       (arguments->is_string() || arguments->is_null() || arguments->is_object());
     if (name.empty() || id.empty() || !given) {
       return invalid_argument(
           where +
           ": a function_call needs 'call_id', 'name' and 'arguments', a string or an object");
     }
-    const bool text = arguments->is_string();
+    const bool text = !arguments->is_object();
     add_tool_call(id, name, text ? text_at(item, "arguments") : json_text(*arguments),
                   &assistant());
     return {};
@@ -165,7 +167,7 @@ class InputReader {
     const bool is_json = output.is_object() || (type == "shell_call_output" && output.is_array());
     if (is_json) {
       text = json_text(output);
-    } else if (!output.is_null() || type == "function_call_output") {
+    } else {
       FT_ASSIGN_OR_RETURN(text, plain_text(output, where));
     }
     messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});

@@ -30,8 +30,11 @@ Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
       continue;
     }
     json function = json::object();
+    // As in chats, where clients send one list to both.
+    const bool within = tool.contains("function") && tool["function"].is_object();
+    const json& described = within ? tool["function"] : tool;
     for (const char* name : {"name", "description", "parameters", "strict"}) {
-      if (tool.contains(name) && !tool[name].is_null()) function[name] = tool[name];
+      if (described.contains(name) && !described[name].is_null()) function[name] = described[name];
     }
     (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
   }
