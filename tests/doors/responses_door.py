@@ -67,7 +67,7 @@ class Items(door.DoorCase):
 
 
 class Background(door.DoorCase):
-    flags = ("--max-model-len", "512", "--spec-method", "ngram")
+    flags = ("--max-model-len", "512", "--spec-method", "ngram", "--spec-tokens", "3")
     body = {"input": "Tell me a story.", "background": True, "stream": True, "temperature": 0,
             "max_output_tokens": 200, "ignore_eos": True}
 

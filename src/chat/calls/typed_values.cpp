@@ -29,6 +29,27 @@ std::string lower(std::string text) {
 
 }  // namespace
 
+json followed_schema(json schema, const json& root) {
+  constexpr int kMostSteps = 16;  // references may lead in circles
+  for (int i = 0; i < kMostSteps && schema.is_object() && !schema.contains("type"); ++i) {
+    const json all = schema.value("allOf", json());
+    const json reference = schema.value("$ref", json());
+    if (all.is_array() && all.size() == 1) {
+      schema = all.front();
+      continue;
+    }
+    if (!reference.is_string() || !reference.get<std::string>().starts_with("#/")) break;
+    try {
+      const json::json_pointer place(reference.get<std::string>().substr(1));
+      if (!root.contains(place)) break;
+      schema = json(root.at(place));
+    } catch (const json::exception&) {
+      break;
+    }
+  }
+  return schema;
+}
+
 std::set<std::string> allowed_types(const json& schema) {
   std::set<std::string> types;
   if (!schema.is_object()) return types;

@@ -55,7 +55,8 @@ json schema_of(const json& tools, const std::string& function, const std::string
     const json pointer = one.value("parameters", json());
     if (!pointer.is_object() || !pointer.contains("properties")) return nullptr;
     const json& properties = pointer["properties"];
-    return properties.is_object() ? properties.value(key, json()) : json();
+    if (!properties.is_object()) return nullptr;
+    return followed_schema(properties.value(key, json()), pointer);
   }
   return nullptr;
 }

@@ -112,7 +112,10 @@ size_t RequestParser::Impl::feed(std::string_view input) {
     }
     const std::string_view rest = input.substr(taken);
     if (head_done_ && chunked() && !has_chunk_ && rest.size() < kSmallestChunkedBody) {
-      if (has_bare_framing(rest.substr(0, rest.find('\n') + 1))) error_ = bare_framing();
+      // Behind the last piece, of no bytes, there are only lines; behind others the piece follows.
+      const bool last = rest.find_first_not_of('0') == rest.find_first_of("\r\n;");
+      const size_t size = last ? rest.size() : rest.find('\n') + 1;
+      if (has_bare_framing(rest.substr(0, size))) error_ = bare_framing();
       break;
     }
     error_code ec;

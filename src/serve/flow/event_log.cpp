@@ -62,14 +62,22 @@ void EventLog::add(std::string_view events) {
     rest.remove_prefix(size);
   }
   num_bytes_ += events.size();
-  std::erase_if(followers_, [](const auto& one) { return one->gone(); });
-  for (const auto& follower : followers_) follower->write(std::string(events));
+  std::erase_if(followers_, [](const Follower& one) { return one.exchange->gone(); });
+  for (Follower& follower : followers_) tell(follower);
+}
+
+void EventLog::tell(Follower& follower) const {
+  const auto count = static_cast<int64_t>(events_.size());
+  std::string news;
+  for (int64_t i = follower.after + 1; i < count; ++i) news += events_[static_cast<size_t>(i)];
+  follower.after = std::max(follower.after, count - 1);
+  if (!news.empty()) follower.exchange->write(std::move(news));
 }
 
 void EventLog::end() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
-  for (const auto& follower : std::exchange(followers_, {})) follower->end();
+  for (const Follower& follower : std::exchange(followers_, {})) follower.exchange->end();
 }
 
 void EventLog::follow(const std::shared_ptr<http::Exchange>& exchange, int64_t after,
@@ -78,13 +86,10 @@ void EventLog::follow(const std::shared_ptr<http::Exchange>& exchange, int64_t a
   headers.emplace_back("X-Accel-Buffering", "no");
   const std::lock_guard lock(mutex_);
   exchange->begin(200, "text/event-stream; charset=utf-8", std::move(headers));
-  std::string past;
-  for (auto i = static_cast<size_t>(std::max<int64_t>(after + 1, 0)); i < events_.size(); ++i) {
-    past += events_[i];
-  }
-  exchange->write(std::move(past));
+  Follower follower{exchange, after};
+  tell(follower);
   if (ended_) return exchange->end();
-  followers_.push_back(exchange);
+  followers_.push_back(std::move(follower));
 }
 
 size_t EventLog::num_bytes() const {

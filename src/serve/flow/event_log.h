@@ -30,11 +30,19 @@ class EventLog {
   size_t num_bytes() const;
 
  private:
+  struct Follower {
+    std::shared_ptr<http::Exchange> exchange;
+    int64_t after = -1;  // the number of the last event that it has, or does not want
+  };
+
+  // What it does not have yet; with the lock held.
+  void tell(Follower& follower) const;
+
   mutable std::mutex mutex_;
   std::vector<std::string> events_;
   size_t num_bytes_ = 0;
   bool ended_ = false;
-  std::vector<std::shared_ptr<http::Exchange>> followers_;
+  std::vector<Follower> followers_;
 };
 
 }  // namespace foretoken

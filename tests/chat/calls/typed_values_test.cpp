@@ -26,5 +26,20 @@ TEST(TypedValues, PartsOfTexts) {
             (std::set<std::string>{"integer", "null"}));
 }
 
+TEST(TypedValues, ReferencesLeadToWhatTheyName) {
+  using Json = nlohmann::ordered_json;
+  const Json root = Json::parse(R"({"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"type": "array"},
+      "C": {"$ref": "#/$defs/C"}}})");
+  const auto types = [&](const char* schema) {
+    return allowed_types(followed_schema(Json::parse(schema), root));
+  };
+  EXPECT_EQ(types(R"({"$ref": "#/$defs/A"})"), std::set<std::string>{"array"});
+  EXPECT_EQ(types(R"({"allOf": [{"$ref": "#/$defs/B"}]})"), std::set<std::string>{"array"});
+  for (const char* lost : {R"({"$ref": "#/$defs/C"})", R"({"$ref": "#/$defs/no"})", "true",
+                           R"({"$ref": "#/~"})", R"({"$ref": "http://a/b"})"}) {
+    EXPECT_TRUE(types(lost).empty()) << lost;
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -18,13 +18,16 @@ TEST(EventLog, TellsWhatWasAndWhatComes) {
   kept->write(": alive\n\n");
   const auto early = FakeExchange::make("");
   const auto late = FakeExchange::make("");
+  const auto ahead = FakeExchange::make("");
   log->follow(early, 0);
-  kept->write("data: 2\n\n");
+  log->follow(ahead, 2);
+  kept->write("data: 2\n\ndata: 3\n\n");
   kept->end();
   log->follow(late, 1);
-  ASSERT_TRUE(early->wait() && late->wait());
-  EXPECT_EQ(early->body(), "data: 1\n\ndata: 2\n\n");
-  EXPECT_EQ(late->body(), "data: 2\n\n");
+  ASSERT_TRUE(early->wait() && late->wait() && ahead->wait());
+  EXPECT_EQ(early->body(), "data: 1\n\ndata: 2\n\ndata: 3\n\n");
+  EXPECT_EQ(late->body(), "data: 2\n\ndata: 3\n\n");
+  EXPECT_EQ(ahead->body(), "data: 3\n\n");
   EXPECT_GT(log->num_bytes(), 0U);
 }
 
