@@ -30,8 +30,8 @@ std::string lower(std::string text) {
 }  // namespace
 
 json followed_schema(json schema, const json& root) {
-  constexpr int kMostSteps = 16;  // references may lead in circles
-  for (int i = 0; i < kMostSteps && schema.is_object() && !schema.contains("type"); ++i) {
+  constexpr int kMaxSteps = 16;  // references may lead in circles
+  for (int i = 0; i < kMaxSteps && schema.is_object() && !schema.contains("type"); ++i) {
     const json all = schema.value("allOf", json());
     const json reference = schema.value("$ref", json());
     if (all.is_array() && all.size() == 1) {
