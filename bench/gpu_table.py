@@ -67,18 +67,25 @@ RUNS = {
                  "batches": [1, 4, 16, 64]},
     "none-q4_0": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q4_0",
                   "batches": [1, 4, 16, 64]},
+    "none-q4_k": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q4_k",
+                  "batches": [1, 4, 16, 64]},
+    "none-q6_k": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q6_k",
+                  "batches": [1, 4, 16, 64]},
 }
 # How weights are quantised: words of bench decode, bytes of elements. A scale a row of FP8 counts nothing; Q8_0
-# and Q4_0 have two bytes more for 32 elements, MXFP4 one.
+# and Q4_0 have two bytes more for 32 elements, MXFP4 one; K-quants are blocks of 256. The head of the last three is
+# Q6_K.
 FORMS = {
     None: (["--load-format", "dummy"], floor.WeightBytes()),
     "fp8": (["--load-format", "dummy", "--quantization", "fp8"], floor.WeightBytes(1, 1, 2)),
     "mxfp4_moe": (["--load-format", "dummy-mxfp4_moe"],
                   floor.WeightBytes(34 / 32, 17 / 32, 34 / 32)),
-    "q4_0": (["--load-format", "dummy-q4_0"], floor.WeightBytes(18 / 32, 18 / 32, 2)),
+    "q4_0": (["--load-format", "dummy-q4_0"], floor.WeightBytes(18 / 32, 18 / 32, 210 / 256)),
+    "q4_k": (["--load-format", "dummy-q4_k"], floor.WeightBytes(144 / 256, 144 / 256, 210 / 256)),
+    "q6_k": (["--load-format", "dummy-q6_k"], floor.WeightBytes(210 / 256, 210 / 256, 210 / 256)),
 }
 FORM_LABELS = {None: "", "fp8": " in FP8", "mxfp4_moe": " in Q8_0, experts in MXFP4",
-               "q4_0": " in Q4_0"}
+               "q4_0": " in Q4_0", "q4_k": " in Q4_K", "q6_k": " in Q6_K"}
 DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
 DEFAULT_BATCHES = [1, 16, 64, 256]
 VARIANTS = ["off", "fixed", "adaptive"]

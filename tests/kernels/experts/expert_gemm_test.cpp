@@ -331,7 +331,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ExpertGemmCase{4, 2, 192, 384, DType::kBF16, true, false, false, false,
                                    QuantForm{4, GroupScale::kHalfAndZero, 128}},
                     ExpertGemmCase{4, 2, 128, 512, DType::kBF16, true, false, false, true,
-                                   QuantForm{8, GroupScale::kHalf, 32}}));
+                                   QuantForm{8, GroupScale::kHalf, 32}},
+                    ExpertGemmCase{5, 2, 192, 768, DType::kBF16, true, false, true, false,
+                                   QuantForm{5, GroupScale::kSuper, 32}}));
 
 // The expert that all rows share has the bits of a product by itself.
 INSTANTIATE_TEST_SUITE_P(

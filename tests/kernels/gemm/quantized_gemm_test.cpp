@@ -108,11 +108,14 @@ class QuantizedGemm : public RowOpTest, public testing::WithParamInterface<Quant
   std::vector<void*> weights_;
 };
 
-// The CPU rounds x to eight bits; a GPU widens codes without loss, and adds in float.
+// The CPU rounds x to eight bits; a GPU widens codes without loss, or K-quants to the nearest
+// bfloat16, and adds in float.
 TEST_P(QuantizedGemm, MatchesDouble) {
   const auto& [form, n, k] = GetParam();
   const double of_x = is_cpu() ? 8e-3 : 2e-6;
-  const std::vector<float> w = dequantized(form, rows_, k);
+  std::vector<float> w = dequantized(form, rows_, k);
+  const bool is_super = form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned;
+  if (!is_cpu() && is_super) w = typed_data(std::move(w), DType::kBF16).values;
   const void* weight = pack_quantized(WeightOrder::kPlain);
   const void* x = random_x(5, 2);
   const std::vector<float> y = multiply(x, weight, 5, 6);

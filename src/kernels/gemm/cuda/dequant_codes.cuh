@@ -3,30 +3,21 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/cuda/dequant_pairs.cuh"
+#include "kernels/gemm/cuda/dequant_super.cuh"
 #include "kernels/gemm/cuda/dequant_weight.cuh"
 
 // How codes lie in units (dequant_weight.cuh) and become operands. A lane has the codes of row
 // lane / 4 of the unit; those of a step of 16 k are two pairs, with t = lane % 4 of columns 2 t and
 // 2 t + 1, and of 2 t + 8 and 2 t + 9: what mma.sync wants as operand B of 8 columns, and, of two
-// groups of rows, it and wgmma as operand A of 16 rows. Everything here is exact.
+// groups of rows, it and wgmma as operand A of 16 rows. Everything in this file is exact.
 namespace foretoken::cuda {
-
-// Both bfloat16 of a pair.
-__device__ inline uint32_t multiply_pair(uint32_t a, uint32_t b) {
-  uint32_t product;
-  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
-  return product;
-}
-__device__ inline uint32_t subtract_pair(uint32_t a, uint32_t b) {
-  uint32_t difference;
-  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-  return difference;
-}
 
 // Codes of eight bits: a word a step; code (column, pair p) in byte 2 * (column % 2) + 1 - p.
 struct WordOfStep {
   static constexpr int kWords = 8;  // of a lane, in a unit
   static constexpr int kCodeBytes = 1024;
+  static constexpr bool kSpreads = false;  // a word has whole steps
   __device__ static uint32_t place(uint32_t code, int /*step*/, int pair, int odd) {
     return code << ((odd * 2 + 1 - pair) * 8);
   }
@@ -67,6 +58,7 @@ struct Int8Codes : WordOfStep {
 struct WordOfSteps {
   static constexpr int kWords = 4;
   static constexpr int kCodeBytes = 512;
+  static constexpr bool kSpreads = false;
 };
 
 // 128 + code, minus `base`: 128 + zero of the row's group.
@@ -112,25 +104,43 @@ struct E2m1Codes : WordOfSteps {
   }
 };
 
+// Where word `word` of a lane's lies in a unit, in words: lanes have four side by side, then what
+// is left.
+template <int Words>
+__host__ __device__ constexpr int place_of_word(int word, int lane) {
+  const int chunk = word / 4, width = Words - chunk * 4 < 4 ? Words - chunk * 4 : 4;
+  return chunk * 128 + lane * width + word % 4;
+}
+
 // A lane's codes of a unit in shared memory.
 template <int Words>
 __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit) {
+  static_assert(Words % 4 <= 2);
+  const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < Words / 4; ++i) {
-    const uint4 chunk = reinterpret_cast<const uint4*>(unit)[i * 32 + threadIdx.x % 32];
+    const uint4 chunk = reinterpret_cast<const uint4*>(unit)[i * 32 + lane];
     words[i * 4] = chunk.x;
     words[i * 4 + 1] = chunk.y;
     words[i * 4 + 2] = chunk.z;
     words[i * 4 + 3] = chunk.w;
+  }
+  const auto* rest = reinterpret_cast<const uint32_t*>(unit) + Words / 4 * 128;
+  if constexpr (Words % 4 == 1) words[Words - 1] = rest[lane];
+  if constexpr (Words % 4 == 2) {
+    const uint2 chunk = reinterpret_cast<const uint2*>(rest)[lane];
+    words[Words - 2] = chunk.x;
+    words[Words - 1] = chunk.y;
   }
 }
 
 // What scales the codes of a unit. kGroup: k of a part, whose sum is multiplied by
 // scale(scales, group, row) and added to the sums of the parts before; 0: parts of kPartUnits are
 // only added.
-// base(scales, i): what Codes::widen wants for the i-th of kBases equal ranges of k, of row
-// lane / 4.
+// base(scales, i): what Codes::widen wants, a Base, for the i-th of kBases equal ranges of k, of
+// row lane / 4.
 struct NoScales {
+  using Base = uint32_t;
   static constexpr int kGroup = 0;
   static constexpr int kScaleBytes = 0;
   static constexpr int kBases = 1;
@@ -178,6 +188,7 @@ struct Nvfp4Form : NoScales {
 template <int Group>
 struct Int4Form {
   using Codes = Uint4Codes;
+  using Base = uint32_t;
   static constexpr int kGroup = Group;
   static constexpr int kScaleBytes = kUnitK / Group * 32;
   static constexpr int kBases = kUnitK / Group;
@@ -199,6 +210,21 @@ struct Int8Form : NoScales {
     return __half2float(reinterpret_cast<const __half*>(scales)[group * 8 + row]);
   }
 };
+
+// What a lane keeps of the bases of a unit until it widens codes.
+template <class Form>
+struct KeptBases {
+  uint32_t bases[Form::kBases];
+
+  __device__ void load(const uint8_t* scales) {
+#pragma unroll
+    for (int i = 0; i < Form::kBases; ++i) bases[i] = Form::base(scales, i);
+  }
+  __device__ uint32_t base(int i) const { return bases[i]; }
+  __device__ uint32_t last_read() const { return Form::kBases > 1 ? bases[Form::kBases - 1] : 0; }
+};
+template <int Bits>
+struct KeptBases<SuperForm<Bits>> : SuperScales<Bits> {};
 
 template <class Form>
 inline constexpr int kUnitBytes = Form::Codes::kCodeBytes + Form::kScaleBytes;
@@ -224,6 +250,12 @@ auto with_form(DequantKind kind, const Use& use) {
       return use.template operator()<Int4Form<128>>();
     case DequantKind::kInt4By32:
       return use.template operator()<Int4Form<32>>();
+    case DequantKind::kQ4K:
+      return use.template operator()<SuperForm<4>>();
+    case DequantKind::kQ5K:
+      return use.template operator()<SuperForm<5>>();
+    case DequantKind::kQ6K:
+      return use.template operator()<SuperForm<6>>();
     default:
       return use.template operator()<Int8Form<32>>();
   }

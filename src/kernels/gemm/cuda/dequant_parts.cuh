@@ -45,7 +45,7 @@ struct DequantPartWarp {
     load_codes(words[1], codes + stride);
     load_x(of_x, x);
     last_read |= words[0][Codes::kWords - 1] | words[1][Codes::kWords - 1] | of_x[3][kTiles - 1][3];
-    uint32_t bases[2] = {0, 0};
+    typename Form::Base bases[2] = {};
 #pragma unroll
     for (int step = 0; step < 8; ++step) {
       uint32_t a[4];
@@ -65,7 +65,7 @@ struct DequantPartWarp {
                  b[step % 2 * 2 + 1]);
       }
     }
-    last_read |= bases[0] | bases[1];
+    last_read |= bits_of(bases[0]) | bits_of(bases[1]);
     if constexpr (kScaled) load_scales<kFirst>(codes, stride);
   }
 

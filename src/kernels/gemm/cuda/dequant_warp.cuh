@@ -63,7 +63,7 @@ struct DequantManyWarp {
       const uint8_t* scales = unit + Codes::kCodeBytes;
       uint32_t words[Codes::kWords];
       load_codes(words, unit);
-      uint32_t base = 0;
+      typename Form::Base base{};
 #pragma unroll
       for (int step = 0; step < 8; ++step) {
         if (step % kBaseSteps == 0) base = Form::base(scales, step / kBaseSteps);

@@ -42,6 +42,14 @@ struct PackedSource {
   __device__ uint8_t byte_at(const uint8_t* row, int64_t column) const {
     return column < k ? row[k + 4 + column / group] : 0;
   }
+  // Of rows with scaled scales: halves and then bytes of list `list` of `lists` (quantized_rows.h).
+  __device__ uint16_t super_half_at(const uint8_t* row, int list, int64_t column) const {
+    const uint8_t* half = row + k + (list * (k / kSuperGroup) + column / kSuperGroup) * 2;
+    return static_cast<uint16_t>(half[0] | half[1] << 8);
+  }
+  __device__ uint8_t super_byte_at(const uint8_t* row, int lists, int list, int64_t column) const {
+    return row[k + lists * (k / kSuperGroup) * 2 + list * (k / group) + column / group];
+  }
   __device__ uint8_t zero_at(const uint8_t* row, int64_t column) const {
     if (!has_zeros) return 8;
     return column < k ? row[k + k / group * 2 + column / group] : 0;
@@ -54,11 +62,29 @@ __device__ uint8_t doubled_exponent(uint16_t half) {
   return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 1);
 }
 
+// As SuperForm has them.
+template <int Bits>
+__device__ void put_super_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
+                                 int64_t first, int row) {
+  using Form = SuperForm<Bits>;
+  constexpr int kLists = Form::kHasMinimum ? 2 : 1, kGroup = kUnitK / Form::kBases;
+  auto* halves = reinterpret_cast<uint16_t*>(scales + kGroupRows * 8);
+  for (int list = 0; list < kLists; ++list) {
+    for (int g = 0; g < Form::kBases; ++g) {
+      const uint8_t byte = source.super_byte_at(from, kLists, list, first + g * kGroup);
+      scales[row * 8 + list * 4 + g] = Form::kHasMinimum ? byte : byte ^ 0x80u;
+    }
+    halves[row * kLists + list] = source.super_half_at(from, list, first);
+  }
+}
+
 // The scales of row `row` of its unit.
 template <class Form>
 __device__ void put_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
                            int64_t first, int row) {
-  if constexpr (std::is_same_v<Form, Fp8By128Form>) {
+  if constexpr (std::is_same_v<typename Form::Base, ScaleAndOffset>) {
+    put_super_scales<Form::kBits>(scales, source, from, first, row);
+  } else if constexpr (std::is_same_v<Form, Fp8By128Form>) {
     reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
   } else if constexpr (std::is_same_v<Form, Mxfp4Form>) {
     for (int g = 0; g < 4; ++g) {
@@ -79,12 +105,32 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
   }
 }
 
+// Word `word` of the codes of lane t of the four of a row, in the unit that begins at column
+// `first`.
+template <class Codes>
+__device__ uint32_t make_word(const PackedSource& source, const uint8_t* from, int64_t first, int t,
+                              int word) {
+  uint32_t bits = 0;
+  const int begin = Codes::kSpreads ? 0 : word * 8 / Codes::kWords;
+  const int end = Codes::kSpreads ? 8 : (word + 1) * 8 / Codes::kWords;
+  for (int s = begin; s < end; ++s) {
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t code = source.code(from, first + s * 16 + j / 2 * 8 + t * 2 + j % 2);
+      if constexpr (Codes::kSpreads) {
+        bits |= Codes::place(code, s * 2 + j / 2, word) << (j % 2 * 16);
+      } else {
+        bits |= Codes::place(code, s, j / 2, j % 2);
+      }
+    }
+  }
+  return bits;
+}
+
 // A thread makes one word of codes: lane t of the four of a row, word i of its unit.
 template <class Form>
 __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
                                       QuantizedMatrix matrix) {
   using Codes = typename Form::Codes;
-  constexpr int kSteps = 8 / Codes::kWords;  // of a word
   constexpr int kRowWords = 4 * Codes::kWords;
   const int units = num_units(args.k);
   const int64_t step = int64_t{gridDim.x} * kPackThreads;
@@ -97,15 +143,8 @@ __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
     const auto r = static_cast<int>(row % kGroupRows);
     const uint8_t* from = source.row(own);
     uint8_t* to = matrix.units + (row / kGroupRows * units + unit) * kUnitBytes<Form>;
-    uint32_t bits = 0;
-    for (int s = word * kSteps; s < (word + 1) * kSteps; ++s) {
-      for (int j = 0; j < 4; ++j) {
-        const int64_t column = unit * kUnitK + s * 16 + j / 2 * 8 + t * 2 + j % 2;
-        bits |= Codes::place(source.code(from, column), s, j / 2, j % 2);
-      }
-    }
-    const int lane = r * 4 + t;
-    reinterpret_cast<uint32_t*>(to)[word / 4 * 128 + lane * 4 + word % 4] = bits;
+    reinterpret_cast<uint32_t*>(to)[place_of_word<Codes::kWords>(word, r * 4 + t)] =
+        make_word<Codes>(source, from, unit * kUnitK, t, word);
     if (t != 0 || word != 0) continue;
     put_scales<Form>(to + Codes::kCodeBytes, source, from, unit * kUnitK, r);
     if (matrix.row_scales != nullptr && unit == 0) {
@@ -142,7 +181,24 @@ void* handle_of(QuantizedMatrix* matrix) {
 
 }  // namespace
 
+namespace {
+
+DequantKind super_kind(const QuantForm& form) {
+  if (form.table != CodeTable::kNone) return DequantKind::kNone;
+  if (form.scale == GroupScale::kSuperSigned) {
+    return form.bits == 6 && form.group == 16 ? DequantKind::kQ6K : DequantKind::kNone;
+  }
+  if (form.group != 32) return DequantKind::kNone;
+  if (form.bits == 4) return DequantKind::kQ4K;
+  return form.bits == 5 ? DequantKind::kQ5K : DequantKind::kNone;
+}
+
+}  // namespace
+
 DequantKind dequant_kind(const QuantForm& form) {
+  if (form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned) {
+    return super_kind(form);
+  }
   const bool has_zeros = form.scale == GroupScale::kHalfAndZero;
   if (form.table == CodeTable::kE4m3) {
     if (form.scale == GroupScale::kFloatOfRow) return DequantKind::kFp8;

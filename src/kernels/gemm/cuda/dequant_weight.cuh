@@ -6,8 +6,9 @@
 #include "device/device.h"
 #include "kernels/gemm/pack_rows.h"
 
-// Weights that stay quantised. Their codes become bfloat16 without loss in registers, on the way
-// to the tensor cores.
+// Weights that stay quantised. Their codes become bfloat16 in registers, on the way to the tensor
+// cores: without loss, but for K-quants, whose values are rounded as those of a weight that is
+// widened when loaded.
 namespace foretoken::cuda {
 
 // Quantised weights lie in units of 8 rows x 128 k: [ceil(n / 8)][ceil(k / 128)], the codes in the
@@ -29,6 +30,9 @@ enum class DequantKind : uint8_t {
   kInt4By128,  // 4 bits minus a zero, a half for each 128 k of a row
   kInt4By32,   // the same for each 32
   kInt8By32,   // 8 bits with a sign, a half for each 32 k of a row
+  kQ4K,        // GGUF's blocks of 256 k: 4 bits, scaled scale and minimum for 32
+  kQ5K,        // 5 bits
+  kQ6K,        // 6 bits, a scaled scale for 16
 };
 
 // How the device keeps rows of that form; kNone: it does not.

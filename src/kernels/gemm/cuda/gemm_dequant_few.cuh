@@ -47,7 +47,7 @@ struct DequantOperands {
   static constexpr int kScales = Form::kGroup == 0 ? 1 : kParts;
 
   uint32_t words[kGroups][Codes::kWords];
-  uint32_t bases[kGroups][Form::kBases];
+  KeptBases<Form> bases[kGroups];
   float scales[kGroups][kScales][2];  // of columns 2 t and 2 t + 1
   uint32_t x[8][kWordsX];
 
@@ -59,8 +59,7 @@ struct DequantOperands {
     for (int j = 0; j < kGroups; ++j) {
       const uint8_t* unit = codes + j * stride;
       load_codes(words[j], unit);
-#pragma unroll
-      for (int i = 0; i < Form::kBases; ++i) bases[j][i] = Form::base(unit + Codes::kCodeBytes, i);
+      bases[j].load(unit + Codes::kCodeBytes);
       if constexpr (Form::kGroup != 0) {
 #pragma unroll
         for (int p = 0; p < kParts; ++p) {
@@ -91,7 +90,7 @@ struct DequantOperands {
   // Bits of the last word of each read.
   __device__ uint32_t last_read() const {
     uint32_t bits = x[7][kWordsX - 1] | words[kGroups - 1][Codes::kWords - 1];
-    if constexpr (Form::kBases > 1) bits |= bases[kGroups - 1][Form::kBases - 1];
+    bits |= bases[kGroups - 1].last_read();
     if constexpr (Form::kGroup != 0) bits |= __float_as_uint(scales[kGroups - 1][kParts - 1][1]);
     return bits;
   }
@@ -148,7 +147,7 @@ struct DequantWarp {
 #pragma unroll
     for (int j = 0; j < kGroups; ++j) {
       uint32_t b[2];
-      Codes::widen(unit.words[j], step, unit.bases[j][step / kBaseSteps], b);
+      Codes::widen(unit.words[j], step, unit.bases[j].base(step / kBaseSteps), b);
       if constexpr (Shape::kRows == 8) {
         mma_bf16(c[j], x[0], 0, x[1], 0, b[0], b[1]);
       } else {
@@ -354,7 +353,7 @@ struct DequantBlock {
 };
 
 template <class Form, class Shape, class Epilogue>
-__global__ void __launch_bounds__(Shape::kMaxThreads)
+__global__ void __launch_bounds__(Shape::kMaxThreads, 1)
     gemm_dequant_few_kernel(const __grid_constant__ GemmArgs args,
                             const __grid_constant__ QuantizedMatrix matrix,
                             const __grid_constant__ DequantPlan plan, Epilogue epilogue,

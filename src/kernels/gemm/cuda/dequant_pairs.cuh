@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+
+// Two bfloat16 in a word, the first one in the lower half.
+namespace foretoken::cuda {
+
+__device__ inline uint32_t multiply_pair(uint32_t a, uint32_t b) {
+  uint32_t product;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+}
+__device__ inline uint32_t subtract_pair(uint32_t a, uint32_t b) {
+  uint32_t difference;
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+  return difference;
+}
+
+__device__ inline float first_of_pair(uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ inline float second_of_pair(uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+
+}  // namespace foretoken::cuda
