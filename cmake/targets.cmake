@@ -44,6 +44,9 @@ function(ft_built_library folder)
   add_dependencies(ft_${folder} engine_build)
 endfunction()
 
+# Where most files log or format.
+set(folders_that_format base engine group http hub model net serve text)
+
 # ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder> and its rooms, but
 # for cuda/ and mpi/, which are plug-ins. A folder without sources becomes an interface library, so
 # that it can be linked.
@@ -61,6 +64,9 @@ function(ft_library folder)
     add_library(ft_${folder} STATIC ${sources})
     target_link_libraries(ft_${folder} PRIVATE foretoken_warnings)
     ft_isa_flags(${sources})
+    if(FORETOKEN_SANITIZE AND folder IN_LIST folders_that_format)
+      target_compile_options(ft_${folder} PRIVATE "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/fmt_once.h")
+    endif()
     set(scope PUBLIC)
   endif()
   target_include_directories(ft_${folder} ${scope}

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <utility>
 
