@@ -320,6 +320,10 @@ class Histories(ReportCase):
         body = {"model": "claude", "max_tokens": 2, "messages": [self.user, *messages]}
         return self.post(MESSAGES, body).json
 
+    def length(self, answer):
+        usage = answer["usage"]
+        return usage["input_tokens"] + usage["cache_read_input_tokens"]
+
     def test_messages(self):
         call = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": "b"}}
         result = {"type": "tool_result", "tool_use_id": "t", "content": [{"text": "ok"}]}
@@ -328,7 +332,7 @@ class Histories(ReportCase):
         for one in (call, {**call, "input": json.dumps(call["input"], separators=(",", ":"))}):
             answer = self.claude({"role": "assistant", "content": [one]},
                                  {"role": "user", "content": [result]})
-            self.assertEqual(answer["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+            self.assertEqual(self.length(answer), self.length(whole))
         for given in (None, "", "{\"a"):
             self.claude({"role": "assistant", "content": [{**call, "input": given}]},
                         {"role": "user", "content": [result]})
