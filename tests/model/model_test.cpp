@@ -237,9 +237,10 @@ TEST(Model, QuantisedDummyWeightsNeedWholeBlocks) {
   const auto model = load_model(test::model_device(), folder.path(), options);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kUnsupported);
-  EXPECT_NE(model.status().message().find("--load-format dummy-q4_k: rows of 48 elements"),
-            std::string::npos)
-      << model.status().message();
+  // A GPU keeps fewer kinds of rows than a CPU, and names another matrix first.
+  const std::string message = model.status().message();
+  EXPECT_TRUE(message.starts_with("--load-format dummy-q4_k: ")) << message;
+  EXPECT_NE(message.find("rows of "), std::string::npos) << message;
 }
 
 }  // namespace
