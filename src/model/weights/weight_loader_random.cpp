@@ -78,8 +78,9 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
   if (form != nullptr && device_.keeps_quantized(*form, cols.total, dtype_)) return form;
   // The output matrix of a recipe has more bits, which a device may not keep.
   if (is_output) return static_cast<const QuantForm*>(nullptr);
-  return unsupported(flag + device_.name() + " does not keep rows of " + std::to_string(cols.total) +
-                     " elements, as '" + name + "' has them, quantised so; use dummy");
+  return unsupported(flag + device_.name() + " does not keep rows of " +
+                     std::to_string(cols.total) + " elements, as '" + name +
+                     "' has them, quantised so; use dummy");
 }
 
 // Made and packed one piece after the other. A rank's columns are those of the whole matrix.
