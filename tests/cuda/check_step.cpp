@@ -141,8 +141,12 @@ bool same(StepSide& a, StepSide& b, const T* from_a, const T* from_b, size_t cou
           const char* what, uint64_t n) {
   const auto x = a.read(from_a, count);
   const auto y = b.read(from_b, count);
-  if (std::memcmp(x.data(), y.data(), count * sizeof(T)) == 0) return true;
-  std::printf("     step %llu: %s differ\n", static_cast<unsigned long long>(n), what);
+  const auto* bytes = reinterpret_cast<const char*>(x.data());
+  const auto* others = reinterpret_cast<const char*>(y.data());
+  const size_t at = std::mismatch(bytes, bytes + count * sizeof(T), others).first - bytes;
+  if (at == count * sizeof(T)) return true;
+  std::printf("     step %llu: %s differ, the first in byte %zu of element %zu\n",
+              static_cast<unsigned long long>(n), what, at % sizeof(T), at / sizeof(T));
   return false;
 }
 

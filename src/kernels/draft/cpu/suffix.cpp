@@ -1,6 +1,7 @@
 #include "kernels/draft/suffix.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/token_page.h"
@@ -58,34 +59,39 @@ TableHit find_in_table(const SuffixArgs& a, const SlotParams& params, int32_t le
   return {};
 }
 
-// Drafts from the table into the slot's drafts, for as long as they are likely; the tokens of the
-// first suffix, or 0.
-int32_t draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) {
-  SlotState& state = a.batch.slots[slot];
-  if (a.table.num_buckets == 0) return 0;
-  const SlotParams& params = a.batch.params[slot];
-  int32_t count = 0;
+// Of a slot's text in the table: the tokens of its first suffix, or 0, and the drafts.
+struct TableDrafts {
   int32_t matched = 0;
+  int32_t count = 0;
+  std::array<int32_t, kMaxDraftTokens> ids;
+};
+
+// Drafts for as long as they are likely. The slot's own stay as they are, so that a source which
+// goes before the table leaves the same slot on every device.
+TableDrafts draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) {
+  TableDrafts out;
+  if (a.table.num_buckets == 0) return out;
+  const SlotParams& params = a.batch.params[slot];
+  const int32_t len = a.batch.slots[slot].len;
   int32_t chance = spec::RateConstants::kOne;
   const auto id_back = [&](int32_t i) {
-    return i < count ? state.drafts[count - 1 - i]
-                     : token_at(a.batch, slot, state.len - 1 - (i - count));
+    return i < out.count ? out.ids[out.count - 1 - i]
+                         : token_at(a.batch, slot, len - 1 - (i - out.count));
   };
-  for (int32_t most = wanted; count < most;) {
-    const TableHit hit = find_in_table(a, params, state.len + count, id_back);
+  for (int32_t most = wanted; out.count < most;) {
+    const TableHit hit = find_in_table(a, params, len + out.count, id_back);
     if (hit.entry == nullptr) break;
     chance = spec::next_survival(
         chance, static_cast<uint16_t>(suffix_table::chance_of(*hit.entry, hit.tokens)));
     if (chance < a.min_chance) break;
-    if (count == 0) {
-      matched = hit.tokens;
-      most = suffix_table::max_drafts(matched, a.max_factor, wanted);
-      if (most == 0) return 0;
+    if (out.count == 0) {
+      most = suffix_table::max_drafts(hit.tokens, a.max_factor, wanted);
+      if (most == 0) break;
+      out.matched = hit.tokens;
     }
-    state.drafts[count++] = hit.entry->ids[0];
+    out.ids[out.count++] = hit.entry->ids[0];
   }
-  state.num_draft_tokens = count;
-  return matched;
+  return out;
 }
 
 // Whether the text ends with a long piece that is known.
@@ -123,8 +129,8 @@ void propose_suffix(const SuffixArgs& a, const SpanPlan& span) {
   const auto predicted = predicted_of(a.batch, slot);
   const uint64_t key = find_predicted(a.batch, slot, predicted, prediction_match::kLeastTokens);
   const int32_t length = prediction_match::length_of(key);
-  const int32_t matched = draft_from_table(a, slot, wanted);
-  const int32_t longest = std::max(length, matched);
+  const TableDrafts table = draft_from_table(a, slot, wanted);
+  const int32_t longest = std::max(length, table.matched);
   OwnMatch own;
   if (longest < a.max_depth) {
     own = find_own(a.batch, slot, std::max(suffix_table::least_tokens(a.max_depth), longest + 1),
@@ -132,8 +138,11 @@ void propose_suffix(const SuffixArgs& a, const SpanPlan& span) {
   }
   if (own.position >= 0) {
     draft_own(a.batch, slot, own, suffix_table::max_drafts(own.length, a.max_factor, wanted));
-  } else if (key != 0 && length >= matched) {
+  } else if (key != 0 && length >= table.matched) {
     draft_predicted(state, predicted, key, wanted);
+  } else {
+    std::copy_n(table.ids.begin(), table.count, state.drafts);
+    state.num_draft_tokens = table.count;
   }
 }
 
