@@ -51,7 +51,7 @@ LoraGolden read_golden(const std::string& name) {
   return golden;
 }
 
-double worst_error_of_rows(const Rows& got, const Rows& want) {
+double worst_of_rows(const Rows& got, const Rows& want) {
   double worst = 0;
   for (size_t r = 0; r < want.size(); ++r) {
     double difference = 0, norm = 0;
@@ -90,12 +90,12 @@ class LoraPoolGolden : public testing::TestWithParam<std::string> {
       put(*model, harness, 1, golden.folder);
       harness.use_adapters(AdapterUse::kLayers);
       harness.adapt(0, 1);
-      const double error = worst_error_of_rows(harness.run(golden.ids, chunk), golden.logits);
+      const double error = worst_of_rows(harness.run(golden.ids, chunk), golden.logits);
       std::printf("%s %s, chunks of %d: worst row error %.3g\n", GetParam().c_str(), dtype.c_str(),
                   chunk, error);
       EXPECT_LT(error, limit) << "chunks of " << chunk;
       harness.adapt(0, -1);
-      EXPECT_LT(worst_error_of_rows(harness.run(golden.ids, chunk), golden.base), limit) << "without";
+      EXPECT_LT(worst_of_rows(harness.run(golden.ids, chunk), golden.base), limit) << "without";
     }
   }
 };
@@ -163,7 +163,7 @@ TEST(LoraPool, APlaceCanBeGivenToAnotherAdapter) {
   harness.adapt(0, 0);
   for (const LoraGolden* golden : {&all, &few, &all}) {
     put(*model, harness, 0, golden->folder);
-    EXPECT_LT(worst_error_of_rows(harness.run(golden->ids, 70), golden->logits), 1e-5);
+    EXPECT_LT(worst_of_rows(harness.run(golden->ids, 70), golden->logits), 1e-5);
   }
 }
 
