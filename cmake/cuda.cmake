@@ -14,7 +14,7 @@ set(CMAKE_CUDA_STANDARD 20)
 find_package(CUDAToolkit 13.0 REQUIRED)
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cu)
-list(FILTER cuda_sources EXCLUDE REGEX "/(flashinfer|flashmla)/")
+list(FILTER cuda_sources EXCLUDE REGEX "/attention/cuda/(library/)?(flashinfer|flashmla)/")
 if(NOT cuda_sources)
   message(FATAL_ERROR "FORETOKEN_CUDA is ON, but no cuda/ folder holds a .cu file; set it to OFF")
 endif()

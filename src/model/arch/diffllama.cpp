@@ -21,6 +21,9 @@ Status read_diff_llama(const ConfigFields& fields, ModelConfig* config) {
                        ": attention_bias is not supported beside differential attention; use a "
                        "model without it");
   }
+  if (config->rope.full.rotary_dim != config->head_dim) {
+    return fields.wrong("partial_rotary_factor", "1, as both halves of a pair turn whole");
+  }
   config->num_kv_heads /= 2;
   config->head_dim *= 2;
   config->rope.full.rotary_dim *= 2;

@@ -72,7 +72,8 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
       type_of(*recipe_, {name, shape, layer, is_output}, num_layers_);
   if (!type.ok()) {
     return unsupported(flag + "rows of " + std::to_string(cols.total) + " elements, as '" + name +
-                       "' has them, are no whole blocks; use dummy-q8_0 or dummy");
+                       "' has them, are no whole blocks; use " +
+                       (cols.total % 32 == 0 ? "dummy-q8_0 or dummy" : "dummy"));
   }
   const QuantForm* form = form_of_blocks(*type.value());
   if (form != nullptr && device_.keeps_quantized(*form, cols.total, dtype_)) return form;

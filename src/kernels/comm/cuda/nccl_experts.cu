@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/check.h"
 #include "kernels/comm/cuda/expert_part.cuh"
 #include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/comm/cuda/rank_ops.cuh"
@@ -178,6 +179,7 @@ void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaSt
 void nccl_return_rows(const ReturnRowsArgs& args, NcclExchange& nccl, cudaStream_t stream) {
   const int64_t row_bytes = int64_t{args.hidden} * int64_t{sizeof(float)};
   const auto most = static_cast<int>(kNcclPieceBytes / nccl.size() / row_bytes);
+  FT_CHECK(most > 0);  // a row to each of hundreds of ranks is more than a piece
   for (int first = 0; first < args.max_rows; first += most) {
     const RowPiece piece{first, std::min(args.max_rows - first, most)};
     const int64_t bytes = piece.rows * row_bytes;
