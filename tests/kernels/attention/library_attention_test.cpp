@@ -8,7 +8,7 @@
 #include "support/row_ops.h"
 
 // The families of libraries over latents; CPUs compute them as any other.
-namespace foretoken {
+namespace foretoken::library_attention {
 namespace {
 
 struct LatentCase {
@@ -18,15 +18,15 @@ struct LatentCase {
 };
 
 // Rows of one slot at consecutive positions.
-struct LibraryRun {
+struct RowRun {
   int slot;
   int position;
   int rows;
 };
 
-struct LibraryStep {
+struct Step {
   const char* name;
-  std::vector<LibraryRun> runs;
+  std::vector<RowRun> runs;
   int max_rows;
   int live_rows = -1;  // -1: all
 };
@@ -74,10 +74,10 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
     return tables;
   }
 
-  AttentionArgs args_of(const LibraryStep& step) {
+  AttentionArgs args_of(const Step& step) {
     positions_.clear();
     slots_.clear();
-    for (const LibraryRun& run : step.runs) {
+    for (const RowRun& run : step.runs) {
       for (int i = 0; i < run.rows; ++i) {
         slots_.push_back(run.slot);
         positions_.push_back(run.position + i);
@@ -147,7 +147,7 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
   }
 
   // Each row with one head, the last one with several.
-  void expect_step(const LibraryStep& step) {
+  void expect_step(const Step& step) {
     const AttentionArgs args = args_of(step);
     const auto bytes = run(args);
     const auto y = to_floats(bytes, DType::kBF16);
@@ -171,7 +171,7 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
   TypedData keys_, q_;
 };
 
-std::vector<LibraryStep> library_steps() {
+std::vector<Step> steps() {
   return {{"one row", {{0, 700, 1}}, 1},
           {"the first row", {{2, 0, 1}}, 1},
           {"one verification", {{1, 1000, 4}}, 4},
@@ -183,7 +183,7 @@ std::vector<LibraryStep> library_steps() {
 }
 
 TEST_P(LibraryAttention, MatchesDouble) {
-  for (const LibraryStep& step : library_steps()) {
+  for (const Step& step : steps()) {
     SCOPED_TRACE(step.name);
     expect_step(step);
     if (HasFatalFailure()) return;
@@ -192,7 +192,7 @@ TEST_P(LibraryAttention, MatchesDouble) {
 
 // As in layer after layer: the same rows, other keys.
 TEST_P(LibraryAttention, RepeatsHaveTheSameBits) {
-  for (const LibraryStep& step : library_steps()) {
+  for (const Step& step : steps()) {
     AttentionArgs args = args_of(step);
     const auto alone = run(args);
     args.repeats = true;
@@ -201,7 +201,7 @@ TEST_P(LibraryAttention, RepeatsHaveTheSameBits) {
 }
 
 TEST_P(LibraryAttention, GraphsHaveTheSameBits) {
-  const LibraryStep step = library_steps()[4];
+  const Step step = steps()[4];
   AttentionArgs args = args_of(step);
   const auto wanted = run(args);
   args.out = marked(wanted.size());
@@ -231,4 +231,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LibraryAttention,
                          case_name);
 
 }  // namespace
-}  // namespace foretoken
+}  // namespace foretoken::library_attention
