@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/calls/typed_values.h"
+
 namespace foretoken {
 namespace call_form {
 
@@ -78,28 +80,29 @@ Json deepseek_v31_call(const Json& function) {
                       text("<｜tool▁call▁end｜>")});
 }
 
-// Whether a value of this schema is written as it is, rather than as JSON.
-bool is_plain_text(const Json& property) {
-  return property.is_object() && property.value("type", Json()) == "string" &&
-         !property.contains("enum") && !property.contains("const") && !property.contains("pattern");
-}
-
 bool is_word(const Json& value) { return value.is_string(); }
 
-// A value of an element: texts as they are, all else as JSON, up to `close`.
-void add_value(Json property, const Json& root, const std::string& close, Json* parts) {
-  if (is_plain_text(property)) return parts->push_back({{"until", close}});
-  const Json words = property.is_object() && property.contains("const")
-                         ? Json::array({property["const"]})
-                     : property.is_object() ? property.value("enum", Json())
-                                            : Json();
-  if (words.is_array() && !words.empty() && std::all_of(words.begin(), words.end(), is_word)) {
+// The texts that a schema lists as its values; empty where it lists none, or others too.
+Json words_of(const Json& property) {
+  if (!property.is_object()) return Json::array();
+  const Json words = property.contains("const") ? Json::array({property["const"]})
+                                                : property.value("enum", Json());
+  const bool only = words.is_array() && std::all_of(words.begin(), words.end(), is_word);
+  return only ? words : Json::array();
+}
+
+// A value of an element as its parser reads it: texts as they are, all else as JSON, up to `close`.
+void add_value(const Json& given, const Json& root, const std::string& close, Json* parts) {
+  Json property = followed_schema(given, root);
+  const Json words = words_of(property);
+  if (words.empty() && is_text_only(property)) return parts->push_back({{"until", close}});
+  if (!words.empty()) {
     std::string any;
     for (const Json& word : words) any += (any.empty() ? "" : "|") + escaped(word);
     parts->push_back(regex("(" + any + ")"));
   } else {
     for (const char* key : {"$defs", "definitions"}) {
-      if (property.is_object() && root.contains(key)) property[key] = root[key];
+      if (root.contains(key)) property[key] = root[key];
     }
     parts->push_back(schema(property));
   }

@@ -72,14 +72,17 @@ Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* 
 }
 
 // The beginning of `text` that `ids`, its first tokens, stand for: less than they say where the
-// last one of them is a part of a character.
+// last one of them is a part of a character. Where the tokenizer writes texts otherwise (lower
+// case, composed accents), its own writing of that beginning.
 Result<std::string> beginning(const Engine& engine, const std::string& text,
                               const std::vector<int32_t>& ids) {
+  constexpr size_t kMaxCutBytes = 12;  // of up to four U+FFFD
   std::string decoded;
   FT_RETURN_IF_ERROR(engine.decode(ids, true, &decoded));
   const auto same = std::mismatch(text.begin(), text.end(), decoded.begin(), decoded.end());
   const std::string common(text.begin(), same.first);
-  return common.empty() ? decoded : common;
+  const bool is_whole = !common.empty() && decoded.size() - common.size() <= kMaxCutBytes;
+  return is_whole ? common : decoded;
 }
 
 }  // namespace

@@ -48,6 +48,29 @@ TEST(CallForm, ElementsStandInTheOrderOfTheSchema) {
   EXPECT_EQ(call[3]["optional"][1]["schema"], Json({{"type", "integer"}}));
 }
 
+// The parser of elements takes texts as they are, so that quotes would become a part of them.
+TEST(CallForm, TextsOfElementsHaveNoQuotes) {
+  ChatParserOptions options = tools_in_format("qwen3_coder", true);
+  Json& parameters = options.tools[0]["function"]["parameters"];
+  parameters = Json::parse(R"({"$defs": {"Color": {"type": "string", "enum": ["red", "blue"]}},
+      "properties": {}, "required": ["v"]})");
+  const auto value_of = [&](const char* schema) {
+    parameters["properties"]["v"] = Json::parse(schema);
+    const std::optional<std::string> form = form_of_calls(options);
+    return form ? Json::parse(*form)["calls"]["calls"][0][2] : Json();
+  };
+  for (const char* listed : {R"({"$ref": "#/$defs/Color"})", R"({"enum": ["red", "blue"]})",
+                             R"({"allOf": [{"$ref": "#/$defs/Color"}]})"}) {
+    EXPECT_EQ(value_of(listed), Json({{"regex", "(red|blue)"}})) << listed;
+  }
+  for (const char* free : {R"({"type": "string", "pattern": "^a"})", R"({"description": "any"})",
+                           R"({"anyOf": [{"const": "a"}, {"const": "b"}]})", "true", "5",
+                           R"({"$ref": "http://a/b"})"}) {
+    EXPECT_TRUE(value_of(free).contains("until")) << free;
+  }
+  EXPECT_TRUE(value_of(R"({"type": ["string", "null"]})").contains("schema"));
+}
+
 TEST(CallForm, FormatsWithoutAGrammarHaveNone) {
   EXPECT_FALSE(form_of_calls(tools_in_format("pythonic", true)));
   EXPECT_FALSE(form_of_calls(tools_in_format("", true)));
