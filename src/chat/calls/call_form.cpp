@@ -102,7 +102,7 @@ void add_value(const Json& given, const Json& root, const std::string& close, Js
     parts->push_back(regex("(" + any + ")"));
   } else {
     for (const char* key : {"$defs", "definitions"}) {
-      if (root.contains(key)) property[key] = root[key];
+      if (property.is_object() && root.contains(key)) property[key] = root[key];
     }
     parts->push_back(schema(property));
   }
