@@ -9,6 +9,7 @@
 
 namespace foretoken {
 namespace call_form {
+namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -28,14 +29,9 @@ std::string escaped(const std::string& name) {
   return pattern;
 }
 
-bool is_strict(const Json& function) {
-  const auto strict = function.find("strict");
-  return strict != function.end() && *strict == true;
-}
-
 // What arguments of a call must be.
 Json arguments_schema(const Json& function) {
-  Json parameters = is_strict(function) ? function.value("parameters", Json()) : Json();
+  Json parameters = is_strict_function(function) ? function.value("parameters", Json()) : Json();
   if (!parameters.is_object()) parameters = Json::object();
   parameters["type"] = "object";
   return parameters;
@@ -112,7 +108,7 @@ void add_value(const Json& given, const Json& root, const std::string& close, Js
 // Elements of a strict tool's parameters in the order of its schema; of any other one, any.
 Json function_elements_call(const Json& function) {
   Json call = Json::array({text("<function=" + function["name"].get<std::string>() + ">\n")});
-  if (!is_strict(function)) {
+  if (!is_strict_function(function)) {
     call.push_back({{"until", "</function>"}});
     return call;
   }
@@ -211,11 +207,17 @@ Json optional_regex(std::string_view pattern) {
   return pattern.empty() ? Json::array() : Json::array({regex(std::string(pattern))});
 }
 
+}  // namespace
 }  // namespace call_form
+
+bool is_strict_function(const nlohmann::ordered_json& function) {
+  const auto strict = function.find("strict");
+  return strict != function.end() && *strict == true;
+}
 
 bool any_strict_tool(const nlohmann::ordered_json& tools) {
   return tools.is_array() && std::any_of(tools.begin(), tools.end(), [](const auto& tool) {
-           return call_form::is_strict(tool["function"]);
+           return is_strict_function(tool["function"]);
          });
 }
 

@@ -6,7 +6,9 @@
 
 namespace foretoken {
 
-// Whether a function of `tools` asks for arguments that follow its schema ("strict": true).
+// Whether a function asks for arguments that follow its schema ("strict": true).
+bool is_strict_function(const nlohmann::ordered_json& function);
+// Whether one of `tools` does.
 bool any_strict_tool(const nlohmann::ordered_json& tools);
 
 // A structural tag under which a text is free until a call begins in the format of the options'

@@ -165,8 +165,7 @@ Status check_experts(const Combination& c) {
     return invalid_argument(
         "--enable-expert-parallel: the model is no mixture of experts; leave it out");
   }
-  if (c.num_engines == 1) return {};
-  if (!c.uses_mpi) return {};
+  if (c.num_engines == 1 || !c.uses_mpi) return {};
   return unsupported(
       "--enable-expert-parallel and --data-parallel-size together exchange through sockets; leave "
       "--communicator mpi out");

@@ -1,4 +1,7 @@
 #pragma once
+#include <cmath>
+
+#include "base/host_device.h"
 #include "device/queue.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
@@ -23,6 +26,13 @@ struct MaskKeysArgs {
   int32_t element;  // the first of the two
   float scale;
 };
+
+// b of a step and its head's rate, for both devices.
+FT_HD inline float mask_term(float step, float rate, float scale) {
+  constexpr float kWideStep = 20;  // from which on log(1 + exp(x)) is x
+  const float soft = step > kWideStep ? step : std::log1p(std::exp(step));
+  return std::exp(rate * soft) / scale;
+}
 
 void mask_keys(Queue& queue, const MaskKeysArgs& args);
 

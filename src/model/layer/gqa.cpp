@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/attention/rope_kv.h"
-#include "kernels/rows/move_rows.h"
 #include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
@@ -301,18 +300,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
 
 // By way of qkv, which nothing reads behind attention.
 void Gqa::norm_attended(const LayerRows& rows, const Scratch& scratch) const {
-  move_rows(rows.queue, {.counts = rows.counts,
-                         .in = scratch.attended,
-                         .out = scratch.qkv,
-                         .from = nullptr,
-                         .to = nullptr,
-                         .row_kind = RowKind::kToken,
-                         .max_rows = rows.max_rows,
-                         .width = spec.q_size(),
-                         .out_stride = spec.q_size(),
-                         .out_offset = 0,
-                         .in_dtype = dtype,
-                         .out_dtype = DType::kF32});
+  cast_rows(rows, {scratch.attended, dtype, scratch.qkv, DType::kF32, spec.q_size()});
   norm_rows(rows, scratch.qkv, nullptr, sub_norm, {spec.q_size(), eps}, {scratch.attended, dtype});
 }
 

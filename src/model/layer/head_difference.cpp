@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/latent/head_gemm.h"
-#include "kernels/rows/move_rows.h"
 #include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
@@ -67,19 +66,7 @@ void HeadDifference::take(const LayerRows& rows, DType dtype, void* attended,
                          .x_stride = 2 * size,
                          .y_stride = size,
                          .dtype = dtype});
-  MoveRowsArgs move{.counts = rows.counts,
-                    .in = scratch.differences,
-                    .out = scratch.normed,
-                    .from = nullptr,
-                    .to = nullptr,
-                    .row_kind = RowKind::kToken,
-                    .max_rows = rows.max_rows,
-                    .width = width,
-                    .out_stride = width,
-                    .out_offset = 0,
-                    .in_dtype = dtype,
-                    .out_dtype = DType::kF32};
-  move_rows(rows.queue, move);
+  cast_rows(rows, {scratch.differences, dtype, scratch.normed, DType::kF32, width});
   norm_columns(rows.queue, {.counts = rows.counts,
                             .x = scratch.normed,
                             .weight = norm,
@@ -89,11 +76,7 @@ void HeadDifference::take(const LayerRows& rows, DType dtype, void* attended,
                             .groups = pairs,
                             .size = size,
                             .eps = eps});
-  move.in = scratch.normed;
-  move.out = attended;
-  move.in_dtype = DType::kF32;
-  move.out_dtype = dtype;
-  move_rows(rows.queue, move);
+  cast_rows(rows, {scratch.normed, DType::kF32, attended, dtype, width});
 }
 
 double HeadDifference::num_weights(const GqaSpec& spec) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/rows/mask_keys.h"
-#include "kernels/rows/move_rows.h"
 #include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
@@ -59,19 +58,8 @@ void KeyMask::add(const LayerRows& rows, const GqaSpec& spec, DType dtype,
   };
   norm(q_norm, 0, spec.num_heads);
   norm(k_norm, spec.q_size(), spec.num_kv_heads);
-  move_rows(rows.queue, {.counts = rows.counts,
-                         .in = scratch.qkv + spec.q_size() + spec.kv_size(),
-                         .out = scratch.values,
-                         .from = nullptr,
-                         .to = nullptr,
-                         .row_kind = RowKind::kToken,
-                         .max_rows = rows.max_rows,
-                         .width = spec.kv_size(),
-                         .out_stride = spec.kv_size(),
-                         .out_offset = 0,
-                         .in_dtype = DType::kF32,
-                         .out_dtype = dtype,
-                         .in_stride = spec.qkv_size()});
+  const float* values = scratch.qkv + spec.q_size() + spec.kv_size();
+  cast_rows(rows, {values, DType::kF32, scratch.values, dtype, spec.kv_size(), spec.qkv_size()});
   gemm(rows.queue, product_of(rows, scratch.values, steps, scratch.steps, dtype));
   mask_keys(rows.queue, {.counts = rows.counts,
                          .qkv = scratch.qkv,

@@ -8,6 +8,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/kv_layer.h"
 #include "kernels/comm/context_exchange.h"
+#include "kernels/rows/move_rows.h"
 #include "kernels/step_types.h"
 #include "model/layer/lora.h"
 
@@ -31,6 +32,33 @@ struct LayerRows {
   const LoraPass* lora = nullptr;  // null: no row has an adapter that changes what follows
   bool beside = false;             // ops of another lane may run at the same time (Queue::fork)
 };
+
+// Rows of `width` elements, converted on their way.
+struct RowCast {
+  const void* in;
+  DType in_dtype;
+  void* out;  // not `in`
+  DType out_dtype;
+  int32_t width;
+  int32_t in_stride = 0;  // 0: width
+};
+
+// Enqueues it for all live rows.
+inline void cast_rows(const LayerRows& rows, const RowCast& cast) {
+  move_rows(rows.queue, {.counts = rows.counts,
+                         .in = cast.in,
+                         .out = cast.out,
+                         .from = nullptr,
+                         .to = nullptr,
+                         .row_kind = RowKind::kToken,
+                         .max_rows = rows.max_rows,
+                         .width = cast.width,
+                         .out_stride = cast.width,
+                         .out_offset = 0,
+                         .in_dtype = cast.in_dtype,
+                         .out_dtype = cast.out_dtype,
+                         .in_stride = cast.in_stride});
+}
 
 // Where a layer keeps the keys and values of the rows, and what it sees of them.
 struct LayerKv {

@@ -95,7 +95,7 @@ Result<PackedWeight> WeightLoader::repeated(std::vector<float> matrix, int64_t c
   kept.values = std::move(matrix);
   const int64_t rows = std::ssize(kept.values) / cols;
   TensorView& view = kept.view;
-  view.name = view.file = "what follows from config.json";
+  view.name = view.file = "what follows from small tensors";
   view.shape = {rows, cols};
   view.data = reinterpret_cast<const std::byte*>(kept.values.data());
   view.num_bytes = std::ssize(kept.values) * static_cast<int64_t>(sizeof(float));

@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "http/message/exchange.h"
+
 namespace foretoken {
 
 // "data: {...}\n\n".
@@ -10,5 +12,9 @@ std::string sse_data(const nlohmann::ordered_json& value);
 std::string sse_event(const std::string& name, const nlohmann::ordered_json& value);
 // "data: [DONE]\n\n".
 std::string sse_done();
+
+// Begins an answer of events, with `more` headers behind those that keep proxies from holding them
+// back.
+void begin_events(http::Exchange& exchange, const http::Headers& more);
 
 }  // namespace foretoken

@@ -1,5 +1,6 @@
 #include "serve/fields/schema_notes.h"
 
+#include "chat/calls/call_form.h"
 #include "serve/fields/request_body.h"
 #include "text/json_schema.h"
 
@@ -48,7 +49,7 @@ Status note_tool_schemas(const json& tools, const std::string& choice,
   if (!tools.is_array() || choice == "none") return {};
   for (size_t i = 0; i < tools.size(); ++i) {
     const json& function = tools[i]["function"];
-    const bool is_strict = choice == "auto" && function.value("strict", json()) == true;
+    const bool is_strict = choice == "auto" && is_strict_function(function);
     const bool is_forced = choice == "required" || function["name"] == choice;
     if (!(is_forced || is_strict) || !function.contains("parameters")) continue;
     json parameters = function["parameters"];

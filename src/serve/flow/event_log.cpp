@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "serve/answer/sse.h"
+
 namespace foretoken {
 namespace {
 
@@ -81,11 +83,9 @@ void EventLog::end() {
 }
 
 void EventLog::follow(const std::shared_ptr<http::Exchange>& exchange, int64_t after,
-                      http::Headers headers) {
-  headers.emplace_back("Cache-Control", "no-cache");
-  headers.emplace_back("X-Accel-Buffering", "no");
+                      const http::Headers& headers) {
   const std::lock_guard lock(mutex_);
-  exchange->begin(200, "text/event-stream; charset=utf-8", std::move(headers));
+  begin_events(*exchange, headers);
   Follower follower{exchange, after};
   tell(follower);
   if (ended_) return exchange->end();

@@ -25,7 +25,7 @@ class EventLog {
 
   // Answers with the events behind the one of this number (-1: all), and with those that come.
   void follow(const std::shared_ptr<http::Exchange>& exchange, int64_t after,
-              http::Headers headers = {});
+              const http::Headers& headers = {});
 
   size_t num_bytes() const;
 

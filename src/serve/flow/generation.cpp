@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "serve/answer/sse.h"
 #include "serve/openai/openai_response.h"
 
 namespace foretoken {
@@ -182,10 +183,7 @@ void Generation::drain() {
 
 void Generation::begin_stream() {
   if (std::exchange(stream_begun_, true)) return;
-  // Proxies (nginx) would keep events back otherwise.
-  http::Headers headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
-  headers.insert(headers.end(), job_.headers.begin(), job_.headers.end());
-  job_.exchange->begin(200, "text/event-stream; charset=utf-8", std::move(headers));
+  begin_events(*job_.exchange, job_.headers);
 }
 
 void Generation::keep_alive(std::chrono::milliseconds silence) {

@@ -11,9 +11,8 @@ constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr const char* kCancelled = "cancelled";
 
 size_t num_bytes_of(const StoredResponse& response) {
-  const size_t num_events = response.events == nullptr ? 0 : response.events->num_bytes();
   return json_text(response.response).size() + json_text(response.messages).size() +
-         json_text(response.input).size() + num_events;
+         json_text(response.input).size();
 }
 
 std::string item_id(const nlohmann::ordered_json& item) {
@@ -31,11 +30,12 @@ void ResponseStore::put(const std::string& id, StoredResponse response) {
 }
 
 void ResponseStore::finish(const std::string& id, StoredResponse response) {
+  size_t num_bytes = num_bytes_of(response);
   std::lock_guard lock(mutex_);
   const auto found = by_id_.find(id);
   if (found == by_id_.end() || !found->second->stored.running) return;
   response.events = found->second->stored.events;
-  const size_t num_bytes = num_bytes_of(response);
+  if (response.events != nullptr) num_bytes += response.events->num_bytes();
   if (found->second->stored.response["status"] == kCancelled) {
     response.response["status"] = kCancelled;
   }

@@ -1,6 +1,5 @@
 #include "serve/responses/responses_format.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "serve/answer/sse.h"
@@ -180,9 +179,7 @@ json ResponsesFormat::place_of(size_t block) const {
 
 std::string ResponsesFormat::open_events(size_t block) {
   const Kind kind = blocks_.all()[block].kind;
-  std::string id = make_openai_id(id_prefix(kind));
-  std::replace(id.begin(), id.end(), '-', '_');
-  items_.push_back({std::move(id)});
+  items_.push_back({make_item_id(id_prefix(kind))});
   std::string events =
       event("response.output_item.added",
             {{"output_index", block}, {"item", item_json(block, "in_progress", false)}});

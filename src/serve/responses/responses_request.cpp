@@ -126,13 +126,10 @@ Status read_objects(JsonFields& fields, json* chat) {
 // An id for an item that came without one.
 std::string item_id(const json& item) {
   const json type = item.value("type", json());
-  const char* prefix = type == "function_call"          ? "fc"
-                       : type == "function_call_output" ? "fco"
-                       : type == "reasoning"            ? "rs"
-                                                        : "msg";
-  std::string id = make_openai_id(prefix);
-  std::replace(id.begin(), id.end(), '-', '_');
-  return id;
+  return make_item_id(type == "function_call"          ? "fc"
+                      : type == "function_call_output" ? "fco"
+                      : type == "reasoning"            ? "rs"
+                                                       : "msg");
 }
 
 // The input as a list of items, as /input_items tells it.
@@ -230,6 +227,12 @@ Status read_truncation(JsonFields& fields) {
 }
 
 }  // namespace
+
+std::string make_item_id(const std::string& prefix) {
+  std::string id = make_openai_id(prefix);
+  std::replace(id.begin(), id.end(), '-', '_');
+  return id;
+}
 
 Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiDefaults& defaults,
                                                  const ResponseStore& store) {

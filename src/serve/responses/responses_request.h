@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "serve/flow/response_store.h"
 #include "serve/openai/openai_request.h"
@@ -17,6 +18,9 @@ struct ResponsesRequest {
   bool store = true;
   bool background = false;
 };
+
+// A new id of an item: "msg_...", by its prefix.
+std::string make_item_id(const std::string& prefix);
 
 // Reads it: input as a text or a list of items, instructions, tools, text.format, reasoning.effort,
 // previous_response_id out of `store`, and vLLM's further sampling fields by their names. Images

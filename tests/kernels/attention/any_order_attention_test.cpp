@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <string>
 
 #include "kernels/attention/attention.h"
-#include "support/row_ops.h"
+#include "kernels/attention/stepped_attention.h"
 
 // AttentionFamily::kFlashInfer: devices may have other kernels for long runs then.
 namespace foretoken {
@@ -18,12 +16,7 @@ struct Heads {
   int block_size;
 };
 
-// Rows of one slot at consecutive positions.
-struct RowRun {
-  int slot;
-  int position;
-  int rows;
-};
+using test::RowRun;
 
 struct Step {
   const char* name;
@@ -35,15 +28,12 @@ struct Step {
 
 constexpr int kPositions = 1536, kSlots = 5;
 
-class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<Heads> {
+class AnyOrderAttention : public test::SteppedAttention, public testing::WithParamInterface<Heads> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    max_blocks_ = kPositions / GetParam().block_size;
-    tables_.resize(size_t(kSlots) * max_blocks_);
-    std::iota(tables_.begin(), tables_.end(), 1);
-    std::shuffle(tables_.begin(), tables_.end(), std::mt19937(3));
+    draw_tables(kSlots, kPositions, GetParam().block_size);
     const size_t entries = (1 + tables_.size()) * GetParam().num_kv_heads * GetParam().block_size;
     k_ = random_floats(entries * GetParam().head_dim, 1);
     v_ = random_floats(entries * GetParam().head_dim, 2);
@@ -59,40 +49,18 @@ class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<H
   }
 
   // The rows of a step; those behind its runs go on from the last one.
-  void set_rows(const Step& step) {
-    positions_.clear();
-    slots_.clear();
-    for (const RowRun& run : step.runs) {
-      for (int i = 0; i < run.rows; ++i) add_row(run.slot, run.position + i);
-    }
-    live_ = step.live_rows >= 0 ? step.live_rows : static_cast<int>(positions_.size());
+  void set_step(const Step& step) {
+    set_rows(step.runs, step.live_rows);
     while (static_cast<int>(positions_.size()) < step.max_rows) {
-      add_row(slots_.back(), std::min(positions_.back() + 1, kPositions - 1));
+      slots_.push_back(slots_.back());
+      positions_.push_back(std::min(positions_.back() + 1, kPositions - 1));
     }
-  }
-  void add_row(int slot, int position) {
-    slots_.push_back(slot);
-    positions_.push_back(position);
-  }
-
-  // Positions of a slot that some live row sees.
-  int seen(int slot) const {
-    int end = 0;
-    for (int r = 0; r < live_; ++r) {
-      if (slots_[r] == slot) end = std::max(end, positions_[r] + 1);
-    }
-    return end;
   }
 
   // What no row sees holds no numbers, and blocks without anything seen do not exist.
   std::vector<int32_t> hide_unseen(std::vector<float>& k, std::vector<float>& v) const {
-    std::vector<int32_t> tables(tables_.size(), std::numeric_limits<int32_t>::max());
     for (int slot = 0; slot < kSlots; ++slot) {
-      const int end = seen(slot);
-      for (int b = 0; b * GetParam().block_size < end; ++b) {
-        tables[slot * max_blocks_ + b] = tables_[slot * max_blocks_ + b];
-      }
-      for (int p = end; p < kPositions; ++p) {
+      for (int p = seen(slot); p < kPositions; ++p) {
         for (int head = 0; head < GetParam().num_kv_heads; ++head) {
           const size_t at = entry(slot, p, head);
           std::fill_n(k.begin() + at, GetParam().head_dim, std::nanf(""));
@@ -100,11 +68,11 @@ class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<H
         }
       }
     }
-    return tables;
+    return seen_tables();
   }
 
   AttentionArgs args_of(const Step& step) {
-    set_rows(step);
+    set_step(step);
     std::vector<float> k = k_, v = v_;
     const std::vector<int32_t> tables = hide_unseen(k, v);
     const TypedData stored_k = typed_data(k, DType::kBF16), stored_v = typed_data(v, DType::kBF16);
@@ -187,9 +155,6 @@ class AnyOrderAttention : public RowOpTest, public testing::WithParamInterface<H
     expect_marked(bytes, live_ * width() * sizeof(uint16_t));
   }
 
-  int max_blocks_ = 0;
-  int live_ = 0;
-  std::vector<int32_t> tables_, positions_, slots_;
   std::vector<float> k_, v_, k_values_, v_values_;
   TypedData q_;
 };

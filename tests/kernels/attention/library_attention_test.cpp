@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <string>
 
 #include "kernels/attention/attention.h"
-#include "support/row_ops.h"
+#include "kernels/attention/stepped_attention.h"
 
 // The families of libraries over latents; CPUs compute them as any other.
 namespace foretoken::library_attention {
@@ -17,12 +15,7 @@ struct LatentCase {
   int block_size;
 };
 
-// Rows of one slot at consecutive positions.
-struct RowRun {
-  int slot;
-  int position;
-  int rows;
-};
+using test::RowRun;
 
 struct Step {
   const char* name;
@@ -33,7 +26,8 @@ struct Step {
 
 constexpr int kDim = 576, kValues = 512, kPositions = 1024, kSlots = 5;
 
-class LibraryAttention : public RowOpTest, public testing::WithParamInterface<LatentCase> {
+class LibraryAttention : public test::SteppedAttention,
+                         public testing::WithParamInterface<LatentCase> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
@@ -41,10 +35,7 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
     if (!is_cpu() && !has_attention(device(), GetParam().family)) {
       GTEST_SKIP() << "the plug-in or the device has no such kernels";
     }
-    max_blocks_ = kPositions / GetParam().block_size;
-    tables_.resize(size_t(kSlots) * max_blocks_);
-    std::iota(tables_.begin(), tables_.end(), 1);
-    std::shuffle(tables_.begin(), tables_.end(), std::mt19937(3));
+    draw_tables(kSlots, kPositions, GetParam().block_size);
     keys_ = typed_data(random_floats((1 + tables_.size()) * GetParam().block_size * kDim, 1),
                        DType::kBF16);
   }
@@ -58,32 +49,16 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
 
   // What no row sees holds no numbers, and blocks without anything seen do not exist.
   std::vector<int32_t> hide_unseen(std::vector<float>& keys) const {
-    std::vector<int32_t> tables(tables_.size(), std::numeric_limits<int32_t>::max());
     for (int slot = 0; slot < kSlots; ++slot) {
-      int end = 0;
-      for (int r = 0; r < live_; ++r) {
-        if (slots_[r] == slot) end = std::max(end, positions_[r] + 1);
-      }
-      for (int b = 0; b * GetParam().block_size < end; ++b) {
-        tables[slot * max_blocks_ + b] = tables_[slot * max_blocks_ + b];
-      }
-      for (int p = end; p < kPositions; ++p) {
+      for (int p = seen(slot); p < kPositions; ++p) {
         std::fill_n(keys.begin() + entry(slot, p), kDim, std::nanf(""));
       }
     }
-    return tables;
+    return seen_tables();
   }
 
   AttentionArgs args_of(const Step& step) {
-    positions_.clear();
-    slots_.clear();
-    for (const RowRun& run : step.runs) {
-      for (int i = 0; i < run.rows; ++i) {
-        slots_.push_back(run.slot);
-        positions_.push_back(run.position + i);
-      }
-    }
-    live_ = step.live_rows >= 0 ? step.live_rows : static_cast<int>(positions_.size());
+    set_rows(step.runs, step.live_rows);
     slots_.resize(step.max_rows, 0);
     positions_.resize(step.max_rows, 0);
     std::vector<float> keys = keys_.values;
@@ -164,10 +139,7 @@ class LibraryAttention : public RowOpTest, public testing::WithParamInterface<La
   }
 
   static constexpr float kScale = 0.05f;
-  int max_blocks_ = 0;
-  int live_ = 0;
   float* workspace_ = nullptr;
-  std::vector<int32_t> tables_, positions_, slots_;
   TypedData keys_, q_;
 };
 

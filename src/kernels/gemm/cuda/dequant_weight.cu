@@ -179,10 +179,6 @@ void* handle_of(QuantizedMatrix* matrix) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(matrix) | 1);
 }
 
-}  // namespace
-
-namespace {
-
 DequantKind super_kind(const QuantForm& form) {
   if (form.table != CodeTable::kNone) return DequantKind::kNone;
   if (form.scale == GroupScale::kSuperSigned) {

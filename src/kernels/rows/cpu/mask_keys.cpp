@@ -1,23 +1,10 @@
 #include "kernels/rows/mask_keys.h"
 
-#include <cmath>
-
 #include "base/bfloat16.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 
 namespace foretoken::cpu {
-namespace {
-
-constexpr float kWideStep = 20;  // from which on log(1 + exp(x)) is x
-
-float mask_term(float step, float rate) {
-  const float soft = step > kWideStep ? step : std::log1p(std::exp(step));
-  return std::exp(rate * soft);
-}
-
-}  // namespace
-
 void mask_keys(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const MaskKeysArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
@@ -26,7 +13,7 @@ void mask_keys(const void* args, CpuPool& pool) {
     float* at = a.qkv + row * stride + a.element;
     for (int head = 0; head < a.num_heads; ++head, at += a.head_dim) at[0] = at[1] = 1;
     for (int head = 0; head < a.num_kv_heads; ++head, at += a.head_dim) {
-      const float term = mask_term(a.steps[row * a.num_kv_heads + head], a.rates[head]) / a.scale;
+      const float term = mask_term(a.steps[row * a.num_kv_heads + head], a.rates[head], a.scale);
       at[0] = bf16_to_float(bf16_from_float(term));
       at[1] = term - at[0];
     }

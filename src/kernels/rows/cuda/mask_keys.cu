@@ -7,7 +7,6 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kMaskThreads = 64;
-constexpr float kWideStep = 20;  // from which on log(1 + exp(x)) is x
 
 // A block has a row, a thread some of its heads.
 __global__ void __launch_bounds__(kMaskThreads) mask_keys_kernel(MaskKeysArgs args) {
@@ -25,8 +24,7 @@ __global__ void __launch_bounds__(kMaskThreads) mask_keys_kernel(MaskKeysArgs ar
     }
     const int key = head - args.num_heads;
     const float step = args.steps[int64_t{row} * args.num_kv_heads + key];
-    const float soft = step > kWideStep ? step : log1pf(expf(step));
-    const float term = expf(args.rates[key] * soft) / args.scale;
+    const float term = mask_term(step, args.rates[key], args.scale);
     const float rounded = __bfloat162float(__float2bfloat16_rn(term));
     at[0] = rounded;
     at[1] = term - rounded;
