@@ -84,10 +84,6 @@ class Device {
     return unsupported(name() + " cannot work together with other ranks; use one rank");
   }
 
-  // Whether the attention op of this device has kernels that only AttentionArgs::any_order lets it
-  // use.
-  virtual bool has_any_order_attention() const { return false; }
-
   // Ranges in the profiler of the device's vendor (NVTX). Queues made later open one around each op
   // that they enqueue. Null functions where there are none, and, unless `always`, where no profiler
   // is attached.
