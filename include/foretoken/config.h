@@ -106,6 +106,9 @@ struct EngineConfig {
   // does not fill their steps; 0: any; -1: as many as take about the time of the rest of the step,
   // for prompts of more than max_num_batched_tokens / 4, at least 256, tokens.
   int long_prefill_token_threshold = -1;
+  // Beside sequences that decode, a step has only so many prompt rows that it ends within this
+  // time, as far as the step-time table and the steps of late tell, but at least 16; 0: no bound.
+  int max_inter_token_latency_ms = 0;
   int block_size = 16;
   int num_gpu_blocks_override = 0;    // 0: from memory
   int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves

@@ -80,6 +80,10 @@ class EngineFields:
     # one as take about the time of the rest of the step)
     long_prefill_token_threshold: int | None = None
 
+    # Most milliseconds between two tokens of a sequence: prompts beside it are cut to fit
+    # (default: no bound)
+    max_inter_token_latency_ms: int | None = None
+
     # fcfs (first come, first served) or priority
     scheduling_policy: str = "fcfs"
 

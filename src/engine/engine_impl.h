@@ -104,7 +104,9 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config, Start start);
   Result<bool> find_cached_step_times(const EngineConfig& config);
   Status use_step_times(const char* source);
+  CostTable guessed_step_times() const;
   void guess_step_times();
+  void make_time_bound(const EngineConfig& config);
   StepProfileConfig profile_config(const EngineConfig& config) const;
   Result<CostTable> run_profile(const EngineConfig& config, const StepProfileConfig& profile);
   Status measure_step_times(const EngineConfig& config);
@@ -166,8 +168,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<Scheduler> scheduler_;
-  CostTable step_times_;         // once the loop runs, the engine thread's
-  bool measures_later_ = false;  // those were guessed
+  CostTable step_times_;              // once the loop runs, the engine thread's
+  bool measures_later_ = false;       // those were guessed
+  std::unique_ptr<TimeBound> bound_;  // on the time between tokens; null: there is none
   std::unique_ptr<LengthController> policy_;
   LearnedRates learned_;                            // of earlier engines; no drafters: nothing
   std::optional<LearnedRatesCache> learned_cache_;  // none: nothing is kept

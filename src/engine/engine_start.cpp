@@ -337,6 +337,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
     FT_RETURN_IF_ERROR(find_step_times(config, start));
     clock.end_phase("step times");
   }
+  make_time_bound(config);
   policy_ = std::make_unique<LengthController>(policy, step_times_);
   const int64_t free_before = device_->free_memory();
   FT_RETURN_IF_ERROR(runner_->capture_usual_steps());
@@ -418,7 +419,8 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
                         .agreement = agreement_.get(),
                         .ranks = &ranks_,
                         .num_adapter_slots = num_adapter_slots_,
-                        .num_stages = ranks_.stages().count},
+                        .num_stages = ranks_.stages().count,
+                        .bound = bound_.get()},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),

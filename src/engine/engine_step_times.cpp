@@ -96,8 +96,7 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
   return first != 0;
 }
 
-// The runner has no times meanwhile: slots get the few drafts that the policy grants.
-void EngineImpl::guess_step_times() {
+CostTable EngineImpl::guessed_step_times() const {
   CostsToGuess what{.weight_bytes = model_->weight_bytes(),
                     .bytes_per_second = bytes_per_second(device_->type()),
                     .experts = experts_to_guess(*model_)};
@@ -106,12 +105,25 @@ void EngineImpl::guess_step_times() {
     what.drafters.push_back(
         {drafter_names_[i], traits.has_kv, traits.one_pass, drafters_[i]->memory_bytes()});
   }
-  step_times_ = guessed_cost_table(what);
+  return guessed_cost_table(what);
+}
+
+// The runner has no times meanwhile: slots get the few drafts that the policy grants.
+void EngineImpl::guess_step_times() {
+  step_times_ = guessed_step_times();
   info_.step_times_source = "guess";
   measures_later_ = true;
   FT_LOG(info,
          "step times: none are known; measured as soon as there is no request, and little is "
          "drafted until then");
+}
+
+// Where no drafter needs measured times a guess is what it begins with; steps correct it.
+void EngineImpl::make_time_bound(const EngineConfig& config) {
+  if (config.max_inter_token_latency_ms == 0) return;
+  if (step_times_.target.empty()) step_times_ = guessed_step_times();
+  bound_ = std::make_unique<TimeBound>(int64_t{config.max_inter_token_latency_ms} * 1'000'000,
+                                       config.max_num_batched_tokens, step_times_);
 }
 
 std::string EngineImpl::measured_on(const EngineConfig& config) const {
@@ -242,6 +254,7 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
   step_times_ = std::move(times).value();
   if (!runner_->set_step_times(&step_times_).ok()) return;
   policy_->restart();
+  if (bound_ != nullptr) bound_->restart();
   step_time_cache(config).keep(step_times_);
 }
 

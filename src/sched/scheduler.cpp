@@ -10,9 +10,6 @@
 namespace foretoken {
 namespace {
 
-// A client that asks again at once is not gone.
-constexpr int kPlansAfterOthers = 8;
-
 SchedulerConfig with_defaults(SchedulerConfig config) {
   FT_CHECK(config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
   FT_CHECK(config.num_stages > 0);
@@ -139,6 +136,7 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
     Sequence& sequence = *span.sequence;
     if (span.first_new_id >= 0) kv_.remember(sequence, sequence.num_scheduled);
   }
+  if (is_bound_) plan.load.num_prompt_rows = plan.num_prompt_rows();
   if (plan.spans.empty()) return false;
   ++num_plans_;
   return true;
@@ -175,56 +173,6 @@ int Scheduler::share_of_sequences() const {
 int Scheduler::num_behind(const StepPlan& plan) const {
   const int waiting = waiting_.empty() || free_slots_.empty() ? 0 : 1;
   return std::max(0, num_running() + waiting - static_cast<int>(plan.spans.size()) - 1);
-}
-
-// Still in its prompt, which is long; one that was preempted counts by all that it must compute.
-bool Scheduler::is_paced(const Sequence& sequence) const {
-  return config_.paced_prompt_len > 0 && !sequence.caught_up &&
-         sequence.known_len() > config_.paced_prompt_len;
-}
-
-// Among others, paced prompts share what is granted to them; where they are more, they get more.
-// Whoever sends a short prompt is expected to come again; a sequence all of whose rows are in
-// flight waits for none of those to come. Example: prompts of more than 1,000 tokens are paced, and
-// 512 rows a step are granted to them beside others. With 6 sequences that decode and 2 long
-// prompts each of these gets 512 / 2 = 256 rows; with one that decodes and 4 prompts each gets 512,
-// since more sequences wait for these rows than are held up by them. Where nobody else is left, and
-// for kPlansAfterOthers plans nobody with a short prompt was, they share paced.alone.
-void Scheduler::pace(StepPlan& plan, PacedRows paced) {
-  paced_rows_ = 0;
-  if (config_.paced_prompt_len == 0) return;
-  int num_paced = 0, num_others = 0, num_short = 0;
-  const auto count = [&](const Sequence& sequence) {
-    if (is_paced(sequence)) {
-      ++num_paced;
-    } else if (!sequence.caught_up || sequence.len_floor() < sequence.max_len) {
-      ++num_others;
-      num_short += sequence.prompt_len <= config_.paced_prompt_len ? 1 : 0;
-    }
-  };
-  for (const Sequence* sequence : running_) count(*sequence);
-  if (!waiting_.empty() && !free_slots_.empty()) count(*waiting_.front());
-  paces_beside_ = num_short > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
-  if (num_paced == 0) return;
-  if ((num_others > 0 || paces_beside_ > 0) && paced.beside > 0) {
-    plan.paced_limit = paced.beside;
-    paced_rows_ = std::max(1, paced.beside / std::min(num_paced, std::max(num_others, 1)));
-  } else if (paced.alone > 0) {
-    paced_rows_ = std::max(1, paced.alone / num_paced);
-  }
-}
-
-// Rows of one prompt: beside others a long one must not fill whole steps, and several together
-// leave a row to every sequence behind them.
-int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
-  const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
-  int most = others ? config_.long_prefill_token_threshold : 0;
-  if (is_paced(sequence)) {
-    most = paced_rows_ > 0 ? paced_rows_ : others ? config_.paced_prompt_len : 0;
-  }
-  const int missing = sequence.known_len() - sequence.num_scheduled;
-  if (most == 0 || missing <= most) return row_budget(plan);
-  return std::max(1, std::min(most, row_budget(plan) - num_behind(plan)));
 }
 
 // Known tokens as far as the budgets go. No rows: it must wait for a step with logits rows left.
@@ -400,7 +348,8 @@ void Scheduler::give_back_adapter(Sequence& sequence) {
 // Whether the step can hold one more sequence's first span. A sequence's words alone always fit.
 bool Scheduler::has_room(const Sequence& sequence, const StepPlan& plan) const {
   const int rows = config_.whole_prompts ? sequence.prompt_len : 1;
-  return row_budget(plan) >= rows && logits_budget(plan) > 0 && !free_slots_.empty() &&
+  const int budget = config_.whole_prompts ? row_budget(plan) : prompt_budget(plan);
+  return budget >= rows && logits_budget(plan) > 0 && !free_slots_.empty() &&
          static_cast<int>(plan.spans.size()) < max_spans_ &&
          plan.num_words + sequence.num_init_words <= config_.max_init_words;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <foretoken/status.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -140,6 +141,10 @@ class Scheduler {
   int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
   bool is_paced(const Sequence& sequence) const;
   void pace(StepPlan& plan, PacedRows paced);
+  void bound_prompts(StepPlan& plan, const TimeBound& bound);
+  int prompt_budget(const StepPlan& plan) const {
+    return std::min(row_budget(plan), bound_rows_ - plan.num_prompt_rows());
+  }
   int row_budget(const StepPlan& plan) const {
     return config_.max_num_batched_tokens - plan.num_rows;
   }
@@ -163,6 +168,8 @@ class Scheduler {
   bool preempted_ = false;  // by a running sequence, in the plan being made
   int paces_beside_ = 0;    // plans for which short ones count as there, since they come again
   int paced_rows_ = 0;      // of each paced prompt in that plan; 0: as many as there are
+  int bound_rows_ = 0;      // of all prompts together in that plan
+  bool is_bound_ = false;   // those are fewer than there are, since sequences decode
   SchedulerStats stats_;
 };
 

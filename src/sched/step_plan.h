@@ -66,10 +66,23 @@ struct AdapterLoad {
   const Sequence* sequence = nullptr;  // one that uses it
 };
 
+class TimeBound;
+
 // Rows of all paced prompts together in a step (SchedulerConfig::paced_prompt_len); 0: any.
 struct PacedRows {
   int beside = 0;  // others, if the prompts are no more than those
   int alone = 0;
+  // Rows of all prompts together beside sequences that decode, which take the place of `beside`;
+  // null: any.
+  const TimeBound* bound = nullptr;
+};
+
+// What a step has to compute.
+struct StepLoad {
+  int num_seqs = 0;         // that decode
+  int num_drafts = 0;       // bound on what they verify
+  int num_prompt_rows = 0;  // of all prompts together
+  int64_t num_tokens = 0;   // that the ones that decode know
 };
 
 // Where the spans of a step are cut in two lanes of rows: leading spans are the first lane.
@@ -95,6 +108,9 @@ struct StepPlan {
   int num_paced_rows = 0;         // those that they got
   int num_lone_rows = 0;          // the same without others
   int num_other_prompt_rows = 0;  // of prompts that are not paced
+  StepLoad load{};                // of a step that has PacedRows::bound; others: nothing
+
+  int num_prompt_rows() const { return num_paced_rows + num_lone_rows + num_other_prompt_rows; }
 
   // That its sequences know before it, or will if earlier steps commit one each.
   int64_t known_tokens() const {
@@ -128,6 +144,7 @@ struct StepPlan {
     paced_limit = 0;
     num_paced_rows = 0;
     num_lone_rows = 0;
+    load = {};
     num_other_prompt_rows = 0;
   }
 };

@@ -56,6 +56,8 @@ std::string SchedulerScript::command(const std::string& line) {
     (void)scheduler_.finish(*sequences_.at(name));
   } else if (verb == "pace") {
     words >> paced_.beside >> paced_.alone;
+  } else if (verb == "bound") {
+    bound(words);
   } else if (verb == "hold" || verb == "let") {
     std::string name;
     words >> name;
@@ -66,6 +68,17 @@ std::string SchedulerScript::command(const std::string& line) {
     return "unknown command " + verb;
   }
   return "";
+}
+
+void SchedulerScript::bound(std::istringstream& words) {
+  constexpr int64_t kMillisecond = 1'000'000;
+  int ms = 0;
+  words >> ms;
+  times_ = {};
+  times_.target.add(1, kMillisecond);
+  times_.target.add(1000, 1000 * kMillisecond);
+  bound_ = std::make_unique<TimeBound>(ms * kMillisecond, config_.max_num_batched_tokens, times_);
+  paced_.bound = bound_.get();
 }
 
 std::vector<DraftGrant> SchedulerScript::read_grants(std::istringstream& words) const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sched/scheduler.h"
+#include "sched/time_bound.h"
 
 namespace foretoken {
 
@@ -20,6 +21,7 @@ namespace foretoken {
 //     M = entries that the drafter lacks, as reported, otherwise as many as there can be
 //   finish NAME     ends it on the host's side
 //   pace N M        the rows that paced prompts may have from now on beside others and alone
+//   bound N         from now on steps take N ms at most, of which each row takes one
 //   hold NAME, let NAME    sets and clears is_held
 //   state free=N window_free=N running=N waiting=N slots=N preemptions=N lookups=N    checks (any
 //     subset); of the last plan: rows=N logits=N words=N features=F loads=N passes=N catch_up=N
@@ -27,7 +29,7 @@ namespace foretoken {
 //     ready=N coming=N fewest=N
 class SchedulerScript {
  public:
-  explicit SchedulerScript(const SchedulerConfig& config) : scheduler_(config) {}
+  explicit SchedulerScript(const SchedulerConfig& config) : config_(config), scheduler_(config) {}
 
   // The empty string, or the first difference with its line number.
   std::string run(const std::string& script);
@@ -36,12 +38,16 @@ class SchedulerScript {
  private:
   std::string command(const std::string& line);
   void submit(std::istringstream& words);
+  void bound(std::istringstream& words);
   std::string done(std::istringstream& words);
   std::string state(std::istringstream& words);
   std::vector<DraftGrant> read_grants(std::istringstream& words) const;
   std::string describe(const Span& span) const;
 
   PacedRows paced_;
+  const SchedulerConfig config_;
+  CostTable times_;
+  std::unique_ptr<TimeBound> bound_;
   Scheduler scheduler_;
   std::map<std::string, std::unique_ptr<Sequence>> sequences_;
   std::deque<StepPlan> in_flight_;

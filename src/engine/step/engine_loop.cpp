@@ -64,6 +64,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       agreement_(parts.agreement),
       ranks_(parts.ranks),
       pacer_(limits_.max_tokens),
+      bound_(parts.bound),
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
@@ -232,7 +233,9 @@ void EngineLoop::hold_awaited() {
 bool EngineLoop::plan_next(StepPlan& plan) {
   PhaseScope scope(clock_, lane(), HostPhase::kPlan, num_submitted_);
   hold_awaited();
-  if (!scheduler_.plan(plan, grant_drafts(), pacer_.rows())) {
+  PacedRows paced = pacer_.rows();
+  paced.bound = bound_;
+  if (!scheduler_.plan(plan, grant_drafts(), paced)) {
     scope.drop();
     return false;
   }
@@ -383,8 +386,13 @@ void EngineLoop::note_step(uint64_t step) {
   pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
   // The time until the next step begins counts where that was planned by then: a slow host's too.
   const bool follows = follows_[step % kStepRingSize];
-  policy_.step_took(step - 1,
-                    follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns);
+  const int64_t elapsed = follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns;
+  policy_.step_took(step - 1, elapsed);
+  // A token goes through all stages, of which this one is the last.
+  if (bound_ != nullptr) {
+    const auto stages = static_cast<int64_t>(num_stages_);
+    bound_->observe(plans_[(step - 1) % kStepRingSize].load, stages > 1 ? ns * stages : elapsed);
+  }
   if (trace_ == nullptr) return;
   trace_->add_step(step - 1, before.begin_ns, before.published_ns, before.end_ns,
                    step_details(plans_[(step - 1) % kStepRingSize]));

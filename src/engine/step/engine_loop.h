@@ -19,6 +19,7 @@
 #include "engine/step/step_trace.h"
 #include "group/shape_agreement.h"
 #include "sched/scheduler.h"
+#include "sched/time_bound.h"
 #include "spec/length_controller.h"
 
 namespace foretoken {
@@ -43,9 +44,10 @@ class EngineLoop {
     // With engines that share layers with this one; null: there are none. Such engines submit the
     // same steps, empty ones where they have nothing to do.
     group::ShapeAgreement* agreement = nullptr;
-    Ranks* ranks = nullptr;     // with an agreement: whom a failure ends
-    int num_adapter_slots = 0;  // places of adapters on the device
-    int num_stages = 1;         // that steps go through, the last one here
+    Ranks* ranks = nullptr;      // with an agreement: whom a failure ends
+    int num_adapter_slots = 0;   // places of adapters on the device
+    int num_stages = 1;          // that steps go through, the last one here
+    TimeBound* bound = nullptr;  // on the time between tokens; null: there is none
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -137,6 +139,7 @@ class EngineLoop {
   group::ShapeAgreement* const agreement_;
   Ranks* const ranks_;
   PrefillPacer pacer_;
+  TimeBound* const bound_;
   const int steps_in_flight_;
   const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;

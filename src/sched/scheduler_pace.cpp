@@ -1,0 +1,89 @@
+#include <algorithm>
+
+#include "sched/scheduler.h"
+#include "sched/time_bound.h"
+
+// How many rows of prompts a step has.
+
+namespace foretoken {
+namespace {
+
+// A client that asks again at once is not gone.
+constexpr int kPlansAfterOthers = 8;
+
+}  // namespace
+
+// Still in its prompt, which is long; one that was preempted counts by all that it must compute.
+bool Scheduler::is_paced(const Sequence& sequence) const {
+  return config_.paced_prompt_len > 0 && !sequence.caught_up &&
+         sequence.known_len() > config_.paced_prompt_len;
+}
+
+// Among others, paced prompts share what is granted to them; where they are more, they get more.
+// Whoever sends a short prompt is expected to come again; a sequence all of whose rows are in
+// flight waits for none of those to come. Example: prompts of more than 1,000 tokens are paced, and
+// 512 rows a step are granted to them beside others. With 6 sequences that decode and 2 long
+// prompts each of these gets 512 / 2 = 256 rows; with one that decodes and 4 prompts each gets 512,
+// since more sequences wait for these rows than are held up by them. Where nobody else is left, and
+// for kPlansAfterOthers plans nobody with a short prompt was, they share paced.alone.
+// Beside sequences that decode a bound takes the place of paced.beside, half of it where prompts
+// that are not paced want rows, too.
+void Scheduler::pace(StepPlan& plan, PacedRows paced) {
+  paced_rows_ = 0;
+  bound_rows_ = config_.max_num_batched_tokens;
+  is_bound_ = false;
+  if (paced.bound != nullptr) bound_prompts(plan, *paced.bound);
+  if (config_.paced_prompt_len == 0) return;
+  int num_paced = 0, num_others = 0, num_short = 0, num_other_prompts = 0;
+  const auto count = [&](const Sequence& sequence) {
+    if (is_paced(sequence)) {
+      ++num_paced;
+    } else if (!sequence.caught_up || sequence.len_floor() < sequence.max_len) {
+      ++num_others;
+      num_other_prompts += sequence.caught_up ? 0 : 1;
+      num_short += sequence.prompt_len <= config_.paced_prompt_len ? 1 : 0;
+    }
+  };
+  for (const Sequence* sequence : running_) count(*sequence);
+  if (!waiting_.empty() && !free_slots_.empty()) count(*waiting_.front());
+  paces_beside_ = num_short > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
+  if (num_paced == 0) return;
+  if (is_bound_) paced.beside = std::max(num_other_prompts > 0 ? bound_rows_ / 2 : bound_rows_, 1);
+  if ((num_others > 0 || paces_beside_ > 0) && paced.beside > 0) {
+    plan.paced_limit = paced.beside;
+    paced_rows_ = std::max(1, paced.beside / std::min(num_paced, std::max(num_others, 1)));
+  } else if (paced.alone > 0) {
+    paced_rows_ = std::max(1, paced.alone / num_paced);
+  }
+}
+
+// Nobody waits for his next token where nobody decodes. A sequence that rests waits, too, though
+// its rows are not this step's.
+void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
+  for (const Sequence* sequence : running_) {
+    if (!sequence->caught_up || sequence->len_floor() >= sequence->max_len) continue;
+    is_bound_ = true;
+    if (sequence->draining || sequence->is_held || rests(*sequence)) continue;
+    ++plan.load.num_seqs;
+    plan.load.num_drafts += std::min(sequence->max_draft_tokens, sequence->draft_bound);
+    plan.load.num_tokens += sequence->len_floor();
+  }
+  if (is_bound_) bound_rows_ = bound.prompt_rows(plan.load);
+}
+
+// Rows of one prompt: beside others a long one must not fill whole steps, and several together
+// leave a row to every sequence behind them. None where a bound leaves none.
+int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {
+  const bool others = num_running() > 1 || (!waiting_.empty() && !free_slots_.empty());
+  int most = others ? config_.long_prefill_token_threshold : 0;
+  if (is_paced(sequence)) {
+    most = paced_rows_ > 0 ? paced_rows_ : others ? config_.paced_prompt_len : 0;
+  }
+  const int missing = sequence.known_len() - sequence.num_scheduled;
+  const int budget = prompt_budget(plan);
+  if (budget <= 0) return 0;
+  if (most == 0 || missing <= most) return budget;
+  return std::max(1, std::min({most, budget, row_budget(plan) - num_behind(plan)}));
+}
+
+}  // namespace foretoken
