@@ -12,9 +12,9 @@ constexpr double kFall = 0.25;
 
 }  // namespace
 
-TimeBound::TimeBound(int64_t bound_ns, int most, const CostTable& times)
-    : bound_ns_(bound_ns), most_(most), times_(times) {
-  FT_CHECK(bound_ns > 0 && most > 0);
+TimeBound::TimeBound(int64_t bound_ns, int max_rows, const CostTable& times)
+    : bound_ns_(bound_ns), max_rows_(max_rows), times_(times) {
+  FT_CHECK(bound_ns > 0 && max_rows > 0);
 }
 
 int64_t TimeBound::table_ns(const StepLoad& load) const {
@@ -28,7 +28,7 @@ int64_t TimeBound::table_ns(const StepLoad& load) const {
 }
 
 int TimeBound::prompt_rows(StepLoad load) const {
-  const int room = std::max(most_ - load.num_seqs - load.num_drafts, 1);
+  const int room = std::max(max_rows_ - load.num_seqs - load.num_drafts, 1);
   const auto bound_ns = static_cast<double>(bound_ns_);
   int fits = std::min(kLeastRows, room);
   for (int above = room + 1; above - fits > 1;) {

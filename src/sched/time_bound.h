@@ -20,8 +20,8 @@ class TimeBound {
   // as the bound. Fewer, and a prompt of 8,000 tokens takes thousands of steps.
   static constexpr int kLeastRows = 16;
 
-  // `most`: rows of a step. `times` outlives it.
-  TimeBound(int64_t bound_ns, int most, const CostTable& times);
+  // `max_rows`: of a step. `times` outlives it.
+  TimeBound(int64_t bound_ns, int max_rows, const CostTable& times);
 
   // Prompt rows of a step that decodes `load`, whose own prompt rows do not count: at least
   // kLeastRows or 1, at most what those that decode leave of the step.
@@ -37,7 +37,7 @@ class TimeBound {
   int64_t table_ns(const StepLoad& load) const;
 
   const int64_t bound_ns_;
-  const int most_;
+  const int max_rows_;
   const CostTable& times_;
   double factor_ = 1;  // what steps take of the table's time
   double last_ = 0;    // of the last step
