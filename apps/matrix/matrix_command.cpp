@@ -176,9 +176,10 @@ void add_run_flags(CLI::App* command, MatrixOptions& options) {
       ->check(CLI::Range(1, 100000));
   command
       ->add_option("--size", options.size,
-                   "Synthetic checkpoints: tiny, or 8b (the shape of Llama 3 8B)")
+                   "Synthetic checkpoints: tiny, 8b (models of that kind have the shape of Llama 3 "
+                   "8B) or r1 (models of latents that of DeepSeek R1, 3 layers and 64 experts)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"tiny", "8b"}));
+      ->check(CLI::IsMember({"tiny", "8b", "r1"}));
   command
       ->add_option("--time-limit", options.time_limit, "Seconds of a cell, after which it is red")
       ->capture_default_str()

@@ -35,6 +35,16 @@ std::vector<std::string> joined(std::vector<std::string> a, const std::vector<st
   return a;
 }
 
+const std::vector<std::string> kDeepseekR1 = joined(
+    {"--layers", "3", "--hidden", "7168", "--heads", "128", "--head-dim", "128", "--vocab",
+     "129280", "--intermediate", "18432", "--q-rank", "1536", "--kv-rank", "512"},
+    {"--rope-dim", "64", "--experts", "64", "--experts-per-token", "8", "--expert-size", "2048"});
+
+const std::vector<std::string>& shape_of(const MatrixModel& model, const std::string& size) {
+  if (size == "8b" && !model.latent && model.num_experts == 0) return kLlama8b;
+  return size == "r1" && model.latent ? kDeepseekR1 : model.shape;
+}
+
 // A folder that is whole: it appears under its name when everything is written.
 Status write_folder(const std::vector<std::string>& arguments, const std::string& folder) {
   if (std::filesystem::exists(folder)) return {};
@@ -124,8 +134,7 @@ Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const MatrixFil
   std::error_code error;
   std::filesystem::create_directories(wish.folder, error);
   if (error) return invalid_argument("cannot make " + wish.folder + ": " + error.message());
-  const bool plain = !model.latent && model.num_experts == 0;
-  std::vector<std::string> shape = wish.size == "8b" && plain ? kLlama8b : model.shape;
+  std::vector<std::string> shape = shape_of(model, wish.size);
   if (wish.one_kv_head) shape = with_value(shape, "--kv-heads", "1");
   shape = joined({"--architecture", model.architecture, "--dtype", wish.dtype}, shape);
   const std::string count = std::to_string(wish.num_prompts);

@@ -29,8 +29,10 @@ struct MatrixFiles {
 struct MatrixFilesWish {
   std::string drafter;
   std::string dtype = "float32";  // or bfloat16
-  std::string size = "tiny";      // or 8b: Llama 3 8B's shape, for models of that kind
-  bool one_kv_head = false;       // which tensor parallel ranks share
+  // Or 8b: Llama 3 8B's shape, for models of that kind; r1: DeepSeek R1's with 3 layers and 64
+  // experts, for models of latents.
+  std::string size = "tiny";
+  bool one_kv_head = false;  // which tensor parallel ranks share
   int num_prompts = 24;
   std::string folder;
 };

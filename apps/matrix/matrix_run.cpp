@@ -50,6 +50,11 @@ Result<std::vector<Request>> read_prompts(const MatrixFiles& files, const CellRu
 // of them, and what is resident grows no more.
 constexpr int kMaxTokens = 256;
 
+int sequences_of(size_t num_prompts) {
+  if (num_prompts < 100) return 8;
+  return num_prompts < 1000 ? 32 : 128;
+}
+
 EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t num_prompts) {
   EngineConfig config;
   config.model = files.target;
@@ -65,7 +70,7 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t 
   config.kv_cache_dtype = cell.kv_cache_dtype;
   config.quantization = cell.quantization;
   config.max_model_len = kMaxTokens;
-  config.max_num_seqs = num_prompts < 100 ? 8 : 32;
+  config.max_num_seqs = sequences_of(num_prompts);
   config.num_gpu_blocks_override = config.max_num_seqs * kMaxTokens / config.block_size;
   config.enable_prefix_caching = false;
   config.disable_log_stats = true;

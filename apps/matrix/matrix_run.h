@@ -8,7 +8,7 @@ namespace foretoken {
 
 struct CellRunOptions {
   std::string folder;         // of checkpoints, which are kept for other cells
-  std::string size = "tiny";  // or 8b
+  std::string size = "tiny";  // 8b or r1, as MatrixFilesWish
   int num_prompts = 24;
   int max_tokens = 32;
   int num_drafts = 3;

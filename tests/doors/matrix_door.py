@@ -77,6 +77,13 @@ class Matrix(unittest.TestCase):
         self.assertEqual([cell.get("seconds") for cell in self.report()["cells"]],
                          [cell.get("seconds") for cell in cells], "results were not kept")
 
+    def test_a_size_is_of_the_models_that_have_it(self):
+        done = self.run_file([{"drafter": "eagle"}], "--size", "r1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.report()["cells"][0]["status"], "green reduced")
+        self.assertIn("checkpoints: r1", done.stdout)
+        self.assertIn("--size", self.run_matrix("--size", "9b").stderr)
+
     def test_block_drafters_have_checkpoints(self):
         done = self.run_file([{"drafter": name} for name in ("dflash", "dspark", "pard", "p_eagle")],
                              num_prompts=24)
