@@ -88,7 +88,9 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
 Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack) {
   int64_t bytes = 0;
   for (const RowRun& run : runs) bytes += run.num_rows * quantized_row_bytes(*run.form, pack.k);
-  std::vector<std::byte> rows(static_cast<size_t>(bytes));
+  // Of the thread's last piece as well: fresh pages take longer than what is drawn into them.
+  thread_local std::vector<std::byte> rows;
+  if (std::ssize(rows) < bytes) rows.resize(static_cast<size_t>(bytes));
   std::vector<RandomRow> places;
   std::byte* to = rows.data();
   for (const RowRun& run : runs) {
@@ -102,7 +104,7 @@ Status WeightLoader::make_random_quantized(std::span<const RowRun> runs, PackRow
   FT_ASSIGN_OR_RETURN(pack.rows, scratch_of(bytes));
   Status status;
   stream_->with_queue([&](Queue& queue) {
-    queue.copy(scratch_, rows.data(), rows.size());
+    queue.copy(scratch_, rows.data(), static_cast<size_t>(bytes));
     pack_rows(queue, pack);
     status = queue.drain();
   });
