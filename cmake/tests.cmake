@@ -59,7 +59,7 @@ endif()
 
 # Tests that take longer to compile than to run under a sanitizer are not optimised there: -O0 takes
 # 60 to 75 hundredths of -O1's time. The others would run longer by more than that.
-set(folders_of_short_tests base config convert gguf group net)
+set(folders_of_short_tests base config conformance convert gguf group net serve)
 
 foreach(folder IN LISTS test_folders)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
