@@ -1,10 +1,10 @@
 #include "apps/matrix/matrix_cell.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "apps/matrix/matrix_models.h"
 #include "engine/compat/compat.h"
+#include "engine/compat/row_fields.h"
 
 namespace foretoken {
 namespace {
@@ -19,60 +19,6 @@ const AttentionBackend* named_backend(const std::string& choice) {
     if (is_attention_backend(*backend, name)) return backend;
   }
   return nullptr;
-}
-
-Status wrong_field(const std::string& name, const std::string& what) {
-  return invalid_argument("cell: '" + name + "' " + what);
-}
-
-Status read_text(const Json& value, const std::string& name, std::string& field) {
-  if (!value.is_string()) return wrong_field(name, "must be a text");
-  field = value.get<std::string>();
-  return {};
-}
-
-Status read_count(const Json& value, const std::string& name, int low, int& field) {
-  if (!value.is_number_integer() || value.get<int64_t>() < low || value.get<int64_t>() > 1024) {
-    return wrong_field(name, "must be a whole number of " + std::to_string(low) + " to 1024");
-  }
-  field = value.get<int>();
-  return {};
-}
-
-Status read_flag(const Json& value, const std::string& name, bool& field) {
-  if (!value.is_boolean()) return wrong_field(name, "must be true or false");
-  field = value.get<bool>();
-  return {};
-}
-
-Status read_field(const std::string& name, const Json& value, MatrixCell& cell) {
-  const std::pair<std::string_view, std::string*> texts[] = {
-      {"architecture", &cell.architecture},
-      {"drafter", &cell.drafter},
-      {"attention_backend", &cell.attention},
-      {"stands_in_for", &cell.stands_in_for},
-      {"cudagraph_mode", &cell.graph_mode},
-      {"kv_cache_dtype", &cell.kv_cache_dtype},
-      {"quantization", &cell.quantization},
-      {"device", &cell.device},
-      {"hardware", &cell.hardware}};
-  for (const auto& [known, field] : texts) {
-    if (name == known) return read_text(value, name, *field);
-  }
-  const std::pair<std::string_view, int*> counts[] = {{"tensor_parallel_size", &cell.tp},
-                                                      {"pipeline_parallel_size", &cell.pp},
-                                                      {"data_parallel_size", &cell.dp},
-                                                      {"decode_context_parallel_size", &cell.dcp}};
-  for (const auto& [known, field] : counts) {
-    if (name == known) return read_count(value, name, 1, *field);
-  }
-  if (name == "row") return read_count(value, name, 0, cell.row);
-  const std::pair<std::string_view, bool*> flags[] = {{"enable_expert_parallel", &cell.ep},
-                                                      {"enable_dbo", &cell.dbo}};
-  for (const auto& [known, field] : flags) {
-    if (name == known) return read_flag(value, name, *field);
-  }
-  return wrong_field(name, "is unknown");
 }
 
 Status check_backend(const MatrixCell& cell, const DeviceTraits& device) {
@@ -138,12 +84,25 @@ Json cell_json(const MatrixCell& cell) {
 Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
   MatrixCell cell;
   cell.device = device;
-  if (!json.is_object()) return invalid_argument("a cell is a mapping of names to values");
-  for (const auto& [name, value] : json.items()) {
-    FT_RETURN_IF_ERROR(read_field(name, value, cell));
-  }
+  const RowField fields[] = {{"row", &cell.row, 0},
+                             {"architecture", &cell.architecture},
+                             {"drafter", &cell.drafter},
+                             {"attention_backend", &cell.attention},
+                             {"stands_in_for", &cell.stands_in_for},
+                             {"cudagraph_mode", &cell.graph_mode},
+                             {"kv_cache_dtype", &cell.kv_cache_dtype},
+                             {"quantization", &cell.quantization},
+                             {"device", &cell.device},
+                             {"hardware", &cell.hardware},
+                             {"tensor_parallel_size", &cell.tp},
+                             {"pipeline_parallel_size", &cell.pp},
+                             {"data_parallel_size", &cell.dp},
+                             {"decode_context_parallel_size", &cell.dcp},
+                             {"enable_expert_parallel", &cell.ep},
+                             {"enable_dbo", &cell.dbo}};
+  FT_RETURN_IF_ERROR(read_row_fields(json, "cell", fields));
   if (find_device_type(cell.device) == nullptr) {
-    return wrong_field("device", "must be cpu or cuda, not '" + cell.device + "'");
+    return invalid_argument("cell: 'device' must be cpu or cuda, not '" + cell.device + "'");
   }
   return cell;
 }
