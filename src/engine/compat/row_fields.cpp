@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostOfARow = 1024;
+constexpr int kMaxRowCount = 1024;
 
 // Each reads a value, or says what it must be; empty: it was read.
 std::string read_value(const Json& value, const RowField&, std::string* to) {
@@ -24,9 +24,9 @@ std::string read_value(const Json& value, const RowField&, bool* to) {
 
 std::string read_value(const Json& value, const RowField& field, int* to) {
   const int64_t count = value.is_number_integer() ? value.get<int64_t>() : -1;
-  if (count < field.low || count > kMostOfARow) {
+  if (count < field.low || count > kMaxRowCount) {
     return "must be a whole number of " + std::to_string(field.low) + " to " +
-           std::to_string(kMostOfARow);
+           std::to_string(kMaxRowCount);
   }
   *to = static_cast<int>(count);
   return {};
