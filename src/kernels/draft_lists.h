@@ -9,7 +9,9 @@ namespace foretoken {
 // Lists of drafters. A slot's list is the look-ups in SlotParams::lookups, which find drafts for
 // some texts only, and SlotParams::drafter behind them. They have their turns in that order at the
 // end of a step; from the first turn whose drafts stand (kernels/draft/choose_draft.h) the others
-// have nothing to propose.
+// have nothing to propose. Drafts of a look-up may wait for those of a better one:
+// SlotState::drafts keeps them, and SlotState::drafted_by holds, beside whose turn was last, whose
+// drafts wait and how many, until that one found some or did not.
 
 FT_HD inline bool is_lookup(const SlotParams& params, int32_t drafter) {
   return (params.lookups >> drafter & 1) != 0;
@@ -20,10 +22,35 @@ FT_HD inline bool serves(const SlotParams& params, int32_t drafter) {
   return params.drafter == drafter || is_lookup(params, drafter);
 }
 
+// Whose turn was last.
+FT_HD inline int32_t turn_of(const SlotState& state) { return state.drafted_by & 0xff; }
+
+FT_HD inline void take_turn(SlotState& state, int32_t drafter) {
+  state.drafted_by = (state.drafted_by & ~0xff) | drafter;
+}
+
+// The drafts of the one whose turn it is wait: another one may find better ones.
+FT_HD inline void let_drafts_wait(SlotState& state) {
+  const int32_t by = turn_of(state);
+  state.drafted_by = by | (by + 1) << 8 | state.num_draft_tokens << 16;
+  state.num_draft_tokens = 0;
+}
+
+// Ends the waiting: what waited stands where nothing was found, which `true` says.
+FT_HD inline bool end_waiting(SlotState& state) {
+  const int32_t waiting = state.drafted_by >> 8 & 0xff;
+  const int32_t count = state.drafted_by >> 16;
+  state.drafted_by = turn_of(state);
+  if (waiting == 0 || state.num_draft_tokens > 0) return false;
+  state.drafted_by = waiting - 1;
+  state.num_draft_tokens = count;
+  return true;
+}
+
 // Whether drafts of another drafter stand, so that this one has no turn.
 FT_HD inline bool has_other_drafts(const SlotState& state, const SlotParams& params,
                                    int32_t drafter) {
-  return params.lookups != 0 && state.num_draft_tokens > 0 && state.drafted_by != drafter;
+  return params.lookups != 0 && state.num_draft_tokens > 0 && turn_of(state) != drafter;
 }
 
 // Whether the drafter is to propose for the slot.

@@ -310,7 +310,8 @@ std::vector<SlotState> run_choice(Gpu& on, const ManySlots& many, int drafter) {
   batch.slots = pool.upload(many.slots);
   batch.priors = pool.upload(many.priors);
   batch.num_slots = many.limits.max_spans;
-  on.queue->launch(ChooseDraftArgs{pool.upload(many.plan), many.limits, batch, drafter, 0b011});
+  on.queue->launch(
+      ChooseDraftArgs{pool.upload(many.plan), many.limits, batch, drafter, 0b011, 0b010});
   return download(on, batch.slots, many.slots.size());
 }
 

@@ -32,6 +32,25 @@ TEST(DraftLists, DraftsThatStandLeaveOthersNoTurn) {
   EXPECT_FALSE(has_other_drafts(state, listed(1, 0), 1)) << "not a list";
 }
 
+TEST(DraftLists, DraftsThatWaitStandWhereNothingIsFound) {
+  SlotState state{};
+  state.drafted_by = 2;
+  state.num_draft_tokens = kMaxDraftTokens;
+  let_drafts_wait(state);
+  EXPECT_EQ(state.num_draft_tokens, 0);
+  EXPECT_EQ(turn_of(state), 2);
+  take_turn(state, 3);
+  EXPECT_EQ(turn_of(state), 3);
+  SlotState found = state;
+  found.num_draft_tokens = 1;
+  EXPECT_FALSE(end_waiting(found));
+  EXPECT_EQ(found.drafted_by, 3);
+  EXPECT_TRUE(end_waiting(state));
+  EXPECT_EQ(state.drafted_by, 2);
+  EXPECT_EQ(state.num_draft_tokens, kMaxDraftTokens);
+  EXPECT_FALSE(end_waiting(state)) << "nothing waits";
+}
+
 TEST(DraftLists, RatesAndGrantsOfEachDrafter) {
   SlotState state{};
   const SlotParams params = listed(1, 1);

@@ -134,7 +134,7 @@ class ModelRunner {
   void enqueue_outputs(Queue& queue, uint32_t features);
   void enqueue_drafts(Queue& queue, const StepShape& shape);
   void enqueue_drafter(Queue& queue, int index, const StepShape& step);
-  void enqueue_choice(Queue& queue, int index);
+  void enqueue_choice(Queue& queue, int index, const StepShape& step);
   DraftMasks draft_masks(const StepShape& shape) const;
   bool repairs(const Drafter& drafter, const StepShape& step, const DraftShape& shape) const;
   void enqueue_repairs(Queue& queue, int index, int num_draft_tokens);

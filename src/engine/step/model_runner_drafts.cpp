@@ -47,20 +47,23 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);
-  if (drafter.traits().looks_up && drafters_.size() > 1) enqueue_choice(queue, index);
+  if (drafter.traits().looks_up && drafters_.size() > 1) enqueue_choice(queue, index, step);
   if (repairs(drafter, step, shape)) enqueue_repairs(queue, index, shape.num_draft_tokens);
 }
 
-void ModelRunner::enqueue_choice(Queue& queue, int index) {
-  int32_t lookups = 0;
+void ModelRunner::enqueue_choice(Queue& queue, int index, const StepShape& step) {
+  int32_t lookups = 0, rivals = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    if (drafters_[i]->traits().looks_up) lookups |= 1 << i;
+    if (!drafters_[i]->traits().looks_up) continue;
+    lookups |= 1 << i;
+    if (static_cast<int>(i) > index && step.drafts[i] != DraftShape{}) rivals |= 1 << i;
   }
   choose_draft(queue, {.plan = memory_.plan,
                        .limits = memory_.limits(),
                        .batch = memory_.batch,
                        .drafter = index,
-                       .lookups = lookups});
+                       .lookups = lookups,
+                       .rivals = rivals});
 }
 
 // Of several ranks the first alone has masks, and all must have the same drafts.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/draft_lists.h"
 #include "support/step_data.h"
 
 namespace foretoken {
@@ -28,13 +29,14 @@ class ChooseDraftTest : public StepTest {
     rates.num_rated = 10;
     std::fill_n(rates.rates, kMaxDraftTokens, static_cast<uint16_t>(rate * 65535));
   }
-  void run(StepData& d, int32_t drafter = 0) {
+  void run(StepData& d, int32_t drafter = 0, int32_t rivals = 0) {
     push(d);
     choose_draft(queue(), {.plan = plan_,
                            .limits = sizes_.limits,
                            .batch = batch_,
                            .drafter = drafter,
-                           .lookups = kLookups});
+                           .lookups = kLookups,
+                           .rivals = rivals});
     pull(d);
   }
 };
@@ -77,6 +79,69 @@ TEST_F(ChooseDraftTest, BehindALongPieceTheyStand) {
   run(d);
   EXPECT_EQ(d.slots[0].num_draft_tokens, 4);
   EXPECT_EQ(d.slots[1].num_draft_tokens, 0);
+}
+
+// Look-up 0, whose drafts are worse than those of look-up 1.
+void make_rival(StepData& d, int slot) {
+  d.params[slot].lookups = 0b011;
+  d.spans[slot].num_lookup_tokens = 4;
+  d.slots[slot].drafts[0] = 100 + slot;
+  d.slots[slot].lookup_rates[1] = d.slots[slot].lookup_rates[0];
+  std::fill_n(d.slots[slot].lookup_rates[1].rates, kMaxDraftTokens, uint16_t{60000});
+}
+
+// Look-up 1 is the slot's last one or stands before the head.
+TEST_F(ChooseDraftTest, DraftsWaitForABetterLookup) {
+  StepData d{StepSizes{}};
+  for (const int slot : {0, 1}) {
+    add_slot(d, slot, 4, 0.5, 0.1);
+    make_rival(d, slot);
+  }
+  d.params[1].drafter = 1;
+  d.params[1].lookups = 0b001;
+  set_rates(d.slots[1].draft, 0.9);
+  run(d, 0, 0b010);
+  for (const int slot : {0, 1}) {
+    EXPECT_EQ(d.slots[slot].num_draft_tokens, 0) << slot;
+    EXPECT_FALSE(has_other_drafts(d.slots[slot], d.params[slot], 1)) << slot;
+    take_turn(d.slots[slot], 1);
+  }
+  d.slots[0].num_draft_tokens = 2;  // it found some, and none for slot 1
+  run(d, 1);
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 2);
+  EXPECT_EQ(d.slots[0].drafted_by, 1);
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 4);
+  EXPECT_EQ(d.slots[1].drafted_by, 0);
+  EXPECT_EQ(d.slots[1].drafts[0], 101);
+}
+
+TEST_F(ChooseDraftTest, NobodyWaitsForAWorseOrForeignLookup) {
+  StepData d{StepSizes{}};
+  for (int slot = 0; slot < 4; ++slot) {
+    add_slot(d, slot, 4, 0.5, 0.1);
+    make_rival(d, slot);
+  }
+  set_rates(d.slots[0].lookup_rates[1], 0.4);
+  d.slots[1].found_by = 1;
+  d.params[2].grammar = 7;
+  d.params[3].lookups = 0b001;
+  run(d, 0, 0b010);
+  for (int slot = 0; slot < 4; ++slot) {
+    EXPECT_EQ(d.slots[slot].num_draft_tokens, 4) << slot;
+    EXPECT_TRUE(has_other_drafts(d.slots[slot], d.params[slot], 2)) << slot;
+  }
+}
+
+TEST_F(ChooseDraftTest, NobodyWaitsForOneThatProposesNothing) {
+  StepData d{StepSizes{}};
+  add_slot(d, 0, 4, 0.5, 0.1);
+  add_slot(d, 1, 4, 0.5, 0.1);
+  for (const int slot : {0, 1}) make_rival(d, slot);
+  run(d);  // it is not in the step
+  EXPECT_EQ(d.slots[0].num_draft_tokens, 4);
+  d.spans[1].num_lookup_tokens = 0;
+  run(d, 0, 0b010);
+  EXPECT_EQ(d.slots[1].num_draft_tokens, 4) << "it has no limit";
 }
 
 TEST_F(ChooseDraftTest, TheRequestBoundsTheOther) {

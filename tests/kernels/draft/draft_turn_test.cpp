@@ -26,7 +26,7 @@ struct TurnSlot {
     batch.params = &params;
     batch.slots = &state;
     batch.priors = priors.data();
-    return {nullptr, {}, batch, drafter, 0b011};
+    return {nullptr, {}, batch, drafter, 0b011, 0};
   }
 };
 

@@ -123,7 +123,7 @@ void choose_lengths(const void* args, CpuPool&) {
     const int most = lengths.most(i);
     const int least = lengths.least(i, most);
     state.draft.num_draft_tokens = spec::drafts_down_to(lengths.rates(i), least, most, level);
-    if (lengths.has_turn(i)) state.drafted_by = a.drafter;
+    if (lengths.has_turn(i)) take_turn(state, a.drafter);
   }
 }
 

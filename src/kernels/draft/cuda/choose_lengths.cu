@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads) choose_lengths_kernel(ChooseLengthsA
     const Served slot = served(args, plan.spans[i], i, shared.probe_priority);
     slot.state.draft.num_draft_tokens =
         spec::drafts_down_to(slot.rates, slot.least, slot.most, level);
-    if (slot.has_turn) slot.state.drafted_by = args.drafter;
+    if (slot.has_turn) take_turn(slot.state, args.drafter);
   }
 }
 
