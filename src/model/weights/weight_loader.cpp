@@ -179,12 +179,24 @@ Status WeightLoader::add_runs(const TensorPart& part, const ColumnRange& cols,
   return {};
 }
 
+namespace {
+
+// Rows of which two alternate in memory: units, or all where gates and ups do.
+int64_t alternating_rows(std::span<const RowRun> runs, WeightOrder order, int64_t unit_rows) {
+  if (order == WeightOrder::kPlain || unit_rows > 0) return unit_rows;
+  int64_t rows = 0;
+  for (const RowRun& run : runs) rows += run.num_rows;
+  return rows;
+}
+
+}  // namespace
+
 Result<PackedWeight> WeightLoader::matrix(std::span<const TensorPart> parts,
                                           const ColumnRange& cols, WeightOrder order,
                                           int64_t unit_rows) {
   std::vector<RowRun> runs;
   for (const TensorPart& part : parts) FT_RETURN_IF_ERROR(add_runs(part, cols, &runs));
-  FT_RETURN_IF_ERROR(check_cut(runs, unit_rows));
+  FT_RETURN_IF_ERROR(check_cut(runs, alternating_rows(runs, order, unit_rows)));
   return load_rows(runs, cols.count, order, unit_rows);
 }
 
@@ -266,7 +278,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.k = cols;
   pack.dtype = dtype_;
   pack.order = order;
-  const bool quantized = keeps_quantized(runs, cols, unit_rows);
+  const bool quantized = keeps_quantized(runs, cols, alternating_rows(runs, order, unit_rows));
   if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
   pack.weight = make_weight(runs, quantized, unit_rows, pack);

@@ -1,7 +1,6 @@
 #include "kernels/gemm/cuda/dequant_weight.cuh"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <type_traits>
 
@@ -161,12 +160,12 @@ int64_t unit_bytes(DequantKind kind) {
   return bytes;
 }
 
-bool allocate(QuantizedMatrix& matrix, int64_t rows) {
+bool allocate(QuantizedMatrix& matrix) {
   const auto zeros = [](auto** memory, int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
     return cudaMalloc(memory, size) == cudaSuccess && cudaMemset(*memory, 0, size) == cudaSuccess;
   };
-  const int64_t groups = ceil_div(rows, kGroupRows);
+  const int64_t groups = ceil_div(matrix.rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
   const bool scales_rows = matrix.kind == DequantKind::kFp8 || matrix.kind == DequantKind::kNvfp4;
   const int64_t scales = scales_rows ? groups * kGroupRows * int64_t{sizeof(float)} : 0;
@@ -219,43 +218,69 @@ bool keeps_quantized(const QuantForm& form, int64_t k) {
   return runs && fits_row(form, k) && dequant_kind(form) != DequantKind::kNone;
 }
 
-bool keeps_together(std::span<const QuantizedPart> parts, int64_t /*unit_rows*/) {
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const QuantizedPart& part) { return part.form == parts[0].form; });
+// Gates and ups alternate, and so do those of experts: these have one form, as units do.
+bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows) {
+  int64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool differs = i > 0 && !(parts[i].form == parts[i - 1].form);
+    if (differs && (unit_rows > 0 || rows % kGroupRows != 0)) return false;
+    rows += parts[i].num_rows;
+  }
+  return true;
 }
 
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
                                       WeightOrder order, int64_t unit_rows) {
-  auto matrix = std::make_unique<QuantizedMatrix>();
-  matrix->form = parts[0].form;
-  matrix->kind = dequant_kind(matrix->form);
-  matrix->k = k;
+  QuantizedMatrix* first = nullptr;
+  QuantizedMatrix** end = &first;
+  QuantizedMatrix* last = nullptr;
   int64_t n = 0;
-  for (const QuantizedPart& part : parts) n += part.num_rows;
-  if (!allocate(*matrix, packed_rows(n, order))) {
-    free_quantized_matrix(handle_of(matrix.release()));
+  for (const QuantizedPart& part : parts) {
+    n += part.num_rows;
+    if (last == nullptr || !(last->form == part.form)) {
+      last = *end = new QuantizedMatrix{part.form, dequant_kind(part.form)};
+      end = &last->next;
+      last->k = k;
+    }
+    last->rows += part.num_rows;
+  }
+  // With gates and ups there is one run, of whole groups of each.
+  if (first == last) first->rows = packed_rows(n, order);
+  bool made = true;
+  for (QuantizedMatrix* run = first; run != nullptr; run = run->next) made = made && allocate(*run);
+  if (!made) {
+    free_quantized_matrix(handle_of(first));
     cudaGetLastError();
     return {nullptr, 0};
   }
   int64_t slice_rows = weight_slice_rows(n, k, DType::kBF16, order);
   if (unit_rows > 0) slice_rows = std::gcd(slice_rows, 2 * unit_rows);  // of one expert
-  return {handle_of(matrix.release()), slice_rows};
+  return {handle_of(first), slice_rows};
 }
 
 int64_t quantized_weight_bytes(const void* handle) {
-  const QuantizedMatrix* matrix = quantized_matrix(handle);
-  return matrix != nullptr ? matrix->bytes : 0;
+  int64_t bytes = 0;
+  for (const auto* run = quantized_matrix(handle); run != nullptr; run = run->next) {
+    bytes += run->bytes;
+  }
+  return bytes;
 }
 
 void free_quantized_matrix(void* handle) {
-  const QuantizedMatrix* matrix = quantized_matrix(handle);
-  cudaFree(matrix->units);
-  cudaFree(matrix->row_scales);
-  delete matrix;
+  const QuantizedMatrix* run = quantized_matrix(handle);
+  while (run != nullptr) {
+    const QuantizedMatrix* next = run->next;
+    cudaFree(run->units);
+    cudaFree(run->row_scales);
+    delete run;
+    run = next;
+  }
 }
 
-void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream) {
-  const QuantizedMatrix& matrix = *quantized_matrix(args.weight);
+namespace {
+
+// Rows of one form; args.n counts those of their matrix.
+void pack_run(const PackRowsArgs& args, const QuantizedMatrix& matrix, cudaStream_t stream) {
   const int64_t row_bytes = quantized_row_bytes(matrix.form, args.k);
   const void* rows = args.rows;
   if (args.scratch != nullptr) {
@@ -271,6 +296,27 @@ void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream) {
         static_cast<int>(std::min<int64_t>(ceil_div(words, kPackThreads), kMaxPackBlocks));
     pack_quantized_kernel<Form><<<blocks, kPackThreads, 0, stream>>>(args, source, matrix);
   });
+}
+
+}  // namespace
+
+void launch_pack_quantized(const PackRowsArgs& args, cudaStream_t stream) {
+  const QuantizedMatrix* run = quantized_matrix(args.weight);
+  if (run->next == nullptr) return pack_run(args, *run, stream);
+  PackRowsArgs own = args;
+  int64_t first = 0;  // row of the run
+  for (; run != nullptr; first += run->rows, run = run->next) {
+    const int64_t begin = std::max(args.first_row, first);
+    const int64_t end = std::min(args.first_row + args.num_rows, first + run->rows);
+    if (begin >= end) continue;
+    own.first_row = begin - first;
+    own.num_rows = end - begin;
+    own.n = run->rows;
+    pack_run(own, *run, stream);
+    const int64_t bytes = own.num_rows * quantized_row_bytes(run->form, args.k);
+    own.rows = static_cast<const uint8_t*>(own.rows) + bytes;
+    if (own.scratch != nullptr) own.scratch = static_cast<uint8_t*>(own.scratch) + bytes;
+  }
 }
 
 }  // namespace foretoken::cuda

@@ -39,14 +39,17 @@ enum class DequantKind : uint8_t {
 DequantKind dequant_kind(const QuantForm& form);
 
 // The handle of such a weight names this, which lies in host memory. Handles of other weights are
-// their memory.
+// their memory. Where parts of a weight differ in form, each run of equal ones is a matrix, but the
+// last one of whole groups of 8 rows.
 struct QuantizedMatrix {
   QuantForm form;
   DequantKind kind = DequantKind::kNone;
+  int64_t rows = 0;
   int64_t k = 0;
-  int64_t bytes = 0;            // of all of it
-  uint8_t* units = nullptr;     // device memory
-  float* row_scales = nullptr;  // device memory, of whole groups of 8 rows; null: none
+  int64_t bytes = 0;                // of this one
+  uint8_t* units = nullptr;         // device memory
+  float* row_scales = nullptr;      // device memory, of whole groups of 8 rows; null: none
+  QuantizedMatrix* next = nullptr;  // the rows behind these; null: none
 };
 
 // Null for a handle of another weight. Such a handle is odd; memory of a device never is.

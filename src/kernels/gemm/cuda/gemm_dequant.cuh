@@ -14,8 +14,8 @@ template <class Form, class Epilogue>
 void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                     cudaStream_t stream);
 
-// GemmArgs as of launch_gemm, or of the product of head_argmax, whose keys have at most
-// ceil(n / 16) columns, and ceil(n / 32) above 64 rows.
+// GemmArgs as of launch_gemm, or of the product of head_argmax, whose weight is of one form and
+// whose keys have at most ceil(n / 16) columns, and ceil(n / 32) above 64 rows.
 void launch_gemm_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, cudaStream_t stream);
 void launch_gemm_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, KeepBest& best,
                          cudaStream_t stream);

@@ -115,7 +115,7 @@ struct KeepBest {
 template <class Launch>
 auto with_store(const GemmArgs& args, const Launch& launch) {
   if (args.gated == 0) {
-    StoreOutput epilogue;
+    StoreOutput epilogue{args.n};
     return launch(args, epilogue);
   }
   GemmArgs all = args;

@@ -23,8 +23,11 @@ __device__ inline void transpose_quad(uint32_t (&words)[4]) {
   }
 }
 
-// y[row, n] = product + bias[n], or added to it.
+// y[row, n] = product + bias[n], or added to it. y may be some columns of wider rows: it begins at
+// a multiple of 8 of them, and its own columns are as many, or those up to their end.
 struct StoreOutput {
+  int stride;  // elements from a row of y to the next
+
   template <int Half>
   __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
                             float (&c)[Half]) const {
@@ -34,10 +37,10 @@ struct StoreOutput {
     if (args.bias != nullptr) add_bias(args, n, c);
     constexpr int kGroups = Half / 4;  // of 8 columns
     const bool bf16 = args.out_dtype == DType::kBF16;
-    if (!bf16 && args.n % 2 == 0) return store_floats(args, live, low, n + lane % 4 * 2, c);
+    if (!bf16 && stride % 2 == 0) return store_floats(args, live, low, n + lane % 4 * 2, c);
 #pragma unroll
     for (int j = 0; j < kGroups; j += 4) {
-      if (bf16 && args.n % 8 == 0 && j + 4 <= kGroups) {
+      if (bf16 && stride % 8 == 0 && j + 4 <= kGroups) {
         for (int i = 0; i < 2; ++i) {
           store_groups(args, live, low + i * 8, n + j * 8, c + j * 4 + i * 2);
         }
@@ -91,8 +94,8 @@ struct StoreOutput {
 
   // Rows row and row + 8; n: this lane's first column.
   template <int Half>
-  __device__ static void store_floats(const GemmArgs& args, int live, int row, int n,
-                                      const float (&c)[Half]) {
+  __device__ void store_floats(const GemmArgs& args, int live, int row, int n,
+                               const float (&c)[Half]) const {
     constexpr int kGroups = Half / 4;               // of 8 columns
     constexpr int kAtOnce = std::min(16, kGroups);  // as registers have room for
 #pragma unroll
@@ -103,13 +106,13 @@ struct StoreOutput {
 
   // Up to Groups groups from `group` on. All loads go first: none may overtake a store.
   template <int Groups, int Half>
-  __device__ static void store_floats(const GemmArgs& args, int live, int row, int n,
-                                      const float (&c)[Half], int group) {
+  __device__ void store_floats(const GemmArgs& args, int live, int row, int n,
+                               const float (&c)[Half], int group) const {
     const auto place = [&](int i) {  // i: group and row
       const int64_t r = row + i % 2 * 8;
       const int to = n + (group + i / 2) * 8;
       const bool valid = group + i / 2 < Half / 4 && r < live && to < args.n;
-      return valid ? reinterpret_cast<float2*>(static_cast<float*>(args.y) + r * args.n + to)
+      return valid ? reinterpret_cast<float2*>(static_cast<float*>(args.y) + r * stride + to)
                    : nullptr;
     };
     float2 sums[2 * Groups] = {};
@@ -129,8 +132,8 @@ struct StoreOutput {
   }
 
   template <int Half>
-  __device__ static void store_singly(const GemmArgs& args, int live, int row, int n,
-                                      const float (&c)[Half], int group) {
+  __device__ void store_singly(const GemmArgs& args, int live, int row, int n,
+                               const float (&c)[Half], int group) const {
 #pragma unroll
     for (int i = group * 4; i < group * 4 + 16; ++i) {
       if (i >= Half) continue;
@@ -141,8 +144,8 @@ struct StoreOutput {
   }
 
   // Four groups of 8 columns of one row: 16 bytes a lane.
-  __device__ static void store_groups(const GemmArgs& args, int live, int row, int n,
-                                      const float* c) {
+  __device__ void store_groups(const GemmArgs& args, int live, int row, int n,
+                               const float* c) const {
     uint32_t words[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -151,17 +154,17 @@ struct StoreOutput {
     transpose_quad(words);
     const int to = n + static_cast<int>(threadIdx.x) % 4 * 8;
     if (row >= live || to >= args.n) return;
-    *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * args.n + to) =
+    *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(args.y) + int64_t{row} * stride + to) =
         uint4{words[0], words[1], words[2], words[3]};
   }
 
-  __device__ static void store(const GemmArgs& args, int row, int n, float value) {
+  __device__ void store(const GemmArgs& args, int row, int n, float value) const {
     if (args.bias != nullptr) value += args.bias[n];
     put(args, row, n, value);
   }
 
-  __device__ static void put(const GemmArgs& args, int row, int n, float value) {
-    const int64_t at = int64_t{row} * args.n + n;
+  __device__ void put(const GemmArgs& args, int row, int n, float value) const {
+    const int64_t at = int64_t{row} * stride + n;
     if (args.out_dtype == DType::kBF16) {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
     } else {

@@ -271,9 +271,9 @@ struct TailReader {
       all.n = static_cast<int32_t>(packed_rows(all.n, WeightOrder::kGateUp));
       return StoreGated{args.inner}.take_tiles(all, live, 0, n, 0, c);
     }
-    if (product == 3) return StoreOutput().take_tiles(ops.qkv, live, 0, n, 0, c);
-    if (product == 2) return StoreOutput().take_tiles(ops.down, live, 0, n, 0, c);
-    StoreOutput().take_tiles(ops.o, live, 0, n, 0, c);
+    if (product == 3) return StoreOutput{ops.qkv.n}.take_tiles(ops.qkv, live, 0, n, 0, c);
+    if (product == 2) return StoreOutput{ops.down.n}.take_tiles(ops.down, live, 0, n, 0, c);
+    StoreOutput{ops.o.n}.take_tiles(ops.o, live, 0, n, 0, c);
   }
 
   // A warp without a unit keeps in step with the others.
