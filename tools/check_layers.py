@@ -44,7 +44,7 @@ ROOMS = {
     "gguf": ["blocks", "vocabulary", ""],
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "arch", "", "heads"],
-    "engine": ["compat", "grammar", "request", "step", "measure", "start", "", "parallel"],
+    "engine": ["compat", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",

@@ -114,6 +114,10 @@ struct EngineConfig {
   int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
+  // GiB of host memory, of all ranks of an engine together, that keep KV blocks which the prefix
+  // cache gives up; 0: none.
+  double kv_offloading_size = 0;
+  std::string kv_offloading_backend = "native";  // native: the engine's own
   int step_timeout_seconds = 300;  // a device that ends no step for so long has failed; 0: none
   bool enforce_eager = false;      // true: as cudagraph_mode NONE
   // Steps recorded as graphs: NONE | PIECEWISE (all but attention) | FULL | FULL_DECODE_ONLY |

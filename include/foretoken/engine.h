@@ -42,6 +42,14 @@ struct StepTokens {
   int64_t sum = 0;
 };
 
+// KV blocks in host memory (kv_offloading_size).
+struct OffloadStats {
+  int64_t num_queried_tokens = 0;  // of prompts, that the prefix cache on the device did not have
+  int64_t num_hit_tokens = 0;      // of these, found in host memory
+  int64_t bytes_out = 0;           // from the device to host memory, of all ranks
+  int64_t bytes_in = 0;            // back
+};
+
 // Counters since the start, summed over requests, and what is so now.
 struct EngineStats {
   int64_t num_steps = 0;           // of the engine, all sequences together
@@ -57,6 +65,7 @@ struct EngineStats {
   int64_t num_total_blocks = 0;
   int64_t num_free_slots = 0;
   int64_t num_total_slots = 0;
+  OffloadStats offload;
   // Of several data parallel engines: each one's own, of which the above are the sums.
   std::vector<EngineStats> engines;
 };
@@ -108,7 +117,9 @@ struct EngineInfo {
   int64_t kv_cache_bytes = 0;
   int64_t token_page_bytes = 0;
   int64_t block_table_bytes = 0;
-  int64_t drafter_bytes = 0;  // beyond KV cache, token pages and block tables
+  int64_t num_host_blocks = 0;   // KV blocks that host memory keeps (kv_offloading_size)
+  int64_t host_block_bytes = 0;  // of one, of all ranks
+  int64_t drafter_bytes = 0;     // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
   int num_engines = 1;                   // data parallel; sizes and counts above are sums over them

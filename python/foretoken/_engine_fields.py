@@ -114,6 +114,13 @@ class EngineFields:
     # Share KV blocks of equal prefixes (default: on)
     enable_prefix_caching: bool | None = None
 
+    # GiB of host memory, of all ranks of an engine together, for KV blocks that the prefix cache
+    # gives up (default: none)
+    kv_offloading_size: float | None = None
+
+    # What keeps those blocks: native, the engine itself
+    kv_offloading_backend: str = "native"
+
     # Steps queued ahead: 1 to 3
     steps_in_flight: int = 2
 

@@ -81,6 +81,10 @@ def snapshot(engine: _core.Engine, model_name: str) -> list[Metric]:
         Counter("vllm:generation_tokens", labels, sums.num_output_tokens),
         Counter("vllm:prefix_cache_queries", labels, sums.num_prompt_tokens),
         Counter("vllm:prefix_cache_hits", labels, sums.num_cached_tokens),
+        Counter(
+            "vllm:external_prefix_cache_queries", labels, stats.num_offload_queried_tokens
+        ),
+        Counter("vllm:external_prefix_cache_hits", labels, stats.num_offload_hit_tokens),
         Counter("vllm:num_preemptions", labels, sums.num_preemptions),
     ]
     if drafters:

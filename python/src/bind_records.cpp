@@ -80,7 +80,11 @@ void bind_stats(nb::module_& module) {
       .def_ro("num_running_requests", &EngineStats::num_running_requests)
       .def_ro("num_waiting_requests", &EngineStats::num_waiting_requests)
       .def_ro("num_free_blocks", &EngineStats::num_free_blocks)
-      .def_ro("num_total_blocks", &EngineStats::num_total_blocks);
+      .def_ro("num_total_blocks", &EngineStats::num_total_blocks)
+      .def_prop_ro("num_offload_queried_tokens",
+                   [](const EngineStats& stats) { return stats.offload.num_queried_tokens; })
+      .def_prop_ro("num_offload_hit_tokens",
+                   [](const EngineStats& stats) { return stats.offload.num_hit_tokens; });
 }
 
 void bind_info(nb::module_& module) {

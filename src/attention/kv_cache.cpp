@@ -58,6 +58,16 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   return cache;
 }
 
+std::vector<BlockPart> KvCache::block_parts() const {
+  const int64_t bytes = bytes_of_one_part(spec_, block_size_);
+  std::vector<BlockPart> parts;
+  for (const KvLayer& layer : layers_) {
+    parts.push_back({static_cast<std::byte*>(layer.k), bytes});
+    if (layer.v != layer.k) parts.push_back({static_cast<std::byte*>(layer.v), bytes});
+  }
+  return parts;
+}
+
 void KvCache::prefer_small_fronts(Device& device) const {
   const auto part = static_cast<size_t>(bytes_of_one_part(spec_, block_size_) * num_blocks_);
   for (const KvLayer& layer : layers_) {

@@ -7,6 +7,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "kernels/attention/kv_layer.h"
+#include "kernels/step/move_blocks.h"
 
 namespace foretoken {
 
@@ -45,6 +46,8 @@ class KvCache {
   int32_t block_size() const { return block_size_; }
   int64_t bytes_per_block() const { return kv_bytes_per_block(spec_, block_size_); }
   int64_t num_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+  // Keys and values of each layer; of latents once.
+  std::vector<BlockPart> block_parts() const;
   const KvLayer& layer(int32_t index) const { return layers_.at(static_cast<size_t>(index)); }
 
   // Asks for small pages at the front of each layer's keys and values (device/small_front.h).

@@ -18,11 +18,15 @@ constexpr const char* kOneProcess =
 constexpr const char* kExpertsStay =
     "experts keep to their ranks, in order, and need no exchange of their own; leave it out";
 constexpr const char* kNoImages = "prompts are texts or token ids";
-constexpr const char* kNoTransfer = "KV blocks are not moved between servers; leave it out";
+constexpr const char* kNoTransfer =
+    "KV blocks are not moved between servers; leave it out, or keep them in host memory with "
+    "--kv-offloading-size";
 constexpr const char* kNoUvicorn = "the server is not uvicorn; use --log-level";
 constexpr const char* kNoCode = "no code of a model's repository is run";
 constexpr const char* kOneRoom = "texts and embeddings come from one engine; leave it out";
-constexpr const char* kOnDevice = "weights and KV blocks stay on the device; leave it out";
+constexpr const char* kOnDevice =
+    "weights stay on the device; leave it out (KV blocks go to host memory with "
+    "--kv-offloading-size)";
 constexpr const char* kNoRecurrence = "there are no recurrent layers";
 constexpr const char* kWorkers = "workers cannot be replaced; leave it out";
 constexpr const char* kReaders = "weights are read by up to 12 threads";
@@ -133,9 +137,9 @@ constexpr VllmName kTable[] = {
     {"prefix_caching_hash_algo", kValue, "builtin|sha256|sha256_cbor|xxhash|xxhash_cbor", kWarned,
      "cached blocks are compared by their ids, not by a hash alone"},
     {"cpu_offload_gb", kValue, "0", kRefused, kOnDevice},
-    {"kv_offloading_size", kValue, "0", kRefused, kOnDevice},
-    {"kv_offloading_backend", kValue, "", kWarned, kOnDevice},
-    {"swap_space", kValue, "0|4", kWarned, "preempted requests are computed again"},
+    {"swap_space", kValue, "0|4", kWarned,
+     "preempted requests find their blocks in the prefix cache, and behind it in host memory with "
+     "--kv-offloading-size"},
     {"kv_sharing_fast_prefill", kFlag, "false", kWarned, "there is no such path"},
     {"mamba_cache_dtype", kValue, "", kWarned, kNoRecurrence},
     {"mamba_ssm_cache_dtype", kValue, "", kWarned, kNoRecurrence},

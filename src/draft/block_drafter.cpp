@@ -51,6 +51,7 @@ class BlockDrafter final : public Drafter {
     return kv_bytes_per_block(head_->kv_group(), block_size) + taps_.bytes_per_block(block_size);
   }
   Status take_memory(int num_blocks, int block_size) override;
+  std::vector<BlockPart> block_parts() const override;
   int64_t memory_bytes() const override {
     return head_->weight_bytes() + head_->scratch_bytes() + catch_up_.bytes() + block_.bytes() +
            (output_ ? output_->bytes() : 0) + (markov_ ? markov_->bytes() : 0);
@@ -118,6 +119,12 @@ Status BlockDrafter::take_memory(int num_blocks, int block_size) {
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
   cache_->prefer_small_fronts(device_);
   return {};
+}
+
+std::vector<BlockPart> BlockDrafter::block_parts() const {
+  std::vector<BlockPart> parts = cache_->block_parts();
+  parts.push_back(taps_.block_part());
+  return parts;
 }
 
 void BlockDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape& shape) {

@@ -48,6 +48,7 @@ class ChainDrafter final : public Drafter {
     has_pages_ = true;
     return {};
   }
+  std::vector<BlockPart> block_parts() const override { return {taps_.block_part()}; }
   int64_t memory_bytes() const override {
     return head_->weight_bytes() + head_->scratch_bytes() + passes_.bytes() + output_.bytes();
   }

@@ -110,6 +110,7 @@ class DraftModelDrafter final : public Drafter {
     cache_->prefer_small_fronts(device_);
     return {};
   }
+  std::vector<BlockPart> block_parts() const override { return cache_->block_parts(); }
   int64_t memory_bytes() const override {
     const int64_t rows = reduced_.get() == nullptr ? 0 : matrix_.rows;
     return model_->weight_bytes() + model_->scratch_bytes() + passes_.bytes() + output_->bytes() +

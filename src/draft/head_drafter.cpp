@@ -51,6 +51,7 @@ class HeadDrafter final : public Drafter {
            modules_.bytes_per_block(block_size);
   }
   Status take_memory(int num_blocks, int block_size) override;
+  std::vector<BlockPart> block_parts() const override;
   int64_t memory_bytes() const override {
     return head_->weight_bytes() + head_->scratch_bytes() + passes_.bytes() + output_->bytes() +
            modules_.row_bytes() + (block_ ? block_->bytes() : 0);
@@ -122,6 +123,13 @@ Status HeadDrafter::take_memory(int num_blocks, int block_size) {
   FT_ASSIGN_OR_RETURN(cache_, KvCache::create(device_, head_->kv_group(), num_blocks, block_size));
   cache_->prefer_small_fronts(device_);
   return {};
+}
+
+std::vector<BlockPart> HeadDrafter::block_parts() const {
+  std::vector<BlockPart> parts = cache_->block_parts();
+  parts.push_back(taps_.block_part());
+  for (const BlockPart& part : modules_.block_parts()) parts.push_back(part);
+  return parts;
 }
 
 void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape& shape) {

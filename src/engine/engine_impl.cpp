@@ -67,6 +67,7 @@ void EngineImpl::abandon_device() {
     std::unique_ptr<KvCache> kv_cache;
     std::unique_ptr<KvCache> window_cache;
     std::unique_ptr<StepMemory> memory;
+    std::unique_ptr<KvOffload> kv_offload;
     std::unique_ptr<ModelRunner> runner;
   };
   static std::mutex mutex;
@@ -75,7 +76,7 @@ void EngineImpl::abandon_device() {
   std::lock_guard lock(mutex);
   abandoned->push_back({std::move(device_), std::move(queue_), std::move(model_),
                         std::move(drafters_), std::move(kv_cache_), std::move(window_cache_),
-                        std::move(memory_), std::move(runner_)});
+                        std::move(memory_), std::move(kv_offload_), std::move(runner_)});
 }
 
 Result<GrammarService::Choices> EngineImpl::admit(Request request, OutputCallback callback) {
@@ -254,6 +255,11 @@ EngineStats EngineImpl::stats() const {
   stats.num_total_blocks = info_.num_blocks;
   stats.num_free_slots = loop_->occupancy().free_slots.load();
   stats.num_total_slots = info_.max_num_seqs;
+  const KvOffload::Counts& host = loop_->occupancy().host;
+  stats.offload = {.num_queried_tokens = host.queried_tokens.load(),
+                   .num_hit_tokens = host.hit_tokens.load(),
+                   .bytes_out = host.blocks_out.load() * info_.host_block_bytes,
+                   .bytes_in = host.blocks_in.load() * info_.host_block_bytes};
   return stats;
 }
 

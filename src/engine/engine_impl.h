@@ -16,6 +16,7 @@
 #include "engine/measure/step_bench.h"
 #include "engine/measure/step_profile.h"
 #include "engine/measure/step_time_cache.h"
+#include "engine/offload/kv_offload.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/generation_config.h"
 #include "engine/request/grammar_service.h"
@@ -97,6 +98,8 @@ class EngineImpl final : public Engine {
   Status make_memory(const EngineConfig& config);
   Status give_drafters_memory(const EngineConfig& config);
   Status share_taps();
+  // Before the scheduler, which counts on it.
+  Status make_kv_offload(const ResolvedConfig& config);
   void make_scheduler(const ResolvedConfig& config);
   // Before the runner, which keeps the queue.
   Status start_trace(const EngineConfig& config);
@@ -167,6 +170,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
+  std::unique_ptr<KvOffload> kv_offload_;  // null: host memory keeps no blocks
   std::unique_ptr<Scheduler> scheduler_;
   CostTable step_times_;              // once the loop runs, the engine thread's
   bool measures_later_ = false;       // those were guessed

@@ -45,7 +45,9 @@ Status check_ranks(const EngineConfig& config, bool idle) {
                  .num_context_ranks = parallel.decode_context_parallel_size,
                  .two_lanes = parallel.enable_dbo,
                  .parts_of_steps = idle,
-                 .has_profile = !config.profile.empty()});
+                 .has_profile = !config.profile.empty(),
+                 .host_blocks = config.kv_offloading_size > 0,
+                 .prefix_caching = config.enable_prefix_caching});
 }
 
 // One step for each stage and one that is planned meanwhile, as far as the ring goes.
@@ -57,13 +59,6 @@ int steps_in_flight(const EngineConfig& config) {
 
 int num_adapter_slots(const EngineConfig& config) {
   return config.enable_lora ? config.max_loras : 0;
-}
-
-// Shorter prompts end soon enough.
-int paced_prompt_len(const EngineConfig& config) {
-  constexpr int kLeast = 256;
-  if (config.long_prefill_token_threshold != -1) return 0;
-  return std::max(config.max_num_batched_tokens / 4, kLeast);
 }
 
 }  // namespace
@@ -135,6 +130,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(load(resolved, target, drafter_folders, clock));
   FT_RETURN_IF_ERROR(size_kv_cache(resolved));
   FT_RETURN_IF_ERROR(make_memory(resolved));
+  FT_RETURN_IF_ERROR(make_kv_offload(resolved));
   make_scheduler(resolved);
   FT_RETURN_IF_ERROR(start_trace(resolved));
   FT_RETURN_IF_ERROR(make_runner(resolved, hooks));
@@ -251,35 +247,6 @@ Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& targe
     return chat.status();
   }
   return {};
-}
-
-void EngineImpl::make_scheduler(const ResolvedConfig& config) {
-  const std::vector<KvGroupSpec> groups = model_->kv_groups();
-  SchedulerConfig scheduler{
-      .num_blocks = num_blocks_.full,
-      .num_window_blocks = num_blocks_.windowed,
-      .window = groups.size() > 1 ? groups[1].window : 0,
-      .block_size = config.block_size,
-      .max_num_seqs = config.max_num_seqs,
-      .max_num_batched_tokens = config.max_num_batched_tokens,
-      .long_prefill_token_threshold = std::max(config.long_prefill_token_threshold, 0),
-      .paced_prompt_len = paced_prompt_len(config),
-      .max_logits_rows = config.max_num_batched_tokens,
-      .max_init_words = memory_->limits().max_words,
-      .max_block_assignments = memory_->limits().max_block_updates,
-      .prefix_caching = config.enable_prefix_caching,
-      .whole_prompts = config.whole_prompts,
-      .num_stages = config.parallel.pipeline_parallel_size,
-      .num_adapter_slots = num_adapter_slots_,
-      .policy = config.policy};
-  for (const auto& drafter : drafters_) {
-    const DrafterTraits& traits = drafter->traits();
-    scheduler.drafters.push_back({.has_kv = traits.has_kv,
-                                  .keeps_written = traits.keeps_written,
-                                  .entries_ahead = traits.entries_ahead,
-                                  .max_len = traits.max_len});
-  }
-  scheduler_ = std::make_unique<Scheduler>(scheduler);
 }
 
 Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
@@ -420,7 +387,8 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
                         .ranks = &ranks_,
                         .num_adapter_slots = num_adapter_slots_,
                         .num_stages = ranks_.stages().count,
-                        .bound = bound_.get()},
+                        .bound = bound_.get(),
+                        .kv_offload = kv_offload_.get()},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),

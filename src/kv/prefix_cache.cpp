@@ -48,17 +48,24 @@ BlockId PrefixCache::find(PrefixLink parent, std::span<const int32_t> ids) const
   return kNullBlock;
 }
 
-PrefixLink PrefixCache::insert(PrefixLink parent, std::span<const int32_t> ids, BlockId block) {
+PrefixLink PrefixCache::insert(PrefixLink parent, std::span<const int32_t> ids, BlockId block,
+                               uint64_t name) {
   FT_CHECK(block != kNullBlock && pool_.num_refs(block) > 0);
   if (const BlockId known = find(parent, ids); known != kNullBlock) return link_to(known);
   Entry& entry = entries_[block];
   FT_CHECK_MSG(!entry.live, "a block enters the prefix cache once an epoch");
   int32_t& bucket = buckets_[bucket_of(parent, ids)];
-  entry = {parent, bucket, true};
+  entry = {parent, name != 0 ? name : ++last_name_, bucket, true};
   bucket = block;
   std::copy(ids.begin(), ids.end(), ids_.begin() + static_cast<size_t>(block) * block_size_);
   ++num_entries_;
   return link_to(block);
+}
+
+std::optional<PrefixCache::Contents> PrefixCache::contents(BlockId block) const {
+  const Entry& entry = entries_[static_cast<size_t>(block)];
+  if (!entry.live) return std::nullopt;
+  return Contents{entry.parent, entry.name, ids_of(block)};
 }
 
 void PrefixCache::forget(BlockId block) {

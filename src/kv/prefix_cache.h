@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,11 +13,15 @@ namespace foretoken {
 struct PrefixLink {
   BlockId block = kNullBlock;  // not positive: a root
   uint64_t stamp = 0;          // the block's epoch, or the root's salt
+  uint64_t name = 0;           // of all tokens up to here, as PrefixCache gave it; 0: a root
   bool operator==(const PrefixLink&) const = default;
 
   // Keys and values depend on the adapter that they were computed with: each load of one has a
   // number and a root of its own; 0: none.
   static PrefixLink root(int adapter, uint64_t salt) { return {-adapter, salt}; }
+
+  // The same prefix wherever its blocks lie, also when they are handed out again.
+  PrefixLink content() const { return name == 0 ? *this : PrefixLink{1, name, name}; }
 };
 
 // Finds full blocks again by (link to the block before, token ids). Keys are compared in full, so
@@ -38,8 +43,19 @@ class PrefixCache {
   BlockId find(PrefixLink parent, std::span<const int32_t> ids) const;
 
   // Remembers `block` as the continuation of `parent` and returns the link for its own successor.
-  // When an equal entry lives already, that one stays, and the link leads to it.
-  PrefixLink insert(PrefixLink parent, std::span<const int32_t> ids, BlockId block);
+  // When an equal entry lives already, that one stays, and the link leads to it. `name`: what the
+  // prefix that ends with the block is called; 0: a name that nothing has had yet.
+  PrefixLink insert(PrefixLink parent, std::span<const int32_t> ids, BlockId block,
+                    uint64_t name = 0);
+
+  // What a cached block holds. Valid until the cache changes.
+  struct Contents {
+    PrefixLink parent;
+    uint64_t name = 0;
+    std::span<const int32_t> ids;
+  };
+  // None: the block is not cached.
+  std::optional<Contents> contents(BlockId block) const;
 
   // Must be called when a block starts a new epoch.
   void forget(BlockId block);
@@ -50,12 +66,15 @@ class PrefixCache {
   // The companion of a cached block, or null when it has none or it was handed out again since.
   BlockId companion(BlockId block) const;
 
-  PrefixLink link_to(BlockId block) const { return {block, pool_.epoch(block)}; }
+  PrefixLink link_to(BlockId block) const {
+    return {block, pool_.epoch(block), entries_[static_cast<size_t>(block)].name};
+  }
   int num_entries() const { return num_entries_; }
 
  private:
   struct Entry {
     PrefixLink parent;
+    uint64_t name = 0;
     int32_t next = -1;  // in the bucket's chain
     bool live = false;
   };
@@ -76,6 +95,7 @@ class PrefixCache {
   std::vector<Entry> entries_;         // by block
   std::vector<int32_t> ids_;           // [num_blocks, block_size]
   std::vector<Companion> companions_;  // by block; empty without a windowed group
+  uint64_t last_name_ = 0;
   int num_entries_ = 0;
 };
 

@@ -32,6 +32,10 @@ KvBlocks::KvBlocks(const KvBlocksConfig& config)
       cache_(full_, windowed(), config.block_size),
       exact_(static_cast<size_t>(config.num_blocks)) {
   FT_CHECK(config.block_size > 0 && (!windowed_ || config.window > 0));
+  if (config.num_host_blocks == 0 || !config.prefix_caching) return;
+  FT_CHECK(!windowed_);
+  host_.emplace(config.num_host_blocks, config.block_size, 2 * config.max_block_assignments);
+  images_.reserve(static_cast<size_t>(config.num_blocks));
 }
 
 Status KvBlocks::check_fits(int prompt_len, int max_len) const {
@@ -61,13 +65,10 @@ bool KvBlocks::worth_a_look(const Sequence& sequence) const {
   }
   // Its chain of hits grows while another sequence computes the same prompt.
   const int next = sequence.num_cached_blocks;
-  if (!config_.prefix_caching || sequence.bypasses_prefix_cache ||
-      next >= (sequence.known_len() - 1) / config_.block_size) {
+  if (!config_.prefix_caching || sequence.bypasses_prefix_cache || next >= max_hits(sequence)) {
     return false;
   }
-  const auto ids = std::span<const int32_t>(sequence.tokens)
-                       .subspan(static_cast<size_t>(next) * config_.block_size, config_.block_size);
-  return cache_.find(sequence.cache_tail, ids) != kNullBlock;
+  return cache_.find(sequence.cache_tail, ids_of(sequence, next)) != kNullBlock;
 }
 
 bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
@@ -84,6 +85,7 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
   const int window_missing = !windowed_ ? 0 : alone ? 1 : blocks_for(horizon);
   if (missing <= full_.num_free() && (!windowed_ || window_missing <= windowed_->num_free())) {
     sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
+    find_images(sequence);
     return true;
   }
   sequence.num_blocks_wanted = free_before - full_.num_free() + missing;
@@ -97,16 +99,24 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
 }
 
 // The last known token always runs, so hits stop before its block.
+int KvBlocks::max_hits(const Sequence& sequence) const {
+  return (sequence.known_len() - 1) / config_.block_size;
+}
+
+// Of the block at that index, which is full.
+std::span<const int32_t> KvBlocks::ids_of(const Sequence& sequence, int index) const {
+  return std::span<const int32_t>(sequence.tokens)
+      .subspan(static_cast<size_t>(index) * config_.block_size, config_.block_size);
+}
+
 void KvBlocks::find_chain(Sequence& sequence) const {
   sequence.cache_tail = PrefixLink::root(sequence.adapter, sequence.cache_salt);
   sequence.num_cached_blocks = 0;
   if (!config_.prefix_caching || sequence.bypasses_prefix_cache) return;
-  const int most = (sequence.known_len() - 1) / config_.block_size;
-  const auto tokens = std::span<const int32_t>(sequence.tokens);
+  const int most = max_hits(sequence);
   while (sequence.num_cached_blocks < most) {
-    const size_t begin = static_cast<size_t>(sequence.num_cached_blocks) * config_.block_size;
     const BlockId block =
-        cache_.find(sequence.cache_tail, tokens.subspan(begin, config_.block_size));
+        cache_.find(sequence.cache_tail, ids_of(sequence, sequence.num_cached_blocks));
     if (block == kNullBlock) break;
     sequence.blocks.push_back(block);
     sequence.cache_tail = cache_.link_to(block);
@@ -176,9 +186,7 @@ bool KvBlocks::reserve(Sequence& sequence, Reach reach, StepPlan& plan) {
   if (needed - static_cast<int>(sequence.blocks.size()) > full_.num_free()) return false;
   if (reach.rows_end > window_room(sequence)) return false;
   while (static_cast<int>(sequence.blocks.size()) < needed) {
-    const BlockId block = full_.allocate();
-    cache_.forget(block);
-    exact_[static_cast<size_t>(block)] = 0;
+    const BlockId block = take_block(plan);
     plan.blocks.push_back({.slot = sequence.slot,
                            .index = static_cast<int>(sequence.blocks.size()),
                            .block = block,
@@ -212,7 +220,7 @@ void KvBlocks::announce_hits(const Sequence& sequence, StepPlan& plan) const {
 }
 
 int KvBlocks::num_hits_to_announce(const Sequence& sequence) const {
-  return static_cast<int>(sequence.blocks.size() + sequence.window_blocks.size()) -
+  return static_cast<int>(sequence.blocks.size() + images_.size() + sequence.window_blocks.size()) -
          sequence.num_freed_window_blocks;
 }
 
@@ -220,9 +228,11 @@ void KvBlocks::remember(Sequence& sequence, int num_tokens) {
   if (!config_.prefix_caching) return;
   while ((sequence.num_cached_blocks + 1) * config_.block_size <= num_tokens) {
     const size_t index = static_cast<size_t>(sequence.num_cached_blocks);
-    const auto ids = std::span<const int32_t>(sequence.tokens)
-                         .subspan(index * config_.block_size, config_.block_size);
-    sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index]);
+    const std::span<const int32_t> ids = ids_of(sequence, sequence.num_cached_blocks);
+    // Where host memory knows the prefix, what it has behind that is found again.
+    const BlockId image = host_ ? host_->find(sequence.cache_tail, ids) : kNullBlock;
+    const uint64_t name = image != kNullBlock ? host_->name(image) : 0;
+    sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index], name);
     if (windowed_) cache_.set_companion(sequence.cache_tail.block, sequence.window_blocks[index]);
     ++sequence.num_cached_blocks;
   }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/host_blocks.h"
 #include "kv/prefix_cache.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
@@ -18,11 +20,23 @@ struct KvBlocksConfig {
   int window = 0;             // positions that a row of those sees, its own included
   int block_size = 16;
   bool prefix_caching = true;
+  int num_host_blocks = 0;        // that host memory keeps; 0: none, as without prefix caching
+  int max_block_assignments = 0;  // of a plan
+};
+
+// What became of blocks in host memory.
+struct HostBlockStats {
+  int64_t num_queried_tokens = 0;  // of admitted sequences, beyond their hits on the device
+  int64_t num_hit_tokens = 0;      // of these
+  int64_t num_moved_out = 0;       // blocks
+  int64_t num_moved_in = 0;
 };
 
 // Which sequence holds which blocks of the two KV groups. The full group keeps everything; the
 // windowed group keeps what rows in flight or to come can still see. Positions lie in blocks of the
-// same index in both. Engine thread only; allocates nothing after construction.
+// same index in both. A cached block that is handed out again moves to host memory where that keeps
+// any (full group only), and comes back when its prefix is asked for. Engine thread only; allocates
+// nothing after construction.
 class KvBlocks {
  public:
   explicit KvBlocks(const KvBlocksConfig& config);
@@ -38,6 +52,10 @@ class KvBlocks {
   // all of them in the full group; in the windowed group its window and `chunk` more positions,
   // since blocks come free behind it. `alone`: one block is enough there. False: it holds nothing.
   bool take_hits(Sequence& sequence, int chunk, bool alone);
+
+  // Behind take_hits, once nothing speaks against the sequence: brings in those hits that lie in
+  // host memory, which are hits like others from then on.
+  void restore_hits(Sequence& sequence, StepPlan& plan);
 
   // How many positions the sequence can have in the windowed group before that runs out.
   int window_room(const Sequence& sequence) const;
@@ -55,6 +73,7 @@ class KvBlocks {
 
   // Announces the hits that the sequence took, now that it has a slot.
   void announce_hits(const Sequence& sequence, StepPlan& plan) const;
+  // Those that restore_hits will bring counted in.
   int num_hits_to_announce(const Sequence& sequence) const;
 
   // Makes the leading `num_tokens` tokens findable, whose KV entries are computed or in flight.
@@ -71,6 +90,10 @@ class KvBlocks {
 
   void release(Sequence& sequence);
 
+  // Before blocks are taken for another plan.
+  void end_plan();
+
+  const HostBlockStats& host_stats() const { return host_stats_; }
   int num_groups() const { return windowed_ ? 2 : 1; }
   int blocks_for(int len) const { return (len + config_.block_size - 1) / config_.block_size; }
   const BlockPool& full() const { return full_; }
@@ -79,6 +102,10 @@ class KvBlocks {
 
  private:
   void find_chain(Sequence& sequence) const;
+  void find_images(const Sequence& sequence);
+  int max_hits(const Sequence& sequence) const;
+  std::span<const int32_t> ids_of(const Sequence& sequence, int index) const;
+  BlockId take_block(StepPlan& plan);
   int usable_hits(const Sequence& sequence) const;
   int first_seen_block(int position) const;
   void retain_hits(Sequence& sequence, int num_hits);
@@ -88,6 +115,9 @@ class KvBlocks {
   std::optional<BlockPool> windowed_;
   PrefixCache cache_;
   std::vector<uint8_t> exact_;  // by block of the full group: bit d stands for drafter d
+  std::optional<HostBlocks> host_;
+  std::vector<BlockId> images_;  // behind the hits of the last take_hits
+  HostBlockStats host_stats_;
 };
 
 }  // namespace foretoken

@@ -32,7 +32,9 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .num_window_blocks = config.num_window_blocks,
            .window = config.window,
            .block_size = config.block_size,
-           .prefix_caching = config.prefix_caching}),
+           .prefix_caching = config.prefix_caching,
+           .num_host_blocks = config.num_host_blocks,
+           .max_block_assignments = config.max_block_assignments}),
       drafts_(config.drafters),
       adapters_(config.num_adapter_slots) {
   running_.reserve(config.max_num_seqs);
@@ -137,6 +139,7 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
     if (span.first_new_id >= 0) kv_.remember(sequence, sequence.num_scheduled);
   }
   if (is_bound_) plan.load.num_prompt_rows = plan.num_prompt_rows();
+  kv_.end_plan();
   if (plan.spans.empty()) return false;
   ++num_plans_;
   return true;
@@ -368,6 +371,7 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
     kv_.release(sequence);
     return false;
   }
+  kv_.restore_hits(sequence, plan);
   sequence.slot = free_slots_.back();
   free_slots_.pop_back();
   take_adapter(sequence, plan);

@@ -35,6 +35,7 @@ struct SchedulerConfig {
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
   bool prefix_caching = true;
+  int num_host_blocks = 0;  // KV blocks that host memory keeps; not with a windowed group
   // A sequence's first span is its prompt, whole; with it there are no hits and no windowed group.
   // Prompts have at most max_num_batched_tokens then, and score nothing.
   bool whole_prompts = false;
@@ -112,6 +113,7 @@ class Scheduler {
   void find_unused_blocks(size_t most, std::vector<BlockId>& found) const;
   int num_free_slots() const { return static_cast<int>(free_slots_.size()); }
   const SchedulerStats& stats() const { return stats_; }
+  const HostBlockStats& host_stats() const { return kv_.host_stats(); }
 
  private:
   enum class Placement : uint8_t { kPlanned, kSkipped, kNoBlocks };

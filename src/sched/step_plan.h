@@ -60,6 +60,16 @@ struct BlockAssignment {
   bool windowed = false;  // of the windowed group, which has no token pages
 };
 
+// A KV block and the place in host memory that its contents move to, or from, before the step.
+// What the page header of a block that comes in says from then on: PageHeader.
+struct BlockMove {
+  BlockId block = kNullBlock;
+  int image = 0;    // from 0
+  int parent = -1;  // block before it in its sequence, -1: none
+  uint32_t parent_epoch = 0;
+  uint32_t epoch = 0;
+};
+
 // An adapter whose bytes must be in a place on the device before the step.
 struct AdapterLoad {
   int slot = 0;
@@ -98,6 +108,10 @@ struct StepPlan {
   std::vector<Span> spans;
   std::vector<BlockAssignment> blocks;
   std::vector<AdapterLoad> adapter_loads;
+  // To host memory, and from it once those are there; no two of either have a block or an image in
+  // common.
+  std::vector<BlockMove> moves_out;
+  std::vector<BlockMove> moves_in;
   int num_rows = 0;         // bound on the token rows
   int num_logits_rows = 0;  // bound on the logits rows
   int num_new_ids = 0;      // ids to upload
@@ -135,6 +149,8 @@ struct StepPlan {
     spans.clear();
     blocks.clear();
     adapter_loads.clear();
+    moves_out.clear();
+    moves_in.clear();
     num_rows = 0;
     num_logits_rows = 0;
     num_new_ids = 0;

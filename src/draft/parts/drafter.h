@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
 #include "device/queue.h"
 #include "kernels/sampling/token_masks.h"
+#include "kernels/step/move_blocks.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -74,6 +76,8 @@ class Drafter {
   virtual int64_t bytes_per_block(int block_size) const = 0;
   // Takes that memory, once, after the sizes are known and before anything is captured.
   virtual Status take_memory(int num_blocks, int block_size) = 0;
+  // That memory, once it is taken; bytes_per_block together.
+  virtual std::vector<BlockPart> block_parts() const { return {}; }
   // Device memory of its own: weights and scratch, without what bytes_per_block counts.
   virtual int64_t memory_bytes() const = 0;
   // Its entries, at the block ids of the target's full group; null without KV and before

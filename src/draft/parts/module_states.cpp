@@ -41,14 +41,20 @@ int64_t ModuleStates::bytes_per_block(int32_t block_size) const {
 }
 
 Status ModuleStates::take_pages(int32_t num_blocks, int32_t block_size) {
-  const size_t bytes = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size) *
-                       static_cast<size_t>(page_columns_) * dtype_size(page_dtype_);
+  page_bytes_ = int64_t{block_size} * page_columns_ * static_cast<int64_t>(dtype_size(page_dtype_));
+  const size_t bytes = static_cast<size_t>(num_blocks) * static_cast<size_t>(page_bytes_);
   for (int32_t module = 0; module < num_kept_; ++module) {
     FT_ASSIGN_OR_RETURN(void* pages, page_arena_.take(bytes, "the states of MTP modules"));
     prefer_small_front(device_, pages, bytes);
     pages_.push_back(pages);
   }
   return {};
+}
+
+std::vector<BlockPart> ModuleStates::block_parts() const {
+  std::vector<BlockPart> parts;
+  for (void* pages : pages_) parts.push_back({static_cast<std::byte*>(pages), page_bytes_});
+  return parts;
 }
 
 Status ModuleStates::take_rows(int32_t max_rows) {

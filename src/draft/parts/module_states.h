@@ -8,6 +8,7 @@
 #include "device/dtype.h"
 #include "kernels/comm/context_exchange.h"
 #include "kernels/draft/draft_tensors.h"
+#include "kernels/step/move_blocks.h"
 
 namespace foretoken {
 
@@ -24,6 +25,8 @@ class ModuleStates {
 
   int64_t bytes_per_block(int32_t block_size) const;
   Status take_pages(int32_t num_blocks, int32_t block_size);
+  // The pages of each module, once they are taken.
+  std::vector<BlockPart> block_parts() const;
   Status take_rows(int32_t max_rows);
   int64_t row_bytes() const { return static_cast<int64_t>(row_arena_.bytes_taken()); }
 
@@ -48,6 +51,7 @@ class ModuleStates {
   Arena page_arena_;
   Arena row_arena_;
   std::vector<void*> pages_;
+  int64_t page_bytes_ = 0;  // of a module and block
   std::vector<float*> rows_;
 };
 

@@ -26,6 +26,7 @@ Status TapPages::take(int num_blocks, int block_size) {
   const auto bytes = static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size) *
                      static_cast<size_t>(row_bytes());
   FT_ASSIGN_OR_RETURN(pages_, arena_.take(bytes, "the target's states for a drafter"));
+  block_bytes_ = bytes_per_block(block_size);
   prefer_small_front(device_, pages_, bytes);
   target_.add_tap(sink());
   return {};

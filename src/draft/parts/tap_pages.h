@@ -6,6 +6,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "kernels/comm/context_exchange.h"
+#include "kernels/step/move_blocks.h"
 #include "model/draft_head.h"
 #include "model/model.h"
 
@@ -22,6 +23,8 @@ class TapPages {
   int64_t bytes_per_block(int block_size) const { return block_size * row_bytes(); }
   // Takes the memory and has the target fill it from now on.
   Status take(int num_blocks, int block_size);
+  // The pages, once they are taken.
+  BlockPart block_part() const { return {static_cast<std::byte*>(pages_), block_bytes_}; }
   // What a first pass reads.
   DraftHead::Source source() const;
   bool are_parts() const { return parts_.are_several(); }
@@ -37,6 +40,7 @@ class TapPages {
   const ContextRanks parts_;
   Arena arena_;
   void* pages_ = nullptr;  // TapSink::pages
+  int64_t block_bytes_ = 0;
 };
 
 }  // namespace foretoken

@@ -222,12 +222,33 @@ Status check_measuring(const Combination& c) {
   return {};
 }
 
+// KV blocks in host memory.
+Status check_host_blocks(const Combination& c) {
+  if (!c.host_blocks) return {};
+  if (!c.prefix_caching) {
+    return invalid_argument(
+        "--kv-offloading-size keeps blocks that the prefix cache gives up, and there is no prefix "
+        "cache; leave it out, or --enable-prefix-caching off");
+  }
+  if (c.num_ranks > 1) {
+    return unsupported(
+        "--kv-offloading-size with several ranks of an engine is not built; leave it out, or use "
+        "--data-parallel-size");
+  }
+  if (c.windowed) {
+    return unsupported(
+        "--kv-offloading-size is not built for models with sliding-window layers, whose blocks are "
+        "freed on their own; leave it out");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status compat(const Combination& c) {
-  for (const auto check :
-       {check_architecture, check_drafter, check_attention, check_kv_cache, check_ranks,
-        check_context, check_experts, check_lanes, check_requests, check_measuring}) {
+  for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
+                           check_ranks, check_context, check_experts, check_lanes, check_requests,
+                           check_measuring, check_host_blocks}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

@@ -38,6 +38,9 @@ struct Combination {
   bool uses_mpi = false;                // --communicator mpi
   bool parts_of_steps = false;          // parts of steps are measured instead of steps
   bool has_profile = false;             // --profile
+  bool host_blocks = false;             // --kv-offloading-size
+  bool prefix_caching = true;           // --enable-prefix-caching
+  bool windowed = false;                // the model has layers with a window of their own blocks
 };
 
 // The one place that decides what goes together: OK, or the sentence that says what contradicts and

@@ -375,6 +375,7 @@ EngineInfo sum_of(const std::vector<const EngineInfo*>& infos) {
     sum.num_blocks += info.num_blocks;
     sum.weight_bytes += info.weight_bytes;
     sum.kv_cache_bytes += info.kv_cache_bytes;
+    sum.num_host_blocks += info.num_host_blocks;
     sum.token_page_bytes += info.token_page_bytes;
     sum.block_table_bytes += info.block_table_bytes;
     sum.drafter_bytes += info.drafter_bytes;
@@ -430,6 +431,10 @@ void add(const EngineStats& other, EngineStats& sum) {
   sum.num_total_blocks += other.num_total_blocks;
   sum.num_free_slots += other.num_free_slots;
   sum.num_total_slots += other.num_total_slots;
+  sum.offload.num_queried_tokens += other.offload.num_queried_tokens;
+  sum.offload.num_hit_tokens += other.offload.num_hit_tokens;
+  sum.offload.bytes_out += other.offload.bytes_out;
+  sum.offload.bytes_in += other.offload.bytes_in;
 }
 
 }  // namespace

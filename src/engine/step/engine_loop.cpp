@@ -65,6 +65,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       ranks_(parts.ranks),
       pacer_(limits_.max_tokens),
       bound_(parts.bound),
+      kv_offload_(parts.kv_offload),
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
@@ -75,6 +76,9 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
     plan.spans.reserve(limits_.max_spans);
     plan.blocks.reserve(limits_.max_block_updates);
     plan.adapter_loads.reserve(static_cast<size_t>(parts.num_adapter_slots));
+    if (kv_offload_ == nullptr) continue;
+    plan.moves_out.reserve(limits_.max_block_updates);
+    plan.moves_in.reserve(limits_.max_block_updates);
   }
   live_.reserve(kLiveReserve);
   note_occupancy();
@@ -268,6 +272,7 @@ bool EngineLoop::submit(StepPlan& plan) {
   StepShape& shape = shapes_[plan.step % kStepRingSize];
   if (agreement_ == nullptr) shape = runner_.shape_of(plan);
   if (!load_adapters(plan)) return false;
+  if (kv_offload_ != nullptr) kv_offload_->enqueue(queue_, plan);
   if (feed_ != nullptr && !feed(plan)) return false;
   if (num_stages_ == 1) expect_masks(plan);
   {
@@ -488,6 +493,7 @@ void EngineLoop::note_occupancy() {
   occupancy_.running.store(scheduler_.num_running(), std::memory_order_relaxed);
   occupancy_.waiting.store(scheduler_.num_waiting(), std::memory_order_relaxed);
   occupancy_.preemptions.store(scheduler_.stats().num_preemptions, std::memory_order_relaxed);
+  occupancy_.host.store(scheduler_.host_stats());
 }
 
 }  // namespace foretoken

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/grammar/grammar_thread.h"
+#include "engine/offload/kv_offload.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/intake.h"
 #include "engine/request/output_ring.h"
@@ -44,10 +45,11 @@ class EngineLoop {
     // With engines that share layers with this one; null: there are none. Such engines submit the
     // same steps, empty ones where they have nothing to do.
     group::ShapeAgreement* agreement = nullptr;
-    Ranks* ranks = nullptr;      // with an agreement: whom a failure ends
-    int num_adapter_slots = 0;   // places of adapters on the device
-    int num_stages = 1;          // that steps go through, the last one here
-    TimeBound* bound = nullptr;  // on the time between tokens; null: there is none
+    Ranks* ranks = nullptr;           // with an agreement: whom a failure ends
+    int num_adapter_slots = 0;        // places of adapters on the device
+    int num_stages = 1;               // that steps go through, the last one here
+    TimeBound* bound = nullptr;       // on the time between tokens; null: there is none
+    KvOffload* kv_offload = nullptr;  // null: host memory keeps no KV blocks
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -87,6 +89,7 @@ class EngineLoop {
     std::atomic<int64_t> preemptions{0};
     std::atomic<int64_t> running{0};
     std::atomic<int64_t> waiting{0};
+    KvOffload::Counts host;
   };
   const Occupancy& occupancy() const { return occupancy_; }
 
@@ -140,6 +143,7 @@ class EngineLoop {
   Ranks* const ranks_;
   PrefillPacer pacer_;
   TimeBound* const bound_;
+  KvOffload* const kv_offload_;
   const int steps_in_flight_;
   const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;

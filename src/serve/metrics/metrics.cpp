@@ -266,6 +266,18 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
   raise_to(counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.", engine),
            static_cast<double>(sums.num_cached_tokens));
   raise_to(
+      counter("vllm:external_prefix_cache_queries_total",
+              "Tokens looked up in host memory, as the prefix cache did not have them.", engine),
+      static_cast<double>(stats.offload.num_queried_tokens));
+  raise_to(counter("vllm:external_prefix_cache_hits_total", "Tokens found in host memory.", engine),
+           static_cast<double>(stats.offload.num_hit_tokens));
+  const std::string moved = "foretoken:kv_offload_bytes_total";
+  const std::string moved_help = "Bytes of KV blocks moved to host memory (out) and back (in).";
+  raise_to(counter(moved, moved_help, with(engine, {{"direction", "out"}})),
+           static_cast<double>(stats.offload.bytes_out));
+  raise_to(counter(moved, moved_help, with(engine, {{"direction", "in"}})),
+           static_cast<double>(stats.offload.bytes_in));
+  raise_to(
       counter("vllm:prompt_tokens_cached_total", "Tokens of prompts that were cached.", engine),
       static_cast<double>(sums.num_cached_tokens));
   const std::string by_source = "vllm:prompt_tokens_by_source_total";

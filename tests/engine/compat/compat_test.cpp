@@ -99,6 +99,10 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
       {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
+      {{.host_blocks = true, .prefix_caching = false},
+       {"--kv-offloading-size", "--enable-prefix-caching off"}},
+      {{.num_ranks = 2, .host_blocks = true}, {"--kv-offloading-size", "several ranks"}},
+      {{.host_blocks = true, .windowed = true}, {"--kv-offloading-size", "sliding-window"}},
   };
   for (const auto& c : cases) {
     const Status status = compat(c.combination);

@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/compat/compat.h"
+#include "engine/engine_impl.h"
+#include "engine/start/resolve_config.h"
+
+// KV blocks in host memory, and the scheduler, which decides about them.
+
+namespace foretoken {
+namespace {
+
+// Shorter prompts end soon enough.
+int paced_prompt_len(const EngineConfig& config) {
+  constexpr int kLeast = 256;
+  if (config.long_prefill_token_threshold != -1) return 0;
+  return std::max(config.max_num_batched_tokens / 4, kLeast);
+}
+
+}  // namespace
+
+Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
+  if (config.kv_offloading_size == 0) return {};
+  FT_RETURN_IF_ERROR(compat({.num_ranks = ranks_.size(),
+                             .host_blocks = true,
+                             .prefix_caching = config.enable_prefix_caching,
+                             .windowed = window_cache_ != nullptr}));
+  const BatchState& batch = memory_->batch;
+  KvOffloadParts parts{.headers = batch.page_headers, .parts = kv_cache_->block_parts()};
+  parts.parts.push_back({reinterpret_cast<std::byte*>(batch.token_pages),
+                         int64_t{batch.block_size} * static_cast<int64_t>(sizeof(int32_t))});
+  int64_t expected = kv_cache_->bytes_per_block() + parts.parts.back().bytes;
+  for (const auto& drafter : drafters_) {
+    expected += drafter->bytes_per_block(config.block_size);
+    for (const BlockPart& part : drafter->block_parts()) parts.parts.push_back(part);
+  }
+  int64_t bytes_of_all = 0;
+  for (const BlockPart& part : parts.parts) bytes_of_all += part.bytes;
+  FT_CHECK_MSG(bytes_of_all == expected, "everything that a KV block has must move");
+  constexpr double kGiB = 1 << 30;
+  const auto bytes = static_cast<int64_t>(config.kv_offloading_size * kGiB);
+  FT_ASSIGN_OR_RETURN(kv_offload_, KvOffload::make(*device_, *queue_, parts, bytes,
+                                                   memory_->limits().max_block_updates));
+  info_.num_host_blocks = kv_offload_->num_images();
+  info_.host_block_bytes = kv_offload_->image_bytes();
+  FT_LOG(info, "KV offload: {} tokens in {} MiB of host memory",
+         info_.num_host_blocks * config.block_size,
+         (info_.num_host_blocks * info_.host_block_bytes) >> 20);
+  return {};
+}
+
+void EngineImpl::make_scheduler(const ResolvedConfig& config) {
+  const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  SchedulerConfig scheduler{
+      .num_blocks = num_blocks_.full,
+      .num_window_blocks = num_blocks_.windowed,
+      .window = groups.size() > 1 ? groups[1].window : 0,
+      .block_size = config.block_size,
+      .max_num_seqs = config.max_num_seqs,
+      .max_num_batched_tokens = config.max_num_batched_tokens,
+      .long_prefill_token_threshold = std::max(config.long_prefill_token_threshold, 0),
+      .paced_prompt_len = paced_prompt_len(config),
+      .max_logits_rows = config.max_num_batched_tokens,
+      .max_init_words = memory_->limits().max_words,
+      .max_block_assignments = memory_->limits().max_block_updates,
+      .prefix_caching = config.enable_prefix_caching,
+      .num_host_blocks = kv_offload_ != nullptr ? kv_offload_->num_images() : 0,
+      .whole_prompts = config.whole_prompts,
+      .num_stages = config.parallel.pipeline_parallel_size,
+      .num_adapter_slots = num_adapter_slots_,
+      .policy = config.policy};
+  for (const auto& drafter : drafters_) {
+    const DrafterTraits& traits = drafter->traits();
+    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+                                  .keeps_written = traits.keeps_written,
+                                  .entries_ahead = traits.entries_ahead,
+                                  .max_len = traits.max_len});
+  }
+  scheduler_ = std::make_unique<Scheduler>(scheduler);
+}
+
+}  // namespace foretoken

@@ -1,0 +1,85 @@
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/step/move_blocks.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kAhead = 4;  // loads of a thread before its first store: host memory answers late
+
+template <class Word>
+__device__ void copy_words(Word* to, const Word* from, int64_t count) {
+  int64_t i = threadIdx.x;
+  for (; i + (kAhead - 1) * kThreads < count; i += kAhead * kThreads) {
+    Word words[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) words[k] = from[i + k * kThreads];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) to[i + k * kThreads] = words[k];
+  }
+  for (; i < count; i += kThreads) to[i] = from[i];
+}
+
+// In the largest words that both ends and the size divide by.
+__device__ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
+  const auto bits = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) |
+                    static_cast<uint64_t>(bytes);
+  if (bits % sizeof(uint4) == 0) {
+    copy_words(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4*>(from),
+               bytes / static_cast<int64_t>(sizeof(uint4)));
+  } else if (bits % sizeof(uint32_t) == 0) {
+    copy_words(reinterpret_cast<uint32_t*>(to), reinterpret_cast<const uint32_t*>(from),
+               bytes / static_cast<int64_t>(sizeof(uint32_t)));
+  } else {
+    copy_words(to, from, bytes);
+  }
+}
+
+__device__ void move_header(const MoveBlocksArgs& a, const DeviceBlockMove& move,
+                            std::byte* image) {
+  if (threadIdx.x != 0) return;
+  auto* kept = reinterpret_cast<PageHeader*>(image + a.header_at);
+  PageHeader& header = a.headers[move.block];
+  if (a.inwards == 0) {
+    *kept = header;
+    return;
+  }
+  PageHeader next = *kept;
+  next.parent = move.parent;
+  next.parent_epoch = move.parent_epoch;
+  next.epoch = move.epoch;
+  header = next;
+}
+
+// A block for each part of each move, and one for its header.
+__global__ void __launch_bounds__(kThreads) move_blocks_kernel(MoveBlocksArgs args) {
+  wait_for_previous();
+  const DeviceBlockMove move = args.moves[blockIdx.y];
+  std::byte* image = args.images + int64_t{move.image} * args.image_bytes;
+  if (static_cast<int>(blockIdx.x) == args.num_parts) {
+    move_header(args, move, image);
+    return;
+  }
+  const ImagePart part = args.parts[blockIdx.x];
+  std::byte* block = part.part.base + int64_t{move.block} * part.part.bytes;
+  if (args.inwards != 0) {
+    copy_bytes(block, image + part.at, part.part.bytes);
+  } else {
+    copy_bytes(image + part.at, block, part.part.bytes);
+  }
+}
+
+}  // namespace
+
+void launch_move_blocks(const void* packed, cudaStream_t stream) {
+  auto args = op_args<MoveBlocksArgs>(packed);
+  constexpr int kMaxMoves = 65535;  // blockIdx.y
+  for (int left = args.num_moves; left > 0; left -= kMaxMoves, args.moves += kMaxMoves) {
+    const auto moves = static_cast<unsigned>(left < kMaxMoves ? left : kMaxMoves);
+    launch_kernel(move_blocks_kernel, dim3(static_cast<unsigned>(args.num_parts) + 1, moves),
+                  kThreads, 0, stream, args);
+  }
+}
+
+}  // namespace foretoken::cuda
