@@ -12,6 +12,7 @@ set(slow
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained|dflash|dspark)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|[TP]P2xDP2)EP"
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
+  "KvOffloadOf.*Sampled" "KvOffloadOf.*/(ngram|suffix|draft_model|eagle|mtp|medusa|mlp_speculator|dflash|dspark|pard|p_eagle)Greedy"
   "BundledMixture" "BundledExperts" "100000Requests"
   "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
 set(slow_tsan "Allocation\\." "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"

@@ -20,6 +20,8 @@ DeviceModel::Step DeviceModel::record(const StepPlan& plan) const {
   for (const BlockAssignment& block : plan.blocks) {
     step.blocks.push_back({block, pool(block.windowed).epoch(block.block)});
   }
+  step.moves_out = plan.moves_out;
+  step.moves_in = plan.moves_in;
   for (const Span& span : plan.spans) {
     step.work.push_back({span, span.sequence->slot, span.sequence->tokens});
   }
@@ -27,6 +29,8 @@ DeviceModel::Step DeviceModel::record(const StepPlan& plan) const {
 }
 
 std::vector<DeviceModel::Result> DeviceModel::run(const Step& step, std::string& problem) {
+  for (const BlockMove& move : step.moves_out) move_out(move);
+  for (const BlockMove& move : step.moves_in) move_in(move, problem);
   for (const Work& work : step.work) {
     if (work.span.is_first) start(work);
   }
@@ -41,6 +45,45 @@ std::vector<DeviceModel::Result> DeviceModel::run(const Step& step, std::string&
     if (!passed_over) draft(slots_[work.slot], work, problem);
   }
   return results;
+}
+
+void DeviceModel::move_out(const BlockMove& move) {
+  Image& image = images_[move.image];
+  image = {.kv = {}, .entries = {}, .header = headers_[move.block]};
+  const auto copy = [](const auto& from, const auto& key, auto& to) {
+    const auto found = from.find(key);
+    to.push_back(found == from.end() ? std::nullopt : std::optional(found->second));
+  };
+  const int64_t begin = int64_t{move.block} * config_.block_size;
+  for (int64_t at = begin; at < begin + config_.block_size; ++at) copy(full_.kv, at, image.kv);
+  for (int drafter = 0; drafter < static_cast<int>(config_.drafters.size()); ++drafter) {
+    for (int64_t at = begin; at < begin + config_.block_size; ++at) {
+      copy(entries_, std::pair(drafter, at), image.entries);
+    }
+  }
+}
+
+void DeviceModel::move_in(const BlockMove& move, std::string& problem) {
+  const auto found = images_.find(move.image);
+  if (found == images_.end()) {
+    problem = "an image that was never made comes in";
+    return;
+  }
+  const Image& image = found->second;
+  headers_[move.block] = image.header;
+  headers_[move.block].epoch = move.epoch;
+  const auto copy = [](const auto& from, auto& to, const auto& key) {
+    to.erase(key);
+    if (from) to[key] = *from;
+  };
+  const int64_t begin = int64_t{move.block} * config_.block_size;
+  for (int i = 0; i < config_.block_size; ++i) copy(image.kv[i], full_.kv, begin + i);
+  for (int drafter = 0; drafter < static_cast<int>(config_.drafters.size()); ++drafter) {
+    for (int i = 0; i < config_.block_size; ++i) {
+      copy(image.entries[drafter * config_.block_size + i], entries_,
+           std::pair(drafter, begin + i));
+    }
+  }
 }
 
 void DeviceModel::start(const Work& work) {

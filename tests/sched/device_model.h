@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class DeviceModel {
   struct Step {
     std::vector<Work> work;
     std::vector<Assignment> blocks;
+    std::vector<BlockMove> moves_out;
+    std::vector<BlockMove> moves_in;
   };
 
   // `scheduler` says which blocks are held.
@@ -87,11 +90,19 @@ class DeviceModel {
     uint32_t epoch = 0;
     std::array<int, kMaxDrafters> counts{};
   };
+  // Of a block in host memory.
+  struct Image {
+    std::vector<std::optional<uint64_t>> kv;
+    std::vector<std::optional<uint64_t>> entries;  // by drafter and offset
+    Header header;
+  };
 
   const BlockPool& pool(bool windowed) const {
     return windowed ? *scheduler_.window_blocks() : scheduler_.blocks();
   }
   Group& group(bool windowed) { return windowed ? windowed_ : full_; }
+  void move_out(const BlockMove& move);
+  void move_in(const BlockMove& move, std::string& problem);
   void start(const Work& work);
   Result run_span(const Work& work, std::string& problem);
   void sample(Slot& slot, const Work& work, Result& result, std::string& problem);
@@ -113,6 +124,7 @@ class DeviceModel {
   Group full_;
   Group windowed_;
   std::map<BlockId, Header> headers_;
+  std::map<int, Image> images_;
   std::map<std::pair<int, int64_t>, uint64_t> entries_;  // by drafter and place
   int64_t num_proposed_ = 0;
   int64_t num_caught_up_ = 0;

@@ -22,6 +22,7 @@ struct RunOptions {
   int window = 0;  // 0: no windowed layers
   int num_stages = 1;
   int device_window = 0;  // larger than `window`: the scheduler frees too early
+  int num_host_blocks = 0;
 };
 
 class RandomRun {
@@ -65,6 +66,7 @@ class RandomRun {
 
   const std::string& problem() const { return problem_; }
   const SchedulerStats& stats() const { return scheduler_.stats(); }
+  const HostBlockStats& host_stats() const { return scheduler_.host_stats(); }
   const DeviceModel& device() const { return device_; }
   // Everything that was planned.
   const std::vector<int>& trace() const { return trace_; }
@@ -89,6 +91,7 @@ class RandomRun {
     config.max_init_words = pick(5, 12);
     config.max_block_assignments = 512;
     config.num_stages = options.num_stages;
+    config.num_host_blocks = options.num_host_blocks;
     config.prefix_caching = pick(0, 3) > 0;
     if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
     for (int i = pick(1, 3); i > 0; --i) {
@@ -153,6 +156,7 @@ class RandomRun {
     if (planned) {
       check_plan(plan);
       check_stages(plan);
+      check_moves(plan);
       steps_.push_back({std::move(plan), {}});
       steps_.back().second = device_.record(steps_.back().first);
     } else if (steps_.empty()) {
@@ -196,6 +200,24 @@ class RandomRun {
     EXPECT_EQ(num_logits_rows, plan.num_logits_rows);
     EXPECT_EQ(num_words, plan.num_words);
     EXPECT_EQ(features, plan.features);
+  }
+
+  // No order is needed among those of a direction, nor among images.
+  void check_moves(const StepPlan& plan) const {
+    std::set<int> images;
+    for (const auto* moves : {&plan.moves_out, &plan.moves_in}) {
+      std::set<BlockId> blocks;
+      for (const BlockMove& move : *moves) {
+        EXPECT_TRUE(blocks.insert(move.block).second) << "a block moves twice";
+        EXPECT_TRUE(images.insert(move.image).second) << "an image moves twice";
+        EXPECT_TRUE(move.image >= 0 && move.image < config_.num_host_blocks);
+      }
+    }
+    for (const BlockMove& move : plan.moves_in) {
+      EXPECT_EQ(move.epoch, scheduler_.blocks().epoch(move.block));
+      if (move.parent < 0) continue;
+      EXPECT_EQ(move.parent_epoch, scheduler_.blocks().epoch(move.parent));
+    }
   }
 
   // What a stage has still to compute is of no sequence that is in this step too.
@@ -361,6 +383,27 @@ TEST(SchedulerProperty, RandomRunsWithWindowsKeepEveryInvariant) {
   EXPECT_GT(totals.num_preemptions, 200);
   EXPECT_GT(totals.num_hit_tokens, 1000);
   EXPECT_GT(totals.num_proposed, 10000);
+}
+
+// Blocks that moved to host memory and back hold what they held, the drafters' entries too.
+TEST(SchedulerProperty, RandomRunsWithHostMemoryKeepEveryInvariant) {
+  HostBlockStats totals;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    RandomRun run({.seed = seed,
+                   .num_stages = 1 + static_cast<int>(seed % 5 == 0),
+                   .num_host_blocks = seed % 3 == 0 ? 3 : 60});
+    run.run(25);
+    EXPECT_EQ(run.problem(), "") << "seed " << seed;
+    if (testing::Test::HasFailure()) break;
+    totals.num_queried_tokens += run.host_stats().num_queried_tokens;
+    totals.num_hit_tokens += run.host_stats().num_hit_tokens;
+    totals.num_moved_out += run.host_stats().num_moved_out;
+    totals.num_moved_in += run.host_stats().num_moved_in;
+  }
+  EXPECT_GT(totals.num_hit_tokens, 200);
+  EXPECT_GE(totals.num_queried_tokens, totals.num_hit_tokens);
+  EXPECT_GT(totals.num_moved_in, 50);
+  EXPECT_GT(totals.num_moved_out, 100);
 }
 
 TEST(SchedulerProperty, TheSameCallsGiveTheSamePlans) {
