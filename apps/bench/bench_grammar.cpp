@@ -1,6 +1,5 @@
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -9,6 +8,7 @@
 
 #include "apps/bench/bench_command.h"
 #include "apps/bench/bench_run.h"
+#include "apps/bench/pair_stats.h"
 #include "apps/options/engine_options.h"
 #include "apps/options/sampling_options.h"
 #include "apps/terminal/report.h"
@@ -118,11 +118,6 @@ Json output_json(const Schema& schema, const RequestOutput& output) {
           {"drafted", output.stats.num_draft_tokens},
           {"accepted", output.stats.num_accepted_tokens},
           {"steps", output.stats.num_steps}};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 Status run_grammar(const GrammarBenchOptions& options) {
