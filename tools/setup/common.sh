@@ -5,7 +5,7 @@ log_dir=build/logs
 jobs=${FORETOKEN_JOBS:-$(nproc)}
 # Half as many tests again as cores: some wait for a client, a rank or a deadline.
 test_jobs=$((jobs + jobs / 2))
-cmake_arguments=()
+read -r -a cmake_arguments <<<"${FORETOKEN_CMAKE_ARGUMENTS:-}"
 
 die() {
   echo "error: $*" >&2
@@ -75,7 +75,8 @@ setup_cpu() {
   need_cargo
 }
 
-# build_preset <preset> <target...>; CMake arguments stand in the array cmake_arguments.
+# build_preset <preset> <target...>; CMake arguments stand in the array cmake_arguments, which begins
+# with those of FORETOKEN_CMAKE_ARGUMENTS.
 build_preset() {
   local preset=$1
   shift
