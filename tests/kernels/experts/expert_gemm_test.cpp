@@ -333,7 +333,21 @@ INSTANTIATE_TEST_SUITE_P(
                     ExpertGemmCase{4, 2, 128, 512, DType::kBF16, true, false, false, true,
                                    QuantForm{8, GroupScale::kHalf, 32}},
                     ExpertGemmCase{5, 2, 192, 768, DType::kBF16, true, false, true, false,
-                                   QuantForm{5, GroupScale::kSuper, 32}}));
+                                   QuantForm{5, GroupScale::kSuper, 32}},
+                    ExpertGemmCase{5, 2, 192, 512, DType::kBF16, true, false, true, false,
+                                   QuantForm{2, GroupScale::kSuper, 16}},
+                    ExpertGemmCase{4, 2, 128, 768, DType::kBF16, false, true, false, true,
+                                   QuantForm{3, GroupScale::kSuperSigned, 16}},
+                    ExpertGemmCase{4, 3, 192, 256, DType::kBF16, true, false, false, false,
+                                   QuantForm{4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}},
+                    ExpertGemmCase{5, 2, 64, 288, DType::kBF16, false, true, true, false,
+                                   QuantForm{4, GroupScale::kHalf, 32, CodeTable::kIq4}},
+                    ExpertGemmCase{4, 2, 192, 352, DType::kBF16, true, false, true, false,
+                                   QuantForm{4, GroupScale::kHalfAndMinimum, 32}},
+                    ExpertGemmCase{4, 2, 128, 256, DType::kBF16, true, false, false, false,
+                                   QuantForm{5, GroupScale::kHalf, 32}},
+                    ExpertGemmCase{5, 3, 96, 384, DType::kBF16, false, true, true, false,
+                                   QuantForm{5, GroupScale::kHalfAndMinimum, 32}}));
 
 // The expert that all rows share has the bits of a product by itself.
 INSTANTIATE_TEST_SUITE_P(

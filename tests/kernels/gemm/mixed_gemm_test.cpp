@@ -11,6 +11,7 @@ namespace foretoken {
 namespace {
 
 constexpr QuantForm kQ4K{4, GroupScale::kSuper, 32}, kQ6K{6, GroupScale::kSuperSigned, 16};
+constexpr QuantForm kQ2K{2, GroupScale::kSuper, 16}, kQ3K{3, GroupScale::kSuperSigned, 16};
 constexpr QuantForm kQ80{8, GroupScale::kHalf, 32}, kQ40{4, GroupScale::kHalf, 32};
 
 // A weight whose parts have different forms, as q, k and v of a GGUF file.
@@ -121,7 +122,8 @@ TEST_F(MixedGemm, PartsHaveTheBitsOfTheirOwnProducts) {
     const std::vector<std::vector<QuantizedPart>> weights = {
         {{kQ4K, 128}, {kQ4K, 64}, {kQ6K, last}},
         {{kQ6K, 64}, {kQ4K, 16}, {kQ80, last}},
-        {{kQ80, 8}, {kQ40, 8}, {kQ80, last}}};
+        {{kQ80, 8}, {kQ40, 8}, {kQ80, last}},
+        {{kQ2K, 32}, {kQ3K, last}}};
     for (const auto& parts : weights) {
       if (!keeps(parts)) GTEST_SKIP() << "the device widens such a weight";
       expect_columns_of_parts(parts);

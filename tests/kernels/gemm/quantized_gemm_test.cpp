@@ -108,14 +108,21 @@ class QuantizedGemm : public RowOpTest, public testing::WithParamInterface<Quant
   std::vector<void*> weights_;
 };
 
-// The CPU rounds x to eight bits; a GPU widens codes without loss, or K-quants to the nearest
-// bfloat16, and adds in float.
+// Of GGUF's blocks, whose values a GPU rounds to bfloat16.
+bool is_rounded(const QuantForm& form) {
+  const bool has_minima_or_super = form.scale == GroupScale::kSuper ||
+                                   form.scale == GroupScale::kSuperSigned ||
+                                   form.scale == GroupScale::kHalfAndMinimum;
+  return has_minima_or_super || form.table == CodeTable::kIq4 || form.bits == 5;
+}
+
+// The CPU rounds x to eight bits; a GPU widens codes without loss, or to the nearest bfloat16, and
+// adds in float.
 TEST_P(QuantizedGemm, MatchesDouble) {
   const auto& [form, n, k] = GetParam();
   const double of_x = is_cpu() ? 8e-3 : 2e-6;
   std::vector<float> w = dequantized(form, rows_, k);
-  const bool is_super = form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned;
-  if (!is_cpu() && is_super) w = typed_data(std::move(w), DType::kBF16).values;
+  if (!is_cpu() && is_rounded(form)) w = typed_data(std::move(w), DType::kBF16).values;
   const void* weight = pack_quantized(WeightOrder::kPlain);
   const void* x = random_x(5, 2);
   const std::vector<float> y = multiply(x, weight, 5, 6);

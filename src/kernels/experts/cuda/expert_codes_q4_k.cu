@@ -2,7 +2,7 @@
 
 namespace foretoken::cuda {
 
-template bool launch_experts_of<SuperForm<4>>(const ExpertGemmArgs& args, const float* row_scales,
-                                              cudaStream_t stream);
+template bool launch_experts_of<Q4KForm>(const ExpertGemmArgs& args, const float* row_scales,
+                                         cudaStream_t stream);
 
 }  // namespace foretoken::cuda

@@ -115,7 +115,6 @@ __host__ __device__ constexpr int place_of_word(int word, int lane) {
 // A lane's codes of a unit in shared memory.
 template <int Words>
 __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit) {
-  static_assert(Words % 4 <= 2);
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < Words / 4; ++i) {
@@ -131,6 +130,10 @@ __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit)
     const uint2 chunk = reinterpret_cast<const uint2*>(rest)[lane];
     words[Words - 2] = chunk.x;
     words[Words - 1] = chunk.y;
+  }
+  if constexpr (Words % 4 == 3) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[Words - 3 + i] = rest[lane * 3 + i];
   }
 }
 
@@ -223,8 +226,8 @@ struct KeptBases {
   __device__ uint32_t base(int i) const { return bases[i]; }
   __device__ uint32_t last_read() const { return Form::kBases > 1 ? bases[Form::kBases - 1] : 0; }
 };
-template <int Bits>
-struct KeptBases<SuperForm<Bits>> : SuperScales<Bits> {};
+template <class Codes, class Scales>
+struct KeptBases<BlockForm<Codes, Scales>> : Scales {};
 
 template <class Form>
 inline constexpr int kUnitBytes = Form::Codes::kCodeBytes + Form::kScaleBytes;
@@ -250,12 +253,26 @@ auto with_form(DequantKind kind, const Use& use) {
       return use.template operator()<Int4Form<128>>();
     case DequantKind::kInt4By32:
       return use.template operator()<Int4Form<32>>();
+    case DequantKind::kQ2K:
+      return use.template operator()<Q2KForm>();
+    case DequantKind::kQ3K:
+      return use.template operator()<Q3KForm>();
     case DequantKind::kQ4K:
-      return use.template operator()<SuperForm<4>>();
+      return use.template operator()<Q4KForm>();
     case DequantKind::kQ5K:
-      return use.template operator()<SuperForm<5>>();
+      return use.template operator()<Q5KForm>();
     case DequantKind::kQ6K:
-      return use.template operator()<SuperForm<6>>();
+      return use.template operator()<Q6KForm>();
+    case DequantKind::kIq4Xs:
+      return use.template operator()<Iq4XsForm>();
+    case DequantKind::kIq4Nl:
+      return use.template operator()<Iq4NlForm>();
+    case DequantKind::kQ41:
+      return use.template operator()<Q41Form>();
+    case DequantKind::kQ50:
+      return use.template operator()<Q50Form>();
+    case DequantKind::kQ51:
+      return use.template operator()<Q51Form>();
     default:
       return use.template operator()<Int8Form<32>>();
   }

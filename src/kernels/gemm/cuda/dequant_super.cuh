@@ -1,26 +1,14 @@
 #pragma once
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "kernels/cuda/mma.cuh"
+#include "kernels/gemm/cuda/dequant_block_scales.cuh"
 #include "kernels/gemm/cuda/dequant_pairs.cuh"
 
-// GGUF's K-quants: units (dequant_weight.cuh) of codes of 4 to 6 bits whose scales are themselves
-// scaled. A code becomes the bfloat16 nearest to its value, as a weight widened when loaded has it:
-// scale * code - minimum takes one rounding to float, as 22 or 23 bits hold each product, then one
-// to bfloat16.
+// GGUF's blocks of 2 to 6 bits in units (dequant_weight.cuh). A code becomes the bfloat16 nearest
+// to its value, as a weight widened when loaded has it: scale * code - minimum takes one rounding
+// to float, as 24 bits hold each product, then one to bfloat16.
 namespace foretoken::cuda {
-
-// Of a row and the k of one of its groups: value = scale * x + offset.
-struct ScaleAndOffset {
-  float scale;
-  float offset;
-};
-__device__ inline uint32_t bits_of(const ScaleAndOffset& base) {
-  return __float_as_uint(base.scale) | __float_as_uint(base.offset);
-}
-__device__ inline uint32_t bits_of(uint32_t base) { return base; }
 
 // A lane has 16 pairs of a row in a unit, number q = step * 2 + pair; each half of its words has
 // one code of a pair. As many codes as fit lie whole in a half, one behind the other; the bits that
@@ -29,14 +17,16 @@ template <int Bits>
 struct SuperCodes {
   static constexpr int kWords = Bits;
   static constexpr int kCodeBytes = Bits * 128;
-  static constexpr bool kSpreads = true;  // a word has codes of any step
+  static constexpr bool kSpreads = true;    // a word has codes of any step
+  static constexpr int kWhole = 16 / Bits;  // codes that lie whole in a half
 
   // What `code` of pair q adds to the lower half of word `word`.
   __device__ static uint32_t place(uint32_t code, int q, int word) {
-    if constexpr (Bits == 4) return word == q / 4 ? code << (q % 4 * 4) : 0;
-    if constexpr (Bits == 5) {
+    if constexpr (Bits == 2 || Bits == 4)
+      return word == q / kWhole ? code << (q % kWhole * Bits) : 0;
+    if constexpr (Bits == 3 || Bits == 5) {
       if (q == 15) return (code >> word & 1) << 15;
-      return word == q / 3 ? code << (q % 3 * 5) : 0;
+      return word == q / kWhole ? code << (q % kWhole * Bits) : 0;
     }
     if constexpr (Bits == 6) {
       const int first = q / 8 * 3, i = q % 8;
@@ -50,12 +40,13 @@ struct SuperCodes {
   // Both codes of pair q, each as 128 + code.
   __device__ static uint32_t pair_of(const uint32_t (&words)[Bits], int q) {
     constexpr uint32_t kCode = ((1u << Bits) - 1) * 0x10001u, k128 = 0x43004300u;
-    if constexpr (Bits == 4) return (words[q / 4] >> (q % 4 * 4) & kCode) | k128;
-    if constexpr (Bits == 5) {
-      if (q < 15) return (words[q / 3] >> (q % 3 * 5) & kCode) | k128;
+    if constexpr (Bits != 6) {
+      if (Bits % 2 == 0 || q < 15) {
+        return (words[q / kWhole] >> (q % kWhole * Bits) & kCode) | k128;
+      }
       uint32_t pair = k128;
 #pragma unroll
-      for (int i = 0; i < 5; ++i) pair |= words[i] >> (15 - i) & (0x10001u << i);
+      for (int i = 0; i < Bits; ++i) pair |= words[i] >> (15 - i) & (0x10001u << i);
       return pair;
     }
     if constexpr (Bits == 6) {
@@ -79,63 +70,59 @@ struct SuperCodes {
   }
 };
 
-// The scales of a unit's rows as they lie in it: for each row eight bytes, then for each row its
-// halves. 4 and 5 bits: scales and then minima of four groups of 32; halves d and m. 6 bits: scales
-// plus 128 of eight groups of 16; a half d. A lane's are those of row lane / 4.
-template <int Bits>
-struct SuperScales {
-  static constexpr bool kHasMinimum = Bits < 6;
-  uint2 bytes;
-  uint32_t halves;
-
-  __device__ void load(const uint8_t* scales) {
-    const int row = threadIdx.x % 32 / 4;
-    bytes = reinterpret_cast<const uint2*>(scales)[row];
-    const uint8_t* behind = scales + 8 * sizeof(uint2);
-    halves = kHasMinimum ? reinterpret_cast<const uint32_t*>(behind)[row]
-                         : reinterpret_cast<const uint16_t*>(behind)[row];
+// Codes of four bits that stand for sixteen steps (CodeTable::kIq4). A half of a word has those of
+// four pairs.
+struct Iq4Codes : SuperCodes<4> {
+  // Of the four codes in the lower half of `codes`: their values plus 128, a byte each.
+  __device__ static uint32_t looked_up(uint32_t codes) {
+    const uint32_t place = codes & 0x7777u;
+    const uint32_t low = __byte_perm(0x3f2d1801u, 0x766a5d4fu, place);
+    const uint32_t high = __byte_perm(0xa6998d81u, 0xf1d9c5b5u, place);
+    return __byte_perm(low, high, 0x3210u + (codes >> 1 & 0x4444u));
   }
-
-  // For 6 bits x is 128 + code, so that the offset is that of 160.
-  __device__ ScaleAndOffset base(int i) const {
-    const float d = half_of(halves & 0xffffu);
-    if constexpr (kHasMinimum) {
-      return {times_byte<0>(d, bytes.x, i), times_byte<0>(-half_of(halves >> 16), bytes.y, i)};
-    } else {
-      const float scale = times_byte<128>(d, i < 4 ? bytes.x : bytes.y, i % 4);
-      return {scale, -160.0f * scale};
+  // Byte i, which becomes 2^15 + byte, as a value.
+  __device__ static float value_of(uint32_t bytes, int i) {
+    const uint32_t place = static_cast<uint32_t>(0x7404 | i << 4);
+    return __uint_as_float(__byte_perm(bytes, 0x47000000u, place)) - (32768 + 128);
+  }
+  __device__ static void widen(const uint32_t (&words)[4], int step, const ScaleAndOffset& base,
+                               uint32_t (&b)[2]) {
+    const uint32_t word = words[step / 2];
+    const uint32_t low = looked_up(word & 0xffffu), high = looked_up(word >> 16);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int pair = step % 2 * 2 + i;
+      b[i] = pack_bf16(base.scale * value_of(low, pair), base.scale * value_of(high, pair));
     }
-  }
-  __device__ uint32_t last_read() const { return bytes.y | halves; }
-
- private:
-  __device__ static float half_of(uint32_t bits) {
-    return __half2float(__ushort_as_half(static_cast<uint16_t>(bits)));
-  }
-  // factor * (byte i of word - Zero), exactly: the byte becomes 2^15 + byte.
-  template <int Zero>
-  __device__ static float times_byte(float factor, uint32_t word, int i) {
-    const float moved =
-        __uint_as_float(__byte_perm(word, 0x47000000u, static_cast<uint32_t>(0x7404 | i << 4)));
-    return fmaf(factor, moved, factor * -static_cast<float>(32768 + Zero));
   }
 };
 
 // A form as of dequant_codes.cuh, without scales of sums.
-template <int Bits>
-struct SuperForm {
-  using Codes = SuperCodes<Bits>;
+template <class Codes_, class Scales_>
+struct BlockForm {
+  using Codes = Codes_;
+  using Scales = Scales_;
   using Base = ScaleAndOffset;
-  static constexpr int kBits = Bits;
-  static constexpr bool kHasMinimum = SuperScales<Bits>::kHasMinimum;
   static constexpr int kGroup = 0;
-  static constexpr int kScaleBytes = 8 * (8 + (kHasMinimum ? 4 : 2));
-  static constexpr int kBases = kHasMinimum ? 4 : 8;
+  static constexpr int kScaleBytes = Scales::kBytes;
+  static constexpr int kBases = Scales::kBases;
   __device__ static Base base(const uint8_t* scales, int i) {
-    SuperScales<Bits> own;
+    Scales own;
     own.load(scales);
     return own.base(i);
   }
 };
+
+// x of 6 bits is 128 + code.
+using Q2KForm = BlockForm<SuperCodes<2>, SuperScales<8, true, 0>>;
+using Q3KForm = BlockForm<SuperCodes<3>, SuperScales<8, false, 4>>;
+using Q4KForm = BlockForm<SuperCodes<4>, SuperScales<4, true, 0>>;
+using Q5KForm = BlockForm<SuperCodes<5>, SuperScales<4, true, 0>>;
+using Q6KForm = BlockForm<SuperCodes<6>, SuperScales<8, false, 160>>;
+using Iq4XsForm = BlockForm<Iq4Codes, SuperScales<4, false, 0>>;
+using Iq4NlForm = BlockForm<Iq4Codes, HalfScales<false, 0>>;
+using Q41Form = BlockForm<SuperCodes<4>, HalfScales<true, 0>>;
+using Q50Form = BlockForm<SuperCodes<5>, HalfScales<false, 16>>;
+using Q51Form = BlockForm<SuperCodes<5>, HalfScales<true, 0>>;
 
 }  // namespace foretoken::cuda

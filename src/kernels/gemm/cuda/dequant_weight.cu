@@ -32,9 +32,9 @@ struct PackedSource {
     memcpy(&value, row + k + i * 4, sizeof value);
     return value;
   }
-  // Of the group of a column; zero behind k.
-  __device__ uint16_t half_at(const uint8_t* row, int64_t column) const {
-    const int64_t i = column / group;
+  // Of the group of a column in a list of halves; zero behind k.
+  __device__ uint16_t half_at(const uint8_t* row, int64_t column, int list = 0) const {
+    const int64_t i = list * (k / group) + column / group;
     return column < k ? static_cast<uint16_t>(row[k + i * 2] | row[k + i * 2 + 1] << 8) : 0;
   }
   // Of the group of a column, behind the float of a row; zero behind k.
@@ -61,19 +61,31 @@ __device__ uint8_t doubled_exponent(uint16_t half) {
   return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 1);
 }
 
-// As SuperForm has them.
-template <int Bits>
+// As dequant_block_scales.cuh has them.
+template <class Scales>
 __device__ void put_super_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
                                  int64_t first, int row) {
-  using Form = SuperForm<Bits>;
-  constexpr int kLists = Form::kHasMinimum ? 2 : 1, kGroup = kUnitK / Form::kBases;
-  auto* halves = reinterpret_cast<uint16_t*>(scales + kGroupRows * 8);
-  for (int list = 0; list < kLists; ++list) {
-    for (int g = 0; g < Form::kBases; ++g) {
-      const uint8_t byte = source.super_byte_at(from, kLists, list, first + g * kGroup);
-      scales[row * 8 + list * 4 + g] = Form::kHasMinimum ? byte : byte ^ 0x80u;
+  constexpr int kGroup = kUnitK / Scales::kBases, kRowBytes = Scales::kWords * 4;
+  auto* halves = reinterpret_cast<uint16_t*>(scales + kGroupRows * kRowBytes);
+  for (int list = 0; list < Scales::kLists; ++list) {
+    for (int g = 0; g < Scales::kBases; ++g) {
+      const uint8_t byte = source.super_byte_at(from, Scales::kLists, list, first + g * kGroup);
+      uint8_t& to = scales[row * kRowBytes + list * Scales::kBases + g];
+      to = Scales::kHasMinima ? byte : byte ^ 0x80u;
     }
-    halves[row * kLists + list] = source.super_half_at(from, list, first);
+    halves[row * Scales::kLists + list] = source.super_half_at(from, list, first);
+  }
+}
+template <class Scales>
+__device__ void put_half_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
+                                int64_t first, int row) {
+  constexpr int kGroup = kUnitK / Scales::kBases;
+  auto* halves = reinterpret_cast<uint16_t*>(scales);
+  for (int list = 0; list < Scales::kLists; ++list) {
+    for (int g = 0; g < Scales::kBases; ++g) {
+      halves[(list * kGroupRows + row) * Scales::kBases + g] =
+          source.half_at(from, first + g * kGroup, list);
+    }
   }
 }
 
@@ -82,7 +94,11 @@ template <class Form>
 __device__ void put_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
                            int64_t first, int row) {
   if constexpr (std::is_same_v<typename Form::Base, ScaleAndOffset>) {
-    put_super_scales<Form::kBits>(scales, source, from, first, row);
+    if constexpr (Form::Scales::kIsSuper) {
+      put_super_scales<typename Form::Scales>(scales, source, from, first, row);
+    } else {
+      put_half_scales<typename Form::Scales>(scales, source, from, first, row);
+    }
   } else if constexpr (std::is_same_v<Form, Fp8By128Form>) {
     reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
   } else if constexpr (std::is_same_v<Form, Mxfp4Form>) {
@@ -178,22 +194,35 @@ void* handle_of(QuantizedMatrix* matrix) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(matrix) | 1);
 }
 
-DequantKind super_kind(const QuantForm& form) {
-  if (form.table != CodeTable::kNone) return DequantKind::kNone;
-  if (form.scale == GroupScale::kSuperSigned) {
-    return form.bits == 6 && form.group == 16 ? DequantKind::kQ6K : DequantKind::kNone;
+// Of GGUF's blocks whose values are rounded.
+DequantKind kind_of_blocks(const QuantForm& form) {
+  struct Known {
+    QuantForm form;
+    DequantKind kind;
+  };
+  constexpr Known kKnown[] = {
+      {{2, GroupScale::kSuper, 16}, DequantKind::kQ2K},
+      {{3, GroupScale::kSuperSigned, 16}, DequantKind::kQ3K},
+      {{4, GroupScale::kSuper, 32}, DequantKind::kQ4K},
+      {{5, GroupScale::kSuper, 32}, DequantKind::kQ5K},
+      {{6, GroupScale::kSuperSigned, 16}, DequantKind::kQ6K},
+      {{4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}, DequantKind::kIq4Xs},
+      {{4, GroupScale::kHalf, 32, CodeTable::kIq4}, DequantKind::kIq4Nl},
+      {{4, GroupScale::kHalfAndMinimum, 32}, DequantKind::kQ41},
+      {{5, GroupScale::kHalf, 32}, DequantKind::kQ50},
+      {{5, GroupScale::kHalfAndMinimum, 32}, DequantKind::kQ51},
+  };
+  for (const Known& known : kKnown) {
+    if (known.form == form) return known.kind;
   }
-  if (form.group != 32) return DequantKind::kNone;
-  if (form.bits == 4) return DequantKind::kQ4K;
-  return form.bits == 5 ? DequantKind::kQ5K : DequantKind::kNone;
+  return DequantKind::kNone;
 }
 
 }  // namespace
 
 DequantKind dequant_kind(const QuantForm& form) {
-  if (form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned) {
-    return super_kind(form);
-  }
+  const DequantKind of_blocks = kind_of_blocks(form);
+  if (of_blocks != DequantKind::kNone) return of_blocks;
   const bool has_zeros = form.scale == GroupScale::kHalfAndZero;
   if (form.table == CodeTable::kE4m3) {
     if (form.scale == GroupScale::kFloatOfRow) return DequantKind::kFp8;

@@ -7,8 +7,8 @@
 #include "kernels/gemm/pack_rows.h"
 
 // Weights that stay quantised. Their codes become bfloat16 in registers, on the way to the tensor
-// cores: without loss, but for K-quants, whose values are rounded as those of a weight that is
-// widened when loaded.
+// cores: without loss, but for those of GGUF's blocks that DequantKind names, whose values are
+// rounded as those of a weight that is widened when loaded.
 namespace foretoken::cuda {
 
 // Quantised weights lie in units of 8 rows x 128 k: [ceil(n / 8)][ceil(k / 128)], the codes in the
@@ -30,9 +30,16 @@ enum class DequantKind : uint8_t {
   kInt4By128,  // 4 bits minus a zero, a half for each 128 k of a row
   kInt4By32,   // the same for each 32
   kInt8By32,   // 8 bits with a sign, a half for each 32 k of a row
-  kQ4K,        // GGUF's blocks of 256 k: 4 bits, scaled scale and minimum for 32
+  kQ2K,        // GGUF's blocks of 256 k: 2 bits, scaled scale and minimum for 16
+  kQ3K,        // 3 bits, a scaled scale for 16
+  kQ4K,        // 4 bits, scaled scale and minimum for 32
   kQ5K,        // 5 bits
   kQ6K,        // 6 bits, a scaled scale for 16
+  kIq4Xs,      // 4 bits of a table, a scaled scale for 32
+  kIq4Nl,      // the same with a half for 32
+  kQ41,        // 4 bits, scale and minimum for 32, halves
+  kQ50,        // 5 bits minus 16, a half for 32
+  kQ51,        // 5 bits, scale and minimum for 32, halves
 };
 
 // How the device keeps rows of that form; kNone: it does not.

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(SuperForm<4>)
+FT_DEQUANT_FORM(Q4KForm)
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(SuperForm<5>)
+FT_DEQUANT_FORM(Q5KForm)
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(SuperForm<6>)
+FT_DEQUANT_FORM(Q6KForm)
 
 }  // namespace foretoken::cuda

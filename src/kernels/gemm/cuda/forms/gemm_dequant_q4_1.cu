@@ -1,0 +1,7 @@
+#include "kernels/gemm/cuda/gemm_dequant_shapes.cuh"
+
+namespace foretoken::cuda {
+
+FT_DEQUANT_FORM(Q41Form)
+
+}  // namespace foretoken::cuda
