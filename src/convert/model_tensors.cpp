@@ -34,7 +34,7 @@ class Tensors {
   }
   void add_layer(int32_t index) {
     layer_ = index;
-    const std::string prefix = "model.layers." + std::to_string(index) + ".";
+    const std::string prefix = "model.layers." + std::to_string(index / traits_.layers_each) + ".";
     const LayerSpec layer = traits_.layer(config_, config_.layers.at(static_cast<size_t>(index)));
     for (const LayerTensor& tensor : layer_tensors(layer, traits_.norms, config_.hidden_size)) {
       std::vector<int64_t> shape = {tensor.rows};

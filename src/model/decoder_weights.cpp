@@ -20,8 +20,9 @@ namespace {
 
 // Numbers in the experts of a layer that other ranks have.
 double others_experts(const LayerSpec& layer, const Sharding& sharding) {
-  const auto* experts =
-      layer.beside ? &layer.beside->experts : std::get_if<ExpertsSpec>(&layer.feed_forward);
+  const auto* experts = layer.beside     ? &layer.beside->experts
+                        : layer.shortcut ? &*layer.shortcut
+                                         : std::get_if<ExpertsSpec>(&layer.feed_forward);
   if (experts == nullptr) return 0;
   const int64_t own = shard_of_experts(experts->count, sharding).count;
   const double biases = experts->biased ? 2.0 * experts->inner + experts->inputs : 0;
@@ -199,7 +200,8 @@ bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& 
   const size_t at = name.find(layers);
   if (at == std::string::npos) return stages.is_last();
   const int32_t layer = std::atoi(name.c_str() + at + layers.size());
-  return layer < num_layers && stages.owns(layer, num_layers);
+  const int32_t first = layer * traits.layers_each;
+  return first < num_layers && stages.owns(first, num_layers);
 }
 
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
@@ -235,7 +237,8 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   loader.enter_layers(traits.transposed && !config.plain_matrices);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const std::string base = body + traits.layers + std::to_string(i) + ".";
+    const size_t number = i / static_cast<size_t>(traits.layers_each);
+    const std::string base = body + traits.layers + std::to_string(number) + ".";
     if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {
       loader.ignore_all(base);
       continue;

@@ -33,6 +33,17 @@ TEST(DecoderPlan, WhatReadsMoreThanARowIsNotDivided) {
   EXPECT_TRUE(check_division(config, false, false).ok());
 }
 
+// What a layer leaves for the next one lies beside the residual.
+TEST(DecoderPlan, ShortcutsAreNotCutIntoStages) {
+  ModelConfig config = config_of({{0, true}, {0, true}});
+  config.experts.count = 4;
+  EXPECT_TRUE(check_division(config, true, true).ok());
+  config.experts.zero_count = 2;
+  EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),
+            std::string::npos);
+  EXPECT_TRUE(check_division(config, false, true).ok());
+}
+
 TEST(DecoderPlan, OneGroupWithoutWindows) {
   const DecoderPlan plan = plan_of(config_of({{0, true}, {0, false}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 1u);

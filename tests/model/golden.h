@@ -111,6 +111,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "hunyuan-moe",
                        "kimi_k2",
                        "llama4-moe",
+                       "longcat_flash",
                        "minimax_m2",
                        "mistral4",
                        "mixtral",

@@ -16,6 +16,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.longcat_flash import modeling_longcat_flash
 
 import families
 import mixtures
@@ -31,6 +32,17 @@ class SharedHead(torch.nn.Module):
     def __init__(self, norm, head):
         super().__init__()
         self.norm, self.head = norm, head
+
+
+def without_empty_experts(experts):
+    """LongCat's experts, without the matrices that transformers gives those that compute nothing: files have none."""
+    start = experts.__init__
+
+    def __init__(self, config):
+        start(self, config)
+        self.gate_up_proj = torch.nn.Parameter(self.gate_up_proj[:config.n_routed_experts].detach())
+
+    experts.__init__ = __init__
 
 
 def parsed_config(name, config):
@@ -293,6 +305,7 @@ def main():
     parser.add_argument("--only", choices=list(mixtures.MODELS), nargs="*", help="some models")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    without_empty_experts(modeling_longcat_flash.LongcatFlashExperts)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     for name in arguments.only or mixtures.MODELS:

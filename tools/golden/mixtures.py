@@ -198,6 +198,14 @@ MODELS = {
                                               "partial_rotary_factor": 0.334},
                            "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                                  "partial_rotary_factor": 0.334}}),
+    "longcat_flash": mixture("LongcatFlashForCausalLM", "longcat_flash",
+                             without=["num_hidden_layers", "intermediate_size", "num_key_value_heads"],
+                             num_layers=2, num_attention_heads=2, ffn_hidden_size=32,
+                             expert_ffn_hidden_size=32, n_routed_experts=4, zero_expert_num=2,
+                             zero_expert_type="identity", moe_topk=3, routed_scaling_factor=2.0,
+                             router_bias=False, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32,
+                             qk_rope_head_dim=16, v_head_dim=32, attention_method="MLA",
+                             attention_bias=False, mla_scale_q_lora=True, mla_scale_kv_lora=True),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -255,7 +263,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
     if name.endswith("router.proj.weight"):
         return torch.randn_like(weight) * 1.5  # its rows are scaled down
-    if short in ("gate", "router", "wg") or name.endswith("router.layer.weight"):
+    if short in ("gate", "router", "wg", "classifier") or name.endswith("router.layer.weight"):
         return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
     if short == "sinks":
         return torch.randn_like(weight) * 1.5

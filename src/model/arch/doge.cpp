@@ -26,9 +26,15 @@ Status read_doge(const ConfigFields& fields, ModelConfig* config) {
   int32_t kept = 2048;
   FT_RETURN_IF_ERROR(fields.read_flag("is_moe", &mixture));
   FT_RETURN_IF_ERROR(fields.read_count("keep_window_size", &kept));
-  if (mixture || config->attention_bias) {
-    return unsupported(fields.where() + ": " + (mixture ? "is_moe" : "attention_bias") +
-                       " is not supported in Doge; use a model without it");
+  if (mixture) {
+    return unsupported(fields.where() +
+                       ": is_moe is not supported in Doge, whose published router mixes the tokens "
+                       "that one call computes, so that no text has one result; use a Doge model "
+                       "without experts");
+  }
+  if (config->attention_bias) {
+    return unsupported(fields.where() +
+                       ": attention_bias is not supported in Doge; use a model without it");
   }
   config->value_head_dim = config->head_dim;
   const auto* size = std::ranges::lower_bound(kHeadSizes, config->head_dim + 2);

@@ -43,6 +43,7 @@ struct DecoderTraits {
   // last norm, of the table of positions, and of the embedding's norm.
   const char* embedding = "embed_tokens";
   const char* layers = "layers.";
+  int32_t layers_each = 1;  // of these, that one number has (LayerConfig::part)
   const char* last_norm = "norm";
   const char* positions = "embed_positions";
   const char* embedding_norm = nullptr;  // of what enters the first layer (BLOOM); null: none

@@ -12,7 +12,8 @@ namespace foretoken {
 
 // What config.json says about a mixture of experts, the same in all layers that have one.
 struct ExpertConfig {
-  int32_t count = 0;  // 0: the model has none
+  int32_t count = 0;       // 0: the model has none
+  int32_t zero_count = 0;  // more of them, as of ExpertsSpec
   int32_t top_k = 0;
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of what all rows share; 0: nothing

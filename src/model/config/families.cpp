@@ -19,7 +19,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},
     {"Lfm2ForCausalLM", "LFM 2", kConvolutionLayers},
     {"Lfm2MoeForCausalLM", "LFM 2, mixtures", kConvolutionLayers},
-    {"LongcatFlashForCausalLM", "LongCat Flash", kOtherExperts},
     {"Mamba2ForCausalLM", "Mamba 2", kStateSpaceLayers},
     {"MiniMaxForCausalLM", "MiniMax Text and M1", kLinearAttention},
     {"MiniMaxM3ForCausalLM", "MiniMax M3", kSparseAttention},

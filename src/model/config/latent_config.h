@@ -15,6 +15,7 @@ struct LatentConfig {
   int32_t rope_dim = 0;
   int32_t value_dim = 0;
   bool paired = true;  // rope_interleave
+  float kv_scale = 1;
 
   bool exists() const { return kv_rank > 0; }
   int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache

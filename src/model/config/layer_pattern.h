@@ -34,6 +34,7 @@ struct LayerConfig {
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;
   float lambda_init = 0;  // as of GqaSpec
+  int32_t part = 0;       // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };
 

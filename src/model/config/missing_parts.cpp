@@ -8,13 +8,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr MissingPartName kPartNames[] = {
-    {kSparseAttention, "sparse attention"},
-    {kLinearAttention, "linear attention"},
-    {kStateSpaceLayers, "state-space layers"},
-    {kConvolutionLayers, "convolution layers"},
-    {kHeadGates, "gates on attention heads"},
-    {kEncoder, "an encoder"},
-    {kOtherExperts, "another form of mixtures of experts"},
+    {kSparseAttention, "sparse attention"},    {kLinearAttention, "linear attention"},
+    {kStateSpaceLayers, "state-space layers"}, {kConvolutionLayers, "convolution layers"},
+    {kHeadGates, "gates on attention heads"},  {kEncoder, "an encoder"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is

@@ -62,6 +62,7 @@ constexpr ModelType kModelTypes[] = {
     {"llama", "LlamaForCausalLM"},
     {"llama4", "Llama4ForConditionalGeneration"},
     {"llama4_text", "Llama4ForCausalLM"},
+    {"longcat_flash", "LongcatFlashForCausalLM"},
     {"mimo", "MiMoForCausalLM"},
     {"mimo_v2_flash", "MiMoV2FlashForCausalLM"},
     {"minicpm", "MiniCPMForCausalLM"},

@@ -58,6 +58,10 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
     FT_RETURN_IF_ERROR(norm(spec.beside->other_post_norm, &beside.other_post_norm));
     FT_RETURN_IF_ERROR(beside.experts.load(loader, base, spec.beside->experts));
   }
+  out->joins_shortcut = spec.joins_shortcut;
+  if (spec.shortcut) {
+    FT_RETURN_IF_ERROR(out->shortcut.emplace().load(loader, base, *spec.shortcut));
+  }
   if (spec.laurel_rank > 0) {
     FT_RETURN_IF_ERROR(out->laurel.load(loader, base, spec.laurel_rank));
   }

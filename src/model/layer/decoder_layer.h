@@ -40,6 +40,8 @@ struct DecoderLayer {
   FeedForward feed_forward;
   Norm feed_forward_post_norm;
   std::optional<Beside> beside;
+  std::optional<Experts> shortcut;
+  bool joins_shortcut = false;  // as of LayerSpec
   // [hidden], as of LayerSpec, or null.
   const float* mixer_residual = nullptr;
   const float* feed_forward_residual = nullptr;

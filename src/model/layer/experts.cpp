@@ -7,13 +7,14 @@
 #include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
+#include "kernels/rows/move_rows.h"
 #include "kernels/rows/softcap.h"
 
 namespace foretoken {
 
 void Experts::Scratch::fit(const ExpertsSpec& part) {
   num_engines_ = std::max(num_engines_, part.num_engines);
-  count_ = std::max(count_, part.count);
+  count_ = std::max(count_, part.choices());
   top_k_ = std::max(top_k_, part.top_k);
   inputs_ = std::max(inputs_, part.inputs);
   inner_ = std::max(inner_, part.inner);
@@ -63,7 +64,8 @@ Status Experts::Scratch::take_exchange(const ScratchSource& all) {
 }
 
 ExpertLists Experts::lists(const Scratch& scratch) const {
-  return {scratch.begins, scratch.entries, static_cast<int32_t>(own.count), spec.top_k, spec.count};
+  return {scratch.begins, scratch.entries, static_cast<int32_t>(own.count), spec.top_k,
+          spec.choices()};
 }
 
 // Those that this rank's experts compute.
@@ -84,7 +86,7 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                          .row_kind = RowKind::kToken,
                          .row_offset = 0,
                          .max_rows = rows.max_rows,
-                         .size = spec.count,
+                         .size = spec.choices(),
                          .cap = 0,
                          .scale = 1 / std::sqrt(static_cast<float>(spec.inputs))});
   }
@@ -95,7 +97,7 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                              .weights = scratch.weights,
                              .lists = lists(scratch),
                              .first_expert = static_cast<int32_t>(own.begin),
-                             .num_experts = spec.count,
+                             .num_experts = spec.choices(),
                              .max_rows = rows.max_rows,
                              .score = spec.score,
                              .num_groups = spec.num_groups,
@@ -107,7 +109,26 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                              .weight_scales = weight_scales});
 }
 
+// Puts x where experts without weights would leave it, before the others write their products.
+void Experts::keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  for (int32_t slot = 0; own_zeros > 0 && slot < spec.top_k; ++slot) {
+    move_rows(rows.queue, {.counts = rows.counts,
+                           .in = x,
+                           .out = scratch.products,
+                           .from = nullptr,
+                           .to = nullptr,
+                           .row_kind = RowKind::kToken,
+                           .max_rows = rows.max_rows,
+                           .width = spec.inputs,
+                           .out_stride = spec.top_k * spec.inputs,
+                           .out_offset = slot * spec.inputs,
+                           .in_dtype = dtype,
+                           .out_dtype = dtype});
+  }
+}
+
 void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+  keep_rows(rows, x, scratch);
   if (is_exchanged) exchange(rows, x, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
   const float* weights = is_exchanged ? scratch.exchanged.weights : scratch.weights;
@@ -166,7 +187,7 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
                              .weights = scratch.exchanged.weights,
                              .lists = lists(scratch),
                              .first_expert = static_cast<int32_t>(own.begin),
-                             .num_experts = spec.count,
+                             .num_experts = spec.choices(),
                              .max_rows = all.max_rows,
                              .score = spec.score});
 }
@@ -220,7 +241,7 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .shared_gate = shared_gate.outputs > 0 ? scratch.shared_logit : nullptr,
           .out = to.rows,
           .first_expert = static_cast<int32_t>(own.begin),
-          .num_own = static_cast<int32_t>(own.count),
+          .num_own = static_cast<int32_t>(own.count) + own_zeros,
           .top_k = spec.top_k,
           .max_rows = rows.max_rows,
           .hidden = spec.inputs,

@@ -23,6 +23,7 @@ namespace foretoken {
 struct Experts {
   ExpertsSpec spec;           // of the part
   ShardRange own = {0, 0};    // the experts of this rank
+  int32_t own_zeros = 0;      // and those behind them without weights whose rows it adds
   bool is_exchanged = false;  // rows go to several engines' experts
   DType dtype = DType::kF32;
   Linear router;                         // [count, hidden]
@@ -99,6 +100,7 @@ struct Experts {
 
  private:
   ExpertLists lists(const Scratch& scratch) const;
+  void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   bool joins_experts() const;
   SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;
   LayerRows rows_of_experts(const LayerRows& rows, const Scratch& scratch) const;

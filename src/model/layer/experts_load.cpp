@@ -225,7 +225,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   dtype = loader.config().dtype;
   const int32_t hidden = spec.inputs;
   FT_RETURN_IF_ERROR(check_packable(loader, spec));
-  TensorPart router_part{base + whole.router, whole.count};
+  TensorPart router_part{base + whole.router, whole.choices()};
   router_part.is_exact = true;
   FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, whole.biased, &router));
   if (whole.router_scale != nullptr) {
@@ -237,13 +237,23 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
         loader.load_vector({{base + whole.weight_scales, whole.count}}, &weight_scales));
   }
   if (whole.correction != nullptr) {
-    TensorPart part{base + whole.correction, whole.count};
-    if (whole.correction_is_row) part.row_size = whole.count;
+    TensorPart part{base + whole.correction, whole.choices()};
+    if (whole.correction_is_row) part.row_size = whole.choices();
     FT_RETURN_IF_ERROR(loader.load_vector({part}, &correction));
   }
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
   is_exchanged = loader.sharding().experts.comm != nullptr;
+  if (is_exchanged && whole.zero_count > 0) {
+    return unsupported(loader.config().architecture +
+                       ": experts that leave rows as they are belong to no engine, so engines do "
+                       "not share experts; give --enable-expert-parallel without "
+                       "--data-parallel-size");
+  }
+  // On one rank alone, behind the experts that it has.
+  const bool counts = loader.sharding().deals_experts() ? own.begin + own.count == whole.count
+                                                        : loader.sharding().rank == 0;
+  own_zeros = counts ? whole.zero_count : 0;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,

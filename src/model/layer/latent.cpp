@@ -91,6 +91,20 @@ Status load_queries(PartLoader& loader, const std::string& base, const LatentSpe
                             &out->q_b);
 }
 
+// With the scale of what is normed.
+Status load_kv_norm(PartLoader& loader, const std::string& name, const LatentSpec& whole,
+                    const float** out) {
+  if (whole.kv_scale == 1) return loader.load_norm_weights({{name, whole.kv_rank}}, out);
+  const int64_t size = whole.kv_rank;
+  FT_RETURN_IF_ERROR(loader.weights().expect(name, {&size, 1}));
+  std::vector<float> weights(static_cast<size_t>(size), 1.0f);
+  if (loader.weights().has_optional(name)) {
+    FT_ASSIGN_OR_RETURN(weights, loader.weights().numbers(name));
+  }
+  for (float& weight : weights) weight *= whole.kv_scale;
+  return loader.upload(weights, "the weights of norms", out);
+}
+
 }  // namespace
 
 Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSpec& whole) {
@@ -107,8 +121,7 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   FT_RETURN_IF_ERROR(
       loader.load_linear(first_parts(base, whole, heads), whole.inputs, whole.bias, &first));
   FT_RETURN_IF_ERROR(load_queries(loader, base, whole, this));
-  FT_RETURN_IF_ERROR(
-      loader.load_norm_weights({{base + "kv_a_layernorm.weight", whole.kv_rank}}, &kv_norm));
+  FT_RETURN_IF_ERROR(load_kv_norm(loader, base + "kv_a_layernorm.weight", whole, &kv_norm));
   FT_RETURN_IF_ERROR(load_absorbed(loader, base, whole, this));
   const int64_t values = int64_t{whole.num_heads} * whole.value_dim;
   FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", values, whole.o_bias, &o));

@@ -51,6 +51,8 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   with_part(layer.mixer, make_room);
   with_part(layer.feed_forward, make_room);
   if (layer.beside) make_room(layer.beside->experts);
+  if (layer.shortcut) make_room(*layer.shortcut);
+  has_shortcuts_ = has_shortcuts_ || layer.shortcut.has_value();
   laurel_.fit(layer.laurel);
   weighs_residual_ =
       weighs_residual_ || layer.mixer_residual != nullptr || layer.feed_forward_residual != nullptr;
@@ -102,6 +104,10 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
+  if (has_shortcuts_) {
+    const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
+    FT_ASSIGN_OR_RETURN(shortcut_, arena.take_array<float>(elements, ScratchSource::kWhat));
+  }
   if (weighs_residual_) {
     FT_ASSIGN_OR_RETURN(
         zeros_, arena.take_array<float>(static_cast<size_t>(max_rows_), ScratchSource::kWhat));
@@ -122,7 +128,7 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   const bool normed = norms_behind(rows, layer, next);
   const float* delta =
       layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer, normed ? next : nullptr);
-  if (layer.input.exists() || layer.scale != 1 || layer.streams.exists()) {
+  if (layer.input.exists() || layer.scale != 1 || layer.streams.exists() || layer.joins_shortcut) {
     finish(rows, layer, delta);
     delta = nullptr;
   }
@@ -152,7 +158,7 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
   if (next == nullptr || std::holds_alternative<Absent>(layer.feed_forward)) return false;
   const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
-                     !layer.input.exists() && layer.scale == 1;
+                     !layer.input.exists() && layer.scale == 1 && !layer.joins_shortcut;
   if (!plain || !next->mixer_norm.is_rms() || next->streams.exists()) return false;
   if (sharding_.is_cut()) return true;
   const auto* experts = std::get_if<Experts>(&layer.feed_forward);
@@ -194,6 +200,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
       add_and_norm(rows, delta, layer.feed_forward_norm);
     }
     part.expand(own, normed_, scratch_of(part));
+    if (layer.shortcut) run_shortcut(own, layer);
     weigh_residual(rows, layer.feed_forward_residual);
     if (layer.beside) {
       part.output(own, scratch_of(part), {delta_});
@@ -243,9 +250,17 @@ void LayerRunner::join_laurel(const LayerRows& rows, const float* delta) {
   scale_residual(rows, std::sqrt(0.5f));
 }
 
+// The mixture on the rows that the feed-forward part reads, kept until a later layer ends.
+void LayerRunner::run_shortcut(const LayerRows& rows, const DecoderLayer& layer) {
+  layer.shortcut->expand(rows, normed_, experts_);
+  layer.shortcut->output(rows, experts_, {shortcut_});
+  if (sharding_.is_cut()) sum_over_ranks(rows, shortcut_);
+}
+
 // What stands behind both parts of a layer, on the whole residual.
 void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta) {
   add_and_norm(rows, delta, {});
+  if (layer.joins_shortcut) add_and_norm(rows, shortcut_, {});
   if (layer.streams.exists()) {
     streams_->correct(rows, layer.streams, residual_);
     add_and_norm(rows, nullptr, {});
@@ -316,8 +331,8 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
-                     layer.mixer_residual == nullptr && layer.scale == 1 &&
-                     config_.residual_scale == 1;
+                     layer.mixer_residual == nullptr && !layer.shortcut && !layer.joins_shortcut &&
+                     layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.
@@ -415,10 +430,10 @@ const float* LayerRunner::add_part(const LayerRows& rows, const Part& part,
   return nullptr;
 }
 
-void LayerRunner::sum_over_ranks(const LayerRows& rows) {
+void LayerRunner::sum_over_ranks(const LayerRows& rows, float* x) {
   all_reduce(rows.queue, {.comm = sharding_.comm,
                           .counts = rows.counts,
-                          .x = delta_,
+                          .x = x,
                           .row_kind = RowKind::kToken,
                           .row_offset = 0,
                           .max_rows = rows.max_rows,

@@ -89,6 +89,7 @@ class LayerRunner {
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   void join_laurel(const LayerRows& rows, const float* delta);
   void scale_residual(const LayerRows& rows, float scale);
+  void run_shortcut(const LayerRows& rows, const DecoderLayer& layer);
   void weigh_residual(const LayerRows& rows, const float* factors);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
@@ -103,7 +104,8 @@ class LayerRunner {
   template <class Part>
   const float* add_part(const LayerRows& rows, const Part& part, const DecoderLayer& layer,
                         const Norm& post_norm);
-  void sum_over_ranks(const LayerRows& rows);
+  void sum_over_ranks(const LayerRows& rows) { sum_over_ranks(rows, delta_); }
+  void sum_over_ranks(const LayerRows& rows, float* x);
   void sum_and_norm(const LayerRows& rows, const Norm& norm, bool sums_again);
 
   Device& device_;
@@ -113,6 +115,7 @@ class LayerRunner {
   const Sharding sharding_;
   bool has_post_norms_ = false;
   bool weighs_residual_ = false;
+  bool has_shortcuts_ = false;
   LayerInputs* inputs_ = nullptr;
   ResidualStreams* streams_ = nullptr;
   // "act" stands for the type of the config.
@@ -120,6 +123,7 @@ class LayerRunner {
   void* normed_ = nullptr;     // [max_rows, hidden] act
   float* delta_ = nullptr;     // [max_rows, hidden] output of a part
   float* added_ = nullptr;     // [max_rows, hidden] the same after its own norm, where it has one
+  float* shortcut_ = nullptr;  // [max_rows, hidden] that a later layer adds, where some do
   float* zeros_ = nullptr;     // [max_rows], where vectors multiply the residual
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   Gqa::Scratch gqa_;

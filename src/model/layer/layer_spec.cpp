@@ -56,6 +56,7 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
           .scale = config.attention_scale,
           .bias = config.attention_bias,
           .o_bias = config.attention_out_bias,
+          .kv_scale = latent.kv_scale,
           .paired = latent.paired};
 }
 
@@ -69,6 +70,7 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
 ExpertsSpec experts_of(const ModelConfig& config) {
   const ExpertConfig& experts = config.experts;
   return {.count = experts.count,
+          .zero_count = experts.zero_count,
           .top_k = experts.top_k,
           .inputs = config.hidden_size,
           .inner = experts.inner,

@@ -115,6 +115,7 @@ struct LatentSpec {
   float scale = 1;        // of scores
   bool bias = false;      // of q_a_proj (or q_proj) and kv_a_proj_with_mqa
   bool o_bias = false;
+  float kv_scale = 1;  // of what is compressed, once it is normed (LongCat Flash)
   bool paired = true;  // the turning pairs lie side by side in the checkpoint
   QueryScale query_scale = {};
   const char* base = "self_attn.";
@@ -166,6 +167,9 @@ enum class ExpertFiles : uint8_t {
 // and through one that all rows share.
 struct ExpertsSpec {
   int32_t count = 0;
+  // Experts behind those that leave rows as they are, among which the router chooses too (LongCat
+  // Flash); they have no weights.
+  int32_t zero_count = 0;
   int32_t top_k = 0;
   int32_t inputs = 0;        // width of the rows, which is that of what comes out
   int32_t inner = 0;         // of an expert
@@ -206,6 +210,8 @@ struct ExpertsSpec {
   // [count]: RouteExpertsArgs::weight_scales (Gemma 4). Null: neither.
   const char* router_scale = nullptr;
   const char* weight_scales = nullptr;
+
+  int32_t choices() const { return count + zero_count; }
 };
 
 // A mixture beside a layer's feed-forward part (Gemma 4): both read the residual, through a norm
@@ -236,6 +242,10 @@ struct LayerSpec {
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
   std::optional<BesideSpec> beside = {};
+  // A mixture that reads what the feed-forward part reads, whose sum is added behind the next
+  // layer, which joins it (LongCat Flash).
+  std::optional<ExpertsSpec> shortcut = {};
+  bool joins_shortcut = false;
   bool parallel = false;
   bool norms_sums = false;  // the post norms are of the residual with what a part adds (OPT-350m)
   // Vectors [hidden] that multiply the residual before a part adds to it (Doge); null: none do.

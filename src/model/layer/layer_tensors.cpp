@@ -79,15 +79,15 @@ class LayerTensorList {
   void add(const ExpertsSpec& experts) {
     const std::string base = experts.base;
     const size_t router = all_.size();
-    add_linear(base + experts.router, experts.count, hidden_, experts.biased);
+    add_linear(base + experts.router, experts.choices(), hidden_, experts.biased);
     all_[router].is_exact = true;
     if (experts.router_scale != nullptr) all_.push_back({base + experts.router_scale, hidden_});
     if (experts.weight_scales != nullptr) {
       all_.push_back({base + experts.weight_scales, experts.count});
     }
     if (experts.correction != nullptr) {
-      LayerTensor correction{base + experts.correction, experts.count};
-      if (experts.correction_is_row) correction = {correction.name, 1, experts.count};
+      LayerTensor correction{base + experts.correction, experts.choices()};
+      if (experts.correction_is_row) correction = {correction.name, 1, experts.choices()};
       all_.push_back(correction);
     }
     add_matrices(base + experts.experts, experts);
@@ -126,6 +126,7 @@ class LayerTensorList {
       add_layer_norm(layer.beside->post_norm);
       add_layer_norm(layer.beside->other_post_norm);
     }
+    if (layer.shortcut) add(*layer.shortcut);
     if (layer.laurel_rank > 0) {
       add_linear("laurel.linear_left", layer.laurel_rank, hidden_, false);
       add_linear("laurel.linear_right", hidden_, layer.laurel_rank, false);

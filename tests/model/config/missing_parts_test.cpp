@@ -10,10 +10,10 @@ namespace {
 TEST(MissingParts, TextIsAListOfNouns) {
   EXPECT_EQ(missing_parts_text(kNoMissingPart), "");
   EXPECT_EQ(missing_parts_text(kSparseAttention), "sparse attention");
-  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention),
-            "sparse attention and another form of mixtures of experts");
-  EXPECT_EQ(missing_parts_text(kOtherExperts | kSparseAttention | kHeadGates),
-            "sparse attention, gates on attention heads and another form of mixtures of experts");
+  EXPECT_EQ(missing_parts_text(kConvolutionLayers | kSparseAttention),
+            "sparse attention and convolution layers");
+  EXPECT_EQ(missing_parts_text(kConvolutionLayers | kSparseAttention | kHeadGates),
+            "sparse attention, convolution layers and gates on attention heads");
 }
 
 TEST(MissingParts, EachHasOneName) {
