@@ -20,7 +20,7 @@ void KvBlocks::find_images(const Sequence& sequence) {
 // Locked before any block is taken, which may need images itself, and the last one first, so that
 // the end of a prefix is forgotten before its beginning.
 void KvBlocks::restore_hits(Sequence& sequence, StepPlan& plan) {
-  if (!host_) return;
+  if (!host_ || sequence.bypasses_prefix_cache) return;
   host_stats_.num_queried_tokens += sequence.known_len() - sequence.num_scheduled;
   host_stats_.num_hit_tokens += static_cast<int64_t>(images_.size()) * config_.block_size;
   host_stats_.num_moved_in += static_cast<int64_t>(images_.size());

@@ -82,11 +82,16 @@ TEST(ServeMetrics, TellsTheCountsOfEachOfSeveralEngines) {
   stats.engines = {some_stats(), some_stats()};
   stats.engines[1].num_running_requests = 9;
   stats.engines[1].requests.num_drafts = 21;
+  stats.engines[1].offload = {
+      .num_queried_tokens = 50, .num_hit_tokens = 32, .bytes_out = 900, .bytes_in = 600};
   const std::string page = metrics.text(stats);
   EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"0\""}), 2);
   EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"1\""}), 9);
   EXPECT_EQ(value_of(page, "vllm:spec_decode_num_drafts_total", {"engine=\"1\""}), 21);
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_count", {"engine=\"1\""}), 7);
+  EXPECT_EQ(value_of(page, "vllm:external_prefix_cache_queries_total", {"engine=\"1\""}), 50);
+  EXPECT_EQ(value_of(page, "vllm:external_prefix_cache_hits_total", {"engine=\"1\""}), 32);
+  EXPECT_EQ(value_of(page, "foretoken:kv_offload_bytes_total", {"engine=\"1\"", "\"in\""}), 600);
   EXPECT_EQ(value_of(page, "vllm:request_success_total", {"engine=\"all\""}), 0);
   // A family is announced once.
   const std::string type = "# TYPE vllm:iteration_tokens_total";
