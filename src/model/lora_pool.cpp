@@ -98,16 +98,19 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
     const bool follows = parts_.size() > first_parts_.back() &&
                          source.order == WeightOrder::kPlain &&
                          parts_.back().module == in_layers(part.name);
+    const PaddedHeads none, &padded = part.padded;
+    const PaddedHeads& rows = padded.of_columns ? none : padded;
     if (!follows) {
       parts_.push_back({.module = in_layers(part.name),
                         .rows = {},
-                        .outputs = part.padded.of_file(part.rows),
+                        .outputs = rows.of_file(part.rows),
                         .inputs = source.columns,
+                        .columns = padded.of_columns ? padded : none,
                         .feed_forward = adapted.feed_forward,
-                        .scale = part.padded.scale});
+                        .scale = padded.scale});
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
-      parts_.back().rows.push_back(part.padded.source_of(part.paired.source_of(row)));
+      parts_.back().rows.push_back(rows.source_of(part.paired.source_of(row)));
     }
   }
   const size_t count = parts_.size() - first_parts_.back();
@@ -153,11 +156,12 @@ std::string LoraPool::module_names() const {
 }
 
 Status LoraPool::check_sizes(const Part& part, const LoraLinear& linear) const {
-  if (linear.inputs == part.inputs.total && linear.outputs == part.outputs) return {};
+  const int64_t inputs = part.inputs_of_file();
+  if (linear.inputs == inputs && linear.outputs == part.outputs) return {};
   return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
                           std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
                           "], but the model's is [" + std::to_string(part.outputs) + ", " +
-                          std::to_string(part.inputs.total) + "]; it was trained on another model");
+                          std::to_string(inputs) + "]; it was trained on another model");
 }
 
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
@@ -217,15 +221,24 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
   return image;
 }
 
-// Rows of a as they are, b with its columns side by side; zeros behind the adapter's own rank.
+// Rows of a as they are but for zeros where inputs are padded, b with its columns side by side;
+// zeros behind the adapter's own rank.
 void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, std::byte* b) const {
   const size_t size = dtype_size(dtype_);
   const auto inputs = static_cast<size_t>(linear.inputs);
-  const auto first = static_cast<size_t>(part.inputs.first);
   const auto count = static_cast<size_t>(part.inputs.count);
   const auto rank = static_cast<size_t>(linear.rank);
+  // Whole heads, where they are padded.
+  const bool pads = part.columns.to > 0;
+  const size_t run = pads ? static_cast<size_t>(part.columns.to) : count;
+  const size_t copied = pads ? static_cast<size_t>(part.columns.from) : count;
+  FT_CHECK(!pads || part.inputs.first % part.columns.to == 0);
   for (size_t j = 0; j < rank; ++j) {
-    std::memcpy(a + j * count * size, linear.a.data() + (j * inputs + first) * size, count * size);
+    for (size_t begin = 0; begin < count; begin += run) {
+      const auto column = part.inputs.first + static_cast<int64_t>(begin);
+      const size_t from = j * inputs + static_cast<size_t>(part.columns.source_of(column));
+      std::memcpy(a + (j * count + begin) * size, linear.a.data() + from * size, copied * size);
+    }
   }
   const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
   for (size_t row = 0; row < part.rows.size(); ++row) {

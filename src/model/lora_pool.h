@@ -92,9 +92,11 @@ class LoraPool {
     std::vector<int64_t> rows;  // of the module's outputs, in the order of the matrix
     int64_t outputs;            // of the whole module
     ColumnRange inputs;
+    PaddedHeads columns;  // of the inputs
     bool feed_forward;
     float scale = 1;  // of what they add
 
+    int64_t inputs_of_file() const { return columns.of_file(inputs.total); }
     int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }
   };
 

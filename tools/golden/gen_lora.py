@@ -44,6 +44,10 @@ CASES = {
                      target_modules=["query_key_value", "dense", "dense_h_to_4h"])),
     "decoder": ("architectures/opt", torch.bfloat16,
                 dict(r=4, lora_alpha=8, target_modules=["q_proj", "out_proj", "fc1", "fc2"])),
+    "padded": ("architectures/doge", torch.bfloat16,
+               dict(r=4, lora_alpha=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"])),
+    "padded-values": ("architectures/mimo_v2", torch.bfloat16,
+                      dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "o_proj"])),
 }
 
 
