@@ -3,8 +3,10 @@
 #
 # An entry is a suite, <folder>/<suite>, or a part of a large one, <folder>/<suite>/partN: a process
 # for each test would cost more than most tests do, 0.1 to 0.8 s under a sanitizer. A test that takes
-# long is an entry of its own, <folder>/<suite>.<test>. Tests called DISABLED_ have none. What failed in
-# an entry stands in its output; `test_<folder> --gtest_filter=<suite>.<test>` runs it alone.
+# long is an entry of its own, <folder>/<suite>.<test>. Those that a sanitizer leaves out are entries
+# beside the suite's, named by who runs them: <folder>/<suite>/fast+asan. Tests called DISABLED_ have
+# none. What failed in an entry stands in its output; `test_<folder> --gtest_filter=<suite>.<test>`
+# runs it alone.
 #
 # tests/<folder>/labels.cmake may say:
 #   sanitizers   asan, tsan or both: what .ci/run runs the folder's fast tests under
@@ -81,6 +83,7 @@ function(add_entries folder)
   string(REGEX REPLACE " +#[^\n]*" "" listed "${listed}")
   string(REPLACE "\n" ";" listed "${listed}")
   set(suites "")
+  set(keys "")
   foreach(line IN LISTS listed)
     if(NOT line MATCHES "^  (.*)$")
       set(suite "${line}")
@@ -92,17 +95,27 @@ function(add_entries folder)
       continue()
     endif()
     labels_of(labels ${folder}/${test})
-    if(labels STREQUAL "fast;${sanitizers}")
-      list(APPEND tests_of_${suite} ${test})
-    else()
+    if(labels MATCHES "^slow")
       add_entry(${folder}/${test} "${labels}" ${test})
+      continue()
     endif()
+    string(REPLACE ";" "+" key "${labels}")
+    list(APPEND keys ${key})
+    list(APPEND tests_of_${suite}${key} ${test})
   endforeach()
+  list(REMOVE_DUPLICATES keys)
   foreach(suite IN LISTS suites)
-    string(REGEX REPLACE "\\.$" "" name "${folder}/${suite}")
-    if(tests_of_${suite})
-      add_suite(${name} "fast;${sanitizers}" ${tests_of_${suite}})
-    endif()
+    foreach(key IN LISTS keys)
+      if(NOT tests_of_${suite}${key})
+        continue()
+      endif()
+      string(REGEX REPLACE "\\.$" "" name "${folder}/${suite}")
+      string(REPLACE "+" ";" labels "${key}")
+      if(NOT labels STREQUAL "fast;${sanitizers}")
+        string(APPEND name "/${key}")
+      endif()
+      add_suite(${name} "${labels}" ${tests_of_${suite}${key}})
+    endforeach()
   endforeach()
 endfunction()
 
