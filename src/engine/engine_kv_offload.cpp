@@ -22,16 +22,18 @@ int paced_prompt_len(const EngineConfig& config) {
 
 Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
   if (config.kv_offloading_size == 0) return {};
-  FT_RETURN_IF_ERROR(compat({.num_ranks = ranks_.size(),
-                             .host_blocks = true,
+  FT_RETURN_IF_ERROR(compat({.host_blocks = true,
                              .prefix_caching = config.enable_prefix_caching,
                              .windowed = window_cache_ != nullptr}));
   const BatchState& batch = memory_->batch;
-  KvOffloadParts parts{.headers = batch.page_headers, .parts = kv_cache_->block_parts()};
+  KvOffloadParts parts{.num_blocks = num_blocks_.full,
+                       .headers = batch.page_headers,
+                       .parts = kv_cache_->block_parts()};
   parts.parts.push_back({reinterpret_cast<std::byte*>(batch.token_pages),
                          int64_t{batch.block_size} * static_cast<int64_t>(sizeof(int32_t))});
   int64_t expected = kv_cache_->bytes_per_block() + parts.parts.back().bytes;
   for (const auto& drafter : drafters_) {
+    if (!ranks_.stages().is_last()) break;
     expected += drafter->bytes_per_block(config.block_size);
     for (const BlockPart& part : drafter->block_parts()) parts.parts.push_back(part);
   }
@@ -39,11 +41,14 @@ Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
   for (const BlockPart& part : parts.parts) bytes_of_all += part.bytes;
   FT_CHECK_MSG(bytes_of_all == expected, "everything that a KV block has must move");
   constexpr double kGiB = 1 << 30;
-  const auto bytes = static_cast<int64_t>(config.kv_offloading_size * kGiB);
+  const auto bytes = static_cast<int64_t>(config.kv_offloading_size * kGiB / ranks_.size());
   FT_ASSIGN_OR_RETURN(kv_offload_, KvOffload::make(*device_, *queue_, parts, bytes,
                                                    memory_->limits().max_block_updates));
-  info_.num_host_blocks = kv_offload_->num_images();
-  info_.host_block_bytes = kv_offload_->image_bytes();
+  // Stages have different numbers of layers; all keep the same blocks.
+  FT_ASSIGN_OR_RETURN(info_.num_host_blocks,
+                      ranks_.least(kv_offload_->num_images(), "sizing the KV offload"));
+  info_.host_block_bytes = kv_offload_->image_bytes() * ranks_.size();
+  if (!ranks_.is_first()) return {};
   FT_LOG(info, "KV offload: {} tokens in {} MiB of host memory",
          info_.num_host_blocks * config.block_size,
          (info_.num_host_blocks * info_.host_block_bytes) >> 20);
@@ -65,7 +70,7 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
-      .num_host_blocks = kv_offload_ != nullptr ? kv_offload_->num_images() : 0,
+      .num_host_blocks = static_cast<int>(info_.num_host_blocks),
       .whole_prompts = config.whole_prompts,
       .num_stages = config.parallel.pipeline_parallel_size,
       .num_adapter_slots = num_adapter_slots_,

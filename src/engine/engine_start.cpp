@@ -156,7 +156,8 @@ Status EngineImpl::run_rank() {
                  .runner = *runner_,
                  .memory = *memory_,
                  .ranks = ranks_,
-                 .num_adapter_slots = num_adapter_slots_});
+                 .num_adapter_slots = num_adapter_slots_,
+                 .kv_offload = kv_offload_.get()});
   const Status status = loop.run();
   ended_ = status.ok();
   return status;

@@ -230,11 +230,6 @@ Status check_host_blocks(const Combination& c) {
         "--kv-offloading-size keeps blocks that the prefix cache gives up, and there is no prefix "
         "cache; leave it out, or --enable-prefix-caching off");
   }
-  if (c.num_ranks > 1) {
-    return unsupported(
-        "--kv-offloading-size with several ranks of an engine is not built; leave it out, or use "
-        "--data-parallel-size");
-  }
   if (c.windowed) {
     return unsupported(
         "--kv-offloading-size is not built for models with sliding-window layers, whose blocks are "

@@ -26,6 +26,7 @@ Result<std::unique_ptr<KvOffload>> KvOffload::make(Device& device, Queue& queue,
 }
 
 Status KvOffload::take(Queue& queue, const KvOffloadParts& parts, int64_t bytes) {
+  num_blocks_ = parts.num_blocks;
   const size_t num_parts = parts.parts.size();
   FT_ASSIGN_OR_RETURN(auto* table, arena_.take_array<ImagePart>(num_parts, "a table of KV parts"));
   FT_ASSIGN_OR_RETURN(auto* staged, pinned_.take_array<ImagePart>(num_parts, "that table"));
@@ -67,15 +68,25 @@ void KvOffload::Counts::store(const HostBlockStats& stats) {
   blocks_in.store(stats.num_moved_in, std::memory_order_relaxed);
 }
 
-void KvOffload::enqueue(Queue& queue, const StepPlan& plan) {
-  const auto entry = static_cast<int64_t>(plan.step % kStepRingSize);
-  DeviceBlockMove* const lists = ring_ + entry * 2 * max_moves_;
-  enqueue(queue, plan.moves_out, lists, false);
-  enqueue(queue, plan.moves_in, lists + max_moves_, true);
+bool KvOffload::can_move(std::span<const BlockMove> moves) const {
+  const auto is_known = [this](const BlockMove& move) {
+    return move.block > kNullBlock && move.block < num_blocks_ && move.image >= 0 &&
+           move.image < num_images_;
+  };
+  return static_cast<int64_t>(moves.size()) <= max_moves_ &&
+         std::all_of(moves.begin(), moves.end(), is_known);
 }
 
-void KvOffload::enqueue(Queue& queue, const std::vector<BlockMove>& moves, DeviceBlockMove* list,
-                        bool inwards) {
+void KvOffload::enqueue(Queue& queue, uint64_t step, std::span<const BlockMove> out,
+                        std::span<const BlockMove> in) {
+  const auto entry = static_cast<int64_t>(step % kStepRingSize);
+  DeviceBlockMove* const lists = ring_ + entry * 2 * max_moves_;
+  enqueue_list(queue, out, lists, false);
+  enqueue_list(queue, in, lists + max_moves_, true);
+}
+
+void KvOffload::enqueue_list(Queue& queue, std::span<const BlockMove> moves, DeviceBlockMove* list,
+                             bool inwards) {
   if (moves.empty()) return;
   FT_CHECK(static_cast<int64_t>(moves.size()) <= max_moves_);
   for (size_t i = 0; i < moves.size(); ++i) {

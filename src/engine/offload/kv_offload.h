@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +15,7 @@ namespace foretoken {
 // What a KV block consists of: its token page and header, and every array that has bytes for it
 // (KvCache::block_parts, Drafter::block_parts).
 struct KvOffloadParts {
+  int num_blocks = 0;
   PageHeader* headers = nullptr;  // [num_blocks], of the device
   std::vector<BlockPart> parts;
 };
@@ -32,9 +34,12 @@ class KvOffload {
   int num_images() const { return num_images_; }
   int64_t image_bytes() const { return args_.image_bytes; }
 
-  // Enqueues the plan's moves, those to host memory first. At most kStepRingSize - 1 plans are in
-  // flight.
-  void enqueue(Queue& queue, const StepPlan& plan);
+  // Enqueues the moves of a step, `out` to host memory before `in` from there. At most
+  // kStepRingSize - 1 steps are in flight.
+  void enqueue(Queue& queue, uint64_t step, std::span<const BlockMove> out,
+               std::span<const BlockMove> in);
+  // Whether a plan can hold such moves.
+  bool can_move(std::span<const BlockMove> moves) const;
 
   // What HostBlockStats said last, for any thread.
   struct Counts {
@@ -51,10 +56,11 @@ class KvOffload {
         arena_(device, MemoryKind::kDevice),
         pinned_(device, MemoryKind::kPinned) {}
   Status take(Queue& queue, const KvOffloadParts& parts, int64_t bytes);
-  void enqueue(Queue& queue, const std::vector<BlockMove>& moves, DeviceBlockMove* list,
-               bool inwards);
+  void enqueue_list(Queue& queue, std::span<const BlockMove> moves, DeviceBlockMove* list,
+                    bool inwards);
 
   const int max_moves_;
+  int num_blocks_ = 0;
   Arena arena_;
   Arena pinned_;
   int num_images_ = 0;

@@ -272,7 +272,7 @@ bool EngineLoop::submit(StepPlan& plan) {
   StepShape& shape = shapes_[plan.step % kStepRingSize];
   if (agreement_ == nullptr) shape = runner_.shape_of(plan);
   if (!load_adapters(plan)) return false;
-  if (kv_offload_ != nullptr) kv_offload_->enqueue(queue_, plan);
+  if (!move_blocks(plan)) return false;
   if (feed_ != nullptr && !feed(plan)) return false;
   if (num_stages_ == 1) expect_masks(plan);
   {
@@ -319,17 +319,6 @@ bool EngineLoop::feeds(const Status& status) {
   ++num_submitted_;
   fail_everything(status);
   return false;
-}
-
-// No step in flight uses their places, whose bytes are replaced in the order of the queue.
-bool EngineLoop::load_adapters(const StepPlan& plan) {
-  for (const AdapterLoad& load : plan.adapter_loads) {
-    const auto& adapter = static_cast<const RequestState*>(load.sequence->owner)->adapter;
-    if (feed_ != nullptr && !feeds(feed_->adapter(load.slot, adapter->packed))) return false;
-    runner_.load_adapter(load.slot, *adapter->image);
-    adapters_.put(load.slot, adapter);
-  }
-  return true;
 }
 
 void EngineLoop::note_starts(const StepPlan& plan) {

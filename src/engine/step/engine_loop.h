@@ -109,6 +109,7 @@ class EngineLoop {
   bool plan_next(StepPlan& plan);
   bool feed(const StepPlan& plan);
   bool load_adapters(const StepPlan& plan);
+  bool move_blocks(const StepPlan& plan);
   bool feeds(const Status& status);
   void finish_before(uint64_t end_step);
   void expect_masks(const StepPlan& plan);

@@ -1,5 +1,6 @@
 #include "engine/step/plan_feed.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -85,7 +86,9 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
 }
 
 PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits) : ranks_(ranks) {
-  message_.reserve(sizeof(PlanMessage) + max_plan_bytes(limits));
+  const size_t max_move_bytes =
+      2 * sizeof(BlockMove) * static_cast<size_t>(limits.max_block_updates);
+  message_.reserve(sizeof(PlanMessage) + std::max(max_plan_bytes(limits), max_move_bytes));
 }
 
 Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& entry) {
@@ -108,6 +111,20 @@ Status PlanFeed::adapter(int slot, std::span<const std::byte> packed) {
   FT_RETURN_IF_ERROR(
       send_to(ranks_.size(), std::as_bytes(std::span(&message, 1)), "sending an adapter"));
   return send_to(ranks_.size(), packed, "sending an adapter");
+}
+
+Status PlanFeed::moves(const StepPlan& plan) {
+  PlanMessage message{plan.step, 0, PlanMessage::Kind::kMoves, StepShape{}, PlanHeader{}};
+  message.plan.num_spans = static_cast<int32_t>(plan.moves_out.size());
+  const auto out = std::as_bytes(std::span(plan.moves_out));
+  const auto in = std::as_bytes(std::span(plan.moves_in));
+  message.num_bytes = out.size() + in.size();
+  message_.resize(sizeof message + out.size() + in.size());
+  std::memcpy(message_.data(), &message, sizeof message);
+  std::byte* const lists = message_.data() + sizeof message;
+  if (!out.empty()) std::memcpy(lists, out.data(), out.size());
+  if (!in.empty()) std::memcpy(lists + out.size(), in.data(), in.size());
+  return send_to(ranks_.size(), message_, "sending moves of KV blocks");
 }
 
 Status PlanFeed::end() {
@@ -136,6 +153,10 @@ Status receive_plan(group::RankLink& link, ReceivedPlan* out) {
   if (out->message.kind == PlanMessage::Kind::kAdapter) {
     out->adapter.resize(num_bytes);
     return link.receive(0, out->adapter, "receiving an adapter");
+  }
+  if (out->message.kind == PlanMessage::Kind::kMoves) {
+    out->moves.resize(num_bytes / sizeof(BlockMove));
+    return link.receive(0, std::as_writable_bytes(std::span(out->moves)), "receiving KV moves");
   }
   if (num_bytes > out->packed.size()) {
     return internal_error(text_of(out->message.step) +

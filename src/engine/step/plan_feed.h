@@ -10,14 +10,16 @@
 #include "engine/step/step_shape.h"
 #include "group/rank_link.h"
 #include "kernels/step_types.h"
+#include "sched/step_plan.h"
 
 namespace foretoken {
 
 // The plan of a step on its way to the other ranks: a header, then the live parts of the plan's
 // ring entry one after the other. All ranks run one build, so that structs travel as they are.
 struct PlanMessage {
-  // Of a step; of all steps; an adapter for place `step`, packed by pack_adapter.
-  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter };
+  // Of a step; of all steps; an adapter for place `step`, packed by pack_adapter; the BlockMoves of
+  // the step that begins next, plan.num_spans of them to host memory and the others from there.
+  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter, kMoves };
 
   uint64_t step = 0;
   uint64_t num_bytes = 0;  // that follow
@@ -48,6 +50,8 @@ class PlanFeed {
   Status finish(uint64_t step, const StepShape& shape);
   // An adapter that is in a place of the device from the next step on.
   Status adapter(int slot, std::span<const std::byte> packed);
+  // The plan's moves between blocks and host memory, ahead of the step.
+  Status moves(const StepPlan& plan);
   // There will be no more steps.
   Status end();
   // Ends the others with an error. The group's first one, which may be another rank's.
@@ -65,6 +69,7 @@ struct ReceivedPlan {
   PlanMessage message;
   std::vector<std::byte> packed;   // room for the largest plan; message.num_bytes of it are used
   std::vector<std::byte> adapter;  // of a message of that kind
+  std::vector<BlockMove> moves;    // likewise
 };
 
 // Blocks until the next plan is there.

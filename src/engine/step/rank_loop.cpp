@@ -59,6 +59,7 @@ Status RankLoop::run_steps() {
     const PlanMessage::Kind kind = plan->message.kind;
     if (kind == PlanMessage::Kind::kBegin) FT_RETURN_IF_ERROR(begin_step(*plan));
     if (kind == PlanMessage::Kind::kAdapter) FT_RETURN_IF_ERROR(load_adapter(plan));
+    if (kind == PlanMessage::Kind::kMoves) FT_RETURN_IF_ERROR(move_blocks(*plan));
     if (kind == PlanMessage::Kind::kFinish) parts_.runner.finish(plan->message.shape);
     {
       std::lock_guard lock(mutex_);
@@ -105,23 +106,43 @@ void RankLoop::note_stages(uint64_t end_step) {
 
 // Rank 0 has published what still used the ring entry, and so read this rank's part of it; what
 // this rank itself still reads of it is waited for.
+Status RankLoop::wait_for_entry(uint64_t step) {
+  if (step + 1 < kStepRingSize) return {};
+  const uint64_t wanted = step + 2 - kStepRingSize;
+  for (;;) {
+    const Status status = parts_.queue.wait(parts_.memory.published, wanted, kLookEvery);
+    if (status.ok()) break;
+    if (status.code() != StatusCode::kAborted) return status;
+    std::lock_guard lock(mutex_);
+    if (!receive_error_.ok()) return receive_error_;
+  }
+  note_stages(wanted);
+  return {};
+}
+
 Status RankLoop::begin_step(const ReceivedPlan& plan) {
   const PlanMessage& message = plan.message;
-  if (message.step + 1 >= kStepRingSize) {
-    const uint64_t wanted = message.step + 2 - kStepRingSize;
-    for (;;) {
-      const Status status = parts_.queue.wait(parts_.memory.published, wanted, kLookEvery);
-      if (status.ok()) break;
-      if (status.code() != StatusCode::kAborted) return status;
-      std::lock_guard lock(mutex_);
-      if (!receive_error_.ok()) return receive_error_;
-    }
-    note_stages(wanted);
-  }
+  FT_RETURN_IF_ERROR(wait_for_entry(message.step));
   FT_RETURN_IF_ERROR(unpack_plan(message.plan, std::span(plan.packed).first(message.num_bytes),
                                  parts_.memory.limits(), parts_.runner.entry(message.step)));
   parts_.runner.begin(message.step, message.shape);
   num_begun_ = message.step + 1;
+  return {};
+}
+
+// Lists of moves have ring entries as plans have.
+Status RankLoop::move_blocks(const ReceivedPlan& plan) {
+  const std::span<const BlockMove> moves(plan.moves);
+  const auto num_out = static_cast<size_t>(plan.message.plan.num_spans);
+  KvOffload* const offload = parts_.kv_offload;
+  if (offload == nullptr || num_out > moves.size() || !offload->can_move(moves.first(num_out)) ||
+      !offload->can_move(moves.subspan(num_out))) {
+    return internal_error(
+        "rank 0 moves KV blocks that this rank has no place for; start all ranks with one "
+        "configuration");
+  }
+  FT_RETURN_IF_ERROR(wait_for_entry(plan.message.step));
+  offload->enqueue(parts_.queue, plan.message.step, moves.first(num_out), moves.subspan(num_out));
   return {};
 }
 

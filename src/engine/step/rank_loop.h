@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "device/queue.h"
+#include "engine/offload/kv_offload.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
@@ -26,7 +27,8 @@ class RankLoop {
     ModelRunner& runner;
     const StepMemory& memory;
     Ranks& ranks;
-    int num_adapter_slots = 0;  // places of adapters on the device
+    int num_adapter_slots = 0;        // places of adapters on the device
+    KvOffload* kv_offload = nullptr;  // null: host memory keeps no KV blocks
   };
   explicit RankLoop(const Parts& parts);
   ~RankLoop();
@@ -42,7 +44,9 @@ class RankLoop {
   Result<ReceivedPlan*> next();
   Status end();
   Status begin_step(const ReceivedPlan& plan);
+  Status wait_for_entry(uint64_t step);
   Status load_adapter(ReceivedPlan* plan);
+  Status move_blocks(const ReceivedPlan& plan);
   Status look_at_queue();
   void note_stages(uint64_t end_step);
 

@@ -4,6 +4,7 @@
 
 #include "conformance/drafter_cases.h"
 #include "conformance/harness.h"
+#include "support/test_device.h"
 
 // KV blocks that went to host memory and came back are those that never left: equal ids, drafts and
 // hits, with every drafter's entries and taps; preempted, cancelled and with steps in flight.
@@ -117,6 +118,32 @@ TEST(KvOffload, PreemptedSequencesGoOnAsTheyWereWithDrafts) {
 }
 TEST(KvOffload, ScalesMoveWithTheirEntries) { expect_same_preempted("draft_model", "int8"); }
 
+// Each rank keeps its part of the same blocks.
+class KvOffloadRanks : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KvOffloadRanks, MoveTheirParts) {
+  const std::string layout = GetParam();
+  Variant variant{.steps_in_flight = 2, .batch = kOffloadPrompts, .prefix_caching = true};
+  variant.num_blocks = kOffloadFewBlocks;
+  const auto run = [&](bool on) {
+    EngineConfig config = offload_config(variant, "eagle3", on);
+    ParallelConfig& parallel = config.parallel;
+    parallel.tensor_parallel_size = layout == "PP2" ? 1 : 2;
+    parallel.pipeline_parallel_size = layout == "PP2" ? 2 : 1;
+    return run_twice(config, variant, true);
+  };
+  if (const std::string missing = missing_devices(2); !missing.empty()) GTEST_SKIP() << missing;
+  const OffloadRun plain = run(false);
+  const OffloadRun moved = run(true);
+  EXPECT_EQ(count_differences(plain.first, moved.first, layout), 0);
+  EXPECT_EQ(count_differences(plain.second, moved.second, layout), 0);
+  EXPECT_GT(moved.offload.num_hit_tokens, 0);
+  EXPECT_GT(moved.second.stats.num_accepted_tokens, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KvOffloadRanks, ::testing::Values("TP2", "PP2"),
+                         [](const auto& param) { return std::string(param.param); });
+
 // Host memory for two blocks: most images are given up before anybody asks.
 TEST(KvOffload, LittleHostMemoryIsNoHarm) {
   Variant variant{.batch = kOffloadPrompts};
@@ -154,9 +181,6 @@ TEST(KvOffload, CancelledSequencesHarmNobody) {
 TEST(KvOffload, RefusesWithOneSentence) {
   EngineConfig config = offload_config({.prefix_caching = true}, "", true);
   std::unique_ptr<Engine> engine;
-  config.parallel.tensor_parallel_size = 2;
-  EXPECT_NE(make_engine(config, &engine).message().find("several ranks"), std::string::npos);
-  config.parallel.tensor_parallel_size = 1;
   config.enable_prefix_caching = false;
   EXPECT_NE(make_engine(config, &engine).message().find("--enable-prefix-caching off"),
             std::string::npos);

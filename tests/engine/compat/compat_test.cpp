@@ -101,7 +101,6 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
       {{.host_blocks = true, .prefix_caching = false},
        {"--kv-offloading-size", "--enable-prefix-caching off"}},
-      {{.num_ranks = 2, .host_blocks = true}, {"--kv-offloading-size", "several ranks"}},
       {{.host_blocks = true, .windowed = true}, {"--kv-offloading-size", "sliding-window"}},
   };
   for (const auto& c : cases) {

@@ -19,7 +19,8 @@ class KvOffloadTest : public DeviceTest {
   }
 
   Result<std::unique_ptr<KvOffload>> make(int64_t bytes) {
-    KvOffloadParts parts{.headers = headers_,
+    KvOffloadParts parts{.num_blocks = kBlocks,
+                         .headers = headers_,
                          .parts = {{reinterpret_cast<std::byte*>(bytes_), kBytes}}};
     return KvOffload::make(device(), queue(), parts, bytes, 3);
   }
@@ -38,23 +39,35 @@ TEST_F(KvOffloadTest, WhatGoesOutGoesBeforeWhatComesIn) {
   ASSERT_TRUE(offload.ok()) << offload.status().message();
   StepPlan plan;
   plan.moves_out = {{.block = 1, .image = 0}};
-  offload.value()->enqueue(queue(), plan);
+  offload.value()->enqueue(queue(), plan.step, plan.moves_out, plan.moves_in);
   plan.step = 1;
   plan.moves_out = {{.block = 2, .image = 1}, {.block = 3, .image = 2}};
   plan.moves_in = {{.block = 2, .image = 0, .parent = 3, .parent_epoch = 5, .epoch = 7}};
-  offload.value()->enqueue(queue(), plan);
+  offload.value()->enqueue(queue(), plan.step, plan.moves_out, plan.moves_in);
   EXPECT_EQ(value_of(2), 1);
   EXPECT_EQ(value_of(1), 1);
   EXPECT_EQ(value_of(3), 3);
   plan.step = 2;
   plan.moves_out.clear();
   plan.moves_in = {{.block = 1, .image = 1}};
-  offload.value()->enqueue(queue(), plan);
+  offload.value()->enqueue(queue(), plan.step, plan.moves_out, plan.moves_in);
   EXPECT_EQ(value_of(1), 2);
   const PageHeader header = read(headers_, kBlocks)[2];
   EXPECT_EQ(header.parent, 3);
   EXPECT_EQ(header.parent_epoch, 5u);
   EXPECT_EQ(header.epoch, 7u);
+}
+
+TEST_F(KvOffloadTest, KnowsWhatItCanMove) {
+  const auto offload = make(1000);
+  ASSERT_TRUE(offload.ok()) << offload.status().message();
+  const int images = offload.value()->num_images();
+  using Moves = std::vector<BlockMove>;
+  EXPECT_TRUE(offload.value()->can_move(Moves{{.block = 3, .image = images - 1}}));
+  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = kBlocks, .image = 0}}));
+  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = 0, .image = 0}}));
+  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = 1, .image = images}}));
+  EXPECT_FALSE(offload.value()->can_move(Moves(4, {.block = 1, .image = 0})));
 }
 
 TEST_F(KvOffloadTest, TakesAsManyImagesAsFit) {
