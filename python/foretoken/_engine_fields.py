@@ -35,7 +35,7 @@ class EngineFields:
     quantization: str | None = None
 
     # auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE:
-    # quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)
+    # quantised by a type of foretoken convert, as dummy-q4_k_m
     load_format: str = "auto"
 
     # JSON object laid over config.json (default: nothing)

@@ -81,7 +81,7 @@ constexpr EngineField kTable[] = {
      .member = &C::load_format,
      .group = kModelGroup,
      .help = "auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE: "
-             "quantised by a type of foretoken convert, as dummy-q4_k_m (CPU)",
+             "quantised by a type of foretoken convert, as dummy-q4_k_m",
      .form = kListed,
      .choices = "auto|safetensors|gguf|dummy",
      .agreement = kValue},
