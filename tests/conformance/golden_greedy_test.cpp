@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/harness.h"
+#include "conformance/layouts.h"
 #include "model/golden.h"
 
 // Greedy ids of Hugging Face transformers in fp32 arithmetic (tests/golden/README.md), through the
@@ -21,18 +22,18 @@ std::vector<GoldenCase> all_cases() {
   return cases;
 }
 
-class GoldenGreedy : public testing::TestWithParam<GoldenCase> {};
-
-TEST_P(GoldenGreedy, IdsMatchTheReference) {
-  const GoldenCase& golden = GetParam();
+EngineConfig golden_config(const GoldenCase& golden) {
   EngineConfig config = config_of({.num_drafts = 4, .steps_in_flight = 2}, golden.folder);
   config.max_model_len = golden.max_model_len;
   config.hf_overrides = golden.hf_overrides;
   config.dtype = "float32";
   config.skip_tokenizer_init = true;
-  std::unique_ptr<Engine> engine;
-  const Status made = make_engine(config, &engine);
-  ASSERT_TRUE(made.ok()) << made.message();
+  return config;
+}
+
+void expect_ids_of_reference(const GoldenCase& golden, const EngineConfig& config) {
+  const std::unique_ptr<Engine> engine = start_engine(config);
+  ASSERT_NE(engine, nullptr);
   std::vector<Request> requests;
   for (const nlohmann::json& entry : golden.prompts) {
     Request request;
@@ -47,6 +48,31 @@ TEST_P(GoldenGreedy, IdsMatchTheReference) {
     ASSERT_TRUE(outputs[i].status.ok()) << outputs[i].status.message();
     EXPECT_EQ(outputs[i].token_ids, golden.prompts[i].at("greedy").get<std::vector<int32_t>>())
         << "prompt " << i;
+  }
+}
+
+class GoldenGreedy : public testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenGreedy, IdsMatchTheReference) {
+  expect_ids_of_reference(GetParam(), golden_config(GetParam()));
+}
+
+// Experts that compute nothing belong to one of the ranks, whether they share the columns of each
+// expert or whole ones. What has no place for a shortcut is refused.
+TEST(ShortcutMixture, RanksAddEachExpertOnce) {
+  const GoldenCase golden = test::golden_cases({"longcat_flash"}).front();
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.tp = 2, .ep = true}}) {
+    if (!missing_for(layout).empty()) GTEST_SKIP() << missing_for(layout);
+    SCOPED_TRACE(layout.name());
+    EngineConfig config = golden_config(golden);
+    layout.apply(config);
+    expect_ids_of_reference(golden, config);
+  }
+  for (const Layout& layout : {Layout{.pp = 2}, Layout{.dp = 2, .ep = true}}) {
+    EngineConfig config = golden_config(golden);
+    layout.apply(config);
+    std::unique_ptr<Engine> engine;
+    EXPECT_EQ(make_engine(config, &engine).code(), StatusCode::kUnsupported) << layout.name();
   }
 }
 

@@ -201,7 +201,7 @@ MODELS = {
     "longcat_flash": mixture("LongcatFlashForCausalLM", "longcat_flash",
                              without=["num_hidden_layers", "intermediate_size", "num_key_value_heads"],
                              num_layers=2, num_attention_heads=2, ffn_hidden_size=32,
-                             expert_ffn_hidden_size=32, n_routed_experts=4, zero_expert_num=2,
+                             expert_ffn_hidden_size=64, n_routed_experts=3, zero_expert_num=2,
                              zero_expert_type="identity", moe_topk=3, routed_scaling_factor=2.0,
                              router_bias=False, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32,
                              qk_rope_head_dim=16, v_head_dim=32, attention_method="MLA",
