@@ -61,6 +61,9 @@ void Scheduler::pace(StepPlan& plan, PacedRows paced) {
 // its rows are not this step's.
 void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
   for (const Sequence* sequence : running_) {
+    if (!sequence->caught_up) {
+      plan.load.prefix_len = std::max(plan.load.prefix_len, sequence->num_scheduled);
+    }
     if (!sequence->caught_up || sequence->len_floor() >= sequence->max_len) continue;
     is_bound_ = true;
     if (sequence->draining || sequence->is_held || rests(*sequence)) continue;

@@ -85,6 +85,30 @@ TEST(TimeBound, StepsComeToTheBound) {
   }
 }
 
+// Rows take longer behind longer prefixes: what the first prompts told holds for the next ones.
+TEST(TimeBound, RowsBehindLongPrefixesAreFewer) {
+  const CostTable times = line(10, 100);
+  TimeBound bound(50 * kMs, 2048, times);
+  int first_rows = 0, last_rows = 0;
+  for (int prompt = 0; prompt < 20; ++prompt) {
+    for (int prefix = 0; prefix < 8000;) {
+      StepLoad load{.num_seqs = 8, .prefix_len = prefix};
+      load.num_prompt_rows = bound.prompt_rows(load);
+      const int64_t row_ns = 50'000 + 50 * prefix;
+      const int64_t ns = 8 * kMs + row_ns * load.num_prompt_rows;
+      if (prompt > 10) {
+        EXPECT_LE(ns, 56 * kMs) << "behind " << prefix;
+        EXPECT_GE(ns, 28 * kMs) << "behind " << prefix;
+      }
+      bound.observe(load, ns);
+      if (prefix == 0) first_rows = load.num_prompt_rows;
+      last_rows = load.num_prompt_rows;
+      prefix += load.num_prompt_rows;
+    }
+  }
+  EXPECT_GT(first_rows, 5 * last_rows);
+}
+
 TEST(TimeBound, APromptBesideDecodingIsCutToFit) {
   EXPECT_EQ(
       "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 64},
