@@ -87,6 +87,29 @@ TEST(PlanFeed, ReachesEveryOtherRankAndEnds) {
   }
 }
 
+TEST(PlanFeed, MovesOfBlocksArriveInBothDirections) {
+  auto links = group::make_local_links(2);
+  Ranks first(std::move(links[0]));
+  PlanFeed feed(first, kFeedLimits);
+  StepPlan sent;
+  sent.step = 5;
+  sent.moves_out = {{.block = 3, .image = 1}};
+  sent.moves_in = {{.block = 4, .image = 2, .parent = 3, .parent_epoch = 6, .epoch = 7},
+                   {.block = 5, .image = 0}};
+  ASSERT_TRUE(feed.moves(sent).ok());
+  ReceivedPlan plan;
+  plan.packed.resize(max_plan_bytes(kFeedLimits));
+  ASSERT_TRUE(receive_plan(link_of(links[1], group::Lane::kPlans), &plan).ok());
+  EXPECT_EQ(plan.message.kind, PlanMessage::Kind::kMoves);
+  EXPECT_EQ(plan.message.step, 5u);
+  EXPECT_EQ(plan.message.plan.num_spans, 1);
+  ASSERT_EQ(plan.moves.size(), 3u);
+  EXPECT_EQ(plan.moves[0].block, 3);
+  EXPECT_EQ(plan.moves[1].parent_epoch, 6u);
+  EXPECT_EQ(plan.moves[1].epoch, 7u);
+  EXPECT_EQ(plan.moves[2].block, 5);
+}
+
 TEST(PlanFeed, AFailureEndsTheOthers) {
   auto links = group::make_local_links(2);
   Ranks first(std::move(links[0]));
