@@ -41,13 +41,14 @@ class MarkedCase(door.DoorCase):
     marker = "<tool_call>"
     parser = "hermes"
     special = False
+    more_flags = ()
 
     @classmethod
     def setUpClass(cls):
         cls.folder, cls.number = marked_model(cls.marker, cls.special)
         cls.model = cls.folder.name
         cls.flags = ("--tool-call-parser", cls.parser, "--spec-method", "ngram", "--spec-tokens",
-                     "3", "--max-model-len", "1024")
+                     "3", "--max-model-len", "1024", *cls.more_flags)
         super().setUpClass()
 
     @classmethod
@@ -115,7 +116,14 @@ class Strict:
         self.check(json.loads(calls[0]["arguments"]))
 
 class Hermes(Strict, MarkedCase):
-    pass
+    def test_a_form_of_the_answer_comes_first(self):
+        form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+        body = self.body(tool(strict=True), response_format=form, max_tokens=8)
+        self.assertIn("'strict'", " ".join(self.post("/v1/chat/completions", body).json["warnings"]))
+        body["tools"] = functions(tool())
+        told = self.post("/v1/chat/completions", body).json.get("warnings", [])
+        self.assertNotIn("'strict'", " ".join(told))
+
 
 class SpecialMarker(Strict, MarkedCase):
     special = True
@@ -131,6 +139,15 @@ class NamesAndObjects(Strict, MarkedCase):
 class Sections(Strict, MarkedCase):
     parser = "kimi_k2"
     marker = "<|tool_calls_section_begin|>"
+
+class Thoughts(MarkedCase):
+    more_flags = ("--reasoning-parser", "deepseek_r1")
+
+    def test_a_marker_within_reasoning_is_no_call(self):
+        body = self.body(tool(strict=True), max_tokens=8)
+        message = self.post("/v1/chat/completions", body).json["choices"][0]["message"]
+        self.assertFalse(message.get("tool_calls"))
+        self.assertTrue(message["reasoning"].startswith(2 * self.marker), message)
 
 class OtherFormats(door.DoorCase):
     flags = ("--tool-call-parser", "pythonic", "--max-model-len", "512")

@@ -1,6 +1,5 @@
 #include "serve/flow/event_log.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "serve/answer/sse.h"
@@ -9,6 +8,12 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kEventEnd = "\n\n";
+// Bytes of events that a connection holds unsent, but for an event that is larger.
+constexpr size_t kMaxUnsent = 64 * 1024;
+constexpr std::string_view kForgotten =
+    "event: error\ndata: {\"type\":\"error\",\"code\":\"events_forgotten\",\"message\":\"the next "
+    "events of this response are not kept any more; get the response without 'stream'\","
+    "\"param\":null}\n\n";
 
 class KeptExchange final : public http::Exchange,
                            public std::enable_shared_from_this<KeptExchange> {
@@ -59,37 +64,84 @@ void EventLog::add(std::string_view events) {
   for (std::string_view rest = events; !rest.empty();) {
     const size_t at = rest.find(kEventEnd);
     const size_t size = at == std::string_view::npos ? rest.size() : at + kEventEnd.size();
-    // Comments, which keep connections alive, have no number.
-    if (rest.front() != ':') events_.emplace_back(rest.substr(0, size));
+    const std::string_view one = rest.substr(0, size);
     rest.remove_prefix(size);
+    // Comments, which keep connections alive, have no number.
+    if (one.front() == ':') {
+      tell_comment(one);
+      continue;
+    }
+    events_.emplace_back(one);
+    num_bytes_ += one.size();
   }
-  num_bytes_ += events.size();
-  std::erase_if(followers_, [](const Follower& one) { return one.exchange->gone(); });
-  for (Follower& follower : followers_) tell(follower);
+  tell_all();
+  while (num_bytes_ > max_bytes_ && events_.size() > 1) {
+    num_bytes_ -= events_.front().size();
+    events_.pop_front();
+    ++first_;
+  }
 }
 
-void EventLog::tell(Follower& follower) const {
-  const auto count = static_cast<int64_t>(events_.size());
+void EventLog::tell_comment(std::string_view comment) {
+  for (const auto& follower : followers_) {
+    const bool has_all = !follower->waiting && follower->after + 1 >= num_events();
+    if (has_all && follower->exchange->num_queued_bytes() == 0) {
+      follower->exchange->write(std::string(comment));
+    }
+  }
+}
+
+void EventLog::tell_all() {
+  for (const auto& follower : followers_) tell(follower);
+  std::erase_if(followers_, [](const auto& one) { return one->finished; });
+}
+
+void EventLog::tell(const std::shared_ptr<Follower>& follower) {
+  Follower& one = *follower;
+  if (one.waiting || one.finished) return;
+  if (one.exchange->gone()) {
+    one.finished = true;
+    return;
+  }
+  if (one.exchange->num_queued_bytes() > kMaxUnsent) return tell_more_when_sent(follower);
   std::string news;
-  for (int64_t i = follower.after + 1; i < count; ++i) news += events_[static_cast<size_t>(i)];
-  follower.after = std::max(follower.after, count - 1);
-  if (!news.empty()) follower.exchange->write(std::move(news));
+  if (one.after + 1 < first_) {
+    news = kForgotten;
+    one.finished = true;
+  }
+  while (!one.finished && one.after + 1 < num_events() && news.size() < kMaxUnsent) {
+    news += events_[static_cast<size_t>(++one.after - first_)];
+  }
+  if (!news.empty()) one.exchange->write(std::move(news));
+  if (!one.finished && one.after + 1 < num_events()) return tell_more_when_sent(follower);
+  one.finished = one.finished || ended_;
+  if (one.finished) one.exchange->end();
+}
+
+void EventLog::tell_more_when_sent(const std::shared_ptr<Follower>& follower) {
+  follower->waiting = true;
+  follower->exchange->when_sent([log = shared_from_this(), follower] {
+    const std::lock_guard lock(log->mutex_);
+    follower->waiting = false;
+    log->tell(follower);
+    if (follower->finished) std::erase(log->followers_, follower);
+  });
 }
 
 void EventLog::end() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
-  for (const Follower& follower : std::exchange(followers_, {})) follower.exchange->end();
+  tell_all();
 }
 
 void EventLog::follow(const std::shared_ptr<http::Exchange>& exchange, int64_t after,
                       const http::Headers& headers) {
   const std::lock_guard lock(mutex_);
   begin_events(*exchange, headers);
-  Follower follower{exchange, after};
+  const auto follower = std::make_shared<Follower>(Follower{exchange, after});
+  followers_.push_back(follower);
   tell(follower);
-  if (ended_) return exchange->end();
-  followers_.push_back(std::move(follower));
+  if (follower->finished) std::erase(followers_, follower);
 }
 
 size_t EventLog::num_bytes() const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,15 +11,22 @@
 
 namespace foretoken {
 
-// The events of a stream that goes on without a client, kept for those who ask later. Any thread.
-class EventLog {
+// The events of a stream that goes on without a client, kept for those who ask later. A follower
+// gets them as fast as it reads and holds no copy of what it has not read; one that is behind the
+// events that were forgotten is told so by an event, and has its end. Any thread.
+class EventLog : public std::enable_shared_from_this<EventLog> {
  public:
+  // Of the latest events at most so many bytes are kept, and always the last event.
+  static constexpr size_t kMaxBytes = size_t{32} << 20;
+  explicit EventLog(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
+
   // An exchange that keeps in `log` what is written to it, and never goes; its work runs on the
   // pool, a piece at a time. `pool` outlives the work.
   static std::shared_ptr<http::Exchange> make_exchange(std::shared_ptr<EventLog> log,
                                                        WorkPool& pool, http::Request request);
 
-  // Whole events, each with an empty line behind it.
+  // Whole events, each with an empty line behind it; comments are not kept, and are told to those
+  // who have read everything.
   void add(std::string_view events);
   // Nothing follows: those who listen have their end.
   void end();
@@ -32,17 +40,26 @@ class EventLog {
  private:
   struct Follower {
     std::shared_ptr<http::Exchange> exchange;
-    int64_t after = -1;  // the number of the last event that it has, or does not want
+    int64_t after = -1;     // the number of the last event that it has, or does not want
+    bool waiting = false;   // until its connection has sent what it was told
+    bool finished = false;  // nothing follows for it
   };
 
-  // What it does not have yet; with the lock held.
-  void tell(Follower& follower) const;
+  // With the lock held.
+  int64_t num_events() const { return first_ + static_cast<int64_t>(events_.size()); }
+  void tell_comment(std::string_view comment);
+  void tell_all();
+  // A piece of what it does not have yet; the next one when its connection has sent this one.
+  void tell(const std::shared_ptr<Follower>& follower);
+  void tell_more_when_sent(const std::shared_ptr<Follower>& follower);
 
+  const size_t max_bytes_;
   mutable std::mutex mutex_;
-  std::vector<std::string> events_;
+  std::deque<std::string> events_;
+  int64_t first_ = 0;  // the number of the first one that is kept
   size_t num_bytes_ = 0;
   bool ended_ = false;
-  std::vector<Follower> followers_;
+  std::vector<std::shared_ptr<Follower>> followers_;
 };
 
 }  // namespace foretoken

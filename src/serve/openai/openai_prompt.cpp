@@ -83,7 +83,17 @@ std::optional<StructuredOutputs> strict_calls(OpenAiRequest* request) {
   StructuredOutputs form;
   form.structural_tag = *tag;
   form.strict_schemas = request->strict_schemas;
-  return form;
+  // A marker within reasoning is a thought, but for formats whose reasoning it ends.
+  const ReasoningParserEntry* entry = find_reasoning_parser(parser.reasoning_parser);
+  if (entry != nullptr && !entry->format.ends.empty()) return form;
+  return after_reasoning(std::move(form), &request->parser);
+}
+
+void warn_of_strict_beside_form(OpenAiRequest* request) {
+  if (request->parser.tool_choice != "auto" || !any_strict_tool(request->parser.tools)) return;
+  request->warnings.push_back(
+      "'strict' of 'tools' is not enforced beside 'response_format'; leave 'response_format' out "
+      "until the tools' results are there, or force calls by 'tool_choice'");
 }
 
 }  // namespace
@@ -125,7 +135,10 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
     form->strict_schemas = request->strict_schemas;
   } else if (form) {
     form = after_reasoning(*std::move(form), &parser);
-    if (may_call) allow_calls(parser.tool_parser, &*form, &request->warnings);
+    if (may_call) {
+      allow_calls(parser.tool_parser, &*form, &request->warnings);
+      warn_of_strict_beside_form(request);
+    }
   } else {
     form = strict_calls(request);
   }

@@ -1,6 +1,7 @@
 #include "serve/responses/responses_request.h"
 
 #include <algorithm>
+#include <set>
 
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_warnings.h"
@@ -132,8 +133,11 @@ std::string item_id(const json& item) {
                                                        : "msg");
 }
 
-// The input as a list of items, as /input_items tells it.
+// The input as a list of items, as /input_items tells it. A list is paged by ids: where one comes
+// again, the later item has one of its own.
 void add_items(const json& input, json* items) {
+  std::set<std::string> known;
+  for (const json& item : *items) known.insert(item.value("id", std::string()));
   const json list =
       input.is_array() ? input : json::array({json{{"role", "user"}, {"content", input}}});
   for (json item : list) {
@@ -145,7 +149,8 @@ void add_items(const json& input, json* items) {
           {json{{"type", own ? "output_text" : "input_text"}, {"text", item["content"]}}});
     }
     const bool named = item.contains("id") && item["id"].is_string();
-    if (!named) item["id"] = item_id(item);
+    if (!named || known.contains(item["id"].get<std::string>())) item["id"] = item_id(item);
+    known.insert(item["id"].get<std::string>());
     items->push_back(std::move(item));
   }
 }

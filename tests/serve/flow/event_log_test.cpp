@@ -43,5 +43,60 @@ TEST(EventLog, AnErrorOrALostAnswerIsTheEnd) {
   EXPECT_EQ(client->body(), "event: error\ndata: {}\n\n");
 }
 
+TEST(EventLog, AFollowerThatDoesNotReadHoldsLittleAndStallsNobody) {
+  WorkPool pool(1, 8);
+  const auto log = std::make_shared<EventLog>();
+  auto kept = EventLog::make_exchange(log, pool, http::Request());
+  const auto slow = FakeExchange::make("");
+  const auto fast = FakeExchange::make("");
+  slow->stall();
+  log->follow(slow, -1);
+  log->follow(fast, -1);
+  std::string all;
+  for (int i = 0; i < 64; ++i) {
+    const std::string event = "data: " + std::string(16 * 1024, 'a') + "\n\n";
+    all += event;
+    kept->write(event);
+  }
+  kept->end();
+  ASSERT_TRUE(fast->wait());
+  EXPECT_EQ(fast->body(), all);
+  EXPECT_LE(slow->num_queued_bytes(), size_t{128} * 1024);
+  slow->resume();
+  ASSERT_TRUE(slow->wait());
+  EXPECT_EQ(slow->body(), all);
+}
+
+TEST(EventLog, KeepsTheLatestAndSaysWhatIsForgotten) {
+  WorkPool pool(1, 8);
+  const auto log = std::make_shared<EventLog>(40);
+  auto kept = EventLog::make_exchange(log, pool, http::Request());
+  for (int i = 0; i < 9; ++i) kept->write("data: " + std::to_string(i) + "\n\n");
+  EXPECT_LE(log->num_bytes(), 40U);
+  const auto behind = FakeExchange::make("");
+  const auto near = FakeExchange::make("");
+  log->follow(behind, -1);
+  log->follow(near, 6);
+  ASSERT_TRUE(behind->wait());
+  EXPECT_NE(behind->body().find("events_forgotten"), std::string::npos);
+  kept->write("data: " + std::string(100, 'a') + "\n\n");
+  kept->end();
+  ASSERT_TRUE(near->wait());
+  EXPECT_EQ(near->body(), "data: 7\n\ndata: 8\n\ndata: " + std::string(100, 'a') + "\n\n");
+}
+
+TEST(EventLog, CommentsReachThoseWhoHaveReadAll) {
+  WorkPool pool(1, 8);
+  const auto log = std::make_shared<EventLog>();
+  auto kept = EventLog::make_exchange(log, pool, http::Request());
+  const auto idle = FakeExchange::make("");
+  log->follow(idle, -1);
+  kept->write("data: 0\n\n");
+  kept->write(": alive\n\n");
+  kept->end();
+  ASSERT_TRUE(idle->wait());
+  EXPECT_EQ(idle->body(), "data: 0\n\n: alive\n\n");
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -72,6 +72,23 @@ TEST(ResponsesRequest, AConversationGoesOn) {
             std::string::npos);
 }
 
+TEST(ResponsesRequest, ItemsOfOneIdAreToldApart) {
+  ResponseStore store(4);
+  store.put("resp_1", {{{"status", "completed"}}, json::array(), false,
+                       json::parse(R"([{"id": "msg_a", "role": "user"}])")});
+  const auto parsed = parse(R"({"previous_response_id": "resp_1", "input": [
+    {"id": "msg_a", "role": "user", "content": "a"}, {"id": "msg_b", "role": "user", "content": "b"},
+    {"id": "msg_b", "role": "user", "content": "c"}]})", store);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const json& items = parsed.value().items;
+  ASSERT_EQ(items.size(), 4u);
+  EXPECT_EQ(items[0]["id"], "msg_a");
+  EXPECT_NE(items[1]["id"], "msg_a");
+  EXPECT_EQ(items[2]["id"], "msg_b");
+  EXPECT_NE(items[3]["id"], "msg_b");
+  EXPECT_EQ(items[3]["content"][0]["text"], "c");
+}
+
 TEST(ResponsesRequest, ToolsThatRunElsewhereAreLeftOut) {
   const auto parsed = parse(R"({"input": "x", "tool_choice": {"type": "web_search"}, "tools": [
     {"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "web_search"},
