@@ -10,6 +10,7 @@
 
 #include "sched/device_model.h"
 #include "sched/scheduler.h"
+#include "sched/time_bound.h"
 
 // Thousands of random requests, aborts and accepted counts against a model of the device: whatever
 // the order, counts stay in their bounds, every KV entry that is read is right, and all comes free.
@@ -23,6 +24,7 @@ struct RunOptions {
   int num_stages = 1;
   int device_window = 0;  // larger than `window`: the scheduler frees too early
   int num_host_blocks = 0;
+  int bound_rows = 0;  // that steps beside decoding sequences may have by a bound; 0: none
 };
 
 class RandomRun {
@@ -33,6 +35,9 @@ class RandomRun {
         steps_in_flight_(pick(1, 3) + options.num_stages - 1),
         max_draft_tokens_(pick(0, 5)),
         scheduler_(config_),
+        times_(one_row_a_nanosecond()),
+        bound_(std::max(options.bound_rows, 1), config_.max_num_batched_tokens, times_),
+        is_bound_(options.bound_rows > 0),
         device_({.block_size = config_.block_size,
                  .window = std::max(options.device_window, config_.window),
                  .seed = options.seed,
@@ -65,6 +70,7 @@ class RandomRun {
   }
 
   const std::string& problem() const { return problem_; }
+  int num_bound() const { return num_bound_; }
   const SchedulerStats& stats() const { return scheduler_.stats(); }
   const HostBlockStats& host_stats() const { return scheduler_.host_stats(); }
   const DeviceModel& device() const { return device_; }
@@ -74,6 +80,13 @@ class RandomRun {
  private:
   int pick(int low, int high) {
     return low + static_cast<int>(random_() % static_cast<unsigned>(high - low + 1));
+  }
+
+  static CostTable one_row_a_nanosecond() {
+    CostTable times;
+    times.target.add(1, 1);
+    times.target.add(1000, 1000);
+    return times;
   }
 
   SchedulerConfig random_config(const RunOptions& options) {
@@ -86,7 +99,7 @@ class RandomRun {
       config.num_window_blocks = 1 + least + pick(0, config.num_blocks);
     }
     config.max_num_seqs = pick(1, 6);
-    config.max_num_batched_tokens = pick(1, 24);
+    config.max_num_batched_tokens = pick(1, 24) * (options.bound_rows > 0 ? 3 : 1);
     config.max_logits_rows = std::min(config.max_num_batched_tokens, pick(1, 40));
     config.max_init_words = pick(5, 12);
     config.max_block_assignments = 512;
@@ -152,8 +165,14 @@ class RandomRun {
 
   bool step() {
     StepPlan plan;
-    const bool planned = scheduler_.plan(plan, random_grants());
+    const PacedRows paced{.bound = is_bound_ ? &bound_ : nullptr};
+    const bool planned = scheduler_.plan(plan, random_grants(), paced);
     if (planned) {
+      if (plan.load.num_prompt_rows > 0) {
+        EXPECT_LE(plan.load.num_prompt_rows, bound_.prompt_rows(plan.load));
+        ++num_bound_;
+        bound_.observe(plan.load, 1 + (plan.num_rows * (trace_.size() % 7)) / 4);
+      }
       check_plan(plan);
       check_stages(plan);
       check_moves(plan);
@@ -325,6 +344,10 @@ class RandomRun {
   const int steps_in_flight_;
   const int max_draft_tokens_;
   Scheduler scheduler_;
+  const CostTable times_;
+  TimeBound bound_;
+  const bool is_bound_;
+  int num_bound_ = 0;  // steps with prompts beside sequences that decode
   DeviceModel device_;
   std::vector<DraftGrant> grants_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
@@ -366,6 +389,21 @@ TEST(SchedulerProperty, StagesKeepEveryInvariant) {
     EXPECT_GT(totals.num_hit_tokens, 100);
     EXPECT_GT(totals.num_proposed, 500);
   }
+}
+
+TEST(SchedulerProperty, RandomRunsWithABoundKeepEveryInvariant) {
+  int num_bound = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    RandomRun run({.seed = seed,
+                   .window = seed % 4 == 0 ? 5 : 0,
+                   .num_stages = 1 + static_cast<int>(seed % 3),
+                   .bound_rows = 1 + static_cast<int>(seed % 30)});
+    run.run(25);
+    EXPECT_EQ(run.problem(), "") << "seed " << seed;
+    if (testing::Test::HasFailure()) break;
+    num_bound += run.num_bound();
+  }
+  EXPECT_GT(num_bound, 500);
 }
 
 TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
