@@ -74,11 +74,14 @@ TEST(ResponsesRequest, AConversationGoesOn) {
 
 TEST(ResponsesRequest, ItemsOfOneIdAreToldApart) {
   ResponseStore store(4);
-  store.put("resp_1", {{{"status", "completed"}}, json::array(), false,
+  store.put("resp_1", {{{"status", "completed"}},
+                       json::array(),
+                       false,
                        json::parse(R"([{"id": "msg_a", "role": "user"}])")});
   const auto parsed = parse(R"({"previous_response_id": "resp_1", "input": [
     {"id": "msg_a", "role": "user", "content": "a"}, {"id": "msg_b", "role": "user", "content": "b"},
-    {"id": "msg_b", "role": "user", "content": "c"}]})", store);
+    {"id": "msg_b", "role": "user", "content": "c"}]})",
+                            store);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const json& items = parsed.value().items;
   ASSERT_EQ(items.size(), 4u);
