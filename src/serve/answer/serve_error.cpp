@@ -2,8 +2,11 @@
 
 #include <foretoken/prompt_length.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
+#include "config/sampling_fields.h"
 #include "serve/fields/request_body.h"
 
 namespace foretoken {
@@ -61,12 +64,26 @@ const char* anthropic_type(int http) {
   }
 }
 
-// The field that a message names first, as in "'top_p' must ...".
+// Whether the engine's sentences begin with this name of a field.
+bool is_engine_field(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kOthers = {"priority", "structured_outputs",
+                                                       "truncate_prompt_tokens"};
+  return find_sampling_field(name) != nullptr ||
+         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+}
+
+// The field that a message names first, as in "'top_p' must ..." and in the engine's "top_p is
+// ..."; "message 2: ..." is of 'messages'.
 ordered_json param_of(const std::string& message) {
-  if (message.empty() || message.front() != '\'') return nullptr;
-  const size_t end = message.find('\'', 1);
-  return end == std::string::npos ? ordered_json(nullptr)
-                                  : ordered_json(message.substr(1, end - 1));
+  const bool quoted = message.starts_with('\'');
+  const size_t end = quoted ? message.find('\'', 1) : message.find_first_of(" :");
+  if (end == std::string::npos) return nullptr;
+  std::string name = message.substr(quoted ? 1 : 0, quoted ? end - 1 : end);
+  if (quoted || is_engine_field(name)) return name;
+  constexpr std::string_view kDigits = "0123456789";
+  const bool numbered = name == "message" && end + 1 < message.size() &&
+                        kDigits.find(message[end + 1]) != std::string_view::npos;
+  return numbered ? ordered_json("messages") : ordered_json(nullptr);
 }
 
 bool is_anthropic(std::string_view path) {

@@ -223,6 +223,7 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   read_common(fields, defaults, request, &shared);
   if (shared.sampling.max_tokens < 1) fields.fail("'max_tokens' must be at least 1");
   fields.read("max_completion_tokens", &shared.sampling.max_tokens);
+  if (shared.sampling.max_tokens < 1) fields.fail("'max_completion_tokens' must be at least 1");
   if (request->echo) fields.warn("'echo' is for /v1/completions and has no effect in chats");
   request->echo = false;
   read_end(fields, &shared);

@@ -133,6 +133,17 @@ std::string item_id(const json& item) {
                                                        : "msg");
 }
 
+// Under its own name in what is said of it; -1, and -2: as many as fit.
+void read_length(JsonFields& fields, json* chat) {
+  std::optional<int> length;
+  fields.read("max_output_tokens", &length);
+  if (!length) return;
+  if (*length < 1 && *length != -1 && *length != -2) {
+    return fields.fail("'max_output_tokens' must be at least 1");
+  }
+  (*chat)["max_tokens"] = *length;
+}
+
 // The input as a list of items, as /input_items tells it. A list is paged by ids: where one comes
 // again, the later item has one of its own.
 void add_items(const json& input, json* items) {
@@ -256,7 +267,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   if (chat["messages"].empty()) {
     return invalid_argument("'input' holds nothing that can be read here; give a message");
   }
-  copy_field(fields, "max_output_tokens", "max_tokens", &chat);
+  read_length(fields, &chat);
   copy_shared_fields(fields, kResponsesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_objects(fields, &chat));
   FT_RETURN_IF_ERROR(read_truncation(fields));

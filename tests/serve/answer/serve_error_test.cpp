@@ -19,6 +19,20 @@ TEST(ServeError, StatusesAndTypes) {
   EXPECT_EQ(openai_error({429, resource_exhausted("x"), 3})["error"]["type"], "RateLimitError");
 }
 
+TEST(ServeError, TheFieldOfTheEnginesSentencesIsNamed) {
+  const auto param_of = [](const char* message) {
+    return openai_error(invalid_argument(message))["error"]["param"];
+  };
+  EXPECT_EQ(param_of("temperature is -1; it must be in [0, 1000000]"), "temperature");
+  EXPECT_EQ(param_of("stop must not hold an empty string"), "stop");
+  EXPECT_EQ(param_of("structured_outputs: at 1(8): unclosed"), "structured_outputs");
+  EXPECT_EQ(param_of("priority is 1, but this engine runs first come"), "priority");
+  EXPECT_EQ(param_of("message 1: 'content' must be a text"), "messages");
+  EXPECT_TRUE(param_of("message of nobody").is_null());
+  EXPECT_TRUE(param_of("the prompt is empty").is_null());
+  EXPECT_TRUE(param_of("temperature").is_null());
+}
+
 TEST(ServeError, PromptsThatAreTooLongHaveOpenAisCode) {
   EXPECT_EQ(openai_error(prompt_too_long(9, 5))["error"]["code"], "context_length_exceeded");
 }

@@ -133,6 +133,10 @@ TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
   expect_error(R"({"input": "x", "text": {"formats": 1}})", "did you mean 'format'?");
   expect_error(R"({"input": "x", "truncation": "auto"})", "'truncation'");
   expect_error(R"({"input": "x", "background": true, "store": false})", "'background' needs");
+  for (const char* length : {"0", "-5", "[]"}) {
+    const std::string body = R"({"input": "x", "max_output_tokens": )" + std::string(length) + "}";
+    expect_error(body.c_str(), "'max_output_tokens' must be");
+  }
   expect_error(R"({"input": "x", "conversation": "c"})", "'conversation' is not supported");
 }
 
