@@ -448,7 +448,7 @@ constexpr EngineField kTable[] = {
     {.name = "measure_when_idle",
      .member = &C::measure_when_idle,
      .group = kSpeculation,
-     .help = "Measure costs between requests instead of at start; foretoken serve does",
+     .help = "Measure costs between requests instead of at start; foretoken serve does on a CPU",
      .doors = kProgramOnly},
 
     {.name = "disable_log_stats",

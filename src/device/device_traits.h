@@ -12,6 +12,9 @@ struct DeviceTraits {
   const char* name;       // as --device takes it
   const char* title;      // in a sentence
   bool exchanges_by_mpi;  // its ranks' bytes can go through MPI
+  // A table of step times takes it a second or two, beside which weights take as long: a server
+  // measures before its first request, with which a load may begin that never pauses.
+  bool measures_at_start;
 };
 
 // One row for each type.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "device/device_traits.h"
 #include "engine/engine_impl.h"
 #include "engine/start/logits_rows.h"
 #include "spec/cost_table_file.h"
@@ -56,7 +57,8 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   FT_ASSIGN_OR_RETURN(const bool is_cached, find_cached_step_times(config));
   if (is_cached) return use_step_times("cache");
   // Several ranks and engines measure at the same time, and a trace shows requests alone.
-  const bool may_wait = start == Start::kServing && ranks_.is_alone() &&
+  const bool may_wait = start == Start::kServing &&
+                        !device_traits(device_->type()).measures_at_start && ranks_.is_alone() &&
                         ranks_.num_engines() == 1 && barrier_ == nullptr && trace_ == nullptr &&
                         file.empty();
   if (config.measure_when_idle && may_wait) {

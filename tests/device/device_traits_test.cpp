@@ -17,5 +17,11 @@ TEST(DeviceTraits, EveryTypeHasARow) {
   EXPECT_EQ(device_types().size(), 2u);
 }
 
+// A server under a load that never pauses would otherwise not draft for as long as it lasts.
+TEST(DeviceTraits, AGpuMeasuresBeforeItsFirstRequest) {
+  EXPECT_TRUE(device_traits(DeviceType::kCuda).measures_at_start);
+  EXPECT_FALSE(device_traits(DeviceType::kCpu).measures_at_start);
+}
+
 }  // namespace
 }  // namespace foretoken
