@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/openai/openai_logprobs.h"
+#include "serve/openai/openai_response.h"
 
 namespace foretoken {
 namespace {
@@ -33,8 +34,10 @@ std::string first_token(const std::string& prompt, std::span<const TokenLogprobs
   return length < prompt.size() ? prompt.substr(0, prompt.size() - length) : std::string();
 }
 
+std::string id_name(int32_t id) { return "token_id:" + std::to_string(id); }
+
 void name_by_id(Logprob& token) {
-  token.decoded_token = "token_id:" + std::to_string(token.token_id);
+  token.decoded_token = id_name(token.token_id);
   token.bytes.clear();
 }
 
@@ -183,10 +186,18 @@ ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
     positions.insert(positions.end(), news.logprobs.begin(), news.logprobs.end());
   }
   if (request.tokens_as_token_ids) positions = named_by_id(positions);
-  const std::string first =
-      echoed != nullptr ? first_token(*echoed, news.prompt_logprobs) : std::string();
+  std::string first;
+  if (echoed != nullptr) {
+    first = first_token(*echoed, news.prompt_logprobs);
+    const std::vector<int32_t> ids = prompt_ids_of(asked, news.stats);
+    if (request.tokens_as_token_ids && !ids.empty()) first = id_name(ids.front());
+  }
   object["logprobs"] = completion_logprobs(positions, echoed != nullptr ? &first : nullptr, offset);
   return object;
+}
+
+std::vector<int32_t> told_token_ids(const OpenAiRequest& request, const RequestOutput& output) {
+  return request.prompt_only ? std::vector<int32_t>() : output.token_ids;
 }
 
 std::vector<TokenLogprobs> named_by_id(std::span<const TokenLogprobs> tokens) {

@@ -45,6 +45,9 @@ nlohmann::ordered_json completion_part(const OpenAiRequest& request, const Reque
                                        const RequestOutput& news, const std::string* echoed,
                                        int64_t& offset);
 
+// The ids of an output that are told: none where only the prompt is wanted.
+std::vector<int32_t> told_token_ids(const OpenAiRequest& request, const RequestOutput& output);
+
 // As "return_tokens_as_token_ids" wants tokens named.
 std::vector<TokenLogprobs> named_by_id(std::span<const TokenLogprobs> tokens);
 

@@ -86,8 +86,8 @@ std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOut
 }
 
 void OpenAiFormat::add_tokens(ordered_json& json, const ChoiceOutput& news) const {
-  if (request_.return_token_ids) json["token_ids"] = news.output.token_ids;
-  if (request_.return_token_origins) {
+  if (request_.return_token_ids) json["token_ids"] = told_token_ids(request_, news.output);
+  if (request_.return_token_origins && !request_.prompt_only) {
     json["token_origins"] = token_origins(news.output.text, news.origins);
   }
 }

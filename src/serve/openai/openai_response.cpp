@@ -22,8 +22,8 @@ void add_choice_end(ordered_json& object, const OpenAiRequest& request, const Re
                     const OutputSum& sum, const RequestOutput& choice, int num_calls) {
   object["finish_reason"] = finish_reason(request, choice, num_calls);
   object["stop_reason"] = stop_reason(choice, asked.sampling);
-  if (request.return_token_ids) object["token_ids"] = choice.token_ids;
-  if (request.return_token_origins) {
+  if (request.return_token_ids) object["token_ids"] = told_token_ids(request, choice);
+  if (request.return_token_origins && !request.prompt_only) {
     const auto index = static_cast<size_t>(choice.index);
     object["token_origins"] = token_origins(choice.text, sum.origins(index));
   }

@@ -106,6 +106,22 @@ TEST(OpenAiResponse, PromptOnly) {
   EXPECT_EQ(body["usage"]["completion_tokens"], 0);
 }
 
+TEST(OpenAiResponse, TheTokenBehindAPromptAloneIsNotTold) {
+  const OpenAiRequest request =
+      parsed(OpenAiKind::kCompletion, R"({"prompt": [3, 4], "echo": true, "max_tokens": 0,
+        "logprobs": 0, "return_token_ids": true, "return_tokens_as_token_ids": true})");
+  OutputSum sum;
+  RequestOutput output = choice(0, "never seen");
+  output.token_ids = {9};
+  output.stats.num_prompt_tokens = 2;
+  output.prompt_logprobs = {{{4, -2.0f, 1, " two"}, {}}};
+  sum.add(output);
+  const json told = openai_response(request, {&sum}, {"one two"}, kLabel)["choices"][0];
+  EXPECT_EQ(told["token_ids"], json::array());
+  EXPECT_EQ(told["prompt_token_ids"], (json{3, 4}));
+  EXPECT_EQ(told["logprobs"]["tokens"], (json{"token_id:3", "token_id:4"}));
+}
+
 TEST(OpenAiResponse, Embeddings) {
   OutputSum sum;
   RequestOutput output = choice(0, "");
