@@ -7,17 +7,16 @@
 namespace foretoken {
 namespace {
 
-constexpr DeviceTraits kDeviceTypes[] = {
-    {.type = DeviceType::kCpu,
-     .name = "cpu",
-     .title = "the CPU",
-     .exchanges_by_mpi = true,
-     .measures_at_start = false},
-    {.type = DeviceType::kCuda,
-     .name = "cuda",
-     .title = "CUDA",
-     .exchanges_by_mpi = false,
-     .measures_at_start = true}};
+constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
+                                          .name = "cpu",
+                                          .title = "the CPU",
+                                          .exchanges_by_mpi = true,
+                                          .measures_at_start = false},
+                                         {.type = DeviceType::kCuda,
+                                          .name = "cuda",
+                                          .title = "CUDA",
+                                          .exchanges_by_mpi = false,
+                                          .measures_at_start = true}};
 
 }  // namespace
 
