@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kEventEnd = "\n\n";
 // Bytes of events that a connection holds unsent, but for an event that is larger.
-constexpr size_t kMaxUnsent = 64 * 1024;
+constexpr size_t kMaxPiece = 64 * 1024;
 constexpr std::string_view kForgotten =
     "event: error\ndata: {\"type\":\"error\",\"code\":\"events_forgotten\",\"message\":\"the next "
     "events of this response are not kept any more; get the response without 'stream'\","
@@ -103,13 +103,13 @@ void EventLog::tell(const std::shared_ptr<Follower>& follower) {
     one.finished = true;
     return;
   }
-  if (one.exchange->num_queued_bytes() > kMaxUnsent) return tell_more_when_sent(follower);
+  if (one.exchange->num_queued_bytes() > kMaxPiece) return tell_more_when_sent(follower);
   std::string news;
   if (one.after + 1 < first_) {
     news = kForgotten;
     one.finished = true;
   }
-  while (!one.finished && one.after + 1 < num_events() && news.size() < kMaxUnsent) {
+  while (!one.finished && one.after + 1 < num_events() && news.size() < kMaxPiece) {
     news += events_[static_cast<size_t>(++one.after - first_)];
   }
   if (!news.empty()) one.exchange->write(std::move(news));
