@@ -87,8 +87,11 @@ class MixedGemm : public RowOpTest {
 
   // The columns of each part have the bits of a product with that part alone.
   void expect_columns_of_parts(const std::vector<QuantizedPart>& parts) {
-    constexpr int kMaxRows = 200;
+    constexpr int kMaxRows = 80;
     const void* joint = pack(parts, 1);
+    std::vector<const void*> alone;
+    for (const QuantizedPart& part : parts)
+      alone.push_back(pack({part}, 1 + uint32_t(alone.size())));
     int64_t n = 0;
     for (const QuantizedPart& part : parts) n += part.num_rows;
     const std::vector<float> bias = random_floats(size_t(n), 11);
@@ -105,7 +108,7 @@ class MixedGemm : public RowOpTest {
           const auto at = before.begin() + r * n + first;
           of_before.insert(of_before.end(), at, at + own);
         }
-        const auto y = multiply(x, pack({parts[i]}, 1 + uint32_t(i)), of_bias, of_before);
+        const auto y = multiply(x, alone[i], of_bias, of_before);
         for (int r = 0; r < rows; ++r) {
           ASSERT_EQ(std::memcmp(y.data() + r * own, all.data() + r * n + first, size_t(own) * 4), 0)
               << "part " << i << ", row " << r << " of " << rows;
@@ -118,7 +121,7 @@ class MixedGemm : public RowOpTest {
 };
 
 TEST_F(MixedGemm, PartsHaveTheBitsOfTheirOwnProducts) {
-  for (const int64_t last : {64, 62, 61}) {
+  for (const int64_t last : {64, 61}) {
     const std::vector<std::vector<QuantizedPart>> weights = {
         {{kQ4K, 128}, {kQ4K, 64}, {kQ6K, last}},
         {{kQ6K, 64}, {kQ4K, 16}, {kQ80, last}},
