@@ -12,8 +12,8 @@ namespace foretoken {
 // Which KV blocks host memory keeps after the device handed theirs out again: images, found by what
 // they hold, least recently used given up first. Ids, never bytes; ids of images begin at 1. Keys
 // are compared in full, as in the prefix cache. What a plan has looked at or taken stays until
-// `end_plan`, so that the moves of a plan need no order among themselves. Engine thread only;
-// allocates nothing after construction.
+// `end_plan`, so that the moves of a plan need no order but those to host memory first. Engine
+// thread only; allocates nothing after construction.
 class HostBlocks {
  public:
   // `max_locked`: images that one plan looks at or takes at most.

@@ -221,11 +221,11 @@ class RandomRun {
     EXPECT_EQ(features, plan.features);
   }
 
-  // No order is needed among those of a direction, nor among images.
+  // No order is needed among those of a direction.
   void check_moves(const StepPlan& plan) const {
-    std::set<int> images;
     for (const auto* moves : {&plan.moves_out, &plan.moves_in}) {
       std::set<BlockId> blocks;
+      std::set<int> images;
       for (const BlockMove& move : *moves) {
         EXPECT_TRUE(blocks.insert(move.block).second) << "a block moves twice";
         EXPECT_TRUE(images.insert(move.image).second) << "an image moves twice";

@@ -1,5 +1,7 @@
 #include "engine/offload/kv_offload.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 
@@ -15,6 +17,8 @@ int64_t aligned(int64_t bytes) {
   return (bytes + kImageAlignment - 1) / kImageAlignment * kImageAlignment;
 }
 
+int64_t host_memory() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
 }  // namespace
 
 Result<std::unique_ptr<KvOffload>> KvOffload::make(Device& device, Queue& queue,
@@ -26,6 +30,11 @@ Result<std::unique_ptr<KvOffload>> KvOffload::make(Device& device, Queue& queue,
 }
 
 Status KvOffload::take(Queue& queue, const KvOffloadParts& parts, int64_t bytes) {
+  if (bytes > host_memory()) {
+    return invalid_argument("--kv-offloading-size asks for more than the " +
+                            std::to_string(host_memory() >> 30) +
+                            " GiB of memory that this host has; lower it");
+  }
   num_blocks_ = parts.num_blocks;
   const size_t num_parts = parts.parts.size();
   FT_ASSIGN_OR_RETURN(auto* table, arena_.take_array<ImagePart>(num_parts, "a table of KV parts"));
@@ -35,7 +44,6 @@ Status KvOffload::take(Queue& queue, const KvOffloadParts& parts, int64_t bytes)
     staged[i] = {parts.parts[i], at};
     at += aligned(parts.parts[i].bytes);
   }
-  queue.copy(table, staged, num_parts * sizeof(ImagePart));
   const int64_t image_bytes = aligned(at + static_cast<int64_t>(sizeof(PageHeader)));
   num_images_ = static_cast<int>(std::min(bytes / image_bytes, kMaxImages));
   if (num_images_ == 0) {
@@ -49,6 +57,8 @@ Status KvOffload::take(Queue& queue, const KvOffloadParts& parts, int64_t bytes)
   if (!images.ok()) {
     return resource_exhausted(images.status().message() + "; lower --kv-offloading-size");
   }
+  // Nothing fails from here on, which would free what is copied.
+  queue.copy(table, staged, num_parts * sizeof(ImagePart));
   args_ = {.moves = nullptr,
            .parts = table,
            .headers = parts.headers,

@@ -75,6 +75,9 @@ TEST_F(KvOffloadTest, TakesAsManyImagesAsFit) {
   ASSERT_TRUE(offload.ok()) << offload.status().message();
   EXPECT_EQ(offload.value()->num_images(), 1000 / offload.value()->image_bytes());
   EXPECT_EQ(offload.value()->image_bytes() % 16, 0);
+  const auto too_much = make(int64_t{1} << 60);
+  ASSERT_FALSE(too_much.ok());
+  EXPECT_NE(too_much.status().message().find("lower it"), std::string::npos);
   const auto none = make(40);
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.status().message().find("--kv-offloading-size"), std::string::npos);
