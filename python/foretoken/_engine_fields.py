@@ -114,8 +114,8 @@ class EngineFields:
     # Share KV blocks of equal prefixes (default: on)
     enable_prefix_caching: bool | None = None
 
-    # GiB of host memory, of all ranks of an engine together, for KV blocks that the prefix cache
-    # gives up (default: none)
+    # GiB of host memory, of all ranks of an engine together, for KV blocks that the prefix
+    # cache gives up (default: none)
     kv_offloading_size: float | None = None
 
     # What keeps those blocks: native, the engine itself
