@@ -274,7 +274,8 @@ void DraftRig::enqueue_drafters(const std::vector<RigSpan>& spans) {
                            .limits = limits_,
                            .batch = batch_,
                            .drafter = static_cast<int32_t>(d),
-                           .lookups = lookups});
+                           .lookups = lookups,
+                           .rivals = 0});
   }
 }
 
