@@ -11,7 +11,9 @@ class KvOffloadTest : public DeviceTest {
   static constexpr int kBlocks = 4;
   static constexpr int64_t kBytes = 40;
 
-  KvOffloadTest() {
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
     std::vector<uint8_t> values(kBlocks * kBytes);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i / kBytes);
     bytes_ = to_device(values);
@@ -22,7 +24,9 @@ class KvOffloadTest : public DeviceTest {
     KvOffloadParts parts{.num_blocks = kBlocks,
                          .headers = headers_,
                          .parts = {{reinterpret_cast<std::byte*>(bytes_), kBytes}}};
-    return KvOffload::make(device(), queue(), parts, bytes, 3);
+    auto offload = KvOffload::make(device(), queue(), parts, bytes, 3);
+    drain();
+    return offload;
   }
 
   int value_of(int block) {
