@@ -53,7 +53,9 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
   const bool reads_more = config.layer_input_size > 0 || config.streams.exist();
   const bool shares = std::any_of(config.layers.begin(), config.layers.end(),
                                   [](const LayerConfig& layer) { return layer.kv_of >= 0; });
-  if (has_stages && config.experts.zero_count > 0) {
+  const bool adds_later = std::any_of(config.layers.begin(), config.layers.end(),
+                                      [](const LayerConfig& layer) { return layer.part > 0; });
+  if (has_stages && adds_later) {
     return unsupported(config.architecture +
                        ": layers add what the layer before left, which stages do not have; use "
                        "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");

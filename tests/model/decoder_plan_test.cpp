@@ -37,8 +37,10 @@ TEST(DecoderPlan, WhatReadsMoreThanARowIsNotDivided) {
 TEST(DecoderPlan, ShortcutsAreNotCutIntoStages) {
   ModelConfig config = config_of({{0, true}, {0, true}});
   config.experts.count = 4;
-  EXPECT_TRUE(check_division(config, true, true).ok());
   config.experts.zero_count = 2;
+  EXPECT_TRUE(check_division(config, true, true).ok()) << "a layer that adds at once";
+  config.experts.zero_count = 0;
+  config.layers[1].part = 1;
   EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),
             std::string::npos);
   EXPECT_TRUE(check_division(config, false, true).ok());
