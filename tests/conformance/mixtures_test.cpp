@@ -226,16 +226,7 @@ RunResult run_mixture_layout(const test::DialledSet& set, const Layout& layout,
   layout.apply(config);
   // The dialled head of EAGLE-3 has two heads.
   if (layout.tp > 2 && kind == "eagle3") config.speculative[0].draft_tensor_parallel_size = 1;
-  RunResult result;
-  const auto engine = start_engine(config);
-  if (engine == nullptr) return result;
-  for (const RequestOutput& output : engine->generate(requests)) {
-    EXPECT_TRUE(output.status.ok()) << output.status.message();
-    result.ids.push_back(output.token_ids);
-    result.stats += output.stats;
-  }
-  expect_all_free(*engine);
-  return result;
+  return run_alone(config, requests);
 }
 
 // Ranks divide the columns of every expert, or the experts, or the layers; drafters are mixtures

@@ -169,16 +169,7 @@ class Fp8KvLayouts : public ::testing::TestWithParam<std::tuple<Layout, std::str
                                          .max_batched_tokens = 64}),
                                     test::DialledSet::of(std::get<1>(GetParam())));
     layout.apply(config);
-    RunResult result;
-    const auto engine = start_engine(config);
-    if (engine == nullptr) return result;
-    for (const RequestOutput& output : engine->generate(requests)) {
-      EXPECT_TRUE(output.status.ok()) << output.status.message();
-      result.ids.push_back(output.token_ids);
-      result.stats += output.stats;
-    }
-    expect_all_free(*engine);
-    return result;
+    return run_alone(config, requests);
   }
 };
 
