@@ -31,6 +31,12 @@ MixerSpec spec_of(const Mixer& mixer) {
       mixer);
 }
 
+// Entries that each sees, its own included; 0: all.
+int32_t window_of(const DecoderLayer& layer) {
+  const auto* attention = std::get_if<Gqa>(&layer.mixer);
+  return attention != nullptr ? attention->spec.window : 0;
+}
+
 class Head final : public DraftHead {
  public:
   // `part`: of this rank's layers.
@@ -90,6 +96,7 @@ class Head final : public DraftHead {
   const void* enter_paired(const Pass& pass);
   const float* run_layers(const Pass& pass, int32_t module, LayerKv kv, const KvCache& cache,
                           const void* x);
+  void chain(const Pass& pass, int32_t module);
   Status project_mask();
   Source join_parts(const LayerRows& rows, const Source& source, const int32_t* from);
   void take_taps(const Pass& pass);
@@ -232,6 +239,7 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                    .block_tables = batch.block_tables,
                    .max_blocks = batch.max_blocks,
                    .rope = rope_,
+                   .window = window_of(pass.weights.layer),
                    .kv_begin = 1 + module,
                    .position_shift = -1 - module};
   const DraftModuleWeights& weights = pass.weights;
@@ -242,9 +250,17 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
     norm_rows(pass.rows, layers_.residual(), nullptr, weights.output_norm, layers_.norm_size(),
               {normed_states_, DType::kF32});
   }
-  if (config_.mtp.chains_normed) {
-    move(pass, {layers_.normed(), nullptr, config_.layer.dtype, config_.layer.hidden_size},
-         {layers_.residual(), DType::kF32});
+  chain(pass, module);
+}
+
+// Makes states() what the next entry pairs with, where that is not the residual.
+void Head::chain(const Pass& pass, int32_t module) {
+  const int32_t hidden = config_.layer.hidden_size;
+  const RowsOut out{layers_.residual(), DType::kF32};
+  if (config_.mtp.passes_states && module + 1 < config_.num_modules) {
+    move(pass, {pass.source.rows, pass.from, pass.source.dtype, hidden}, out);
+  } else if (config_.mtp.chains_normed) {
+    move(pass, {layers_.normed(), nullptr, config_.layer.dtype, hidden}, out);
   }
 }
 

@@ -173,11 +173,26 @@ void continue_lists(int32_t num_layers, int32_t num_modules, Json* json) {
   (*json)["num_hidden_layers"] = num_layers + num_modules;
 }
 
+// Those of modules with a layer of their own: as the first of the target's that sees as they do.
+Result<std::vector<LayerConfig>> own_module_layers(const std::string& where,
+                                                   const DraftHeadConfig& head) {
+  for (LayerConfig layer : head.layer.layers) {
+    if ((layer.window > 0) != head.mtp.windowed) continue;
+    layer.experts = false;
+    return std::vector<LayerConfig>(static_cast<size_t>(head.num_modules), layer);
+  }
+  return unsupported(
+      where + ": MTP modules of " + head.layer.architecture + " have " +
+      (head.mtp.windowed ? "a" : "no") +
+      " sliding window, and no layer of the model is like that; use another drafter");
+}
+
 // The modules' layers: each is a mixture of experts or dense as the pattern of the files says about
 // the layer of its number, behind the target's; all see all positions.
 Result<std::vector<LayerConfig>> module_layers(const Json& file, const ConfigOptions& options,
                                                const std::string& where,
                                                const DraftHeadConfig& head) {
+  if (head.mtp.layer != nullptr) return own_module_layers(where, head);
   std::vector<LayerConfig> modules(static_cast<size_t>(head.num_modules));
   if (head.layer.experts.count == 0) return modules;
   Json longer = file;
@@ -210,14 +225,35 @@ int32_t num_eagle_layers(const std::string& folder, const DraftHeadConfig& head,
   return 1;
 }
 
-Status read_mtp(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+// Modules with numbers of their own are counted where config.json says nothing of them.
+int32_t num_counted_modules(const std::string& folder, const MtpForm& form) {
+  if (form.count == 0) return 0;
+  const Result<Checkpoint> files = Checkpoint::open(folder);
+  if (!files.ok()) return form.count;
+  int32_t found = 0;
+  const auto& tensors = files.value().tensors();
+  const auto has = [&](const std::string& base) {
+    const auto at = tensors.lower_bound(base);
+    return at != tensors.end() && at->first.starts_with(base);
+  };
+  for (;; ++found) {
+    const std::string base = form.layers + std::to_string(found) + ".";
+    if (!has(base) && !has("model." + base)) return found;
+  }
+}
+
+Status read_mtp(const std::string& folder, const ConfigFields& fields, const ModelConfig& target,
+                DraftHeadConfig* head) {
+  head->mtp = find_architecture(head->layer.architecture)->mtp;
+  if (head->layer.num_mtp_modules == 0) {
+    head->layer.num_mtp_modules = num_counted_modules(folder, head->mtp);
+  }
   if (head->layer.num_mtp_modules == 0) {
     return invalid_argument(fields.where() +
                             ": 'num_nextn_predict_layers' is missing or 0, so that the files hold "
                             "no MTP module; set 'model' to a folder with one or change 'method'");
   }
   head->num_modules = head->layer.num_mtp_modules;
-  head->mtp = find_architecture(head->layer.architecture)->mtp;
   head->first_layer = head->mtp.counts_on ? head->layer.num_layers : 0;
   return check_size(fields, "num_hidden_layers", head->layer.num_layers, target.num_layers);
 }
@@ -257,7 +293,7 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
   }
   if (kind == HeadKind::kPeagle) FT_RETURN_IF_ERROR(read_peagle_fields(folder, fields, &head));
   if (kind == HeadKind::kMtp) {
-    FT_RETURN_IF_ERROR(read_mtp(fields, target, &head));
+    FT_RETURN_IF_ERROR(read_mtp(folder, fields, target, &head));
     FT_ASSIGN_OR_RETURN(head.layer.layers, module_layers(layer, layer_options, where, head));
     head.layer.num_layers = head.num_modules;
     return head;

@@ -9,7 +9,8 @@ namespace foretoken {
 LayerSpec head_layer_spec(const DraftHeadConfig& config, const DecoderTraits& traits,
                           const HeadLayerPlace& place) {
   const int32_t index = place.module + place.depth;
-  LayerSpec layer = traits.layer(config.layer, config.layer.layers.at(static_cast<size_t>(index)));
+  const auto compose = config.mtp.layer != nullptr ? config.mtp.layer : traits.layer;
+  LayerSpec layer = compose(config.layer, config.layer.layers.at(static_cast<size_t>(index)));
   if (place.depth > 0) return layer;
   if (config.kind == HeadKind::kEagle) layer.mixer_norm = nullptr;
   if (pairs_taps(config.kind)) {

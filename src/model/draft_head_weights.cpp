@@ -198,8 +198,9 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_norm(base + form.embed_norm, &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(base + form.state_norm, &out->state_norm));
   FT_RETURN_IF_ERROR(load_own_layer(base, {.module = module}, &out->layer));
-  FT_RETURN_IF_ERROR(load_norm(base + form.output_norm, &out->output_norm));
-  FT_RETURN_IF_ERROR(load_embedding(base + "embed_tokens.weight", out));
+  const std::string outside = form.together == nullptr ? base : layer_base({form.together});
+  FT_RETURN_IF_ERROR(load_norm(outside + form.output_norm, &out->output_norm));
+  FT_RETURN_IF_ERROR(load_embedding(outside + "embed_tokens.weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
 }
 
@@ -404,7 +405,9 @@ Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& 
   loader->round_layers(source.options.rounding);
   WeightLoader::Guard guard(*loader);
   LoadedDraftHead loaded;
-  FT_ASSIGN_OR_RETURN(loaded.rope, upload_rope(layer.rope.full, max_len, arena, *loader));
+  const bool windowed = source.config.mtp.windowed && layer.rope.windowed;
+  FT_ASSIGN_OR_RETURN(loaded.rope, upload_rope(windowed ? *layer.rope.windowed : layer.rope.full,
+                                               max_len, arena, *loader));
   FT_ASSIGN_OR_RETURN(loaded.weights, HeadLoader(arena, source, *loader).load());
   FT_RETURN_IF_ERROR(guard.finish());
   loaded.weight_bytes = loader->bytes_loaded();

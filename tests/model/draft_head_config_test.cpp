@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/draft_head.h"
+#include "model/files/json_file.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -121,6 +122,30 @@ TEST_F(DraftHeadConfigTest, SpeculatorsKeepsTheSizesInAnObject) {
   EXPECT_EQ(config.value().draft_vocab_size, 64000);
   EXPECT_TRUE(config.value().norm_before_residual);
   EXPECT_EQ(config.value().tap_layers, (std::vector<int32_t>{1, 9, 30, 31}));
+}
+
+// A published config.json says nothing of them; where there are no weights, there are as many as in
+// published files.
+TEST_F(DraftHeadConfigTest, ModulesAreCountedInFiles) {
+  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/mimo_v2";
+  target_.architecture = "MiMoV2FlashForCausalLM";
+  target_.vocab_size = 128;
+  target_.hidden_size = 64;
+  target_.num_layers = 3;
+  const auto counted = read_draft_head_config(folder, HeadKind::kMtp, target_, {});
+  ASSERT_TRUE(counted.ok()) << counted.status().message();
+  EXPECT_EQ(counted.value().num_modules, 2);
+  Json json = read_json_file(folder + "/config.json").value();
+  const auto config = read(HeadKind::kMtp, json);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  ASSERT_EQ(config.value().num_modules, 3);
+  for (const LayerConfig& layer : config.value().layer.layers) {
+    EXPECT_EQ(layer.window, 7);
+    EXPECT_EQ(layer.num_kv_heads, 2);
+    EXPECT_FALSE(layer.experts);
+  }
+  json["hybrid_layer_pattern"] = {0, 0, 0};
+  expect_error(HeadKind::kMtp, json, {"sliding window", "another drafter"});
 }
 
 TEST_F(DraftHeadConfigTest, EagleAndMtpTapTheFinalNorm) {

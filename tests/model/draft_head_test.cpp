@@ -23,12 +23,15 @@ struct HeadCase {
   const char* name;
   HeadKind kind;
   bool own_target = false;  // it lies in the files of its target, one of the golden architectures
+  int32_t num_modules = 1;
+  const char* named_target = "llama";  // the golden architecture that it drafts for
+  bool own_golden = own_target;        // its folder holds what the reference computed
 
   std::string folder() const {
     return test::golden_folder() + (own_target ? "architectures/" : "heads/") + name;
   }
   std::string target() const {
-    return own_target ? folder() : test::golden_folder() + "architectures/llama";
+    return own_target ? folder() : test::golden_folder() + "architectures/" + named_target;
   }
 };
 constexpr HeadCase kCases[] = {
@@ -36,13 +39,15 @@ constexpr HeadCase kCases[] = {
     {"eagle3", HeadKind::kEagle3},
     {"mtp", HeadKind::kMtp},
     {"eagle3-speculators", HeadKind::kEagle3},
-    {"mtp-2", HeadKind::kMtp},
+    {"mtp-2", HeadKind::kMtp, false, 2},
     {"eagle3-1", HeadKind::kEagle3},
     {"eagle3-1-speculators", HeadKind::kEagle3},
     {"mimo", HeadKind::kMtp},
     {"deepseek_v3", HeadKind::kMtp, true},
     {"glm4_moe", HeadKind::kMtp, true},
     {"glm4_moe_lite", HeadKind::kMtp, true},
+    {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
+    {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},
 };
 
 // A target of the golden files with one of their heads.
@@ -73,19 +78,19 @@ Pair load_pair(const HeadCase& head, const std::string& dtype, const DraftHeadOp
 }
 
 std::string golden_file(const HeadCase& head, const char* name) {
-  return (head.own_target ? head.folder() : test::golden_folder() + "heads") + "/" + name;
+  return (head.own_golden ? head.folder() : test::golden_folder() + "heads") + "/" + name;
 }
 
 // The ids that the reference computed.
 std::vector<int32_t> golden_ids(const HeadCase& head) {
   const nlohmann::json golden = read_json_file(golden_file(head, "golden.json")).value();
-  return (head.own_target ? golden.at("module") : golden).at("ids");
+  return (head.own_golden ? golden.at("module") : golden).at("ids");
 }
 
 // What the reference drafts behind prefixes of them.
 nlohmann::json golden_drafts(const HeadCase& head) {
   const nlohmann::json golden = read_json_file(golden_file(head, "golden.json")).value();
-  if (head.own_target) return golden.at("module").at("drafts");
+  if (head.own_golden) return golden.at("module").at("drafts");
   for (const auto& candidate : golden.at("heads")) {
     if (candidate.at("name") == head.name) return candidate.at("drafts");
   }
@@ -133,15 +138,15 @@ std::vector<int32_t> ids_of_map(const DraftHead::Head& head) {
 class DraftHeadOf : public testing::TestWithParam<HeadCase> {
  protected:
   static std::string tensor(const HeadCase& head, int32_t module, const char* what) {
-    const bool several = std::string(head.name) == "mtp-2";
-    if (head.own_target) return std::string("module.") + what;
-    return std::string(head.name) + (several ? ".module" + std::to_string(module + 1) : "") + "." +
-           what;
+    const std::string number = head.num_modules > 1 ? std::to_string(module + 1) : "";
+    if (head.own_golden) return "module" + number + "." + what;
+    return std::string(head.name) + (number.empty() ? "" : ".module" + number) + "." + what;
   }
 
   // Every entry from true tokens, in one catch-up a module.
   static void expect_entries(const HeadCase& head, const char* dtype, double limit) {
     const Pair pair = load_pair(head, dtype, head_options());
+    ASSERT_EQ(pair.head->config().num_modules, head.num_modules);
     const std::vector<int32_t> ids = golden_ids(head);
     const auto n = static_cast<int32_t>(ids.size());
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
@@ -301,7 +306,8 @@ TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
   const std::vector<int32_t> ids = golden_ids(GetParam());
   std::vector<std::vector<std::byte>> entries[2];
   for (int i = 0; i < 2; ++i) {
-    const ConfigOptions changed{"auto", i == 0 ? "" : R"({"rope_theta": 3.0})"};
+    const ConfigOptions changed{"auto",
+                                i == 0 ? "" : R"({"rope_theta": 3.0, "swa_rope_theta": 3.0})"};
     const Pair pair = load_pair(GetParam(), "float32", head_options(), changed);
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
     harness.target().run(ids, kMaxRows);

@@ -68,6 +68,17 @@ struct MtpForm {
   const char* output_norm = "shared_head.norm";
   bool state_first = false;    // the projection reads [state, embedding]
   bool chains_normed = false;  // the next draft pairs with what leaves output_norm
+  // All modules pair with the target's states, none with what the module before it made.
+  bool passes_states = false;
+  // Before the names of the embedding and of output_norm where modules have them together; null:
+  // each has its own.
+  const char* together = nullptr;
+  // How many there are where config.json does not say it and no file can be counted.
+  int32_t count = 0;
+  // Composes their layer, without experts and as those of the target's with a window (`windowed`)
+  // or without; null: the decoder's layer, which sees everything.
+  LayerSpec (*layer)(const ModelConfig& config, const LayerConfig& layer) = nullptr;
+  bool windowed = false;
 };
 
 // A supported architecture, as plain data: one row of architecture.cpp.

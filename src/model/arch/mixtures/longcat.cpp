@@ -28,6 +28,13 @@ LayerSpec longcat_layer(const ModelConfig& config, const LayerConfig& layer) {
   return spec;
 }
 
+// Of the draft module, which has one attention and no mixture.
+LayerSpec longcat_module(const ModelConfig& config, const LayerConfig& layer) {
+  GatedMlpSpec mlp = gated_mlp_of(config, layer);
+  mlp.base = "transformer_layer.mlp.";
+  return pre_norm_layer(latent_of(config, layer), mlp);
+}
+
 Status translate_longcat(const ConfigFields& fields, Json* json) {
   constexpr RenamedField kNames[] = {{"ffn_hidden_size", "intermediate_size"},
                                      {"expert_ffn_hidden_size", "moe_intermediate_size"},
@@ -75,7 +82,7 @@ Status read_longcat(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
-// Of the draft module, which is not read.
+// The draft module in the same files; draft_head.h reads it.
 constexpr const char* kLongcatModules[] = {"model.mtp."};
 
 }  // namespace
@@ -84,11 +91,20 @@ constexpr const char* kLongcatModules[] = {"model.mtp."};
 // whose router may choose experts that compute nothing.
 constinit const Architecture kLongcatFlashArchitecture = {
     .name = "LongcatFlashForCausalLM",
-    .description = "LongCat Flash",
+    .description = "LongCat Flash, with its MTP module as a drafter",
     .defaults = R"({"max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
                     "rope_theta": 10000000.0, "zero_expert_num": 256, "moe_topk": 12,
                     "routed_scaling_factor": 6.0})",
     .decoder = {.layers_each = 2, .ignored = kLongcatModules, .layer = longcat_layer},
+    .mtp = {.layers = "mtp.layers.",
+            .counts_on = false,
+            .embed_norm = "enorm.m",
+            .state_norm = "hnorm.m",
+            .output_norm = "norm",
+            .chains_normed = true,
+            .together = "mtp.",
+            .count = 1,
+            .layer = longcat_module},
     .translate = translate_longcat,
     .read = read_longcat,
 };

@@ -7,13 +7,24 @@ namespace {
 
 using Json = nlohmann::json;
 
-LayerSpec mimo_v2_layer(const ModelConfig& config, const LayerConfig& layer) {
+GqaSpec mimo_v2_attention(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.value_dim = config.value_head_dim;
   attention.value_scale = config.value_scale;
   const bool has_sinks = layer.window > 0 ? config.windowed_sinks : config.full_sinks;
   if (has_sinks) attention.sinks = "attention_sink_bias";
-  return pre_norm_layer(attention, experts_or_mlp(config, layer, experts_of(config)));
+  return attention;
+}
+
+LayerSpec mimo_v2_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return pre_norm_layer(mimo_v2_attention(config, layer),
+                        experts_or_mlp(config, layer, experts_of(config)));
+}
+
+LayerSpec mimo_v2_module(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = pre_norm_layer(mimo_v2_attention(config, layer), gated_mlp_of(config, layer));
+  spec.feed_forward_norm = "pre_mlp_layernorm";
+  return spec;
 }
 
 // The list of numbers says which layers have a window; rotary embeddings of both kinds have fields
@@ -88,22 +99,32 @@ Status read_mimo_v2(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &config->layers);
 }
 
-// Of the draft modules, which are not read.
+// The draft modules in the same files; draft_head.h reads them.
 constexpr const char* kMimoV2Modules[] = {"model.mtp."};
 
 }  // namespace
 
 // Xiaomi 2025: five layers with a window for each without, more key heads and sinks in these,
-// scaled values of smaller heads, DeepSeek V3's mixtures without a shared expert.
+// scaled values of smaller heads, DeepSeek V3's mixtures without a shared expert. Its modules,
+// three in published files, have a window and no mixture; all pair with the target's states, as in
+// SGLang (multi_layer_eagle_worker_v2).
 constinit const Architecture kMimoV2Architecture = {
     .name = "MiMoV2FlashForCausalLM",
-    .description = "MiMo V2 Flash",
+    .description = "MiMo V2 Flash, with its MTP modules as drafters",
     .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "head_dim": 192,
                     "v_head_dim": 128, "rms_norm_eps": 1e-5, "n_routed_experts": 256,
                     "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
                     "partial_rotary_factor": 0.334})",
     .window_rule = WindowRule::kPattern,
     .decoder = {.ignored = kMimoV2Modules, .layer = mimo_v2_layer},
+    .mtp = {.layers = "mtp.layers.",
+            .counts_on = false,
+            .output_norm = "final_layernorm",
+            .chains_normed = true,
+            .passes_states = true,
+            .count = 3,
+            .layer = mimo_v2_module,
+            .windowed = true},
     .translate = translate_mimo_v2,
     .read = read_mimo_v2,
 };

@@ -1,0 +1,233 @@
+"""Makes tests/golden/heads/{mimo_v2,longcat_flash}: tiny random MTP modules of targets in tests/golden/architectures.
+
+    python3 tools/golden/gen_mtp_modules.py
+    python3 tools/golden/gen_mtp_modules.py --only mimo_v2
+
+Attention, MLP and norms are those of Hugging Face transformers, which has no class for the modules; what stands around
+them is written here. Needs torch, transformers and safetensors. tests/golden/heads/README.md describes the output.
+"""
+
+import argparse
+import json
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers.models.longcat_flash import modeling_longcat_flash as longcat
+from transformers.models.mimo_v2_flash import modeling_mimo_v2_flash as mimo
+
+import gen_mixtures
+from gen_golden import GOLDEN, SEED, write_json
+
+TOKENS, DRAFTS, PREFIXES = 18, 3, (2, 3, 5, 9, 14, 18)
+DRAFT_GAP = 0.02
+WINDOW = 7  # of MiMo's modules: positions that an entry sees, less than the target's, so that the short text shows it
+
+
+def target_of(name):
+    """The golden model with its stored weights, and its config.json."""
+    folder = GOLDEN / "architectures" / name
+    config = json.loads((folder / "config.json").read_text())
+    parsed, architecture = gen_mixtures.parsed_config(name, config)
+    model = getattr(transformers, architecture).from_pretrained(folder, config=parsed, dtype=torch.float32,
+                                                                attn_implementation="eager")
+    return model.eval(), config
+
+
+class Module(torch.nn.Module):
+    """What both layouts share. `hidden` of an entry is normed, joined to the embedding and brought through a layer."""
+
+    def __init__(self, config, norm):
+        super().__init__()
+        make = lambda: norm(config.hidden_size, config.rms_norm_eps)
+        self.enorm, self.hnorm, self.before, self.between, self.last = (make() for _ in range(5))
+        self.projection = torch.nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
+
+    def forward(self, embedded, hidden, positions):
+        x = self.projection(torch.cat((self.enorm(embedded), self.hnorm(hidden)), -1))[None]
+        x = x + self.attend(self.before(x), positions)
+        return self.last(x + self.mlp(self.between(x)))[0]
+
+
+class MimoModule(Module):
+    together = {}
+    own = {"enorm": "enorm", "hnorm": "hnorm", "projection": "eh_proj", "before": "input_layernorm",
+           "between": "pre_mlp_layernorm", "last": "final_layernorm", "attention.sinks": "self_attn.attention_sink_bias",
+           "attention": "self_attn", "mlp": "mlp"}
+
+    def __init__(self, model):
+        config = model.config
+        super().__init__(config, mimo.MiMoV2FlashRMSNorm)
+        self.rope = model.model.rotary_emb
+        self.attention = mimo.MiMoV2FlashAttention(config, config.layer_types.index("sliding_attention"))
+        self.mlp = mimo.MiMoV2FlashMLP(config)
+
+    def attend(self, x, positions):
+        count = x.shape[1]
+        distance = torch.arange(count)[:, None] - torch.arange(count)[None]
+        mask = torch.zeros(count, count).masked_fill((distance < 0) | (distance >= WINDOW), float("-inf"))
+        return self.attention(x, position_embeddings=self.rope(x, positions, "sliding_attention"),
+                              attention_mask=mask[None, None])[0]
+
+
+class LongcatModule(Module):
+    together = {"last": "model.mtp.norm"}
+    own = {"enorm": "enorm.m", "hnorm": "hnorm.m", "projection": "eh_proj", "before": "input_layernorm",
+           "between": "post_attention_layernorm", "attention": "self_attn", "mlp": "transformer_layer.mlp"}
+
+    def __init__(self, model):
+        config = model.config
+        super().__init__(config, longcat.LongcatFlashRMSNorm)
+        self.rope = model.model.rotary_emb
+        self.attention = longcat.LongcatFlashMLA(config, 0)
+        self.mlp = longcat.LongcatFlashMLP(config, config.ffn_hidden_size)
+
+    def attend(self, x, positions):
+        count = x.shape[1]
+        mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
+        return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
+
+
+class Chain:
+    """All modules over one text. Entry i of module m pairs token i with a state and has rotary position i - 1 - m."""
+
+    def __init__(self, model, modules, passes_states):
+        self.model, self.modules, self.passes_states = model, modules, passes_states
+
+    def final(self, ids):
+        """The model's states after its final norm."""
+        return self.model.model(torch.tensor([ids])).last_hidden_state[0]
+
+    def run(self, module, ids, paired):
+        """States and logits of the entries of `ids`, each of which pairs with a row of `paired`."""
+        embedded = self.model.model.embed_tokens(torch.tensor(ids))
+        out = self.modules[module](embedded, paired, torch.arange(len(ids))[None])
+        return out, self.model.lm_head(out)
+
+    def catch_up(self, ids):
+        """Per module the tokens of its entries, what they pair with, hand on, and their logits; all from true tokens."""
+        paired, rows = self.final(ids)[:-1], []
+        for module in range(len(self.modules)):
+            known = ids[1 + module:]
+            out, logits = self.run(module, known, paired) if known else (paired, None)
+            passed = paired if self.passes(module) else out
+            rows.append((known, paired, passed, logits))
+            paired = passed[:-1]
+        return rows
+
+    def passes(self, module):
+        """Whether the module after it pairs with the same state of the target."""
+        return self.passes_states and module + 1 < len(self.modules)
+
+    def drafts(self, ids):
+        """Greedy drafts after `ids`, and how far each was from the runner-up."""
+        entries = [(known, paired) for known, paired, _, _ in self.catch_up(ids)]
+        tokens, gaps, last = [], [], None
+        for number in range(DRAFTS):
+            module = min(number, len(self.modules) - 1)
+            if number > 0:
+                known, paired = entries[module]
+                entries[module] = [*known, tokens[-1]], torch.cat((paired, last))
+            known, paired = entries[module]
+            out, logits = self.run(module, known, paired)
+            top = logits[-1].topk(2)
+            tokens.append(int(top.indices[0]))
+            gaps.append(round((top.values[0] - top.values[1]).item(), 5))
+            last = (paired if self.passes(module) else out)[-1:]
+        return tokens, gaps
+
+
+LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False)}
+
+
+def config_of(name, config):
+    """As published: MiMo's says nothing of modules, and its rotary embeddings in fields of their own."""
+    if name == "longcat_flash":
+        return {**config, "num_nextn_predict_layers": 1}
+    derived = ("rope_parameters", "layer_types", "mlp_layer_types", "rms_norm_eps")
+    full = config["rope_parameters"]["full_attention"]
+    return {**{key: value for key, value in config.items() if key not in derived},
+            "rope_theta": full["rope_theta"], "sliding_window": WINDOW - 1, "sliding_window_size": WINDOW - 1}
+
+
+def random_modules(make, count, model, generator):
+    """Exact in bf16; wide enough that logits vary by several units."""
+    modules = [make(model) for _ in range(count)]
+    for module in modules:
+        for key, weight in module.named_parameters():
+            values = torch.randn(weight.shape, generator=generator)
+            if "sinks" not in key and weight.dim() == 1:
+                values = torch.rand(weight.shape, generator=generator) + 0.5
+            elif weight.dim() == 2:
+                values *= 1.5 * weight.shape[1] ** -0.5
+            weight.data = values.bfloat16().float()
+    return torch.nn.ModuleList(modules).eval()
+
+
+def stored(modules):
+    """The weights under their published names."""
+    tensors = {}
+    for number, module in enumerate(modules):
+        for key, weight in module.state_dict().items():
+            part, rest = next((part, key[len(part):]) for part in (*module.together, *module.own)
+                              if key.startswith(part))
+            name = module.together.get(part) or f"model.mtp.layers.{number}.{module.own[part]}"
+            tensors[name + rest] = weight.bfloat16().contiguous()
+    return tensors
+
+
+def draw(chain, ids):
+    """The drafts behind all prefixes, or None when one lies close to a tie."""
+    drafts = []
+    for length in PREFIXES:
+        tokens, gaps = chain.drafts(ids[:length])
+        if min(gaps) < DRAFT_GAP:
+            return None
+        drafts.append({"prefix": length, "ids": tokens, "gaps": gaps})
+    return drafts if len({token for row in drafts for token in row["ids"]}) > 7 else None
+
+
+@torch.no_grad()
+def generate(name):
+    model, config = target_of(name)
+    make, count, passes_states = LAYOUTS[name]
+    generator = torch.Generator().manual_seed(SEED)
+    ids = torch.randint(2, config["vocab_size"] - 16, (TOKENS,), generator=generator).tolist()
+    drafts = None
+    while drafts is None:
+        modules = random_modules(make, count, model, generator)
+        chain = Chain(model, modules, passes_states)
+        drafts = draw(chain, ids)
+    tensors = {}
+    for number, (_, _, passed, logits) in enumerate(chain.catch_up(ids), start=1):
+        suffix = number if count > 1 else ""
+        tensors[f"module{suffix}.hidden"], tensors[f"module{suffix}.logits"] = passed.clone(), logits.clone()
+        print(name, "module", number, "std", round(logits.std().item(), 2), flush=True)
+    print(name, [row["ids"] for row in drafts], flush=True)
+    files = stored(modules)
+    if name == "longcat_flash":
+        files["model.mtp.embed_tokens.weight"] = model.model.embed_tokens.weight.bfloat16()
+    folder = GOLDEN / "heads" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config_of(name, config), indent=1) + "\n")
+    save_file(files, folder / "model.safetensors", metadata={"format": "pt"})
+    write_json(folder / "golden.json", {"target": f"architectures/{name}", "torch": torch.__version__,
+                                        "transformers": transformers.__version__, "seed": SEED,
+                                        "module": {"ids": ids, "drafts": drafts}})
+    save_file(tensors, folder / "golden.safetensors")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--only", choices=list(LAYOUTS), help="one of them")
+    torch.set_num_threads(1)
+    gen_mixtures.without_empty_experts(longcat.LongcatFlashExperts)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    only = parser.parse_args().only
+    for name in [only] if only else LAYOUTS:
+        generate(name)
+
+
+if __name__ == "__main__":
+    main()
