@@ -10,14 +10,14 @@ SHELL = {"type": "function", "name": "shell", "description": "Runs a command.", 
 PLAN = {"type": "function", "name": "update_plan", "description": "Updates the plan.",
         "strict": False, "parameters": {"type": "object", "properties": {
             "plan": {"type": "array", "items": {"type": "object"}}}, "required": ["plan"]}}
+PATCH = {"type": "custom", "name": "apply_patch", "description": "Edits files.",
+         "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}}
+FILES = {"type": "namespace", "name": "mcp__files", "description": "", "tools": [
+    {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}]}
 ELSEWHERE = [
-    {"type": "custom", "name": "apply_patch", "description": "Edits files.",
-     "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}},
     {"type": "web_search", "external_web_access": False},
     {"type": "local_shell"},
     {"type": "image_generation", "output_format": "png"},
-    {"type": "namespace", "name": "mcp__files", "description": "", "tools": [
-        {"type": "function", "name": "read", "parameters": {"type": "object"}}]},
     {"type": "tool_search", "execution": "client"},
 ]
 USER = {"type": "message", "role": "user", "content": [
@@ -55,7 +55,7 @@ HISTORY = [
 def body(items, **more):
     """A body as ResponsesApiRequest of codex-rs has it."""
     return {"model": "foretoken-7m", "instructions": "You are a coding agent.", "input": items,
-            "tools": [SHELL, PLAN, *ELSEWHERE], "tool_choice": "auto", "parallel_tool_calls": False,
+            "tools": [SHELL, PLAN, PATCH, FILES, *ELSEWHERE], "tool_choice": "auto", "parallel_tool_calls": False,
             "reasoning": {"effort": "medium", "summary": "auto"}, "store": False, "stream": True,
             "include": ["reasoning.encrypted_content"], "service_tier": "priority",
             "prompt_cache_key": "0199c0de", "text": {"verbosity": "low"},
@@ -108,6 +108,27 @@ class Codex(door.DoorCase):
         call = next(item for item in kept if item["type"] == "function_call")
         self.run_turn([*SETUP, USER, *kept, {"type": "function_call_output",
                                              "call_id": call["call_id"], "output": "ok"}])
+
+    def test_tools_with_a_text_and_of_a_namespace(self):
+        """vllm 56285, gLLM 267, sglang 23766: called as the client knows them"""
+        for choice, kind, given in (({"type": "custom", "name": "apply_patch"}, "custom_tool_call",
+                                     "input"),
+                                    ({"type": "function", "name": "read", "namespace": "mcp__files"},
+                                     "function_call", "arguments")):
+            kept, last, _ = self.run_turn([*SETUP, USER], max_output_tokens=400, tool_choice=choice)
+            call = next(item for item in kept if item["type"] == kind)
+            self.assertEqual(call["name"], choice["name"])
+            self.assertEqual(call.get("namespace"), choice.get("namespace"))
+            self.assertIsInstance(call[given], str)
+            self.assertEqual(last["response"]["output"], kept)
+            self.run_turn([*SETUP, USER, *kept, {"type": kind + "_output", "output": "ok",
+                                                 "call_id": call["call_id"]}])
+
+    def test_models_are_codexs_own(self):
+        """codex 22205 and 35758: entries of another form are an error at every start"""
+        listed = self.get("/v1/models?client_version=0.145.0").json
+        self.assertEqual(listed["models"], [])
+        self.assertEqual(len(listed["data"]), 1)
 
     def test_an_output_schema(self):
         schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],

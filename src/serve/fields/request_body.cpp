@@ -104,6 +104,18 @@ std::string without_half_pairs(std::string_view text) {
   return repaired;
 }
 
+// The Python client lays the fields of "extra_body" over the body; others send them as they are.
+void lay_extra_body(nlohmann::ordered_json* body) {
+  const auto found = body->find("extra_body");
+  if (found == body->end() || !found->is_object()) return;
+  const nlohmann::ordered_json extra = std::move(*found);
+  body->erase("extra_body");
+  for (const auto& [name, value] : extra.items()) {
+    const auto given = body->find(name);
+    if (given == body->end() || given->is_null()) (*body)[name] = value;
+  }
+}
+
 bool may_have_surrogates(std::string_view text) {
   return text.find("\\ud") != std::string_view::npos || text.find("\\uD") != std::string_view::npos;
 }
@@ -115,8 +127,12 @@ Result<nlohmann::ordered_json> parse_request_body(std::string_view body) {
     return invalid_argument("the body is empty; send a JSON object");
   }
   FT_RETURN_IF_ERROR(SizeScan().scan(body));
-  if (!may_have_surrogates(body)) return parse_ordered_json_object(body, "the body");
-  return parse_ordered_json_object(without_half_pairs(body), "the body");
+  FT_ASSIGN_OR_RETURN(nlohmann::ordered_json parsed,
+                      may_have_surrogates(body)
+                          ? parse_ordered_json_object(without_half_pairs(body), "the body")
+                          : parse_ordered_json_object(body, "the body"));
+  lay_extra_body(&parsed);
+  return parsed;
 }
 
 Status check_copies(const nlohmann::ordered_json& body, const std::string& list, size_t count) {

@@ -83,6 +83,7 @@ class ForeignChat {
     }
     fields_.ignore({"enable_thinking"});
     read_level("think");
+    read_effort();
     const json* thinking = fields_.raw("thinking");
     if (thinking != nullptr && thinking->is_object()) {
       const json type = thinking->value("type", json());
@@ -103,6 +104,13 @@ class ForeignChat {
     if (const std::optional<bool> on = lax_flag(*level)) return set_thinking(*on);
     if (!level->is_string()) return fields_.wrong_type(name, "true, false or a level", *level);
     set("reasoning_effort", *level);
+  }
+
+  // As /v1/responses has it: {"effort", "summary"}.
+  void read_effort() {
+    const json* effort = fields_.raw("reasoning_effort");
+    if (effort == nullptr || !effort->is_object()) return;
+    values_["reasoning_effort"] = effort->value("effort", json());
   }
 
   // OpenRouter's.

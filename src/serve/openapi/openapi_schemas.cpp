@@ -130,8 +130,16 @@ constexpr const char* kBodyParts = R"json({
       "properties": {"type": {"const": "function"}, "name": {"type": "string", "minLength": 1},
         "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]},
         "strict": {}}},
+    {"type": "object", "required": ["type", "name"], "description": "A tool whose input is a text.",
+      "properties": {"type": {"const": "custom"}, "name": {"type": "string", "minLength": 1},
+        "description": {"type": ["string", "null"]}, "format": {}}},
+    {"type": "object", "required": ["type", "name", "tools"], "description": "Tools with a name in front.",
+      "properties": {"type": {"const": "namespace"}, "name": {"type": "string", "minLength": 1},
+        "tools": {"type": "array", "items": {"type": "object", "required": ["type", "name"],
+          "properties": {"type": {"enum": ["function", "custom"]}, "name": {"type": "string", "minLength": 1},
+            "description": {"type": ["string", "null"]}, "parameters": {"type": ["object", "null"]}}}}}},
     {"type": "object", "required": ["type"], "description": "Left out with a warning.",
-      "properties": {"type": {"type": "string", "not": {"const": "function"}}}}]},
+      "properties": {"type": {"type": "string", "not": {"enum": ["function", "custom", "namespace"]}}}}]},
 "InputItem": {
   "anyOf": [
     {"type": "object", "required": ["role", "content"], "properties": {

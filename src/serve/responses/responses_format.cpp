@@ -16,9 +16,10 @@ namespace {
 using json = nlohmann::ordered_json;
 using Kind = ChatPiece::Kind;
 
-const char* id_prefix(Kind kind) {
+const char* id_prefix(Kind kind, bool is_text) {
   if (kind == Kind::kReasoning) return "rs";
-  return kind == Kind::kContent ? "msg" : "fc";
+  if (kind == Kind::kContent) return "msg";
+  return is_text ? "ctc" : "fc";
 }
 
 // The text with log-probabilities, as far as they were wanted.
@@ -95,12 +96,33 @@ json ResponsesFormat::item_json(size_t block, const char* status, bool filled) c
     case Kind::kToolCall:
       break;
   }
-  return {{"id", id},
-          {"type", "function_call"},
-          {"status", status},
-          {"call_id", from.call_id},
-          {"name", from.call_name},
-          {"arguments", filled ? from.text : ""}};
+  return call_json(block, status, filled);
+}
+
+const OfferedTool* ResponsesFormat::offered(const ContentBlock& call) const {
+  const auto found = request_.offered.find(call.call_name);
+  return found == request_.offered.end() ? nullptr : &found->second;
+}
+
+bool ResponsesFormat::is_text_call(const ContentBlock& block) const {
+  const OfferedTool* tool = block.kind == Kind::kToolCall ? offered(block) : nullptr;
+  return tool != nullptr && tool->is_text;
+}
+
+json ResponsesFormat::call_json(size_t block, const char* status, bool filled) const {
+  const ContentBlock& from = blocks_.all()[block];
+  const OfferedTool* tool = offered(from);
+  const bool is_text = tool != nullptr && tool->is_text;
+  json call = {{"id", items_[block].id},
+               {"type", is_text ? "custom_tool_call" : "function_call"},
+               {"status", status},
+               {"call_id", from.call_id},
+               {"name", tool == nullptr ? from.call_name : tool->name}};
+  if (tool != nullptr && !tool->name_space.empty()) call["namespace"] = tool->name_space;
+  call[is_text ? "input" : "arguments"] = !filled   ? std::string()
+                                          : is_text ? input_text(from.text)
+                                                    : from.text;
+  return call;
 }
 
 json ResponsesFormat::finished(const RequestOutput& output) const {
@@ -179,7 +201,7 @@ json ResponsesFormat::place_of(size_t block) const {
 
 std::string ResponsesFormat::open_events(size_t block) {
   const Kind kind = blocks_.all()[block].kind;
-  items_.push_back({make_item_id(id_prefix(kind))});
+  items_.push_back({make_item_id(id_prefix(kind, is_text_call(blocks_.all()[block])))});
   std::string events =
       event("response.output_item.added",
             {{"output_index", block}, {"item", item_json(block, "in_progress", false)}});
@@ -193,8 +215,13 @@ std::string ResponsesFormat::close_events(size_t block) {
   const ContentBlock& from = blocks_.all()[block];
   json done = place_of(block);
   std::string events;
-  if (from.kind == Kind::kToolCall) {
-    done["name"] = from.call_name;
+  if (is_text_call(from)) {
+    json piece = done;
+    piece["delta"] = done["input"] = input_text(from.text);
+    events = event("response.custom_tool_call_input.delta", std::move(piece));
+    events += event("response.custom_tool_call_input.done", std::move(done));
+  } else if (from.kind == Kind::kToolCall) {
+    done["name"] = call_json(block, closing_status_, false)["name"];
     done["arguments"] = from.text;
     events = event("response.function_call_arguments.done", std::move(done));
   } else {
@@ -215,6 +242,8 @@ std::string ResponsesFormat::close_events(size_t block) {
 std::string ResponsesFormat::step_events(const BlockStep& step) {
   if (step.kind == BlockStep::Kind::kOpen) return open_events(step.block);
   if (step.kind == BlockStep::Kind::kClose) return close_events(step.block);
+  // Its text is within its arguments, and comes when they have ended.
+  if (is_text_call(blocks_.all()[step.block])) return "";
   json fields = place_of(step.block);
   fields["delta"] = step.text;
   switch (blocks_.all()[step.block].kind) {

@@ -36,6 +36,10 @@ class ResponsesFormat : public AnswerFormat {
   std::string open_events(size_t block);
   std::string close_events(size_t block);
   nlohmann::ordered_json item_json(size_t block, const char* status, bool filled) const;
+  nlohmann::ordered_json call_json(size_t block, const char* status, bool filled) const;
+  // What the client calls the tool of a call; null: a function of its own.
+  const OfferedTool* offered(const ContentBlock& call) const;
+  bool is_text_call(const ContentBlock& block) const;
   nlohmann::ordered_json place_of(size_t block) const;
   nlohmann::ordered_json part_json(size_t block, bool filled) const;
   void add_blocks(const RequestOutput& output, std::string* events);

@@ -6,6 +6,7 @@
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
+#include "serve/responses/responses_tools.h"
 
 namespace foretoken {
 namespace {
@@ -72,6 +73,12 @@ Result<std::string> call_id(const json& item, const std::string& where) {
   return optional_text(item, "id", where);
 }
 
+// The function that a call of a tool in a namespace is one of.
+std::string called_name(const json& item, const std::string& name) {
+  const std::string name_space = text_at(item, "namespace");
+  return name_space.empty() ? name : function_of(name_space, name);
+}
+
 class InputReader {
  public:
   InputReader(const FieldNotes& notes, json* messages, const ItemFinder& find_item)
@@ -129,8 +136,9 @@ class InputReader {
   }
 
   Status read_function(const json& item, const std::string& where) {
-    FT_ASSIGN_OR_RETURN(const std::string name, optional_text(item, "name", where));
+    FT_ASSIGN_OR_RETURN(std::string name, optional_text(item, "name", where));
     FT_ASSIGN_OR_RETURN(const std::string id, optional_text(item, "call_id", where));
+    if (!name.empty()) name = called_name(item, name);
     const auto arguments = item.find("arguments");
     const bool given = arguments != item.end() &&
                        (arguments->is_string() || arguments->is_null() || arguments->is_object());
@@ -147,7 +155,7 @@ class InputReader {
 
   Status read_call(const json& item, const CallForm& form, const std::string& where) {
     FT_ASSIGN_OR_RETURN(std::string name, optional_text(item, "name", where));
-    if (name.empty()) name = form.name;
+    name = name.empty() ? form.name : called_name(item, name);
     FT_ASSIGN_OR_RETURN(const std::string id, call_id(item, where));
     const json given = item.value(form.argument, json());
     if (name.empty() || id.empty() || given.is_null()) {

@@ -15,57 +15,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Tools that run at a service, or whose calls are no functions, are left out.
-Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
-  if (!tools.is_array()) return invalid_argument("'tools' must be an array");
-  for (const json& tool : tools) {
-    const json type = tool.is_object() ? tool.value("type", json()) : json();
-    if (!type.is_string()) {
-      return invalid_argument(
-          "'tools': each must be {\"type\": \"function\", \"name\", \"parameters\"}");
-    }
-    if (type != "function") {
-      FT_RETURN_IF_ERROR(notes.tell("'tools': tools of type '" +
-                                    shown_name(type.get<std::string>()) +
-                                    "' do not run here and were left out; give functions"));
-      continue;
-    }
-    json function = json::object();
-    // As in chats, where clients send one list to both.
-    const bool within = tool.contains("function") && tool["function"].is_object();
-    const json& described = within ? tool["function"] : tool;
-    for (const char* name : {"name", "description", "parameters", "strict"}) {
-      if (described.contains(name) && !described[name].is_null()) function[name] = described[name];
-    }
-    (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
-  }
-  return {};
-}
-
-bool is_function(const json& tool) {
-  return tool.is_object() && tool.value("type", json()) == "function";
-}
-
-// "auto" and "required" without tools mean nothing; neither does a tool that was left out.
-Status read_choice(const json& choice, const FieldNotes& notes, json* chat) {
-  if (is_allowed_tools(choice)) return keep_allowed_tools(choice, chat);
-  const bool elsewhere = choice.is_object() && choice.contains("type") &&
-                         choice["type"].is_string() && !is_function(choice);
-  if (elsewhere) {
-    return notes.tell("'tool_choice' names a tool that does not run here and was passed over");
-  }
-  if (!choice.is_object() && choice != "auto" && choice != "none" && choice != "required") {
-    return invalid_argument(
-        "'tool_choice' must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", "
-        "\"name\": ...}");
-  }
-  if (!choice.is_object() && !chat->contains("tools")) return {};
-  const bool named = choice.is_object() && choice.contains("name");
-  (*chat)["tool_choice"] =
-      named ? json{{"type", "function"}, {"function", {{"name", choice["name"]}}}} : choice;
-  return {};
-}
-
 Status read_text(const json& text, const FieldNotes& notes, json* chat) {
   if (!text.is_object()) return invalid_argument("'text' must be an object");
   JsonFields fields(text, "'text'", notes);
@@ -108,12 +57,12 @@ Status read_include(JsonFields& fields, json* chat) {
   return fields.status();
 }
 
-Status read_objects(JsonFields& fields, json* chat) {
+Status read_objects(JsonFields& fields, json* chat, OfferedTools* offered) {
   if (const json* tools = fields.raw("tools"); tools != nullptr) {
-    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
+    FT_RETURN_IF_ERROR(read_response_tools(*tools, fields.notes(), chat, offered));
   }
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
-    FT_RETURN_IF_ERROR(read_choice(*choice, fields.notes(), chat));
+    FT_RETURN_IF_ERROR(read_response_choice(*choice, fields.notes(), chat));
   }
   if (const json* text = fields.raw("text"); text != nullptr) {
     FT_RETURN_IF_ERROR(read_text(*text, fields.notes(), chat));
@@ -195,6 +144,9 @@ Status read_conversation(JsonFields& fields, const ResponseStore& store,
     }
   }
   const json* input = fields.raw("input");
+  // A response may go on without a word.
+  const bool goes_on = !previous.empty() && (input == nullptr || *input == json::array());
+  if (goes_on) return {};
   if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
   add_items(*input, &request->items);
   return read_responses_input(*input, fields.notes(), messages,
@@ -269,7 +221,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   }
   read_length(fields, &chat);
   copy_shared_fields(fields, kResponsesBody, kChatBody, &chat);
-  FT_RETURN_IF_ERROR(read_objects(fields, &chat));
+  FT_RETURN_IF_ERROR(read_objects(fields, &chat, &request.offered));
   FT_RETURN_IF_ERROR(read_truncation(fields));
   fields.read("store", &request.store);
   fields.read("background", &request.background);

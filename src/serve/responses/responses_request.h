@@ -4,12 +4,14 @@
 
 #include "serve/flow/response_store.h"
 #include "serve/openai/openai_request.h"
+#include "serve/responses/responses_tools.h"
 
 namespace foretoken {
 
 // A body of OpenAI's /v1/responses.
 struct ResponsesRequest {
-  OpenAiRequest chat;  // what it means
+  OpenAiRequest chat;    // what it means
+  OfferedTools offered;  // tools that are functions of another form there
   // What the response repeats of it: "instructions", "tools", "temperature", ...
   nlohmann::ordered_json repeated;
   // The conversation without instructions, for a response that goes on with it.
@@ -24,8 +26,8 @@ std::string make_item_id(const std::string& prefix);
 
 // Reads it: input as a text or a list of items, instructions, tools, text.format, reasoning.effort,
 // previous_response_id out of `store`, and vLLM's further sampling fields by their names. Images
-// and files are errors; tools that would run here and items without text are left out with a
-// warning.
+// and files are errors; tools that would run at a service and items without text are left out with
+// a warning.
 Result<ResponsesRequest> parse_responses_request(const nlohmann::ordered_json& body,
                                                  const OpenAiDefaults& defaults,
                                                  const ResponseStore& store);

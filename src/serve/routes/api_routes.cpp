@@ -142,6 +142,11 @@ void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(open_get("/version", [](Exchange& exchange) {
     respond_json(exchange, 200, {{"version", kVersion}});
   }));
+  // The version of Ollama from which its clients know what is served here for them; older ones, or
+  // none, they turn away from.
+  routes->push_back(open_get("/api/version", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"version", "0.6.4"}});
+  }));
   routes->push_back(open_get("/load", [&context](Exchange& exchange) {
     respond_json(exchange, 200, load_body(context));
   }));
@@ -152,7 +157,10 @@ void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
 
 void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(get("/v1/models", [&context](Exchange& exchange) {
-    respond_json(exchange, 200, models_body(context));
+    // Codex, which says its version, has other entries in "models", all from its service; with none
+    // it takes what it knows itself.
+    const bool is_codex = !exchange.request().query_value("client_version").empty();
+    respond_json(exchange, 200, models_body(context, !is_codex));
   }));
   routes->push_back(get("/v1/models/{id...}", [&context](Exchange& exchange) {
     respond_result(exchange, model_body(context, first_path_value(exchange)));
@@ -242,6 +250,17 @@ void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   }));
 }
 
+// POST /completions: llama.cpp's form, unless the body has OpenAI's length: clients whose address
+// lacks "/v1". Any name of a model does, as for all of llama.cpp's paths.
+Status handle_completions(ServeContext& context, const ExchangePtr& exchange, Body body) {
+  if (!body.contains("max_tokens") || body.contains("n_predict")) {
+    return handle_llama_completion(context, exchange, std::move(body));
+  }
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
+  return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
+}
+
 struct Alias {
   const char* pattern;
   const char* known;  // of the table
@@ -251,9 +270,10 @@ constexpr Alias kAliases[] = {
     {"/livez", "/health"},
     {"/healthz", "/health"},
     {"/v1/health", "/health"},
+    {"/health_generate", "/health"},
     {"/readyz", "/ready"},
+    {"/flush_cache", "/reset_prefix_cache"},
     {"/chat/completions", "/v1/chat/completions"},
-    {"/completions", "/completion"},
     {"/embeddings", "/embedding"},
     {"/models", "/v1/models"},
     {"/api/tags", "/v1/models"},
@@ -310,10 +330,12 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
       "prompts are not saved to files here; what requests have in common is cached by itself";
   constexpr const char* kNoProps =
       "the properties of this server are set by the flags of 'foretoken serve'";
-  std::vector<Route> others = {
-      refused("POST", "/sleep", kNoSleep), refused("POST", "/wake_up", kNoSleep),
-      refused("POST", "/props", kNoProps), refused("POST", "/slots/{id}", kNoSlotFiles),
-      post(context, "/invocations", handle_invocation)};
+  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
+                               refused("POST", "/wake_up", kNoSleep),
+                               refused("POST", "/props", kNoProps),
+                               refused("POST", "/slots/{id}", kNoSlotFiles),
+                               post(context, "/invocations", handle_invocation),
+                               post(context, "/completions", handle_completions)};
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {

@@ -54,7 +54,7 @@ json one_adapter(const ServeContext& context, const AdapterInfo& adapter) {
 
 }  // namespace
 
-json models_body(const ServeContext& context) {
+json models_body(const ServeContext& context, bool with_ollamas) {
   json data = json::array();
   for (const std::string& name : context.config.model_names) {
     data.push_back(one_model(context, name));
@@ -63,7 +63,9 @@ json models_body(const ServeContext& context) {
     data.push_back(one_adapter(context, adapter));
   }
   json models = json::array();
-  for (const json& model : data) models.push_back(ollama_model(context, model["id"]));
+  for (const json& model : data) {
+    if (with_ollamas) models.push_back(ollama_model(context, model["id"]));
+  }
   return {{"object", "list"}, {"data", std::move(data)}, {"models", std::move(models)}};
 }
 

@@ -3,8 +3,9 @@
 
 namespace foretoken {
 
-// {"object": "list", "data": [...]} of GET /v1/models.
-nlohmann::ordered_json models_body(const ServeContext& context);
+// {"object": "list", "data": [...], "models": [...]} of GET /v1/models; the second list is that of
+// Ollama's GET /api/tags, or empty.
+nlohmann::ordered_json models_body(const ServeContext& context, bool with_ollamas);
 // One of them, or kNotFound.
 Result<nlohmann::ordered_json> model_body(const ServeContext& context, const std::string& id);
 

@@ -20,6 +20,15 @@ TEST(RequestBody, AnObjectIsParsed) {
   EXPECT_EQ(body.value()["a"][1]["b"], "}]\"");
 }
 
+// Clients other than the Python package send what it lays over the body.
+TEST(RequestBody, ExtraBodyLiesUnderTheBody) {
+  const auto body = parse_request_body(
+      R"({"top_k": 4, "seed": null, "extra_body": {"top_k": 9, "seed": 3, "min_p": 0.1}})");
+  ASSERT_TRUE(body.ok()) << body.status().message();
+  EXPECT_EQ(body.value(), nlohmann::ordered_json::parse(R"({"top_k":4,"seed":3,"min_p":0.1})"));
+  EXPECT_TRUE(parse_request_body(R"({"extra_body": 3})").value().contains("extra_body"));
+}
+
 TEST(RequestBody, WhatIsNoObjectIsRefused) {
   expect_error("", "the body is empty");
   expect_error("  \n", "the body is empty");

@@ -109,6 +109,33 @@ TEST(ResponsesFormat, EventsComeInOpenAisOrder) {
   EXPECT_TRUE(store.find("resp_1").has_value());
 }
 
+// Tools with a text, and those of a namespace, are called as the client knows them.
+TEST(ResponsesFormat, CallsOfOfferedToolsHaveTheirOwnForm) {
+  constexpr const char* kCalls =
+      "<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"*** A\\n\"}}\n</tool_call>"
+      "<tool_call>\n{\"name\": \"mcp__read\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+  ResponseStore store(4);
+  OpenAiDefaults defaults;
+  defaults.tool_parser = "hermes";
+  const json body = json::parse(R"({"input": "Hi", "tools": [{"type": "custom", "name": "patch"},
+    {"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "read"}]}]})");
+  ResponsesFormat format(parse_responses_request(body, defaults, store).value(), "resp_1", "m", 5,
+                         store);
+  const std::string stream =
+      format.events(0, output(kCalls, FinishReason::kStop)) + format.last_events();
+  EXPECT_NE(stream.find("\"type\":\"response.custom_tool_call_input.done\""), std::string::npos);
+  EXPECT_NE(stream.find("\"delta\":\"*** A\\n\""), std::string::npos) << stream;
+  const json kept = store.find("resp_1")->response["output"];
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0]["type"], "custom_tool_call");
+  EXPECT_EQ(kept[0]["input"], "*** A\n");
+  EXPECT_FALSE(kept[0].contains("arguments"));
+  EXPECT_EQ(kept[1]["type"], "function_call");
+  EXPECT_EQ(kept[1]["name"], "read");
+  EXPECT_EQ(kept[1]["namespace"], "mcp");
+  EXPECT_EQ(store.find("resp_1")->messages[1]["tool_calls"][1]["function"]["name"], "mcp__read");
+}
+
 TEST(ResponsesFormat, AStreamThatBreaksEndsFailed) {
   ResponseStore store(4);
   ResponsesFormat format(request(store), "resp_1", "m", 5, store);

@@ -30,6 +30,15 @@ TEST(ResponsesInput, ItemsBecomeMessages) {
   EXPECT_EQ(messages[3]["tool_call_id"], "1");
 }
 
+TEST(ResponsesInput, CallsWithinANamespaceHaveItsName) {
+  json messages = json::array();
+  const Status status = read_responses_input(json::parse(R"([{"type": "function_call",
+    "call_id": "1", "namespace": "mcp__files", "name": "read", "arguments": "{}"}])"),
+                                             {}, &messages);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(messages[0]["tool_calls"][0]["function"]["name"], "mcp__files__read");
+}
+
 // What Codex has in the history of a later turn.
 TEST(ResponsesInput, ItemsOfOtherTools) {
   json messages = json::array();

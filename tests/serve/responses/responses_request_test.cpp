@@ -95,23 +95,37 @@ TEST(ResponsesRequest, ItemsOfOneIdAreToldApart) {
 TEST(ResponsesRequest, ToolsThatRunElsewhereAreLeftOut) {
   const auto parsed = parse(R"({"input": "x", "tool_choice": {"type": "web_search"}, "tools": [
     {"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "web_search"},
-    {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}},
-    {"type": "local_shell"}, {"type": "namespace", "name": "n", "tools": []}]})");
+    {"type": "local_shell"}, {"type": "tool_search"}]})");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const OpenAiRequest& chat = parsed.value().chat;
   EXPECT_EQ(chat.parser.tools.size(), 1u);
   EXPECT_EQ(chat.parser.tool_choice, "auto");
-  ASSERT_EQ(chat.warnings.size(), 5u);
+  ASSERT_EQ(chat.warnings.size(), 4u);
   EXPECT_EQ(chat.warnings[0],
             "'tools': tools of type 'web_search' do not run here and were left out; give "
             "functions");
-  EXPECT_EQ(chat.warnings[4],
+  EXPECT_EQ(chat.warnings[3],
             "'tool_choice' names a tool that does not run here and was passed over");
   // All of them are left out.
   const auto none = parse(R"({"input": "x", "tool_choice": "required",
                               "tools": [{"type": "mcp", "server_label": "s"}]})");
   ASSERT_TRUE(none.ok()) << none.status().message();
   EXPECT_EQ(none.value().chat.parser.tool_choice, "none");
+}
+
+TEST(ResponsesRequest, AResponseGoesOnWithoutAWord) {
+  ResponseStore store(4);
+  store.put("resp_1", {{{"status", "completed"}},
+                       json::parse(R"([{"role": "user", "content": "a"},
+                                       {"role": "assistant", "content": "b"}])"),
+                       false,
+                       json::array()});
+  for (const char* body : {R"({"previous_response_id": "resp_1"})",
+                           R"({"previous_response_id": "resp_1", "input": []})"}) {
+    const auto parsed = parse(body, store);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed.value().messages.size(), 2u);
+  }
 }
 
 TEST(ResponsesRequest, AllowedToolsAreThoseOffered) {

@@ -12,8 +12,10 @@ using test::json;
 class InfoHandlers : public test::ServeRig {};
 
 TEST_F(InfoHandlers, Models) {
-  const json models = models_body(context());
+  const json models = models_body(context(), true);
   ASSERT_EQ(models["data"].size(), 2u);
+  EXPECT_EQ(models["models"].size(), 2u);
+  EXPECT_EQ(models_body(context(), false)["models"], json::array());
   EXPECT_EQ(models["data"][0]["id"], "tiny");
   EXPECT_EQ(models["data"][0]["max_model_len"], 512);
   EXPECT_EQ(models["data"][0]["meta"]["n_ctx_train"], 2048);

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""What people reported of other servers in 2026, as the smallest request each.
+
+The names behind the cases are the projects' public reports, as in reports_door.py.
+"""
+
+import door
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+
+
+def forced(text):
+    """Makes the model write `text`."""
+    return {"temperature": 0, "structured_outputs": {"choice": [text]}}
+
+
+class Bodies(door.DoorCase):
+    def chat(self, status=200, **more):
+        return self.post(CHAT, {"messages": door.USER, "max_tokens": 8, **more}, status).json
+
+    def test_extra_bodies_that_are_sent_as_they_are(self):
+        """cherry-studio 12450, TensorRT-LLM 9709, dbx 3411"""
+        answer = self.chat(extra_body={**forced("yes"), "top_k": 5}, temperature=1)
+        self.assertEqual(answer["choices"][0]["message"]["content"], "yes")
+        self.assertNotIn("warnings", answer)
+        usage = self.post(RESPONSES, {"input": "Hi", "extra_body": {"max_output_tokens": 2}}).json
+        self.assertEqual(usage["usage"]["output_tokens"], 2)
+
+    def test_effort_as_an_object(self):
+        """litellm 18543"""
+        for effort in ({"effort": "low", "summary": "auto"}, {"effort": None}, "low"):
+            self.assertNotIn("warnings", self.chat(reasoning_effort=effort))
+
+    def test_a_response_that_goes_on_without_a_word(self):
+        """ollama 18419, ik_llama.cpp 1964"""
+        first = self.post(RESPONSES, {"input": "Hi", "max_output_tokens": 3}).json
+        for more in ({}, {"input": []}, {"input": None}):
+            answer = self.post(RESPONSES, {"previous_response_id": first["id"],
+                                           "max_output_tokens": 2, **more}).json
+            self.assertGreater(answer["usage"]["input_tokens"], first["usage"]["input_tokens"])
+        self.post(RESPONSES, {"input": []}, 400)
+
+
+class Addresses(door.DoorCase):
+    def test_clients_of_ollama_ask_for_its_version(self):
+        """llama 15167 and 16733, vscode 271431 and 286414, vmlx 147"""
+        version = self.get("/api/version").json["version"]
+        self.assertGreaterEqual([int(part) for part in version.split(".")], [0, 6, 4])
+
+    def test_openais_form_where_the_address_lacks_v1(self):
+        """zed 54804"""
+        body = {"model": " ", "prompt": "Once", "max_tokens": 3, "temperature": 0}
+        answer = self.post("/completions", body).json
+        self.assertIn("id", answer)
+        self.assertEqual(answer["object"], "text_completion")
+        ours = self.post("/completion", {"prompt": "Once", "n_predict": 3, "temperature": 0}).json
+        self.assertEqual(answer["choices"][0]["text"], ours["content"])
+        events = self.post("/completions", {**body, "stream": True}).text
+        self.assertTrue(events.endswith("data: [DONE]\n\n"))
+        both = self.post("/completions", {**body, "n_predict": 3}).json
+        self.assertEqual(both["content"], ours["content"])
+
+    def test_paths_of_sglang(self):
+        """What its routers and charts call."""
+        self.get("/health_generate")
+        self.post("/flush_cache", None)
+
+
+if __name__ == "__main__":
+    door.main()
