@@ -58,6 +58,10 @@ class HeadLoader {
   Status ignore_other_tensors();
   std::string layer_base(std::initializer_list<std::string> names) const;
   std::string named(const std::string& name) const;
+  // The same without ".weight".
+  std::string own_name(const std::string& name) const {
+    return without_weight(named(name + ".weight"));
+  }
   // `name` without ".weight".
   Status load_norm(const std::string& name, Norm* out) {
     return PartLoader(arena_, layer_, traits_.norms, loader_)
@@ -194,13 +198,20 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string number = std::to_string(config_.first_layer + module);
   const MtpForm& form = config_.mtp;
   const std::string base = layer_base({form.layers + number + "."});
-  FT_RETURN_IF_ERROR(load_fc(base + form.projection, 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_norm(base + form.embed_norm, &out->embed_norm));
-  FT_RETURN_IF_ERROR(load_norm(base + form.state_norm, &out->state_norm));
+  const auto before = [&](const std::string& name) {
+    return form.numbered_apart ? own_name(name + "." + number) : base + name;
+  };
+  const auto behind = [&](const std::string& name) {
+    return form.together != nullptr ? own_name(form.together + name) : base + name;
+  };
+  FT_RETURN_IF_ERROR(load_fc(before(form.projection), 2 * layer_.hidden_size, out));
+  FT_RETURN_IF_ERROR(load_norm(before(form.embed_norm), &out->embed_norm));
+  FT_RETURN_IF_ERROR(load_norm(before(form.state_norm), &out->state_norm));
   FT_RETURN_IF_ERROR(load_own_layer(base, {.module = module}, &out->layer));
-  const std::string outside = form.together == nullptr ? base : layer_base({form.together});
-  FT_RETURN_IF_ERROR(load_norm(outside + form.output_norm, &out->output_norm));
-  FT_RETURN_IF_ERROR(load_embedding(outside + "embed_tokens.weight", out));
+  FT_RETURN_IF_ERROR(load_norm(behind(form.output_norm), &out->output_norm));
+  const bool is_targets = form.together != nullptr && *form.together == 0;
+  const std::string embedding = is_targets ? base + "embed_tokens" : behind("embed_tokens");
+  FT_RETURN_IF_ERROR(load_embedding(embedding + ".weight", out));
   return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
 }
 

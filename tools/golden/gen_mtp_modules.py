@@ -1,5 +1,7 @@
 """Makes tests/golden/heads/{mimo_v2,longcat_flash}: tiny random MTP modules of targets in tests/golden/architectures.
 
+That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
+
     python3 tools/golden/gen_mtp_modules.py
     python3 tools/golden/gen_mtp_modules.py --only mimo_v2
 
@@ -12,7 +14,8 @@ import json
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from transformers.models.ernie4_5_moe import modeling_ernie4_5_moe as ernie
 from transformers.models.longcat_flash import modeling_longcat_flash as longcat
 from transformers.models.mimo_v2_flash import modeling_mimo_v2_flash as mimo
 
@@ -88,6 +91,26 @@ class LongcatModule(Module):
         return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
 
 
+class ErnieModule(Module):
+    together = {"last": "model.norm"}
+    own = {"enorm": "mtp_emb_norm.0", "hnorm": "mtp_hidden_norm.0", "projection": "mtp_linear_proj.0",
+           "before": "mtp_block.0.input_layernorm", "between": "mtp_block.0.post_attention_layernorm",
+           "attention": "mtp_block.0.self_attn", "mlp": "mtp_block.0.mlp"}
+
+    def __init__(self, model):
+        config = model.config
+        super().__init__(config, ernie.Ernie4_5_MoeRMSNorm)
+        self.rope = model.model.rotary_emb
+        self.attention = ernie.Ernie4_5_MoeAttention(config, 0)
+        self.mlp = ernie.Ernie4_5_MoeMLP(config)
+        self.last_of_model = model.model.norm.weight.detach()
+
+    def attend(self, x, positions):
+        count = x.shape[1]
+        mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
+        return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
+
+
 class Chain:
     """All modules over one text. Entry i of module m pairs token i with a state and has rotary position i - 1 - m."""
 
@@ -137,7 +160,8 @@ class Chain:
         return tokens, gaps
 
 
-LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False)}
+LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False),
+           "ernie4_5_moe": (ErnieModule, 1, False)}
 
 
 def config_of(name, config):
@@ -161,6 +185,8 @@ def random_modules(make, count, model, generator):
             elif weight.dim() == 2:
                 values *= 1.5 * weight.shape[1] ** -0.5
             weight.data = values.bfloat16().float()
+        if hasattr(module, "last_of_model"):
+            module.last.weight.data = module.last_of_model
     return torch.nn.ModuleList(modules).eval()
 
 
@@ -171,7 +197,8 @@ def stored(modules):
         for key, weight in module.state_dict().items():
             part, rest = next((part, key[len(part):]) for part in (*module.together, *module.own)
                               if key.startswith(part))
-            name = module.together.get(part) or f"model.mtp.layers.{number}.{module.own[part]}"
+            layer = "model." if "0" in module.own.get(part, "") else f"model.mtp.layers.{number}."
+            name = module.together.get(part) or layer + module.own[part]
             tensors[name + rest] = weight.bfloat16().contiguous()
     return tensors
 
@@ -185,6 +212,14 @@ def draw(chain, ids):
             return None
         drafts.append({"prefix": length, "ids": tokens, "gaps": gaps})
     return drafts if len({token for row in drafts for token in row["ids"]}) > 7 else None
+
+
+def add_to_target(name, module, files, tensors):
+    folder = GOLDEN / "architectures" / name
+    golden = json.loads((folder / "golden.json").read_text())
+    write_json(folder / "golden.json", {**golden, "module": module})
+    for file, more in (("model.safetensors", files), ("golden.safetensors", tensors)):
+        save_file({**load_file(folder / file), **more}, folder / file, metadata={"format": "pt"})
 
 
 @torch.no_grad()
@@ -204,7 +239,11 @@ def generate(name):
         tensors[f"module{suffix}.hidden"], tensors[f"module{suffix}.logits"] = passed.clone(), logits.clone()
         print(name, "module", number, "std", round(logits.std().item(), 2), flush=True)
     print(name, [row["ids"] for row in drafts], flush=True)
+    module = {"ids": ids, "drafts": drafts}
     files = stored(modules)
+    if name == "ernie4_5_moe":
+        add_to_target(name, module, files, tensors)
+        return
     if name == "longcat_flash":
         files["model.mtp.embed_tokens.weight"] = model.model.embed_tokens.weight.bfloat16()
     folder = GOLDEN / "heads" / name
@@ -213,7 +252,7 @@ def generate(name):
     save_file(files, folder / "model.safetensors", metadata={"format": "pt"})
     write_json(folder / "golden.json", {"target": f"architectures/{name}", "torch": torch.__version__,
                                         "transformers": transformers.__version__, "seed": SEED,
-                                        "module": {"ids": ids, "drafts": drafts}})
+                                        "module": module})
     save_file(tensors, folder / "golden.safetensors")
 
 

@@ -64,7 +64,8 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
     block |= name == "hidden_norm.weight" || name == "model.hidden_norm.weight";
     markov |= contains(name, "markov_head.");
     masks |= name == "mask_hidden" || name == "model.mask_hidden";
-    mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.");
+    mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.") ||
+           contains(name, "mtp_linear_proj.");
     embedding |= name.ends_with("embed_tokens.weight");
     first_layer |= contains(name, "layers.0.self_attn.");
   }

@@ -31,6 +31,9 @@ LayerSpec ernie4_5_moe_layer(const ModelConfig& config, const LayerConfig& layer
   return pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
 }
 
+// The draft module in the same files; draft_head.h reads it.
+constexpr const char* kErnieModules[] = {"model.mtp_"};
+
 // Of all matrices but those of the experts and the router.
 Status translate_ernie4_5_moe(const ConfigFields& fields, Json* json) {
   const auto* bias = fields.find("use_bias");
@@ -58,15 +61,27 @@ constinit const Architecture kErnie4_5Architecture = {
     .translate = translate_ernie4_5,
 };
 
-// Baidu 2025, the text models: the same with mixtures and shared experts behind the first layer.
+// Baidu 2025, the text models: the same with mixtures and shared experts behind the first layer,
+// and a dense module, whose states pass the model's own last norm (FastDeploy's ernie4_5_mtp.py).
 constinit const Architecture kErnie4_5MoeArchitecture = {
     .name = "Ernie4_5_MoeForCausalLM",
-    .description = "ERNIE 4.5, mixtures",
+    .description = "ERNIE 4.5, mixtures, with their MTP module as a drafter",
     .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4,
                     "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true,
                     "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2,
                     "moe_intermediate_size": 1536, "moe_layer_start_index": 1})",
-    .decoder = {.layer = ernie4_5_moe_layer},
+    .decoder = {.ignored = kErnieModules, .layer = ernie4_5_moe_layer},
+    .mtp = {.layers = "mtp_block.",
+            .counts_on = false,
+            .projection = "mtp_linear_proj",
+            .embed_norm = "mtp_emb_norm",
+            .state_norm = "mtp_hidden_norm",
+            .output_norm = "norm",
+            .chains_normed = true,
+            .together = "",
+            .numbered_apart = true,
+            .count = 1,
+            .layer = ernie4_5_layer},
     .translate = translate_ernie4_5_moe,
     .read = read_ernie4_5_moe,
 };

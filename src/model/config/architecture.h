@@ -70,9 +70,12 @@ struct MtpForm {
   bool chains_normed = false;  // the next draft pairs with what leaves output_norm
   // All modules pair with the target's states, none with what the module before it made.
   bool passes_states = false;
-  // Before the names of the embedding and of output_norm where modules have them together; null:
-  // each has its own.
+  // Before the names of the embedding and of output_norm where modules have them together, and
+  // empty where these are the target's; null: each has its own.
   const char* together = nullptr;
+  // projection and the norms before it are no parts of the layer, and a module's number stands
+  // behind their names (ERNIE).
+  bool numbered_apart = false;
   // How many there are where config.json does not say it and no file can be counted.
   int32_t count = 0;
   // Composes their layer, without experts and as those of the target's with a window (`windowed`)
