@@ -179,6 +179,11 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->type_name(choices_type(with_auto(reasoning_parser_names())));
+  app.add_option("--default-chat-template-kwargs", options.chat_template_kwargs,
+                 "chat_template_kwargs of requests that do not say them: {\"enable_thinking\": "
+                 "false}")
+      ->group(group)
+      ->type_name("JSON");
   app.add_option("--stream-interval", answers.stream_interval,
                  "Tokens that an event of a stream waits for, after the first")
       ->group(group)
@@ -238,6 +243,19 @@ Status read_list(const char* flag, const std::string& text, std::vector<std::str
   return {};
 }
 
+Status read_template_arguments(const std::string& text, std::string* arguments) {
+  if (text.empty()) return {};
+  constexpr const char* kFlag = "--default-chat-template-kwargs";
+  FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json value, parse_ordered_json(text, kFlag));
+  if (!value.is_object()) {
+    return invalid_argument(std::string(kFlag) +
+                            " must be a JSON object like {\"enable_thinking\": false}, not " +
+                            text);
+  }
+  *arguments = value.dump();
+  return {};
+}
+
 // "model" of requests: what was named, or the folder's path and name.
 void name_model(const EngineConfig& config, const std::vector<std::string>& names,
                 ServeConfig* serve) {
@@ -282,6 +300,8 @@ Status ServeOptions::finish(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(read_list("--allowed-origins", allowed_origins, &http.cors.allowed_origins));
   FT_RETURN_IF_ERROR(read_list("--allowed-methods", allowed_methods, &http.cors.allowed_methods));
   FT_RETURN_IF_ERROR(read_list("--allowed-headers", allowed_headers, &http.cors.allowed_headers));
+  FT_RETURN_IF_ERROR(
+      read_template_arguments(chat_template_kwargs, &serve.answers.template_arguments));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
   FT_ASSIGN_OR_RETURN(serve.answers.pooling, parse_pooling(pooling));
   serve.needs_key = !http.api_keys.empty();

@@ -22,6 +22,7 @@ struct ServeOptions {
   std::string allowed_headers;
   ServeConfig serve;
   std::vector<std::string> served_model_names;
+  std::string chat_template_kwargs;  // a JSON object
   std::string pooling = "last";
   std::string metrics = "none";  // of speculation, for each request
   bool auto_tool_choice = true;

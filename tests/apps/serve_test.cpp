@@ -180,6 +180,7 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
       {{"--lora-modules", "a"}, "--lora-modules 'a' is no adapter"},
       {{"--tool-call-parser", "hermse"}, "there is no tool-call parser 'hermse'"},
       {{"--allowed-origins", "x"}, "--allowed-origins"},
+      {{"--default-chat-template-kwargs", "[1]"}, "must be a JSON object"},
       {{"--per-request-spec-decode-metrics", "detailed"}, "use summary"},
       {{"--max-num-queued-req", "3"}, "did you mean '--max-num-queued-reqs'?"},
       {{"--tensor-paralel-size", "1"}, "did you mean '--tensor-parallel-size'?"},

@@ -140,6 +140,34 @@ class FlagsOfOtherEngines(unittest.TestCase):
         self.assertIn("--hf-overrides", result.stderr)
 
 
+class LinesOfVllm(unittest.TestCase):
+    """As its recipes and charts have them: only the model is missing here."""
+
+    def test_they_reach_the_model(self):
+        for line in (
+                "--speculative-config {\"method\":\"qwen3_next_mtp\",\"num_speculative_tokens\":2} "
+                "--load-format fastsafetensors --performance-mode throughput -O3 --async-scheduling "
+                "--language-model-only --trust-remote-code --enable-chunked-prefill",
+                "--speculative_config {\"model\":\"x/y\",\"num_speculative_tokens\":3,"
+                "\"method\":\"eagle\",\"max_model_len\":\"65536\"} --max_num_batched_tokens 16384 "
+                "--gpu_memory_utilization 0.8 --load-format instanttensor",
+                "--disable-access-log-for-endpoints /health,/metrics,/ping --enable-request-id-headers "
+                "--enable-prompt-tokens-details --kv-cache-metrics --kv-cache-metrics-sample 0.1",
+                "--default-chat-template-kwargs {\"enable_thinking\":false} --numa-bind "
+                "--reasoning-config {\"reasoning_start_str\":\"<think>\"} --log-error-stack",
+                "--mamba-cache-mode align --gdn-prefill-backend triton --mm-processor-cache-type shm "
+                "--distributed-timeout-seconds 600 --watermark 0.01 --ir-op-priority {}"):
+            result = run("serve", "/nowhere", "--port", "0", *line.split())
+            self.assertIn("model '/nowhere' is neither", error_of(result), result.stderr)
+
+    def test_what_cannot_be_had_says_why(self):
+        for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
+                           (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),
+                           (("--weight-transfer-config", "{}"), "weights are those of the model"),
+                           (("--load-format", "tensorizer"), "'tensorizer' is unknown")):
+            self.assertIn(why, error_of(run("serve", "/nowhere", "--port", "0", *flags)))
+
+
 class Sentences(unittest.TestCase):
     """What CLI11 says of values, said so that it helps."""
 

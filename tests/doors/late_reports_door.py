@@ -41,6 +41,32 @@ class Bodies(door.DoorCase):
         self.post(RESPONSES, {"input": []}, 400)
 
 
+class Thinking(door.DoorCase):
+    """A template that tells what it was told."""
+
+    flags = ("--chat-template", "{{ 'Think of it for long.' if enable_thinking else 'No.' }}",
+             "--default-chat-template-kwargs", '{"enable_thinking": false}')
+
+    def told(self, path=CHAT, **more):
+        """The length of the prompt, which differs between True and False."""
+        used = self.post(path, {"messages": door.USER, "max_tokens": 1, **more}).json["usage"]
+        return used.get("prompt_tokens", 0) + used.get("input_tokens", 0) + used.get(
+            "cache_read_input_tokens", 0)
+
+    def test_efforts_turn_thinking_on(self):
+        """vllm 43401 and 43395; the server's own variables: vllm's --default-chat-template-kwargs"""
+        on, off = (self.told(chat_template_kwargs={"enable_thinking": value})
+                   for value in (True, False))
+        self.assertNotEqual(on, off)
+        self.assertEqual(self.told(), off)
+        self.assertEqual(self.told(reasoning_effort="high"), on)
+        self.assertEqual(self.told(reasoning_effort="none"), off)
+        self.assertEqual(self.told("/v1/messages"), off)
+        self.assertEqual(self.told("/v1/messages", thinking={"type": "enabled"}), on)
+        self.assertEqual(self.told(reasoning_effort="high",
+                                   chat_template_kwargs={"enable_thinking": False}), off)
+
+
 class Addresses(door.DoorCase):
     def test_clients_of_ollama_ask_for_its_version(self):
         """llama 15167 and 16733, vscode 271431 and 286414, vmlx 147"""

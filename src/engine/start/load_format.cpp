@@ -1,11 +1,18 @@
 #include "engine/start/load_format.h"
 
+#include <algorithm>
+
+#include "base/log.h"
 #include "gguf/gguf_file.h"
 
 namespace foretoken {
 namespace {
 
 constexpr std::string_view kDummy = "dummy-";
+
+// Of vLLM: other ways to read the same files.
+constexpr std::string_view kReadersOfVllm[] = {
+    "pt", "npcache", "hf", "fastsafetensors", "instanttensor", "runai_streamer", "modelexpress"};
 
 bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2; }
 
@@ -24,6 +31,10 @@ Status check_files(const std::string& name, const std::string& model) {
 
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model) {
   if (name == "auto") return LoadChoice{};
+  if (std::ranges::count(kReadersOfVllm, name) > 0) {
+    FT_LOG(warn, "--load-format {} has no effect: files are found and read as with auto", name);
+    return LoadChoice{};
+  }
   if (name == "safetensors" || name == "gguf") {
     FT_RETURN_IF_ERROR(check_files(name, model));
     return LoadChoice{};

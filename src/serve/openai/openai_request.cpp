@@ -118,13 +118,15 @@ void read_end(JsonFields& fields, Request* shared) {
   fields.check_unread();
 }
 
-// As templates know it; "none" turns thinking off.
+// As templates know it; "none" turns thinking off, any other on, also where a template leaves it
+// out unless it is asked for.
 void read_effort(JsonFields& fields, json* arguments) {
   if (!fields.has("reasoning_effort")) return fields.ignore({"reasoning_effort"});
   std::string effort;
   fields.read("reasoning_effort", &effort);
+  if (effort.empty()) return;
   arguments->emplace("reasoning_effort", effort);
-  if (effort == "none") switch_thinking(false, arguments);
+  switch_thinking(effort != "none", arguments);
 }
 
 // Tools as the parser of the text and the template see them.
@@ -156,7 +158,8 @@ void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReques
 }
 
 // `tools`, `documents`, `chat_template_kwargs` and the flags of the template as one object.
-void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
+void read_template_arguments(JsonFields& fields, const OpenAiDefaults& defaults,
+                             OpenAiRequest* request) {
   json arguments = json::object();
   if (const json* more = fields.raw("chat_template_kwargs"); more != nullptr) {
     if (!more->is_object()) return fields.wrong_type("chat_template_kwargs", "an object", *more);
@@ -182,6 +185,11 @@ void read_template_arguments(JsonFields& fields, OpenAiRequest* request) {
   }
   fields.ignore({"add_generation_prompt", "continue_final_message"});
   read_effort(fields, &arguments);
+  if (!defaults.template_arguments.empty()) {
+    json others = json::parse(defaults.template_arguments);
+    others.update(arguments);
+    arguments = std::move(others);
+  }
   if (!arguments.empty()) request->arguments_json = arguments.dump();
 }
 
@@ -212,7 +220,7 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   shared.sampling.max_tokens = std::max(defaults.max_model_len, 1);
   read_messages(fields, request);
   read_tools(fields, defaults, request);
-  read_template_arguments(fields, request);
+  read_template_arguments(fields, defaults, request);
   read_modalities(fields);
   bool with_logprobs = false;
   int num_top = 0;
@@ -313,13 +321,13 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
     fields.ignore({"input"});
     shared.add_special_tokens = false;
     read_messages(fields, request);
-    read_template_arguments(fields, request);
+    read_template_arguments(fields, defaults, request);
     read_end(fields, &shared);
     request->requests.push_back(std::move(shared));
     return;
   }
   fields.ignore({"input", "messages"});
-  read_template_arguments(fields, request);
+  read_template_arguments(fields, defaults, request);
   read_end(fields, &shared);
   read_prompts(fields, body, "input", shared, &request->requests);
 }

@@ -29,6 +29,7 @@ struct AnswerSettings {
   bool force_include_usage = false;  // in every stream
   bool tokens_as_token_ids = false;  // return_tokens_as_token_ids of requests that say nothing
   int stream_interval = 1;
+  std::string template_arguments;    // JSON object of variables of templates, or empty
   double queue_timeout_seconds = 0;  // of requests that name none
   double timeout_seconds = 0;
   bool strict_fields = false;  // what is unknown or not followed is an error, not a warning

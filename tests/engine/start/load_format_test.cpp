@@ -20,6 +20,12 @@ TEST(LoadFormat, NamesThatMeanSomething) {
   EXPECT_FALSE(is_dummy("auto"));
 }
 
+TEST(LoadFormat, WaysToReadTheSameFilesAreTakenAsAuto) {
+  for (const char* name : {"pt", "fastsafetensors", "instanttensor", "runai_streamer"}) {
+    EXPECT_EQ(choose_load_format(name, "folder").value().format, LoadFormat::kAuto) << name;
+  }
+}
+
 TEST(LoadFormat, OthersSayWhatThereIs) {
   for (const char* name : {"tape", "dummy-", "dummy-q9_k", "dummy-bf16", "dummyq8_0"}) {
     const Result<LoadChoice> choice = choose_load_format(name, "folder");

@@ -25,9 +25,12 @@ TEST(ForeignChat, ThinkingBySeveralNames) {
   EXPECT_EQ(variables_of({{"think", true}}), on);
   EXPECT_EQ(variables_of({{"thinking", {{"type", "disabled"}}}}), off);
   EXPECT_EQ(variables_of({{"reasoning", {{"enabled", true}}}}), on);
-  EXPECT_EQ(variables_of({{"reasoning", {{"effort", "low"}}}}),
-            json({{"reasoning_effort", "low"}}));
-  EXPECT_EQ(variables_of({{"think", "high"}}), json({{"reasoning_effort", "high"}}));
+  json some = {{"reasoning_effort", "low"}};
+  some.update(on);
+  EXPECT_EQ(variables_of({{"reasoning", {{"effort", "low"}}}}), some);
+  EXPECT_EQ(variables_of({{"think", "low"}}), some);
+  EXPECT_EQ(variables_of({{"reasoning_effort", {{"effort", "low"}, {"summary", "auto"}}}}), some);
+  EXPECT_EQ(variables_of({{"reasoning_effort", {{"effort", nullptr}}}}), json());
   EXPECT_EQ(variables_of({{"think", true},
                           {"chat_template_kwargs", {{"a", 1}, {"enable_thinking", false}}}}),
             json({{"a", 1}, {"enable_thinking", false}, {"thinking", true}}));

@@ -137,6 +137,20 @@ TEST(OpenAiRequest, FieldsOfAServersAnswers) {
   EXPECT_EQ(json::parse(request.arguments_json)["enable_thinking"], false);
 }
 
+TEST(OpenAiRequest, VariablesOfTemplatesThatTheServerNames) {
+  OpenAiDefaults given = defaults();
+  given.template_arguments = R"({"enable_thinking": false, "a": 1})";
+  const auto arguments = [&](const char* more) {
+    const std::string body =
+        std::string(R"({"messages": [{"role": "user", "content": "x"}])") + more + "}";
+    return json::parse(
+        parse_openai_request(OpenAiKind::kChat, json::parse(body), given).value().arguments_json);
+  };
+  EXPECT_EQ(arguments(""), json({{"enable_thinking", false}, {"a", 1}}));
+  EXPECT_EQ(arguments(R"(, "chat_template_kwargs": {"a": 2})")["a"], 2);
+  EXPECT_EQ(arguments(R"(, "reasoning_effort": "high")")["enable_thinking"], true);
+}
+
 TEST(OpenAiRequest, PromptsOfACompletion) {
   const auto num = [](const char* text) {
     const auto parsed = parse(OpenAiKind::kCompletion, text);
