@@ -211,6 +211,7 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "summary", "detailed"}));
   add_speculative_flag(*command, options->speculative);
+  options->engine.offline = true;
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return run_batch(*options); }; });
 }

@@ -153,6 +153,7 @@ void add_bench_latency(CLI::App& bench, std::function<int()>* run) {
   add_speculative_flag(*command, options->speculative);
   // Every iteration has the same prompts, which a warm cache would skip.
   options->engine.config.enable_prefix_caching = false;
+  options->engine.offline = true;
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return latency(*options); }; });
 }

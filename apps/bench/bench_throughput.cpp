@@ -153,6 +153,7 @@ void add_bench_throughput(CLI::App& bench, std::function<int()>* run) {
                     "Make no text of the tokens");
   add_output_json(*command, options->output_json);
   add_speculative_flag(*command, options->speculative);
+  options->engine.offline = true;
   options->engine.add_to(*command);
   command->callback([options, run] { *run = [options] { return throughput(*options); }; });
 }

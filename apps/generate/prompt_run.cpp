@@ -153,6 +153,7 @@ void add_source_flags(CLI::App& command, PromptRun& options) {
       ->allow_extra_args(false)
       ->type_name(kFileType);
   command.add_flag("--chat", sources.chat, "Prompts are user messages for the chat template");
+  options.engine.offline = true;
   options.engine.add_to(command, false);
 }
 

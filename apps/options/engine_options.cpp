@@ -87,6 +87,9 @@ Result<EngineConfig> EngineOptions::resolve() const {
     FT_RETURN_IF_ERROR(parse_json_object(text, engine_flag(*field)).status());
   }
   FT_RETURN_IF_ERROR(graphs.apply_to(resolved));
+  if (offline && resolved.long_prefill_token_threshold == -1) {
+    resolved.long_prefill_token_threshold = 0;
+  }
   FT_RETURN_IF_ERROR(adapters.apply_to(resolved));
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {

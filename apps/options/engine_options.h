@@ -22,6 +22,9 @@ struct EngineOptions {
   VllmFlags vllm;  // those that have no effect here
   std::string log_level = "info";
   std::string log_format = "text";
+  // Whoever asks waits for the last of all answers, so that nobody's tokens need be kept flowing:
+  // unless --long-prefill-token-threshold says otherwise, prompts fill their steps.
+  bool offline = false;
 
   // Adds the flags to a subcommand; they write into this object, which must outlive the parsing.
   // `positional_model`: a bare argument is the model.

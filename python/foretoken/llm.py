@@ -39,6 +39,8 @@ class LLM(OtherAttributes):
 
     def __init__(self, model: str = "", **kwargs: Any) -> None:
         kwargs.setdefault("disable_log_stats", True)
+        # Whoever calls waits for all answers: prompts fill their steps.
+        kwargs.setdefault("long_prefill_token_threshold", 0)
         self.llm_engine = LLMEngine(EngineArgs.from_kwargs(model=model, **kwargs))
         self._client = self.llm_engine.client
 

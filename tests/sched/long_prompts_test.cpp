@@ -138,6 +138,35 @@ TEST(Scheduler, LongPromptsAreNotPacedBesideOnesThatAreThrough) {
   )"));
 }
 
+// As an engine without a server has them: no more steps than the prompts' tokens fill.
+TEST(Scheduler, WithoutPacingPromptsFillStepsBesideSequencesThatDecode) {
+  EXPECT_EQ(
+      "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 4, .max_num_batched_tokens = 82},
+              R"(
+    submit a prompt=79 max=95
+    submit b prompt=79 max=95 base=300
+    submit c prompt=79 max=95 base=500
+    submit d prompt=79 max=95 base=700
+    plan
+    span a tokens=79 samples first
+    span b tokens=3 first
+    plan
+    span a tokens=1 samples
+    span b tokens=76 samples
+    span c tokens=5 first
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    span c tokens=74 samples
+    span d tokens=6 first
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    span c tokens=1 samples
+    span d tokens=73 samples
+  )"));
+}
+
 TEST(Scheduler, WithoutAThresholdALongPromptTakesWhatIsLeft) {
   EXPECT_EQ(
       "", run({.num_blocks = 200, .block_size = 4, .max_num_seqs = 3, .max_num_batched_tokens = 16},
