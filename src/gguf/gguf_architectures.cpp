@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "gguf/early_architectures.h"
 #include "gguf/hf_names.h"
+#include "gguf/mixture_architectures.h"
 #include "gguf/own_keys.h"
 
 namespace foretoken {
@@ -55,6 +58,12 @@ constexpr GgufName kDeepseekTensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
                                          {"attn_kv_b", "self_attn.kv_b_proj"},
                                          {"attn_k_b", "self_attn.k_b_proj"},
                                          {"attn_v_b", "self_attn.v_b_proj"},
+                                         {"nextn.eh_proj", "eh_proj"},
+                                         {"nextn.enorm", "enorm"},
+                                         {"nextn.hnorm", "hnorm"},
+                                         {"nextn.embed_tokens", "embed_tokens"},
+                                         {"nextn.shared_head_norm", "shared_head.norm"},
+                                         {"nextn.shared_head_head", "shared_head.head"},
                                          {"ffn_gate_inp", "mlp.gate"},
                                          {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
                                          {"ffn_gate_exps", "mlp.experts.gate_proj"},
@@ -81,7 +90,8 @@ constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"expert_weights_norm", "norm_topk_prob", false, true},
                                      {"expert_gating_func", "gating"},
                                      {"expert_group_count", "n_group"},
-                                     {"expert_group_used_count", "topk_group"}};
+                                     {"expert_group_used_count", "topk_group"},
+                                     {"nextn_predict_layers", "num_nextn_predict_layers"}};
 
 // Mixtures, whose experts lie in one tensor.
 constexpr GgufName kExpertTensors[] = {{"ffn_gate_inp", "mlp.gate"},
@@ -136,14 +146,17 @@ void complete_olmo2(Json& config) {
 
 void complete_stablelm(Json& config) { config["use_qkv_bias"] = config["attention_bias"]; }
 
+constexpr int64_t kSigmoidGates = 2;  // expert_gating_func
+
 // V2's routers are the softmax of their logits, V3's the sigmoid, whose groups are chosen
 // otherwise.
 void complete_deepseek(Json& config) {
-  constexpr int64_t kSigmoid = 2;
   const int64_t heads = config.value("qk_head_dim", config.value("head_dim", int64_t{0}));
   config["qk_nope_head_dim"] = heads - config.value("qk_rope_head_dim", int64_t{0});
   if (!config.contains("v_head_dim")) config["v_head_dim"] = config["value_length"];
-  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoid;
+  const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
+  config["num_hidden_layers"] = config["num_hidden_layers"].get<int64_t>() - modules;
+  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoidGates;
   config["architectures"] =
       Json::array({is_v2 ? "DeepseekV2ForCausalLM" : "DeepseekV3ForCausalLM"});
   config["model_type"] = is_v2 ? "deepseek_v2" : "deepseek_v3";
@@ -158,6 +171,17 @@ void complete_deepseek(Json& config) {
   if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
   config.erase("gating");
   config.erase("value_length");
+}
+
+// Files of GLM 4.7 Flash do not say what routers give; only those of sigmoids are corrected.
+Status read_deepseek_file(const GgufFile& file, Json& config) {
+  const auto& tensors = file.tensors();
+  const bool corrects = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.first.find(".exp_probs_b.") != std::string::npos;
+  });
+  if (corrects && !config.contains("gating")) config["gating"] = kSigmoidGates;
+  complete_deepseek(config);
+  return {};
 }
 
 // Mixtral has Llama's name, and so has Mistral, whose first model sees a window.
@@ -204,6 +228,50 @@ constexpr GgufKey kGemma3nKeys[] = {
     {"altup.num_inputs", "altup_num_inputs"},
     {"altup.active_idx", "altup_active_idx"}};
 
+constexpr GgufName kGemma4Model[] = {
+    {"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
+    {"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
+    {"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"}};
+// Experts stand beside the MLP, gates and ups of all in one tensor.
+constexpr GgufName kGemma4Tensors[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                       {"ffn_norm", "pre_feedforward_layernorm"},
+                                       {"post_ffw_norm", "post_feedforward_layernorm"},
+                                       {"post_ffw_norm_1", "post_feedforward_layernorm_1"},
+                                       {"pre_ffw_norm_2", "pre_feedforward_layernorm_2"},
+                                       {"post_ffw_norm_2", "post_feedforward_layernorm_2"},
+                                       {"layer_output_scale.weight", "layer_scalar"},
+                                       {"inp_gate", "per_layer_input_gate"},
+                                       {"proj", "per_layer_projection"},
+                                       {"post_norm", "post_per_layer_input_norm"},
+                                       {"ffn_gate_inp", "router.proj"},
+                                       {"ffn_gate_inp.scale", "router.scale"},
+                                       {"ffn_down_exps.scale", "router.per_expert_scale"},
+                                       {"ffn_gate_up_exps.weight", "experts.gate_up_proj"},
+                                       {"ffn_gate_exps", "experts.gate_proj"},
+                                       {"ffn_up_exps", "experts.up_proj"},
+                                       {"ffn_down_exps.weight", "experts.down_proj"}};
+constexpr GgufKey kGemma4Keys[] = {{"expert_count", "num_experts"},
+                                   {"expert_used_count", "top_k_experts"},
+                                   {"expert_feed_forward_length", "moe_intermediate_size"},
+                                   {"attention.value_length", "value_length"}};
+
+// Latents as DeepSeek's, multipliers as MiniCPM's, which files do not say.
+constexpr GgufName kMiniCpm3Tensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
+                                         {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+                                         {"attn_q_b", "self_attn.q_b_proj"},
+                                         {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+                                         {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+                                         {"attn_kv_b", "self_attn.kv_b_proj"}};
+constexpr GgufKey kMiniCpm3Keys[] = {{"attention.q_lora_rank", "q_lora_rank"},
+                                     {"attention.kv_lora_rank", "kv_lora_rank"},
+                                     {"rope.dimension_count", "qk_rope_head_dim"}};
+
+void complete_minicpm3(Json& config) {
+  const auto number = [&](const char* name) { return config.value(name, int64_t{0}); };
+  config["qk_nope_head_dim"] = number("head_dim") - number("qk_rope_head_dim");
+  config["v_head_dim"] = number("hidden_size") / number("num_attention_heads");
+}
+
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .hf_class = "LlamaForCausalLM",
@@ -215,6 +283,8 @@ constexpr GgufArchitecture kArchitectures[] = {
      .complete = complete_llama},
     {.name = "qwen2", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2", .is_written = true},
     {.name = "qwen3", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3", .is_written = true},
+    {.name = "qwen2vl", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2"},
+    {.name = "qwen3vl", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3"},
     {.name = "mistral3",
      .hf_class = "Ministral3ForCausalLM",
      .model_type = "ministral3",
@@ -241,6 +311,21 @@ constexpr GgufArchitecture kArchitectures[] = {
      .tensors = kGemmaTensors,
      .fields = kGemmaFields,
      .complete = complete_gemma3},
+    {.name = "gemma4",
+     .hf_class = "Gemma4ForCausalLM",
+     .model_type = "gemma4_text",
+     .tensors = kGemma4Tensors,
+     .model_tensors = kGemma4Model,
+     .keys = kGemma4Keys,
+     .fields = kGemmaFields,
+     .read = read_gemma4_file},
+    {.name = "minicpm3",
+     .hf_class = "MiniCPM3ForCausalLM",
+     .model_type = "minicpm3",
+     .tensors = kMiniCpm3Tensors,
+     .keys = kMiniCpm3Keys,
+     .fields = R"({"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256})",
+     .complete = complete_minicpm3},
     {.name = "phi3", .hf_class = "Phi3ForCausalLM", .model_type = "phi3", .tensors = kPhi3Tensors},
     {.name = "smollm3",
      .hf_class = "SmolLM3ForCausalLM",
@@ -280,6 +365,10 @@ constexpr GgufArchitecture kArchitectures[] = {
      .model_type = "arcee",
      .interleaves_heads = true,
      .fields = R"({"hidden_act": "relu2"})"},
+    {.name = "command-r",
+     .hf_class = "CohereForCausalLM",
+     .model_type = "cohere",
+     .keys = kCohereKeys},
     {.name = "cohere2",
      .hf_class = "Cohere2ForCausalLM",
      .model_type = "cohere2",
@@ -289,7 +378,7 @@ constexpr GgufArchitecture kArchitectures[] = {
      .model_type = "starcoder2",
      .tensors = kStarcoderTensors,
      .keys = kStarcoderKeys,
-     .fields = R"({"hidden_act": "gelu_pytorch_tanh", "use_bias": true})"},
+     .fields = R"({"hidden_act": "gelu_pytorch_tanh"})"},
     {.name = "stablelm",
      .hf_class = "StableLmForCausalLM",
      .model_type = "stablelm",
@@ -336,7 +425,7 @@ constexpr GgufArchitecture kArchitectures[] = {
      .model_type = "deepseek_v3",
      .tensors = kDeepseekTensors,
      .keys = kDeepseekKeys,
-     .complete = complete_deepseek},
+     .read = read_deepseek_file},
 };
 
 }  // namespace
@@ -344,8 +433,9 @@ constexpr GgufArchitecture kArchitectures[] = {
 std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> kAll = [] {
     std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
-    const auto early = early_gguf_architectures();
-    all.insert(all.end(), early.begin(), early.end());
+    for (const auto part : {mixture_gguf_architectures(), early_gguf_architectures()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
     return all;
   }();
   return kAll;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gguf/hf_names.h"
+#include "gguf/own_keys.h"
 #include "gguf/plain_keys.h"
 
 namespace foretoken {
@@ -62,23 +63,18 @@ class Fields {
   Status status_;
 };
 
-// One number, or one for each layer, which must then agree.
-int64_t num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
+// One number, or a list of one for each layer where these differ.
+Json num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
   const std::string key = "attention.head_count_kv";
-  const GgufValue* value = file.find(fields.prefix() + key);
-  if (value == nullptr) return num_heads;
+  if (file.find(fields.prefix() + key) == nullptr) return num_heads;
   const Result<std::vector<int64_t>> list = file.integers(fields.prefix() + key);
   if (!list.ok()) return fields.integer(key).value_or(num_heads);
   const std::vector<int64_t>& each = list.value();
-  if (each.empty() || std::any_of(each.begin(), each.end(), [&](auto n) { return n != each[0]; })) {
-    fields.note(unsupported(file.path() + ": layers differ in '" + fields.prefix() + key +
-                            "'; use the model's Hugging Face folder instead"));
-    return 1;
-  }
-  return each[0];
+  const bool same = std::all_of(each.begin(), each.end(), [&](auto n) { return n == each[0]; });
+  return same && !each.empty() ? Json(each[0]) : Json(each);
 }
 
-// One number, or a list of one for each layer where these differ.
+// The same of an MLP's inner sizes.
 Json inner_sizes(const GgufFile& file, Fields& fields) {
   const std::string key = "feed_forward_length";
   const Result<std::vector<int64_t>> list = file.integers(fields.prefix() + key);
@@ -188,6 +184,9 @@ Status add_rotary_part(const GgufFile& file, Fields& fields, bool interleaved, J
 Status add_rope(const GgufFile& file, const GgufArchitecture& architecture, Fields& fields,
                 Json& config) {
   config["rope_theta"] = fields.number("rope.freq_base").value_or(10000.0);
+  if (const auto windowed = fields.number("rope.freq_base_swa")) {
+    config["rope_local_base_freq"] = *windowed;
+  }
   FT_ASSIGN_OR_RETURN(const std::vector<float> divisors, read_floats(file, "rope_freqs.weight"));
   if (divisors.empty()) return add_scaling(file, architecture, fields, config);
   config["original_max_position_embeddings"] = config["max_position_embeddings"];
@@ -243,6 +242,19 @@ std::string element_type(const GgufFile& file) {
   return type == "F32" || type == "F64" ? "float32" : type == "F16" ? "float16" : "bfloat16";
 }
 
+// What tensors say that some architectures have and others not.
+void add_parts(const GgufFile& file, Json& config) {
+  const auto has = [&](const char* name) { return file.tensors().contains(name); };
+  const bool in_attention = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
+  const bool in_mlp = has("blk.0.ffn_down.bias");
+  config["attention_bias"] = in_attention;
+  config["mlp_bias"] = in_mlp;
+  config["use_bias"] = in_attention || in_mlp;
+  config["lm_head_bias"] = has("output.bias");
+  config["use_qk_norm"] = has("blk.0.attn_q_norm.weight");
+  config["tie_word_embeddings"] = !has("output.weight");
+}
+
 }  // namespace
 
 Result<Json> gguf_model_config(const GgufFile& file) {
@@ -264,19 +276,24 @@ Result<Json> gguf_model_config(const GgufFile& file) {
       {"rms_norm_eps", norm_epsilon(fields)},
       {"vocab_size", vocabulary(file, fields)},
       {"hidden_act", "silu"},
-      {"tie_word_embeddings", !file.tensors().contains("output.weight")},
-      {"attention_bias", file.tensors().contains("blk.0.attn_q.bias") ||
-                             file.tensors().contains("blk.0.attn_qkv.bias")},
       {"torch_dtype", element_type(file)}};
   FT_RETURN_IF_ERROR(fields.status());
+  add_parts(file, config);
   config.update(Json::parse(architecture->fields));
   add_keys(fields, kSharedKeys, config);
   add_keys(fields, architecture->keys, config);
+  read_layer_types(file, std::string(architecture->name), config);
   if (architecture->complete != nullptr) architecture->complete(config);
   if (architecture->read != nullptr) FT_RETURN_IF_ERROR(architecture->read(file, config));
+  if (config["num_key_value_heads"].is_array()) {
+    return unsupported(file.path() + ": layers differ in '" + fields.prefix() +
+                       "attention.head_count_kv'; use the model's Hugging Face folder instead");
+  }
   add_attention_scale(fields, architecture->keys, config);
-  FT_RETURN_IF_ERROR(add_rope(file, *architecture, fields, config));
-  FT_RETURN_IF_ERROR(add_rotary_part(file, fields, architecture->interleaves_heads, config));
+  if (!config.contains("rope_parameters")) {
+    FT_RETURN_IF_ERROR(add_rope(file, *architecture, fields, config));
+    FT_RETURN_IF_ERROR(add_rotary_part(file, fields, architecture->interleaves_heads, config));
+  }
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_plain_keys(file, *architecture, config["head_dim"].get<int64_t>()));
   return config;

@@ -119,18 +119,27 @@ Json replace(const char* from, const char* to) {
   return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
 }
 
-Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary) {
-  FT_ASSIGN_OR_RETURN(const std::vector<double> scores, file.numbers("tokenizer.ggml.scores"));
-  if (scores.size() != vocabulary.tokens.size()) {
-    return file.error("tokenizer.ggml.scores has " + std::to_string(scores.size()) +
-                      " entries for " + std::to_string(vocabulary.tokens.size()) +
-                      " tokens; convert the model again");
+// Merges of pieces of text: the ones that a file lists, or those that scores mean.
+Result<Json> merges_of_pieces(const GgufFile& file, const Vocabulary& vocabulary, bool are_listed) {
+  if (are_listed) {
+    FT_ASSIGN_OR_RETURN(const auto* merges, file.texts("tokenizer.ggml.merges"));
+    if (merges != nullptr) return Json(*merges);
+    return file.error("it holds no merges (tokenizer.ggml.merges); convert the model again");
   }
+  FT_ASSIGN_OR_RETURN(const std::vector<double> scores, file.numbers("tokenizer.ggml.scores"));
+  if (scores.size() == vocabulary.tokens.size()) return piece_merges(vocabulary.tokens, scores);
+  return file.error("tokenizer.ggml.scores has " + std::to_string(scores.size()) + " entries for " +
+                    std::to_string(vocabulary.tokens.size()) + " tokens; convert the model again");
+}
+
+Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary,
+                             bool lists_merges) {
+  FT_ASSIGN_OR_RETURN(Json merges, merges_of_pieces(file, vocabulary, lists_merges));
   FT_ASSIGN_OR_RETURN(const auto space, file.flag("tokenizer.ggml.add_space_prefix"));
   FT_ASSIGN_OR_RETURN(const std::string unknown,
                       token_of(file, vocabulary, "tokenizer.ggml.unknown_token_id"));
   FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, true));
-  Json model = bpe_model_json(ids_of(vocabulary), piece_merges(vocabulary.tokens, scores));
+  Json model = bpe_model_json(ids_of(vocabulary), std::move(merges));
   model["byte_fallback"] = true;
   model["fuse_unk"] = true;
   if (!unknown.empty()) model["unk_token"] = unknown;
@@ -173,9 +182,10 @@ Result<Json> gguf_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto kind, file.text("tokenizer.ggml.model"));
   FT_ASSIGN_OR_RETURN(const Vocabulary vocabulary, read_vocabulary(file));
   if (kind == "gpt2") return byte_level_tokenizer(file, vocabulary);
-  if (kind == "llama") return piece_tokenizer(file, vocabulary);
+  if (kind == "llama") return piece_tokenizer(file, vocabulary, false);
+  if (kind == "gemma4") return piece_tokenizer(file, vocabulary, true);
   return unsupported(file.path() + ": tokenizers of the kind '" + kind.value_or("") +
-                     "' are not read; gpt2 and llama are");
+                     "' are not read; gpt2, llama and gemma4 are");
 }
 
 Result<Json> gguf_tokenizer_config(const GgufFile& file) {

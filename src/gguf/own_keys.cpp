@@ -1,7 +1,9 @@
 #include "gguf/own_keys.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,6 +15,39 @@ int64_t rows_of(const GgufFile& file, const std::string& name) {
   const auto found = file.tensors().find(name);
   return found == file.tensors().end() || found->second.shape.size() != 2 ? 0
                                                                           : found->second.shape[0];
+}
+
+// The share of a head that turns: that of divisors of 1, while the others leave nothing.
+Result<double> turning_share(const GgufFile& file) {
+  const auto found = file.tensors().find("rope_freqs.weight");
+  if (found == file.tensors().end() || found->second.type->name != "F32") return 1.0;
+  std::vector<float> divisors(static_cast<size_t>(found->second.num_bytes) / sizeof(float));
+  FT_RETURN_IF_ERROR(file.read(found->second, divisors.data()));
+  const auto turning = std::count(divisors.begin(), divisors.end(), 1.0f);
+  return static_cast<double>(turning) / static_cast<double>(divisors.size());
+}
+
+// A list that has one entry for each layer, or one number of all: of the first layer of a kind.
+nlohmann::json of_layer(const nlohmann::json& numbers, size_t layer) {
+  return numbers.is_array() && layer < numbers.size() ? numbers[layer] : numbers;
+}
+
+// The numbers that differ between Gemma 4's layers with a window and its others.
+void split_by_window(const GgufFile& file, nlohmann::json& config) {
+  const nlohmann::json types = config.value("layer_types", nlohmann::json::array());
+  const nlohmann::json heads = config["num_key_value_heads"];
+  for (const auto& [type, field] : {std::pair("sliding_attention", "num_key_value_heads"),
+                                    std::pair("full_attention", "num_global_key_value_heads")}) {
+    const auto found = std::find(types.begin(), types.end(), type);
+    if (found == types.end()) continue;
+    const auto layer = static_cast<size_t>(found - types.begin());
+    config[field] = of_layer(heads, layer);
+    const std::string values = "blk." + std::to_string(layer) + ".attn_v.weight";
+    config["attention_k_eq_v"] = !file.tensors().contains(values);
+  }
+  const nlohmann::json inner = config["intermediate_size"];
+  config["use_double_wide_mlp"] = inner.is_array();
+  config["intermediate_size"] = of_layer(inner, 0);
 }
 
 }  // namespace
@@ -41,14 +76,6 @@ Status read_gemma3n_file(const GgufFile& file, nlohmann::json& config) {
     }
     config[field] = rows;
   }
-  if (const GgufValue* pattern = file.find("gemma3n.attention.sliding_window_pattern")) {
-    const auto* windowed = std::get_if<std::vector<bool>>(pattern);
-    nlohmann::json types = nlohmann::json::array();
-    for (size_t i = 0; windowed != nullptr && i < windowed->size(); ++i) {
-      types.push_back((*windowed)[i] ? "sliding_attention" : "full_attention");
-    }
-    if (!types.empty()) config["layer_types"] = std::move(types);
-  }
   const char* key = "gemma3n.activation_sparsity_scale";
   if (file.find(key) == nullptr) return {};
   FT_ASSIGN_OR_RETURN(const std::vector<double> deviations, file.numbers(key));
@@ -57,6 +84,48 @@ Status read_gemma3n_file(const GgufFile& file, nlohmann::json& config) {
   for (const double value : deviations) shares.push_back(std::erfc(-value / std::sqrt(2.0)) / 2);
   config["activation_sparsity_pattern"] = std::move(shares);
   return {};
+}
+
+Status read_gemma4_file(const GgufFile& file, nlohmann::json& config) {
+  const auto integer = [&](const char* key, int64_t otherwise) -> Result<int64_t> {
+    FT_ASSIGN_OR_RETURN(const auto found, file.integer(std::string("gemma4.") + key));
+    return found.value_or(otherwise);
+  };
+  const auto head_dim = config["head_dim"].get<int64_t>();
+  config["global_head_dim"] = head_dim;
+  FT_ASSIGN_OR_RETURN(config["head_dim"], integer("attention.key_length_swa", head_dim));
+  FT_ASSIGN_OR_RETURN(config["num_kv_shared_layers"], integer("attention.shared_kv_layers", 0));
+  FT_ASSIGN_OR_RETURN(config["hidden_size_per_layer_input"],
+                      integer("embedding_length_per_layer_input", 0));
+  if (const int64_t rows = rows_of(file, "per_layer_token_embd.weight"); rows > 0) {
+    config["vocab_size_per_layer_input"] = rows;
+  }
+  split_by_window(file, config);
+  config["enable_moe_block"] = config.contains("num_experts");
+  config.erase("value_length");
+  FT_ASSIGN_OR_RETURN(const double share, turning_share(file));
+  FT_ASSIGN_OR_RETURN(const auto theta, file.number("gemma4.rope.freq_base"));
+  FT_ASSIGN_OR_RETURN(const auto windowed, file.number("gemma4.rope.freq_base_swa"));
+  config["rope_parameters"] = {
+      {"full_attention",
+       {{"rope_type", "proportional"},
+        {"partial_rotary_factor", share},
+        {"rope_theta", theta.value_or(1000000.0)}}},
+      {"sliding_attention",
+       {{"rope_type", "default"}, {"rope_theta", windowed.value_or(10000.0)}}}};
+  return {};
+}
+
+void read_layer_types(const GgufFile& file, const std::string& architecture,
+                      nlohmann::json& config) {
+  const GgufValue* pattern = file.find(architecture + ".attention.sliding_window_pattern");
+  const auto* windowed = pattern ? std::get_if<std::vector<bool>>(pattern) : nullptr;
+  if (windowed == nullptr || windowed->empty()) return;
+  nlohmann::json types = nlohmann::json::array();
+  for (const bool is_windowed : *windowed) {
+    types.push_back(is_windowed ? "sliding_attention" : "full_attention");
+  }
+  config["layer_types"] = std::move(types);
 }
 
 }  // namespace foretoken

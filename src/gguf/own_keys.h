@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/result.h"
 #include "gguf/gguf_file.h"
@@ -15,5 +16,13 @@ Status read_falcon_file(const GgufFile& file, nlohmann::json& config);
 // Gemma 3n: what the shapes of tensors say, the layers that share keys and values, and how sparse
 // which MLPs are.
 Status read_gemma3n_file(const GgufFile& file, nlohmann::json& config);
+
+// Gemma 4: heads of layers with and without a window, wider MLPs, how much of a head turns, the
+// layers that share keys and values, experts.
+Status read_gemma4_file(const GgufFile& file, nlohmann::json& config);
+
+// The layers with a window, where a file lists them: `layer_types`.
+void read_layer_types(const GgufFile& file, const std::string& architecture,
+                      nlohmann::json& config);
 
 }  // namespace foretoken

@@ -49,8 +49,20 @@ constexpr Step kDeepSeekLlm[] = {
     {Kind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
     {Kind::kRegex, R"(\p{N}+)"}};
 constexpr Step kFalcon[] = {{Kind::kPunctuation}, {Kind::kGpt2}, {Kind::kRegex, "[0-9][0-9][0-9]"}};
-constexpr Step kViking[] = {
-    {Kind::kRegex, " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"}, {Kind::kDigits}};
+constexpr std::string_view kWords = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
+constexpr Step kBloom[] = {{Kind::kRegex, kWords}};
+constexpr Step kViking[] = {{Kind::kRegex, kWords}, {Kind::kDigits}};
+constexpr Step kKimi[] = {{Kind::kRegex, kHanRunsPattern}};
+// Digits in threes from the end.
+constexpr Step kTinyAya[] = {{Kind::kRegex, R"(\d{1,3}(?=(?:\d{3})*\b))"},
+                             {Kind::kRegex, kO200kPattern}};
+constexpr Step kYoutu[] = {
+    {Kind::kRegex,
+     "[\uac00-\ud7a3\u3131-\u318e]+|["
+     "\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|["
+     "\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+    {Kind::kRegex,
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 
 // The first of those that mean the same is the one that is written.
 constexpr PreTokenizer kPreTokenizers[] = {
@@ -117,6 +129,14 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "llada-moe", .steps = kBailing},
     {.name = "exaone-moe", .steps = kExaoneMoe},
     {.name = "viking", .steps = kViking},
+    {.name = "bloom", .steps = kBloom},
+    {.name = "poro-chat", .steps = kBloom},
+    {.name = "gpt3-finnish", .steps = kBloom},
+    {.name = "kimi-k2", .steps = kKimi},
+    {.name = "tiny_aya", .steps = kTinyAya},
+    {.name = "cohere2moe", .steps = kTinyAya},
+    {.name = "youtu", .steps = kYoutu},
+    {.name = "glm5", .steps = kLlama3, .ignores_merges = true},
 };
 
 // The steps one after the other, without what changes no ids; fields that may be left out are

@@ -56,6 +56,17 @@ TEST_F(HfTokenizer, Pieces) {
   EXPECT_TRUE(made.value()["model"]["byte_fallback"]);
 }
 
+// Gemma 4's pieces of text have listed merges instead of scores.
+TEST_F(HfTokenizer, PiecesWithMerges) {
+  GgufBytes bytes = vocabulary(2, "gemma4");
+  bytes.key("tokenizer.ggml.add_space_prefix", 7).number(uint8_t{0});
+  bytes.key("tokenizer.ggml.merges", 9).number(uint32_t{8}).number(uint64_t{1}).text("a b");
+  const auto made = make(bytes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()["model"]["merges"], Json::array({"a b"}));
+  EXPECT_EQ(made.value()["normalizer"]["normalizers"].size(), 1u);
+}
+
 TEST_F(HfTokenizer, NamesWhatIsWrong) {
   GgufBytes unknown = vocabulary(0, "t5");
   EXPECT_NE(make(unknown).status().message().find("kind 't5'"), std::string::npos);

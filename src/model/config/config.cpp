@@ -1,8 +1,11 @@
 #include "model/config/config.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 
 #include "gguf/model_texts.h"
 #include "kernels/attention/rope_kv.h"
@@ -54,6 +57,23 @@ bool has_text_inside(const Json& file, const Architecture& architecture) {
          (file.contains("text_config") || !file.contains("hidden_size"));
 }
 
+// Names of one number. Newer versions of transformers write others than the files that were
+// published.
+constexpr std::array<std::string_view, 4> kSameNumber[] = {
+    {"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"},
+    {"num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk"}};
+
+// Whether a file says a number under this name or another of it, so that no default counts.
+bool says(const Json& file, std::string_view name) {
+  if (file.contains(name)) return true;
+  for (const auto& names : kSameNumber) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view other) { return file.contains(other); });
+  }
+  return false;
+}
+
 // The fields of the decoder: those of text_config where the architecture keeps them there, with
 // what only the whole file has, under their common names, and the architecture's defaults for what
 // is nowhere.
@@ -73,7 +93,7 @@ Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
   }
   const Json defaults = Json::parse(architecture.defaults);
   for (const auto& [name, value] : defaults.items()) {
-    if (!json.contains(name)) json[name] = value;
+    if (!says(json, name)) json[name] = value;
   }
   if (architecture.translate != nullptr) {
     const Json before = json;

@@ -268,7 +268,11 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
     if (whole.shared_fused) loader.weights().ignore_all(base + whole.shared);
     return {};
   }
-  FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp_of(whole)));
+  GatedMlpSpec shared_mlp = shared_mlp_of(whole);
+  // GGUF files have gates and ups apart.
+  const std::string shared_gates = base + whole.shared + shared_mlp.gate + ".weight";
+  if (loader.weights().has_optional(shared_gates)) shared_mlp.fused = false;
+  FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp));
   if (whole.shared_gate == nullptr) return {};
   TensorPart gate_part{base + whole.shared_gate, 1};
   gate_part.is_exact = true;

@@ -88,6 +88,15 @@ TEST(ExpertConfig, FieldsHaveTheNamesOfEachFamily) {
   EXPECT_EQ(expert_pattern(llama), "010101");
 }
 
+// Newer versions of transformers write Qwen's number of experts under another name, before which
+// the architecture's default does not go.
+TEST(ExpertConfig, NoDefaultGoesBeforeAnotherName) {
+  const ModelConfig qwen = parsed_mixture(with_fields(
+      mixture_file("Qwen3MoeForCausalLM"), {{"num_local_experts", 8}, {"num_experts_per_tok", 2}}));
+  EXPECT_EQ(qwen.experts.count, 8);
+  EXPECT_EQ(qwen.experts.top_k, 2);
+}
+
 // An architecture that may have experts need not have any.
 TEST(ExpertConfig, NoExperts) {
   const ModelConfig dense =

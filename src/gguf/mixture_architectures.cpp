@@ -1,0 +1,209 @@
+#include "gguf/mixture_architectures.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Behind the last layer stand those of MTP modules, each with norms, a projection and at times an
+// embedding and an output matrix of its own.
+constexpr GgufName kGlm4MoeTensors[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                        {"ffn_gate_inp", "mlp.gate"},
+                                        {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                        {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                        {"ffn_up_exps", "mlp.experts.up_proj"},
+                                        {"ffn_down_exps", "mlp.experts.down_proj"},
+                                        {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                        {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                        {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+                                        {"nextn.eh_proj", "eh_proj"},
+                                        {"nextn.enorm", "enorm"},
+                                        {"nextn.hnorm", "hnorm"},
+                                        {"nextn.embed_tokens", "embed_tokens"},
+                                        {"nextn.shared_head_norm", "shared_head.norm"},
+                                        {"nextn.shared_head_head", "shared_head.head"}};
+
+constexpr GgufName kDots1Tensors[] = {{"ffn_gate_inp", "mlp.gate"},
+                                      {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                      {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                      {"ffn_up_exps", "mlp.experts.up_proj"},
+                                      {"ffn_down_exps", "mlp.experts.down_proj"},
+                                      {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                      {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                      {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
+constexpr GgufName kErnieTensors[] = {
+    {"ffn_gate_inp", "mlp.gate"},
+    {"exp_probs_b.bias", "mlp.moe_statics.e_score_correction_bias"},
+    {"ffn_gate_exps", "mlp.experts.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.up_proj"},
+    {"ffn_down_exps", "mlp.experts.down_proj"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
+constexpr GgufName kHunyuanTensors[] = {{"attn_q_norm", "self_attn.query_layernorm"},
+                                        {"attn_k_norm", "self_attn.key_layernorm"},
+                                        {"ffn_gate_inp", "mlp.gate.wg"},
+                                        {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                        {"ffn_up_exps", "mlp.experts.up_proj"},
+                                        {"ffn_down_exps", "mlp.experts.down_proj"},
+                                        {"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
+                                        {"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
+                                        {"ffn_down_shexp", "mlp.shared_mlp.down_proj"}};
+
+constexpr GgufName kSparseMoeTensors[] = {
+    {"ffn_gate_inp", "block_sparse_moe.gate"},
+    {"exp_probs_b.bias", "block_sparse_moe.e_score_correction_bias"},
+    {"ffn_gate_exps", "block_sparse_moe.experts.w1"},
+    {"ffn_up_exps", "block_sparse_moe.experts.w3"},
+    {"ffn_down_exps", "block_sparse_moe.experts.w2"}};
+
+// Gates and ups, which folders have in one tensor, lie apart.
+constexpr GgufName kGraniteTensors[] = {{"ffn_gate_inp", "block_sparse_moe.router.layer"},
+                                        {"ffn_gate_exps", "block_sparse_moe.gate_proj"},
+                                        {"ffn_up_exps", "block_sparse_moe.up_proj"},
+                                        {"ffn_down_exps", "block_sparse_moe.output_linear.weight"},
+                                        {"ffn_gate_shexp", "shared_mlp.gate_proj"},
+                                        {"ffn_up_shexp", "shared_mlp.up_proj"},
+                                        {"ffn_down_shexp", "shared_mlp.output_linear"}};
+
+constexpr GgufName kLlama4Tensors[] = {{"ffn_gate", "feed_forward.gate_proj"},
+                                       {"ffn_up", "feed_forward.up_proj"},
+                                       {"ffn_down", "feed_forward.down_proj"},
+                                       {"ffn_gate_inp", "feed_forward.router"},
+                                       {"ffn_gate_exps", "feed_forward.experts.gate_proj"},
+                                       {"ffn_up_exps", "feed_forward.experts.up_proj"},
+                                       {"ffn_down_exps", "feed_forward.experts.down_proj"},
+                                       {"ffn_gate_shexp", "feed_forward.shared_expert.gate_proj"},
+                                       {"ffn_up_shexp", "feed_forward.shared_expert.up_proj"},
+                                       {"ffn_down_shexp", "feed_forward.shared_expert.down_proj"}};
+
+constexpr GgufKey kGlm4MoeKeys[] = {{"leading_dense_block_count", "first_k_dense_replace"},
+                                    {"expert_count", "n_routed_experts"},
+                                    {"expert_used_count", "num_experts_per_tok"},
+                                    {"expert_shared_count", "n_shared_experts"},
+                                    {"expert_feed_forward_length", "moe_intermediate_size"},
+                                    {"expert_weights_scale", "routed_scaling_factor"},
+                                    {"expert_weights_norm", "norm_topk_prob", false, true},
+                                    {"expert_group_count", "n_group"},
+                                    {"expert_group_used_count", "topk_group"},
+                                    {"nextn_predict_layers", "num_nextn_predict_layers"}};
+constexpr GgufKey kErnieKeys[] = {{"expert_count", "moe_num_experts"},
+                                  {"expert_used_count", "moe_k"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"},
+                                  {"expert_shared_count", "moe_num_shared_experts"},
+                                  {"interleave_moe_layer_step", "moe_layer_interval"},
+                                  {"leading_dense_block_count", "moe_layer_start_index"}};
+constexpr GgufKey kHunyuanKeys[] = {{"expert_count", "num_experts"},
+                                    {"expert_used_count", "moe_topk"},
+                                    {"expert_feed_forward_length", "moe_intermediate_size"},
+                                    {"expert_shared_count", "num_shared_expert"}};
+constexpr GgufKey kSparseMoeKeys[] = {{"expert_count", "num_local_experts"},
+                                      {"expert_used_count", "num_experts_per_tok"}};
+constexpr GgufKey kMinimaxKeys[] = {{"expert_count", "num_local_experts"},
+                                    {"expert_used_count", "num_experts_per_tok"},
+                                    {"rope.dimension_count", "rotary_dim"}};
+constexpr GgufKey kGraniteKeys[] = {
+    {"attention.scale", "attention_multiplier"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_feed_forward_length", "shared_intermediate_size"}};
+constexpr GgufKey kQwenKeys[] = {{"expert_count", "num_experts"},
+                                 {"expert_used_count", "num_experts_per_tok"},
+                                 {"expert_feed_forward_length", "moe_intermediate_size"}};
+constexpr GgufKey kLlama4Keys[] = {{"expert_count", "num_local_experts"},
+                                   {"expert_used_count", "num_experts_per_tok"},
+                                   {"expert_feed_forward_length", "moe_intermediate_size"},
+                                   {"interleave_moe_layer_step", "interleave_moe_layer_step"}};
+
+// Layers of MTP modules count among those of the file.
+void complete_glm4_moe(Json& config) {
+  const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
+  config["num_hidden_layers"] = config["num_hidden_layers"].get<int64_t>() - modules;
+}
+
+// Granite's shared expert.
+void complete_granite_moe(Json& config) {
+  if (!config.contains("shared_intermediate_size")) return;
+  config["architectures"] = Json::array({"GraniteMoeSharedForCausalLM"});
+  config["model_type"] = "granitemoeshared";
+}
+
+// Experts and dense layers each have a width. As llama.cpp tells Scout from Maverick, whose heads
+// are not normed.
+void complete_llama4(Json& config) {
+  constexpr int64_t kMaverick = 128;  // experts
+  if (config.contains("moe_intermediate_size")) {
+    config["intermediate_size_mlp"] = config["intermediate_size"];
+    config["intermediate_size"] = config["moe_intermediate_size"];
+    config.erase("moe_intermediate_size");
+  }
+  config["use_qk_norm"] = config.value("num_local_experts", int64_t{0}) != kMaverick;
+}
+
+constexpr GgufArchitecture kMixtureArchitectures[] = {
+    {.name = "glm4moe",
+     .hf_class = "Glm4MoeForCausalLM",
+     .model_type = "glm4_moe",
+     .tensors = kGlm4MoeTensors,
+     .keys = kGlm4MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})",
+     .complete = complete_glm4_moe},
+    {.name = "dots1",
+     .hf_class = "Dots1ForCausalLM",
+     .model_type = "dots1",
+     .tensors = kDots1Tensors,
+     .keys = kGlm4MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
+    {.name = "minimax-m2",
+     .hf_class = "MiniMaxM2ForCausalLM",
+     .model_type = "minimax_m2",
+     .tensors = kSparseMoeTensors,
+     .keys = kMinimaxKeys},
+    {.name = "ernie4_5-moe",
+     .hf_class = "Ernie4_5_MoeForCausalLM",
+     .model_type = "ernie4_5_moe",
+     .tensors = kErnieTensors,
+     .keys = kErnieKeys,
+     .fields = R"({"moe_num_shared_experts": 0, "moe_layer_start_index": 0})"},
+    {.name = "hunyuan-moe",
+     .hf_class = "HunYuanMoEV1ForCausalLM",
+     .model_type = "hunyuan_v1_moe",
+     .tensors = kHunyuanTensors,
+     .keys = kHunyuanKeys},
+    {.name = "granitemoe",
+     .hf_class = "GraniteMoeForCausalLM",
+     .model_type = "granitemoe",
+     .interleaves_heads = true,
+     .tensors = kGraniteTensors,
+     .keys = kGraniteKeys,
+     .complete = complete_granite_moe},
+    {.name = "phimoe",
+     .hf_class = "PhiMoEForCausalLM",
+     .model_type = "phimoe",
+     .tensors = kSparseMoeTensors,
+     .keys = kSparseMoeKeys,
+     .fields = R"({"sliding_window": null})"},
+    {.name = "qwen3vlmoe",
+     .hf_class = "Qwen3MoeForCausalLM",
+     .model_type = "qwen3_moe",
+     .tensors = kDots1Tensors,
+     .keys = kQwenKeys,
+     .fields = R"({"norm_topk_prob": true})"},
+    {.name = "llama4",
+     .hf_class = "Llama4ForCausalLM",
+     .model_type = "llama4_text",
+     .tensors = kLlama4Tensors,
+     .keys = kLlama4Keys,
+     .complete = complete_llama4},
+};
+
+}  // namespace
+
+std::span<const GgufArchitecture> mixture_gguf_architectures() { return kMixtureArchitectures; }
+
+}  // namespace foretoken
