@@ -142,11 +142,6 @@ void add_watch_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(open_get("/version", [](Exchange& exchange) {
     respond_json(exchange, 200, {{"version", kVersion}});
   }));
-  // The version of Ollama from which its clients know what is served here for them; older ones, or
-  // none, they turn away from.
-  routes->push_back(open_get("/api/version", [](Exchange& exchange) {
-    respond_json(exchange, 200, {{"version", "0.6.4"}});
-  }));
   routes->push_back(open_get("/load", [&context](Exchange& exchange) {
     respond_json(exchange, 200, load_body(context));
   }));
@@ -261,6 +256,10 @@ Status handle_completions(ServeContext& context, const ExchangePtr& exchange, Bo
   return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
 }
 
+// The version of Ollama from which its clients know what is served here for them; from older ones,
+// or none, they turn away.
+void answer_ollama(Exchange& exchange) { respond_json(exchange, 200, {{"version", "0.6.4"}}); }
+
 struct Alias {
   const char* pattern;
   const char* known;  // of the table
@@ -335,7 +334,8 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                refused("POST", "/props", kNoProps),
                                refused("POST", "/slots/{id}", kNoSlotFiles),
                                post(context, "/invocations", handle_invocation),
-                               post(context, "/completions", handle_completions)};
+                               post(context, "/completions", handle_completions),
+                               open_get("/api/version", answer_ollama)};
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {

@@ -121,8 +121,8 @@ TEST(ResponsesFormat, CallsOfOfferedToolsHaveTheirOwnForm) {
     {"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "read"}]}]})");
   ResponsesFormat format(parse_responses_request(body, defaults, store).value(), "resp_1", "m", 5,
                          store);
-  const std::string stream =
-      format.events(0, output(kCalls, FinishReason::kStop)) + format.last_events();
+  std::string stream = format.events(0, output(kCalls, FinishReason::kStop));
+  stream += format.last_events();
   EXPECT_NE(stream.find("\"type\":\"response.custom_tool_call_input.done\""), std::string::npos);
   EXPECT_NE(stream.find("\"delta\":\"*** A\\n\""), std::string::npos) << stream;
   const json kept = store.find("resp_1")->response["output"];
