@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "apps/command_run.h"
-#include "apps/options/engine_options.h"
 #include "config/engine_fields.h"
 #include "config/engine_pages.h"
 
@@ -47,19 +46,6 @@ TEST(EngineFlags, ValuesOutOfRangeAreRefusedByTheFlag) {
     EXPECT_NE(result.err.find(engine_flag(field)), std::string::npos) << result.err;
     EXPECT_NE(result.err.find(std::to_string(field.range.low)), std::string::npos) << result.err;
   }
-}
-
-TEST(EngineFlags, PromptsFillTheirStepsWhereAllIsWaitedFor) {
-  const auto threshold = [](bool offline, int given) {
-    EngineOptions options;
-    options.config.model = "some/model";
-    options.config.long_prefill_token_threshold = given;
-    options.offline = offline;
-    return options.resolve().value().long_prefill_token_threshold;
-  };
-  EXPECT_EQ(threshold(false, -1), -1);
-  EXPECT_EQ(threshold(true, -1), 0);
-  EXPECT_EQ(threshold(true, 100), 100);
 }
 
 TEST(EngineFlags, PagesOfTheTablesArePrinted) {
