@@ -90,6 +90,7 @@ struct EngineConfig {
   int cpu_threads = 0;                     // 0: physical cores
   std::string dtype = "auto";              // auto | float32 | bfloat16
   std::string quantization;                // of weights that are not quantised: empty (none) | fp8
+  std::string activation_scheme = "none";  // of FP8 matrices: none | dynamic (rounded to FP8, too)
   std::string kv_cache_dtype = "auto";     // auto (the model's) | fp8 | int8, on a CPU
   std::string load_format = "auto";        // auto | safetensors | gguf | dummy | dummy-TYPE
   std::string hf_overrides;                // JSON object merged over config.json

@@ -34,6 +34,10 @@ class EngineFields:
     # loaded; or the method by which the files are quantised already (default: as the files are)
     quantization: str | None = None
 
+    # dynamic: round what FP8 matrices of layers are multiplied with to FP8, too, with a scale
+    # for each 128 columns of a row (W8A8); none: products take it as it is
+    activation_scheme: str = "none"
+
     # auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE:
     # quantised by a type of foretoken convert, as dummy-q4_k_m
     load_format: str = "auto"

@@ -46,4 +46,11 @@ FT_HD inline uint8_t e4m3_code(float x) {
   return static_cast<uint8_t>(sign | (is_nan ? 0x7fu : magnitude));
 }
 
+// What to divide a group of numbers by, before they become codes, whose largest magnitude is
+// `highest`. What is too small to be divided has codes of zero; an infinity or NaN makes all of the
+// group NaN.
+FT_HD inline float fp8_group_scale(float highest) {
+  return highest < 1e-30f ? 1.0f : highest / kMaxE4m3;
+}
+
 }  // namespace foretoken

@@ -80,6 +80,13 @@ int64_t quantized_row_bytes(const QuantForm& form, int64_t k) {
          k / form.group * bytes_per_group(form.scale);
 }
 
+bool takes_rounded_rows(const QuantForm& form) {
+  constexpr int32_t kGroup = 128;  // that round_rows has scales for
+  return form.table == CodeTable::kE4m3 &&
+         (form.scale == GroupScale::kFloatOfRow ||
+          (form.scale == GroupScale::kFloat && form.group == kGroup));
+}
+
 int64_t packed_row_bytes(const QuantForm& form, int64_t k) {
   return k * form.bits / 8 + quantized_row_bytes(form, k) - code_bytes(form, k);
 }

@@ -34,6 +34,9 @@ struct QuantForm {
   int32_t group = 32;
   CodeTable table = CodeTable::kNone;
   bool powers = false;  // the halves of kHalf are powers of two, or zero for groups of zeros
+  // Rows are multiplied with rows that round_rows has rounded (takes_rounded_rows), which devices
+  // may lay out for that.
+  bool rounds_rows = false;
 
   bool operator==(const QuantForm&) const = default;
 };
@@ -50,6 +53,10 @@ int64_t packed_row_bytes(const QuantForm& form, int64_t k);
 
 // Whether rows of k elements have whole groups.
 bool fits_row(const QuantForm& form, int64_t k);
+
+// Whether QuantForm::rounds_rows may be set: codes of E4M3 with a float for each row, or for each
+// 128 elements of one.
+bool takes_rounded_rows(const QuantForm& form);
 
 // The sixteen values of a table of four bits. Null for others.
 const int8_t* code_values(CodeTable table);

@@ -114,6 +114,11 @@ class Device {
                                DType /*dtype*/ = DType::kBF16) const {
     return false;
   }
+  // Whether the gemm op multiplies rows that round_rows has rounded with rows of k elements of a
+  // form with rounds_rows, kept so or widened.
+  virtual bool multiplies_rounded(const QuantForm& form, int64_t k, DType dtype) const {
+    return keeps_quantized(form, k, dtype);
+  }
   // Whether one weight can be made of parts, each of a form that the device keeps; otherwise they
   // are to be widened. unit_rows as of make_weight.
   virtual bool keeps_together(std::span<const QuantizedPart>, int64_t /*unit_rows*/) const {

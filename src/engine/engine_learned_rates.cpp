@@ -43,7 +43,8 @@ std::string learned_text(const LearnedRates& learned) {
 LearnedRatesCache EngineImpl::learned_rates_cache(const EngineConfig& config,
                                                   std::span<const std::string> folders) const {
   std::string name = device_->name() + "; " + config.model + "; " + info_.dtype + " " +
-                     config.quantization + " " + config.hf_overrides;
+                     config.quantization + " " + config.activation_scheme + " " +
+                     config.hf_overrides;
   std::string stamp = std::string("foretoken ") + kVersion + "; " + stamp_of_files(config.model);
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const SpeculativeConfig& speculative = config.speculative[i];

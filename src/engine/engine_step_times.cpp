@@ -153,7 +153,8 @@ StepTimeCache EngineImpl::step_time_cache(const EngineConfig& config) const {
       " sequences of " + std::to_string(config.max_model_len) + ", " +
       std::to_string(config.max_num_batched_tokens) + " rows, blocks of " +
       std::to_string(config.block_size) + ", " + std::to_string(config.steps_in_flight) +
-      " steps in flight" + (barrier_ != nullptr ? ", beside other engines" : "");
+      " steps in flight" + (barrier_ != nullptr ? ", beside other engines" : "") +
+      (config.activation_scheme != "none" ? ", activations " + config.activation_scheme : "");
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const SpeculativeConfig& speculative = config.speculative[i];
     key += "; " + drafter_names_[i] + " '" + speculative.model + "' with " +

@@ -158,6 +158,7 @@ Status Decoder::load(WeightLoader& loader) {
       weights_, load_decoder_weights(weight_arena_, config_, traits_, loader, sharding_, stages_));
   FT_RETURN_IF_ERROR(load_inputs(loader));
   weight_bytes_ = loader.bytes_loaded();
+  layers_.fit_rounded(loader.rounded_columns());
   return guard.finish();
 }
 
@@ -215,11 +216,9 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
   FT_RETURN_IF_ERROR(streams_.take_scratch(source));
   if (!stages_.is_last()) return {};
-  const auto elements =
-      static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(config_.hidden_size);
-  FT_ASSIGN_OR_RETURN(head_input_,
-                      scratch_arena_.take(elements * dtype_size(config_.dtype),
-                                          "the model's scratch (lower --max-num-batched-tokens)"));
+  ScratchSource of_logits = source;
+  of_logits.max_rows = max_logits_rows_;
+  FT_ASSIGN_OR_RETURN(head_input_, of_logits.act(config_.hidden_size));
   if (!cuts_columns(config_.vocab_size, sharding_.size)) return {};
   const auto logits =
       static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(vocab_part().count);
@@ -248,7 +247,7 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
                   batch,
                   caches,
                   {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows,
-                   rows.runs, adapts ? &lora : nullptr},
+                   rows.runs, adapts ? &lora : nullptr, false, layers_.rounded()},
                   layers_};
   check_caches(pass);
   last_delta_ = {};
@@ -269,6 +268,7 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
   own.rows.positions = own.tensors.positions;
   own.rows.row_slot = own.tensors.row_slot;
   own.rows.beside = true;
+  own.rows.rounded = own.layers.rounded();
   return own;
 }
 

@@ -41,6 +41,19 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   return table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
 }
 
+// Says how many products have rounded rows; Unsupported: none.
+Status report_rounded(const WeightLoader& loader, const Device& device, const ModelFiles& files) {
+  if (loader.num_rounded() == 0) {
+    return unsupported(
+        "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
+        files.text() + " has none that stay FP8 on " + device.name() +
+        "; add --quantization fp8, or leave it out");
+  }
+  FT_LOG(info, "{}: rows are rounded to E4M3 before the products of {} FP8 matrices", files.text(),
+         loader.num_rounded());
+  return {};
+}
+
 Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles& files,
                                                const LoadOptions& options) {
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(files, options.config));
@@ -62,13 +75,16 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   FT_ASSIGN_OR_RETURN(auto loader, WeightLoader::create(device, weights, config.dtype, bytes,
                                                         options.progress, options.cancelled));
   loader->round_layers(options.rounding);
+  if (options.round_activations) loader->round_activations();
   if (options.dummy_recipe != nullptr) {
     loader->quantize_random(*options.dummy_recipe, config.num_layers);
   }
   FT_ASSIGN_OR_RETURN(
       auto model, load_decoder(device, {files, config, architecture->decoder}, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));
-  if (weights != nullptr && weights->rounds_activations()) {
+  if (options.round_activations) {
+    FT_RETURN_IF_ERROR(report_rounded(*loader, device, files));
+  } else if (weights != nullptr && weights->rounds_activations()) {
     FT_LOG(
         info,
         "{}: activations are not rounded as quantization_config has it; products are at least as "

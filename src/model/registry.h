@@ -37,6 +37,9 @@ struct LoadOptions {
   KvFormat kv_format = KvFormat::kPlain;  // of the model's KV groups
   // Of the layers' matrices, without routers; embeddings and the output matrix stay as they are.
   WeightRounding rounding = WeightRounding::kNone;
+  // Rows are rounded for products with FP8 matrices of layers (WeightLoader::round_activations).
+  // Unsupported where there are none on this device.
+  bool round_activations = false;
   const AttentionBackend* attention = nullptr;  // null: the best for the device
   Sharding sharding = {};                       // the part of the model that this rank loads
   // What the rows of a second lane meet other ranks with (ForwardRows::in_lanes); null: there is

@@ -47,6 +47,17 @@ class Quantization(unittest.TestCase):
         for more in (("-tp", "2", *drafts), ("-pp", "2")):
             self.assertEqual(ids(door.BUNDLED, "--quantization", "fp8", *more)[0], self.rounded, more)
 
+    def test_rounded_activations(self):
+        flags = ("--activation-scheme", "dynamic")
+        alone, said = ids(self.written["fp8"], *flags)
+        self.assertIn("rows are rounded to E4M3", said)
+        self.assertEqual(ids(door.BUNDLED, "--quantization", "fp8", *flags)[0], alone)
+        drafts = ("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')
+        self.assertEqual(ids(self.written["fp8"], *flags, *drafts)[0], alone)
+        done = door.run_program("generate", "--model", door.BUNDLED, "--prompt", "a", *flags)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("add --quantization fp8", done.stderr)
+
     def test_few_bits_run(self):
         for kind in ("nvfp4", "mxfp4"):
             found, _ = ids(self.written[kind])

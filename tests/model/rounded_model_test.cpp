@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "dialled/safetensors_writer.h"
@@ -51,11 +52,13 @@ void write_rounded(const RoundedCase& of, const std::string& from,
   ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
 }
 
-std::vector<std::vector<float>> logits_of(const std::string& folder, WeightRounding rounding) {
+std::vector<std::vector<float>> logits_of(const std::string& folder, WeightRounding rounding,
+                                          bool rounds_activations = false) {
   LoadOptions options;
   options.config.dtype = "float32";
   options.max_rows = options.max_logits_rows = 32;
   options.rounding = rounding;
+  options.round_activations = rounds_activations;
   const auto model = load_model(test::model_device(), folder, options).value();
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 20; ++i) ids.push_back((i * i * 31 + i) % 100);
@@ -83,6 +86,37 @@ INSTANTIATE_TEST_SUITE_P(
                     RoundedCase{"deepseek_v2", {".layers."}, {".gate.weight"}},
                     RoundedCase{"gpt2", {".h."}, {}, true}),
     [](const auto& tested) { return std::string(tested.param.model); });
+
+std::string golden_folder(const std::string& model) {
+  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + model;
+}
+
+// Rows that enter products are rounded, which moves logits a little.
+TEST(RoundedActivations, AreNearThoseThatAreNot) {
+  const auto exact = logits_of(golden_folder("qwen2"), WeightRounding::kFp8);
+  const auto rounded = logits_of(golden_folder("qwen2"), WeightRounding::kFp8, true);
+  ASSERT_EQ(exact.size(), rounded.size());
+  for (size_t row = 0; row < exact.size(); ++row) {
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < exact[row].size(); ++i) {
+      difference += std::pow(double(exact[row][i]) - rounded[row][i], 2);
+      size += std::pow(double(exact[row][i]), 2);
+    }
+    EXPECT_GT(difference, 0) << row;
+    EXPECT_LT(std::sqrt(difference / size), 0.15) << row;
+  }
+}
+
+TEST(RoundedActivations, AreRefusedWithoutAMatrixThatIsFp8) {
+  LoadOptions options;
+  options.config.dtype = "float32";
+  options.max_rows = options.max_logits_rows = 32;
+  options.round_activations = true;
+  const auto model = load_model(test::model_device(), golden_folder("qwen2"), options);
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.status().message().find("add --quantization fp8"), std::string::npos)
+      << model.status().message();
+}
 
 }  // namespace
 }  // namespace foretoken

@@ -76,6 +76,10 @@ class CpuDevice final : public Device {
   bool keeps_quantized(const QuantForm& form, int64_t k, DType /*dtype*/) const override {
     return kernels_.keeps_quantized(form, k);
   }
+  // What round_rows leaves is of the type of x, and such weights are widened.
+  bool multiplies_rounded(const QuantForm& form, int64_t k, DType /*dtype*/) const override {
+    return takes_rounded_rows(form) && fits_row(form, k);
+  }
   QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
                                         DType dtype, WeightOrder order,
                                         int64_t unit_rows) override {

@@ -23,6 +23,11 @@ Result<LoadChoice> choose_load_format(const std::string& name, const std::string
 // round random weights.
 Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFiles& model);
 
+// Whether rows are rounded for products with FP8 matrices.
+inline bool rounds_activations(const EngineConfig& config) {
+  return config.activation_scheme == "dynamic";
+}
+
 // Whether no weights are read.
 inline bool is_dummy(const std::string& load_format) { return load_format.starts_with("dummy"); }
 

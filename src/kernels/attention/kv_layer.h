@@ -95,10 +95,4 @@ FT_HD inline float value_scale(const KvLayer& kv, int32_t kv_head) {
   return kv.v_scales == nullptr ? 1.0f : kv.v_scales[kv_head];
 }
 
-// The scale of a group of latents whose largest magnitude is `highest`. What is too small to be
-// divided has codes of zero; an infinity or NaN makes all of the group NaN.
-FT_HD inline float fp8_group_scale(float highest) {
-  return highest < 1e-30f ? 1.0f : highest / 448.0f;
-}
-
 }  // namespace foretoken

@@ -31,6 +31,8 @@ struct LayerRows {
   RunLengths runs = RunLengths::kUnknown;
   const LoraPass* lora = nullptr;  // null: no row has an adapter that changes what follows
   bool beside = false;             // ops of another lane may run at the same time (Queue::fork)
+  // What products round their x into, room for the widest (rounded_rows_bytes); null: none does.
+  void* rounded = nullptr;
 };
 
 // Rows of `width` elements, converted on their way.

@@ -66,6 +66,7 @@ Status LayerRunner::take_scratch(Arena& arena, LayerRunner* second_lane) {
   if (second_lane == nullptr) return {};
   FT_CHECK(second_lane->max_rows_ == max_rows_);
   second_lane->take_rows_behind(*this);
+  second_lane->fit_rounded(rounded_columns_);
   return second_lane->take_parts(arena);
 }
 
@@ -111,6 +112,10 @@ Status LayerRunner::take_parts(Arena& arena) {
   if (weighs_residual_) {
     FT_ASSIGN_OR_RETURN(
         zeros_, arena.take_array<float>(static_cast<size_t>(max_rows_), ScratchSource::kWhat));
+  }
+  if (rounded_columns_ > 0) {
+    const int64_t bytes = rounded_rows_bytes(max_rows_, rounded_columns_, config_.dtype);
+    FT_ASSIGN_OR_RETURN(rounded_, arena.take(static_cast<size_t>(bytes), ScratchSource::kWhat));
   }
   FT_ASSIGN_OR_RETURN(sync_,
                       arena.take_array<uint32_t>(LayerTailArgs::kSyncWords, ScratchSource::kWhat));
@@ -336,7 +341,8 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.
-  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside) {
+  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside ||
+      rows.rounded != nullptr) {
     return {};
   }
   return {mixer, feed_forward};

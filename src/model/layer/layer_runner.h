@@ -37,6 +37,8 @@ class LayerRunner {
   void set_streams(ResidualStreams* streams) { streams_ = streams; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
+  // And for rounded rows of up to so many columns (LayerRows::rounded); 0: there are none.
+  void fit_rounded(int64_t columns) { rounded_columns_ = columns; }
   // Takes the buffers from `arena`. second_lane: a runner of the same layers for the rows of
   // another lane, whose residual, normed rows and what `run` returns lie max_rows rows behind this
   // one's.
@@ -44,6 +46,8 @@ class LayerRunner {
 
   float* residual() const { return residual_; }  // [max_rows, hidden]
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
+
+  void* rounded() const { return rounded_; }  // as of LayerRows
 
   const AttentionBackend& attention() const { return attention_; }
   // What the norms of hidden states have in common.
@@ -126,6 +130,8 @@ class LayerRunner {
   float* shortcut_ = nullptr;  // [max_rows, hidden] that a later layer adds, where some do
   float* zeros_ = nullptr;     // [max_rows], where vectors multiply the residual
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
+  int64_t rounded_columns_ = 0;
+  void* rounded_ = nullptr;
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;
   GatedMlp::Scratch gated_mlp_;

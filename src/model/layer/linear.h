@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/rows/round_rows.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/lora.h"
 #include "model/weights/weight_loader.h"
@@ -33,11 +35,26 @@ struct Sum {
   bool adds = false;
 };
 
-// What most products of a layer have in common.
+// x as a product reads it: enqueues its rounding where the weight takes rounded rows.
+inline const void* x_of(const LayerRows& rows, const void* x, const Linear& linear, DType dtype) {
+  if (!linear.weight.takes_rounded()) return x;
+  FT_CHECK(rows.rounded != nullptr);
+  round_rows(rows.queue, {.counts = rows.counts,
+                          .x = x,
+                          .rounded = rows.rounded,
+                          .row_kind = RowKind::kToken,
+                          .row_offset = 0,
+                          .max_rows = rows.max_rows,
+                          .columns = linear.inputs,
+                          .dtype = dtype});
+  return rows.rounded;
+}
+
+// What most products of a layer have in common. Enqueues what x_of does.
 inline GemmArgs product_of(const LayerRows& rows, const void* x, const Linear& linear, void* y,
                            DType dtype) {
   return {.counts = rows.counts,
-          .x = x,
+          .x = x_of(rows, x, linear, dtype),
           .weight = linear.weight.get(),
           .y = y,
           .bias = linear.bias,

@@ -220,13 +220,29 @@ Result<PackedWeight> WeightLoader::matrix_rows(const TensorPart& part, int64_t c
 
 namespace {
 
-std::vector<QuantizedPart> parts_of(std::span<const RowRun> runs) {
+std::vector<QuantizedPart> parts_of(std::span<const RowRun> runs, bool rounded = false) {
   std::vector<QuantizedPart> parts;
-  for (const RowRun& run : runs) parts.push_back({*run.form, run.num_rows});
+  for (const RowRun& run : runs) {
+    parts.push_back({*run.form, run.num_rows});
+    parts.back().form.rounds_rows = rounded;
+  }
   return parts;
 }
 
 }  // namespace
+
+// x is rounded for all rows of a matrix or for none.
+bool WeightLoader::takes_rounded(std::span<const RowRun> runs, int64_t cols,
+                                 int64_t unit_rows) const {
+  if (!rounds_activations_ || !in_layers_ || unit_rows > 0) return false;
+  return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
+    const QuantForm* form = run.tensor != nullptr ? quantized_form(*run.tensor) : run.form;
+    if (form == nullptr || run.turned_from > 0 || !takes_rounded_rows(*form)) return false;
+    QuantForm rounding = *form;
+    rounding.rounds_rows = true;
+    return device_.multiplies_rounded(rounding, cols, dtype_);
+  });
+}
 
 // A matrix has one type of x, so either all its rows are quantised or none, and halves, whose x is
 // not rounded, stand alone.
@@ -250,14 +266,14 @@ int64_t WeightLoader::bytes_of_rows(std::span<const RowRun> runs, int64_t cols,
 }
 
 // Completes `pack`, of which n, k and the order are known. Null: memory is short.
-void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
-                                PackRowsArgs& pack) {
+void* WeightLoader::make_weight(std::span<const RowRun> runs, bool quantized, bool rounded,
+                                int64_t unit_rows, PackRowsArgs& pack) {
   if (!quantized) {
     pack.slice_rows = device_.weight_slice_rows(pack.n, pack.k, dtype_, pack.order, unit_rows);
     return device_.make_weight(pack.n, pack.k, dtype_, pack.order, unit_rows);
   }
   const QuantizedWeight made =
-      device_.make_quantized_weight(parts_of(runs), pack.k, dtype_, pack.order, unit_rows);
+      device_.make_quantized_weight(parts_of(runs, rounded), pack.k, dtype_, pack.order, unit_rows);
   pack.slice_rows = made.slice_rows;
   return made.handle;
 }
@@ -279,14 +295,16 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.dtype = dtype_;
   pack.order = order;
   const bool quantized = keeps_quantized(runs, cols, alternating_rows(runs, order, unit_rows));
+  const bool rounded = takes_rounded(runs, cols, unit_rows);
   if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
-  pack.weight = make_weight(runs, quantized, unit_rows, pack);
+  pack.weight = make_weight(runs, quantized, rounded, unit_rows, pack);
   if (pack.weight == nullptr) {
     stream_->stop();
     return out_of_memory(device_, "tensor '" + std::string(runs[0].name) + "'", bytes);
   }
   PackedWeight weight(device_, pack.weight);
+  if (rounded) note_rounded(cols, weight);
   const std::vector<RowRun> in_order = in_packing_order(all, pack);
   const RowRuns ordered(in_order);
   const bool is_read = runs[0].tensor != nullptr;

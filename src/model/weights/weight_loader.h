@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,10 +32,13 @@ class PackedWeight {
   PackedWeight() = default;
   PackedWeight(Device& device, void* handle) : device_(&device), handle_(handle) {}
   PackedWeight(PackedWeight&& other) noexcept
-      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+      : device_(other.device_),
+        handle_(std::exchange(other.handle_, nullptr)),
+        takes_rounded_(other.takes_rounded_) {}
   PackedWeight& operator=(PackedWeight&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
+    std::swap(takes_rounded_, other.takes_rounded_);
     return *this;
   }
   ~PackedWeight() {
@@ -42,10 +46,14 @@ class PackedWeight {
   }
   const void* get() const { return handle_; }
   void* handle() const { return handle_; }
+  // Whether x of its products is what round_rows leaves.
+  bool takes_rounded() const { return takes_rounded_; }
+  void take_rounded() { takes_rounded_ = true; }
 
  private:
   Device* device_ = nullptr;
   void* handle_ = nullptr;
+  bool takes_rounded_ = false;
 };
 
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
@@ -79,6 +87,13 @@ class WeightLoader {
 
   // Matrices of layers that the files hold unquantised are to be rounded.
   void round_layers(WeightRounding rounding) { rounding_ = rounding; }
+
+  // Matrices of layers that are FP8, but for experts, are to be multiplied with rounded rows where
+  // the device can (PackedWeight::takes_rounded).
+  void round_activations() { rounds_activations_ = true; }
+  // How many of those there are so far, and the most columns that one has.
+  int32_t num_rounded() const { return num_rounded_; }
+  int64_t rounded_columns() const { return rounded_columns_; }
 
   // From here on matrices are those of layers, which lie in the file as [columns, rows] or as they
   // are wanted.
@@ -204,10 +219,16 @@ class WeightLoader {
     return num_elements * static_cast<int64_t>(dtype_size(dtype_));
   }
   void note_widened(std::span<const RowRun> runs);
+  bool takes_rounded(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
+  void note_rounded(int64_t cols, PackedWeight& weight) {
+    weight.take_rounded();
+    ++num_rounded_;
+    rounded_columns_ = std::max(rounded_columns_, cols);
+  }
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
   static int64_t pieces_of(std::span<const RowRun> runs);
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
-  void* make_weight(std::span<const RowRun> runs, bool quantized, int64_t unit_rows,
+  void* make_weight(std::span<const RowRun> runs, bool quantized, bool rounded, int64_t unit_rows,
                     PackRowsArgs& pack);
   Status check_cut(std::span<const RowRun> runs, int64_t unit_rows) const;
   Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
@@ -232,6 +253,9 @@ class WeightLoader {
   bool in_layers_ = false;
   bool transposed_ = false;
   WeightRounding rounding_ = WeightRounding::kNone;
+  bool rounds_activations_ = false;
+  int32_t num_rounded_ = 0;
+  int64_t rounded_columns_ = 0;
   std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;
   std::map<const TensorView*, std::unique_ptr<MadeMatrix>> made_;
   std::vector<std::unique_ptr<HostMatrix>> host_matrices_;

@@ -35,6 +35,13 @@ TEST(LoadFormat, OthersSayWhatThereIs) {
   }
 }
 
+TEST(LoadFormat, ActivationsAreRoundedWhereAskedFor) {
+  EngineConfig config;
+  EXPECT_FALSE(rounds_activations(config));
+  config.activation_scheme = "dynamic";
+  EXPECT_TRUE(rounds_activations(config));
+}
+
 TEST(LoadFormat, GgufIsForItsFiles) {
   for (const char* name : {"auto", "gguf", "dummy"}) {
     EXPECT_TRUE(choose_load_format(name, "a/x.gguf").ok()) << name;

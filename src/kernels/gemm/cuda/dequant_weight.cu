@@ -221,6 +221,7 @@ DequantKind kind_of_blocks(const QuantForm& form) {
 }  // namespace
 
 DequantKind dequant_kind(const QuantForm& form) {
+  if (form.rounds_rows) return DequantKind::kNone;
   const DequantKind of_blocks = kind_of_blocks(form);
   if (of_blocks != DequantKind::kNone) return of_blocks;
   const bool has_zeros = form.scale == GroupScale::kHalfAndZero;

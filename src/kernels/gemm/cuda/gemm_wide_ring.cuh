@@ -188,7 +188,7 @@ struct WideLoader {
     }
   }
 
- private:
+ protected:
   __device__ void load_weight(const WideWork<Shape>& work, int2 tile, int stage) const {
     constexpr int kShare = Shape::kGroups / Shape::kClusterX;
     const int3 at{0, stage * Shape::kAtoms,

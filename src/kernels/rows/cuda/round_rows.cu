@@ -1,0 +1,79 @@
+#include "kernels/rows/round_rows.h"
+
+#include "base/float8.h"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPerThread = 8;
+constexpr int kLanes = kRoundedGroup / kPerThread;  // of a group
+
+// Zeros behind the row's end.
+__device__ void load_columns(float (&values)[kPerThread], const __nv_bfloat16* row, int first,
+                             int columns) {
+  if (columns % kPerThread == 0 && first < columns) {
+    const uint4 all = *reinterpret_cast<const uint4*>(row + first);
+    const uint32_t words[4] = {all.x, all.y, all.z, all.w};
+#pragma unroll
+    for (int i = 0; i < kPerThread; ++i) {
+      values[i] = __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) {
+    values[i] = first + i < columns ? to_float(row[first + i]) : 0.0f;
+  }
+}
+
+// The scale of the group that kLanes lanes have.
+__device__ float scale_of(const float (&values)[kPerThread]) {
+  uint32_t bits = 0;  // as integers, so that no NaN is passed over
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) bits = max(bits, __float_as_uint(values[i]) & 0x7fffffffu);
+#pragma unroll
+  for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+    bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+  }
+  return fp8_group_scale(__uint_as_float(bits));
+}
+
+__global__ void round_rows_kernel(RoundRowsArgs args) {
+  wait_for_previous();
+  const int row = blockIdx.x;
+  if (row >= live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows)) return;
+  const int thread = blockIdx.y * kThreads + threadIdx.x;
+  const int first = thread * kPerThread, group = thread / kLanes;
+  const auto stride = static_cast<int>(rounded_columns(args.columns));
+  float values[kPerThread] = {};
+  if (first < stride) {
+    const auto* x = static_cast<const __nv_bfloat16*>(args.x) + int64_t{row} * args.columns;
+    load_columns(values, x, first, args.columns);
+  }
+  const float scale = scale_of(values);
+  if (first >= stride) return;
+  uint32_t words[2] = {};
+#pragma unroll
+  for (int i = 0; i < kPerThread; ++i) {
+    words[i / 4] |= uint32_t{e4m3_code(__fdiv_rn(values[i], scale))} << (i % 4 * 8);
+  }
+  auto* codes = static_cast<uint8_t*>(args.rounded) + int64_t{row} * stride + first;
+  *reinterpret_cast<uint2*>(codes) = {words[0], words[1]};
+  if (thread % kLanes != 0) return;
+  const float* scales = rounded_scales(args.rounded, args.max_rows, args.columns);
+  const_cast<float*>(scales)[group * rounded_scale_rows(args.max_rows) + row] = scale;
+}
+
+}  // namespace
+
+void launch_round_rows(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<RoundRowsArgs>(packed);
+  const auto stride = rounded_columns(args.columns);
+  const dim3 grid(args.max_rows, ceil_div(stride, kThreads * kPerThread));
+  launch_kernel(round_rows_kernel, grid, kThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda

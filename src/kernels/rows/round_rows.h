@@ -1,0 +1,58 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/row_kind.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Columns of a row that have a scale of their own.
+inline constexpr int32_t kRoundedGroup = 128;
+
+// Rounds rows to E4M3 for products with weights of QuantForm::rounds_rows. Each kRoundedGroup
+// columns of a row are divided by fp8_group_scale of their largest magnitude and rounded to the
+// nearest code (e4m3_code), so that what becomes of a row depends on it alone. Live rows as of
+// GemmArgs. `rounded`: rounded_rows_bytes of memory for GemmArgs::x of such a product, in a layout
+// of the device: on a CPU code * scale, rounded to dtype, [max_rows, columns]; on CUDA codes
+// [max_rows][rounded_columns], zero behind `columns`, then scales (rounded_scales).
+struct RoundRowsArgs {
+  static constexpr Op kOp = Op::kRoundRows;
+  const StepCounts* counts;
+  const void* x;  // [max_rows, columns] of dtype
+  void* rounded;  // not x
+  RowKind row_kind;
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t columns;
+  DType dtype;  // kF32 or kBF16; on CUDA kBF16
+};
+
+FT_HD inline int64_t rounded_columns(int64_t columns) {
+  return (columns + kRoundedGroup - 1) / kRoundedGroup * kRoundedGroup;
+}
+
+// Scales on CUDA lie behind the codes, for each group rounded_scale_rows(max_rows) floats.
+FT_HD inline int64_t rounded_scale_rows(int64_t max_rows) { return (max_rows + 255) / 256 * 256; }
+FT_HD inline const float* rounded_scales(const void* rounded, int64_t max_rows, int64_t columns) {
+  const int64_t codes = (max_rows * rounded_columns(columns) + 255) / 256 * 256;
+  return reinterpret_cast<const float*>(static_cast<const uint8_t*>(rounded) + codes);
+}
+
+// On any device. Kernels read some scales behind the last.
+inline int64_t rounded_rows_bytes(int64_t max_rows, int64_t columns, DType dtype) {
+  const int64_t groups = rounded_columns(columns) / kRoundedGroup;
+  const int64_t scales = groups * rounded_scale_rows(max_rows) * int64_t{sizeof(float)};
+  const int64_t codes = (max_rows * rounded_columns(columns) + 255) / 256 * 256;
+  constexpr int64_t kBehind = 1024;
+  return std::max(codes + scales + kBehind,
+                  max_rows * columns * static_cast<int64_t>(dtype_size(dtype)));
+}
+
+void round_rows(Queue& queue, const RoundRowsArgs& args);
+
+}  // namespace foretoken

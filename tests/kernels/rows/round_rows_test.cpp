@@ -1,0 +1,115 @@
+#include "kernels/rows/round_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/float8.h"
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+struct RoundRowsCase {
+  int columns;
+  DType dtype;
+};
+
+class RoundRowsTest : public RowOpTest, public testing::WithParamInterface<RoundRowsCase> {
+ protected:
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (!is_cpu() && GetParam().dtype != DType::kBF16) GTEST_SKIP() << "rows are bfloat16 here";
+  }
+  bool is_cpu() { return device().type() == DeviceType::kCpu; }
+
+  // What rows [0, rows) of such a buffer stand for.
+  std::vector<float> values_of(const void* rounded, int rows, int max_rows) {
+    const auto& [columns, dtype] = GetParam();
+    if (is_cpu()) return read_typed(rounded, size_t(rows) * columns, dtype);
+    const auto stride = static_cast<size_t>(rounded_columns(columns));
+    const auto codes = read(static_cast<const uint8_t*>(rounded), stride * rows);
+    const auto groups = stride / kRoundedGroup;
+    const auto scale_rows = static_cast<size_t>(rounded_scale_rows(max_rows));
+    const auto scales = read(rounded_scales(rounded, max_rows, columns), groups * scale_rows);
+    std::vector<float> values;
+    for (size_t r = 0; r < size_t(rows); ++r) {
+      for (size_t i = 0; i < stride; ++i) {
+        if (i >= size_t(columns)) {
+          EXPECT_EQ(codes[r * stride + i], 0);
+        } else {
+          values.push_back(e4m3_value(codes[r * stride + i]) *
+                           scales[i / kRoundedGroup * scale_rows + r]);
+        }
+      }
+    }
+    return values;
+  }
+  std::vector<float> round(const void* x, int rows, int max_rows) {
+    const auto& [columns, dtype] = GetParam();
+    auto* rounded = marked(static_cast<size_t>(rounded_rows_bytes(max_rows, columns, dtype)));
+    round_rows(queue(), {counts(rows), x, rounded, RowKind::kToken, 0, max_rows, columns, dtype});
+    return values_of(rounded, rows, max_rows);
+  }
+};
+
+TEST_P(RoundRowsTest, EachGroupHasTheCodesOfItsLargest) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 5;
+  std::vector<float> plain = random_floats(size_t{kRows} * columns, 1, 3.0f);
+  std::fill_n(plain.begin() + columns, columns, 0.0f);
+  const TypedData x = typed_data(plain, dtype);
+  const auto got = round(upload_typed(x), kRows, 7);
+  for (int r = 0; r < kRows; ++r) {
+    for (int first = 0; first < columns; first += kRoundedGroup) {
+      const int count = std::min(kRoundedGroup, columns - first);
+      const float* own = &x.values[size_t(r) * columns + first];
+      float highest = 0;
+      for (int i = 0; i < count; ++i) highest = std::max(highest, std::abs(own[i]));
+      const float scale = fp8_group_scale(highest);
+      for (int i = 0; i < count; ++i) {
+        std::vector<float> want = {e4m3_value(e4m3_code(own[i] / scale)) * scale};
+        if (is_cpu()) want = typed_data(want, dtype).values;
+        ASSERT_EQ(got[size_t(r) * columns + first + i], want[0]) << r << " " << first + i;
+        ASSERT_NEAR(want[0], own[i], std::max(std::abs(own[i]) / 15, scale / 512));
+      }
+    }
+  }
+}
+
+TEST_P(RoundRowsTest, RowsAreBitEqualAloneAndInABatch) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 3;
+  const TypedData x = typed_data(random_floats(size_t{kRows} * columns, 2, 9.0f), dtype);
+  const auto* memory = static_cast<const uint8_t*>(upload_typed(x));
+  const auto together = round(memory, kRows, kRows);
+  for (int r = 0; r < kRows; ++r) {
+    const size_t bytes = size_t(r) * columns * dtype_size(dtype);
+    const std::vector<uint8_t> own(x.bytes.begin() + bytes,
+                                   x.bytes.begin() + bytes + columns * dtype_size(dtype));
+    const auto alone = round(to_device(own), 1, 1);
+    ASSERT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + r * columns)) << r;
+  }
+}
+
+TEST_P(RoundRowsTest, WhatIsNoNumberMakesItsGroupNone) {
+  const auto& [columns, dtype] = GetParam();
+  for (const float odd : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    std::vector<float> plain(size_t{2} * columns, 1.0f);
+    plain[0] = odd;
+    const auto got = round(upload_typed(typed_data(plain, dtype)), 2, 2);
+    for (int i = 0; i < 2 * columns; ++i) {
+      ASSERT_EQ(std::isnan(got[size_t(i)]), i < std::min(columns, kRoundedGroup)) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, RoundRowsTest,
+                         testing::Values(RoundRowsCase{64, DType::kBF16},
+                                         RoundRowsCase{1000, DType::kBF16},
+                                         RoundRowsCase{2304, DType::kBF16},
+                                         RoundRowsCase{300, DType::kF32}));
+
+}  // namespace
+}  // namespace foretoken
