@@ -96,8 +96,16 @@ fn attribute_or(
     Ok(value)
 }
 
+/// The items for `map`, `select` and their kin, to which none, false and 0 are empty sequences.
+fn items_of(value: &Value) -> Outcome<Vec<Value>> {
+    match value.is_true() {
+        true => ops::iterate(value),
+        false => Ok(Vec::new()),
+    }
+}
+
 fn map(interpreter: &mut Interpreter<'_>, value: &Value, arguments: &Arguments) -> Outcome<Value> {
-    let items = ops::iterate(value)?;
+    let items = items_of(value)?;
     let mut mapped = Vec::with_capacity(items.len());
     if arguments.positional.is_empty() {
         let [attribute, default] = arguments.bind("map", ["attribute", "default"])?;
@@ -139,7 +147,7 @@ fn select(
     let others: Vec<Value> = positional.collect();
     let wanted = name.starts_with("select");
     let mut kept = Vec::new();
-    for item in ops::iterate(value)? {
+    for item in items_of(value)? {
         let subject = attribute_of(interpreter, &item, &attribute)?;
         let passes = match &test {
             None => subject.is_true(),
