@@ -46,9 +46,9 @@ endfunction()
 
 # Where most files log or format.
 set(folders_that_format base engine group http hub model net serve text)
-# What runs for less time under a sanitizer than -O1 takes to compile it: -O0 takes half of that. The
+# What runs for less time under a sanitizer than -O1 takes to compile it: -O0 takes a third of that. The
 # folders below the steps of a model, and what tests do many times over, would run longer by more.
-set(folders_that_run_little bench chat config convert gguf hub net serve)
+set(folders_that_run_little bench chat config convert gguf http hub net serve text)
 
 # ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder> and its rooms, but
 # for cuda/ and mpi/, which are plug-ins. A folder without sources becomes an interface library, so
@@ -69,6 +69,9 @@ function(ft_library folder)
     ft_isa_flags(${sources})
     if(FORETOKEN_SANITIZE AND folder IN_LIST folders_that_format)
       target_compile_options(ft_${folder} PRIVATE "SHELL:-include '${PROJECT_SOURCE_DIR}/cmake/fmt_once.h'")
+    endif()
+    if(FORETOKEN_SANITIZE AND folder STREQUAL base)
+      target_sources(ft_base PRIVATE ${PROJECT_SOURCE_DIR}/cmake/fmt_once.cpp)
     endif()
     if(FORETOKEN_SANITIZE AND folder IN_LIST folders_that_run_little)
       target_compile_options(ft_${folder} PRIVATE -O0)

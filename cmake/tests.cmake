@@ -58,8 +58,9 @@ if("undefined" IN_LIST FORETOKEN_SANITIZE)
 endif()
 
 # Tests that take longer to compile than to run under a sanitizer are not optimised there: -O0 takes
-# 60 to 75 hundredths of -O1's time. The others would run longer by more than that.
-set(folders_of_short_tests base config conformance convert gguf group net serve)
+# half of -O1's time. The others would run longer by more than that.
+set(folders_of_short_tests apps base chat config conformance convert device draft engine gguf group
+  http hub net sched serve spec text)
 
 foreach(folder IN LISTS test_folders)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)

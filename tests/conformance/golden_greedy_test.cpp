@@ -39,7 +39,7 @@ std::vector<RequestOutput> expect_ids_of_reference(const GoldenCase& golden,
   EXPECT_NE(engine, nullptr);
   if (engine == nullptr) return {};
   std::vector<Request> requests;
-  for (const nlohmann::json& entry : golden.prompts) {
+  for (const nlohmann::json& entry : *golden.prompts) {
     Request request;
     request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
     request.sampling.max_tokens = static_cast<int>(entry.at("greedy").size());
@@ -50,7 +50,7 @@ std::vector<RequestOutput> expect_ids_of_reference(const GoldenCase& golden,
   std::vector<RequestOutput> outputs = engine->generate(std::move(requests));
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_TRUE(outputs[i].status.ok()) << outputs[i].status.message();
-    EXPECT_EQ(outputs[i].token_ids, golden.prompts[i].at("greedy").get<std::vector<int32_t>>())
+    EXPECT_EQ(outputs[i].token_ids, golden.prompts->at(i).at("greedy").get<std::vector<int32_t>>())
         << "prompt " << i;
   }
   return outputs;

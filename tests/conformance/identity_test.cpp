@@ -132,7 +132,7 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
   static std::vector<Request> make_requests(int num_requests, int max_tokens) {
     std::vector<Request> requests;
     for (int i = 0; i < num_requests; ++i) {
-      const auto& ids = GetParam().prompts[static_cast<size_t>(i) % 2].at("ids");
+      const auto& ids = GetParam().prompts->at(static_cast<size_t>(i) % 2).at("ids");
       Request request;
       request.prompt_token_ids = ids.get<std::vector<int32_t>>();
       // A repeated text, so that n-gram drafts are made.

@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ struct GoldenCase {
   std::string kind;        // "fp32" or "bf16_weights"
   std::string hf_overrides;
   int32_t max_model_len = 0;
-  nlohmann::json prompts;
+  std::shared_ptr<const nlohmann::json> prompts;  // shared: googletest copies its parameters
 };
 
 inline std::string golden_folder() { return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/"; }
@@ -44,7 +45,8 @@ inline GoldenCase read_golden_case(const std::string& name, const std::string& f
           kind,
           "",
           0,
-          read_json_file(golden + "/golden.json").value().at(kind)};
+          std::make_shared<const nlohmann::json>(
+              read_json_file(golden + "/golden.json").value().at(kind))};
 }
 
 // Every variant of these models in tests/golden/architectures.
@@ -57,7 +59,8 @@ inline std::vector<GoldenCase> golden_cases(std::initializer_list<const char*> m
       const std::string name = variant.at("name");
       cases.push_back({std::string(model) + "-" + name, folder, folder + "/golden.safetensors",
                        name + ".", "fp32", variant.at("hf_overrides").dump(),
-                       variant.at("max_model_len"), variant.at("fp32")});
+                       variant.at("max_model_len"),
+                       std::make_shared<const nlohmann::json>(variant.at("fp32"))});
     }
   }
   return cases;
@@ -125,7 +128,7 @@ inline std::vector<GoldenCase> mixture_cases() {
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {
   const auto file = SafetensorsFile::open(golden.references).value();
   std::vector<GoldenPrompt> prompts;
-  for (const auto& entry : golden.prompts) {
+  for (const auto& entry : *golden.prompts) {
     GoldenPrompt prompt{entry.at("ids"), entry.at("positions"), entry.at("greedy"), {}};
     const TensorView& tensor = file->tensors().at(
         golden.prefix + "prompt" + std::to_string(prompts.size()) + ".logits." + golden.kind);

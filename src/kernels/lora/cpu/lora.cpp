@@ -102,6 +102,7 @@ int num_segments(const LoraExpandArgs& a, int part) {
 void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
                     const LoraSegment& segment) {
   const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
+  if (matrix.rank == 0) return;
   const int64_t stride = lora_stride(a.part_cols[part]);
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
     const float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank;
