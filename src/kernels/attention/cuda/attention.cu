@@ -172,7 +172,8 @@ void launch_attention(const void* packed, cudaStream_t stream) {
   }
   if (schedule.num_parts > 1) launch_attention_merge(args, schedule, stream);
   if (!tensor_cores || args.max_rows <= kLongRun) return;
-  if (portable || !launch_attention_wgmma(args, LongCut{}, stream)) {
+  const LongCut whole{.overlaps = schedule.num_parts == 1};
+  if (portable || !launch_attention_wgmma(args, whole, stream)) {
     launch_attention_long(args, stream);
   }
 }

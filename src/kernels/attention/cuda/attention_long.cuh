@@ -69,8 +69,9 @@ __device__ inline uint32_t swizzled_chunk(int rows, int r, int c) {
 }
 
 // The jobs of this block, by a full warp. Windows of rows are counted from the last, which sees
-// most in a long prompt; every second round of the blocks runs backwards, so that their sums are
-// alike.
+// most in a long prompt. A block claims the next one by AttentionArgs::sync when it has asked for
+// the first keys of one; without it they are dealt out, and every second round runs backwards, so
+// that the blocks' sums are alike.
 struct LongWalk {
   const AttentionArgs& args;
   const LongCut& cut;
@@ -107,14 +108,10 @@ struct LongWalk {
   // The next window that may have a long run.
   __device__ bool take_window() {
     const int windows = ceil_div(tiles.live, shape.tokens);
-    const int blocks = static_cast<int>(gridDim.x);
-    const int block = static_cast<int>(blockIdx.x);
+    const int items = windows * chunks * cut.parts;
     for (;;) {
-      const int begin = round * blocks;
-      const int item = begin + (round % 2 == 0 ? block : blocks - 1 - block);
-      if (begin >= windows * chunks * cut.parts) return false;
-      ++round;
-      if (item >= windows * chunks * cut.parts) continue;
+      const int item = args.sync != nullptr ? claim_item(items) : deal_item(items);
+      if (item < 0) return false;
       job.part = item % cut.parts;
       tiles.head_chunk = item / cut.parts % chunks;
       tiles.row = (windows - 1 - item / cut.parts / chunks) * shape.tokens;
@@ -122,6 +119,31 @@ struct LongWalk {
       if (may_have_long_run(args, tiles.row, tiles.end, tiles.live)) return true;
       tiles.row = tiles.end;
     }
+  }
+
+  __device__ int deal_item(int items) {
+    const int blocks = static_cast<int>(gridDim.x);
+    const int block = static_cast<int>(blockIdx.x);
+    while (round * blocks < items) {
+      const int item = round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
+      ++round;
+      if (item < items) return item;
+    }
+    return -1;
+  }
+
+  // The last block to find nothing leaves the two words as they were.
+  __device__ int claim_item(int items) {
+    const bool leads = threadIdx.x % 32 == 0;
+    const int blocks = static_cast<int>(gridDim.x);
+    int item = static_cast<int>(blockIdx.x);
+    if (round++ > 0) {
+      if (leads) item = blocks + static_cast<int>(atomicAdd(args.sync, 1));
+      item = __shfl_sync(0xffffffffu, item, 0);
+    }
+    if (item < items) return item;
+    if (leads && atomicAdd(args.sync + 1, 1) == gridDim.x - 1) args.sync[0] = args.sync[1] = 0;
+    return -1;
   }
 
   // Which of the tile's splits this part takes: so many consecutive ones. False: none.

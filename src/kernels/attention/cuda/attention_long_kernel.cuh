@@ -26,12 +26,12 @@ __global__ void __launch_bounds__(kLongThreads, 1)
   if (threadIdx.x == 0) {
     state.init(Codes ? Widener::kWarps : kQueryLoaders, Codes ? Widener::kWarps : 1);
   }
-  wait_for_previous();
+  if (!cut.overlaps) wait_for_previous();
   let_next_start();
   __syncthreads();
   const int warp = threadIdx.x / 32;
   if (warp < kLongReaders) {
-    raise_registers<Codes ? 216 : 224>();
+    raise_registers<216>();
     uint32_t barriers = shared_address(&state);
     asm volatile("" : "+r"(barriers));  // or it is formed anew at every use
     LongReader<Dim, Capped, Codes>{args,
@@ -44,14 +44,17 @@ __global__ void __launch_bounds__(kLongThreads, 1)
                                    threadIdx.x % 32 == 0}
         .run();
   } else {
-    lower_registers<Codes ? 72 : 56>();
+    lower_registers<72>();
     if constexpr (Codes) {
       const int lane = static_cast<int>(threadIdx.x) % 32;
       Widener widener{args, ring_memory, queries, state, warp - kLongReaders, lane};
-      if (warp > kLongReaders) return widener.run(nullptr);
-      LongWalk walk(args, cut, shape);
-      asm volatile("" ::"l"(&walk) : "memory");  // it stays in memory, registers are for codes
-      widener.run(&walk);
+      if (warp > kLongReaders) {
+        widener.run(nullptr);
+      } else {
+        LongWalk walk(args, cut, shape);
+        asm volatile("" ::"l"(&walk) : "memory");  // it stays in memory, registers are for codes
+        widener.run(&walk);
+      }
     } else if (warp == kLongReaders) {
       LongKvLoader<Dim>{args, maps.k, ring_memory, state}.run_keys(LongWalk(args, cut, shape));
     } else if (warp == kLongReaders + 1) {
@@ -60,6 +63,8 @@ __global__ void __launch_bounds__(kLongThreads, 1)
       const int thread = static_cast<int>(threadIdx.x) - (kLongReaders + 2) * 32;
       LongQueryLoader<Dim>{args, queries, state, thread}.run();
     }
+    // Whoever waits for this kernel waits for the one ahead.
+    if (cut.overlaps) wait_for_all_before();
   }
 #endif
 }

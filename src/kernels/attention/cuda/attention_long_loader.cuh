@@ -112,12 +112,10 @@ struct LongKvLoader {
 
   __device__ void wait_for_stage() { wait_barrier(&state.empty[ring.place], ring.parity ^ 1); }
 
-  // Calls fill(unit, its entries) when the unit's stage is free.
+  // Calls fill(unit, its entries) for units [unit, end) when the unit's stage is free.
   template <class Fill>
-  __device__ void load(const LongJob& job, const Fill& fill) {
-    RunEntries runs(args, job);
-    const int last = job.last_unit;
-    for (int unit = job.first_unit; unit <= last; ++unit) {
+  __device__ void load(RunEntries& runs, int unit, int end, const Fill& fill) {
+    for (; unit < end; ++unit) {
       int entries[RunEntries::kUnitRuns];
       runs.take(unit, entries);
       wait_barrier(&state.empty[ring.place], ring.parity ^ 1);
@@ -127,14 +125,16 @@ struct LongKvLoader {
     }
   }
 
-  __device__ void load_keys(const LongJob& job) {
-    load(job, [&](int, const int(&entries)[RunEntries::kUnitRuns]) {
+  __device__ void load_keys(RunEntries& runs, int unit, int end) {
+    load(runs, unit, end, [&](int, const int(&entries)[RunEntries::kUnitRuns]) {
       copy_keys(entries, &state.full[ring.place]);
     });
   }
 
   __device__ void load_values(const LongJob& job) {
-    load(job, [&](int unit, const int(&entries)[RunEntries::kUnitRuns]) {
+    RunEntries runs(args, job);
+    const int end = job.last_unit + 1;
+    load(runs, job.first_unit, end, [&](int unit, const int(&entries)[RunEntries::kUnitRuns]) {
       const int begin = unit * kUnit;
       uint64_t* full = &state.full[ring.place];
       if (begin >= job.tile.first_kv && begin + kUnit - 1 <= job.tile.last_kv) {
@@ -149,20 +149,32 @@ struct LongKvLoader {
     });
   }
 
+  // The job behind this one is looked for, and told, once this one's first units are asked for.
   __device__ void run_keys(LongWalk walk) {
     RingPlace<kLongPlaces> places;
-    for (bool more = true; more; places.advance()) {
+    bool more = walk.next();
+    tell(walk.job, more, places);
+    while (more) {
+      const LongJob& job = state.jobs[places.place];
+      const int end = job.last_unit + 1;
+      const int ahead = min(job.first_unit + kLongStages / 2, end);
+      RunEntries runs(args, job);
+      load_keys(runs, job.first_unit, ahead);
+      places.advance();
       more = walk.next();
-      if (!more) walk.job.tile.num_tokens = 0;
-      wait_barrier(&state.job_empty[places.place], places.parity ^ 1);
-      LongJob& job = state.jobs[places.place];
-      if (threadIdx.x % 32 == 0) {
-        job = walk.job;
-        arrive(&state.job_full[places.place]);
-      }
-      __syncwarp();
-      if (more) load_keys(job);
+      tell(walk.job, more, places);
+      load_keys(runs, ahead, end);
     }
+  }
+
+  __device__ void tell(LongJob job, bool is_one, const RingPlace<kLongPlaces>& places) {
+    if (!is_one) job.tile.num_tokens = 0;
+    wait_barrier(&state.job_empty[places.place], places.parity ^ 1);
+    if (threadIdx.x % 32 == 0) {
+      state.jobs[places.place] = job;
+      arrive(&state.job_full[places.place]);
+    }
+    __syncwarp();
   }
 
   __device__ void run_values() {

@@ -160,6 +160,7 @@ struct LongReader {
       const bool ends = ends_split(unit);
       if (ends) static_cast<RowSums&>(part) = RowSums{};
       weigh(part, scores, keeps, unit + 1, limits);
+      const bool rescaled = __any_sync(0xffffffffu, rescales(keeps));
       // The wait stands behind a branch, or it would be scheduled before the weighing.
       if (ends) {
         wait_values(values, v_stage);
@@ -169,7 +170,7 @@ struct LongReader {
         static_cast<RowSums&>(part) = next;
       } else {
         wait_values(values, v_stage);
-        rescale_values<Dim>(part, keeps);
+        if (rescaled) rescale_values<Dim>(part, keeps);
       }
       adds = !ends;
       pack(products, weights);

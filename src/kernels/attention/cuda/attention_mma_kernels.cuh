@@ -288,13 +288,14 @@ __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong, Codes>::kThrea
   }
 }
 
-// Block (`window` token rows, KV head and group of its query heads, part of the splits).
+// Block (`window` token rows, KV head and group of its query heads, part of the splits). See
+// LongCut::overlaps: the last row of a long context takes one block as long as many others' work.
 template <int Dim, bool Codes>
 __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort, Codes>::kThreads)
     attention_mma_short_kernel(AttentionArgs args, AttentionSchedule schedule, TileShape shape,
                                int window) {
   extern __shared__ __align__(128) char shared[];
-  wait_for_previous();
+  wait_for_all_before();
   let_next_start();
   const int live = min(args.counts->num_rows, args.max_rows);
   const int begin = blockIdx.x * window;

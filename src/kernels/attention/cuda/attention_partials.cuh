@@ -41,6 +41,9 @@ struct LongCut {
   PartialSpace space{};
   int parts = 1;   // blocks of a tile, at most
   int splits = 0;  // of a row and head that have room
+  // The kernel ahead is that of the op's short runs, and it lets the next one start once all before
+  // it has ended: the two need not wait for each other.
+  bool overlaps = false;
 };
 
 }  // namespace foretoken::cuda

@@ -99,8 +99,7 @@ struct TeamReader {
     asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kReaders * 32) : "memory");
   }
 
-  // The highest scores of this lane's rows in the split so far. own: scores of this reader's
-  // positions.
+  // The highest products of this lane's rows in the unit. own: those of this reader's positions.
   template <int Halves>
   __device__ void find_highest(float (&highest)[2], const float (&own)[2][4]) {
     const int row = static_cast<int>(threadIdx.x) / 4;
@@ -116,7 +115,7 @@ struct TeamReader {
 #pragma unroll
     for (int i = 0; i < Halves; ++i) {
       const auto tops = *reinterpret_cast<const float4*>(state.tops[row + i * 8]);
-      highest[i] = fmaxf(highest[i], fmaxf(fmaxf(tops.x, tops.y), fmaxf(tops.z, tops.w)));
+      highest[i] = fmaxf(fmaxf(tops.x, tops.y), fmaxf(tops.z, tops.w));
     }
   }
 
@@ -147,13 +146,13 @@ struct TeamReader {
   __device__ void weigh(Values& part, Scores<Dim>& weights, float (&own)[2][4], int begin,
                         const RowLimits& limits) {
     if (!limits.see_all(begin)) mask_products<Halves>(own, begin + reader * 16, limits);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) own[i / 4][i % 4] = __fmul_rn(own[i / 4][i % 4], scoring.scale);
-    float highest[2] = {part.highest[0], part.highest[1]};
+    float highest[2];
     find_highest<Halves>(highest, own);
     float keeps[2];
 #pragma unroll
-    for (int i = 0; i < Halves; ++i) weigh_scores(part, own, keeps, i, highest[i]);
+    for (int i = 0; i < Halves; ++i) {
+      weigh_scores(part, own, keeps, i, __fmul_rn(highest[i], scoring.scale), scoring.scale);
+    }
     share<Halves>(weights, own);
     add_weights<Halves>(part, weights, keeps);
     rescale_values<Unit::kPart, Halves>(part, keeps);

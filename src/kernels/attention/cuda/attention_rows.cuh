@@ -22,7 +22,7 @@ struct Shape {
 // Of a group's 16 rows over some KV positions, in the layout of the products: this lane has rows
 // lane / 4 and lane / 4 + 8.
 struct RowSums {
-  float highest[2] = {-INFINITY, -INFINITY};
+  float highest[2] = {-INFINITY, -INFINITY};  // what weights are relative to: see `rebase`
   float weights[2] = {};  // this lane's part within a split, the whole sum after `finish`
 };
 // Their result: in each block of 8 dimensions of the warp's values this lane has the two from
@@ -117,48 +117,69 @@ __device__ void add_weights(RowSums& part, const float (&weights)[kUnit / 8][4],
   }
 }
 
-// Turns the scores of row half i into weights relative to its new highest score.
+// The score that the weights of a row half are relative to: it follows the highest one only where
+// that is more than kSlack above, since sums then need be rescaled seldom. top: the highest score
+// of the unit. keep: what the sums so far are to be multiplied by.
+__device__ inline float rebase(float before, float top, float& keep) {
+  constexpr float kSlack = 8;  // weights of up to 2^8
+  const bool rises = top > __fadd_rn(before, kSlack);
+  keep = rises ? exp2_approx(__fsub_rn(before, top)) : 1.0f;
+  return rises ? top : before;
+}
+
+// Turns the products of row half i of a unit into weights. top: the highest of the unit's scores,
+// which are products times `scale`.
 template <int Blocks>
-__device__ void weigh_scores(RowSums& part, float (&scores)[Blocks][4], float (&keeps)[2], int i,
-                             float highest) {
-  const float base = highest == -INFINITY ? 0.0f : highest;
-  keeps[i] = exp2_approx(__fsub_rn(part.highest[i], base));
-  part.highest[i] = highest;
+__device__ void weigh_scores(RowSums& part, float (&products)[Blocks][4], float (&keeps)[2], int i,
+                             float top, float scale) {
+  part.highest[i] = rebase(part.highest[i], top, keeps[i]);
+  const float base = part.highest[i] == -INFINITY ? 0.0f : part.highest[i];
 #pragma unroll
   for (int n = 0; n < Blocks; ++n) {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      float& score = scores[n][i * 2 + j];
-      score = exp2_approx(__fsub_rn(score, base));
+      float& product = products[n][i * 2 + j];
+      product = exp2_approx(fmaf(product, scale, -base));
     }
   }
 }
 
-// Turns products into weights relative to the new highest score, by which the values summed so far
-// are then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that
-// row's bits as they are. Halves: 1 leaves out rows 8 to 15. begin: the first position. scale > 0.
+// The highest product of row half i of a unit, in this lane.
+__device__ inline float highest_product(const float (&products)[kUnit / 8][4], int i) {
+  float tops[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+  for (int n = 0; n < kUnit / 8; ++n) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) tops[j] = fmaxf(tops[j], products[n][i * 2 + j]);
+  }
+  return fmaxf(tops[0], tops[1]);
+}
+
+// The highest score of a row whose four lanes have these highest products. scale > 0.
+__device__ inline float highest_score(float product, float scale) {
+  product = fmaxf(product, __shfl_xor_sync(0xffffffffu, product, 1));
+  product = fmaxf(product, __shfl_xor_sync(0xffffffffu, product, 2));
+  return __fmul_rn(product, scale);
+}
+
+// Turns products into weights relative to RowSums::highest, by which the values summed so far are
+// then to be rescaled: see `rescale_values`. A tile of which a row sees nothing leaves that row's
+// bits as they are. Halves: 1 leaves out rows 8 to 15. begin: the first position. scale > 0.
 template <int Dim, int Halves = 2>
-__device__ void weigh_products(RowSums& part, Scores<Dim>& scores, float (&keeps)[2], int begin,
+__device__ void weigh_products(RowSums& part, Scores<Dim>& products, float (&keeps)[2], int begin,
                                const RowLimits& limits, float scale) {
-  if (!limits.see_all(begin)) mask_products<Halves>(scores, begin, limits);
+  if (!limits.see_all(begin)) mask_products<Halves>(products, begin, limits);
 #pragma unroll
   for (int i = 0; i < Halves; ++i) {
-    float tops[2] = {part.highest[i], -INFINITY};
-#pragma unroll
-    for (int n = 0; n < kUnit / 8; ++n) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        float& score = scores[n][i * 2 + j];
-        score = __fmul_rn(score, scale);
-        tops[j] = fmaxf(tops[j], score);
-      }
-    }
-    float highest = fmaxf(tops[0], tops[1]);
-    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-    weigh_scores(part, scores, keeps, i, highest);
+    const float top = highest_score(highest_product(products, i), scale);
+    weigh_scores(part, products, keeps, i, top, scale);
   }
-  add_weights<Halves>(part, scores, keeps);
+  add_weights<Halves>(part, products, keeps);
+}
+
+// Whether sums are to be rescaled at all.
+__device__ inline bool rescales(const float (&keeps)[2]) {
+  return keeps[0] != 1.0f || keeps[1] != 1.0f;
 }
 
 template <int Dim, int Halves = 2>
