@@ -1,5 +1,5 @@
-// Clang names the template of fmt_once.h otherwise than GCC, with which the library was built: here it
-// is for the sanitizers' programs.
+// Clang names the template of fmt_once.h otherwise than GCC, with which the library was built: here
+// it is for the sanitizers' programs.
 #include "fmt_once.h"
 
 FMT_BEGIN_NAMESPACE
