@@ -31,6 +31,14 @@ std::string method_of_algorithm(const std::string& given) {
   return algorithm;
 }
 
+// llama.cpp's kinds of drafts: "draft-mtp", "ngram-simple"; "none" is the default here.
+std::string method_of_type(const std::string& type) {
+  if (type.starts_with("ngram")) return "ngram";
+  if (type == "none") return "";
+  const std::string kind = type.starts_with("draft-") ? type.substr(6) : type;
+  return kind == "draft" || kind == "simple" ? "draft_model" : kind;
+}
+
 // "host:port" as the value of --master-addr, and the flag of the port.
 std::string master_address(const std::string& address) {
   const size_t colon = address.rfind(':');
@@ -84,7 +92,16 @@ constexpr ForeignFlag kTable[] = {
      "FOLDER is the adapter as PEFT saves it",
      nullptr},
     {"--control-vector", kValue, {}, "remove it; control vectors are not applied", nullptr},
-    {"-mm|--mmproj|-mmu|--mmproj-url", kValue, {}, "remove it; only texts are served", nullptr},
+    {"-mm|--image-min-tokens|--image-max-tokens|--media-path|--mmproj|-mmu|--mmproj-url",
+     kValue,
+     {},
+     "remove it; only texts are served",
+     nullptr},
+    {"--no-mmproj|--mmproj-auto|--no-mmproj-auto|--mmproj-offload|--no-mmproj-offload",
+     kFlag,
+     {},
+     "remove it; only texts are served",
+     nullptr},
     {"--override-kv", kValue, {"--hf-overrides JSON"}, "its names are config.json's", nullptr},
     {"--rope-freq-base|--rope-freq-scale|--rope-scale|--yarn-orig-ctx|--yarn-ext-factor",
      kValue,
@@ -102,8 +119,11 @@ constexpr ForeignFlag kTable[] = {
     {"-cb|--cont-batching", kFlag, {}, "remove it; batches always go on", nullptr},
     {"-nocb|--no-cont-batching", kFlag, {"--max-num-seqs 1"}, "", nullptr},
     {"-ctk|--cache-type-k|-ctv|--cache-type-v", kValue, {"--kv-cache-dtype %"}, "", cache_type},
-    {"-kvu|--kv-unified|--swa-full|-nkvo|--no-kv-offload|--context-shift|--no-context-shift|"
-     "--warmup|--no-warmup|--check-tensors|--no-host|-nr|--no-repack|--perf|--no-perf",
+    {"-kvu|-kvo|--kv-offload|--repack|--op-offload|--no-op-offload|--cache-idle-slots|"
+     "--no-cache-idle-slots|--prefill-assistant|--no-prefill-assistant|--skip-chat-parsing|"
+     "--no-skip-chat-parsing|--reuse-port|--kv-unified|--swa-full|-nkvo|--no-kv-offload|"
+     "--context-shift|--no-context-shift|--warmup|--no-warmup|--check-tensors|--no-host|-nr|"
+     "--no-repack|--perf|--no-perf",
      kFlag,
      {},
      "remove it; there is nothing to choose",
@@ -160,9 +180,10 @@ constexpr ForeignFlag kTable[] = {
      "send it with each request",
      nullptr},
     {"--repeat-last-n", kValue, {}, "remove it; penalties look at the whole text", nullptr},
-    {"--typical|--mirostat|--mirostat-lr|--mirostat-ent|--dry-multiplier|--dry-base|"
-     "--dry-allowed-length|--dry-penalty-last-n|--xtc-probability|--xtc-threshold|--top-nsigma|"
-     "--dynatemp-range|--dynatemp-exp|--samplers|--sampling-seq|--sampler-seq",
+    {"--typical|--dry-sequence-breaker|--adaptive-target|--adaptive-decay|--mirostat|"
+     "--mirostat-lr|--mirostat-ent|--dry-multiplier|--dry-base|--dry-allowed-length|"
+     "--dry-penalty-last-n|--xtc-probability|--xtc-threshold|--top-nsigma|--dynatemp-range|"
+     "--dynatemp-exp|--samplers|--sampling-seq|--sampler-seq",
      kValue,
      {},
      kNoSampler,
@@ -196,8 +217,14 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
     {"--jinja|--no-jinja", kFlag, {}, "remove it; the model's template is always used", nullptr},
     {"--chat-template-file", kValue, {"--chat-template %"}, "", nullptr},
+    {"--chat-template-kwargs", kValue, {"--default-chat-template-kwargs %"}, "", nullptr},
     {"--reasoning-format", kValue, {}, "use --reasoning-parser of foretoken serve", nullptr},
-    {"--reasoning-budget",
+    {"-rea|--reasoning",
+     kValue,
+     {},
+     "remove it; --default-chat-template-kwargs '{\"enable_thinking\": false}' turns thinking off",
+     nullptr},
+    {"--reasoning-budget|--reasoning-budget-message",
      kValue,
      {},
      "remove it; requests turn thinking off with enable_thinking",
@@ -209,6 +236,15 @@ constexpr ForeignFlag kTable[] = {
      {"--spec-method draft_model --spec-model %"},
      "",
      nullptr},
+    {"--spec-type", kValue, {"--spec-method %"}, "", method_of_type},
+    {"--spec-default", kFlag, {"--spec-method ngram"}, "", nullptr},
+    {"--spec-ngram-size-n|--spec-ngram-size-m|--spec-ngram-min-hits|-lcs|"
+     "--lookup-cache-static|-lcd|--lookup-cache-dynamic",
+     kValue,
+     {},
+     "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": 4}' says how "
+     "long a look-up is",
+     nullptr},
     {"--draft|--draft-n|--draft-max|--spec-draft-n-max", kValue, {"--spec-tokens %"}, "", nullptr},
     {"--draft-min|--draft-n-min|--draft-p-min|--draft-p-split|--spec-draft-n-min|"
      "--spec-draft-p-min",
@@ -216,8 +252,10 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; lengths adapt to what pays (--spec-length-policy)",
      nullptr},
-    {"-ngld|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|-devd|--device-draft|-td|"
-     "--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|--cache-type-v-draft",
+    {"-ngld|--spec-draft-ngl|--spec-draft-device|--spec-draft-threads|--spec-draft-type-k|"
+     "--spec-draft-type-v|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|"
+     "-devd|--device-draft|-td|--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|"
+     "--cache-type-v-draft",
      kValue,
      {},
      "remove it; the draft model runs as the model does",
@@ -230,13 +268,14 @@ constexpr ForeignFlag kTable[] = {
     {"--api-prefix", kValue, {"--root-path %"}, "", nullptr},
     {"--ssl-key-file", kValue, {"--ssl-keyfile %"}, "", nullptr},
     {"--ssl-cert-file", kValue, {"--ssl-certfile %"}, "", nullptr},
-    {"--metrics|--props|--slots|--embedding|--embeddings|--rerank|--reranking|--webui",
+    {"--metrics|--ui|--props|--slots|--embedding|--embeddings|--rerank|--reranking|--webui",
      kFlag,
      {},
      "remove it; every server has all its routes",
      nullptr},
-    {"--no-webui|--no-slots", kFlag, {}, "remove it; a proxy can close routes", nullptr},
-    {"-sps|--slot-prompt-similarity|--path|--models-dir|--models-max",
+    {"--no-webui|--no-ui|--no-slots", kFlag, {}, "remove it; a proxy can close routes", nullptr},
+    {"-sps|--webui-config|--ui-config|--models-preset|--sleep-idle-seconds|--tools|--rpc|"
+     "--slot-prompt-similarity|--path|--models-dir|--models-max",
      kValue,
      {},
      "remove it; there is nothing of the kind",
@@ -260,6 +299,7 @@ constexpr ForeignFlag kTable[] = {
      "experts are dealt out to all ranks of --tensor-parallel-size",
      nullptr},
     {"--dist-init-addr|--nccl-init-addr", kValue, {"--master-addr %"}, "", master_address},
+    {"--nccl-port", kValue, {"--master-port %"}, "", nullptr},
     {"--base-gpu-id", kValue, {}, "set CUDA_VISIBLE_DEVICES", nullptr},
     {"--mem-fraction-static", kValue, {"--gpu-memory-utilization %"}, "", nullptr},
     {"--context-length", kValue, {"--max-model-len %"}, "", nullptr},
@@ -278,12 +318,26 @@ constexpr ForeignFlag kTable[] = {
     {"--disable-radix-cache", kFlag, {"--no-enable-prefix-caching"}, "", nullptr},
     {"--disable-cuda-graph", kFlag, {"--enforce-eager"}, "", nullptr},
     {"--disable-overlap-schedule", kFlag, {"--steps-in-flight 1"}, "", nullptr},
+    {"--enable-two-batch-overlap", kFlag, {"--enable-dbo"}, "", nullptr},
+    {"--enable-hierarchical-cache", kFlag, {"--kv-offloading-size GIB"}, "", nullptr},
+    {"--hicache-size", kValue, {"--kv-offloading-size %"}, "", nullptr},
+    {"--hicache-ratio|--hicache-write-policy|--hicache-io-backend|--hicache-mem-layout",
+     kValue,
+     {},
+     "remove it; --kv-offloading-size says how much",
+     nullptr},
     {"--cuda-graph-max-bs", kValue, {"--max-cudagraph-capture-size %"}, "", nullptr},
-    {"--enable-torch-compile|--enable-mixed-chunk|--enable-metrics|--is-embedding|"
+    {"--enable-torch-compile|--disable-cuda-graph-padding|--enable-dp-lm-head|"
+     "--enable-nan-detection|--enable-mixed-chunk|--enable-metrics|--is-embedding|"
      "--skip-server-warmup|--enable-p2p-check|--enable-cache-report",
      kFlag,
      {},
      "remove it",
+     nullptr},
+    {"--enable-dp-attention|--enable-attention-dp",
+     kFlag,
+     {},
+     "remove it; engines of --data-parallel-size have KV blocks of their own",
      nullptr},
     {"--enable-deterministic-inference", kFlag, {"--batch-invariant on"}, "", nullptr},
     {"--speculative-algorithm|--speculative-algo",
@@ -298,10 +352,26 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; drafts are chains, --spec-tokens long",
      nullptr},
+    {"--speculative-accept-threshold-single|--speculative-accept-threshold-acc|"
+     "--speculative-token-map|--speculative-attention-mode",
+     kValue,
+     {},
+     "remove it; drafts never change the text",
+     nullptr},
     {"--preferred-sampling-params", kValue, {"--override-generation-config %"}, "", nullptr},
     {"--sampling-defaults", kValue, {"--generation-config %"}, "", generation_config},
     {"--json-model-override-args", kValue, {"--hf-overrides %"}, "", nullptr},
     {"--grammar-backend|--sampling-backend", kValue, {}, "remove it; there is one", nullptr},
+    {"--constrained-json-disable-any-whitespace",
+     kFlag,
+     {},
+     "send disable_any_whitespace in structured_outputs of each request",
+     nullptr},
+    {"--moe-a2a-backend|--moe-runner-backend|--deepep-mode",
+     kValue,
+     {},
+     "remove it; kernels are chosen by shape",
+     nullptr},
     {"--watchdog-timeout", kValue, {"--step-timeout-seconds %"}, "", nullptr},
     {"--log-requests", kFlag, {"--enable-log-requests"}, "", nullptr},
     {"--lora-paths", kValue, {"--enable-lora --lora-modules %"}, "", nullptr},
@@ -315,8 +385,9 @@ constexpr ForeignFlag kTable[] = {
      {"--gpu-memory-utilization %"},
      "",
      nullptr},
-    {"--extra-llm-api-options|--gpus-per-node|--max-beam-width|--num-postprocess-workers|"
-     "--cluster-size|--moe-expert-parallel-size",
+    {"--extra-llm-api-options|--server-role|--metadata-server-config-file|"
+     "--custom-module-dirs|--disagg-cluster-uri|--gpus-per-node|--max-beam-width|"
+     "--num-postprocess-workers|--cluster-size|--moe-expert-parallel-size",
      kValue,
      {},
      "remove it; there is nothing of the kind",

@@ -41,6 +41,39 @@ class Bodies(door.DoorCase):
         self.post(RESPONSES, {"input": []}, 400)
 
 
+class Blocks(door.DoorCase):
+    """What Cursor sends to OpenAI's address: CLIProxyAPI 1165 and 3805, vibeproxy 411, dario 203,
+    anthropic-max-router 2."""
+
+    tool = {"name": "read", "description": "Reads.", "input_schema": {
+        "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
+    history = [*door.USER, {"role": "assistant", "content": [{"type": "text", "text": "So."}, call]},
+               {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
+                                             "content": [{"type": "text", "text": "42"}]}]}]
+
+    def test_histories(self):
+        usual = [*door.USER, {"role": "assistant", "content": [{"type": "text", "text": "So."}],
+                              "tool_calls": [{"id": "toolu_1", "type": "function", "function": {
+                                  "name": "read", "arguments": "{\"path\":\"a\"}"}}]},
+                 {"role": "tool", "tool_call_id": "toolu_1", "content": "42"}]
+        counts = [self.post(CHAT, {"messages": one, "max_tokens": 1}).json["usage"]["prompt_tokens"]
+                  for one in (self.history, usual, door.USER)]
+        self.assertEqual(counts[0], counts[1])
+        self.assertGreater(counts[0], counts[2])
+
+    def test_tools_and_choices(self):
+        for choice in ({"type": "tool", "name": "read"}, {"type": "any"}, {"name": "read"}):
+            body = {"messages": self.history, "tools": [self.tool], "tool_choice": choice,
+                    "max_tokens": 60, "temperature": 0, "parallel_tool_calls": False}
+            message = self.post(CHAT, body).json["choices"][0]["message"]
+            self.assertEqual(message["tool_calls"][0]["function"]["name"], "read", choice)
+        for choice in ({"type": "auto"}, {"type": "auto", "disable_parallel_tool_use": True},
+                       {"type": "none"}):
+            self.post(CHAT, {"messages": door.USER, "tools": [self.tool], "tool_choice": choice,
+                             "max_tokens": 1})
+
+
 class Thinking(door.DoorCase):
     """A template that tells what it was told."""
 
@@ -85,6 +118,14 @@ class Addresses(door.DoorCase):
         self.assertTrue(events.endswith("data: [DONE]\n\n"))
         both = self.post("/completions", {**body, "n_predict": 3}).json
         self.assertEqual(both["content"], ours["content"])
+
+    def test_probabilities_by_both_names(self):
+        """llama 27196"""
+        body = {"prompt": "Once", "n_predict": 3, "temperature": 0}
+        told = [self.post("/completion", {**body, name: 3}).json["completion_probabilities"]
+                for name in ("n_probs", "logprobs")]
+        self.assertEqual(told[0], told[1])
+        self.assertEqual(len(told[0]), 3)
 
     def test_paths_of_sglang(self):
         """What its routers and charts call."""

@@ -112,6 +112,9 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));
+  // "logprobs" means the same.
+  request.num_probs =
+      std::max(request.num_probs, request.text.requests.front().sampling.logprobs.value_or(0));
   for (Request& one : request.text.requests) {
     one.sampling.processed_logprobs = request.post_sampling_probs && request.num_probs > 0;
   }

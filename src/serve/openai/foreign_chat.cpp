@@ -4,6 +4,7 @@
 
 #include "serve/fields/lax_values.h"
 #include "serve/fields/request_warnings.h"
+#include "serve/openai/block_chat.h"
 #include "serve/openai/chat_body.h"
 
 namespace foretoken {
@@ -34,21 +35,9 @@ bool is_old(const json& message) {
          (message.contains("function_call") || message.value("role", json()) == "function");
 }
 
-bool is_flat_function(const json& tool) {
-  return tool.is_object() && !tool.contains("function") && tool.contains("name") &&
-         tool.value("type", json()) == "function";
-}
-
-// {"type": "function", "name", ...}, which /v1/responses has, as chats have it.
-json nested_function(json tool) {
-  if (!is_flat_function(tool)) return tool;
-  tool.erase("type");
-  return {{"type", "function"}, {"function", std::move(tool)}};
-}
-
 bool runs_elsewhere(const json& tool) {
   return tool.is_object() && !tool.contains("function") && tool.contains("type") &&
-         tool["type"].is_string() && tool["type"] != "function";
+         tool["type"].is_string() && tool["type"] != "function" && !is_bare_tool(tool);
 }
 
 class ForeignChat {
@@ -153,8 +142,9 @@ class ForeignChat {
     read_prefix();
     const json* messages = fields_.raw("messages");
     if (messages == nullptr || !messages->is_array()) return;
-    if (std::none_of(messages->begin(), messages->end(), is_old)) return;
-    json modern = *messages;
+    const bool has_blocks = has_call_blocks(*messages);
+    if (!has_blocks && std::none_of(messages->begin(), messages->end(), is_old)) return;
+    json modern = has_blocks ? without_call_blocks(*messages) : *messages;
     for (json& message : modern) modernise_message(&message);
     values_["messages"] = std::move(modern);
   }
@@ -163,9 +153,8 @@ class ForeignChat {
   void read_other_tools() {
     const json* tools = fields_.raw("tools");
     if (tools == nullptr || !tools->is_array()) return;
-    if (std::none_of(tools->begin(), tools->end(), [](const json& tool) {
-          return runs_elsewhere(tool) || is_flat_function(tool);
-        })) {
+    if (std::none_of(tools->begin(), tools->end(),
+                     [](const json& tool) { return runs_elsewhere(tool) || is_bare_tool(tool); })) {
       return;
     }
     json kept = json::array();
@@ -174,18 +163,23 @@ class ForeignChat {
         fields_.warn("'tools': tools of type '" + shown_name(tool["type"].get<std::string>()) +
                      "' do not run here and were left out; give functions");
       } else {
-        kept.push_back(nested_function(tool));
+        kept.push_back(is_bare_tool(tool) ? tool_of_bare(tool) : tool);
       }
     }
     values_["tools"] = kept.empty() ? json() : std::move(kept);
   }
 
-  // Mistral's "any", OpenAI's {"type": "allowed_tools"}, and a function in the form of responses.
+  // Mistral's "any", OpenAI's {"type": "allowed_tools"}, and choices of responses and of Anthropic.
   void read_choice() {
     const json* choice = fields_.raw("tool_choice");
     if (choice == nullptr) return;
     if (*choice == "any") values_["tool_choice"] = "required";
-    if (is_flat_function(*choice)) values_["tool_choice"] = nested_function(*choice);
+    if (json known = choice_of_blocks(*choice); !known.is_null()) {
+      values_["tool_choice"] = std::move(known);
+      if (choice->value("disable_parallel_tool_use", json()) == true) {
+        set("parallel_tool_calls", false);
+      }
+    }
     if (!is_allowed_tools(*choice)) return;
     const json* tools = values_.contains("tools") ? &values_["tools"] : fields_.raw("tools");
     json chat = json::object();
