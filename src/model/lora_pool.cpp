@@ -119,6 +119,7 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
   for (size_t i = 0; i < count; ++i) {
     linear.lora.part_cols[i] = static_cast<int32_t>(parts_[first_parts_.back() + i].num_rows());
   }
+  max_sums_ = std::max(max_sums_, count * static_cast<size_t>(lora_splits(linear.inputs)));
 }
 
 size_t LoraPool::part_bytes(const Part& part, int32_t rank) const {
@@ -134,13 +135,13 @@ Status LoraPool::take() {
   FT_ASSIGN_OR_RETURN(slots_, arena_.take_array<std::byte>(slots * slot_bytes_, kWhat));
   FT_ASSIGN_OR_RETURN(table_, arena_.take_array<LoraMatrix>(slots * parts_.size(), kWhat));
   FT_ASSIGN_OR_RETURN(table_pinned_, pinned_.take_array<LoraMatrix>(slots * parts_.size(), kWhat));
-  FT_ASSIGN_OR_RETURN(rows_.num_tiles, arena_.take_array<int32_t>(1, kWhat));
+  FT_ASSIGN_OR_RETURN(rows_.num_tiles, arena_.take_array<int32_t>(2, kWhat));
   const int32_t tiles = max_lora_tiles(limits_.max_rows, limits_.num_slots);
   FT_ASSIGN_OR_RETURN(rows_.tiles, arena_.take_array<LoraTile>(static_cast<size_t>(tiles), kWhat));
   FT_ASSIGN_OR_RETURN(rows_.rows, arena_.take_array<int32_t>(rows, kWhat));
   FT_ASSIGN_OR_RETURN(rows_.row_adapter, arena_.take_array<int32_t>(rows, kWhat));
   const auto ranks = static_cast<size_t>(limits_.max_rank);
-  FT_ASSIGN_OR_RETURN(t_, arena_.take_array<float>(rows * kMaxLoraParts * ranks, kWhat));
+  FT_ASSIGN_OR_RETURN(t_, arena_.take_array<float>(rows * max_sums_ * ranks, kWhat));
   FT_ASSIGN_OR_RETURN(
       raw_gates_,
       arena_.take_array<float>(rows * static_cast<size_t>(std::max(widest_gates_, 1)), kWhat));

@@ -122,6 +122,7 @@ class LoraPool {
   std::vector<Part> parts_;
   std::vector<size_t> first_parts_;  // by linear layer
   int32_t widest_gates_ = 0;
+  size_t max_sums_ = 1;  // of t, by rank
   size_t slot_bytes_ = 0;
   std::byte* slots_ = nullptr;          // [num_slots, slot_bytes]
   LoraMatrix* table_ = nullptr;         // [num_slots, parts]

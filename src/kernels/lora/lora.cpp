@@ -37,6 +37,9 @@ void lora_expand(Queue& queue, const LoraExpandArgs& args) {
   check_lora_rows(args.rows, args.max_rows, args.max_adapters);
   check_lora_parts(args.num_parts, args.max_rank, args.dtype);
   for (int part = 0; part < args.num_parts; ++part) FT_CHECK(args.part_cols[part] > 0);
+  FT_CHECK(args.k > 0 &&
+           (args.gated == nullptr || (args.weight != nullptr && args.counts != nullptr)));
+  FT_CHECK(args.bias == nullptr || args.gated != nullptr);
   FT_CHECK(args.weight == nullptr ||
            (args.num_parts == 2 && args.part_cols[0] == args.part_cols[1]));
   queue.launch(args);

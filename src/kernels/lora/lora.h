@@ -3,6 +3,7 @@
 
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/activation.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -16,6 +17,7 @@ namespace foretoken {
 inline constexpr int kMaxLoraParts = 3;   // products of the same x: queries, keys and values
 inline constexpr int kLoraTileRows = 16;  // rows of one adapter that are handled together
 inline constexpr int kLoraRankStep = 8;   // ranks are padded with zeros to a multiple
+inline constexpr int kLoraSplitK = 1024;  // inputs whose products may be summed apart
 
 // What one adapter adds to one product; a row of a table in device memory.
 struct LoraMatrix {
@@ -28,29 +30,32 @@ struct LoraMatrix {
 // Elements from one row of LoraMatrix::b to the next; columns from n on are zeros.
 FT_HD inline int64_t lora_stride(int64_t n) { return (n + 7) / 8 * 8; }
 
+// Sums of a product of k inputs: added in their order they are the product.
+FT_HD inline int32_t lora_splits(int32_t k) { return (k + kLoraSplitK - 1) / kLoraSplitK; }
+
 // Rows [begin, begin + count) of LoraRows::rows have the same adapter.
 struct LoraTile {
-  int32_t adapter;  // from 0 on
+  int32_t adapter;  // from 0 on; -1: they have none
   int32_t begin;
   int32_t count;  // 1 .. kLoraTileRows
 };
 
-// The rows of a step that have adapters; device memory.
+// The rows of a step, those that have adapters first; device memory.
 struct LoraRows {
-  int32_t* num_tiles = nullptr;
+  int32_t* num_tiles = nullptr;    // [2] of rows with adapters, of all rows
   LoraTile* tiles = nullptr;       // [max_lora_tiles], by adapter
   int32_t* rows = nullptr;         // [max_rows] token rows, those of an adapter in their order
   int32_t* row_adapter = nullptr;  // [max_rows] scratch
 };
 
-// Most tiles of so many rows.
+// Most tiles of so many rows, of which some may have no adapter.
 FT_HD inline int32_t max_lora_tiles(int32_t max_rows, int32_t max_adapters) {
-  const int32_t most = max_rows / kLoraTileRows + max_adapters;
+  const int32_t most = max_rows / kLoraTileRows + max_adapters + 1;
   return most < max_rows ? most : max_rows;
 }
 
 // Finds the rows with adapters (SlotParams::adapter) and puts those of each together. Once a step,
-// before the other two.
+// before the other two, and before other ops that stand before these.
 struct GroupLoraArgs {
   static constexpr Op kOp = Op::kGroupLora;
   const StepCounts* counts;
@@ -61,14 +66,15 @@ struct GroupLoraArgs {
   int32_t max_adapters;  // at most kMaxAdapters
 };
 
-// t = scale * a x for each row of `rows` and each of num_parts products of x, in float:
-// t[i, part, j] for place i of LoraRows::rows and j below the rank.
+// t = scale * a x for each row with an adapter and each of num_parts products of x, in float: for
+// place i of LoraRows::rows and j below the rank the sum of t[i, part, split, j], of which a device
+// may leave out all but the first split.
 struct LoraShrinkArgs {
   static constexpr Op kOp = Op::kLoraShrink;
   LoraRows rows;
   const LoraMatrix* matrices;  // [max_adapters] at intervals of `adapter_stride`, each num_parts
   const void* x;               // [max_rows, k] of dtype
-  float* t;                    // [max_rows, num_parts, max_rank]
+  float* t;                    // [max_rows, num_parts, lora_splits(k), max_rank]
   int32_t adapter_stride;
   int32_t num_parts;
   int32_t max_rank;
@@ -78,8 +84,9 @@ struct LoraShrinkArgs {
   DType dtype;  // kF32 or kBF16
 };
 
-// y += b t for each row of `rows`. The products lie side by side in a row of y, or, with a `weight`
-// of gates and ups, as GemmArgs::kRawGates leaves them.
+// y += b t for each row with an adapter. The products lie side by side in a row of y, or, with a
+// `weight` of gates and ups, as GemmArgs::kRawGates leaves them. With `gated`, for all live rows:
+// gated = activation(gate) * up of these sums, with the bits of gated_act; y then is used up.
 struct LoraExpandArgs {
   static constexpr Op kOp = Op::kLoraExpand;
   LoraRows rows;
@@ -94,7 +101,12 @@ struct LoraExpandArgs {
   int32_t y_stride;
   int32_t max_rows;
   int32_t max_adapters;
-  DType dtype;  // of LoraMatrix::b
+  DType dtype;            // of LoraMatrix::b
+  int32_t k = 0;          // LoraShrinkArgs::k of t
+  void* gated = nullptr;  // [max_rows, part_cols[0]] of dtype, or null; only with a weight
+  const StepCounts* counts = nullptr;  // with `gated`
+  const float* bias = nullptr;         // [gate | up] or null; with `gated`
+  Activation activation = Activation::kSilu;
 };
 
 void group_lora(Queue& queue, const GroupLoraArgs& args);

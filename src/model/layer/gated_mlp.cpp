@@ -37,28 +37,18 @@ double normal_quantile(double p) {
 
 // Adapters change gates and ups before these meet.
 void expand_adapted(const GatedMlp& mlp, const LayerRows& rows, const void* x, void* gated) {
-  float* raw = rows.lora->raw_gates;
-  GemmArgs product = product_of(rows, x, mlp.gate_up, raw, mlp.dtype);
+  const AdaptedRows adapted = adapted_rows(rows, mlp.gate_up, mlp.dtype);
+  GemmArgs product = product_of(rows, x, mlp.gate_up, rows.lora->raw_gates, mlp.dtype);
   product.bias = nullptr;
   product.gated = GemmArgs::kRawGates;
+  shrink_lora(rows.queue, adapted, x);
   gemm(rows.queue, product);
-  add_lora(rows.queue, *rows.lora, mlp.gate_up.lora,
-           {.x = x,
-            .y = raw,
-            .inputs = mlp.gate_up.inputs,
-            .y_stride = raw_gates_stride(mlp.gate_up.outputs),
-            .dtype = mlp.dtype,
-            .gate_up = mlp.gate_up.weight.get()},
-           rows.max_rows);
-  gated_act(rows.queue, {.counts = rows.counts,
-                         .gate_up = raw,
-                         .out = gated,
-                         .max_rows = rows.max_rows,
-                         .size = mlp.spec.inner,
-                         .activation = mlp.spec.activation,
-                         .out_dtype = mlp.dtype,
-                         .weight = mlp.gate_up.weight.get(),
-                         .bias = mlp.gate_up.bias});
+  expand_gates(rows.queue, adapted,
+               {.counts = rows.counts,
+                .weight = mlp.gate_up.weight.get(),
+                .bias = mlp.gate_up.bias,
+                .gated = gated,
+                .activation = mlp.spec.activation});
 }
 
 }  // namespace

@@ -67,18 +67,22 @@ inline GemmArgs product_of(const LayerRows& rows, const void* x, const Linear& l
           .out_dtype = DType::kF32};
 }
 
+// Of a product of the rows of a pass with adapters.
+inline AdaptedRows adapted_rows(const LayerRows& rows, const Linear& linear, DType dtype) {
+  return {*rows.lora, linear.lora, linear.inputs, rows.max_rows, dtype};
+}
+
 // Enqueues y = x weight^T + bias, or adds it: y [max_rows, outputs], x [max_rows, inputs] of dtype;
-// then, for rows with adapters, what those add.
+// for rows with adapters also what those add.
 inline void multiply(const LayerRows& rows, const void* x, const Linear& linear, Sum y,
                      DType dtype) {
   GemmArgs product = product_of(rows, x, linear, y.rows, dtype);
   product.add = y.adds ? 1 : 0;
+  if (rows.lora == nullptr) return gemm(rows.queue, product);
+  const AdaptedRows adapted = adapted_rows(rows, linear, dtype);
+  shrink_lora(rows.queue, adapted, x);
   gemm(rows.queue, product);
-  if (rows.lora == nullptr) return;
-  add_lora(
-      rows.queue, *rows.lora, linear.lora,
-      {.x = x, .y = y.rows, .inputs = linear.inputs, .y_stride = linear.outputs, .dtype = dtype},
-      rows.max_rows);
+  expand_lora(rows.queue, adapted, {y.rows, linear.outputs});
 }
 
 }  // namespace foretoken

@@ -2,37 +2,65 @@
 
 #include <algorithm>
 
-namespace foretoken {
+#include "kernels/gemm/gemm.h"
 
-void add_lora(Queue& queue, const LoraPass& pass, const LoraProduct& product,
-              const AdaptedProduct& to, int32_t max_rows) {
-  if (product.matrices == nullptr) return;
-  lora_shrink(queue, {.rows = pass.rows,
-                      .matrices = product.matrices,
-                      .x = to.x,
-                      .t = pass.t,
-                      .adapter_stride = pass.adapter_stride,
-                      .num_parts = product.num_parts,
-                      .max_rank = pass.max_rank,
-                      .k = to.inputs,
-                      .max_rows = max_rows,
-                      .max_adapters = pass.max_adapters,
-                      .dtype = to.dtype});
-  LoraExpandArgs expand{.rows = pass.rows,
-                        .matrices = product.matrices,
-                        .t = pass.t,
-                        .y = to.y,
-                        .weight = to.gate_up,
-                        .adapter_stride = pass.adapter_stride,
-                        .num_parts = product.num_parts,
-                        .max_rank = pass.max_rank,
-                        .part_cols = {},
-                        .y_stride = to.y_stride,
-                        .max_rows = max_rows,
-                        .max_adapters = pass.max_adapters,
-                        .dtype = to.dtype};
-  std::copy_n(product.part_cols, kMaxLoraParts, expand.part_cols);
-  lora_expand(queue, expand);
+namespace foretoken {
+namespace {
+
+LoraExpandArgs expand_args(const AdaptedRows& rows) {
+  LoraExpandArgs args{.rows = rows.pass.rows,
+                      .matrices = rows.product.matrices,
+                      .t = rows.pass.t,
+                      .y = nullptr,
+                      .weight = nullptr,
+                      .adapter_stride = rows.pass.adapter_stride,
+                      .num_parts = rows.product.num_parts,
+                      .max_rank = rows.pass.max_rank,
+                      .part_cols = {},
+                      .y_stride = 0,
+                      .max_rows = rows.max_rows,
+                      .max_adapters = rows.pass.max_adapters,
+                      .dtype = rows.dtype,
+                      .k = rows.inputs};
+  std::copy_n(rows.product.part_cols, kMaxLoraParts, args.part_cols);
+  return args;
+}
+
+}  // namespace
+
+void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x) {
+  if (rows.product.matrices == nullptr) return;
+  lora_shrink(queue, {.rows = rows.pass.rows,
+                      .matrices = rows.product.matrices,
+                      .x = x,
+                      .t = rows.pass.t,
+                      .adapter_stride = rows.pass.adapter_stride,
+                      .num_parts = rows.product.num_parts,
+                      .max_rank = rows.pass.max_rank,
+                      .k = rows.inputs,
+                      .max_rows = rows.max_rows,
+                      .max_adapters = rows.pass.max_adapters,
+                      .dtype = rows.dtype});
+}
+
+void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to) {
+  if (rows.product.matrices == nullptr) return;
+  LoraExpandArgs args = expand_args(rows);
+  args.y = to.y;
+  args.y_stride = to.y_stride;
+  lora_expand(queue, args);
+}
+
+void expand_gates(Queue& queue, const AdaptedRows& rows, const AdaptedGates& to) {
+  LoraExpandArgs args = expand_args(rows);
+  args.y = rows.pass.raw_gates;
+  args.y_stride = raw_gates_stride(2 * args.part_cols[0]);
+  args.weight = to.weight;
+  args.gated = to.gated;
+  args.counts = to.counts;
+  args.bias = to.bias;
+  args.activation = to.activation;
+  lora_expand(queue, args);
 }
 
 }  // namespace foretoken

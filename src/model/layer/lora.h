@@ -18,7 +18,7 @@ struct LoraProduct {
 // The adapters of the rows of a forward pass, some of which have one; in device memory.
 struct LoraPass {
   LoraRows rows;
-  float* t = nullptr;          // [max_rows, kMaxLoraParts, max_rank]
+  float* t = nullptr;          // LoraShrinkArgs::t, enough for each product
   float* raw_gates = nullptr;  // [max_rows, raw_gates_stride of the widest] floats
   int32_t adapter_stride = 0;
   int32_t max_rank = 0;
@@ -26,18 +26,37 @@ struct LoraPass {
   bool feed_forward = false;  // some adapter changes a layer's feed-forward part
 };
 
-// A product that adapters are added to: y [max_rows, y_stride] holds it already.
-struct AdaptedProduct {
-  const void* x;  // [max_rows, inputs] of dtype
-  float* y;
+// The rows of a product that adapters are added to.
+struct AdaptedRows {
+  const LoraPass& pass;
+  const LoraProduct& product;
   int32_t inputs;
-  int32_t y_stride;
+  int32_t max_rows;
   DType dtype;
-  const void* gate_up = nullptr;  // LoraExpandArgs::weight
 };
 
-// Enqueues y += scale * b (a x) for the rows that have adapters; nothing where none changes it.
-void add_lora(Queue& queue, const LoraPass& pass, const LoraProduct& product,
-              const AdaptedProduct& to, int32_t max_rows);
+// Enqueues t = scale * a x for the rows that have adapters, of x [max_rows, inputs] of dtype, best
+// before the product of x, which is fetched meanwhile; nothing where no adapter changes it.
+void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x);
+
+// What b t is added to: y [max_rows, y_stride] of the product.
+struct AdaptedProduct {
+  float* y;
+  int32_t y_stride;
+};
+
+// Enqueues y += b t behind the product and shrink_lora.
+void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to);
+
+// The same with gates and ups as GemmArgs::kRawGates leaves them in LoraPass::raw_gates, followed
+// by what meets of them.
+struct AdaptedGates {
+  const StepCounts* counts;
+  const void* weight;
+  const float* bias;  // [gate | up] or null
+  void* gated;        // [max_rows, outputs / 2] of dtype
+  Activation activation;
+};
+void expand_gates(Queue& queue, const AdaptedRows& rows, const AdaptedGates& to);
 
 }  // namespace foretoken

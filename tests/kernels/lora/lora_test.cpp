@@ -1,5 +1,6 @@
 #include "kernels/lora/lora.h"
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -68,14 +69,14 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
   LoraRows group(const std::vector<int32_t>& slots, const std::vector<SlotParams>& params) {
     const auto rows = static_cast<int32_t>(slots.size());
     max_rows_ = rows;
-    LoraRows out{allocate<int32_t>(1), allocate<LoraTile>(max_lora_tiles(rows, kAdapters)),
+    LoraRows out{allocate<int32_t>(2), allocate<LoraTile>(max_lora_tiles(rows, kAdapters)),
                  allocate<int32_t>(rows), allocate<int32_t>(rows)};
     group_lora(queue(), {counts(rows), to_device(slots), to_device(params), out, rows, kAdapters});
     return out;
   }
 
   std::vector<float> run(const LoraRows& rows, const void* x, const std::vector<float>& before) {
-    float* t = allocate<float>(size_t(max_rows_) * 2 * kMaxRank);
+    float* t = allocate<float>(size_t(max_rows_) * 2 * lora_splits(k_) * kMaxRank);
     float* y = to_device(before);
     lora_shrink(queue(), {rows, matrices_, x, t, 2, 2, kMaxRank, k_, max_rows_, kAdapters, dtype_});
     lora_expand(queue(), {rows,
@@ -90,7 +91,8 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
                           n_[0] + n_[1],
                           max_rows_,
                           kAdapters,
-                          dtype_});
+                          dtype_,
+                          k_});
     return read(y, before.size());
   }
 
@@ -166,23 +168,21 @@ TEST_P(LoraTest, GroupsRowsByTheAdapterOfTheirSlot) {
     slots.insert(slots.end(), static_cast<size_t>(count), slot);
   }
   const LoraRows grouped = group(slots, params);
-  const auto num_tiles = read(grouped.num_tiles, 1)[0];
-  const auto tiles = read(grouped.tiles, static_cast<size_t>(num_tiles));
-  const auto rows = read(grouped.rows, 39);
-  ASSERT_EQ(num_tiles, 4);
-  EXPECT_EQ(tiles[0].adapter, 0);
-  EXPECT_EQ(tiles[0].count, 1);
-  EXPECT_EQ(rows[0], 21);
-  int done = 1;
-  for (int tile = 1; tile < 4; ++tile) {
-    EXPECT_EQ(tiles[static_cast<size_t>(tile)].adapter, 1);
-    EXPECT_EQ(tiles[static_cast<size_t>(tile)].begin, done);
-    done += tiles[static_cast<size_t>(tile)].count;
+  const auto num_tiles = read(grouped.num_tiles, 2);
+  const auto tiles = read(grouped.tiles, static_cast<size_t>(num_tiles[1]));
+  const auto rows = read(grouped.rows, slots.size());
+  ASSERT_EQ(num_tiles[0], 4);
+  ASSERT_EQ(num_tiles[1], 5);
+  const std::vector<std::array<int32_t, 3>> want = {
+      {0, 0, 1}, {1, 1, 16}, {1, 17, 16}, {1, 33, 6}, {-1, 39, 5}};
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ((std::array{tiles[i].adapter, tiles[i].begin, tiles[i].count}), want[i]) << i;
   }
-  EXPECT_EQ(done, 39);
+  EXPECT_EQ(rows[0], 21);
   for (int i = 0; i < 38; ++i) {
     EXPECT_EQ(rows[static_cast<size_t>(i) + 1], i < 18 ? i : 22 + i - 18);
   }
+  EXPECT_EQ(std::vector(rows.begin() + 39, rows.end()), (std::vector{18, 19, 20, 42, 43}));
 }
 
 // Products of a weight of gates and ups that are left as they are, changed and then gated.
@@ -204,13 +204,10 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
   }
   const LoraMatrix* matrices = to_device(table);
   const LoraRows rows = group({1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1});
-  float* t = allocate<float>(size_t(kRows) * 2 * kMaxRank);
+  float* t = allocate<float>(size_t(kRows) * 2 * lora_splits(k_) * kMaxRank);
   lora_shrink(queue(), {rows, matrices, x, t, 2, 2, kMaxRank, k_, kRows, 1, dtype_});
-  const auto expand = [&](float* y, const void* weight, int stride) {
-    lora_expand(
-        queue(),
-        {rows, matrices, t, y, weight, 2, 2, kMaxRank, {kSize, kSize}, stride, kRows, 1, dtype_});
-  };
+  LoraExpandArgs expand{rows,     matrices,       t, nullptr, nullptr, 2,      2,
+                        kMaxRank, {kSize, kSize}, 0, kRows,   1,       dtype_, k_};
   GemmArgs args{live,      x,
                 plain,     allocate<float>(size_t(kRows) * 2 * kSize),
                 bias,      RowKind::kToken,
@@ -218,22 +215,31 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
                 2 * kSize, k_,
                 dtype_,    DType::kF32};
   gemm(queue(), args);
-  expand(static_cast<float*>(args.y), nullptr, 2 * kSize);
+  expand.y = static_cast<float*>(args.y);
+  expand.y_stride = 2 * kSize;
+  lora_expand(queue(), expand);
   const size_t bytes = size_t(kRows) * kSize * dtype_size(dtype_);
   uint8_t* want = marked(bytes);
   gated_act(queue(),
             {live, static_cast<float*>(args.y), want, kRows, kSize, Activation::kSilu, dtype_});
-  const int stride = raw_gates_stride(2 * kSize);
   GemmArgs raw = args;
   raw.weight = pairs;
   raw.bias = nullptr;
   raw.gated = GemmArgs::kRawGates;
-  raw.y = allocate<float>(size_t(kRows) * stride);
+  expand.y_stride = raw_gates_stride(2 * kSize);
+  raw.y = expand.y = allocate<float>(size_t(kRows) * expand.y_stride);
+  expand.weight = pairs;
   gemm(queue(), raw);
-  expand(static_cast<float*>(raw.y), pairs, stride);
+  lora_expand(queue(), expand);
+  uint8_t* apart = marked(bytes);
+  gated_act(queue(), {live, expand.y, apart, kRows, kSize, Activation::kSilu, dtype_, pairs, bias});
+  gemm(queue(), raw);
   uint8_t* got = marked(bytes);
-  gated_act(queue(), {live, static_cast<float*>(raw.y), got, kRows, kSize, Activation::kSilu,
-                      dtype_, pairs, bias});
+  expand.gated = got;
+  expand.counts = live;
+  expand.bias = bias;
+  lora_expand(queue(), expand);
+  ASSERT_EQ(read(apart, bytes), read(got, bytes));
   const auto a = read_typed(want, size_t(kRows) * kSize, dtype_);
   const auto b = read_typed(got, size_t(kRows) * kSize, dtype_);
   for (size_t i = 0; i < a.size(); ++i) {
@@ -254,7 +260,7 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, LoraTest,
-                         testing::Combine(testing::Values(64, 333, 1024),
+                         testing::Combine(testing::Values(64, 333, 1024, 2568),
                                           testing::Values(DType::kF32, DType::kBF16)));
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/gemm/cpu/packed_weight.h"
+#include "kernels/gemm/gated_act.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -105,7 +106,7 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
   if (matrix.rank == 0) return;
   const int64_t stride = lora_stride(a.part_cols[part]);
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
-    const float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank;
+    const float* t = a.t + (int64_t{i} * a.num_parts + part) * lora_splits(a.k) * a.max_rank;
     float* y = a.y + int64_t{a.rows.rows[i]} * a.y_stride + segment.place;
     if (a.dtype == DType::kF32) {
       add_columns_f32(static_cast<const float*>(matrix.b) + segment.first, stride, t, matrix.rank,
@@ -130,38 +131,38 @@ void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int fi
       multiply_four_bf16(static_cast<const uint16_t*>(matrix.a) + at,
                          static_cast<const uint16_t*>(a.x) + row, a.k, sums);
     }
-    float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank + first_rank;
+    const int64_t place = (int64_t{i} * a.num_parts + part) * lora_splits(a.k);
+    float* t = a.t + place * a.max_rank + first_rank;
     for (int j = 0; j < kDotsAtOnce; ++j) t[j] = matrix.scale * sums[j];
   }
 }
 
 }  // namespace
 
+// Rows without an adapter are those of one more adapter here.
 void group_lora(const void* args, CpuPool&) {
   const auto& a = *static_cast<const GroupLoraArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
-  int counts[kMaxAdapters] = {};
+  const int none = a.max_adapters;
+  int counts[kMaxAdapters + 1] = {};
   for (int row = 0; row < rows; ++row) {
     const int32_t adapter = a.params[a.row_slot[row]].adapter - 1;
-    const bool has_one = adapter >= 0 && adapter < a.max_adapters;
-    a.rows.row_adapter[row] = has_one ? adapter : -1;
-    if (has_one) ++counts[adapter];
+    a.rows.row_adapter[row] = adapter >= 0 && adapter < none ? adapter : none;
+    ++counts[a.rows.row_adapter[row]];
   }
-  int begins[kMaxAdapters];
+  int begins[kMaxAdapters + 1];
   int num_tiles = 0, begin = 0;
-  for (int adapter = 0; adapter < a.max_adapters; ++adapter) {
+  for (int adapter = 0; adapter <= none; ++adapter) {
+    if (adapter == none) a.rows.num_tiles[0] = num_tiles;
     begins[adapter] = begin;
     for (int done = 0; done < counts[adapter]; done += kLoraTileRows) {
-      a.rows.tiles[num_tiles++] = {adapter, begin + done,
+      a.rows.tiles[num_tiles++] = {adapter == none ? -1 : adapter, begin + done,
                                    std::min(kLoraTileRows, counts[adapter] - done)};
     }
     begin += counts[adapter];
   }
-  for (int row = 0; row < rows; ++row) {
-    const int32_t adapter = a.rows.row_adapter[row];
-    if (adapter >= 0) a.rows.rows[begins[adapter]++] = row;
-  }
-  *a.rows.num_tiles = num_tiles;
+  for (int row = 0; row < rows; ++row) a.rows.rows[begins[a.rows.row_adapter[row]]++] = row;
+  a.rows.num_tiles[1] = num_tiles;
 }
 
 void lora_shrink(const void* args, CpuPool& pool) {
@@ -191,6 +192,17 @@ void lora_expand(const void* args, CpuPool& pool) {
                        ? gate_up_segment(*static_cast<const PackedWeight*>(a.weight), part, segment)
                        : plain_segment(a, part, segment));
   });
+  if (a.gated == nullptr) return;
+  const GatedActArgs act{.counts = a.counts,
+                         .gate_up = a.y,
+                         .out = a.gated,
+                         .max_rows = a.max_rows,
+                         .size = a.part_cols[0],
+                         .activation = a.activation,
+                         .out_dtype = a.dtype,
+                         .weight = a.weight,
+                         .bias = a.bias};
+  gated_act(&act, pool);
 }
 
 }  // namespace foretoken::cpu
