@@ -19,7 +19,7 @@ constexpr int kRoundedDrafts = 4;
 RunResult run_rounded(const Variant& variant, const std::vector<SpeculativeConfig>& drafters,
                       bool sampled, int ranks = 1) {
   EngineConfig config = config_of(variant, bundled_model());
-  config.dtype = sampled ? "float32" : "bfloat16";
+  config.dtype = "bfloat16";
   config.quantization = "fp8";
   config.activation_scheme = "dynamic";
   config.parallel.tensor_parallel_size = ranks;

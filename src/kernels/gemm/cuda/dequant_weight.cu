@@ -8,6 +8,7 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/gemm/cuda/dequant_codes.cuh"
+#include "kernels/gemm/cuda/fp8_weight.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -171,6 +172,7 @@ __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
 }
 
 int64_t unit_bytes(DequantKind kind) {
+  if (takes_rounded(kind)) return kAtomBytes;
   int64_t bytes = 0;
   with_form(kind, [&]<class Form>() { bytes = kUnitBytes<Form>; });
   return bytes;
@@ -184,7 +186,10 @@ bool allocate(QuantizedMatrix& matrix) {
   const int64_t groups = ceil_div(matrix.rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
   const bool scales_rows = matrix.kind == DequantKind::kFp8 || matrix.kind == DequantKind::kNvfp4;
-  const int64_t scales = scales_rows ? groups * kGroupRows * int64_t{sizeof(float)} : 0;
+  const int64_t num_scales = takes_rounded(matrix.kind) ? num_fp8_scales(matrix)
+                             : scales_rows              ? groups * kGroupRows
+                                                        : 0;
+  const int64_t scales = num_scales * int64_t{sizeof(float)};
   matrix.bytes = units + scales;
   return zeros(&matrix.units, units) && (scales == 0 || zeros(&matrix.row_scales, scales)) &&
          cudaStreamSynchronize(nullptr) == cudaSuccess;
@@ -221,7 +226,10 @@ DequantKind kind_of_blocks(const QuantForm& form) {
 }  // namespace
 
 DequantKind dequant_kind(const QuantForm& form) {
-  if (form.rounds_rows) return DequantKind::kNone;
+  if (form.rounds_rows) {
+    if (!takes_rounded_rows(form)) return DequantKind::kNone;
+    return form.scale == GroupScale::kFloat ? DequantKind::kFp8RowsBy128 : DequantKind::kFp8Rows;
+  }
   const DequantKind of_blocks = kind_of_blocks(form);
   if (of_blocks != DequantKind::kNone) return of_blocks;
   const bool has_zeros = form.scale == GroupScale::kHalfAndZero;
@@ -318,6 +326,7 @@ void pack_run(const PackRowsArgs& args, const QuantizedMatrix& matrix, cudaStrea
                     cudaMemcpyDefault, stream);
     rows = args.scratch;
   }
+  if (takes_rounded(matrix.kind)) return launch_pack_fp8(args, rows, matrix, stream);
   const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k, matrix.form.group,
                             matrix.form.scale == GroupScale::kHalfAndZero};
   with_form(matrix.kind, [&]<class Form>() {

@@ -40,7 +40,7 @@ enum class DequantKind : uint8_t {
   kQ41,        // 4 bits, scale and minimum for 32, halves
   kQ50,        // 5 bits minus 16, a half for 32
   kQ51,        // 5 bits, scale and minimum for 32, halves
-  // For rows that are rounded, too (fp8/fp8_operands.cuh); no code is widened.
+  // For rows that are rounded, too (fp8_weight.cuh); no code is widened.
   kFp8Rows,       // E4M3, a float for each row
   kFp8RowsBy128,  // E4M3, a float for each 128 k of a row
 };

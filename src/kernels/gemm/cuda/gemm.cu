@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
+#include "kernels/gemm/cuda/fp8_weight.cuh"
 #include "kernels/gemm/cuda/gemm_common.cuh"
 #include "kernels/gemm/cuda/gemm_dequant.cuh"
 
@@ -15,7 +16,10 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
     plain.gated = 0;
     return launch_gemm(&plain, stream);
   }
-  if (const QuantizedMatrix* matrix = quantized_matrix(args.weight)) {
+  const QuantizedMatrix* matrix = quantized_matrix(args.weight);
+  if (matrix != nullptr && takes_rounded(matrix->kind)) {
+    launch_gemm_fp8(args, *matrix, stream);
+  } else if (matrix != nullptr) {
     launch_gemm_dequant(args, *matrix, stream);
   } else if (args.dtype == DType::kF32) {
     launch_gemm_float(args, stream);
