@@ -141,13 +141,14 @@ void read_method_fields(JsonFields& fields, SpeculativeConfig* config) {
   }
 }
 
-// Some drafters' files tell the number.
+// Some drafters' files tell the number; without a method the engine finds out whether these do.
 void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
   constexpr const char* kName = "num_speculative_tokens";
   fields.read(kName, &config->num_speculative_tokens);
   if (!fields.status().ok() || config->num_speculative_tokens != 0) return;
   const DrafterTraits* traits = traits_of(config->method);
-  if (!fields.has(kName) && traits != nullptr && traits->counts_itself) return;
+  const bool may_count = traits != nullptr ? traits->counts_itself : config->method.empty();
+  if (!fields.has(kName) && may_count) return;
   const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
   fields.fail(
       fields.has(kName)

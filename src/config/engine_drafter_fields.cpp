@@ -95,7 +95,7 @@ constexpr RefusedDrafterField kRefused[] = {
     {"posterior_alpha", "null", kTypical},
     {"posterior_threshold", "null", kTypical},
     {"quantization", "null",
-     "is not built yet; name a draft model that is not quantized and remove it"},
+     "is read from the drafter's own files, which may be quantised; remove it"},
     {"speculative_token_tree", "null", kTree},
     {"synthetic_acceptance_rate", "null",
      "is an old name; give a rate for each position in synthetic_acceptance_rates"},

@@ -10,7 +10,8 @@ Status check_count(const SpeculativeConfig& config, const DrafterTraits& traits)
   if (count >= 1 && count <= kMaxDraftTokens) return {};
   if (count == 0 && traits.counts_itself) return {};
   return invalid_argument("speculative config: num_speculative_tokens is " + std::to_string(count) +
-                          "; give a number from 1 to " + std::to_string(kMaxDraftTokens) +
+                          (count == 0 ? " or not given" : "") + "; give a number from 1 to " +
+                          std::to_string(kMaxDraftTokens) +
                           (count == 0 ? ", or no speculative config at all" : ""));
 }
 

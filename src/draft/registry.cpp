@@ -168,6 +168,11 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
   if (!guess.certain || guess.method == entry.name) return {};
   FT_ASSIGN_OR_RETURN(const DrafterEntry* held, find_drafter(guess.method));
   if (std::string(held->files) == entry.files) return {};
+  if (context.config.model.empty()) {
+    return invalid_argument("speculative config: the model's own files, " + context.folder +
+                            ", hold no " + entry.files + " for method " + entry.name +
+                            "; choose another method, or set `model` to a folder that holds some");
+  }
   return invalid_argument("speculative config: " + context.folder + " holds " + held->files +
                           ", not what method " + entry.name + " reads; set method to " +
                           guess.method + " or `model` to another folder");

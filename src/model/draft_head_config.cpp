@@ -64,8 +64,33 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
   return json;
 }
 
+// What speculators calls its heads, of those that are read.
+bool is_known_speculator(const Json& type) {
+  for (const char* known : {"eagle", "eagle3", "peagle", "dflash", "dspark", "mtp"}) {
+    if (type == known) return true;
+  }
+  return false;
+}
+
+// Heads that are of none of the kinds.
+Status check_known(const ConfigFields& fields) {
+  const Json* type = fields.find("speculators_model_type");
+  if (type != nullptr && !is_known_speculator(*type)) {
+    return unsupported(fields.where() + ": heads of speculators' type " + type->dump() +
+                       " are not supported; use a head of type eagle3, peagle, dflash or dspark");
+  }
+  const Json* model = fields.find("model_type");
+  if (model != nullptr && model->is_string() && model->get<std::string>().ends_with("_assistant")) {
+    return unsupported(fields.where() + ": model_type " + model->dump() +
+                       " is an assistant that reads the target's keys and values, which is not "
+                       "supported; use another drafter, for example method ngram");
+  }
+  return {};
+}
+
 // Variants that would load and draft badly.
 Status check_variant(const ConfigFields& fields, HeadKind kind) {
+  FT_RETURN_IF_ERROR(check_known(fields));
   const Json* type = fields.find("speculators_model_type");
   const bool peagle = kind == HeadKind::kPeagle;
   if (type != nullptr && *type != (peagle ? "peagle" : kind_name(kind))) {

@@ -80,6 +80,14 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
         "did you mean 'num_speculative_tokens'?"}});
 }
 
+// Files that say the method may say the number, too.
+TEST(SpeculativeConfig, WithoutAMethodFilesMayTellTheNumber) {
+  const std::string heads = FORETOKEN_SOURCE_DIR "/tests/golden/";
+  expect_refused({"-sc", R"({"model": ")" + heads + R"(heads/eagle"})"}, "is 0 or not given");
+  expect_refused({"-sc", R"({"model": ")" + heads + R"(heads/mtp-2"})"},
+                 "of the head is not the target's");
+}
+
 TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
   expect_refused(
       {{R"({"method": "ngram", "num_speculative_tokens": 3, "model": "some/model"})",
@@ -125,7 +133,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("kv_cache_dtype": "fp8")", "not built yet"},
       {R"("moe_backend": "triton")", "of which there is one kind"},
       {R"("parallel_drafting": true)", "goes with method draft_model or eagle3, not with ngram"},
-      {R"("quantization": "fp8")", "'quantization' is not built yet"},
+      {R"("quantization": "fp8")", "'quantization' is read from the drafter's own files"},
       {R"("speculative_token_tree": "[(0,)]")", "trees"},
       {R"("suffix_decoding_max_tree_depth": 24)", "suffix"},
       {R"("suffix_decoding_max_cached_requests": 0)", "suffix"},

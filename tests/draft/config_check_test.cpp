@@ -44,7 +44,8 @@ TEST(ConfigCheck, NamesTheFieldAtFault) {
     Change change;
     const char* field;
   } cases[] = {
-      {"eagle", [](auto& c) { c.num_speculative_tokens = 0; }, "num_speculative_tokens is 0"},
+      {"eagle", [](auto& c) { c.num_speculative_tokens = 0; },
+       "num_speculative_tokens is 0 or not given"},
       {"mtp", [](auto& c) { c.num_speculative_tokens = -3; }, "num_speculative_tokens is -3"},
       {"ngram", [](auto& c) { c.num_speculative_tokens = 65; }, "num_speculative_tokens is 65"},
       {"eagle", [](auto& c) { c.use_heterogeneous_vocab = true; }, "use_heterogeneous_vocab"},

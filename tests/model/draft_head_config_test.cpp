@@ -124,6 +124,15 @@ TEST_F(DraftHeadConfigTest, SpeculatorsKeepsTheSizesInAnObject) {
   EXPECT_EQ(config.value().tap_layers, (std::vector<int32_t>{1, 9, 30, 31}));
 }
 
+TEST_F(DraftHeadConfigTest, HeadsOfNoKindAreNamed) {
+  Json other = speculators_json();
+  other["speculators_model_type"] = "fastmtp";
+  expect_error(HeadKind::kEagle3, other, {"fastmtp", "not supported", "use a head"});
+  Json assistant = mtp_json();
+  assistant["model_type"] = "gemma4_assistant";
+  expect_error(HeadKind::kMtp, assistant, {"gemma4_assistant", "use another drafter"});
+}
+
 // A published config.json says nothing of them; where there are no weights, there are as many as in
 // published files.
 TEST_F(DraftHeadConfigTest, ModulesAreCountedInFiles) {
