@@ -239,7 +239,6 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                    .block_tables = batch.block_tables,
                    .max_blocks = batch.max_blocks,
                    .rope = rope_,
-                   .window = window_of(pass.weights.layer),
                    .kv_begin = 1 + module,
                    .position_shift = -1 - module};
   const DraftModuleWeights& weights = pass.weights;
@@ -272,6 +271,7 @@ const float* Head::run_layers(const Pass& pass, int32_t module, LayerKv kv, cons
   const float* delta = nullptr;
   for (size_t depth = 0; depth <= deeper.size(); ++depth) {
     kv.kv = cache.layer(module * config_.num_layers + static_cast<int32_t>(depth));
+    kv.window = window_of(*layer);
     const DecoderLayer* next = depth < deeper.size() ? &deeper[depth] : nullptr;
     delta = layers_.run(pass.rows, kv, *layer, depth == 0 ? x : nullptr, next);
     layer = next;

@@ -157,7 +157,7 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
   for (const Json& id : wanted) {
     if (!id.is_number_integer() || id < 0 || id >= n) {
       return invalid_argument(
-          fields.where() + ": " + (ids != nullptr ? "'" : "without '") + kName +
+          fields.where() + ": " + (ids != nullptr ? "by '" : "without '") + kName +
           "' the head reads "
           "layer " +
           id.dump().substr(0, 80) + ", but the target has " + std::to_string(n) +
@@ -235,6 +235,12 @@ Result<std::vector<LayerConfig>> module_layers(const Json& file, const ConfigOpt
     modules[i].experts = all.layers.at(static_cast<size_t>(head.layer.num_layers) + i).experts;
   }
   return modules;
+}
+
+// Layers of EAGLE heads differ in windows alone.
+void keep_windows(size_t num_layers, std::vector<LayerConfig>* layers) {
+  layers->resize(num_layers);
+  for (LayerConfig& layer : *layers) layer = LayerConfig{.window = layer.window};
 }
 
 // Some EAGLE heads repeat the target's number of layers, where the tensors tell that there is one.
@@ -324,7 +330,7 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
     return head;
   }
   head.num_layers = num_eagle_layers(folder, head, target);
-  head.layer.layers.assign(static_cast<size_t>(head.num_layers), LayerConfig{});
+  keep_windows(static_cast<size_t>(head.num_layers), &head.layer.layers);
   head.layer.num_layers = head.num_layers;
   return head;
 }

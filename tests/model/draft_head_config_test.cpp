@@ -115,6 +115,18 @@ TEST_F(DraftHeadConfigTest, Eagle3) {
   EXPECT_EQ(read(HeadKind::kEagle3, whole).value().draft_vocab_size, 128256);
 }
 
+TEST_F(DraftHeadConfigTest, LayersKeepTheirWindows) {
+  Json json = eagle3_json();
+  json["sliding_window"] = 64;
+  json["layer_types"] = {"sliding_attention", "full_attention"};
+  json["num_hidden_layers"] = 2;
+  const auto config = read(HeadKind::kEagle3, json);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  ASSERT_EQ(config.value().layer.layers.size(), 2u);
+  EXPECT_EQ(config.value().layer.layers[0].window, 64);
+  EXPECT_EQ(config.value().layer.layers[1].window, 0);
+}
+
 TEST_F(DraftHeadConfigTest, SpeculatorsKeepsTheSizesInAnObject) {
   const auto config = read(HeadKind::kEagle3, speculators_json());
   ASSERT_TRUE(config.ok()) << config.status().message();
