@@ -220,13 +220,14 @@ Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadCon
   const int wanted = config.num_speculative_tokens;
   if (head.kind != HeadKind::kMtp) return wanted;
   if (wanted == 0) return std::min(head.num_modules, kMaxOwnDrafts);
-  if (wanted > head.num_modules && wanted % head.num_modules != 0) {
+  const int beyond = wanted % head.num_modules;
+  if (wanted > head.num_modules && beyond != 0) {
     return invalid_argument(
         "speculative config: num_speculative_tokens is " + std::to_string(wanted) +
         ", but beyond the " + std::to_string(head.num_modules) +
         " MTP modules of the model it must be divisible by their number; give " +
-        std::to_string(wanted - wanted % head.num_modules) + " or " +
-        std::to_string(head.num_modules));
+        std::to_string(wanted - beyond) + " or " +
+        std::to_string(wanted - beyond + head.num_modules));
   }
   return wanted;
 }
