@@ -222,12 +222,12 @@ Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadCon
   if (wanted == 0) return std::min(head.num_modules, kMaxOwnDrafts);
   const int beyond = wanted % head.num_modules;
   if (wanted > head.num_modules && beyond != 0) {
-    return invalid_argument(
-        "speculative config: num_speculative_tokens is " + std::to_string(wanted) +
-        ", but beyond the " + std::to_string(head.num_modules) +
-        " MTP modules of the model it must be divisible by their number; give " +
-        std::to_string(wanted - beyond) + " or " +
-        std::to_string(wanted - beyond + head.num_modules));
+    return invalid_argument("speculative config: num_speculative_tokens is " +
+                            std::to_string(wanted) + ", but beyond the " +
+                            std::to_string(head.num_modules) +
+                            " MTP modules of the model it must be divisible by their number, "
+                            "such as " +
+                            std::to_string(wanted - beyond));
   }
   return wanted;
 }

@@ -56,7 +56,7 @@ TEST(HeadDrafter, NumberOfMtpDrafts) {
   }
   const auto drafter = target.make(mtp_config(3, 4));
   EXPECT_EQ(drafter.status().code(), StatusCode::kInvalidArgument);
-  expect_contains(refusal(drafter), "divisible");
+  expect_contains(refusal(drafter), "divisible by their number, such as 3");
 }
 
 TEST(HeadDrafter, TakesMemoryByTheBlock) {
