@@ -133,11 +133,11 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> al
   return std::find(all.begin(), all.end(), text) != all.end();
 }
 
-// Floats, or integers of a byte each.
+// Floats, or integers of a byte each, which those of four bits have too (W4A8).
 void read_compressed_scaled(Reader& weights, bool is_float, Quantization* out) {
   const int64_t bits = weights.integer("num_bits", "", 8);
   const std::string strategy = weights.text("strategy", "tensor");
-  weights.want(bits == 8 || (is_float && bits == 4),
+  weights.want(bits == 8 || bits == 4,
                std::string(is_float ? "floats" : "integers") + " of " + bits_text(bits));
   if (!is_float || bits != 8) out->is_fp8 = false;
   weights.want(is_one_of(strategy, {"tensor", "channel", "block", "group", "tensor_group"}),

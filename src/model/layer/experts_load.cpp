@@ -159,6 +159,15 @@ Status expect_others(WeightLoader& loader, const ExpertSource& from) {
   return {};
 }
 
+// Matrices of experts that compute nothing, which transformers saves, too.
+void ignore_idle(WeightLoader& loader, const ExpertSource& from) {
+  for (int32_t e = from.whole.count; e < from.whole.choices(); ++e) {
+    for (const char* name : {from.whole.gate, from.whole.up, from.whole.down}) {
+      loader.ignore(tensor_of(from, e, name));
+    }
+  }
+}
+
 // How this checkpoint keeps the experts: as the architecture's files do, or stacked and as they
 // are, as GGUF files and newer versions of transformers keep all.
 ExpertSource find_source(PartLoader& loader, const std::string& base, const ExpertsSpec& whole) {
@@ -255,6 +264,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
                                                         : loader.sharding().rank == 0;
   own_zeros = counts ? whole.zero_count : 0;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
+  ignore_idle(loader.weights(), from);
   const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
                                                        WeightOrder::kGateUp, spec.inner));

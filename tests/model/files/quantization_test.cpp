@@ -76,7 +76,10 @@ TEST(Quantization, FloatsAndBytes) {
           "sparsity_config": {"format": "dense"}, "transform_config": {},
           "config_groups": {"g": {"weights": {"num_bits": 8, "type": "int",
                                               "strategy": "channel"},
-                                  "input_activations": {"num_bits": 8}}}})"};
+                                  "input_activations": {"num_bits": 8}}}})",
+      R"({"quant_method": "compressed-tensors", "format": "int-quantized",
+          "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "strategy": "group",
+                                              "group_size": 128}}}})"};
   for (const char* json : all) {
     const auto found = read(json);
     ASSERT_TRUE(found.ok()) << found.status().message();
@@ -125,8 +128,8 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
            "config_groups": {"g": {"weights": {"num_bits": 6, "type": "float"}}}})",
        "floats of 6 bits"},
       {R"({"quant_method": "compressed-tensors", "format": "int-quantized",
-           "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}})",
-       "integers of 4 bits"},
+           "config_groups": {"g": {"weights": {"num_bits": 2, "type": "int"}}}})",
+       "integers of 2 bits"},
       {R"({"quant_method": "compressed-tensors", "format": "marlin-24",
            "config_groups": {"g": {"weights": {"num_bits": 4}}}})",
        "format 'marlin-24'"},
