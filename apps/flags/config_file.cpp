@@ -1,6 +1,7 @@
 #include "apps/flags/config_file.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 
@@ -28,9 +29,28 @@ std::vector<std::string> list_values(const std::string& text) {
 }
 
 struct Entry {
-  std::string name;
+  std::string name;  // of a nested value with those above it: "speculative-config.method"
   std::vector<std::string> values;
+  bool is_list = false;  // a line for each of them
 };
+
+// A name without a value, under which others may stand.
+struct Level {
+  size_t indent = 0;
+  std::string name;
+};
+
+// What has been read, and where the next line stands.
+struct Reading {
+  std::vector<Entry> entries;
+  std::vector<Level> levels;
+  bool in_block = false;    // the lines of a text ("name: |") are its value
+  size_t block_indent = 0;  // of the first of them; 0: none has come
+};
+
+size_t indent_of(std::string_view line) {
+  return std::min(line.find_first_not_of(" \t"), line.size());
+}
 
 std::string flag_name(std::string key) {
   const size_t end = std::min(key.find('.'), key.size());
@@ -38,40 +58,90 @@ std::string flag_name(std::string key) {
   return key;
 }
 
-Status wrong_line(const std::string& name, int line, const std::string& what) {
-  return invalid_argument(name + ", line " + std::to_string(line) + ": " + what);
+// The value behind a name; "null" and "~" are none.
+std::vector<std::string> values_of(const std::string& value) {
+  if (value.empty() || value == "null" || value == "~") return {};
+  if (value.front() == '[' && value.back() == ']') return list_values(value);
+  return {unquoted(value)};
 }
 
-Status read_line(const std::string& raw, const std::string& where, int number,
-                 std::vector<Entry>* entries) {
+bool begins_block(const std::string& value) {
+  return value == "|" || value == "|-" || value == "|+" || value == ">" || value == ">-";
+}
+
+// "name: value"; a name that stands further in than the one before belongs to it.
+Status read_entry(const std::string& text, size_t indent, const std::string& wrong,
+                  Reading* reading) {
+  while (!reading->levels.empty() && reading->levels.back().indent >= indent) {
+    reading->levels.pop_back();
+  }
+  if (indent > 0 && reading->levels.empty()) {
+    return invalid_argument(wrong + "nested values need a name without a value before them");
+  }
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0) {
+    return invalid_argument(wrong + "each line must be 'name: value', not '" + text + "'");
+  }
+  const std::string key = unquoted(trimmed_line(text.substr(0, colon)));
+  const std::string name = indent == 0 ? flag_name(key) : reading->levels.back().name + "." + key;
+  const std::string value = trimmed_line(text.substr(colon + 1));
+  reading->in_block = begins_block(value);
+  reading->block_indent = 0;
+  if (value.empty() || reading->in_block) reading->levels.push_back({indent, name});
+  std::vector<std::string> values = values_of(value);
+  if (reading->in_block) values = {""};
+  if (indent > 0 && value.size() > 1 && value.front() == '[') values = {value};
+  reading->entries.push_back({name, std::move(values)});
+  return {};
+}
+
+// False where the text that a "|" began has ended.
+bool read_block(const std::string& raw, Reading* reading) {
+  const size_t indent = indent_of(raw);
+  const bool blank = indent == raw.size();
+  if (!blank && indent <= reading->levels.back().indent) {
+    reading->in_block = false;
+    return false;
+  }
+  if (reading->block_indent == 0 && !blank) reading->block_indent = indent;
+  std::string& text = reading->entries.back().values.front();
+  text += (text.empty() ? "" : "\n") +
+          (blank ? std::string() : raw.substr(std::min(indent, reading->block_indent)));
+  return true;
+}
+
+Status read_line(const std::string& raw, const std::string& wrong, Reading* reading) {
+  if (reading->in_block && read_block(raw, reading)) return {};
   const std::string_view line = before_comment(raw);
   const std::string text = trimmed_line(line);
   if (text.empty() || text == "---") return {};
   if (text.rfind("- ", 0) == 0 || text == "-") {
-    if (entries->empty()) return wrong_line(where, number, "a list entry needs a name before it");
-    entries->back().values.push_back(unquoted(trimmed_line(text.substr(1))));
+    if (reading->entries.empty()) {
+      return invalid_argument(wrong + "a list entry needs a name before it");
+    }
+    reading->entries.back().values.push_back(unquoted(trimmed_line(text.substr(1))));
+    reading->entries.back().is_list = true;
     return {};
   }
-  if (line.front() == ' ' || line.front() == '\t') {
-    return wrong_line(where, number, "nested values are written as JSON: name: '{\"a\": 1}'");
+  return read_entry(text, indent_of(line), wrong, reading);
+}
+
+// The entries of a list that is nested, as JSON; what is no JSON is a text.
+std::string list_text(const std::vector<std::string>& values) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string& value : values) {
+    nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(value, nullptr, false);
+    list.push_back(parsed.is_discarded() ? nlohmann::ordered_json(value) : std::move(parsed));
   }
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos || colon == 0) {
-    return wrong_line(where, number, "each line must be 'name: value', not '" + text + "'");
-  }
-  Entry& entry = entries->emplace_back(Entry{flag_name(trimmed_line(text.substr(0, colon))), {}});
-  const std::string value = trimmed_line(text.substr(colon + 1));
-  if (value.empty()) return {};
-  const bool list = value.front() == '[' && value.back() == ']';
-  if (list) {
-    entry.values = list_values(value);
-  } else {
-    entry.values = {unquoted(value)};
-  }
-  return {};
+  return list.dump();
 }
 
 void append_flags(const Entry& entry, std::vector<std::string>* flags) {
+  if (entry.name.find('.') != std::string::npos && !entry.values.empty()) {
+    flags->push_back("--" + entry.name + "=" +
+                     (entry.is_list ? list_text(entry.values) : entry.values.front()));
+    return;
+  }
   const std::string value = entry.values.size() == 1 ? entry.values.front() : "";
   if (value == "true" || value == "True") return flags->push_back("--" + entry.name);
   if (value == "false" || value == "False") return flags->push_back("--no-" + entry.name);
@@ -83,13 +153,14 @@ void append_flags(const Entry& entry, std::vector<std::string>* flags) {
 }
 
 Result<std::vector<Entry>> parse_entries(const std::string& text, const std::string& name) {
-  std::vector<Entry> entries;
+  Reading reading;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
-    FT_RETURN_IF_ERROR(read_line(line, name, ++number, &entries));
+    FT_RETURN_IF_ERROR(
+        read_line(line, name + ", line " + std::to_string(++number) + ": ", &reading));
   }
-  return entries;
+  return std::move(reading.entries);
 }
 
 bool is_given(const std::string& name, const std::vector<std::string>& arguments) {

@@ -150,7 +150,12 @@ TEST_F(Serve, FlagsOfAFileAndOfTheEnvironment) {
   const std::string file = scratch_.write("serve.yaml",
                                           "# flags\nmax_model_len: 512  # short\n"
                                           "served-model-name:\n  - first\n  - second\n"
-                                          "enable-prefix-caching: false\nuds: /nowhere/s\n");
+                                          "enable-prefix-caching: false\nuds: /nowhere/s\n"
+                                          "seed: null\nspeculative_config:\n"
+                                          "    method: ngram\n    num_speculative_tokens: 3\n"
+                                          "compilation-config:\n  cudagraph_capture_sizes:\n"
+                                          "    - 1\n    - 8\nchat-template: |\n  {{ 1 }}\n"
+                                          "  two\n");
   CommandSetting setting;
   setting.environment = {"VLLM_API_KEY=k", "VLLM_FLASH_ATTN_VERSION=3"};
   Command command({"serve", bundled_model().string(), "--config", file, "--uds", socket(),
@@ -162,6 +167,12 @@ TEST_F(Serve, FlagsOfAFileAndOfTheEnvironment) {
   ASSERT_EQ(body["data"].size(), 2u) << body;
   EXPECT_EQ(body["data"][1]["id"], "second");
   EXPECT_EQ(body["data"][1]["max_model_len"], 512);
+  Client info(socket(), "GET", "/server_info", "", "Authorization: Bearer k\r\n");
+  const json drafters = info.body()["vllm_config"]["speculative_config"];
+  ASSERT_EQ(drafters.size(), 1u) << drafters;
+  EXPECT_EQ(drafters[0]["num_speculative_tokens"], 3);
+  Client props(socket(), "GET", "/props", "", "Authorization: Bearer k\r\n");
+  EXPECT_EQ(props.body()["chat_template"], "{{ 1 }}\ntwo");
   command.send_signal(SIGTERM);
   EXPECT_NE(command.finish().err.find("VLLM_FLASH_ATTN_VERSION has no effect"), std::string::npos);
 }

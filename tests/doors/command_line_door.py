@@ -163,6 +163,18 @@ class LinesOfVllm(unittest.TestCase):
             result = run("serve", "/nowhere", "--port", "0", *line.split())
             self.assertIn("model '/nowhere' is neither", error_of(result), result.stderr)
 
+    def test_files_of_flags_may_nest(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("model: /nowhere\nspeculative-config:\n  method: ngram\n"
+                       "  num_speculative_tokens: 4\ncompilation-config:\n  cudagraph_mode: FULL\n"
+                       "  cudagraph_capture_sizes: [1, 2, 4]\nseed: null\nport: 0\n")
+            file.flush()
+            self.assertIn("model '/nowhere' is neither",
+                          error_of(run("serve", "--config", file.name)))
+            file.write("speculative-config:\n  methud: ngram\n")
+            file.flush()
+            self.assertIn("did you mean 'method'", error_of(run("serve", "--config", file.name)))
+
     def test_what_cannot_be_had_says_why(self):
         for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
                            (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),

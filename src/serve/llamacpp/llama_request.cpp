@@ -102,6 +102,12 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   read_form(fields, &openai);
   fields.read("n_probs", &request.num_probs);
   if (request.num_probs < 0) fields.fail("'n_probs' must be at least 0");
+  // OpenAI's name means the same.
+  const json* logprobs = fields.raw("logprobs");
+  const auto wanted = logprobs == nullptr ? std::nullopt : JsonFields::count_of(*logprobs);
+  if (request.num_probs == 0 && wanted) {
+    request.num_probs = static_cast<int>(std::min<uint64_t>(*wanted, INT32_MAX));
+  }
   if (request.num_probs > 0) openai["logprobs"] = request.num_probs;
   fields.read("post_sampling_probs", &request.post_sampling_probs);
   fields.read("return_tokens", &request.return_tokens);
@@ -112,9 +118,6 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));
-  // "logprobs" means the same.
-  request.num_probs =
-      std::max(request.num_probs, request.text.requests.front().sampling.logprobs.value_or(0));
   for (Request& one : request.text.requests) {
     one.sampling.processed_logprobs = request.post_sampling_probs && request.num_probs > 0;
   }

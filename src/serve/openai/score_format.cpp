@@ -25,7 +25,9 @@ Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& s
   for (size_t i = 0; i < request.second.size(); ++i) {
     const RequestOutput& query = only_choice(*sums[num_first == 1 ? 0 : i]);
     const RequestOutput& answer = only_choice(*sums[num_first + i]);
-    scores.values.push_back(embedding_score(query.embedding, answer.embedding));
+    // A cosine, also where rounding would have it otherwise.
+    scores.values.push_back(
+        std::clamp(embedding_score(query.embedding, answer.embedding), -1.0, 1.0));
     scores.num_tokens += query.stats.num_prompt_tokens + answer.stats.num_prompt_tokens;
   }
   return scores;

@@ -327,11 +327,14 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
       "this server does not sleep; stop it to give its memory back, it starts in a moment";
   constexpr const char* kNoSlotFiles =
       "prompts are not saved to files here; what requests have in common is cached by itself";
+  constexpr const char* kNoCompaction =
+      "responses are not compacted here; send a shorter conversation, or one that was summed up";
   constexpr const char* kNoProps =
       "the properties of this server are set by the flags of 'foretoken serve'";
   std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps),
+                               refused("POST", "/v1/responses/compact", kNoCompaction),
                                refused("POST", "/slots/{id}", kNoSlotFiles),
                                post(context, "/invocations", handle_invocation),
                                post(context, "/completions", handle_completions),
