@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "gguf/model_texts.h"
 #include "model/block_head_config.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
@@ -294,14 +295,14 @@ Status read_mtp(const std::string& folder, const ConfigFields& fields, const Mod
 Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
                                                const ModelConfig& target,
                                                const ConfigOptions& options) {
-  const std::filesystem::path path(folder);
-  const std::string where = (path / "config.json").string();
-  std::error_code ignored;
-  if (!std::filesystem::exists(where, ignored)) {
+  const ModelFiles files(folder);
+  const std::string where =
+      files.is_gguf() ? folder : (std::filesystem::path(folder) / "config.json").string();
+  if (!has_model_text(files, "config.json")) {
     return not_found("no config.json in the folder of the draft head, " + folder +
                      "; set 'model' to a folder with config.json and model.safetensors");
   }
-  FT_ASSIGN_OR_RETURN(const Json file, read_json_file(where));
+  FT_ASSIGN_OR_RETURN(const Json file, read_model_json(files, "config.json"));
   const ConfigFields fields(file, where);
   FT_RETURN_IF_ERROR(check_variant(fields, kind));
   FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, kind, target, where));

@@ -7,6 +7,7 @@
 
 #include "gguf/gguf_bytes.h"
 #include "gguf/hf_names.h"
+#include "model/draft_head_config.h"
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
 #include "model/forward_harness.h"
@@ -137,6 +138,28 @@ void stack_experts(const ModelConfig& config, Matrices* all) {
   *all = std::move(stacked);
 }
 
+// The matrices of each expert become a tensor of three dimensions of all.
+void stack_each_expert(const ModelConfig& config, Matrices* all) {
+  constexpr std::string_view kFirst = ".experts.0.";
+  std::vector<std::string> first;
+  for (const auto& [name, matrix] : *all) {
+    if (name.find(kFirst) != std::string::npos) first.push_back(name);
+  }
+  for (const std::string& name : first) {
+    const size_t at = name.find(kFirst);
+    const std::string before = name.substr(0, at + 9), after = name.substr(at + kFirst.size() - 1);
+    Matrix stacked;
+    for (int32_t i = 0; i < config.experts.count; ++i) {
+      const auto one = all->extract(before + std::to_string(i) + after);
+      ASSERT_FALSE(one.empty()) << name;
+      stacked.shape = {config.experts.count, one.mapped().shape[0], one.mapped().shape[1]};
+      stacked.values.insert(stacked.values.end(), one.mapped().values.begin(),
+                            one.mapped().values.end());
+    }
+    (*all)[before.substr(0, before.size() - 1) + after] = std::move(stacked);
+  }
+}
+
 void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -157,6 +180,7 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
   }
   *all = std::move(renamed);
   if (family == "dbrx") stack_experts(config, all);
+  stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
   if (family == "apertus") {
@@ -197,6 +221,25 @@ Write text(const char* value) {
   return [value](test::GgufBytes& file, const std::string& key) { file.text_value(key, value); };
 }
 
+// Of mixtures, under the keys that all of them share.
+void add_expert_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const ExpertConfig& experts = config.experts;
+  int32_t dense = 0;
+  while (dense < config.num_layers && !config.layers[size_t(dense)].experts) ++dense;
+  (*all)["expert_count"] = u32(experts.count);
+  (*all)["expert_used_count"] = u32(experts.top_k);
+  (*all)["expert_feed_forward_length"] = u32(experts.inner);
+  (*all)["expert_shared_count"] = u32(experts.shared_inner / experts.inner);
+  (*all)["expert_weights_scale"] = f32(experts.scale);
+  (*all)["expert_weights_norm"] = flag(experts.normalised);
+  (*all)["expert_group_count"] = u32(experts.num_groups);
+  (*all)["expert_group_used_count"] = u32(experts.top_groups);
+  (*all)["leading_dense_block_count"] = u32(dense);
+  if (config.num_mtp_modules == 0) return;
+  (*all)["nextn_predict_layers"] = u32(config.num_mtp_modules);
+  (*all)["block_count"] = u32(config.num_layers + config.num_mtp_modules);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 void add_own_keys(const std::string& family, const ModelConfig& config,
                   std::map<std::string, Write>* all) {
@@ -204,10 +247,8 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["attention.value_length"] = u32(config.head_dim);
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
-  if (family == "dbrx") {
-    (*all)["expert_count"] = u32(config.experts.count);
-    (*all)["expert_used_count"] = u32(config.experts.top_k);
-  }
+  if (config.experts.count > 0) add_expert_keys(config, all);
+  if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
   if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
   if (family == "minicpm") {
     (*all)["embedding_scale"] = f32(config.embedding_scale);
@@ -301,6 +342,22 @@ void write_gguf(const std::string& path, const std::string& family, const std::s
   file.write(path);
 }
 
+// The MTP modules of a file are its drafter's.
+TEST(GgufHeads, MtpModulesBehindTheLayers) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  const test::GoldenCase golden = test::golden_cases({"glm4_moe"}).front();
+  write_gguf(path, "glm4moe", golden.folder);
+  const auto target = read_model_config(path, {});
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  EXPECT_EQ(target.value().num_layers, 2);
+  const auto head = read_draft_head_config(path, HeadKind::kMtp, target.value(), {});
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_EQ(head.value().num_modules, 1);
+  EXPECT_EQ(head.value().first_layer, 2);
+  EXPECT_TRUE(head.value().layer.layers[0].experts);
+}
+
 struct Family {
   const char* name;    // in the file
   const char* golden;  // folder
@@ -347,7 +404,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
                     Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"dbrx", "dbrx"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+                    Family{"dbrx", "dbrx"}, Family{"glm4moe", "glm4_moe"}, Family{"dots1", "dots1"},
+                    Family{"minimax-m2", "minimax_m2"}, Family{"ernie4_5-moe", "ernie4_5_moe"},
+                    Family{"command-r", "cohere"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');
