@@ -1,5 +1,6 @@
 """Makes tests/golden/heads/{mimo_v2,longcat_flash}: tiny random MTP modules of targets in tests/golden/architectures.
 
+heads/mimo_v2-following has modules for MiMo that follow the first golden text, so that their drafts are accepted.
 That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
 
     python3 tools/golden/gen_mtp_modules.py
@@ -270,6 +271,45 @@ def generate(name):
     save_file(tensors, folder / "golden.safetensors")
 
 
+def fit(target_rows, paired, following, head):
+    """A projection of normed [embedding, state] rows whose normed result gives the following tokens, by descent."""
+    norm = lambda x: x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)
+    x = torch.cat((norm(target_rows), norm(paired)), -1)
+    weight = torch.nn.Parameter(torch.randn(head.shape[1], x.shape[1]) * x.shape[1] ** -0.5)
+    optimizer = torch.optim.Adam([weight], lr=0.02)
+    for _ in range(250):
+        loss = torch.nn.functional.cross_entropy(norm(x @ weight.T) @ head.T, following)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    kept = weight.detach().bfloat16().float()
+    right = (norm(x @ kept.T) @ head.T).argmax(-1) == following
+    print("following", round(right.float().mean().item(), 3), flush=True)
+    return kept
+
+
+def generate_following(name):
+    """Module m pairs token i with the target's state i - 1 - m; what attention and MLP add is nothing."""
+    torch.manual_seed(SEED)
+    model, _ = target_of(name)
+    case = json.loads((GOLDEN / "architectures" / name / "golden.json").read_text())["variants"][0]["fp32"][0]
+    ids = torch.tensor(case["ids"] + case["greedy"])
+    with torch.no_grad():
+        states = model.model(ids[None]).last_hidden_state[0]
+        table, head = model.model.embed_tokens.weight.detach(), model.lm_head.weight.detach()
+        modules = random_modules(MimoModule, 2, model, torch.Generator().manual_seed(SEED))
+    for number, module in enumerate(modules):
+        for norm in (module.enorm, module.hnorm, module.last):
+            norm.weight.data.fill_(1)
+        module.attention.o_proj.weight.data.zero_()
+        module.mlp.down_proj.weight.data.zero_()
+        at = torch.arange(1 + number, len(ids) - 1)
+        module.projection.weight.data = fit(table[ids[at]], states[at - 1 - number], ids[at + 1], head)
+    folder = GOLDEN / "heads" / f"{name}-following"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(stored(modules), folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--only", choices=list(LAYOUTS), help="one of them")
@@ -280,6 +320,8 @@ def main():
     only = parser.parse_args().only
     for name in [only] if only else LAYOUTS:
         generate(name)
+        if name == "mimo_v2":
+            generate_following(name)
 
 
 if __name__ == "__main__":
