@@ -179,6 +179,8 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
     renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
   }
   *all = std::move(renamed);
+  // Converters leave ERNIE's module out.
+  std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("model.mtp_"); });
   if (family == "dbrx") stack_experts(config, all);
   stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
@@ -235,7 +237,10 @@ void add_expert_keys(const ModelConfig& config, std::map<std::string, Write>* al
   (*all)["expert_group_count"] = u32(experts.num_groups);
   (*all)["expert_group_used_count"] = u32(experts.top_groups);
   (*all)["leading_dense_block_count"] = u32(dense);
-  if (config.num_mtp_modules == 0) return;
+}
+
+// Modules stand behind the layers and count among them.
+void add_module_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   (*all)["nextn_predict_layers"] = u32(config.num_mtp_modules);
   (*all)["block_count"] = u32(config.num_layers + config.num_mtp_modules);
 }
@@ -248,6 +253,7 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
+  if (family == "glm4moe") add_module_keys(config, all);
   if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
   if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
   if (family == "minicpm") {
