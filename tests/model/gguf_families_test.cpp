@@ -254,6 +254,7 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
   if (family == "glm4moe") add_module_keys(config, all);
+  if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
   if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
   if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
   if (family == "minicpm") {
