@@ -154,7 +154,7 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   }
   // The target has no modules of its own.
   config.method = "mtp";
-  expect_contains(refusal(context.make(config)), "set method to draft_model");
+  expect_contains(refusal(context.make(config)), "hold no MTP modules for method mtp");
 }
 
 TEST_F(DrafterRegistry, LengthsAreBounded) {
