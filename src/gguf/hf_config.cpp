@@ -63,6 +63,14 @@ class Fields {
   Status status_;
 };
 
+// One number, or a list of one for each layer: that of the widest.
+int64_t num_query_heads(const GgufFile& file, Fields& fields) {
+  const std::string key = "attention.head_count";
+  const Result<std::vector<int64_t>> list = file.integers(fields.prefix() + key);
+  if (!list.ok() || list.value().empty()) return fields.need(key);
+  return std::max(*std::max_element(list.value().begin(), list.value().end()), int64_t{1});
+}
+
 // One number, or a list of one for each layer where these differ.
 Json num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
   const std::string key = "attention.head_count_kv";
@@ -261,7 +269,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const GgufArchitecture* architecture, gguf_architecture(file));
   Fields fields(file, architecture->name);
   const int64_t hidden = fields.need("embedding_length");
-  const int64_t heads = fields.need("attention.head_count");
+  const int64_t heads = num_query_heads(file, fields);
   Json config = {
       {"architectures", Json::array({architecture->hf_class})},
       {"model_type", architecture->model_type},

@@ -116,6 +116,30 @@ Status read_gemma4_file(const GgufFile& file, nlohmann::json& config) {
   return {};
 }
 
+Status read_deci_file(const GgufFile& file, nlohmann::json& config) {
+  const auto num_layers = config["num_hidden_layers"].get<size_t>();
+  const auto hidden = config["hidden_size"].get<double>();
+  const auto heads = file.integers("deci.attention.head_count");
+  nlohmann::json blocks = nlohmann::json::array();
+  for (size_t i = 0; i < num_layers; ++i) {
+    const auto kv_heads = of_layer(config["num_key_value_heads"], i).get<int64_t>();
+    const auto inner = of_layer(config["intermediate_size"], i).get<int64_t>();
+    const bool is_listed = heads.ok() && i < heads.value().size();
+    const int64_t own = is_listed ? heads.value()[i] : config["num_attention_heads"].get<int64_t>();
+    // Readers cut the product off.
+    const double mult = (static_cast<double>(inner) + 0.25) * 3 / (2 * hidden);
+    blocks.push_back({{"attention",
+                       {{"no_op", kv_heads == 0 && own == 0},
+                        {"replace_with_linear", kv_heads == 0 && own > 0},
+                        {"n_heads_in_group", kv_heads > 0 ? own / kv_heads : 0}}},
+                      {"ffn", {{"no_op", inner == 0}, {"ffn_mult", mult}}}});
+  }
+  config["block_configs"] = std::move(blocks);
+  config["num_key_value_heads"] = config["num_attention_heads"];
+  config["intermediate_size"] = 1;
+  return {};
+}
+
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config) {
   const GgufValue* pattern = file.find(architecture + ".attention.sliding_window_pattern");

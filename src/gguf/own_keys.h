@@ -21,6 +21,9 @@ Status read_gemma3n_file(const GgufFile& file, nlohmann::json& config);
 // layers that share keys and values, experts.
 Status read_gemma4_file(const GgufFile& file, nlohmann::json& config);
 
+// Layers of DeciLM, some without attention or without an MLP: block_configs.
+Status read_deci_file(const GgufFile& file, nlohmann::json& config);
+
 // The layers with a window, where a file lists them: `layer_types`.
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config);

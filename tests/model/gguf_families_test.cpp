@@ -219,6 +219,13 @@ Write flags(const std::vector<bool>& values) {
   };
 }
 
+Write integers(const std::vector<int64_t>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{5}).number(uint64_t{values.size()});
+    for (const int64_t value : values) file.number(static_cast<int32_t>(value));
+  };
+}
+
 Write text(const char* value) {
   return [value](test::GgufBytes& file, const std::string& key) { file.text_value(key, value); };
 }
@@ -245,6 +252,19 @@ void add_module_keys(const ModelConfig& config, std::map<std::string, Write>* al
   (*all)["block_count"] = u32(config.num_layers + config.num_mtp_modules);
 }
 
+// Numbers of each layer, 0 of parts that it does not have.
+void add_layer_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<int64_t> heads, kv_heads, inner;
+  for (const LayerConfig& layer : config.layers) {
+    heads.push_back(layer.attention ? config.num_heads : 0);
+    kv_heads.push_back(layer.attention ? layer.num_kv_heads : 0);
+    inner.push_back(layer.feed_forward ? layer.intermediate_size : 0);
+  }
+  (*all)["attention.head_count"] = integers(heads);
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["feed_forward_length"] = integers(inner);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 void add_own_keys(const std::string& family, const ModelConfig& config,
                   std::map<std::string, Write>* all) {
@@ -254,6 +274,7 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
   if (family == "glm4moe") add_module_keys(config, all);
+  if (family == "deci") add_layer_keys(config, all);
   if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
   if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
   if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
@@ -413,7 +434,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
                     Family{"dbrx", "dbrx"}, Family{"glm4moe", "glm4_moe"}, Family{"dots1", "dots1"},
                     Family{"minimax-m2", "minimax_m2"}, Family{"ernie4_5-moe", "ernie4_5_moe"},
-                    Family{"command-r", "cohere"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+                    Family{"command-r", "cohere"}, Family{"deci", "deci"},
+                    Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');
