@@ -316,6 +316,15 @@ class Infill(door.DoorCase):
         self.assertEqual(self.infill(prompt=" sat in")["prompt"],
                          "<|fim_prefix|>The cat sat in<|fim_suffix|> the house.<|fim_middle|>")
 
+    def test_a_suffix_is_the_same(self):
+        """void 544, github-copilot-llm-gateway 68: OpenAI's field for a gap"""
+        body = {"prompt": "The cat", "suffix": " the house.", "max_tokens": 6, "temperature": 0}
+        choice = self.post("/v1/completions", body).json["choices"][0]
+        self.assertEqual(choice["text"], self.infill()["content"])
+        events = self.post("/v1/completions", {**body, "stream": True}).events
+        self.assertEqual("".join(e["choices"][0]["text"] for e in events), choice["text"])
+        self.post("/v1/completions", {**body, "prompt": ["a", "b"]}, 400)
+
     def test_other_files_come_first(self):
         answer = self.infill(input_extra=[{"filename": "a.py", "text": "x = 1\n"}])
         self.assertEqual(answer["prompt"],

@@ -1,6 +1,7 @@
 #include "serve/routes/openai_handlers.h"
 
 #include "serve/openai/openai_format.h"
+#include "serve/routes/infill_prompt.h"
 #include "serve/routes/score_handlers.h"
 
 namespace foretoken {
@@ -35,9 +36,43 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
   Generation::start(context.parts(), std::move(job));
 }
 
+namespace {
+
+// Whether a completion is for the gap before a 'suffix', by a model that was taught to fill some.
+bool has_gap(const ServeContext& context, OpenAiKind kind, const Body& body) {
+  if (kind != OpenAiKind::kCompletion) return false;
+  const auto suffix = body.find("suffix");
+  const auto prompt = body.find("prompt");
+  return suffix != body.end() && suffix->is_string() &&
+         !suffix->get_ref<const std::string&>().empty() && prompt != body.end() &&
+         prompt->is_string() && find_infill_tokens(context.engine).ok();
+}
+
+// The prompt that asks for what stands in the gap, which ends where the model would begin another
+// file.
+Result<OpenAiRequest> parse_gap(const ServeContext& context, Body body) {
+  FT_ASSIGN_OR_RETURN(const InfillTokens tokens, find_infill_tokens(context.engine));
+  InfillParts parts;
+  parts.prefix = body["prompt"].get<std::string>();
+  parts.suffix = body["suffix"].get<std::string>();
+  FT_ASSIGN_OR_RETURN(body["prompt"], infill_prompt(context.engine, tokens, parts));
+  body.erase("suffix");
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      parse_openai_request(OpenAiKind::kCompletion, body, context.defaults));
+  for (const std::optional<int32_t>& id : {tokens.repository, tokens.file}) {
+    if (id) request.requests.front().sampling.stop_token_ids.push_back(*id);
+  }
+  return request;
+}
+
+}  // namespace
+
 Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      OpenAiKind kind, const Body& body) {
-  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_openai_request(kind, body, context.defaults));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      has_gap(context, kind, body)
+                          ? parse_gap(context, body)
+                          : parse_openai_request(kind, body, context.defaults));
   watch_tool_calls(context, "chat_completions", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
