@@ -128,8 +128,10 @@ class Addresses(door.DoorCase):
         self.assertEqual(len(told[0]), 3)
 
     def test_paths_of_sglang(self):
-        """What its routers and charts call."""
+        """What its routers and charts call; vmlx 99: lm-eval's remote tokenizer"""
         self.get("/health_generate")
+        tokens = self.post("/v1/tokenize", {"prompt": "a cat"}).json["tokens"]
+        self.assertEqual(self.post("/v1/detokenize", {"tokens": tokens}).json["prompt"], "a cat")
         self.post("/flush_cache", None)
 
 
