@@ -256,6 +256,7 @@ void add_parts(const GgufFile& file, Json& config) {
   const bool in_attention = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   const bool in_mlp = has("blk.0.ffn_down.bias");
   config["attention_bias"] = in_attention;
+  config["attention_out_bias"] = has("blk.0.attn_output.bias");
   config["mlp_bias"] = in_mlp;
   config["use_bias"] = in_attention || in_mlp;
   config["lm_head_bias"] = has("output.bias");
