@@ -64,7 +64,11 @@ void add_message(json message, json* messages) {
   }
   if (kept.empty() && calls.empty()) return;
   message["content"] = kept.empty() ? json() : std::move(kept);
-  for (json& call : calls) message["tool_calls"].push_back(std::move(call));
+  if (!calls.empty()) {
+    json& made = message["tool_calls"];
+    if (!made.is_array()) made = json::array();
+    for (json& call : calls) made.push_back(std::move(call));
+  }
   messages->push_back(std::move(message));
 }
 

@@ -31,6 +31,14 @@ TEST(BlockChat, BlocksBecomeCallsAndResults) {
   EXPECT_EQ(plain[5]["content"], "");
 }
 
+TEST(BlockChat, WhatIsNoListOfCallsMakesRoom) {
+  const json plain = without_call_blocks(json::parse(R"([{"role": "assistant", "tool_calls": "x",
+    "content": [{"type": "tool_use", "input": 3}, {"type": "tool_result", "content": {"a": 1}}]}])"));
+  ASSERT_EQ(plain.size(), 2u);
+  EXPECT_EQ(plain[0]["content"], R"({"a":1})");
+  EXPECT_EQ(plain[1]["tool_calls"].size(), 1u);
+}
+
 TEST(BlockChat, BareTools) {
   const json bare = json::parse(
       R"({"name": "f", "description": "d", "input_schema": {"type": "object"}, "cache_control": {}})");
