@@ -81,6 +81,26 @@ bool make_key_maps(LatentMaps& maps, const KvLayer& kv) {
          make_byte_map(maps.codes.rest, rest, kChunkBytes, bytes, kChunkBytes, kLatentPage);
 }
 
+// Clusters of the kernel that find a place on the device at the same time.
+template <int Ranks>
+int clusters_at_once(const void* kernel, int shared_bytes) {
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {Ranks, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = device_traits().num_sms / Ranks * Ranks;
+  config.blockDim = kLatentThreads;
+  config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess || clusters < 1) {
+    cudaGetLastError();
+    clusters = device_traits().num_sms / Ranks;
+  }
+  return clusters;
+}
+
 template <int Ranks, bool Ahead, bool Codes>
 bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   using S = LatentShape<Ranks>;
@@ -94,7 +114,7 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
     return false;
   }
   LatentLaunch launch{};
-  const int most = device_traits().num_sms / Ranks;
+  static const int most = clusters_at_once<Ranks>(reinterpret_cast<const void*>(kernel), S::kBytes);
   launch.max_heads = std::min(args.num_heads, S::kQueries);
   launch.max_tokens = S::kQueries / launch.max_heads;
   launch.chunks = ceil_div(args.num_heads, launch.max_heads);
@@ -129,7 +149,7 @@ template <bool Codes>
 bool launch_latent(const AttentionArgs& args, cudaStream_t stream) {
   // Few tiles leave multiprocessors for more blocks of a cluster, of which not all find a place.
   const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
-  if (tiles * 8 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
+  if (tiles * 40 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
   return launch_ranks<2, false, Codes>(args, stream);
 }
 

@@ -40,6 +40,11 @@ struct LatentSplits {
     return kMiddleEnd + (split - kNear - kMiddle) * 32;
   }
   __host__ __device__ static constexpr bool ends(int unit) { return of(unit + 1) != of(unit); }
+  // First unit of the split that holds `unit`, and units of it; it begins at a multiple of them.
+  __host__ __device__ static constexpr int floor(int unit) { return unit & -width(unit); }
+  __host__ __device__ static constexpr int width(int unit) {
+    return unit < kNearEnd ? 8 : unit < kMiddleEnd ? 16 : 32;
+  }
 
  private:
   static constexpr int kNear = kNearEnd / 8;

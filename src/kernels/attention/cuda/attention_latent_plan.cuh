@@ -18,6 +18,15 @@ struct LatentPlan {
   int entries[kPages];  // as of LatentKeyLoader::entry_of
   LatentJob jobs[kLatentJobs];
 
+  // What jobs there would be with a share, before groups of query heads multiply them.
+  struct Trial {
+    int jobs;
+    int large;    // of more than a third of the share
+    int longest;  // in units
+  };
+  static constexpr int kShares = 8;
+  Trial trials[kShares];
+
   uint32_t linked[kLatentRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
   int2 sums[kLatentThreads / 32];
   int total_units;
@@ -78,6 +87,7 @@ class LatentPlanner {
     const int live = min(rest, launch_.rows);
     link_rows(live);
     if (thread_ == 0) plan_.total_units = 0;
+    if (thread_ < kShares) plan_.trials[thread_] = {};
     __syncthreads();
     Tile tiles[kRounds];
     for (int i = 0; i < kRounds; ++i) {
@@ -87,11 +97,18 @@ class LatentPlanner {
     }
     __syncthreads();
     const int64_t units = int64_t{plan_.total_units} * launch_.chunks;
-    if (!deal(tiles, static_cast<int>(units / clusters_) + 1)) deal(tiles, INT32_MAX / 2);
+    const int least = static_cast<int>(units / clusters_) + 1;
+    for (int i = 0; i < kRounds; ++i) {
+      if (__any_sync(0xffffffffu, tiles[i].tokens > 0)) try_shares(tiles[i], least);
+    }
+    __syncthreads();
+    if (!deal(tiles, best_share(least))) deal(tiles, kWhole);
   }
 
  private:
   static constexpr int kRounds = kLatentRows / kLatentThreads;
+  static constexpr int kShares = LatentPlan::kShares;
+  static constexpr int kWhole = INT32_MAX / 4;  // a share of more units than any tile has
 
   // Without tokens: there is none.
   struct Tile {
@@ -100,18 +117,68 @@ class LatentPlanner {
     int position = 0;
     int first_unit = 0;
     int last_unit = -1;
+    int share = kWhole;  // about the units of a part
     int parts = 0;
 
     __device__ int units() const { return last_unit + 1 - first_unit; }
-    __device__ int first_split() const { return LatentSplits::of(first_unit); }
-    __device__ int num_splits() const { return LatentSplits::of(last_unit) + 1 - first_split(); }
-    // First split of a part.
-    __device__ int bound(int part) const { return first_split() + part * num_splits() / parts; }
+    // Last unit of the part that begins with `unit`: whole splits, as many as the share has room
+    // for, and at least one. No small rest is left alone.
+    __device__ int end_of(int unit) const {
+      if (last_unit - unit < share + share / 4) return last_unit;
+      const int bound = LatentSplits::floor(unit + share);
+      const int next = LatentSplits::floor(unit) + LatentSplits::width(unit);
+      return min(max(bound, next) - 1, last_unit);
+    }
     // Partial results of a tile that is cut: the first part leaves one, others one a split.
     __device__ int results() const {
-      return parts == 1 ? 0 : 1 + first_split() + num_splits() - bound(1);
+      return parts == 1 ? 0
+                        : 1 + LatentSplits::of(last_unit) - LatentSplits::of(end_of(first_unit));
     }
   };
+
+  // Shares that are tried: from the least up to three times as many units.
+  __device__ static int share_of(int least, int number) {
+    return (least * (number < 5 ? 8 + number : number * 4 - 6) + 7) / 8;
+  }
+
+  // Counts what the jobs of a warp's tiles would be with each share.
+  __device__ void try_shares(Tile tile, int least) const {
+    for (int i = 0; i < kShares; ++i) {
+      tile.share = share_of(least, i);
+      int jobs = 0;
+      int large = 0;
+      int longest = 0;
+      for (int unit = tile.first_unit; unit <= tile.last_unit; ++jobs) {
+        const int next = tile.end_of(unit) + 1;
+        longest = max(longest, next - unit);
+        large += (next - unit) * 3 > tile.share ? 1 : 0;
+        unit = next;
+      }
+      jobs = __reduce_add_sync(0xffffffffu, jobs);
+      large = __reduce_add_sync(0xffffffffu, large);
+      longest = __reduce_max_sync(0xffffffffu, longest);
+      if (thread_ % 32 != 0) continue;
+      atomicAdd(&plan_.trials[i].jobs, jobs);
+      atomicAdd(&plan_.trials[i].large, large);
+      atomicMax(&plan_.trials[i].longest, longest);
+    }
+  }
+
+  // The share whose busiest cluster has least to do: large jobs take turns of the clusters.
+  __device__ int best_share(int least) const {
+    constexpr int kJobUnits = 2;  // that starting and ending one costs
+    int best = INT32_MAX;
+    int share = least;
+    for (int i = 0; i < kShares; ++i) {
+      const LatentPlan::Trial& trial = plan_.trials[i];
+      const int turns = (trial.large * launch_.chunks + clusters_ - 1) / clusters_;
+      const int even = least + trial.jobs * launch_.chunks * kJobUnits / clusters_;
+      const int cost = max(max(turns, 1) * (trial.longest + kJobUnits), even);
+      if (cost <= best) share = share_of(least, i);
+      best = min(best, cost);
+    }
+    return share;
+  }
 
   __device__ void link_rows(int live) const {
     for (int row = thread_; row < kLatentRows; row += kLatentThreads) {
@@ -143,15 +210,16 @@ class LatentPlanner {
     return tile.results() * (latent_columns(queries) / LatentSpace::kQueries);
   }
 
-  // Cuts tiles of more than about `share` units. False: their partial results have no room.
+  // Cuts tiles into parts of about `share` units. False: their partial results have no room.
   __device__ bool deal(Tile (&tiles)[kRounds], int share) {
     int2 before[kRounds];  // jobs and blocks
     int2 all{0, 0};
     for (int i = 0; i < kRounds; ++i) {
       Tile& tile = tiles[i];
-      tile.parts = tile.tokens == 0 ? 0 : 1;
-      if (tile.tokens > 0 && tile.units() > share + share / 4) {
-        tile.parts = min((tile.units() + share - 1) / share, tile.num_splits());
+      tile.share = share;
+      tile.parts = 0;
+      for (int unit = tile.first_unit; unit <= tile.last_unit; unit = tile.end_of(unit) + 1) {
+        ++tile.parts;
       }
       int2 mine{0, 0};
       if (tile.tokens > 0) mine = {tile.parts * launch_.chunks, blocks_of(tile) * launch_.chunks};
@@ -193,24 +261,27 @@ class LatentPlanner {
   // same, run at the same time.
   __device__ void emit(const Tile& tile, int2 before, int all) const {
     const int blocks = blocks_of(tile);
-    for (int i = 0; i < tile.parts * launch_.chunks; ++i) {
-      const int number = all - 1 - (before.x + i);
-      if (number % clusters_ != cluster_ || number / clusters_ >= kLatentJobs) continue;
-      const int part = i / launch_.chunks;
-      const int chunk = i % launch_.chunks;
-      LatentJob job;
-      job.first_row = tile.row;
-      job.position = tile.position;
-      job.slot = args_.row_slot[tile.row];
-      job.tokens = tile.tokens;
-      job.first_head = chunk * launch_.max_heads;
-      job.heads = min(launch_.max_heads, args_.num_heads - job.first_head);
-      job.first_unit = max(tile.first_unit, LatentSplits::begin(tile.bound(part)));
-      job.last_unit = min(tile.last_unit, LatentSplits::begin(tile.bound(part + 1)) - 1);
-      job.place = tile.parts > 1 ? before.y + chunk * blocks : -1;
-      job.splits = tile.results();
-      job.split = part == 0 ? 0 : 1 + tile.bound(part) - tile.bound(1);
-      plan_.jobs[number / clusters_] = job;
+    const int first_end = LatentSplits::of(tile.end_of(tile.first_unit));
+    int number = all - 1 - before.x;
+    for (int unit = tile.first_unit; unit <= tile.last_unit;) {
+      const int last = tile.end_of(unit);
+      for (int chunk = 0; chunk < launch_.chunks; ++chunk, --number) {
+        if (number % clusters_ != cluster_ || number / clusters_ >= kLatentJobs) continue;
+        LatentJob job;
+        job.first_row = tile.row;
+        job.position = tile.position;
+        job.slot = args_.row_slot[tile.row];
+        job.tokens = tile.tokens;
+        job.first_head = chunk * launch_.max_heads;
+        job.heads = min(launch_.max_heads, args_.num_heads - job.first_head);
+        job.first_unit = unit;
+        job.last_unit = last;
+        job.place = tile.parts > 1 ? before.y + chunk * blocks : -1;
+        job.splits = tile.results();
+        job.split = unit == tile.first_unit ? 0 : LatentSplits::of(unit) - first_end;
+        plan_.jobs[number / clusters_] = job;
+      }
+      unit = last + 1;
     }
   }
 

@@ -82,7 +82,7 @@ struct LatentReader {
   }
 
   template <int N>
-  __device__ void merge_split(Values<N>& running, const Values<N>& part, bool is_first,
+  __device__ void merge_split(const Values<N>& running, Values<N>& part,
                               const LatentNote<S::kQueries>& note) const {
 #pragma unroll
     for (int j = 0; j < N / 8; ++j) {
@@ -93,29 +93,32 @@ struct LatentReader {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float2 scales = i % 2 == 0 ? low : high;
-          const float value = part[m][j * 4 + i];
-          float& to = running[m][j * 4 + i];
-          to = is_first ? value : merge(to, value, {scales.x, scales.y, 0});
+          float& value = part[m][j * 4 + i];
+          value = merge(running[m][j * 4 + i], value, {scales.x, scales.y, 0});
         }
       }
     }
   }
 
-  // This thread's values of a partial result, kThreads apart.
+  // This thread's values of a partial result, of a matrix and 8 queries each, kThreads apart.
   static constexpr int kThreads = 128;
   template <int N>
-  __device__ float* place_of(const LatentJob& job, int split) const {
+  __device__ float4* place_of(const LatentJob& job, int split) const {
     const int64_t block = job.place + split * (N / LatentSpace::kQueries);
-    return space.values(block) + (rank * 2 + group) * (kMatrices * (N / 2) * kThreads) + thread;
+    return reinterpret_cast<float4*>(space.values(block)) +
+           (rank * 2 + group) * (kMatrices * (N / 8) * kThreads) + thread;
   }
 
   template <int N>
   __device__ void leave(const LatentJob& job, int split, const Values<N>& values) const {
-    float* to = place_of<N>(job, split);
+    float4* to = place_of<N>(job, split);
 #pragma unroll
     for (int m = 0; m < kMatrices; ++m) {
+      const float(&c)[N / 2] = values[m];
 #pragma unroll
-      for (int i = 0; i < N / 2; ++i) to[(m * (N / 2) + i) * kThreads] = values[m][i];
+      for (int j = 0; j < N / 8; ++j) {
+        to[(m * (N / 8) + j) * kThreads] = {c[j * 4], c[j * 4 + 1], c[j * 4 + 2], c[j * 4 + 3]};
+      }
     }
   }
 
@@ -165,49 +168,70 @@ struct LatentReader {
     return state.joins;
   }
 
-  // Merges 8 queries' partial results, in order.
+  // What this thread has of 8 queries' sums over splits.
+  struct Eight {
+    float4 values[kMatrices];
+    float4 sums;  // {highest, sum of weights} of two queries
+
+    __device__ void add(const Eight& other) {
+      const MergeScales low = merge_scales(sums.x, other.sums.x);
+      const MergeScales high = merge_scales(sums.z, other.sums.z);
+      sums = {low.highest, merge(sums.y, other.sums.y, low), high.highest,
+              merge(sums.w, other.sums.w, high)};
+#pragma unroll
+      for (int m = 0; m < kMatrices; ++m) {
+        const float4 more = other.values[m];
+        float4& all = values[m];
+        all = {merge(all.x, more.x, low), merge(all.y, more.y, high), merge(all.z, more.z, low),
+               merge(all.w, more.w, high)};
+      }
+    }
+  };
+
+  template <int N>
+  __device__ Eight load_eight(const LatentJob& job, int split, int j) const {
+    Eight eight;
+    const int64_t block = job.place + split * (N / LatentSpace::kQueries);
+    eight.sums = __ldcg(
+        reinterpret_cast<const float4*>(space.states(block, Ranks) + rank * N + first_query(j)));
+    const float4* from = place_of<N>(job, split) + j * kThreads;
+#pragma unroll
+    for (int m = 0; m < kMatrices; ++m) eight.values[m] = __ldcg(from + m * (N / 8) * kThreads);
+    return eight;
+  }
+
+  // Merges 8 queries' partial results, in order; some are on their way at once.
   template <int N>
   __device__ void join_eight(const LatentJob& job, int j) const {
-    float4 all[kMatrices];  // {highest, weights} of two queries is `sums`
-    float4 sums{};
-    for (int split = 0; split < job.splits; ++split) {
-      const int64_t block = job.place + split * (N / LatentSpace::kQueries);
-      const float4 other = __ldcg(
-          reinterpret_cast<const float4*>(space.states(block, Ranks) + rank * N + first_query(j)));
-      const float* from = place_of<N>(job, split) + j * 4 * kThreads;
-      float4 values[kMatrices];
+    constexpr int kAtOnce = kMatrices == 1 ? 10 : 4;
+    Eight all;
+    for (int begin = 0; begin < job.splits; begin += kAtOnce) {
+      const int last = job.splits - 1 - begin;
+      Eight more[kAtOnce];
 #pragma unroll
-      for (int m = 0; m < kMatrices; ++m) {
-        const float* at = from + m * (N / 2) * kThreads;
-        values[m] = {__ldcg(at), __ldcg(at + kThreads), __ldcg(at + 2 * kThreads),
-                     __ldcg(at + 3 * kThreads)};
-      }
-      if (split == 0) {
-        sums = other;
+      for (int i = 0; i < kAtOnce; ++i) more[i] = load_eight<N>(job, begin + min(i, last), j);
 #pragma unroll
-        for (int m = 0; m < kMatrices; ++m) all[m] = values[m];
-        continue;
-      }
-      const MergeScales low = merge_scales(sums.x, other.x);
-      const MergeScales high = merge_scales(sums.z, other.z);
-      sums = {low.highest, merge(sums.y, other.y, low), high.highest, merge(sums.w, other.w, high)};
-#pragma unroll
-      for (int m = 0; m < kMatrices; ++m) {
-        all[m] = {merge(all[m].x, values[m].x, low), merge(all[m].y, values[m].y, high),
-                  merge(all[m].z, values[m].z, low), merge(all[m].w, values[m].w, high)};
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (i > last) break;
+        if (begin + i == 0) {
+          all = more[0];
+        } else {
+          all.add(more[i]);
+        }
       }
     }
     const int query = first_query(j);
     float2 inverse{};
     if (query < job.queries()) {
-      inverse.x = inverse_of(with_sink(args, job.first_head + query % job.heads, sums.x, sums.y));
+      inverse.x =
+          inverse_of(with_sink(args, job.first_head + query % job.heads, all.sums.x, all.sums.y));
     }
     if (query + 1 < job.queries()) {
-      inverse.y =
-          inverse_of(with_sink(args, job.first_head + (query + 1) % job.heads, sums.z, sums.w));
+      inverse.y = inverse_of(
+          with_sink(args, job.first_head + (query + 1) % job.heads, all.sums.z, all.sums.w));
     }
 #pragma unroll
-    for (int m = 0; m < kMatrices; ++m) store(job, j, m, all[m], inverse);
+    for (int m = 0; m < kMatrices; ++m) store(job, j, m, all.values[m], inverse);
   }
 
   template <int N>
@@ -232,14 +256,20 @@ struct LatentReader {
   }
 
   template <int N>
-  __device__ void end_split(const LatentJob& job, int unit, Values<N>& running,
-                            const Values<N>& part, const LatentNote<S::kQueries>& note) const {
+  __device__ void end_split(const LatentJob& job, int unit, Values<N>& running, Values<N>& part,
+                            const LatentNote<S::kQueries>& note) const {
     const int number = LatentSplits::of(unit) - LatentSplits::of(job.first_unit);
     if (!job.folds()) return leave<N>(job, job.split + number, part);
-    merge_split<N>(running, part, number == 0, note);
-    if (unit < job.last_unit) return;
-    if (job.place >= 0) return leave<N>(job, 0, running);
-    store_all<N>(job, running, note);
+    if (number > 0) merge_split<N>(running, part, note);
+    if (unit == job.last_unit) {
+      if (job.place >= 0) return leave<N>(job, 0, part);
+      return store_all<N>(job, part, note);
+    }
+#pragma unroll
+    for (int m = 0; m < kMatrices; ++m) {
+#pragma unroll
+      for (int i = 0; i < N / 2; ++i) running[m][i] = part[m][i];
+    }
   }
 
   template <int N>
@@ -247,7 +277,7 @@ struct LatentReader {
     const int own =
         job.split == 0 ? 1 : LatentSplits::of(job.last_unit) - LatentSplits::of(job.first_unit) + 1;
     if (!count_left(job, own)) return;
-#pragma unroll
+#pragma unroll 1
     for (int j = 0; j < N / 8; ++j) join_eight<N>(job, j);
   }
 
