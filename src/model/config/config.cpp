@@ -46,7 +46,11 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
         fields.where() +
         ": 'architectures' must be a list of one name; supported: " + architecture_names());
   }
-  const auto name = (*names)[0].get<std::string>();
+  auto name = (*names)[0].get<std::string>();
+  // transformers 5 loads EXAONE 3 as a Llama, whose tensors it saves under their first names.
+  if (type != nullptr && *type == "exaone" && name == "LlamaForCausalLM") {
+    name = "ExaoneForCausalLM";
+  }
   *out = find_architecture(name);
   return *out != nullptr ? Status() : refuse_architecture(name, file, fields.where());
 }

@@ -210,6 +210,15 @@ TEST_P(ConfigBad, IsRefusedWithItsName) {
 INSTANTIATE_TEST_SUITE_P(All, ConfigBad, testing::ValuesIn(bad_configs()),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// transformers 5 saves EXAONE 3 as a Llama whose tensors have EXAONE's names.
+TEST(Config, ExaoneIsExaoneWhateverItsClass) {
+  Json json = llama();
+  json["architectures"] = {"LlamaForCausalLM"};
+  EXPECT_EQ(parse(json).value().architecture, "LlamaForCausalLM");
+  json["model_type"] = "exaone";
+  EXPECT_EQ(parse(json).value().architecture, "ExaoneForCausalLM");
+}
+
 // As transformers writes some, and as model cards cut others down.
 TEST(Config, TheTypeStandsForMissingArchitectures) {
   Json json = llama();
