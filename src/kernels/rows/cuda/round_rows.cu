@@ -76,6 +76,7 @@ __global__ void round_rows_kernel(RoundRowsArgs args) {
         codes_of(divided(values[i], scale, inverse), divided(values[i + 1], scale, inverse))
         << (i % 4 * 8);
   }
+  if (first >= args.columns) words[0] = words[1] = 0;  // where the scale is no number, too
   auto* codes = static_cast<uint8_t*>(args.rounded) + int64_t{row} * stride + first;
   *reinterpret_cast<uint2*>(codes) = {words[0], words[1]};
   if (thread % kLanes != 0) return;

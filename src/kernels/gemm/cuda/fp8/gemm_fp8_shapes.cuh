@@ -65,7 +65,7 @@ void launch_fp8(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& e
   if (args.max_rows <= 8 && few.template operator()<8>()) return;
   if (args.max_rows <= 16 && few.template operator()<16>()) return;
   if (args.max_rows <= 32 && few.template operator()<32>()) return;
-  if (args.max_rows <= 64 && !narrow && few.template operator()<64>()) return;
+  if (args.max_rows <= 64 && few.template operator()<64>()) return;
   launch_fp8_many<ByUnit>(args, matrix, epilogue, stream);
 }
 
