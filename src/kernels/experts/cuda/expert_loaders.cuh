@@ -4,14 +4,16 @@
 // How weights and rows of x come into the rings of expert_stream.cuh.
 namespace foretoken::cuda {
 
-// One thread: brings the weights.
+// A thread of each of some warps: they bring the weights, every stage together.
 template <class Shape>
 class ExpertWeightLoader {
  public:
   using Units = typename Shape::Units;
 
-  __device__ ExpertWeightLoader(const ExpertGemmArgs& args, const ExpertRings<Shape>& rings)
-      : args_(args), ring_(rings.w), parts(args) {
+  // warp: of these.
+  __device__ ExpertWeightLoader(const ExpertGemmArgs& args, const ExpertRings<Shape>& rings,
+                                int warp)
+      : args_(args), ring_(rings.w), warp_(warp), parts(args) {
     policy_ = Shape::kTiled ? evict_normal_policy() : evict_first_policy();
   }
 
@@ -56,12 +58,15 @@ class ExpertWeightLoader {
     ring_.wait_empty(at_);
     const int bytes = min(Shape::kUnits, units_ - stage_ * Shape::kUnits) * Units::kUnitBytes;
     uint64_t* barrier = ring_.full + at_.place;
-    arrive_expecting(barrier, groups_ * bytes);
-    uint8_t* to = ring_.at(at_);
+    constexpr int kWarps = Shape::kWarpsW;
+    const int warp = kWarps == 1 ? 0 : warp_;
+    arrive_expecting(barrier, (groups_ + kWarps - 1 - warp) / kWarps * bytes);
+    uint8_t* to = ring_.at(at_) + warp * Shape::kGroupBytes;
+    const uint8_t* from = from_ + warp * group_bytes_;
 #pragma unroll
-    for (int i = 0; i < Shape::kGroups; ++i) {
-      if (i < groups_) {
-        copy_bulk(to + i * Shape::kGroupBytes, from_ + i * group_bytes_, bytes, barrier, policy_);
+    for (int i = 0; i < Shape::kGroups; i += kWarps) {
+      if (i + warp < groups_) {
+        copy_bulk(to + i * Shape::kGroupBytes, from + i * group_bytes_, bytes, barrier, policy_);
       }
     }
     from_ += Shape::kGroupBytes;
@@ -71,6 +76,7 @@ class ExpertWeightLoader {
 
   const ExpertGemmArgs& args_;
   const ExpertRing<Shape::kStagesW, Shape::kStageW>& ring_;
+  const int warp_;
   uint64_t policy_;
   const uint8_t* from_ = nullptr;
   int64_t group_bytes_ = 0;

@@ -37,6 +37,8 @@ struct ExpertShape : Cut {
   static constexpr bool kTiled = Tiled_;
   // That gather x.
   static constexpr int kWarpsX = Cut::kEntries <= 16 ? 1 : Cut::kEntries <= 32 ? 2 : 3;
+  // That start copies of weights: of many small ones, one thread starts too few.
+  static constexpr int kWarpsW = Cut::Units::kRegisters > 0 ? 4 - kWarpsX : 1;
   static constexpr int kStageW = Cut::kGroups * Cut::kGroupBytes;
   static constexpr int kStageX = Cut::kStageK / kAtomK * Cut::kAtomBytesX;
   static constexpr int kBytesW = (kStagesW * kStageW + 1023) / 1024 * 1024;  // x lies on 1 KB
@@ -126,7 +128,7 @@ struct ExpertRings {
             reinterpret_cast<int*>(barriers(shared) + 2 * (Shape::kStagesW + Shape::kStagesX))),
         first_tiles(part_entries + Shape::kNumbers) {}
   __device__ void init() const {
-    w.init(1, Shape::kWarpgroups * 4);
+    w.init(Shape::kWarpsW, Shape::kWarpgroups * 4);
     x.init(Shape::kWarpsX * 32, Shape::kWarpgroups * 4);
     publish_barriers();
   }

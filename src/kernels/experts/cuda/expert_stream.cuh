@@ -67,7 +67,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const ExpertRings<Shape> rings(shared);
   constexpr int kLoader = Shape::kProducts / 32;
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
-  ExpertWeightLoader<Shape> loader(args, rings);
+  const bool loads = warp >= kLoader && warp < kLoader + Shape::kWarpsW;
+  ExpertWeightLoader<Shape> loader(args, rings, loads ? warp - kLoader : 0);
   int live = 0;
   const auto know_lists = [&] {
     ExpertTiles::count_tiles(args.lists, Shape::kEntries, rings.first_tiles);
@@ -79,13 +80,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   if (warp == kLoader && elect_lane()) rings.init();
   __syncwarp();
   if (args.lists_are_old != 0) know_lists();
-  if (warp == kLoader && elect_lane()) loader.start();
+  if (loads && elect_lane()) loader.start();
   __syncwarp();
   wait_for_all_before();
   let_next_start();
   if (args.lists_are_old == 0) know_lists();
   if (live == 0) {
-    if (warp == kLoader && elect_lane()) loader.drop();
+    if (loads && elect_lane()) loader.drop();
     return;
   }
   if (threadIdx.x < Shape::kProducts) {
@@ -96,12 +97,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     return;
   }
   if constexpr (Shape::kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
-  if (warp == kLoader) {
+  if (loads) {
     if (elect_lane()) loader.run();
-  } else if (warp <= kLoader + Shape::kWarpsX) {
+  } else if (warp < kLoader + Shape::kWarpsW + Shape::kWarpsX) {
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
-    ExpertRowLoader<Shape>{args, rings, warp - kLoader - 1}.run(parts);
+    ExpertRowLoader<Shape>{args, rings, warp - kLoader - Shape::kWarpsW}.run(parts);
   }
 #endif
 }
