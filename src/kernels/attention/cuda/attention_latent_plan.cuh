@@ -97,12 +97,12 @@ class LatentPlanner {
     }
     __syncthreads();
     const int64_t units = int64_t{plan_.total_units} * launch_.chunks;
-    const int least = static_cast<int>(units / clusters_) + 1;
+    const int even = static_cast<int>(units / clusters_) + 1;
     for (int i = 0; i < kRounds; ++i) {
-      if (__any_sync(0xffffffffu, tiles[i].tokens > 0)) try_shares(tiles[i], least);
+      if (__any_sync(0xffffffffu, tiles[i].tokens > 0)) try_shares(tiles[i], even);
     }
     __syncthreads();
-    if (!deal(tiles, best_share(least))) deal(tiles, kWhole);
+    if (!deal(tiles, best_share(even))) deal(tiles, kWhole);
   }
 
  private:
@@ -129,6 +129,7 @@ class LatentPlanner {
       const int next = LatentSplits::floor(unit) + LatentSplits::width(unit);
       return min(max(bound, next) - 1, last_unit);
     }
+    __device__ bool is_large(int units) const { return units > share / 3; }
     // Partial results of a tile that is cut: the first part leaves one, others one a split.
     __device__ int results() const {
       return parts == 1 ? 0
@@ -136,22 +137,22 @@ class LatentPlanner {
     }
   };
 
-  // Shares that are tried: from the least up to three times as many units.
-  __device__ static int share_of(int least, int number) {
-    return (least * (number < 5 ? 8 + number : number * 4 - 6) + 7) / 8;
+  // Shares that are tried: from a little below an even one up to twice as many units.
+  __device__ static int share_of(int even, int number) {
+    return (even * (number < 6 ? 7 + number : number * 4 - 10) + 7) / 8;
   }
 
   // Counts what the jobs of a warp's tiles would be with each share.
-  __device__ void try_shares(Tile tile, int least) const {
+  __device__ void try_shares(Tile tile, int even) const {
     for (int i = 0; i < kShares; ++i) {
-      tile.share = share_of(least, i);
+      tile.share = share_of(even, i);
       int jobs = 0;
       int large = 0;
       int longest = 0;
       for (int unit = tile.first_unit; unit <= tile.last_unit; ++jobs) {
         const int next = tile.end_of(unit) + 1;
         longest = max(longest, next - unit);
-        large += (next - unit) * 3 > tile.share ? 1 : 0;
+        large += tile.is_large(next - unit) ? 1 : 0;
         unit = next;
       }
       jobs = __reduce_add_sync(0xffffffffu, jobs);
@@ -165,16 +166,17 @@ class LatentPlanner {
   }
 
   // The share whose busiest cluster has least to do: large jobs take turns of the clusters.
-  __device__ int best_share(int least) const {
+  __device__ int best_share(int even) const {
     constexpr int kJobUnits = 2;  // that starting and ending one costs
     int best = INT32_MAX;
-    int share = least;
+    int share = even;
     for (int i = 0; i < kShares; ++i) {
       const LatentPlan::Trial& trial = plan_.trials[i];
-      const int turns = (trial.large * launch_.chunks + clusters_ - 1) / clusters_;
-      const int even = least + trial.jobs * launch_.chunks * kJobUnits / clusters_;
-      const int cost = max(max(turns, 1) * (trial.longest + kJobUnits), even);
-      if (cost <= best) share = share_of(least, i);
+      const int turns = max((trial.large * launch_.chunks + clusters_ - 1) / clusters_, 1);
+      const int jobs = max((trial.jobs * launch_.chunks + clusters_ - 1) / clusters_, turns);
+      const int mean = even + trial.jobs * launch_.chunks * kJobUnits / clusters_;
+      const int cost = max(turns * trial.longest + jobs * kJobUnits, mean);
+      if (cost <= best) share = share_of(even, i);
       best = min(best, cost);
     }
     return share;
@@ -212,25 +214,28 @@ class LatentPlanner {
 
   // Cuts tiles into parts of about `share` units. False: their partial results have no room.
   __device__ bool deal(Tile (&tiles)[kRounds], int share) {
-    int2 before[kRounds];  // jobs and blocks
-    int2 all{0, 0};
+    int2 jobs[kRounds], all_jobs{0, 0};  // large and small ones of the tiles before
+    int2 blocks[kRounds], all_blocks{0, 0};
     for (int i = 0; i < kRounds; ++i) {
       Tile& tile = tiles[i];
       tile.share = share;
       tile.parts = 0;
-      for (int unit = tile.first_unit; unit <= tile.last_unit; unit = tile.end_of(unit) + 1) {
-        ++tile.parts;
+      int large = 0;
+      for (int unit = tile.first_unit; unit <= tile.last_unit; ++tile.parts) {
+        const int next = tile.end_of(unit) + 1;
+        large += tile.is_large(next - unit) ? 1 : 0;
+        unit = next;
       }
-      int2 mine{0, 0};
-      if (tile.tokens > 0) mine = {tile.parts * launch_.chunks, blocks_of(tile) * launch_.chunks};
-      before[i] = scan(mine, all);
+      jobs[i] = scan({large * launch_.chunks, (tile.parts - large) * launch_.chunks}, all_jobs);
+      blocks[i] = scan({tile.tokens > 0 ? blocks_of(tile) * launch_.chunks : 0, 0}, all_blocks);
     }
-    if (all.y > launch_.space.capacity) return false;
+    if (all_blocks.x > launch_.space.capacity) return false;
     for (int i = 0; i < kRounds; ++i) {
-      if (tiles[i].tokens > 0) emit(tiles[i], before[i], all.x);
+      if (tiles[i].tokens > 0) emit(tiles[i], jobs[i], blocks[i].x, all_jobs);
     }
     if (thread_ == 0) {
-      plan_.num_jobs = all.x > cluster_ ? (all.x - 1 - cluster_) / clusters_ + 1 : 0;
+      const int all = all_jobs.x + all_jobs.y;
+      plan_.num_jobs = all > cluster_ ? (all - 1 - cluster_) / clusters_ + 1 : 0;
     }
     __syncthreads();
     return true;
@@ -257,15 +262,16 @@ class LatentPlanner {
     return {base.x + upto.x - mine.x, base.y + upto.y - mine.y};
   }
 
-  // Jobs are dealt from the last, since late rows of a prompt see most; neighbours, which read the
-  // same, run at the same time.
-  __device__ void emit(const Tile& tile, int2 before, int all) const {
+  // Large jobs are dealt first, and both kinds from the last, since late rows of a prompt see most;
+  // neighbours, which read the same, run at the same time. before, all: large and small jobs.
+  __device__ void emit(const Tile& tile, int2 before, int place, int2 all) const {
     const int blocks = blocks_of(tile);
     const int first_end = LatentSplits::of(tile.end_of(tile.first_unit));
-    int number = all - 1 - before.x;
+    int2 next{all.x - 1 - before.x, all.x + all.y - 1 - before.y};
     for (int unit = tile.first_unit; unit <= tile.last_unit;) {
       const int last = tile.end_of(unit);
-      for (int chunk = 0; chunk < launch_.chunks; ++chunk, --number) {
+      for (int chunk = 0; chunk < launch_.chunks; ++chunk) {
+        const int number = tile.is_large(last + 1 - unit) ? next.x-- : next.y--;
         if (number % clusters_ != cluster_ || number / clusters_ >= kLatentJobs) continue;
         LatentJob job;
         job.first_row = tile.row;
@@ -276,7 +282,7 @@ class LatentPlanner {
         job.heads = min(launch_.max_heads, args_.num_heads - job.first_head);
         job.first_unit = unit;
         job.last_unit = last;
-        job.place = tile.parts > 1 ? before.y + chunk * blocks : -1;
+        job.place = tile.parts > 1 ? place + chunk * blocks : -1;
         job.splits = tile.results();
         job.split = unit == tile.first_unit ? 0 : LatentSplits::of(unit) - first_end;
         plan_.jobs[number / clusters_] = job;
