@@ -42,15 +42,15 @@ constexpr GgufName kErnieTensors[] = {
     {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
 
-constexpr GgufName kHunyuanTensors[] = {{"attn_q_norm", "self_attn.query_layernorm"},
-                                        {"attn_k_norm", "self_attn.key_layernorm"},
-                                        {"ffn_gate_inp", "mlp.gate.wg"},
-                                        {"ffn_gate_exps", "mlp.experts.gate_proj"},
-                                        {"ffn_up_exps", "mlp.experts.up_proj"},
-                                        {"ffn_down_exps", "mlp.experts.down_proj"},
-                                        {"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
-                                        {"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
-                                        {"ffn_down_shexp", "mlp.shared_mlp.down_proj"}};
+constexpr GgufName kHunyuanMoeTensors[] = {{"attn_q_norm", "self_attn.query_layernorm"},
+                                           {"attn_k_norm", "self_attn.key_layernorm"},
+                                           {"ffn_gate_inp", "mlp.gate.wg"},
+                                           {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                           {"ffn_up_exps", "mlp.experts.up_proj"},
+                                           {"ffn_down_exps", "mlp.experts.down_proj"},
+                                           {"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
+                                           {"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
+                                           {"ffn_down_shexp", "mlp.shared_mlp.down_proj"}};
 
 constexpr GgufName kSparseMoeTensors[] = {
     {"ffn_gate_inp", "block_sparse_moe.gate"},
@@ -104,7 +104,7 @@ constexpr GgufKey kSparseMoeKeys[] = {{"expert_count", "num_local_experts"},
 constexpr GgufKey kMinimaxKeys[] = {{"expert_count", "num_local_experts"},
                                     {"expert_used_count", "num_experts_per_tok"},
                                     {"rope.dimension_count", "rotary_dim"}};
-constexpr GgufKey kGraniteKeys[] = {
+constexpr GgufKey kGraniteMoeKeys[] = {
     {"attention.scale", "attention_multiplier"},
     {"embedding_scale", "embedding_multiplier"},
     {"residual_scale", "residual_multiplier"},
@@ -173,14 +173,14 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
     {.name = "hunyuan-moe",
      .hf_class = "HunYuanMoEV1ForCausalLM",
      .model_type = "hunyuan_v1_moe",
-     .tensors = kHunyuanTensors,
+     .tensors = kHunyuanMoeTensors,
      .keys = kHunyuanKeys},
     {.name = "granitemoe",
      .hf_class = "GraniteMoeForCausalLM",
      .model_type = "granitemoe",
      .interleaves_heads = true,
      .tensors = kGraniteTensors,
-     .keys = kGraniteKeys,
+     .keys = kGraniteMoeKeys,
      .complete = complete_granite_moe},
     {.name = "phimoe",
      .hf_class = "PhiMoEForCausalLM",
