@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kShrinkWarps = 8;
 constexpr int kShrinkThreads = kShrinkWarps * 32;
-constexpr int kShrinkBlocks = 5;  // of a multiprocessor, beside those of a product
+constexpr int kShrinkBlocks = 3;  // of a multiprocessor, beside those of a product
 constexpr int kWarpK = kLoraSplitK / kShrinkWarps;
 constexpr int kStepK = 32;  // two products of tensor cores
 constexpr int kSteps = kWarpK / kStepK;
