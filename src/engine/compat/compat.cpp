@@ -175,8 +175,8 @@ Status check_experts(const Combination& c) {
 Status check_activations(const Combination& c) {
   if (!c.rounds_activations || c.num_experts.value_or(0) == 0) return {};
   return unsupported(
-      "--activation-scheme dynamic is not built for mixtures of experts, whose experts take rows as "
-      "they are; leave it out");
+      "--activation-scheme dynamic is not built for mixtures of experts, whose experts take "
+      "rows as they are; leave it out");
 }
 
 // Two lanes of rows within a step.
