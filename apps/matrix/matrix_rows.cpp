@@ -94,6 +94,26 @@ std::vector<std::string> kv_names() {
   return names;
 }
 
+// That the value of a field is one of `known`.
+Status check_name(const char* field, const std::string& value,
+                  const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return {};
+  std::string list;
+  for (const std::string& name : known) {
+    if (!name.empty()) list += (list.empty() ? "" : ", ") + name;
+  }
+  return invalid_argument(std::string("cell: ") + field + " '" + value +
+                          "' is unknown; use one of: " + list);
+}
+
+// Names that a cell would otherwise be told to be unsupported for, though they are misspelt.
+Status check_names(const MatrixCell& cell) {
+  FT_RETURN_IF_ERROR(check_name("drafter", cell.drafter, drafter_names()));
+  FT_RETURN_IF_ERROR(check_name("kv_cache_dtype", cell.kv_cache_dtype, kv_names()));
+  return check_name("cudagraph_mode", cell.graph_mode,
+                    {std::begin(kGraphModes), std::end(kGraphModes)});
+}
+
 // Cells that differ from `base` in all but model, drafter and attention.
 void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
   for (const char* graph_mode : kGraphModes) {
@@ -119,7 +139,10 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
 // An entry for each of its graph modes.
 std::vector<nlohmann::ordered_json> entries_by_mode(const nlohmann::ordered_json& entry) {
   const char* name = "cudagraph_mode";
-  if (!entry.is_object() || !entry.contains(name) || !entry[name].is_array()) return {entry};
+  if (!entry.is_object() || !entry.contains(name) || !entry[name].is_array() ||
+      entry[name].empty()) {
+    return {entry};
+  }
   std::vector<nlohmann::ordered_json> entries;
   for (const nlohmann::ordered_json& mode : entry[name]) {
     entries.push_back(entry);
@@ -145,14 +168,16 @@ void fit_row(MatrixCell& cell, int max_ranks) {
 Result<std::vector<MatrixCell>> read_cells(const std::string& text, const std::string& what,
                                            const MatrixPlace& place) {
   FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json list, parse_yaml_list(text, what));
-  if (!list.is_array()) return invalid_argument(what + ": must be a list of cells");
+  if (!list.is_array() || list.empty()) {
+    return invalid_argument(what + ": must be a list of cells, one at least");
+  }
   std::vector<MatrixCell> cells;
   for (size_t i = 0; i < list.size(); ++i) {
     for (const nlohmann::ordered_json& entry : entries_by_mode(list[i])) {
       Result<MatrixCell> cell = read_cell(entry, place.device);
-      if (!cell.ok()) {
-        return invalid_argument(what + ", entry " + std::to_string(i + 1) + ": " +
-                                cell.status().message());
+      const Status known = cell.ok() ? check_names(cell.value()) : cell.status();
+      if (!known.ok()) {
+        return invalid_argument(what + ", entry " + std::to_string(i + 1) + ": " + known.message());
       }
       cells.push_back(std::move(cell).value());
       if (cells.back().row > 0) fit_row(cells.back(), place.max_ranks);

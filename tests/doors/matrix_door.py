@@ -114,7 +114,10 @@ class Matrix(unittest.TestCase):
                          ["FULL_AND_PIECEWISE", "FULL", "NONE"])
         self.assertEqual((cells[0]["tensor_parallel_size"], cells[0]["stands_in_for"]),
                          (2, "FLASHMLA"))
-        for text, part in (("- row", "rows.yaml, line 1: "), ("- drafterr: a", "entry 1: cell: ")):
+        for text, part in (("- row", "rows.yaml, line 1: "), ("- drafterr: a", "entry 1: cell: "),
+                           ("- drafter: nope", "entry 1: cell: drafter 'nope' is unknown"),
+                           ("- cudagraph_mode: FOO", "cudagraph_mode 'FOO' is unknown"),
+                           ("", "must be a list of cells")):
             rows.write_text(text)
             done = self.run_matrix("--rows", rows, "--print-cells")
             self.assertIn(part, done.stderr)
