@@ -6,12 +6,13 @@
 
 #include "base/thread_role.h"
 #include "conformance/harness.h"
+#include "support/sanitizers.h"
 
 // No allocation on engine, worker and pool threads once the engine is warm. malloc itself is
 // replaced here, so that allocations inside libraries count too; oneDNN's execute and the capture
 // of a graph are excepted.
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if FT_UNDER_ASAN || FT_UNDER_TSAN
 #define FT_HOOK_MALLOC 0
 #else
 #define FT_HOOK_MALLOC 1

@@ -7,6 +7,7 @@
 #include "dialled/dialled_writer.h"
 #include "engine/engine_impl.h"
 #include "support/held_queue.h"
+#include "support/sanitizers.h"
 #include "support/scratch_folder.h"
 
 // Drafted and accepted counts must not depend on the number of steps in flight: a race that leaves
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, CountsOf, testing::ValuesIn(dialled_architectures(
 // The test must be able to fail: a plan that overwrites one in flight changes ids or counts, or is
 // noticed by the upload itself.
 TEST(Counts, PlantedRaceIsSeen) {
-#if defined(__SANITIZE_THREAD__)
+#if FT_UNDER_TSAN
   GTEST_SKIP() << "PlantedRace in ThreadSanitizer builds: tools/check_planted_race.sh";
 #endif
   const DialledModel model("LlamaForCausalLM");

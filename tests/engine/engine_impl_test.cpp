@@ -8,6 +8,7 @@
 #include "support/gate.h"
 #include "support/held_queue.h"
 #include "support/hold_processor.h"
+#include "support/sanitizers.h"
 
 namespace foretoken {
 namespace {
@@ -220,7 +221,7 @@ TEST_F(EngineTest, TwoEnginesAtOnce) {
 }
 
 TEST_F(EngineTest, AnEngineOfABrokenDeviceRefusesRequests) {
-#if defined(__SANITIZE_THREAD__)
+#if FT_UNDER_TSAN
   GTEST_SKIP() << "the planted fault is a data race";
 #endif
   EngineConfig two_in_flight = config(0);
