@@ -1,19 +1,18 @@
 #include "chat/template_formats.h"
 
 #include <array>
-#include <initializer_list>
 
 namespace foretoken {
 namespace {
 
-// A parser, and texts that all stand in the templates of its models.
+// A parser, and texts that all stand in the templates of its models; those left out stand in all.
 struct Signs {
   const char* parser;
-  std::initializer_list<std::string_view> texts;
+  std::array<std::string_view, 3> texts;
 };
 
 // The first line that fits counts: markers that others have, too, come last.
-const std::array kToolSigns = {
+constexpr std::array kToolSigns = {
     Signs{"openai", {"<|channel|>", "<|message|>", "analysis"}},
     Signs{"inkling", {"<|content_invoke_tool_json|>"}},
     Signs{"deepseek_v32", {"｜DSML｜", "invoke"}},
@@ -48,7 +47,7 @@ const std::array kToolSigns = {
     Signs{"llama3_json", {"<|python_tag|>"}},
 };
 
-const std::array kReasoningSigns = {
+constexpr std::array kReasoningSigns = {
     Signs{"openai_gptoss", {"<|channel|>", "<|message|>", "analysis"}},
     Signs{"inkling", {"<|content_thinking|>"}},
     Signs{"seed_oss", {"seed:think"}},
