@@ -6,16 +6,12 @@
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
+#include "text/chat_words.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string text_at(const json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::string type_of(const json& block) { return text_at(block, "type"); }
 

@@ -7,16 +7,12 @@
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 #include "serve/responses/responses_tools.h"
+#include "text/chat_words.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string text_at(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // Where a part of each type has its text; null for others.
 const char* text_member(const std::string& type) {

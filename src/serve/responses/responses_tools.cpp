@@ -5,16 +5,12 @@
 #include "base/json_object.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
+#include "text/chat_words.h"
 
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string text_of_member(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // As in chats, where clients send one list to both.
 const json& described_tool(const json& tool, const char* type) {
@@ -27,9 +23,9 @@ std::string form_sentence(const json& tool) {
   if (!format.is_object()) return "";
   const json& inner =
       format.contains("grammar") && format["grammar"].is_object() ? format["grammar"] : format;
-  const std::string definition = text_of_member(inner, "definition");
+  const std::string definition = text_at(inner, "definition");
   if (definition.empty()) return "";
-  const std::string syntax = text_of_member(inner, "syntax");
+  const std::string syntax = text_at(inner, "syntax");
   return "\nThe input follows this " + (syntax.empty() ? "grammar" : syntax + " grammar") + ":\n" +
          definition;
 }
@@ -83,7 +79,7 @@ class ToolReader {
     for (const char* name : {"name", "description", "parameters", "strict"}) {
       if (described.contains(name) && !described[name].is_null()) function[name] = described[name];
     }
-    const std::string name = text_of_member(function, "name");
+    const std::string name = text_at(function, "name");
     if (!name_space.empty() && !name.empty()) {
       function["name"] = function_of(name_space, name);
       (*offered_)[function["name"]] = {name, name_space, false};
@@ -93,18 +89,18 @@ class ToolReader {
   }
 
   Status add_text_tool(const json& described, const std::string& name_space) {
-    const std::string name = text_of_member(described, "name");
+    const std::string name = text_at(described, "name");
     if (name.empty()) return invalid_argument("'tools': a tool of type 'custom' needs a 'name'");
     const std::string called = name_space.empty() ? name : function_of(name_space, name);
     (*offered_)[called] = {name, name_space, true};
     push({{"name", called},
-          {"description", text_of_member(described, "description") + form_sentence(described)},
+          {"description", text_at(described, "description") + form_sentence(described)},
           {"parameters", text_parameters()}});
     return {};
   }
 
   Status read_namespace(const json& tool) {
-    const std::string name = text_of_member(tool, "name");
+    const std::string name = text_at(tool, "name");
     const json tools = tool.value("tools", json());
     if (name.empty() || !tools.is_array()) {
       return invalid_argument("'tools': a tool of type 'namespace' needs a 'name' and 'tools'");
@@ -159,7 +155,7 @@ Status read_response_choice(const json& choice, const FieldNotes& notes, json* c
     (*chat)["tool_choice"] = choice;
     return {};
   }
-  const std::string name_space = text_of_member(named, "namespace");
+  const std::string name_space = text_at(named, "namespace");
   json name = named["name"];
   if (!name_space.empty() && name.is_string()) {
     name = function_of(name_space, name.get<std::string>());
