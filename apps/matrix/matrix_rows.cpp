@@ -6,6 +6,7 @@
 #include "apps/matrix/matrix_models.h"
 #include "attention/backend.h"
 #include "base/check.h"
+#include "base/comma_list.h"
 #include "base/yaml_list.h"
 #include "draft/registry.h"
 #include "engine/compat/kv_format.h"
@@ -98,12 +99,8 @@ std::vector<std::string> kv_names() {
 Status check_name(const char* field, const std::string& value,
                   const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return {};
-  std::string list;
-  for (const std::string& name : known) {
-    if (!name.empty()) list += (list.empty() ? "" : ", ") + name;
-  }
   return invalid_argument(std::string("cell: ") + field + " '" + value +
-                          "' is unknown; use one of: " + list);
+                          "' is unknown; use one of: " + comma_list(known));
 }
 
 // Names that a cell would otherwise be told to be unsupported for, though they are misspelt.

@@ -5,17 +5,12 @@
 #include "apps/flags/flag_table.h"
 #include "apps/options/prompt_item.h"
 #include "apps/options/sampling_options.h"
+#include "base/comma_list.h"
 #include "base/json_object.h"
 #include "chat/calls/chat_parser.h"
 
 namespace foretoken {
 namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 void add_address_flags(CLI::App& app, ServeOptions& options) {
   http::ServerConfig& http = options.http;
@@ -169,13 +164,13 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group);
   app.add_option("--tool-call-parser", answers.tool_parser,
                  "How the model writes tool calls: auto (by its chat template), none, or " +
-                     joined(tool_parser_names()))
+                     comma_list(tool_parser_names()))
       ->group(group)
       ->capture_default_str()
       ->type_name(choices_type(with_auto(tool_parser_names())));
   app.add_option("--reasoning-parser", answers.reasoning_parser,
                  "How the model marks its reasoning: auto (by its chat template), none, or " +
-                     joined(reasoning_parser_names()))
+                     comma_list(reasoning_parser_names()))
       ->group(group)
       ->capture_default_str()
       ->type_name(choices_type(with_auto(reasoning_parser_names())));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/comma_list.h"
 #include "base/json_object.h"
 #include "base/text_file.h"
 
@@ -115,9 +116,7 @@ Status read_context(const nlohmann::json& json, const std::string& where, CostTa
 }
 
 std::string list_of(std::span<const std::string> names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list.empty() ? "none" : list;
+  return names.empty() ? "none" : comma_list(names);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "engine/compat/support_matrix.h"
 
+#include "base/comma_list.h"
 #include "engine/compat/compat.h"
 #include "engine/compat/kv_format.h"
 #include "engine/compat/support_rows.h"
@@ -136,19 +137,13 @@ std::string layout_name(const SupportRow& row) {
          (row.experts ? " with experts" : "") + (row.two_lanes ? " with two lanes" : "");
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string rows_table() {
   MatrixTable table("Rows of vLLM's list", {"row", "model", "drafter", "layout", "KV cache",
                                             "graphs", "attention, named", "here"});
   for (const SupportRow& row : support_rows()) {
     table.add({std::to_string(row.number), row.architecture,
                row.drafter.empty() ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
-               joined(row.graph_modes), row.attention, table.cell(check_support_row(row))});
+               comma_list(row.graph_modes), row.attention, table.cell(check_support_row(row))});
   }
   return table.text();
 }

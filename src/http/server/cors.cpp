@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/comma_list.h"
 #include "http/message/header_text.h"
 
 namespace foretoken::http {
@@ -18,12 +19,6 @@ bool has_star(const std::vector<std::string>& list) {
 bool has_name(const std::vector<std::string>& list, std::string_view name) {
   return std::any_of(list.begin(), list.end(),
                      [&](const std::string& one) { return same_name(one, name); });
-}
-
-std::string joined(const std::vector<std::string>& list) {
-  std::string text;
-  for (const std::string& one : list) text += (text.empty() ? "" : ", ") + one;
-  return text;
 }
 
 }  // namespace
@@ -69,8 +64,8 @@ std::optional<CorsPolicy::Preflight> CorsPolicy::preflight(const Request& reques
   }
   answer.allowed = answer.problem.empty();
   answer.headers.emplace_back("Access-Control-Allow-Methods",
-                              any_method_ ? kAllMethods : joined(config_.allowed_methods));
-  std::string allowed = joined(config_.allowed_headers);
+                              any_method_ ? kAllMethods : comma_list(config_.allowed_methods));
+  std::string allowed = comma_list(config_.allowed_headers);
   if (any_header_) allowed = wanted.empty() ? kSafeHeaders : std::string(wanted);
   if (!allowed.empty()) answer.headers.emplace_back("Access-Control-Allow-Headers", allowed);
   answer.headers.emplace_back("Access-Control-Max-Age", "600");

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "base/comma_list.h"
 #include "http/message/header_text.h"
 #include "http/message/inflater.h"
 #include "http/message/target.h"
@@ -14,12 +15,6 @@ namespace foretoken::http {
 namespace {
 
 constexpr size_t kMaxIdBytes = 128;
-
-std::string joined_methods(const std::vector<std::string>& methods) {
-  std::string text;
-  for (const std::string& method : methods) text += (text.empty() ? "" : ", ") + method;
-  return text;
-}
 
 OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
   OwnAnswer answer{204, "", std::move(preflight.headers)};
@@ -32,12 +27,11 @@ OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
 
 OwnAnswer no_route(const Request& request, const RouteMatch& match) {
   if (match.methods.empty()) return {404, "there is no " + request.path + " here", {}};
-  const Headers allow = {{"Allow", joined_methods(match.methods)}};
+  const Headers allow = {{"Allow", comma_list(match.methods)}};
   if (request.method == "OPTIONS") return {204, "", allow};
-  return {
-      405,
-      request.path + " does not take " + request.method + ", only " + joined_methods(match.methods),
-      allow};
+  return {405,
+          request.path + " does not take " + request.method + ", only " + comma_list(match.methods),
+          allow};
 }
 
 std::optional<OwnAnswer> check_key(const ServerState& state, const Route& route,
