@@ -223,10 +223,7 @@ class FrontReader {
   Status check_tensor(GgufTensor& tensor, uint32_t type, uint64_t offset, int64_t elements) {
     const std::string where = "the tensor '" + tensor.name + "'";
     tensor.type = find_block_type(type);
-    if (tensor.type == nullptr) {
-      return unsupported(where + " has the unknown type " + std::to_string(type) +
-                         "; convert the model to Q4_K, Q8_0 or BF16");
-    }
+    if (tensor.type == nullptr) return unread_type(where, type);
     const int64_t along_row = tensor.shape.empty() ? 1 : tensor.shape.back();
     if (along_row % tensor.type->elements != 0) {
       return invalid_argument(where + " has rows of " + std::to_string(along_row) +
@@ -240,6 +237,31 @@ class FrontReader {
     }
     tensor.offset = static_cast<int64_t>(offset);
     return {};
+  }
+
+  // Numbers that other programs gave types of their own, or that llama.cpp has no more. bitnet.cpp
+  // took some of the latter.
+  Status unread_type(const std::string& where, uint32_t type) const {
+    const auto named = front_.metadata.find("general.architecture");
+    const auto* text =
+        named == front_.metadata.end() ? nullptr : std::get_if<std::string>(&named->second);
+    if (text != nullptr && text->starts_with("bitnet") && type >= 36 && type <= 39) {
+      return unsupported(where +
+                         " is of a type of bitnet.cpp's own (I2_S, TL1 or TL2), which is "
+                         "not read; use the model's Hugging Face folder instead");
+    }
+    if ((type >= 31 && type <= 33) || (type >= 36 && type <= 38)) {
+      return unsupported(
+          where + " has its rows put in order for one processor (type " + std::to_string(type) +
+          "), which llama.cpp no longer reads either; fetch the Q4_0 or IQ4_NL file");
+    }
+    if (type >= 133 && type < 400) {
+      return unsupported(where + " is of a type of ik_llama.cpp's own (" + std::to_string(type) +
+                         "), which is not read; fetch a file of llama.cpp's types, for example "
+                         "Q4_K_M");
+    }
+    return unsupported(where + " has the unknown type " + std::to_string(type) +
+                       "; convert the model to Q4_K, Q8_0 or BF16");
   }
 
   // Offsets count from the first aligned byte behind the front.

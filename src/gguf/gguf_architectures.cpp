@@ -66,6 +66,7 @@ constexpr GgufName kDeepseekTensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
                                          {"nextn.shared_head_head", "shared_head.head"},
                                          {"ffn_gate_inp", "mlp.gate"},
                                          {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                         {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
                                          {"ffn_gate_exps", "mlp.experts.gate_proj"},
                                          {"ffn_up_exps", "mlp.experts.up_proj"},
                                          {"ffn_down_exps", "mlp.experts.down_proj"},
@@ -91,6 +92,7 @@ constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"expert_gating_func", "gating"},
                                      {"expert_group_count", "n_group"},
                                      {"expert_group_used_count", "topk_group"},
+                                     {"attention.temperature_scale", "llama_4_scaling_beta"},
                                      {"nextn_predict_layers", "num_nextn_predict_layers"}};
 
 // Mixtures, whose experts lie in one tensor.
@@ -148,6 +150,21 @@ void complete_stablelm(Json& config) { config["use_qkv_bias"] = config["attentio
 
 constexpr int64_t kSigmoidGates = 2;  // expert_gating_func
 
+// Mistral's mixtures, whose queries grow with their positions, are those of V2 with weights that
+// add up to 1.
+void name_deepseek(Json& config) {
+  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoidGates;
+  const bool grows = config.contains("llama_4_scaling_beta");
+  config["architectures"] = Json::array({grows   ? "Mistral4ForCausalLM"
+                                         : is_v2 ? "DeepseekV2ForCausalLM"
+                                                 : "DeepseekV3ForCausalLM"});
+  config["model_type"] = grows ? "mistral4" : is_v2 ? "deepseek_v2" : "deepseek_v3";
+  if (grows) return;
+  config["topk_method"] = !is_v2                       ? "noaux_tc"
+                          : config.contains("n_group") ? "group_limited_greedy"
+                                                       : "greedy";
+}
+
 // V2's routers are the softmax of their logits, V3's the sigmoid, whose groups are chosen
 // otherwise.
 void complete_deepseek(Json& config) {
@@ -156,13 +173,7 @@ void complete_deepseek(Json& config) {
   if (!config.contains("v_head_dim")) config["v_head_dim"] = config["value_length"];
   const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
   config["num_hidden_layers"] = config["num_hidden_layers"].get<int64_t>() - modules;
-  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoidGates;
-  config["architectures"] =
-      Json::array({is_v2 ? "DeepseekV2ForCausalLM" : "DeepseekV3ForCausalLM"});
-  config["model_type"] = is_v2 ? "deepseek_v2" : "deepseek_v3";
-  config["topk_method"] = !is_v2                       ? "noaux_tc"
-                          : config.contains("n_group") ? "group_limited_greedy"
-                                                       : "greedy";
+  name_deepseek(config);
   for (const auto& [name, value] :
        {std::pair("first_k_dense_replace", 0), std::pair("n_shared_experts", 0),
         std::pair("n_group", 1), std::pair("topk_group", 1)}) {
@@ -266,6 +277,10 @@ constexpr GgufKey kMiniCpm3Keys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"attention.kv_lora_rank", "kv_lora_rank"},
                                      {"rope.dimension_count", "qk_rope_head_dim"}};
 
+// Norms before the last matrix of each part.
+constexpr GgufName kBitNetTensors[] = {{"attn_sub_norm", "self_attn.attn_sub_norm"},
+                                       {"ffn_sub_norm", "mlp.ffn_sub_norm"}};
+
 void complete_minicpm3(Json& config) {
   const auto number = [&](const char* name) { return config.value(name, int64_t{0}); };
   config["qk_nope_head_dim"] = number("head_dim") - number("qk_rope_head_dim");
@@ -331,6 +346,16 @@ constexpr GgufArchitecture kArchitectures[] = {
      .keys = kMiniCpm3Keys,
      .fields = R"({"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256})",
      .complete = complete_minicpm3},
+    // The models of 2024, whose gates are SiLU's, and Microsoft's of 2025.
+    {.name = "bitnet",
+     .hf_class = "BitNetForCausalLM",
+     .model_type = "bitnet",
+     .tensors = kBitNetTensors},
+    {.name = "bitnet-b1.58",
+     .hf_class = "BitNetForCausalLM",
+     .model_type = "bitnet",
+     .tensors = kBitNetTensors,
+     .fields = R"({"hidden_act": "relu2"})"},
     {.name = "phi3", .hf_class = "Phi3ForCausalLM", .model_type = "phi3", .tensors = kPhi3Tensors},
     {.name = "smollm3",
      .hf_class = "SmolLM3ForCausalLM",
@@ -431,6 +456,14 @@ constexpr GgufArchitecture kArchitectures[] = {
      .tensors = kDeepseekTensors,
      .keys = kDeepseekKeys,
      .read = read_deepseek_file},
+    // Files of llama.cpp's converter do not say how queries grow, for which there is one model.
+    {.name = "mistral4",
+     .hf_class = "Mistral4ForCausalLM",
+     .model_type = "mistral4",
+     .tensors = kDeepseekTensors,
+     .keys = kDeepseekKeys,
+     .fields = R"({"llama_4_scaling_beta": 0.1})",
+     .complete = complete_deepseek},
 };
 
 }  // namespace

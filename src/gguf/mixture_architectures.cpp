@@ -1,5 +1,7 @@
 #include "gguf/mixture_architectures.h"
 
+#include "gguf/own_keys.h"
+
 namespace foretoken {
 namespace {
 
@@ -31,6 +33,17 @@ constexpr GgufName kDots1Tensors[] = {{"ffn_gate_inp", "mlp.gate"},
                                       {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
                                       {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
                                       {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
+constexpr GgufName kMimo2Tensors[] = {{"attn_sinks.weight", "self_attn.attention_sink_bias"},
+                                      {"ffn_gate_inp", "mlp.gate"},
+                                      {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                      {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                      {"ffn_up_exps", "mlp.experts.up_proj"},
+                                      {"ffn_down_exps", "mlp.experts.down_proj"},
+                                      {"layer_output_norm", "final_layernorm"},
+                                      {"nextn.eh_proj", "eh_proj"},
+                                      {"nextn.enorm", "enorm"},
+                                      {"nextn.hnorm", "hnorm"}};
 
 constexpr GgufName kErnieTensors[] = {
     {"ffn_gate_inp", "mlp.gate"},
@@ -89,6 +102,17 @@ constexpr GgufKey kGlm4MoeKeys[] = {{"leading_dense_block_count", "first_k_dense
                                     {"expert_group_count", "n_group"},
                                     {"expert_group_used_count", "topk_group"},
                                     {"nextn_predict_layers", "num_nextn_predict_layers"}};
+// The window is that of published folders, which do not count the row itself.
+constexpr GgufKey kMimo2Keys[] = {{"attention.value_length", "v_head_dim"},
+                                  {"attention.value_scale", "attention_value_scale"},
+                                  {"attention.sliding_window", "sliding_window_size"},
+                                  {"expert_count", "n_routed_experts"},
+                                  {"expert_used_count", "num_experts_per_tok"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"},
+                                  {"expert_weights_scale", "routed_scaling_factor"},
+                                  {"expert_group_count", "n_group"},
+                                  {"expert_group_used_count", "topk_group"},
+                                  {"nextn_predict_layers", "num_nextn_predict_layers"}};
 constexpr GgufKey kErnieKeys[] = {{"expert_count", "moe_num_experts"},
                                   {"expert_used_count", "moe_k"},
                                   {"expert_feed_forward_length", "moe_intermediate_size"},
@@ -159,6 +183,12 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .tensors = kDots1Tensors,
      .keys = kGlm4MoeKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
+    {.name = "mimo2",
+     .hf_class = "MiMoV2FlashForCausalLM",
+     .model_type = "mimo_v2_flash",
+     .tensors = kMimo2Tensors,
+     .keys = kMimo2Keys,
+     .read = read_mimo2_file},
     {.name = "minimax-m2",
      .hf_class = "MiniMaxM2ForCausalLM",
      .model_type = "minimax_m2",

@@ -140,6 +140,44 @@ Status read_deci_file(const GgufFile& file, nlohmann::json& config) {
   return {};
 }
 
+Status read_mimo2_file(const GgufFile& file, nlohmann::json& config) {
+  const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
+  const auto num_layers = config["num_hidden_layers"].get<int64_t>() - modules;
+  config["num_hidden_layers"] = num_layers;
+  const nlohmann::json types = config.value("layer_types", nlohmann::json::array());
+  const nlohmann::json heads = config["num_key_value_heads"];
+  nlohmann::json own_types = nlohmann::json::array(), parts = nlohmann::json::array();
+  config["add_swa_attention_sink_bias"] = config["add_full_attention_sink_bias"] = false;
+  for (int64_t i = 0; i < num_layers; ++i) {
+    const auto layer = static_cast<size_t>(i);
+    const std::string before = "blk." + std::to_string(i) + ".";
+    const bool windowed = layer < types.size() && types[layer] == "sliding_attention";
+    own_types.push_back(windowed ? "sliding_attention" : "full_attention");
+    config[windowed ? "swa_num_key_value_heads" : "num_key_value_heads"] = of_layer(heads, layer);
+    if (file.tensors().contains(before + "attn_sinks.weight")) {
+      config[windowed ? "add_swa_attention_sink_bias" : "add_full_attention_sink_bias"] = true;
+    }
+    const bool sparse = file.tensors().contains(before + "ffn_gate_inp.weight");
+    parts.push_back(sparse ? "sparse" : "dense");
+  }
+  if (config["num_key_value_heads"].is_array()) config["num_key_value_heads"] = of_layer(heads, 0);
+  config["layer_types"] = std::move(own_types);
+  config["mlp_layer_types"] = std::move(parts);
+  // Readers cut the product with head_dim off.
+  const auto head_dim = config["head_dim"].get<double>();
+  FT_ASSIGN_OR_RETURN(const auto turning, file.number("mimo2.rope.dimension_count"));
+  FT_ASSIGN_OR_RETURN(const auto theta, file.number("mimo2.rope.freq_base"));
+  FT_ASSIGN_OR_RETURN(const auto windowed, file.number("mimo2.rope.freq_base_swa"));
+  const double share = std::min((turning.value_or(head_dim) + 0.25) / head_dim, 1.0);
+  const auto rope = [&](double own) {
+    return nlohmann::json{
+        {"rope_type", "default"}, {"rope_theta", own}, {"partial_rotary_factor", share}};
+  };
+  config["rope_parameters"] = {{"full_attention", rope(theta.value_or(10000.0))},
+                               {"sliding_attention", rope(windowed.value_or(10000.0))}};
+  return {};
+}
+
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config) {
   const GgufValue* pattern = file.find(architecture + ".attention.sliding_window_pattern");

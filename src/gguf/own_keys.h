@@ -24,6 +24,10 @@ Status read_gemma4_file(const GgufFile& file, nlohmann::json& config);
 // Layers of DeciLM, some without attention or without an MLP: block_configs.
 Status read_deci_file(const GgufFile& file, nlohmann::json& config);
 
+// MiMo V2: what layers with and without a window have, and which of them have experts. Layers of
+// MTP modules, behind the model's, are left out.
+Status read_mimo2_file(const GgufFile& file, nlohmann::json& config);
+
 // The layers with a window, where a file lists them: `layer_types`.
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config);

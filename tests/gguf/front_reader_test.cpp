@@ -66,6 +66,14 @@ TEST(GgufFront, NamesWhatIsWrong) {
       {with_tensor(Shape{1ULL << 40, 1ULL << 40}, 0, 0), "impossible shape"},
       {with_tensor(Shape{33}, 8, 0), "no whole blocks of Q8_0"},
       {with_tensor(Shape{1}, 99, 0), "unknown type 99"},
+      {with_tensor(Shape{1}, 137, 0), "ik_llama.cpp's own (137)"},
+      {with_tensor(Shape{1}, 31, 0), "no longer reads"},
+      {GgufBytes(1, 1)
+           .text_value("general.architecture", "bitnet-b1.58")
+           .tensor("w", Shape{128}, 36, 0)
+           .align()
+           .bytes(),
+       "bitnet.cpp's own"},
       {with_tensor(Shape{1ULL << 62}, 0, 0), "does not fit"},
       {with_tensor(Shape{1}, 0, UINT64_MAX), "does not fit"},
   };

@@ -160,6 +160,15 @@ void stack_each_expert(const ModelConfig& config, Matrices* all) {
   }
 }
 
+// Tensors of this name get the ending that all of GGUF files have.
+void end_in_weight(const std::string& part, Matrices* all) {
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    renamed[name.ends_with(part) ? name + ".weight" : name] = std::move(matrix);
+  }
+  *all = std::move(renamed);
+}
+
 void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -182,6 +191,7 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
   // Converters leave ERNIE's module out.
   std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("model.mtp_"); });
   if (family == "dbrx") stack_experts(config, all);
+  if (family == "mistral4") end_in_weight("mlp.experts.down_proj", all);
   stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
@@ -265,6 +275,37 @@ void add_layer_keys(const ModelConfig& config, std::map<std::string, Write>* all
   (*all)["feed_forward_length"] = integers(inner);
 }
 
+// Layers with a window have more key heads; the window is that of published folders.
+void add_mimo2_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<int64_t> kv_heads;
+  std::vector<bool> windowed;
+  int32_t window = 0;
+  for (const LayerConfig& layer : config.layers) {
+    kv_heads.push_back(layer.num_kv_heads > 0 ? layer.num_kv_heads : config.num_kv_heads);
+    windowed.push_back(layer.window > 0);
+    window = std::max(window, layer.window);
+  }
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["attention.sliding_window_pattern"] = flags(windowed);
+  (*all)["attention.sliding_window"] = u32(window - 1);
+  (*all)["attention.value_length"] = u32(config.value_head_dim);
+  (*all)["attention.value_scale"] = f32(config.value_scale);
+  (*all)["rope.freq_base_swa"] = f32(config.rope.windowed->theta);
+}
+
+// Heads as the cache holds them, and as they are.
+void add_latent_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const LatentConfig& latent = config.latent;
+  (*all)["attention.head_count_kv"] = u32(1);
+  (*all)["attention.key_length"] = u32(latent.kv_rank + latent.rope_dim);
+  (*all)["attention.value_length"] = u32(latent.kv_rank);
+  (*all)["attention.key_length_mla"] = u32(latent.nope_dim + latent.rope_dim);
+  (*all)["attention.value_length_mla"] = u32(latent.value_dim);
+  (*all)["attention.q_lora_rank"] = u32(latent.q_rank);
+  (*all)["attention.kv_lora_rank"] = u32(latent.kv_rank);
+  (*all)["rope.dimension_count"] = u32(latent.rope_dim);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 void add_own_keys(const std::string& family, const ModelConfig& config,
                   std::map<std::string, Write>* all) {
@@ -283,12 +324,15 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["residual_scale"] = f32(config.residual_scale);
     (*all)["logit_scale"] = f32(1 / config.logits_scale);
   }
-  if (family != "mistral3") return;
+  if (family == "mimo2") add_mimo2_keys(config, all);
+  if (family == "mistral4") add_latent_keys(config, all);
+  if (family != "mistral3" && family != "mistral4") return;
   (*all)["attention.temperature_scale"] = f32(config.query_growth.beta);
   (*all)["rope.scaling.type"] = text("yarn");
   (*all)["rope.scaling.factor"] = f32(config.rope.full.factor);
   (*all)["rope.scaling.original_context_length"] = u32(config.rope.full.original_context);
-  (*all)["rope.scaling.yarn_log_multiplier"] = f32(1);
+  // A tenth of DeepSeek's number, and Ministral's own.
+  (*all)["rope.scaling.yarn_log_multiplier"] = f32(family == "mistral3" ? 1 : 0.1);
 }
 
 std::map<std::string, Write> metadata(const std::string& family, const ModelConfig& config) {
@@ -423,19 +467,19 @@ TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, GgufFamilies,
-    testing::Values(Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"},
-                    Family{"gptneox", "gpt_neox-serial"}, Family{"falcon", "falcon"},
-                    Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
-                    Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
-                    Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
-                    Family{"exaone", "exaone", {"rope_scaling"}},
-                    Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
-                    Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
-                    Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"dbrx", "dbrx"}, Family{"glm4moe", "glm4_moe"}, Family{"dots1", "dots1"},
-                    Family{"minimax-m2", "minimax_m2"}, Family{"ernie4_5-moe", "ernie4_5_moe"},
-                    Family{"command-r", "cohere"}, Family{"deci", "deci"},
-                    Family{"apertus", "apertus", {"rope_scaling"}}),
+    testing::Values(
+        Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"}, Family{"gptneox", "gpt_neox-serial"},
+        Family{"falcon", "falcon"}, Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
+        Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
+        Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
+        Family{"exaone", "exaone", {"rope_scaling"}},
+        Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
+        Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"}, Family{"chatglm", "chatglm"},
+        Family{"mistral3", "ministral3"}, Family{"mistral4", "mistral4", {"rms_norm_eps"}},
+        Family{"mimo2", "mimo_v2"}, Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
+        Family{"glm4moe", "glm4_moe"}, Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
+        Family{"ernie4_5-moe", "ernie4_5_moe"}, Family{"command-r", "cohere"},
+        Family{"deci", "deci"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

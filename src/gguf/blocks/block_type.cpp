@@ -142,6 +142,27 @@ void decode_nvfp4(const std::byte* blocks, int64_t count, float* out) {
   }
 }
 
+// A bit for each element: plus or minus the scale.
+void decode_q1_0(const std::byte* blocks, int64_t count, float* out) {
+  for (; count > 0; --count, blocks += 18, out += 128) {
+    const float scale = half_number_at(blocks);
+    for (int i = 0; i < 128; ++i) {
+      out[i] = (byte_number_at(blocks + 2 + i / 8) >> i % 8 & 1) != 0 ? scale : -scale;
+    }
+  }
+}
+
+// Two bits for each element: -1, 0, 1 or 2 times the scale.
+void decode_q2_0(const std::byte* blocks, int64_t count, float* out) {
+  for (; count > 0; --count, blocks += 18, out += 64) {
+    const float scale = half_number_at(blocks);
+    for (int i = 0; i < 64; ++i) {
+      const int code = byte_number_at(blocks + 2 + i / 4) >> 2 * (i % 4) & 3;
+      out[i] = static_cast<float>(code - 1) * scale;
+    }
+  }
+}
+
 constexpr BlockType kTypes[] = {
     {0, "F32", 1, 4, decode_f32},
     {1, "F16", 1, 2, decode_f16},
@@ -176,7 +197,8 @@ constexpr BlockType kTypes[] = {
     {35, "TQ2_0", 256, 66, decode_tq2_0},
     {39, "MXFP4", 32, 17, decode_mxfp4},
     {40, "NVFP4", 64, 36, decode_nvfp4},
-    {41, "Q1_0", 128, 18, nullptr},
+    {41, "Q1_0", 128, 18, decode_q1_0},
+    {42, "Q2_0", 64, 18, decode_q2_0},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "model/files/checkpoint.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 
@@ -299,6 +300,38 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   }
   for (const GgufName& number : architecture_->numbers) {
     FT_RETURN_IF_ERROR(add_numbers(number, config["num_hidden_layers"]));
+  }
+  return add_gguf_scales();
+}
+
+// What llama.cpp multiplies products of a matrix with: the second scale of NVFP4's checkpoints.
+// Activations, which have one too, are not rounded.
+Status Checkpoint::add_gguf_scales() {
+  constexpr std::string_view kScale = ".scale", kOfInputs = ".input_scale";
+  std::erase_if(tensors_, [&](const auto& entry) { return entry.first.ends_with(kOfInputs); });
+  std::vector<std::string> scales;
+  for (const auto& [name, tensor] : tensors_) {
+    if (name.ends_with(kScale)) scales.push_back(name);
+  }
+  for (const std::string& name : scales) {
+    const std::string base = name.substr(0, name.size() - kScale.size());
+    const auto matrix = tensors_.find(base + ".weight");
+    if (matrix == tensors_.end()) continue;
+    const TensorView& scale = *tensors_[name];
+    if (scale.dtype != FileDType::kF32 || scale.num_elements() != 1 ||
+        matrix->second->shape.size() != 2) {
+      return unsupported(folder_ + ": the tensor '" + scale.name +
+                         "' is not one number for one matrix, as matrices of experts have it, "
+                         "which is not read; use the model's Hugging Face folder instead");
+    }
+    float number = 1;
+    std::memcpy(&number, scale.data, sizeof number);
+    made_.push_back(
+        std::make_unique<MadeTensor>(*matrix->second, Making::kPaddedRows, Padding{1, 1, number}));
+    made_tensors_.push_back(
+        std::make_unique<TensorView>(made_view(*matrix->second, *made_.back())));
+    matrix->second = made_tensors_.back().get();
+    tensors_.erase(name);
   }
   return {};
 }

@@ -57,6 +57,7 @@ class Checkpoint {
   Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
+  Status add_gguf_scales();
   Status add_numbers(const GgufName& number, int64_t num_layers);
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);

@@ -21,6 +21,7 @@ struct ExpertSource {
   ExpertsSpec whole;
   ExpertFiles files;
   bool one_gate_tensor = false;  // gates and ups of kFused are tensors of their own
+  bool ends_in_weight = false;   // the name of the fused `down` does
   int64_t hidden;
   ShardRange own;      // of the inner columns
   ShardRange experts;  // that are loaded
@@ -118,7 +119,7 @@ ExpertParts down_parts(const ExpertSource& from) {
   const int64_t inner = from.whole.inner, count = from.whole.count, hidden = from.hidden;
   ExpertParts parts{{}, {inner, from.own.begin, from.own.count}};
   std::string fused = from.base + from.whole.down;
-  if (from.one_gate_tensor) fused += ".weight";
+  if (from.one_gate_tensor || from.ends_in_weight) fused += ".weight";
   from.for_each_expert([&](int32_t e) {
     if (from.files == ExpertFiles::kEach) {
       parts.rows.push_back({tensor_of(from, e, from.whole.down), hidden});
@@ -190,6 +191,7 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
   if (whole.files != ExpertFiles::kEach) return from;
   if (loader.weights().has_optional(from.base + whole.gate_up)) {
     from.files = ExpertFiles::kFused;
+    from.ends_in_weight = loader.weights().has_optional(from.base + whole.down + ".weight");
   }
   return from;
 }

@@ -60,6 +60,23 @@ TEST(BlockType, DecodesWhatThePackageDoesNot) {
   EXPECT_EQ(out[0], 1.5F);
 }
 
+// By ggml's C code, which its Python package does not have.
+TEST(BlockType, OneAndTwoBits) {
+  std::vector<std::byte> ones(18), twos(18);
+  ones[1] = twos[1] = std::byte{0x38};  // 1/2
+  ones[2] = std::byte{0b101};
+  ones[17] = std::byte{0x80};
+  twos[2] = std::byte{0b11100100};
+  std::vector<float> out(128);
+  find_block_type("Q1_0")->decode(ones.data(), 1, out.data());
+  EXPECT_EQ(std::vector(out.begin(), out.begin() + 4), std::vector({0.5F, -0.5F, 0.5F, -0.5F}));
+  EXPECT_EQ(out[126], -0.5F);
+  EXPECT_EQ(out[127], 0.5F);
+  find_block_type("Q2_0")->decode(twos.data(), 1, out.data());
+  EXPECT_EQ(std::vector(out.begin(), out.begin() + 5),
+            std::vector({-0.5F, 0.0F, 0.5F, 1.0F, -0.5F}));
+}
+
 TEST(BlockType, PlainTypes) {
   const float f32[] = {1.5F, -2};
   const uint16_t f16[] = {0x3e00, 0xc000}, bf16[] = {0x3fc0, 0xc000};

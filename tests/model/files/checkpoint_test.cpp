@@ -159,6 +159,35 @@ TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
   }
 }
 
+// Products of NVFP4 matrices are multiplied by a number beside them.
+TEST(Checkpoint, GgufScalesBecomePartOfTheMatrix) {
+  const ScratchFolder folder;
+  test::GgufBytes bytes(4, 7);
+  bytes.text_value("general.architecture", "qwen2");
+  const std::pair<const char*, uint32_t> sizes[] = {{"block_count", 1},
+                                                    {"context_length", 8},
+                                                    {"embedding_length", 2},
+                                                    {"feed_forward_length", 2},
+                                                    {"attention.head_count", 1}};
+  for (const auto& [key, value] : sizes) bytes.u32_value(std::string("qwen2.") + key, value);
+  bytes.key("qwen2.attention.layer_norm_rms_epsilon", 6).number(1e-5F);
+  bytes.tensor("token_embd.weight", {2, 1}, 0, 0).tensor("blk.0.ffn_up.weight", {2, 1}, 0, 32);
+  bytes.tensor("blk.0.ffn_up.scale", {1}, 0, 64).tensor("blk.0.ffn_up.input_scale", {1}, 0, 96);
+  for (const auto& [first, second] : {std::pair(1.0F, 1.0F), {3.0F, -2.0F}, {0.5F, 0}, {9, 0}}) {
+    bytes.align().number(first).number(second);
+  }
+  const auto checkpoint = Checkpoint::open(bytes.align().write(folder.file("x.gguf")));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().tensors().size(), 2u);
+  const auto up = checkpoint.value().find("model.layers.0.mlp.up_proj.weight");
+  ASSERT_TRUE(up.ok());
+  float values[2] = {};
+  std::vector<std::byte> raw;
+  ASSERT_TRUE(read_elements(*up.value(), 0, 2, DType::kF32, values, raw).ok());
+  EXPECT_EQ(values[0], 1.5F);
+  EXPECT_EQ(values[1], -1.0F);
+}
+
 // Found by the fuzzer: rows were read behind the tensor.
 TEST(Checkpoint, GgufHeadsMustBeWhole) {
   const ScratchFolder folder;
