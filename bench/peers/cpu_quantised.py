@@ -2,8 +2,8 @@
 """Forwards of one model file by Foretoken and by llama.cpp, in turns, on a CPU.
 
 Each round probes the read bandwidth, then times llama-bench and `foretoken bench forward` on every
-file: one row, a few rows of one sequence behind 128 tokens, and a prompt of 512. Bandwidth on shared
-machines drifts, so only medians of the ratios of a round mean something. One row of llama.cpp is its
+file: one row, a few rows of one sequence and a prompt of 512, all behind 128 tokens. Bandwidth on
+shared machines drifts, so only medians of the ratios of a round mean something. One row of llama.cpp is its
 token generation; its other figures compute the logits of the last row only, ours of all rows.
 
 usage: cpu_quantised.py --llama BIN_FOLDER [--foretoken PROGRAM] [--probe MEMBW] [--rounds 3] [--rows 1 4 8] FILE...
@@ -26,7 +26,7 @@ def llama(folder, path, threads, rows):
     base = [os.path.join(folder, "llama-bench"), "-m", path, "-t", str(threads), "-o", "jsonl"]
     runs = [["-p", "0", "-n", "16", "-d", str(CONTEXT), "-r", "3"],
             ["-p", ",".join(map(str, rows[1:])), "-n", "0", "-d", str(CONTEXT), "-r", "3"],
-            ["-p", str(PROMPT), "-n", "0", "-r", "1"]]
+            ["-p", str(PROMPT), "-n", "0", "-d", str(CONTEXT), "-r", "2"]]
     for run in runs:
         out = subprocess.run(base + run, capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():

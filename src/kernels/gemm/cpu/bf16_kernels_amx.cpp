@@ -8,7 +8,7 @@ namespace {
 constexpr int kTileRows = 16;
 constexpr int64_t kTileElements = kBf16Step * kBf16Lanes;
 constexpr int64_t kTileBytesPerRow = 64;
-constexpr int kAheadBytes = 8 << 10;
+constexpr int kAheadBytes = 1 << 10;
 
 // The processor's layout of a tile configuration.
 struct alignas(64) TileConfig {
