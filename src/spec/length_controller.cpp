@@ -385,9 +385,9 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
 }
 
 void LengthController::planned(uint64_t step, const PlannedStep& plan) {
+  num_live_[step % kRingSize] = 0;
   if (!adaptive()) return;
   planned_[step % kRingSize] = plan;
-  num_live_[step % kRingSize] = 0;
   if (plan.num_rows == 0) return;  // beside the steps of other engines
   const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ =
