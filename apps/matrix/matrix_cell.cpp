@@ -81,6 +81,13 @@ Json cell_json(const MatrixCell& cell) {
           {"enable_dbo", cell.dbo}};
 }
 
+bool differ_in_drafters(const MatrixCell& a, const MatrixCell& b) {
+  MatrixCell other = b;
+  other.row = a.row;
+  other.drafter = a.drafter;
+  return cell_json(a) == cell_json(other);
+}
+
 Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
   MatrixCell cell;
   cell.device = device;

@@ -40,6 +40,10 @@ bool is_batch_invariant(const MatrixCell& cell);
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);
 
+// True where one cell differs from the other in nothing but its drafter, so that they share
+// checkpoints and what runs without drafts.
+bool differ_in_drafters(const MatrixCell& a, const MatrixCell& b);
+
 // Every field, under the names of the flags. Read back by read_cell, which takes what is left out
 // as it stands above (the device as it is given) and refuses unknown fields and wrong types by name
 // (InvalidArgument).

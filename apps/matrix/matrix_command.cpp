@@ -10,6 +10,7 @@
 #include "apps/flags/flag_table.h"
 #include "apps/matrix/matrix_report.h"
 #include "apps/matrix/matrix_rows.h"
+#include "apps/matrix/matrix_runner.h"
 #include "apps/options/commands.h"
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/interrupt.h"
@@ -20,6 +21,9 @@
 namespace foretoken {
 namespace {
 
+// Where there are thousands, they share what they can.
+constexpr int kCellsPerProcess = 16;
+
 struct MatrixOptions {
   std::string device = "cpu";
   std::string rows_file;
@@ -29,10 +33,13 @@ struct MatrixOptions {
   std::string results;
   std::string output = "matrix";
   std::string size = "tiny";
+  std::string log_level = "error";
   int num_prompts = 24;
   int max_cells = 0;
   int max_ranks = 8;
   int time_limit = 120;
+  int num_reference_prompts = 0;
+  int cells_per_process = 0;  // 0: as --every-cell wants
   bool skip_rows = false;
   bool every_cell = false;
   bool print_cells = false;
@@ -45,23 +52,17 @@ CellRunOptions cell_options(const MatrixOptions& given) {
                        : given.folder;
   options.size = given.size;
   options.num_prompts = given.num_prompts;
+  options.num_reference_prompts = given.num_reference_prompts;
   return options;
 }
 
-// In the process of one cell.
-int run_one(const MatrixOptions& given) {
-  const auto json = nlohmann::ordered_json::parse(given.run_cell, nullptr, false);
-  const Result<MatrixCell> cell = read_cell(json);
-  if (!cell.ok()) {
-    report_error("--run-cell: " + cell.status().message());
-    return kExitUsage;
-  }
-  CellRunOptions options = cell_options(given);
-  // Checkpoints of a kind stand apart.
-  options.folder += "/" + cell.value().architecture + "-" + cell.value().device + "-" + given.size +
-                    (cell.value().dcp > 1 ? "-shared-heads" : "");
-  std::printf("%s\n", run_cell(cell.value(), options).dump().c_str());
-  return 0;
+// In the process of some cells.
+int run_told(const MatrixOptions& given) {
+  const Status status =
+      run_told_cells(given.run_cell, cell_options(given), std::chrono::seconds(given.time_limit));
+  if (status.ok()) return 0;
+  report_error("--run-cell: " + status.message());
+  return kExitUsage;
 }
 
 // `decisions`: of the cells of `product`, in their order.
@@ -118,6 +119,11 @@ Status write_text(const std::string& path, const std::string& text) {
   return file.flush() ? Status() : invalid_argument("cannot write " + path);
 }
 
+int cells_per_process(const MatrixOptions& given) {
+  if (given.cells_per_process > 0) return given.cells_per_process;
+  return given.every_cell ? kCellsPerProcess : 1;
+}
+
 Status run_matrix(const MatrixOptions& given) {
   std::vector<CellResult> product;
   const std::vector<MatrixCell> all = product_cells(given.device);
@@ -133,6 +139,7 @@ Status run_matrix(const MatrixOptions& given) {
   MatrixRunOptions options{
       .cell = cell_options(given),
       .time_limit = std::chrono::seconds(given.time_limit),
+      .cells_per_process = static_cast<size_t>(cells_per_process(given)),
       .results = given.results.empty() ? given.output + ".jsonl" : given.results,
       .cancel = &interrupt_flag()};
   const MatrixFacts facts = make_facts(given);
@@ -158,8 +165,8 @@ Status run_matrix(const MatrixOptions& given) {
 }
 
 int matrix(const MatrixOptions& given) {
-  init_logging("error");
-  if (!given.run_cell.empty()) return run_one(given);
+  init_logging(given.log_level.c_str());
+  if (!given.run_cell.empty()) return run_told(given);
   catch_interrupts();
   const Status status = run_matrix(given);
   if (interrupt_flag().load()) {
@@ -184,6 +191,17 @@ void add_run_flags(CLI::App* command, MatrixOptions& options) {
       ->add_option("--time-limit", options.time_limit, "Seconds of a cell, after which it is red")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
+  command
+      ->add_option("--cells-per-process", options.cells_per_process,
+                   "Neighbours that differ in their drafters alone and share a process, and what "
+                   "runs without drafts (default: 1, with --every-cell 16)")
+      ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--num-reference-prompts", options.num_reference_prompts,
+                   "Prompts (8 at most) whose log-probabilities are compared with the CPU's where "
+                   "checkpoints are not tiny, which takes a CPU that reads them a minute")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 8));
   command->add_option("--work-folder", options.folder,
                       "Folder of the checkpoints (default: foretoken-matrix in the folder for "
                       "temporary files)");
@@ -223,6 +241,9 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--print-cells", options->print_cells,
                     "Print what would be run, and run nothing");
   command->add_option("--run-cell", options->run_cell, "")->group("");
+  command->add_option("--log-level", options->log_level, "")
+      ->group("")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
   add_run_flags(command, *options);
   command->callback([options, run] { *run = [options] { return matrix(*options); }; });
 }

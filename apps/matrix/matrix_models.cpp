@@ -1,5 +1,7 @@
 #include "apps/matrix/matrix_models.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -45,22 +47,28 @@ const std::vector<std::string>& shape_of(const MatrixModel& model, const std::st
   return size == "r1" && model.latent ? kDeepseekR1 : model.shape;
 }
 
-// A folder that is whole: it appears under its name when everything is written.
-Status write_folder(const std::vector<std::string>& arguments, const std::string& folder) {
+// A folder that is whole: it appears under its name when everything is written, whoever else writes
+// it meanwhile. `flag`: of foretoken-dial, for the head that is written instead of a checkpoint.
+Status write_folder(const std::vector<std::string>& arguments, const std::string& folder,
+                    const std::string& flag = "") {
   if (std::filesystem::exists(folder)) return {};
-  const std::string part = folder + ".part";
+  const std::string part = folder + ".part-" + std::to_string(getpid());
   std::error_code error;
   std::filesystem::remove_all(part, error);
-  const ProcessResult result =
-      run_process(joined({sibling_program("foretoken-dial"), part}, arguments),
-                  {.limit = std::chrono::seconds(600)});
+  std::vector<std::string> command = joined({sibling_program("foretoken-dial"), part}, arguments);
+  if (!flag.empty()) command = joined(command, {"--only-heads", flag, part});
+  const ProcessResult result = run_process(command, {.limit = std::chrono::seconds(600)});
   if (result.end != ProcessEnd::kExit || result.code != 0) {
+    std::filesystem::remove_all(part, error);
     return not_found("foretoken-dial, which writes the checkpoints of the matrix, failed: " +
                      (result.err.empty() ? "it must stand beside foretoken" : result.err));
   }
   std::filesystem::rename(part, folder, error);
-  if (error) return invalid_argument("cannot rename " + part + ": " + error.message());
-  return {};
+  if (!error) return {};
+  const std::string reason = error.message();
+  std::filesystem::remove_all(part, error);
+  if (std::filesystem::exists(folder)) return {};
+  return invalid_argument("cannot rename " + part + ": " + reason);
 }
 
 std::vector<std::string> with_value(std::vector<std::string> shape, const std::string& flag,
@@ -84,11 +92,7 @@ Status write_head(const std::vector<std::string>& shape, const std::string& draf
     return write_folder(joined(masked, {"--agreement", kBlockAgreement}), head);
   }
   const char* agreement = drafts_blocks(drafter) ? kBlockAgreement : kAgreement;
-  // The program writes heads beside a target, which is written again.
-  const std::string target = folder + "/target-of-" + drafter;
-  FT_RETURN_IF_ERROR(
-      write_folder(joined(shape, {"--" + drafter, head, "--head-agreement", agreement}), target));
-  return {};
+  return write_folder(joined(shape, {"--head-agreement", agreement}), head, "--" + drafter);
 }
 
 constexpr AttentionDemand kHeads = {.dtype = DType::kBF16, .head_dim = 64, .has_full_layers = true};

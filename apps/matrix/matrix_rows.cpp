@@ -111,13 +111,14 @@ Status check_names(const MatrixCell& cell) {
                     {std::begin(kGraphModes), std::end(kGraphModes)});
 }
 
-// Cells that differ from `base` in all but model, drafter and attention.
+// Cells that differ from `base` in all but model and attention; neighbours in their drafters alone.
 void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
+  const std::vector<std::string> drafters = drafter_names();
   for (const char* graph_mode : kGraphModes) {
     for (const std::string& kv : kv_names()) {
       for (const char* quantization : kQuantizations) {
         for (const MatrixLayout& layout : kLayouts) {
-          MatrixCell& cell = cells.emplace_back(base);
+          MatrixCell cell = base;
           cell.graph_mode = graph_mode;
           cell.kv_cache_dtype = kv;
           cell.quantization = quantization;
@@ -127,6 +128,10 @@ void add_forms(const MatrixCell& base, std::vector<MatrixCell>& cells) {
           cell.dcp = layout.dcp;
           cell.ep = layout.ep;
           cell.dbo = layout.dbo;
+          for (const std::string& drafter : drafters) {
+            cell.drafter = drafter;
+            cells.push_back(cell);
+          }
         }
       }
     }
@@ -193,15 +198,12 @@ std::vector<MatrixCell> row_cells(const MatrixPlace& place) {
 std::vector<MatrixCell> product_cells(const std::string& device) {
   std::vector<MatrixCell> cells;
   for (const MatrixModel& model : matrix_models()) {
-    for (const std::string& drafter : drafter_names()) {
-      for (const std::string& attention : attention_names()) {
-        MatrixCell base;
-        base.architecture = model.architecture;
-        base.drafter = drafter;
-        base.attention = attention;
-        base.device = device;
-        add_forms(base, cells);
-      }
+    for (const std::string& attention : attention_names()) {
+      MatrixCell base;
+      base.architecture = model.architecture;
+      base.attention = attention;
+      base.device = device;
+      add_forms(base, cells);
     }
   }
   return cells;
@@ -236,9 +238,10 @@ std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, si
 
 std::vector<MatrixCell> part_of(const std::vector<MatrixCell>& cells, int part, int parts) {
   std::vector<MatrixCell> own;
-  for (size_t i = static_cast<size_t>(part - 1); i < cells.size();
-       i += static_cast<size_t>(parts)) {
-    own.push_back(cells[i]);
+  int group = -1;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i == 0 || !differ_in_drafters(cells[i - 1], cells[i])) ++group;
+    if (group % parts == part - 1) own.push_back(cells[i]);
   }
   return own;
 }

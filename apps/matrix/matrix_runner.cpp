@@ -1,48 +1,16 @@
 #include "apps/matrix/matrix_runner.h"
 
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
-
-#include "apps/terminal/child_process.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
+using KnownResults = std::map<std::string, CellResult>;
 
-std::string last_line(const std::string& text) {
-  const size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return {};
-  const size_t begin = text.find_last_of('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin + 1) + 1);
-}
-
-std::string how_it_ended(const ProcessResult& result, const MatrixRunOptions& options) {
-  if (result.end == ProcessEnd::kTime) {
-    return "it did not end within " + std::to_string(options.time_limit.count()) + " s";
-  }
-  const std::string said = last_line(result.err);
-  const std::string behind = said.empty() ? "" : "; its last words: " + said;
-  if (result.end == ProcessEnd::kSignal) {
-    return std::string("the process was ended by ") + strsignal(result.code) + behind;
-  }
-  return "the process ended with code " + std::to_string(result.code) + behind;
-}
-
-std::string shell_line(const std::vector<std::string>& arguments) {
-  std::string line = "foretoken";
-  for (const std::string& each : arguments) {
-    const bool quoted = each.find_first_of(" {\"") != std::string::npos;
-    line += quoted ? " '" + each + "'" : " " + each;
-  }
-  return line;
-}
-
-Result<std::map<std::string, CellResult>> known_results(const std::string& path) {
-  std::map<std::string, CellResult> known;
+Result<KnownResults> known_results(const std::string& path) {
+  KnownResults known;
   std::ifstream file(path);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -61,6 +29,22 @@ Result<std::map<std::string, CellResult>> known_results(const std::string& path)
   return known;
 }
 
+bool is_to_run(const MatrixCell& cell, const KnownResults& known) {
+  return known.count(cell_id(cell)) == 0 && check_cell(cell).ok();
+}
+
+// The cells from `begin` on that one process runs; none where that one is not to be run.
+std::vector<MatrixCell> cells_of_process(const std::vector<MatrixCell>& cells, size_t begin,
+                                         const KnownResults& known,
+                                         const MatrixRunOptions& options) {
+  std::vector<MatrixCell> own;
+  for (size_t i = begin; i < cells.size() && own.size() < options.cells_per_process; ++i) {
+    if (!is_to_run(cells[i], known) || !differ_in_drafters(cells[begin], cells[i])) break;
+    own.push_back(cells[i]);
+  }
+  return own;
+}
+
 }  // namespace
 
 CellResult decided(const MatrixCell& cell) {
@@ -72,53 +56,29 @@ CellResult decided(const MatrixCell& cell) {
   return result;
 }
 
-std::vector<std::string> cell_arguments(const MatrixCell& cell, const CellRunOptions& options) {
-  return {"matrix",        "--run-cell",    cell_json(cell).dump(),
-          "--work-folder", options.folder,  "--size",
-          options.size,    "--num-prompts", std::to_string(options.num_prompts)};
-}
-
-CellResult result_of_process(const MatrixCell& cell, const MatrixRunOptions& options) {
-  const std::vector<std::string> arguments = cell_arguments(cell, options.cell);
-  std::vector<std::string> command = {kThisProgram};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  const Clock::time_point begin = Clock::now();
-  const ProcessResult ended = run_process(command, {.limit = options.time_limit});
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  CellResult result = {{"cell", cell_json(cell)}};
-  const Json said = Json::parse(last_line(ended.out), nullptr, false);
-  if (ended.end == ProcessEnd::kExit && ended.code == 0 && said.is_object()) {
-    result.update(said);
-  } else {
-    result["verdict"] = "red";
-    result["reason"] = how_it_ended(ended, options);
-  }
-  result["seconds"] = seconds;
-  result["command"] = shell_line(arguments);
-  return result;
-}
-
 Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
                                           const MatrixRunOptions& options,
                                           const std::function<void(const CellResult&)>& progress) {
-  FT_ASSIGN_OR_RETURN(auto known, known_results(options.results));
+  FT_ASSIGN_OR_RETURN(KnownResults known, known_results(options.results));
   std::ofstream file(options.results, std::ios::app);
   if (!file) return invalid_argument("cannot write " + options.results);
   std::vector<CellResult> results;
-  for (const MatrixCell& cell : cells) {
+  while (results.size() < cells.size()) {
     if (options.cancel != nullptr && options.cancel->load()) return aborted("interrupted");
-    CellResult result = decided(cell);
-    const auto found = known.find(cell_id(cell));
-    if (result["verdict"] == "not run") {
-      if (found != known.end()) {
-        result = found->second;
-      } else {
-        result = result_of_process(cell, options);
-        file << result.dump() << std::endl;
-      }
+    const size_t begin = results.size();
+    const std::vector<MatrixCell> own = cells_of_process(cells, begin, known, options);
+    for (const CellResult& result : run_in_processes(own, options)) {
+      file << result.dump() << std::endl;
+      known[cell_id(cells[results.size()])] = result;
+      results.push_back(result);
     }
-    progress(result);
-    results.push_back(std::move(result));
+    if (own.empty()) {
+      const auto found = known.find(cell_id(cells[begin]));
+      const CellResult said = decided(cells[begin]);
+      results.push_back(said["verdict"] == "not run" && found != known.end() ? found->second
+                                                                             : said);
+    }
+    for (size_t i = begin; i < results.size(); ++i) progress(results[i]);
   }
   return results;
 }

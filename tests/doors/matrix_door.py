@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,9 +40,9 @@ class Matrix(unittest.TestCase):
         self.folder = pathlib.Path(self.scratch.name)
         self.addCleanup(self.scratch.cleanup)
 
-    def run_matrix(self, *flags, num_prompts=6):
+    def run_matrix(self, *flags, num_prompts=6, program=None):
         return subprocess.run(
-            [sys.argv[1], "matrix", "--work-folder", self.folder / "models", "--output",
+            [program or sys.argv[1], "matrix", "--work-folder", self.folder / "models", "--output",
              self.folder / "matrix", "--num-prompts", str(num_prompts), *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
 
@@ -135,7 +136,43 @@ class Matrix(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         cell = self.report()["cells"][0]
         self.assertEqual(cell["status"], "red")
-        self.assertIn("1 s", cell["reason"])
+        self.assertIn("did not end within 1 s; it stood at: with", cell["reason"])
+
+    def test_the_time_limit_is_of_the_cell_and_not_of_its_checkpoints(self):
+        # The program beside a writer of checkpoints that takes longer than the limit.
+        program = self.folder / "foretoken"
+        shutil.copy2(sys.argv[1], program)
+        slow = self.folder / "foretoken-dial"
+        slow.write_text(f'#!/bin/sh\nsleep 6\nexec {pathlib.Path(sys.argv[1]).parent}/foretoken-dial "$@"\n')
+        slow.chmod(0o755)
+        done = self.run_file([{}], "--time-limit", "5", program=program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_cells_that_share_a_process_have_results_of_their_own(self):
+        cells = [{"drafter": name} for name in ("", "ngram", "eagle", "mtp")]
+        flags = ("--cells-per-process", "4")
+        done = self.run_file(cells, *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shared = self.report()["cells"]
+        self.assertEqual([cell["cell"]["drafter"] for cell in shared],
+                         [cell["drafter"] for cell in cells])
+        (self.folder / "matrix.jsonl").unlink()
+        self.assertEqual(self.run_file(cells).returncode, 0)
+        for one, other in zip(shared, self.report()["cells"]):
+            for name in ("status", "num_tokens", "command", "acceptance", "ops"):
+                self.assertEqual(one.get(name), other.get(name), name)
+        # Those behind one that is late are run all the same.
+        (self.folder / "matrix.jsonl").unlink()
+        self.run_file(cells[1:], *flags, "--time-limit", "1", num_prompts=3000)
+        self.assertEqual(len([cell for cell in self.report()["cells"]
+                              if "did not end within 1 s" in cell["reason"]]), 3)
+
+    def test_every_cell_is_of_a_part_with_all_its_drafters(self):
+        done = self.run_matrix("--skip-rows", "--every-cell", "--part", "1/300", "--print-cells")
+        cells = json.loads(done.stdout)
+        self.assertTrue(50 < len(cells) < 90, len(cells))
+        for drafter in {cell["drafter"] for cell in cells}:
+            self.assertEqual(sum(cell["drafter"] == drafter for cell in cells), len(cells) // 13)
 
     def test_all_rows_and_the_whole_product_are_decided(self):
         done = self.run_matrix("--print-cells", "--max-cells", "60")

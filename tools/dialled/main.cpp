@@ -172,7 +172,9 @@ int main(int argc, char** argv) {
   foretoken::DialledShape shape;
   PromptOptions prompts;
   HeadOptions heads;
+  bool only_heads = false;
   app.add_option("folder", folder, "Model folder to write")->required();
+  app.add_flag("--only-heads", only_heads, "Write the draft heads alone, not the checkpoint");
   add_shape_options(&app, &shape, &dtype);
   add_prompt_options(&app, &prompts);
   add_head_options(&app, &heads);
@@ -180,7 +182,8 @@ int main(int argc, char** argv) {
   shape.dtype = dtype == "bfloat16" ? foretoken::DType::kBF16 : foretoken::DType::kF32;
   if (prompts.dial.max_n < prompts.dial.min_n) prompts.dial.max_n = prompts.dial.min_n;
 
-  foretoken::Status status = foretoken::write_dialled_checkpoint(folder, shape);
+  foretoken::Status status;
+  if (!only_heads) status = foretoken::write_dialled_checkpoint(folder, shape);
   if (status.ok()) status = write_heads(shape, heads);
   if (status.ok() && prompts.count > 0) status = write_prompts(folder, shape, prompts);
   if (!status.ok()) {

@@ -1,0 +1,38 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/matrix/matrix_cell.h"
+#include "apps/matrix/matrix_engine.h"
+
+namespace foretoken {
+
+struct MatrixRunOptions {
+  CellRunOptions cell;
+  std::chrono::seconds time_limit{120};  // of a cell
+  // That one process runs, where they differ in nothing but their drafters.
+  size_t cells_per_process = 1;
+  std::string results;  // file of JSON lines, a line a cell that was run
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+// What is known of a cell: its fields under "cell", and "verdict": green, red, unsupported (with
+// the sentence of compat or of the start under "reason") or "not run". A cell that was run has its
+// evidence, "command" and "seconds".
+using CellResult = nlohmann::ordered_json;
+
+// Runs cells in a process of their own, in which each has the time limit; the checkpoints are
+// written before. What ends that process is the result of the cell that was running: those behind
+// it have another process.
+std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
+                                         const MatrixRunOptions& options);
+
+// In such a process: runs the cells of `json`, one or a list, and prints a line each; one that does
+// not end in `limit` is red and ends the process. InvalidArgument for what is no cell.
+Status run_told_cells(const std::string& json, const CellRunOptions& options,
+                      std::chrono::seconds limit);
+
+}  // namespace foretoken
