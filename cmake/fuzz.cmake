@@ -7,6 +7,8 @@
 #   build/fuzz/gguf_fuzzer -max_total_time=600 -max_len=8192 -dict=tests/fuzz/gguf.dict CORPUS_COPY
 #   build/fuzz/torch_file_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
 #   build/fuzz/quantized_folder_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
+#   build/fuzz/adapter_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
+#   build/fuzz/folder_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
 #   build/fuzz/vocabulary_fuzzer -max_total_time=600 -max_len=8192 CORPUS_COPY
 # otherwise it replays the corpus and changed copies of it, as a test, with LIBRARIES in place of
 # SOURCES where they are given.
@@ -61,6 +63,14 @@ ft_fuzzer(gguf_fuzzer gguf
   LIBRARIES ft_model)
 
 ft_fuzzer(quantized_folder_fuzzer quantized_folder
+  SOURCES ${checkpoint_sources}
+  LIBRARIES ft_model)
+
+ft_fuzzer(adapter_fuzzer adapter
+  SOURCES ${checkpoint_sources} model/weights/lora_adapter.cpp model/config/peft_config.cpp
+  LIBRARIES ft_model)
+
+ft_fuzzer(folder_fuzzer folder
   SOURCES ${checkpoint_sources}
   LIBRARIES ft_model)
 

@@ -36,7 +36,11 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
                       read_peft_adapter(module.path, pool_.dtype(), options_.max_rank));
   auto made = std::make_shared<EngineAdapter>();
   made->info = {module.name, module.path, module.base_model_name};
-  FT_ASSIGN_OR_RETURN(made->image, pool_.make_image(adapter));
+  Result<std::unique_ptr<LoraImage>> image = pool_.make_image(adapter);
+  if (!image.ok()) {
+    return {image.status().code(), module.path + ": " + image.status().message()};
+  }
+  made->image = std::move(image).value();
   if (options_.for_ranks) made->packed = pack_adapter(adapter);
   const std::lock_guard lock(mutex_);
   // Another load may have been quicker.

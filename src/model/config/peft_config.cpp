@@ -4,6 +4,7 @@
 #include <boost/regex.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace foretoken {
 namespace {
@@ -80,6 +81,10 @@ Result<bool> matches_whole(const std::string& pattern, const std::string& text,
   }
 }
 
+bool is_rank(double value) {
+  return value >= 1 && value <= kLargestRank && value == std::floor(value);
+}
+
 Status wrong_type(const std::string& where, const char* field, const char* wanted) {
   return invalid_argument(where + ": " + field + " must be " + wanted);
 }
@@ -110,9 +115,7 @@ Status PeftConfig::read_numbers(const json& config) {
   double rank = rank_;
   FT_RETURN_IF_ERROR(number("r", &rank));
   FT_RETURN_IF_ERROR(number("lora_alpha", &alpha_));
-  if (!(rank >= 1 && rank <= kLargestRank)) {
-    return wrong_type(where_, "r", "a whole number from 1 on");
-  }
+  if (!is_rank(rank)) return wrong_type(where_, "r", "a whole number from 1 on");
   rank_ = static_cast<int32_t>(rank);
   if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
   rank_stabilized_ = is_set(config, "use_rslora");
@@ -222,7 +225,7 @@ Result<std::optional<double>> PeftConfig::look_up(const Pattern& pattern,
 Result<int32_t> PeftConfig::rank(const std::string& module) const {
   FT_ASSIGN_OR_RETURN(const std::optional<double> own, look_up(rank_pattern_, module));
   if (!own) return rank_;
-  if (*own >= 1 && *own <= kLargestRank) return static_cast<int32_t>(*own);
+  if (is_rank(*own)) return static_cast<int32_t>(*own);
   return wrong_type(where_, "rank_pattern", "an object of ranks from 1 on");
 }
 
@@ -230,7 +233,10 @@ Result<float> PeftConfig::scale(const std::string& module) const {
   FT_ASSIGN_OR_RETURN(const int32_t own_rank, rank(module));
   FT_ASSIGN_OR_RETURN(const std::optional<double> own, look_up(alpha_pattern_, module));
   const double divisor = rank_stabilized_ ? std::sqrt(double(own_rank)) : double(own_rank);
-  return static_cast<float>(own.value_or(alpha_) / divisor);
+  const double scale = own.value_or(alpha_) / divisor;
+  // False of NaN, too.
+  if (std::abs(scale) <= std::numeric_limits<float>::max()) return static_cast<float>(scale);
+  return wrong_type(where_, own ? "alpha_pattern" : "lora_alpha", "within the range of a float");
 }
 
 }  // namespace foretoken

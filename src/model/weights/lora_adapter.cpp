@@ -121,7 +121,7 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   FT_ASSIGN_OR_RETURN(linear.scale, config.scale(module));
   FT_RETURN_IF_ERROR(check_shapes(module, pair, linear.rank));
   if (linear.rank > max_rank) {
-    return invalid_argument("the adapter of '" + module + "' has rank " +
+    return invalid_argument(pair.a->file + ": the adapter of '" + module + "' has rank " +
                             std::to_string(linear.rank) + ", but --max-lora-rank is " +
                             std::to_string(max_rank) + "; raise it");
   }

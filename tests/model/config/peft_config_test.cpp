@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace foretoken {
 namespace {
 
@@ -90,6 +92,7 @@ TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
   const std::vector<OrderedJson> wrong = {{{"r", "8"}},
                                           {{"r", 0}},
                                           {{"r", 1e300}},
+                                          {{"r", 2.5}},
                                           {{"lora_alpha", "x"}},
                                           {{"target_modules", 3}},
                                           {{"target_modules", {1}}},
@@ -102,6 +105,9 @@ TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
   }
   EXPECT_FALSE(config_with({{"target_modules", "(q_proj"}}).targets("x").ok());
   EXPECT_FALSE(config_with({{"rank_pattern", {{"*", 3}}}}).rank("x").ok());
+  EXPECT_FALSE(config_with({{"rank_pattern", {{"x", 2.5}}}}).rank("x").ok());
+  EXPECT_FALSE(config_with({{"alpha_pattern", {{"x", std::nan("")}}}}).scale("x").ok());
+  EXPECT_FALSE(config_with({{"lora_alpha", 1e300}}).scale("x").ok());
   // Matching is bounded.
   const std::string long_name(64, 'a');
   (void)config_with({{"target_modules", "(a*)*(a*)*(a*)*(a*)*b"}}).targets(long_name);
