@@ -39,6 +39,7 @@ class Adapters : public testing::Test {
     write("few", {.modules = {"q_proj", "v_proj"}, .rank = 5, .seed = 1});
     write("all", {.rank = 8, .seed = 2, .strength = 0.2f});
     write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3});
+    write("large", {.rank = 40, .seed = 4, .strength = 0.1f});
   }
   static void TearDownTestSuite() { folder_.reset(); }
 
@@ -108,6 +109,12 @@ class Adapters : public testing::Test {
       for (Request& one : requests) take(engine.generate({std::move(one)}));
     }
     return texts;
+  }
+  // How many of the prompts begin alike in both.
+  static size_t count_same_starts(const Texts& a, const Texts& b) {
+    size_t same = 0;
+    for (size_t i = 0; i < a.size(); ++i) same += a[i][0] == b[i][0] ? 1 : 0;
+    return same;
   }
   // Each by itself, without drafts; greedy, then sampled.
   static const Texts& alone(float temperature) {
@@ -187,9 +194,38 @@ TEST_F(Adapters, StagesAndRanksHaveTheirParts) {
   const Texts own = run(*plain, kPrompts, 0, false);
   EXPECT_EQ(run(*plain, kPrompts, 0), own);
   EXPECT_EQ(run(*make(drafting("eagle3", ranks)), kPrompts, 0), own);
-  size_t same = 0;
-  for (size_t i = 0; i < own.size(); ++i) same += own[i][0] == alone(0)[i][0] ? 1 : 0;
-  EXPECT_GE(same, own.size() - 1);
+  EXPECT_GE(count_same_starts(own, alone(0)), own.size() - 1);
+}
+
+// Rows are rounded for the model's own matrices; what adapters add is of the rows as they were.
+TEST_F(Adapters, TextsAreTheSameWithRoundedActivations) {
+  EngineConfig exact = config();
+  exact.dtype = "bfloat16";
+  EngineConfig rounded = exact;
+  rounded.quantization = "fp8";
+  rounded.activation_scheme = "dynamic";
+  const Texts own = run(*make(rounded), kPrompts, 0, false);
+  EXPECT_EQ(run(*make(rounded), kPrompts, 0), own);
+  EXPECT_EQ(run(*make(drafting("eagle3", rounded)), kPrompts, 0), own);
+  EXPECT_NE(own[0], own[1]) << "the same prompt";
+  EXPECT_NE(own[0], own[2]);
+  EXPECT_GE(count_same_starts(own, run(*make(exact), kPrompts, 0)), own.size() - 1);
+}
+
+// Ranks of several steps of a kernel, beside a small one.
+TEST_F(Adapters, TextsAreTheSameWithLargeRanks) {
+  EngineConfig large = config(2);
+  large.dtype = "bfloat16";
+  large.max_lora_rank = 64;
+  large.lora_modules.push_back({"large", folder_->file("large"), ""});
+  std::vector<AdaptedPrompt> prompts = kPrompts;
+  for (AdaptedPrompt& prompt : prompts) {
+    if (prompt.adapter == "all") prompt.adapter = "large";
+  }
+  const Texts own = run(*make(large), prompts, 0, false);
+  EXPECT_EQ(run(*make(large), prompts, 0), own);
+  EXPECT_EQ(run(*make(drafting("eagle3", large)), prompts, 0), own);
+  EXPECT_NE(own[0], own[2]) << "the same prompt";
 }
 
 // What was cached under an adapter is no other's, nor that of one which has its name later.
