@@ -41,26 +41,58 @@ size_t num_instructions(const json& messages) {
   return count;
 }
 
-// Those in [from, to) become part of the first message, which is one already or is made.
-void merge_instructions(json& messages, size_t from, size_t to) {
-  json merged = json::array();
-  json late = json("");
-  std::string role = "system";
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const bool takes_part = is_instruction(messages[i]) && i >= from && i < to;
-    if (!takes_part) {
-      merged.push_back(std::move(messages[i]));
-      continue;
+// Those that stand first become one message.
+void merge_leading(json& messages, size_t count) {
+  for (size_t i = 1; i < count; ++i) {
+    messages[0]["content"] = together(content_of(messages[0]), content_of(messages[i]));
+  }
+  messages.erase(messages.begin() + 1,
+                 messages.begin() + static_cast<json::difference_type>(count));
+}
+
+// Instructions behind the leading ones become the end of the question or the results before them,
+// or the beginning of the next question where an answer stands there; never do they stand between
+// calls and results. A conversation that grows keeps its beginning so.
+class LateInstructions {
+ public:
+  explicit LateInstructions(json leading) : told_(std::move(leading)) {}
+
+  void add(json message) {
+    const std::string role = role_of(message);
+    if (is_instruction(message)) {
+      late_ = together(late_, content_of(message));
+      const std::string before = told_.empty() ? std::string() : role_of(told_.back());
+      if (before == "user" || before == "tool") append();
+      return;
     }
-    if (late == "") role = role_of(messages[i]);
-    late = together(late, content_of(messages[i]));
+    if (waits() && role == "user") message["content"] = together(take(), content_of(message));
+    if (waits() && role != "tool") add_question();
+    told_.push_back(std::move(message));
+    if (waits()) append();
   }
-  if (merged.empty() || !is_instruction(merged[0])) {
-    merged.insert(merged.begin(), json{{"role", role}, {"content", late}});
-  } else {
-    merged[0]["content"] = together(content_of(merged[0]), late);
+
+  json finish() {
+    if (waits()) add_question();
+    return std::move(told_);
   }
-  messages = std::move(merged);
+
+ private:
+  bool waits() const { return !late_.empty() && late_ != ""; }
+  json take() { return std::exchange(late_, json("")); }
+  void append() { told_.back()["content"] = together(content_of(told_.back()), take()); }
+  void add_question() { told_.push_back({{"role", "user"}, {"content", take()}}); }
+
+  json told_;
+  json late_ = json("");
+};
+
+json with_late_beside(json messages, size_t leading) {
+  const auto end = messages.begin() + static_cast<json::difference_type>(leading);
+  json first = json::array();
+  first.insert(first.end(), messages.begin(), end);
+  LateInstructions late(std::move(first));
+  for (size_t i = leading; i < messages.size(); ++i) late.add(std::move(messages[i]));
+  return late.finish();
 }
 
 void put_before_first_question(json& messages) {
@@ -93,23 +125,21 @@ void fit_instructions(json& messages, const ChatTemplateTraits& traits,
     }
   }
   const bool any_system = traits.shows_system || traits.shows_developer;
-  if (num_instructions(messages) > 0 && !any_system) {
+  const size_t leading = num_leading(messages);
+  const bool any_late = num_instructions(messages) > leading;
+  if (any_late && !(any_system && traits.shows_late_system)) {
+    messages = with_late_beside(std::move(messages), leading);
+    warnings->push_back(
+        "the model's chat template takes system messages at the beginning only; later ones are "
+        "part of the messages beside them");
+  }
+  if (leading > 0 && !any_system) {
     put_before_first_question(messages);
     warnings->push_back(
         "the model's chat template has no place for system messages; they stand before the first "
         "user message");
-    return;
-  }
-  size_t leading = num_leading(messages);
-  if (leading > 1 && !traits.shows_several_systems) {
-    merge_instructions(messages, 1, leading);
-    leading = 1;
-  }
-  if (num_instructions(messages) > leading && !traits.shows_late_system) {
-    merge_instructions(messages, leading, messages.size());
-    warnings->push_back(
-        "the model's chat template takes system messages at the beginning only; later ones were "
-        "moved there");
+  } else if (leading > 1 && !traits.shows_several_systems) {
+    merge_leading(messages, leading);
   }
 }
 

@@ -10,8 +10,10 @@ namespace foretoken {
 // Roles of a conversation, brought into the order that a template takes. Each leaves alone what the
 // template takes as it is; `warnings` are told what stands elsewhere than it was sent.
 
-// Role "developer" as "system", several instructions as one, late ones moved to the beginning, and
-// those of a template without a system role put before the first question.
+// Role "developer" as "system", several instructions at the beginning as one, those of a template
+// without a system role put before the first question, and late ones made part of the question or
+// the results beside them: agents tell something in each turn, and what stands before it is found
+// in the prefix cache.
 void fit_instructions(nlohmann::ordered_json& messages, const ChatTemplateTraits& traits,
                       std::vector<std::string>* warnings);
 

@@ -223,5 +223,54 @@ class History(door.DoorCase):
                     self.assertLess(tokens([USER, *HISTORY[:at], less, *HISTORY[at + 1:]]), whole)
 
 
+class ToldOnTheWay(door.DoorCase):
+    """Claude Code 2.1 tells something after each result, and a template takes none of it there."""
+
+    flags = ("--max-model-len", "2048", "--chat-template",
+             "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+             "{{ raise_exception('System message must be at the beginning.') }}{% endif %}"
+             "{{ m.role + ': ' + m.content + '\n' }}{% endfor %}")
+
+    def usage(self, messages):
+        return self.post("/v1/messages", {
+            "messages": messages, "max_tokens": 1, "temperature": 0,
+            "system": "You are Claude Code. " * 20}).json["usage"]
+
+    def test_prefixes_are_found_again(self):
+        """ollama 18431 and 17918, and vLLM's inline_system"""
+        messages = [USER]
+        lengths = []
+        for number in range(3):
+            messages += [
+                {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{number}",
+                                                   "name": "Bash", "input": {"command": "ls"}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}",
+                                              "content": "a.py b.py " * 20}]},
+                {"role": "system", "content": [
+                    {"type": "text", "text": f"<total_tokens>{9000 - number} left</total_tokens>"}]}]
+            told = self.usage(messages)
+            if lengths:
+                self.assertGreater(told["cache_read_input_tokens"], lengths[-1] - 64)
+            lengths.append(told["input_tokens"] + told["cache_read_input_tokens"])
+        self.assertEqual(lengths, sorted(lengths))
+
+    def test_roles_beside_those_of_the_api(self):
+        """vLLM's normalize_role; claude-code 94294: a message that only configures"""
+        def length(*messages):
+            told = self.usage(list(messages))
+            return told["input_tokens"] + told["cache_read_input_tokens"]
+
+        asked = length(USER, {"role": "user", "content": "Now?"})
+        for role in ("ctx", "msg"):
+            self.assertEqual(length(USER, {"role": role, "content": "Now?"}), asked)
+        developer = {"role": "developer", "content": "Be brief."}
+        system = {"role": "system", "content": "Be brief."}
+        self.assertEqual(length(USER, developer), length(USER, system))
+        self.assertEqual(length(USER, {"role": "system", "content": [], "output_config": {}}),
+                         length(USER))
+        self.post("/v1/messages", {"messages": [{"role": "nobody", "content": "Hi"}],
+                                   "max_tokens": 1}, 400)
+
+
 if __name__ == "__main__":
     door.main()

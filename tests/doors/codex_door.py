@@ -80,6 +80,16 @@ class Codex(door.DoorCase):
         kept = [e["item"] for e in events if e["type"] == "response.output_item.done"]
         return kept, last, answer
 
+    def test_no_websocket_and_no_forgotten_response(self):
+        """codex 43353: 426 is its sign to go on without; oh-my-pi 925: all is sent again"""
+        answer = self.send("GET", "/v1/responses", headers={
+            "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        self.assertEqual(answer.status, 426)
+        error = self.post("/v1/responses", body([], previous_response_id="resp_forgotten"),
+                          status=404).json["error"]
+        self.assertEqual(error["code"], "previous_response_not_found")
+
     def test_tools_that_cannot_run_are_left_out_and_told(self):
         _, last, answer = self.run_turn([*SETUP, USER])
         warnings = last["response"]["warnings"]

@@ -38,7 +38,7 @@ TEST(ChatRoles, WhatIsTakenStays) {
   EXPECT_TRUE(warnings.empty());
 }
 
-TEST(ChatRoles, InstructionsAreMergedAndMovedWhereTheyMust) {
+TEST(ChatRoles, InstructionsAreMergedWhereTheyMust) {
   std::vector<std::string> warnings;
   ChatTemplateTraits traits;
   traits.shows_several_systems = false;
@@ -47,13 +47,36 @@ TEST(ChatRoles, InstructionsAreMergedAndMovedWhereTheyMust) {
   EXPECT_TRUE(warnings.empty());
   traits.shows_late_system = false;
   EXPECT_EQ(fitted_instructions(kMixed, traits, &warnings),
-            R"([["system","a\n\nb\n\nd"],["user","c"],["user","e"]])");
+            R"([["system","a\n\nb"],["user","c\n\nd"],["user","e"]])");
   EXPECT_EQ(warnings.size(), 1u);
   EXPECT_EQ(fitted_instructions(R"([["user","c"],["developer","d"]])", traits, &warnings),
-            R"([["developer","d"],["user","c"]])");
+            R"([["user","c\n\nd"]])");
   traits.shows_developer = false;
-  EXPECT_EQ(fitted_instructions(R"([["user","c"],["developer","d"]])", traits, &warnings),
-            R"([["system","d"],["user","c"]])");
+  EXPECT_EQ(fitted_instructions(R"([["developer","c"],["user","d"]])", traits, &warnings),
+            R"([["system","c"],["user","d"]])");
+}
+
+// Claude Code tells after each result how many tokens are left.
+TEST(ChatRoles, LateInstructionsLeaveTheBeginningAsItWas) {
+  std::vector<std::string> warnings;
+  ChatTemplateTraits traits;
+  traits.shows_late_system = false;
+  const auto fitted = [&](const char* pairs) {
+    return fitted_instructions(pairs, traits, &warnings);
+  };
+  EXPECT_EQ(fitted(R"([["system","a"],["user","b"],["assistant","c"],["tool","d"],["system","e"],
+                       ["system","f"],["assistant","g"],["tool","h"],["system","i"]])"),
+            R"([["system","a"],["user","b"],["assistant","c"],["tool","d\n\ne\n\nf"],)"
+            R"(["assistant","g"],["tool","h\n\ni"]])");
+  EXPECT_EQ(fitted(R"([["user","b"],["assistant","c"],["system","d"],["tool","e"],["tool","f"]])"),
+            R"([["user","b"],["assistant","c"],["tool","e\n\nd"],["tool","f"]])");
+  EXPECT_EQ(fitted(R"([["user","b"],["assistant","c"],["system","d"],["user","e"]])"),
+            R"([["user","b"],["assistant","c"],["user","d\n\ne"]])");
+  EXPECT_EQ(fitted(R"([["user","b"],["assistant","c"],["system","d"]])"),
+            R"([["user","b"],["assistant","c"],["user","d"]])");
+  EXPECT_EQ(fitted(R"([["user","b"],["assistant","c"],["system","d"],["assistant","e"]])"),
+            R"([["user","b"],["assistant","c"],["user","d"],["assistant","e"]])");
+  EXPECT_EQ(warnings.size(), 5u);
 }
 
 TEST(ChatRoles, AQuestionStandsBeforeAGreeting) {
@@ -75,8 +98,8 @@ TEST(ChatRoles, WithoutASystemRoleTheFirstQuestionHoldsThem) {
   ChatTemplateTraits traits;
   traits.shows_system = traits.shows_developer = false;
   EXPECT_EQ(fitted_instructions(kMixed, traits, &warnings),
-            R"([["user","a\n\nb\n\nd\n\nc"],["user","e"]])");
-  EXPECT_EQ(warnings.size(), 1u);
+            R"([["user","a\n\nb\n\nc\n\nd"],["user","e"]])");
+  EXPECT_EQ(warnings.size(), 2u);
   EXPECT_EQ(fitted_instructions(R"([["system","a"]])", traits, &warnings), R"([["user","a"]])");
   EXPECT_EQ(fitted_instructions(R"([["system","a"],["user",[{"type":"text","text":"b"}]]])", traits,
                                 &warnings),

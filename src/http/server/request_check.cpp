@@ -27,6 +27,12 @@ OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
 
 OwnAnswer no_route(const Request& request, const RouteMatch& match) {
   if (match.methods.empty()) return {404, "there is no " + request.path + " here", {}};
+  // What Codex takes for a sign to go on without its WebSocket.
+  if (same_name(request.header("upgrade"), "websocket")) {
+    return {426,
+            request.path + " is no WebSocket here; send " + comma_list(match.methods),
+            {{"Upgrade", "HTTP/1.1"}}};
+  }
   const Headers allow = {{"Allow", comma_list(match.methods)}};
   if (request.method == "OPTIONS") return {204, "", allow};
   return {405,

@@ -98,9 +98,9 @@ struct ServerCounters {
 // of the server, on which handlers run.
 //
 // The server itself answers: 400 and 505 (not HTTP), 401, 404, 405, 408 (too slow), 413, 414, 415
-// (a body packed in another way than gzip and deflate), 417, 431, 500 (a handler that dropped its
-// exchange or threw), 501 (an unknown transfer encoding), 503 (too many connections), OPTIONS and
-// CORS preflights. HEAD goes to the route of GET.
+// (a body packed in another way than gzip and deflate), 417, 426 (WebSockets), 431, 500 (a handler
+// that dropped its exchange or threw), 501 (an unknown transfer encoding), 503 (too many
+// connections), OPTIONS and CORS preflights. HEAD goes to the route of GET.
 class Server {
  public:
   // Listens when it returns. InvalidArgument names the option and what is wrong with it: an address

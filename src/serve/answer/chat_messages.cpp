@@ -13,11 +13,35 @@ using json = nlohmann::ordered_json;
 // Where a part of each type has its text; null for others. Clients send the parts of responses and
 // what models refused back as they got them.
 const char* text_place(const std::string& type) {
-  if (type == "refusal" || type == "thinking") return type == "refusal" ? "refusal" : "thinking";
+  if (type == "refusal") return "refusal";
   for (const char* known : {"text", "input_text", "output_text"}) {
     if (type == known) return "text";
   }
   return nullptr;
+}
+
+bool is_thought(const std::string& type) {
+  for (const char* known : {"thinking", "reasoning", "reasoning_text", "redacted_thinking"}) {
+    if (type == known) return true;
+  }
+  return false;
+}
+
+// A text or, with Mistral and OpenAI, parts of text; "" where only the service that made it can
+// read it. LangChain's parts of type "reasoning" have it in a member of that name.
+Result<std::string> thought_of(const json& part, const std::string& where) {
+  for (const char* name : {"thinking", "reasoning", "text", "summary"}) {
+    const json given = part.value(name, json());
+    if (given.is_null()) continue;
+    if (!given.is_array()) return optional_text(part, name, where);
+    std::string all;
+    for (const json& piece : given) {
+      FT_ASSIGN_OR_RETURN(const std::string text, required_text(piece, "text", where));
+      all += text;
+    }
+    return all;
+  }
+  return std::string();
 }
 
 // Parts as {"type": "text", "text": ...}, which may be given as bare strings. Thoughts become the
@@ -36,16 +60,17 @@ Status read_parts(const json& parts, const std::string& where, json* message) {
                               "\"text\": ...}");
     }
     const auto type = part["type"].get<std::string>();
+    if (is_thought(type)) {
+      FT_ASSIGN_OR_RETURN(const std::string thought, thought_of(part, where));
+      thoughts += thought;
+      continue;
+    }
     const char* place = text_place(type);
     if (place == nullptr) {
       return invalid_argument(where + ": 'content' parts of type '" + type +
                               "' are not supported; give text");
     }
     FT_ASSIGN_OR_RETURN(const std::string text, required_text(part, place, where));
-    if (type == "thinking") {
-      thoughts += text;
-      continue;
-    }
     json copy = part;
     if (type != "text") copy = {{"type", "text"}, {"text", text}};
     texts.push_back(std::move(copy));

@@ -86,6 +86,13 @@ ordered_json param_of(const std::string& message) {
   return numbered ? ordered_json("messages") : ordered_json(nullptr);
 }
 
+// Agents tell by OpenAI's codes that they must shorten their conversation, or send all of it again.
+ordered_json code_of(const ServeError& error, const ordered_json& param) {
+  if (is_prompt_too_long(error.status)) return "context_length_exceeded";
+  const bool forgotten = error.http == 404 && param == "previous_response_id";
+  return forgotten ? ordered_json("previous_response_not_found") : ordered_json(error.http);
+}
+
 bool is_anthropic(std::string_view path) {
   constexpr std::string_view kRoot = "/v1/messages";
   return path.starts_with(kRoot) && (path.size() == kRoot.size() || path[kRoot.size()] == '/');
@@ -118,12 +125,11 @@ int http_status(const Status& status) {
 
 ordered_json openai_error(const ServeError& error) {
   ordered_json body;
-  const bool too_long = is_prompt_too_long(error.status);
-  body["error"] = {
-      {"message", error.status.message()},
-      {"type", openai_type(error.http)},
-      {"param", param_of(error.status.message())},
-      {"code", too_long ? ordered_json("context_length_exceeded") : ordered_json(error.http)}};
+  const ordered_json param = param_of(error.status.message());
+  body["error"] = {{"message", error.status.message()},
+                   {"type", openai_type(error.http)},
+                   {"param", param},
+                   {"code", code_of(error, param)}};
   return body;
 }
 

@@ -24,7 +24,8 @@ struct ServeError {
 int http_status(const Status& status);
 
 // {"error": {"message", "type", "param", "code"}} with vLLM's types. The code is the HTTP status;
-// that of a prompt that is too long is OpenAI's "context_length_exceeded".
+// OpenAI's are "context_length_exceeded" of a prompt that is too long, and
+// "previous_response_not_found".
 nlohmann::ordered_json openai_error(const ServeError& error);
 // {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
 nlohmann::ordered_json anthropic_error(const ServeError& error);

@@ -106,9 +106,12 @@ class BlockReader {
         FT_RETURN_IF_ERROR(leave_out(type));
         continue;
       }
-      FT_RETURN_IF_ERROR(add_text(block, type));
+      FT_ASSIGN_OR_RETURN(std::string part, read_text(block, type));
+      parts_.push_back({{"type", "text"}, {"text", std::move(part)}});
     }
-    if (has_text_) messages_->push_back({{"role", "user"}, {"content", text_}});
+    if (parts_.empty()) return {};
+    json said = parts_.size() == 1 ? parts_[0]["text"] : std::move(parts_);
+    messages_->push_back({{"role", "user"}, {"content", std::move(said)}});
     return {};
   }
 
@@ -119,13 +122,11 @@ class BlockReader {
   }
 
  private:
-  Status add_text(const json& block, const std::string& type) {
-    std::string part;
-    FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where_, &part));
+  Result<std::string> read_text(const json& block, const std::string& type) {
+    std::string text;
+    FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where_, &text));
     if (!is_text) return wrong_block(where_, type);
-    text_ += part;
-    has_text_ = true;
-    return {};
+    return text;
   }
 
   Status leave_out(const std::string& type) {
@@ -136,7 +137,8 @@ class BlockReader {
   Status read_tool_result(const json& block) {
     FT_ASSIGN_OR_RETURN(const std::string id, optional_text(block, "tool_use_id", where_));
     if (id.empty()) return invalid_argument(where_ + ": a tool_result needs a 'tool_use_id'");
-    FT_ASSIGN_OR_RETURN(std::string text, anthropic_text(block.value("content", json()), where_));
+    FT_ASSIGN_OR_RETURN(std::string text,
+                        anthropic_text(block.value("content", json()), where_, "\n"));
     JsonFields fields(block, where_);
     bool failed = false;
     fields.read("is_error", &failed);
@@ -158,7 +160,8 @@ class BlockReader {
       FT_ASSIGN_OR_RETURN(const std::string summary, optional_text(block, "content", where_));
       text_ += summary;
     } else if (type != "redacted_thinking") {
-      return add_text(block, type);
+      FT_ASSIGN_OR_RETURN(const std::string text, read_text(block, type));
+      text_ += text;
     }
     return {};
   }
@@ -198,15 +201,22 @@ class BlockReader {
   const std::string where_;
   const FieldNotes notes_;
   json* messages_;
+  json parts_ = json::array();  // of a question
   std::string text_;
-  bool has_text_ = false;
   std::string reasoning_;
   json calls_;  // a message with "tool_calls", or null
 };
 
+// Claude Code's names for context and messages beside those of the API, as vLLM reads them.
+std::string usual_role(const std::string& role) {
+  if (role == "ctx" || role == "msg") return "user";
+  return role == "developer" ? "system" : role;
+}
+
 }  // namespace
 
-Result<std::string> anthropic_text(const json& content, const std::string& where) {
+Result<std::string> anthropic_text(const json& content, const std::string& where,
+                                   const std::string& between) {
   if (content.is_null()) return std::string();
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) {
@@ -217,6 +227,7 @@ Result<std::string> anthropic_text(const json& content, const std::string& where
     std::string part;
     FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where, &part));
     if (!is_text) return wrong_block(where, type_of(block));
+    if (&block != &content.front()) text += between;
     text += part;
   }
   return text;
@@ -229,7 +240,7 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string where = "message " + std::to_string(i + 1);
     const json& message = given[i];
-    const std::string role = text_at(message, "role");
+    const std::string role = usual_role(text_at(message, "role"));
     if (role != "user" && role != "assistant" && role != "system") {
       return invalid_argument(where + ": 'role' must be \"user\" or \"assistant\"");
     }
@@ -237,6 +248,7 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
     const bool is_empty_list = content.is_array() && content.empty();
     if (content.is_string() || content.is_null() || role == "system" || is_empty_list) {
       FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(content, where));
+      if (text.empty() && role == "system") continue;  // it only configures the service
       messages->push_back({{"role", role}, {"content", text}});
     } else if (!content.is_array()) {
       return invalid_argument(where + ": 'content' must be a string or an array of blocks");

@@ -15,7 +15,9 @@ namespace foretoken {
 Status read_anthropic_messages(const nlohmann::ordered_json& given, const FieldNotes& notes,
                                nlohmann::ordered_json* messages);
 
-// The text of a string or of a list of blocks of text, documents and search results; "" for null.
-Result<std::string> anthropic_text(const nlohmann::ordered_json& content, const std::string& where);
+// The text of a string or of a list of blocks of text, documents and search results, with `between`
+// between two of them; "" for null.
+Result<std::string> anthropic_text(const nlohmann::ordered_json& content, const std::string& where,
+                                   const std::string& between = "");
 
 }  // namespace foretoken

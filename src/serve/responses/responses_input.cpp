@@ -23,15 +23,14 @@ const char* text_member(const std::string& type) {
   return nullptr;
 }
 
-// The text of a string or of parts of text. Nothing is no text: a history must not end a
-// conversation.
-Result<std::string> plain_text(const json& content, const std::string& where) {
-  if (content.is_null()) return std::string();
-  if (content.is_string()) return content.get<std::string>();
+// A string, or the texts of parts. Nothing is no text: a history must not end a conversation.
+Result<std::vector<std::string>> texts_in(const json& content, const std::string& where) {
+  if (content.is_null()) return std::vector<std::string>();
+  if (content.is_string()) return std::vector<std::string>{content.get<std::string>()};
   if (!content.is_array()) {
     return invalid_argument(where + ": 'content' must be a string or an array of parts");
   }
-  std::string text;
+  std::vector<std::string> texts;
   for (const json& part : content) {
     const std::string type = part.is_object() ? text_at(part, "type") : "";
     const char* member = text_member(type);
@@ -42,9 +41,26 @@ Result<std::string> plain_text(const json& content, const std::string& where) {
     if (!part.contains(member) || !part[member].is_string()) {
       return invalid_argument(where + ": the '" + member + "' of a part must be a string");
     }
-    text += part[member].get<std::string>();
+    texts.push_back(part[member].get<std::string>());
   }
-  return text;
+  return texts;
+}
+
+Result<std::string> plain_text(const json& content, const std::string& where,
+                               const std::string& between = "") {
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> texts, texts_in(content, where));
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) all += (i > 0 ? between : "") + texts[i];
+  return all;
+}
+
+// As chats have it: several texts are parts, which a template joins as it does there.
+Result<json> message_content(const json& content, const std::string& where) {
+  FT_ASSIGN_OR_RETURN(const std::vector<std::string> texts, texts_in(content, where));
+  if (texts.size() < 2) return texts.empty() ? json("") : json(texts[0]);
+  json parts = json::array();
+  for (const std::string& text : texts) parts.push_back({{"type", "text"}, {"text", text}});
+  return parts;
 }
 
 // What a call that is not one of a function gives its tool.
@@ -121,8 +137,14 @@ class InputReader {
                               ": 'role' must be \"user\", \"assistant\", \"system\" or "
                               "\"developer\"");
     }
-    FT_ASSIGN_OR_RETURN(const std::string text, plain_text(item.value("content", json()), where));
-    messages_->push_back({{"role", role}, {"content", text}});
+    const json given = item.value("content", json());
+    json content;
+    if (role == "assistant") {
+      FT_ASSIGN_OR_RETURN(content, plain_text(given, where));
+    } else {
+      FT_ASSIGN_OR_RETURN(content, message_content(given, where));
+    }
+    messages_->push_back({{"role", role}, {"content", std::move(content)}});
     if (role == "assistant") {
       assistant();
     } else {
@@ -172,7 +194,7 @@ class InputReader {
     if (is_json) {
       text = json_text(output);
     } else {
-      FT_ASSIGN_OR_RETURN(text, plain_text(output, where));
+      FT_ASSIGN_OR_RETURN(text, plain_text(output, where, "\n"));
     }
     messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
     return {};

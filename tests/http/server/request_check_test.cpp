@@ -53,6 +53,9 @@ TEST_F(HttpRequestCheck, Refusals) {
   EXPECT_EQ(status("GET", "/%zz"), 400);
   EXPECT_EQ(status("DELETE", "/v1/models"), 405);
   EXPECT_EQ(check("DELETE", "/v1/models").answer->headers, (Headers{{"Allow", "GET, HEAD"}}));
+  EXPECT_EQ(status("GET", "/v1/chat", {{"Upgrade", "websocket"}}), 426);
+  EXPECT_EQ(status("GET", "/v1/chat", {{"Upgrade", "h2c"}}), 405);
+  EXPECT_EQ(status("GET", "/v1/models", {{"Upgrade", "websocket"}}), 0);
   EXPECT_EQ(status("POST", "/v1/chat", {}, 101), 413);
   EXPECT_EQ(status("POST", "/v1/chat", {{"Expect", "200-ok"}}, 1), 417);
   EXPECT_EQ(status("POST", "/v1/chat", {{"Expect", "100-continue"}}, 1), 0);

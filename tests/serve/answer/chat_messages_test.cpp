@@ -50,6 +50,25 @@ TEST(ChatMessages, PartsOfOtherApisAreTexts) {
   EXPECT_EQ(normal.value()[1]["reasoning_content"], "Hm.");
 }
 
+TEST(ChatMessages, ThoughtsAsClientsKeepThem) {
+  const json messages = json::parse(R"([{"role": "assistant", "content": [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    {"type": "reasoning", "reasoning": "c", "index": 0}, {"type": "redacted_thinking", "data": "x"},
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "d"}]},
+    {"type": "reasoning", "id": "rs_1"}, {"type": "reasoning_text", "text": "e"},
+    {"type": "text", "text": "So."}]}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["reasoning_content"], "abcde");
+  EXPECT_EQ(normal.value()[0]["content"].size(), 1u);
+  EXPECT_NE(normalise_messages(json::parse(R"([{"role": "assistant", "content":
+                [{"type": "thinking", "thinking": 7}]}])"))
+                .status()
+                .message()
+                .find("'thinking'"),
+            std::string::npos);
+}
+
 TEST(ChatMessages, OtherCallsAreCallsOfFunctions) {
   const json messages = json::parse(R"([{"role": "assistant", "content": null, "tool_calls": [
     {"id": "1", "type": "custom", "custom": {"name": "f", "input": "x\"y"}},

@@ -33,8 +33,11 @@ TEST(ServeError, TheFieldOfTheEnginesSentencesIsNamed) {
   EXPECT_TRUE(param_of("temperature").is_null());
 }
 
-TEST(ServeError, PromptsThatAreTooLongHaveOpenAisCode) {
+TEST(ServeError, AgentsTellByOpenAisCodes) {
   EXPECT_EQ(openai_error(prompt_too_long(9, 5))["error"]["code"], "context_length_exceeded");
+  const Status forgotten = not_found("'previous_response_id' resp_1: there is no such response");
+  EXPECT_EQ(openai_error(forgotten)["error"]["code"], "previous_response_not_found");
+  EXPECT_EQ(openai_error(not_found("'model' x"))["error"]["code"], 404);
 }
 
 TEST(ServeError, BusyServersSayWhenToComeBack) {

@@ -28,7 +28,9 @@ TEST(MessagesInput, DocumentsAndSearchResultsAreText) {
      [{"type": "text", "text": "e"}]},
     {"type": "text", "text": "What?"}]}])");
   ASSERT_EQ(messages.size(), 1u);
-  EXPECT_EQ(messages[0]["content"], "T\nabcdS\nhttps://x\neWhat?");
+  const auto part = [](const char* text) { return json{{"type", "text"}, {"text", text}}; };
+  EXPECT_EQ(messages[0]["content"],
+            json::array({part("T\nabc"), part("d"), part("S\nhttps://x\ne"), part("What?")}));
 }
 
 TEST(MessagesInput, ResultsOfTools) {
@@ -38,7 +40,7 @@ TEST(MessagesInput, ResultsOfTools) {
     {"type": "tool_result", "tool_use_id": "2"},
     {"type": "tool_result", "tool_use_id": "3", "content": "no", "is_error": true}]}])");
   ASSERT_EQ(messages.size(), 3u);
-  EXPECT_EQ(messages[0]["content"], "ab");
+  EXPECT_EQ(messages[0]["content"], "a\nb");
   EXPECT_EQ(messages[1]["content"], "");
   EXPECT_EQ(messages[2], json({{"role", "tool"}, {"tool_call_id", "3"}, {"content", "Error: no"}}));
 }
@@ -60,6 +62,15 @@ TEST(MessagesInput, ToolsThatRanAtAServiceKeepTheirOrder) {
   EXPECT_EQ(messages[1]["tool_call_id"], "s1");
   EXPECT_EQ(messages[1]["content"], "X\nhttps://x\n");
   EXPECT_EQ(messages[2]["content"], "Found X.");
+}
+
+TEST(MessagesInput, RolesBesideThoseOfTheApi) {
+  const json messages = read(R"([{"role": "ctx", "content": "a"}, {"role": "msg", "content": [
+    {"type": "text", "text": "b"}]}, {"role": "developer", "content": "c"},
+    {"role": "system", "content": [], "output_config": {"effort": "low"}}])");
+  EXPECT_EQ(messages, json::parse(R"([{"role": "user", "content": "a"},
+    {"role": "user", "content": "b"}, {"role": "system", "content": "c"}])"));
+  EXPECT_NE(error(R"([{"role": "tool", "content": "a"}])").find("'role'"), std::string::npos);
 }
 
 TEST(MessagesInput, WhatHasNothingToReadIsTold) {

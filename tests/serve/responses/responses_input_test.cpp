@@ -30,6 +30,21 @@ TEST(ResponsesInput, ItemsBecomeMessages) {
   EXPECT_EQ(messages[3]["tool_call_id"], "1");
 }
 
+// As those of chats, which the template joins.
+TEST(ResponsesInput, SeveralTextsStayParts) {
+  json messages = json::array();
+  const Status status = read_responses_input(json::parse(R"([
+    {"role": "user", "content": [{"type": "input_text", "text": "a"},
+                                 {"type": "input_text", "text": "b"}]},
+    {"role": "assistant", "content": [{"type": "output_text", "text": "c"},
+                                      {"type": "output_text", "text": "d"}]}])"),
+                                             {}, &messages);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(messages[0]["content"], json::parse(R"([{"type": "text", "text": "a"},
+                                                   {"type": "text", "text": "b"}])"));
+  EXPECT_EQ(messages[1]["content"], "cd");
+}
+
 TEST(ResponsesInput, CallsWithinANamespaceHaveItsName) {
   json messages = json::array();
   const Status status = read_responses_input(json::parse(R"([{"type": "function_call",
@@ -67,7 +82,7 @@ TEST(ResponsesInput, ItemsOfOtherTools) {
             json({{"name", "apply_patch"}, {"arguments", R"({"input":"*** Begin"})"}}));
   EXPECT_EQ(calls[1]["function"]["name"], "local_shell");
   EXPECT_EQ(messages[2], json({{"role", "tool"}, {"tool_call_id", "1"}, {"content", "done"}}));
-  EXPECT_EQ(messages[3]["content"], "ab");
+  EXPECT_EQ(messages[3]["content"], "a\nb");
   EXPECT_EQ(messages[4]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
   EXPECT_EQ(messages[5]["content"], "found");
   EXPECT_EQ(messages[6]["content"], "No.");
