@@ -7,7 +7,7 @@ namespace foretoken {
 
 // Version of the interface between the executable and the CUDA plug-in; both must agree, since
 // they share C++ types.
-inline constexpr int kCudaPluginAbi = 22;
+inline constexpr int kCudaPluginAbi = 23;
 
 // Symbols of libforetoken_cuda.so.
 // extern "C" int foretoken_cuda_abi();

@@ -31,6 +31,12 @@ __device__ inline void wait_for_previous() {
   let_next_start();
   wait_for_all_before();
 }
+// Or with that promise, which every thread of the kernel that waits then gives.
+__device__ inline void wait_for_previous(bool promises) {
+  if (!promises) let_next_start();
+  wait_for_all_before();
+  let_next_start();
+}
 
 // The device's clock; it moves in steps of up to about a microsecond.
 __device__ inline int64_t global_nanoseconds() {

@@ -12,6 +12,10 @@ namespace foretoken::cuda {
 #include "kernels/ops.def"
 #undef FT_OP
 
+// Lets no later kernel start before all that were launched so far have ended, so that those behind
+// it may read what these wrote at once (common.cuh).
+void launch_all_ended(cudaStream_t stream);
+
 // A stream that is no more may have been the one whose layer tails start early.
 void forget_tails(cudaStream_t stream);
 

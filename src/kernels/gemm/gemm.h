@@ -18,6 +18,8 @@ namespace foretoken {
 // floats [max_rows, raw_gates_stride(n)], without a bias. Live rows: counts->num_rows, or
 // clamp(counts->num_logits_rows - row_offset, 0, max_rows). Rows of y beyond the live ones may be
 // overwritten; rows of x beyond them are readable memory.
+// With frees_next = 1 the next op may read what was there before this one without waiting for it,
+// and so run beside it, where it neither reads nor writes y; ops behind it wait for both.
 struct GemmArgs {
   static constexpr Op kOp = Op::kGemm;
   static constexpr int32_t kRawGates = 2;
@@ -36,6 +38,7 @@ struct GemmArgs {
   int32_t add = 0;
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
+  int32_t frees_next = 0;
 };
 
 // Floats of a row of products as GemmArgs::kRawGates leaves them.

@@ -68,7 +68,8 @@ struct GroupLoraArgs {
 
 // t = scale * a x for each row with an adapter and each of num_parts products of x, in float: for
 // place i of LoraRows::rows and j below the rank the sum of t[i, part, split, j], of which a device
-// may leave out all but the first split.
+// may leave out all but the first split. With `beside_product` the op before is a product of the
+// same x with GemmArgs::frees_next.
 struct LoraShrinkArgs {
   static constexpr Op kOp = Op::kLoraShrink;
   LoraRows rows;
@@ -82,6 +83,8 @@ struct LoraShrinkArgs {
   int32_t max_rows;
   int32_t max_adapters;
   DType dtype;  // kF32 or kBF16
+  int32_t beside_product = 0;
+  int32_t part_cols[kMaxLoraParts] = {};  // LoraExpandArgs::part_cols, which b may be fetched by
 };
 
 // y += b t for each row with an adapter. The products lie side by side in a row of y, or, with a

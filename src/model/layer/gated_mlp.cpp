@@ -41,8 +41,9 @@ void expand_adapted(const GatedMlp& mlp, const LayerRows& rows, const void* x, v
   GemmArgs product = product_of(rows, x, mlp.gate_up, rows.lora->raw_gates, mlp.dtype);
   product.bias = nullptr;
   product.gated = GemmArgs::kRawGates;
-  shrink_lora(rows.queue, adapted, x);
+  product.frees_next = 1;
   gemm(rows.queue, product);
+  shrink_lora(rows.queue, adapted, x);
   expand_gates(rows.queue, adapted,
                {.counts = rows.counts,
                 .weight = mlp.gate_up.weight.get(),

@@ -80,8 +80,9 @@ inline void multiply(const LayerRows& rows, const void* x, const Linear& linear,
   product.add = y.adds ? 1 : 0;
   if (rows.lora == nullptr) return gemm(rows.queue, product);
   const AdaptedRows adapted = adapted_rows(rows, linear, dtype);
-  shrink_lora(rows.queue, adapted, x);
+  product.frees_next = linear.lora.matrices != nullptr ? 1 : 0;
   gemm(rows.queue, product);
+  shrink_lora(rows.queue, adapted, x);
   expand_lora(rows.queue, adapted, {y.rows, linear.outputs});
 }
 

@@ -30,7 +30,7 @@ LoraExpandArgs expand_args(const AdaptedRows& rows) {
 
 void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x) {
   if (rows.product.matrices == nullptr) return;
-  lora_shrink(queue, {.rows = rows.pass.rows,
+  LoraShrinkArgs args{.rows = rows.pass.rows,
                       .matrices = rows.product.matrices,
                       .x = x,
                       .t = rows.pass.t,
@@ -40,7 +40,10 @@ void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x) {
                       .k = rows.inputs,
                       .max_rows = rows.max_rows,
                       .max_adapters = rows.pass.max_adapters,
-                      .dtype = rows.dtype});
+                      .dtype = rows.dtype,
+                      .beside_product = 1};
+  std::copy_n(rows.product.part_cols, kMaxLoraParts, args.part_cols);
+  lora_shrink(queue, args);
 }
 
 void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to) {

@@ -35,8 +35,8 @@ struct AdaptedRows {
   DType dtype;
 };
 
-// Enqueues t = scale * a x for the rows that have adapters, of x [max_rows, inputs] of dtype, best
-// before the product of x, which is fetched meanwhile; nothing where no adapter changes it.
+// Enqueues t = scale * a x for the rows that have adapters, of x [max_rows, inputs] of dtype, right
+// behind the product of x with GemmArgs::frees_next; nothing where no adapter changes it.
 void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x);
 
 // What b t is added to: y [max_rows, y_stride] of the product.
@@ -45,7 +45,7 @@ struct AdaptedProduct {
   int32_t y_stride;
 };
 
-// Enqueues y += b t behind the product and shrink_lora.
+// Enqueues y += b t behind shrink_lora.
 void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to);
 
 // The same with gates and ups as GemmArgs::kRawGates leaves them in LoraPass::raw_gates, followed

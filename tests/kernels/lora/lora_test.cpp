@@ -1,5 +1,6 @@
 #include "kernels/lora/lora.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -11,7 +12,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kAdapters = 5, kMaxRank = 16, kSlots = 40;
+constexpr int kAdapters = 5, kSlots = 40;
 
 // What an adapter adds to one product, as the reference has it.
 struct HostMatrix {
@@ -22,16 +23,17 @@ struct HostMatrix {
 };
 
 // Two products of one x, and adapters of several ranks for them; the first has none for the second.
-class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple<int, DType>> {
+class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple<int, DType, int>> {
  protected:
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped()) return;
-    std::tie(k_, dtype_) = GetParam();
+    std::tie(k_, dtype_, max_rank_) = GetParam();
     std::vector<LoraMatrix> table;
     for (int adapter = 0; adapter < kAdapters; ++adapter) {
       for (int part = 0; part < 2; ++part) {
-        const int rank = adapter == 0 && part == 1 ? 0 : adapter % 2 == 0 ? 16 : 8;
+        const int ranks[] = {max_rank_, 8, max_rank_ / 2};
+        const int rank = adapter == 0 && part == 1 ? 0 : ranks[adapter % 3];
         table.push_back(make_matrix(adapter, part, rank));
       }
     }
@@ -76,24 +78,19 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
   }
 
   std::vector<float> run(const LoraRows& rows, const void* x, const std::vector<float>& before) {
-    float* t = allocate<float>(size_t(max_rows_) * 2 * lora_splits(k_) * kMaxRank);
+    float* t = allocate<float>(size_t(max_rows_) * 2 * lora_splits(k_) * max_rank_);
     float* y = to_device(before);
-    lora_shrink(queue(), {rows, matrices_, x, t, 2, 2, kMaxRank, k_, max_rows_, kAdapters, dtype_});
-    lora_expand(queue(), {rows,
-                          matrices_,
-                          t,
-                          y,
-                          nullptr,
-                          2,
-                          2,
-                          kMaxRank,
-                          {n_[0], n_[1]},
-                          n_[0] + n_[1],
-                          max_rows_,
-                          kAdapters,
-                          dtype_,
-                          k_});
+    lora_shrink(queue(), shrink_args(rows, x, t));
+    lora_expand(queue(), expand_args(rows, t, y));
     return read(y, before.size());
+  }
+
+  LoraShrinkArgs shrink_args(const LoraRows& rows, const void* x, float* t) const {
+    return {rows, matrices_, x, t, 2, 2, max_rank_, k_, max_rows_, kAdapters, dtype_};
+  }
+  LoraExpandArgs expand_args(const LoraRows& rows, const float* t, float* y) const {
+    return {rows,           matrices_,     t,         y,         nullptr, 2, 2, max_rank_,
+            {n_[0], n_[1]}, n_[0] + n_[1], max_rows_, kAdapters, dtype_,  k_};
   }
 
   // In double, of one row.
@@ -116,6 +113,7 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
   const int n_[2] = {70, 1036};
   int k_ = 0;
   DType dtype_ = DType::kF32;
+  int max_rank_ = 0;
   int max_rows_ = 0;
   std::vector<HostMatrix> hosts_;
   const LoraMatrix* matrices_ = nullptr;
@@ -153,6 +151,35 @@ TEST_P(LoraTest, RowsAreBitEqualAloneAndBesideOthers) {
     const std::vector<float> own_before(before.begin() + r * cols, before.begin() + (r + 1) * cols);
     const auto alone = run(group({adapters[r]}), to_device(own), own_before);
     ASSERT_EQ(std::memcmp(alone.data(), &together[r * cols], cols * sizeof(float)), 0) << r;
+  }
+}
+
+// As layers have them: the product lets the op of adapters run beside it.
+TEST_P(LoraTest, ChangesTheProductThatItRunsBeside) {
+  const int cols = n_[0] + n_[1];
+  const TypedData w =
+      typed_data(random_floats(size_t(cols) * k_, 30, 1 / std::sqrt(float(k_))), dtype_);
+  const void* weight = pack(w.data(), cols, k_, dtype_);
+  for (const int num_rows : {1, 5, 40, 100}) {
+    std::vector<int32_t> adapters(static_cast<size_t>(num_rows));
+    for (size_t r = 0; r < adapters.size(); ++r) adapters[r] = static_cast<int32_t>(r * 7 % 6);
+    const void* x = upload_typed(typed_data(random_floats(size_t(num_rows) * k_, 31), dtype_));
+    const LoraRows rows = group(adapters);
+    float* y = allocate<float>(size_t(num_rows) * cols);
+    GemmArgs product{counts(num_rows), x,    weight, y,      nullptr,    RowKind::kToken, 0,
+                     num_rows,         cols, k_,     dtype_, DType::kF32};
+    gemm(queue(), product);
+    const auto want = run(rows, x, read(y, size_t(num_rows) * cols));
+    float* t = allocate<float>(size_t(num_rows) * 2 * lora_splits(k_) * max_rank_);
+    LoraShrinkArgs shrink = shrink_args(rows, x, t);
+    shrink.beside_product = product.frees_next = 1;
+    std::copy_n(n_, 2, shrink.part_cols);
+    for (int again = 0; again < 5; ++again) {
+      gemm(queue(), product);
+      lora_shrink(queue(), shrink);
+      lora_expand(queue(), expand_args(rows, t, y));
+    }
+    ASSERT_EQ(read(y, want.size()), want) << num_rows;
   }
 }
 
@@ -204,10 +231,10 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
   }
   const LoraMatrix* matrices = to_device(table);
   const LoraRows rows = group({1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1});
-  float* t = allocate<float>(size_t(kRows) * 2 * lora_splits(k_) * kMaxRank);
-  lora_shrink(queue(), {rows, matrices, x, t, 2, 2, kMaxRank, k_, kRows, 1, dtype_});
-  LoraExpandArgs expand{rows,     matrices,       t, nullptr, nullptr, 2,      2,
-                        kMaxRank, {kSize, kSize}, 0, kRows,   1,       dtype_, k_};
+  float* t = allocate<float>(size_t(kRows) * 2 * lora_splits(k_) * max_rank_);
+  lora_shrink(queue(), {rows, matrices, x, t, 2, 2, max_rank_, k_, kRows, 1, dtype_});
+  LoraExpandArgs expand{rows,      matrices,       t, nullptr, nullptr, 2,      2,
+                        max_rank_, {kSize, kSize}, 0, kRows,   1,       dtype_, k_};
   GemmArgs args{live,      x,
                 plain,     allocate<float>(size_t(kRows) * 2 * kSize),
                 bias,      RowKind::kToken,
@@ -261,7 +288,13 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, LoraTest,
                          testing::Combine(testing::Values(64, 333, 1024, 2568),
-                                          testing::Values(DType::kF32, DType::kBF16)));
+                                          testing::Values(DType::kF32, DType::kBF16),
+                                          testing::Values(16)));
+// Rows of a that are several of a kernel's steps, the last of them in part.
+INSTANTIATE_TEST_SUITE_P(LargeRanks, LoraTest,
+                         testing::Combine(testing::Values(64, 2568),
+                                          testing::Values(DType::kF32, DType::kBF16),
+                                          testing::Values(48, 128)));
 
 }  // namespace
 }  // namespace foretoken

@@ -7,6 +7,20 @@
 #include "kernels/gemm/cuda/gemm_dequant.cuh"
 
 namespace foretoken::cuda {
+namespace {
+
+void launch_of_floats(const GemmArgs& args, cudaStream_t stream) {
+  if (args.dtype == DType::kF32) {
+    launch_gemm_float(args, stream);
+  } else if (uses_skinny(args)) {
+    if (!streams_few(args) || !launch_gemm_stream(args, stream)) launch_gemm_skinny(args, stream);
+  } else if (args.max_rows <= kFewRows ? !launch_gemm_stream(args, stream)
+                                       : !launch_gemm_wide(args, stream)) {
+    launch_gemm_tiled(args, stream);
+  }
+}
+
+}  // namespace
 
 void launch_gemm(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GemmArgs>(packed);
@@ -17,18 +31,10 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
     return launch_gemm(&plain, stream);
   }
   const QuantizedMatrix* matrix = quantized_matrix(args.weight);
-  if (matrix != nullptr && takes_rounded(matrix->kind)) {
-    launch_gemm_fp8(args, *matrix, stream);
-  } else if (matrix != nullptr) {
-    launch_gemm_dequant(args, *matrix, stream);
-  } else if (args.dtype == DType::kF32) {
-    launch_gemm_float(args, stream);
-  } else if (uses_skinny(args)) {
-    if (!streams_few(args) || !launch_gemm_stream(args, stream)) launch_gemm_skinny(args, stream);
-  } else if (args.max_rows <= kFewRows ? !launch_gemm_stream(args, stream)
-                                       : !launch_gemm_wide(args, stream)) {
-    launch_gemm_tiled(args, stream);
-  }
+  if (matrix == nullptr) return launch_of_floats(args, stream);
+  takes_rounded(matrix->kind) ? launch_gemm_fp8(args, *matrix, stream)
+                              : launch_gemm_dequant(args, *matrix, stream);
+  if (args.frees_next != 0) launch_all_ended(stream);
 }
 
 }  // namespace foretoken::cuda

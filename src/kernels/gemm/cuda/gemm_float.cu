@@ -11,8 +11,7 @@ constexpr int kBlockK = 64;
 template <int Rows, class Epilogue>
 __global__ void __launch_bounds__(kThreads) gemm_float_kernel(GemmArgs args, Epilogue epilogue) {
   __shared__ float x_block[kBlockK][Rows];
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(args.frees_next != 0);
   const int live = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   const int first_row = blockIdx.y * Rows;
   if (first_row >= live) return;

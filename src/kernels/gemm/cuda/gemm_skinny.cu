@@ -117,8 +117,7 @@ __global__ void __launch_bounds__(32) gemm_skinny_kernel(GemmArgs args, Epilogue
   for (int stage = 0; stage < Stages - 1; ++stage) {
     for (int b = 0; b < kAtomsPerStage; ++b) ring.load_weight(stage, b);
   }
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(args.frees_next != 0);
   const int live = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   if (live == 0) {
     wait_copies<0>();

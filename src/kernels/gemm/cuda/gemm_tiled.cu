@@ -86,8 +86,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerSm)
                                  ceil_div(args.n, kGroupRows)};
   // The weight is constant: its first part is fetched while the op before still runs.
   for (int stage = 0; stage < Shape::kStages - 1; ++stage) loader.load_weight(stage);
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(args.frees_next != 0);
   const int live = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   if (loader.first_row >= live) {
     wait_copies<0>();

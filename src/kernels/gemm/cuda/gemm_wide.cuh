@@ -113,8 +113,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   __syncthreads();
   // The weight is constant: its first part is fetched while the op before still runs.
   if (threadIdx.x == kLoading) loader.start(work);
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(args.frees_next != 0);
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
   constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
   if (threadIdx.x < kLoading) {

@@ -77,18 +77,12 @@ __global__ void __launch_bounds__(kGroupThreads) group_lora_kernel(GroupLoraArgs
   }
 }
 
-// Lets no later kernel start before the tiles are there.
-__global__ void lora_ready_kernel() {
-  wait_for_all_before();
-  let_next_start();
-}
-
 }  // namespace
 
 void launch_group_lora(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GroupLoraArgs>(packed);
   launch_kernel(group_lora_kernel, 1, kGroupThreads, 0, stream, args);
-  launch_kernel(lora_ready_kernel, 1, 32, 0, stream);
+  launch_all_ended(stream);  // later kernels find the tiles there
 }
 
 }  // namespace foretoken::cuda

@@ -31,8 +31,11 @@ struct ShrinkItems {
   int splits;
   __device__ explicit ShrinkItems(const LoraShrinkArgs& args)
       : groups(ceil_div(args.max_rank, kTileRanks)), splits(lora_splits(args.k)) {}
+  __device__ int of_tile(const LoraShrinkArgs& args) const {
+    return args.num_parts * groups * splits;
+  }
   __device__ int count(const LoraShrinkArgs& args) const {
-    return *args.rows.num_tiles * args.num_parts * groups * splits;
+    return *args.rows.num_tiles * of_tile(args);
   }
   __device__ ShrinkItem at(const LoraShrinkArgs& args, int index) const {
     ShrinkItem item;
@@ -86,6 +89,23 @@ __device__ void prefetch_a(const ShrinkItem& item, int k) {
   }
 }
 
+// Its share of the rows of b that go with these ranks, for lora_expand; of the first of an
+// adapter's tiles.
+__device__ void prefetch_b(const LoraShrinkArgs& args, const ShrinkItem& item, int index,
+                           int splits) {
+  constexpr int kLineElements = kLineBytes / 2;
+  const LoraTile* const tile = args.rows.tiles + index;
+  if (index > 0 && tile[-1].adapter == item.tile.adapter) return;
+  const int64_t stride = lora_stride(args.part_cols[item.part]);
+  const auto* const b = static_cast<const __nv_bfloat16*>(
+      lora_matrix(args.matrices, item.tile.adapter, args.adapter_stride, item.part).b);
+  const int lines = ceil_div(min(item.ranks, kTileRanks) * stride, kLineElements);
+  const int end = lines * (item.split + 1) / splits;
+  for (int i = lines * item.split / splits + threadIdx.x; i < end; i += kShrinkThreads) {
+    prefetch_line(b + item.first_rank * stride + int64_t{i} * kLineElements);
+  }
+}
+
 // A warp's sums for kTileX rows of x, its chain over its inputs: [row][rank].
 __device__ void multiply(const LoraShrinkArgs& args, const ShrinkItem& item, const ShrinkA& a,
                          int done, float* sums) {
@@ -130,20 +150,24 @@ __device__ void store_sums(const LoraShrinkArgs& args, const ShrinkItem& item, i
 }
 
 __global__ void __launch_bounds__(kShrinkThreads, kShrinkBlocks)
-    lora_shrink_kernel(LoraShrinkArgs args) {
+    lora_shrink_kernel(const __grid_constant__ LoraShrinkArgs args) {
   let_next_start();
   __shared__ float partial[kShrinkWarps][kTileX * kTileRanks];
   const ShrinkItems items(args);
   const int count = items.count(args);
-  for (int index = blockIdx.x; index < count; index += gridDim.x) {
-    prefetch_a(items.at(args, index), args.k);
+  const bool beside = args.beside_product != 0;
+  if (!beside) {
+    for (int index = blockIdx.x; index < count; index += gridDim.x) {
+      prefetch_a(items.at(args, index), args.k);
+    }
+    wait_for_all_before();
   }
-  wait_for_all_before();
   for (int index = blockIdx.x; index < count; index += gridDim.x) {
     const ShrinkItem item = items.at(args, index);
     if (item.ranks < 1) continue;
     ShrinkA a;
     a.load(item, args.k);
+    if (beside) prefetch_b(args, item, index / items.of_tile(args), items.splits);
     for (int done = 0; done < item.tile.count; done += kTileX) {
       multiply(args, item, a, done, partial[threadIdx.x / 32]);
       __syncthreads();
@@ -151,6 +175,7 @@ __global__ void __launch_bounds__(kShrinkThreads, kShrinkBlocks)
       __syncthreads();
     }
   }
+  if (beside && blockIdx.x == 0) wait_for_all_before();  // this op ends after the product
 }
 
 }  // namespace
