@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,7 @@ std::vector<std::string> candidate_paths() {
   return paths;
 }
 
-}  // namespace
-
-void load_kernels_at_start() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
-
-Result<std::unique_ptr<Device>> open_cuda_device(int ordinal) {
+Result<void*> open_plugin() {
   void* library = nullptr;
   std::string reason;
   for (const std::string& path : candidate_paths()) {
@@ -48,9 +45,32 @@ Result<std::unique_ptr<Device>> open_cuda_device(int ordinal) {
     return unsupported("device cuda: cannot open the CUDA plug-in (" + reason +
                        "); build it with ./quickstart --cuda or use --device cpu");
   }
+  return library;
+}
+
+bool has_ops(CudaOpFn name, std::span<const char* const> ops) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const char* found = name(static_cast<int>(i));
+    if (found == nullptr || std::strcmp(found, ops[i]) != 0) return false;
+  }
+  return ops.empty() || name(static_cast<int>(ops.size())) == nullptr;
+}
+
+}  // namespace
+
+void load_kernels_at_start() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
+
+Result<std::unique_ptr<Device>> open_cuda_device(int ordinal) {
+  return open_cuda_device(ordinal, {});
+}
+
+Result<std::unique_ptr<Device>> open_cuda_device(int ordinal, std::span<const char* const> ops) {
+  FT_ASSIGN_OR_RETURN(void* library, open_plugin());
   const auto abi = reinterpret_cast<CudaAbiFn>(dlsym(library, "foretoken_cuda_abi"));
+  const auto op = reinterpret_cast<CudaOpFn>(dlsym(library, "foretoken_cuda_op"));
   const auto open = reinterpret_cast<CudaOpenFn>(dlsym(library, "foretoken_cuda_open"));
-  if (abi == nullptr || open == nullptr || abi() != kCudaPluginAbi) {
+  if (abi == nullptr || op == nullptr || open == nullptr || abi() != kCudaPluginAbi ||
+      !has_ops(op, ops)) {
     return unsupported("device cuda: the CUDA plug-in is of another version; rebuild both");
   }
   char error[512] = "";

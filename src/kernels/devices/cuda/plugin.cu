@@ -23,6 +23,11 @@ constexpr std::array<CudaOp, kNumOps> kOps = {{
 
 extern "C" int foretoken_cuda_abi() { return foretoken::kCudaPluginAbi; }
 
+extern "C" const char* foretoken_cuda_op(int number) {
+  using namespace foretoken::cuda;
+  return number >= 0 && number < kNumOps ? kOps[number].name : nullptr;
+}
+
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
