@@ -1,9 +1,6 @@
 #include "device/cpu/cpu_device.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <mutex>
 #include <new>
 #include <string>
@@ -14,23 +11,12 @@
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_quota.h"
 #include "device/cpu/cpu_thread.h"
+#include "device/cpu/host_memory.h"
 #include "device/cpu/page_block.h"
 #include "device/cpu/resident_pages.h"
 
 namespace foretoken::cpu {
 namespace {
-
-// Bytes by a line of /proc/meminfo, or by the system's count of pages.
-int64_t memory_line(const char* wanted, int pages_name) {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  while (meminfo >> key >> kib) {
-    if (key == wanted) return kib * 1024;
-    meminfo.ignore(256, '\n');
-  }
-  return static_cast<int64_t>(sysconf(pages_name)) * sysconf(_SC_PAGESIZE);
-}
 
 class CpuDevice final : public Device {
  public:
@@ -42,8 +28,8 @@ class CpuDevice final : public Device {
     return "cpu (" + std::to_string(num_threads_) + " threads, " + cpu_isa_name(cpu_isa()) + ")";
   }
   int num_workers() const override { return num_threads_; }
-  int64_t free_memory() const override { return memory_line("MemAvailable:", _SC_AVPHYS_PAGES); }
-  int64_t total_memory() const override { return memory_line("MemTotal:", _SC_PHYS_PAGES); }
+  int64_t free_memory() const override { return host_memory().free; }
+  int64_t total_memory() const override { return host_memory().total; }
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
   void mark_touched() override;

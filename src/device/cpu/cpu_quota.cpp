@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <sstream>
-#include <string>
 
+#include "device/cpu/control_groups.h"
 #include "device/cpu/cpu_thread.h"
 
 namespace foretoken::cpu {
@@ -34,42 +33,12 @@ Quota read_cfs(const fs::path& folder) {
   return quota_file >> quota && period_file >> period ? ratio(quota, period) : std::nullopt;
 }
 
-// Of a group and all above it. Inside a container the group's own path may not be mounted; the root
-// then is the container's group.
-template <class Read>
-Quota least_upwards(const fs::path& root, const fs::path& group, Read read) {
-  Quota found = read(root);
-  fs::path folder = root;
-  for (const fs::path& part : group.relative_path()) {
-    folder /= part;
-    found = least(found, read(folder));
-  }
-  return found;
-}
-
-bool names(const std::string& controllers, const std::string& wanted) {
-  std::stringstream list(controllers);
-  for (std::string one; std::getline(list, one, ',');) {
-    if (one == wanted) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<double> cpu_quota(const fs::path& groups, const fs::path& root) {
-  std::ifstream file(groups);
   Quota found;
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-    if (controllers.empty()) {
-      found = least(found, least_upwards(root, group, read_max));
-    } else if (names(controllers, "cpu")) {
-      found = least(found, least_upwards(root / "cpu", group, read_cfs));
-    }
+  for (const fs::path& folder : group_folders("cpu", groups, root)) {
+    found = least(found, least(read_max(folder), read_cfs(folder)));
   }
   return found;
 }

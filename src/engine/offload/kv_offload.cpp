@@ -1,11 +1,10 @@
 #include "engine/offload/kv_offload.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 
 #include "base/check.h"
+#include "device/cpu/host_memory.h"
 
 namespace foretoken {
 namespace {
@@ -16,8 +15,6 @@ constexpr int64_t kMaxImages = int64_t{1} << 28;
 int64_t aligned(int64_t bytes) {
   return (bytes + kImageAlignment - 1) / kImageAlignment * kImageAlignment;
 }
-
-int64_t host_memory() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
 }  // namespace
 
@@ -30,10 +27,10 @@ Result<std::unique_ptr<KvOffload>> KvOffload::make(Device& device, Queue& queue,
 }
 
 Status KvOffload::take(Queue& queue, const KvOffloadParts& parts, int64_t bytes) {
-  if (bytes > host_memory()) {
+  if (const int64_t total = cpu::host_memory().total; bytes > total) {
     return invalid_argument("--kv-offloading-size asks for more than the " +
-                            std::to_string(host_memory() >> 30) +
-                            " GiB of memory that this host has; lower it");
+                            std::to_string(total >> 30) +
+                            " GiB of memory that this host or its container has; lower it");
   }
   num_blocks_ = parts.num_blocks;
   const size_t num_parts = parts.parts.size();
