@@ -52,8 +52,7 @@ void read_speculative(JsonFields& fields, SpeculativeParams* speculative) {
   if (!object->is_object()) {
     return fields.wrong_type("speculative", "an object like {\"enabled\": false}", *object);
   }
-  const Status status =
-      read_speculative_params(*object, "'speculative'", speculative, fields.notes());
+  const Status status = read_speculative_params(*object, "'speculative'", speculative);
   if (!status.ok()) fields.fail(status.message());
 }
 
@@ -104,12 +103,12 @@ void read_drafters(JsonFields& fields, std::string* method) {
 }
 
 Status read_speculative_params(const json& object, const std::string& what,
-                               SpeculativeParams* speculative, FieldNotes notes) {
-  JsonFields fields(object, what, notes);
+                               SpeculativeParams* speculative) {
+  JsonFields fields(object, what);
   fields.read("enabled", &speculative->enabled);
   fields.read("num_speculative_tokens", &speculative->num_speculative_tokens);
   read_drafters(fields, &speculative->method);
-  fields.check_unread();
+  fields.refuse_unread();
   const int wanted = speculative->num_speculative_tokens.value_or(0);
   if (wanted < 0) {
     fields.fail("'num_speculative_tokens' must be at least 0, not " + std::to_string(wanted));

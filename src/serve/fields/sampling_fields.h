@@ -15,9 +15,10 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
 
 // The speculation of one request over `*speculative`: {"enabled", "num_speculative_tokens",
-// "method"}. Messages start with `what`; `notes` are for fields that are unknown.
+// "method"}; any other field is an error, as it would leave the request without what was asked for.
+// Messages start with `what`.
 Status read_speculative_params(const nlohmann::ordered_json& object, const std::string& what,
-                               SpeculativeParams* speculative, FieldNotes notes = {});
+                               SpeculativeParams* speculative);
 
 // The fields of a Request beside its prompt and its sampling: "add_special_tokens",
 // "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object as above.
