@@ -1,5 +1,7 @@
 #include "serve/routes/openai_handlers.h"
 
+#include <optional>
+
 #include "serve/openai/openai_format.h"
 #include "serve/routes/infill_prompt.h"
 #include "serve/routes/score_handlers.h"
@@ -38,20 +40,26 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
 
 namespace {
 
-// Whether a completion is for the gap before a 'suffix', by a model that was taught to fill some.
-bool has_gap(const ServeContext& context, OpenAiKind kind, const Body& body) {
-  if (kind != OpenAiKind::kCompletion) return false;
+// What asks for the gap before the 'suffix' of a completion; nothing where it is no such
+// completion, or the model was not taught to fill gaps.
+std::optional<InfillTokens> gap_tokens(const ServeContext& context, OpenAiKind kind,
+                                       const Body& body) {
+  if (kind != OpenAiKind::kCompletion) return {};
   const auto suffix = body.find("suffix");
   const auto prompt = body.find("prompt");
-  return suffix != body.end() && suffix->is_string() &&
-         !suffix->get_ref<const std::string&>().empty() && prompt != body.end() &&
-         prompt->is_string() && find_infill_tokens(context.engine).ok();
+  const bool has_gap = suffix != body.end() && suffix->is_string() &&
+                       !suffix->get_ref<const std::string&>().empty() && prompt != body.end() &&
+                       prompt->is_string();
+  if (!has_gap) return {};
+  const Result<InfillTokens> tokens = find_infill_tokens(context.engine);
+  if (!tokens.ok()) return {};
+  return tokens.value();
 }
 
 // The prompt that asks for what stands in the gap, which ends where the model would begin another
 // file.
-Result<OpenAiRequest> parse_gap(const ServeContext& context, Body body) {
-  FT_ASSIGN_OR_RETURN(const InfillTokens tokens, find_infill_tokens(context.engine));
+Result<OpenAiRequest> parse_gap(const ServeContext& context, const InfillTokens& tokens,
+                                Body body) {
   InfillParts parts;
   parts.prefix = body["prompt"].get<std::string>();
   parts.suffix = body["suffix"].get<std::string>();
@@ -69,10 +77,10 @@ Result<OpenAiRequest> parse_gap(const ServeContext& context, Body body) {
 
 Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      OpenAiKind kind, const Body& body) {
-  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
-                      has_gap(context, kind, body)
-                          ? parse_gap(context, body)
-                          : parse_openai_request(kind, body, context.defaults));
+  const std::optional<InfillTokens> gap = gap_tokens(context, kind, body);
+  FT_ASSIGN_OR_RETURN(
+      OpenAiRequest request,
+      gap ? parse_gap(context, *gap, body) : parse_openai_request(kind, body, context.defaults));
   watch_tool_calls(context, "chat_completions", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
