@@ -1,6 +1,7 @@
 #include "base/yaml_list.h"
 
 #include <sstream>
+#include <utility>
 
 #include "base/json_object.h"
 
@@ -31,6 +32,17 @@ Json value_of(const std::string& text) {
   return list;
 }
 
+// An entry in braces, on a line of its own. The sentence of what is wrong with it; empty: nothing.
+std::string take_braces(const std::string& text, Json& entry) {
+  Json value = Json::parse(text, nullptr, false);
+  if (!value.is_object()) {
+    return "an entry in braces is one line of JSON, names and texts in double quotes, not '" +
+           text + "'; or write a line 'name: value' for each name";
+  }
+  entry = std::move(value);
+  return {};
+}
+
 // Takes in one line. The sentence of what is wrong with it; empty: nothing.
 std::string take_line(std::string_view raw, Json& list) {
   const std::string_view line = before_comment(raw);
@@ -41,6 +53,7 @@ std::string take_line(std::string_view raw, Json& list) {
     list.push_back(Json::object());
     text = trimmed_line(std::string_view(text).substr(1));
   }
+  if (begins && text.front() == '{') return take_braces(text, list.back());
   if (list.empty()) return "a list begins with '- name: value'";
   if (!begins && line.front() != ' ')
     return "lines of an entry are indented, and others begin with '- '";

@@ -24,6 +24,12 @@ TEST(YamlList, PartsOfALine) {
   EXPECT_EQ(before_comment("# all"), "");
 }
 
+TEST(YamlList, AnEntryInBracesIsJson) {
+  const auto list = parse_yaml_list("- {\"row\": 1, \"tp\": [1, 2]}  # small\n- row: 2\n", "x");
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list.value().dump(), "[{\"row\":1,\"tp\":[1,2]},{\"row\":2}]");
+}
+
 TEST(YamlList, JsonIsYaml) {
   EXPECT_EQ(parse_yaml_list(" [{\"row\": 1}]", "x").value().dump(), "[{\"row\":1}]");
   EXPECT_TRUE(parse_yaml_list("", "x").value().empty());
@@ -39,6 +45,7 @@ TEST(YamlList, FaultsNameTheLine) {
                {"- row: 1\n  row: 2", "line 2: 'row' appears twice"},
                {"\n- row", "line 2: each line must be 'name: value', not 'row'"},
                {"- row:\n    deep: 1", "line 1: 'row' has no value"},
+               {"- {row: 1}", "line 1: an entry in braces is one line of JSON"},
                {"- : 1", "line 1: each line must be"}};
   for (const auto& c : cases) {
     const auto list = parse_yaml_list(c.text, "rows.yaml");
