@@ -91,6 +91,16 @@ class MlpSpeculator final : public ChainHead {
   float* normed_ = nullptr;        // [max_rows, inner]
 };
 
+// What the names of all tensors begin with, which any of the first step tells: a message about one
+// that is missing gives its whole name.
+std::string prefix_of(const WeightLoader& weights) {
+  const std::string prefix = "speculator.";
+  for (const char* part : {"emb", "proj", "ln", "head"}) {
+    if (weights.has_optional(prefix + part + ".0.weight")) return prefix;
+  }
+  return {};
+}
+
 float MlpSpeculator::embedding_scale(const MlpSpeculatorConfig& config) {
   const double state = std::pow(0.5, 0.5 / config.num_steps);
   return static_cast<float>(std::sqrt((1 - state * state) * config.inner / 2) / state);
@@ -105,8 +115,7 @@ Status MlpSpeculator::load(const ChainSource& source, int32_t num_steps) {
   FT_ASSIGN_OR_RETURN(const auto chain, ChainLoader::open(source, weight_arena_, elements));
   WeightLoader& weights = chain->weights();
   WeightLoader::Guard guard(weights);
-  const std::string prefix =
-      weights.has_optional("speculator.emb.0.weight") ? "speculator." : std::string();
+  const std::string prefix = prefix_of(weights);
   steps_.resize(static_cast<size_t>(steps));
   for (int32_t step = 0; step < steps; ++step) {
     FT_RETURN_IF_ERROR(load_step(*chain, step, prefix));
