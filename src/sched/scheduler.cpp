@@ -95,7 +95,7 @@ void Scheduler::describe(BatchDemand& demand) const {
   int room = share_of_sequences();
   for (const Sequence* sequence : running_) {
     if (room == 0) return;
-    if (sequence->draining || sequence->is_held || rests(*sequence)) continue;
+    if (sits_out(*sequence)) continue;
     drafts_.describe(*sequence, demand);
     --room;
   }
@@ -154,7 +154,7 @@ void Scheduler::plan_running(StepPlan& plan) {
 }
 
 Scheduler::Placement Scheduler::extend(Sequence& sequence, StepPlan& plan) {
-  if (sequence.draining || sequence.is_held || rests(sequence)) return Placement::kSkipped;
+  if (sits_out(sequence)) return Placement::kSkipped;
   const bool is_full = static_cast<int>(plan.spans.size()) >= max_spans_;
   if (is_full || row_budget(plan) <= 0) return Placement::kSkipped;
   const Span span = sequence.caught_up ? next_token(sequence, plan) : next_chunk(sequence, plan);

@@ -139,6 +139,10 @@ class Scheduler {
   void release(Sequence& sequence);
   int num_behind(const StepPlan& plan) const;
   bool rests(const Sequence& sequence) const;
+  // Whether steps pass over the sequence for now.
+  bool sits_out(const Sequence& sequence) const {
+    return sequence.draining || sequence.is_held || rests(sequence);
+  }
   int share_of_sequences() const;
   int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
   bool is_paced(const Sequence& sequence) const;

@@ -66,7 +66,7 @@ void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
     }
     if (!sequence->caught_up || sequence->len_floor() >= sequence->max_len) continue;
     is_bound_ = true;
-    if (sequence->draining || sequence->is_held || rests(*sequence)) continue;
+    if (sits_out(*sequence)) continue;
     ++plan.load.num_seqs;
     plan.load.num_drafts += std::min(sequence->max_draft_tokens, sequence->draft_bound);
     plan.load.num_tokens += sequence->len_floor();
