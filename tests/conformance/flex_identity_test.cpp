@@ -88,11 +88,12 @@ TEST(FlexIdentity, APromptLongerThanAStepIsOneSentence) {
 
 // 10,000 requests, and an expression that was not there before for each hundred of them.
 TEST(FlexExpressions, MemoryOfChangingOnesStaysFlat) {
-  constexpr int kExpressions = 100, kRequestsOfEach = 100;
+  constexpr int kRequestsOfEach = 100;
+  const int num_expressions = num_repeats(100);
   const test::DialledSet& set = test::DialledSet::of();
   const std::vector<Request> requests = dialled_requests(set, "", kRequestsOfEach, 2);
   int64_t resident = 0;
-  for (int i = 0; i < kExpressions; ++i) {
+  for (int i = 0; i < num_expressions; ++i) {
     EngineConfig config = config_of({.max_batched_tokens = 2048}, set);
     const std::string number = std::to_string(i + 2);
     config.attention_backend =
@@ -107,7 +108,7 @@ TEST(FlexExpressions, MemoryOfChangingOnesStaysFlat) {
     const std::string said = make_engine(config, &none).message();
     ASSERT_EQ(said.find("--flex-mask: "), 0u) << said;
     ASSERT_EQ(said.find('\n'), std::string::npos) << said;
-    if (i == kExpressions / 2) resident = resident_bytes();
+    if (i == num_expressions / 2) resident = resident_bytes();
   }
   EXPECT_LT(resident_bytes() - resident, int64_t{16} << 20);
 }

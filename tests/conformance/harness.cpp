@@ -35,6 +35,11 @@ int num_test_prompts(int most) {
   return text != nullptr ? std::min(most, std::max(std::atoi(text), kFewest)) : most;
 }
 
+int num_repeats(int whole) {
+  constexpr int kAll = 200;
+  return num_test_prompts(kAll) < kAll ? whole / 5 : whole;
+}
+
 std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m"; }
 
 std::vector<std::string> bench_prompts(int count) {

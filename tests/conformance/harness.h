@@ -40,6 +40,9 @@ struct RunResult {
 // sanitizer builds run fewer) choose where and how much.
 std::string test_device_name();
 int num_test_prompts(int most);
+// `whole`, or a fifth of it in a run on fewer prompts than there are: of what is done many times
+// over.
+int num_repeats(int whole);
 
 // The bundled model, and `count` of the prompts in bench/prompts/prompts.jsonl.
 std::string bundled_model();

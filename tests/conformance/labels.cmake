@@ -13,7 +13,7 @@ set(slow
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|[TP]P2xDP2)EP"
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
   "KvOffloadOf.*Sampled" "KvOffloadOf.*/(ngram|suffix|draft_model|eagle|mtp|medusa|mlp_speculator|dflash|dspark|pard|p_eagle)Greedy"
-  "BundledMixture" "BundledExperts" "100000Requests"
+  "BundledMixture" "BundledExperts" "ForManyRequests"
   "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
 set(slow_tsan "Allocation\\." "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"
   "GraphModes.*/(pard|p_eagle|mlp_speculator|suffix)$" "DrafterIdentity.*/(eagle|mtp|ngram|dflash|pard|p_eagle|mlp_speculator)Greedy$"
