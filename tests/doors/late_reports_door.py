@@ -41,6 +41,62 @@ class Bodies(door.DoorCase):
         self.post(RESPONSES, {"input": []}, 400)
 
 
+    def test_how_json_is_written_beside_response_format(self):
+        """vLLM lays response_format over structured_outputs, which may hold options alone"""
+        schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        tight = self.chat(response_format=form, max_tokens=40, temperature=0,
+                          structured_outputs={"disable_any_whitespace": True})
+        self.assertRegex(tight["choices"][0]["message"]["content"], r'^{"a":[12]}$')
+        for options in ({}, {"whitespace_pattern": " ?"}, {"disable_fallback": True, "regex": None}):
+            self.chat(response_format=form, structured_outputs=options)
+        for other in ({"regex": "a"}, {"json_object": True}, {"choice": ["a"]}):
+            self.chat(400, response_format=form, structured_outputs=other)
+        self.chat(400, structured_outputs={"disable_any_whitespace": True})
+
+    def test_thoughts_in_parts(self):
+        """openwiki 231, and Mistral's lists"""
+        for part in ({"type": "reasoning", "reasoning": "Hm."}, {"type": "redacted_thinking"},
+                     {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}):
+            self.chat(messages=[*door.USER, {"role": "assistant", "content": [
+                part, {"type": "text", "text": "Yes."}]}, *door.USER])
+
+    def test_what_a_service_made_ends_no_conversation(self):
+        answer = self.post("/v1/messages", {"max_tokens": 2, "messages": [*door.USER, {
+            "role": "assistant", "content": [{"type": "connector_text", "connector_text": "x"},
+                                             {"type": "text", "text": "Yes."}]}, *door.USER]}).json
+        self.assertIn("'connector_text'", answer["warnings"][0])
+
+    def test_messages_of_chats_in_responses(self):
+        """vllm 33089: roles and calls as chats have them"""
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        history = [*door.USER, {"role": "assistant", "content": None, "tool_calls": [call]},
+                   {"role": "tool", "tool_call_id": "c", "content": "42"}]
+        told = self.post(RESPONSES, {"input": history, "max_output_tokens": 2}).json["usage"]
+        usual = self.post(RESPONSES, {"max_output_tokens": 2, "input": [
+            *door.USER, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "42"}]}).json["usage"]
+        self.assertEqual(told["input_tokens"], usual["input_tokens"])
+
+    def test_several_texts_make_one_prompt_in_every_api(self):
+        texts = ["One.", "Two."]
+        chat = self.chat(messages=[{"role": "user", "content": [
+            {"type": "text", "text": text} for text in texts]}])["usage"]["prompt_tokens"]
+        answer = self.post(RESPONSES, {"max_output_tokens": 2, "input": [{"role": "user", "content": [
+            {"type": "input_text", "text": text} for text in texts]}]}).json
+        counted = self.post("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": [
+            {"type": "text", "text": text} for text in texts]}]}).json
+        self.assertEqual([answer["usage"]["input_tokens"], counted["input_tokens"]], [chat, chat])
+
+    def test_the_side_that_is_cut(self):
+        """vllm 43260"""
+        for more in ({"truncation_side": "left", "truncate_prompt_tokens": 4},
+                     {"truncation_side": "right"}, {"truncation_side": None}):
+            self.assertNotIn("warnings", self.chat(**more))
+        self.chat(400, truncation_side="right", truncate_prompt_tokens=4)
+        self.chat(400, truncation_side="middle")
+
+
 class Blocks(door.DoorCase):
     """What Cursor sends to OpenAI's address: CLIProxyAPI 1165 and 3805, vibeproxy 411, dario 203,
     anthropic-max-router 2."""
@@ -126,6 +182,18 @@ class Addresses(door.DoorCase):
                 for name in ("n_probs", "logprobs")]
         self.assertEqual(told[0], told[1])
         self.assertEqual(len(told[0]), 3)
+
+    def test_addresses_that_end_as_paths_begin(self):
+        """AIClient2API 336, open-webui 12117: an address with /v1 for a client that adds it"""
+        self.get("/v1/v1/models")
+        self.post("/v1/v1/messages", {"messages": door.USER, "max_tokens": 1})
+        self.post("/v1//v1/chat/completions", {"messages": door.USER, "max_tokens": 1})
+        self.get("/v1/v1/nothing", 404)
+
+    def test_ollamas_own_form_is_refused_by_name(self):
+        """codex 2507: its models are pulled"""
+        for path in ("/api/generate", "/api/embed", "/api/pull"):
+            self.assertIn("/v1", self.post(path, {}, 501).json["error"]["message"])
 
     def test_paths_of_sglang(self):
         """What its routers and charts call; vmlx 99: lm-eval's remote tokenizer"""

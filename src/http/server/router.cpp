@@ -110,8 +110,11 @@ RouteMatch Router::match(std::string_view method, std::string_view path) const {
   if (path.empty() || path.front() != '/') return {};
   std::vector<std::string> parts = split_path(path);
   RouteMatch match = match_parts(method, parts);
-  const bool found = match.route != nullptr || !match.methods.empty();
-  if (found || std::erase(parts, "") == 0) return match;
+  const auto found = [&match] { return match.route != nullptr || !match.methods.empty(); };
+  if (!found() && std::erase(parts, "") > 0) match = match_parts(method, parts);
+  const bool doubled = parts.size() > 1 && parts[0] == parts[1];
+  if (found() || !doubled) return match;
+  parts.erase(parts.begin());
   return match_parts(method, parts);
 }
 

@@ -19,7 +19,9 @@ struct RouteMatch {
 // The table of routes. A part "{name}" of a pattern stands for one whole part of a path that is not
 // empty, and a last part "{name...}" for all that is left of it, with its slashes; patterns without
 // such parts come first, those with a rest last. A path that no route has is looked for once more
-// without empty parts ("/v1//models/"). Read from any thread.
+// without empty parts ("/v1//models/"), then without the first of two first parts that are the same
+// ("/v1/v1/messages", from an address that already ends as the client's paths begin). Read from any
+// thread.
 class Router {
  public:
   // InvalidArgument for a pattern that does not begin with /, braces around half a part, a route

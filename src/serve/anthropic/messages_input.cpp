@@ -160,9 +160,18 @@ class BlockReader {
       FT_ASSIGN_OR_RETURN(const std::string summary, optional_text(block, "content", where_));
       text_ += summary;
     } else if (type != "redacted_thinking") {
-      FT_ASSIGN_OR_RETURN(const std::string text, read_text(block, type));
-      text_ += text;
+      return read_answered_text(block, type);
     }
+    return {};
+  }
+
+  // A kind of block that was made elsewhere must not end a conversation.
+  Status read_answered_text(const json& block, const std::string& type) {
+    std::string text;
+    FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where_, &text));
+    if (!is_text && type.empty()) return wrong_block(where_, type);
+    if (!is_text) return leave_out(type);
+    text_ += text;
     return {};
   }
 

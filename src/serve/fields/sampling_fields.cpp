@@ -130,6 +130,11 @@ void read_request_fields(JsonFields& fields, Request* request) {
     fields.fail("truncate_prompt_tokens must be -1 (as many as fit) or at least 1, not " +
                 std::to_string(wanted));
   }
+  std::string side = "left";
+  fields.read("truncation_side", &side);
+  if (side != "left" && (side != "right" || request->truncate_prompt_tokens)) {
+    fields.fail("'truncation_side' must be \"left\", which keeps the last tokens of a prompt");
+  }
   fields.read("priority", &request->priority);
   fields.read("cache_salt", &request->cache_salt);
   read_speculative(fields, &request->speculative);

@@ -72,6 +72,15 @@ json read_old_names(JsonFields& fields) {
   return object;
 }
 
+// Whether `object` says what the output is, rather than how it is written.
+bool has_form(const json& object) {
+  if (!object.is_object()) return true;
+  for (const char* name : {"json", "regex", "choice", "grammar", "structural_tag"}) {
+    if (object.contains(name) && !object[name].is_null()) return true;
+  }
+  return object.value("json_object", json()) == true;
+}
+
 void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* outputs) {
   if (!object.is_object()) {
     return fields.wrong_type("structured_outputs", "an object like {\"regex\": \"[0-9]+\"}",
@@ -159,12 +168,13 @@ void read_structured_outputs(JsonFields& fields, bool strict,
   if (format != nullptr) read_response_format(fields, *format, outputs);
   if (outputs->has_value()) outputs->value().strict_schemas = strict;
   if (form == nullptr) return;
-  if (outputs->has_value()) {
+  if (outputs->has_value() && has_form(*form)) {
     return fields.fail(
         "give 'response_format' or 'structured_outputs' (or 'json_schema', 'grammar' and the older "
         "'guided_...'), not both");
   }
-  outputs->emplace().strict_schemas = strict;
+  // Beside 'response_format' it may say how the output is written, as in vLLM.
+  if (!outputs->has_value()) outputs->emplace().strict_schemas = strict;
   read_vllm_form(fields, *form, &outputs->value());
 }
 

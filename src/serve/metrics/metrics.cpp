@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "serve/metrics/metric_buckets.h"
+#include "serve/metrics/process_metrics.h"
 
 namespace foretoken {
 namespace {
@@ -341,6 +342,8 @@ std::string ServeMetrics::text(const EngineStats& stats) {
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
   std::vector<prometheus::MetricFamily> steps = families_->step_tokens.Collect();
   std::move(steps.begin(), steps.end(), std::back_inserter(all));
+  std::vector<prometheus::MetricFamily> process = process_metrics();
+  std::move(process.begin(), process.end(), std::back_inserter(all));
   std::ostringstream page;
   prometheus::TextSerializer().Serialize(page, all);
   return page.str();

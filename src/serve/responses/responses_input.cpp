@@ -132,6 +132,7 @@ class InputReader {
   Status read_message(const json& item, const std::string& where) {
     std::string role = text_at(item, "role");
     if (role == "developer") role = "system";
+    if (role == "tool") return read_chat_result(item, where);
     if (role != "user" && role != "assistant" && role != "system") {
       return invalid_argument(where +
                               ": 'role' must be \"user\", \"assistant\", \"system\" or "
@@ -146,10 +147,23 @@ class InputReader {
     }
     messages_->push_back({{"role", role}, {"content", std::move(content)}});
     if (role == "assistant") {
+      const json calls = item.value("tool_calls", json());
+      for (const json& call : calls.is_array() ? calls : json::array()) {
+        assistant()["tool_calls"].push_back(call);
+      }
       assistant();
     } else {
       reasoning_.clear();
     }
+    return {};
+  }
+
+  // As chats have it, like the calls of an answer.
+  Status read_chat_result(const json& item, const std::string& where) {
+    FT_ASSIGN_OR_RETURN(const std::string id, optional_text(item, "tool_call_id", where));
+    FT_ASSIGN_OR_RETURN(const std::string text,
+                        plain_text(item.value("content", json()), where, "\n"));
+    messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
     return {};
   }
 

@@ -334,7 +334,15 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
       "responses are not compacted here; send a shorter conversation, or one that was summed up";
   constexpr const char* kNoProps =
       "the properties of this server are set by the flags of 'foretoken serve'";
-  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
+  constexpr const char* kNotOllama =
+      "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
+      "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
+  std::vector<Route> others = {refused("POST", "/api/generate", kNotOllama),
+                               refused("POST", "/api/embed", kNotOllama),
+                               refused("POST", "/api/embeddings", kNotOllama),
+                               refused("POST", "/api/pull", kNotOllama),
+                               refused("GET", "/api/ps", kNotOllama),
+                               refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps),
                                refused("POST", "/v1/responses/compact", kNoCompaction),

@@ -37,6 +37,19 @@ TEST(HttpRouter, FindsPathsWithSlashesTooMany) {
   EXPECT_EQ(router.match("GET", "/").route->pattern, "/");
 }
 
+TEST(HttpRouter, FindsPathsThatBeginTwice) {
+  const Router router = made({route("GET", "/v1/models"), route("GET", "/r/{id}")});
+  for (const char* path : {"/v1/v1/models", "/v1//v1/models/"}) {
+    ASSERT_NE(router.match("GET", path).route, nullptr) << path;
+  }
+  EXPECT_EQ(router.match("POST", "/v1/v1/models").methods,
+            (std::vector<std::string>{"GET", "HEAD"}));
+  EXPECT_EQ(router.match("GET", "/r/r").path_values, std::vector<std::string>{"r"});
+  EXPECT_EQ(router.match("GET", "/v1/v1").route, nullptr);
+  EXPECT_EQ(router.match("GET", "/v1/v1/v1/models").route, nullptr);
+  EXPECT_EQ(router.match("GET", "//").route, nullptr);
+}
+
 TEST(HttpRouter, ARestTakesSlashesAndComesLast) {
   const Router router =
       made({route("GET", "/m/{id...}"), route("GET", "/m/{id}/parts"), route("GET", "/m/latest")});

@@ -68,6 +68,16 @@ TEST(StructuredFields, LlamaCppsFields) {
   expect_error(R"({"grammar": "a", "response_format": {"type": "json_object"}})", "not both");
 }
 
+TEST(StructuredFields, OptionsMayStandBesideResponseFormat) {
+  const StructuredOutputs both = form(R"({"response_format": {"type": "json_object"},
+      "structured_outputs": {"disable_any_whitespace": true, "regex": null}})");
+  EXPECT_TRUE(both.json_object && both.disable_any_whitespace);
+  expect_error(R"({"response_format": {"type": "json_object"}, "structured_outputs":
+                  {"regex": "a"}})",
+               "not both");
+  expect_error(R"({"structured_outputs": {"disable_any_whitespace": true}})", "exactly one");
+}
+
 TEST(StructuredFields, SchemasAreStrictWhereOneSaysSo) {
   EXPECT_FALSE(form(R"({"response_format": {"type": "json_object"}})").strict_schemas);
   EXPECT_TRUE(
