@@ -149,8 +149,8 @@ struct EngineConfig {
   // Rates of acceptance are kept in that folder too, and a later engine begins with them. Not with
   // a step_time_table, synthetic acceptance or dummy weights.
   bool keep_acceptance_rates = true;
-  // Without a table: true measures between requests, as soon as the engine has none, and until then
-  // next to nothing is drafted; false measures at start. Several ranks measure at start.
+  // Without a table: true measures small steps at start, in a third of a second, and all between
+  // requests, as soon as the engine has none; false measures all at start, as several ranks do.
   bool measure_when_idle = false;
 
   bool disable_log_stats = false;  // true: no lines about speculation in the log

@@ -96,8 +96,8 @@ struct EngineInfo {
   std::string rejection_sample_method;
   bool has_synthetic_acceptance = false;  // texts are not the model's
   std::string step_times;  // the table that the adaptive policy reckons with, to read; or empty
-  // Where it came from at start: file, cache, measured, or guess, which is measured between
-  // requests and not shown above; empty: no policy is adaptive.
+  // Where it came from at start: file, cache, measured, or brief, which has small steps alone until
+  // all are measured between requests; empty: no policy is adaptive.
   std::string step_times_source;
   bool batch_invariant = true;
   int64_t num_parameters = 0;

@@ -456,7 +456,8 @@ constexpr EngineField kTable[] = {
     {.name = "measure_when_idle",
      .member = &C::measure_when_idle,
      .group = kSpeculation,
-     .help = "Measure costs between requests instead of at start; foretoken serve does on a CPU",
+     .help = "Measure costs between requests, all but those of small steps, instead of at start; "
+             "foretoken serve does on a CPU",
      .doors = kProgramOnly},
 
     {.name = "disable_log_stats",

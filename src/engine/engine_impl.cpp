@@ -33,7 +33,7 @@ EngineImpl::~EngineImpl() {
   } else if (queue_ != nullptr) {
     const Status drained = queue_->drain();
     // Without a loop nothing was learned, and the statistics may be those of measurements.
-    if (drained.ok() && loop_ != nullptr) keep_learned_rates();
+    if (drained.ok() && keeper_ != nullptr && loop_ != nullptr) keeper_->finish();
     write_trace();
   }
 }

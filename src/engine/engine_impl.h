@@ -12,6 +12,7 @@
 #include "draft/parts/drafter.h"
 #include "engine/local_ranks.h"
 #include "engine/measure/learned_rates_cache.h"
+#include "engine/measure/learned_rates_keeper.h"
 #include "engine/measure/start_clock.h"
 #include "engine/measure/step_bench.h"
 #include "engine/measure/step_profile.h"
@@ -107,8 +108,9 @@ class EngineImpl final : public Engine {
   Status find_step_times(const EngineConfig& config, Start start);
   Result<bool> find_cached_step_times(const EngineConfig& config);
   Status use_step_times(const char* source);
-  CostTable guessed_step_times() const;
-  void guess_step_times();
+  CostTable guessed_step_times(int64_t rows_per_step) const;
+  Status measure_briefly(const EngineConfig& config);
+  std::vector<Drafter*> borrowed_drafters() const;
   void make_time_bound(const EngineConfig& config);
   StepProfileConfig profile_config(const EngineConfig& config) const;
   Result<CostTable> run_profile(const EngineConfig& config, const StepProfileConfig& profile);
@@ -123,12 +125,13 @@ class EngineImpl final : public Engine {
   Status check_step_times(const EngineConfig& config) const;
   LearnedRatesCache learned_rates_cache(const EngineConfig& config,
                                         std::span<const std::string> drafter_folders) const;
-  LearnedRates learned_rates() const;
+  std::vector<LearnedDrafter> drafters_to_learn() const;
   Status find_learned_rates(const ResolvedConfig& config,
                             std::span<const std::string> drafter_folders);
   void begin_with_learned(LengthControllerConfig& policy) const;
   Status give_learned_rates();
-  void keep_learned_rates();
+  std::string hash_of_kept_times() const;
+  Status watch_learning();
   // Makes the length policy.
   Status prepare_speculation(const ResolvedConfig& config, Start start, StartClock& clock);
   // Checks a request and takes its id; what comes next is push, prepare or forget.
@@ -142,7 +145,7 @@ class EngineImpl final : public Engine {
   }
   void abandon_device();
   void write_trace();
-  void make_threads(const ResolvedConfig& config, const TestHooks& hooks);
+  Status make_threads(const ResolvedConfig& config, const TestHooks& hooks);
   void fill_text_info();
   // The backend that the resolved configuration names.
   Result<const AttentionBackend*> take_attention(const ResolvedConfig& config,
@@ -173,12 +176,14 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvOffload> kv_offload_;  // null: host memory keeps no blocks
   std::unique_ptr<Scheduler> scheduler_;
   CostTable step_times_;              // once the loop runs, the engine thread's
-  bool measures_later_ = false;       // those were guessed
+  bool measures_later_ = false;       // those are of small steps alone
   std::unique_ptr<TimeBound> bound_;  // on the time between tokens; null: there is none
   std::unique_ptr<LengthController> policy_;
-  LearnedRates learned_;                            // of earlier engines; no drafters: nothing
-  std::optional<LearnedRatesCache> learned_cache_;  // none: nothing is kept
+  LearnedRates learned_;  // of earlier engines; no drafters: nothing
+  std::optional<LearnedRatesCache>
+      learned_cache_;  // until the keeper has it; none: nothing is kept
   std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<LearnedRatesKeeper> keeper_;  // null: nothing is kept
   std::unique_ptr<OutputRing> ring_;
   std::unique_ptr<PlanFeed> feed_;                    // null: one rank
   std::unique_ptr<group::ShapeAgreement> agreement_;  // null: no engine shares layers with it

@@ -10,7 +10,8 @@
 #include "engine/start/resolve_config.h"
 #include "spec/learned_rates_file.h"
 
-// What earlier engines learned of the drafters: found at the start, kept at the end.
+// What earlier engines learned of the drafters and of their steps: found at the start, kept while
+// the engine runs and at its end.
 
 namespace foretoken {
 namespace {
@@ -62,19 +63,15 @@ LearnedRatesCache EngineImpl::learned_rates_cache(const EngineConfig& config,
   return {config.step_time_cache, name, stamp};
 }
 
-// The drafters as they are, with what the policy has learned of them where there is one.
-LearnedRates EngineImpl::learned_rates() const {
-  LearnedRates learned;
+// The drafters as they are.
+std::vector<LearnedDrafter> EngineImpl::drafters_to_learn() const {
+  std::vector<LearnedDrafter> drafters;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    LearnedDrafter& drafter = learned.drafters.emplace_back();
+    LearnedDrafter& drafter = drafters.emplace_back();
     drafter.name = drafter_names_[i];
     drafter.max_draft_tokens = drafters_[i]->traits().max_draft_tokens;
-    if (policy_ == nullptr) continue;
-    const auto index = static_cast<int>(i);
-    drafter.policy = policy_->learned(index, LengthController::Kind::kOwn);
-    drafter.in_lists = policy_->learned(index, LengthController::Kind::kListed);
   }
-  return learned;
+  return drafters;
 }
 
 // Rank 0's files are those of all ranks; the first of several engines keeps what it learns.
@@ -83,7 +80,7 @@ Status EngineImpl::find_learned_rates(const ResolvedConfig& config,
   if (drafters_.empty()) return {};
   if (ranks_.is_first() && learns(config)) {
     LearnedRatesCache cache = learned_rates_cache(config, folders);
-    if (auto found = cache.find(learned_rates().drafters)) {
+    if (auto found = cache.find(drafters_to_learn())) {
       FT_LOG(info, "acceptance rates: read from the cache, {}: {}", cache.path(),
              learned_text(*found));
       learned_ = *std::move(found);
@@ -98,10 +95,18 @@ Status EngineImpl::find_learned_rates(const ResolvedConfig& config,
 }
 
 void EngineImpl::begin_with_learned(LengthControllerConfig& policy) const {
+  const std::string times = hash_of_kept_times();
+  if (!times.empty() && learned_.step_times == times) policy.steps = learned_.steps;
   for (size_t i = 0; i < learned_.drafters.size(); ++i) {
     policy.drafters[i].learned = learned_.drafters[i].policy;
     policy.drafters[i].learned_in_lists = learned_.drafters[i].in_lists;
   }
+}
+
+// Of a table that later starts find, too; otherwise empty.
+std::string EngineImpl::hash_of_kept_times() const {
+  const std::string& source = info_.step_times_source;
+  return source == "cache" || source == "measured" ? hash_of_times(step_times_) : std::string();
 }
 
 // New sequences begin with them. After whatever else wrote to the device's statistics.
@@ -114,22 +119,22 @@ Status EngineImpl::give_learned_rates() {
   return queue_->drain();
 }
 
-// The engine's end, once nothing runs any more.
-void EngineImpl::keep_learned_rates() {
-  if (!learned_cache_ || policy_ == nullptr) return;
-  Arena pinned(*device_, MemoryKind::kPinned);
-  const auto priors = pinned.take_array<DraftRates>(kMaxDrafters, "draft rates");
-  if (!priors.ok()) return;
-  queue_->copy(priors.value(), memory_->batch.priors, kMaxDrafters * sizeof(DraftRates));
-  if (!queue_->drain().ok()) return;
-  LearnedRates learned = learned_rates();
-  bool any = false;
-  for (size_t i = 0; i < learned.drafters.size(); ++i) {
-    LearnedDrafter& drafter = learned.drafters[i];
-    drafter.prior = priors.value()[i];
-    any = any || drafter.prior.num_rated > 0 || drafter.policy.num_ever > 0;
-  }
-  if (any) learned_cache_->keep(std::move(learned));
+// Before the loop starts.
+Status EngineImpl::watch_learning() {
+  if (!learned_cache_) return {};
+  FT_ASSIGN_OR_RETURN(keeper_,
+                      LearnedRatesKeeper::start({.device = *device_,
+                                                 .queue = *queue_,
+                                                 .priors = memory_->batch.priors,
+                                                 .policy = *policy_},
+                                                *std::exchange(learned_cache_, std::nullopt),
+                                                drafters_to_learn(), hash_of_kept_times()));
+  loop_->set_watch({.step =
+                        [own = keeper_.get()](uint64_t num_submitted, uint64_t num_reconciled) {
+                          own->note_step(num_submitted, num_reconciled);
+                        },
+                    .rest = [own = keeper_.get()] { own->rest(); }});
+  return {};
 }
 
 }  // namespace foretoken

@@ -143,7 +143,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(ranks_.least(0, "waiting for all ranks to start").status());
   if (start == Start::kServing && ranks_.is_first()) {
     FT_RETURN_IF_ERROR(make_grammars(resolved, hooks));
-    make_threads(resolved, hooks);
+    FT_RETURN_IF_ERROR(make_threads(resolved, hooks));
   }
   clock.end_phase("threads");
   info_.start_phases = clock.phases();
@@ -302,11 +302,11 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});
   }
-  begin_with_learned(policy);
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config, start));
     clock.end_phase("step times");
   }
+  begin_with_learned(policy);
   make_time_bound(config);
   policy_ = std::make_unique<LengthController>(policy, step_times_);
   const int64_t free_before = device_->free_memory();
@@ -346,7 +346,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   return {};
 }
 
-void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hooks) {
+Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hooks) {
   const ModelConfig& model = model_->config();
   limits_ = {.adapters = adapters_.get(),
              .max_model_len = config.max_model_len,
@@ -393,6 +393,7 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
                         .bound = bound_.get(),
                         .kv_offload = kv_offload_.get()},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
+  FT_RETURN_IF_ERROR(watch_learning());
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),
       OutputProcessor::Hooks{.forget =
@@ -408,6 +409,7 @@ void EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hoo
   outputs_->start();
   if (measures_later_) loop_->set_idle_work([this, config] { measure_between_requests(config); });
   loop_->start();
+  return {};
 }
 
 StepBenchParts EngineImpl::bench_parts() {

@@ -18,6 +18,12 @@ namespace {
 
 constexpr size_t kMaxProfileBlocks = 8192;
 
+// Before the first request, of any model; the rest is measured when there is none.
+constexpr double kBriefSeconds = 0.3;
+// Of the time of a row, what another one beside it may take where that is not known yet. Five rows
+// take twice one's time where a CPU computes most of it, and hardly more where it waits for memory.
+constexpr int64_t kRowsPerStep = 4;
+
 // That a device reads weights with, at least.
 int64_t bytes_per_second(DeviceType type) {
   return type == DeviceType::kCpu ? 10'000'000'000 : 1'000'000'000'000;
@@ -61,10 +67,7 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
                         !device_traits(device_->type()).measures_at_start && ranks_.is_alone() &&
                         ranks_.num_engines() == 1 && barrier_ == nullptr && trace_ == nullptr &&
                         file.empty();
-  if (config.measure_when_idle && may_wait) {
-    guess_step_times();
-    return {};
-  }
+  if (config.measure_when_idle && may_wait) return measure_briefly(config);
   FT_RETURN_IF_ERROR(measure_step_times(config));
   const bool writes = ranks_.is_first() && (barrier_ == nullptr || barrier_->is_first());
   if (writes && !file.empty()) FT_RETURN_IF_ERROR(write_cost_table(step_times_, file));
@@ -72,10 +75,11 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   return use_step_times("measured");
 }
 
-// Those of all ranks are rank 0's.
+// Those of all ranks are rank 0's. Where they are a guess slots get the drafts that the policy
+// grants, which learns from steps.
 Status EngineImpl::use_step_times(const char* source) {
   FT_RETURN_IF_ERROR(share_step_times());
-  FT_RETURN_IF_ERROR(runner_->set_step_times(&step_times_));
+  FT_RETURN_IF_ERROR(runner_->set_step_times(step_times_.is_guess ? nullptr : &step_times_));
   info_.step_times = step_times_.text();
   info_.step_times_source = source;
   return {};
@@ -98,9 +102,10 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
   return first != 0;
 }
 
-CostTable EngineImpl::guessed_step_times() const {
+CostTable EngineImpl::guessed_step_times(int64_t rows_per_step) const {
   CostsToGuess what{.weight_bytes = model_->weight_bytes(),
                     .bytes_per_second = bytes_per_second(device_->type()),
+                    .rows_per_step = rows_per_step,
                     .experts = experts_to_guess(*model_)};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
@@ -110,20 +115,32 @@ CostTable EngineImpl::guessed_step_times() const {
   return guessed_cost_table(what);
 }
 
-// The runner has no times meanwhile: slots get the few drafts that the policy grants.
-void EngineImpl::guess_step_times() {
-  step_times_ = guessed_step_times();
-  info_.step_times_source = "guess";
+// A load may begin with the first request that never pauses.
+Status EngineImpl::measure_briefly(const EngineConfig& config) {
+  StepProfileConfig brief = profile_config(config);
+  brief.seconds = kBriefSeconds;
+  device_->mark_touched();
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, borrowed_drafters(), brief);
+  FT_ASSIGN_OR_RETURN(step_times_, profile.measure_briefly(guessed_step_times(kRowsPerStep)));
+  FT_RETURN_IF_ERROR(give_back_touched());
   measures_later_ = true;
   FT_LOG(info,
-         "step times: none are known; measured as soon as there is no request, and little is "
-         "drafted until then");
+         "step times: none are known; those of small steps measured in {:.2f} s, all of them as "
+         "soon as there is no request",
+         profile.seconds());
+  return use_step_times("brief");
+}
+
+std::vector<Drafter*> EngineImpl::borrowed_drafters() const {
+  std::vector<Drafter*> drafters;
+  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
+  return drafters;
 }
 
 // Where no drafter needs measured times a guess is what it begins with; steps correct it.
 void EngineImpl::make_time_bound(const EngineConfig& config) {
   if (config.max_inter_token_latency_ms == 0) return;
-  if (step_times_.target.empty()) step_times_ = guessed_step_times();
+  if (step_times_.target.empty()) step_times_ = guessed_step_times(1);
   bound_ = std::make_unique<TimeBound>(int64_t{config.max_inter_token_latency_ms} * 1'000'000,
                                        config.max_num_batched_tokens, step_times_);
 }
@@ -211,9 +228,7 @@ StepProfileConfig EngineImpl::profile_config(const EngineConfig& config) const {
 
 Result<CostTable> EngineImpl::run_profile(const EngineConfig& config,
                                           const StepProfileConfig& profile_config) {
-  std::vector<Drafter*> drafters;
-  for (const auto& drafter : drafters_) drafters.push_back(drafter.get());
-  StepProfile profile(*device_, *queue_, *runner_, *memory_, std::move(drafters), profile_config);
+  StepProfile profile(*device_, *queue_, *runner_, *memory_, borrowed_drafters(), profile_config);
   FT_ASSIGN_OR_RETURN(CostTable times, profile.measure());
   times.measured_on = measured_on(config);
   if (ranks_.is_first()) FT_LOG(info, "step times: measured in {:.1f} s", profile.seconds());
@@ -242,7 +257,9 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
   profile.begin_turn = [this, &is_marked](StepProfileConfig::Turn* turn) -> Status {
     if (!is_marked || loop_->has_work()) {
       if (is_marked) FT_RETURN_IF_ERROR(give_back_touched());
+      runner_->hide_step_times(false);
       FT_RETURN_IF_ERROR(loop_->serve_until_idle());
+      runner_->hide_step_times(true);
       device_->mark_touched();
       is_marked = true;
     }
@@ -252,13 +269,15 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
   };
   profile.end_turn = [this](uint64_t next_step) { loop_->end_turn(next_step); };
   Result<CostTable> times = run_profile(config, profile);
+  runner_->hide_step_times(false);
   // What failed the queue fails the next request; an engine that ends needs no times.
   if (!times.ok() || !give_back_touched().ok()) return;
   step_times_ = std::move(times).value();
   if (!runner_->set_step_times(&step_times_).ok()) return;
-  policy_->restart();
+  policy_->times_changed();
   if (bound_ != nullptr) bound_->restart();
   step_time_cache(config).keep(step_times_);
+  if (keeper_ != nullptr) keeper_->set_step_times(hash_of_times(step_times_));
 }
 
 }  // namespace foretoken

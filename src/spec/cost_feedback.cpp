@@ -6,13 +6,6 @@
 #include <limits>
 
 namespace foretoken {
-namespace {
-
-constexpr int64_t kRatioOne = 65536;
-// A step that took longer, or shorter, by more than this tells of something else than its size.
-constexpr int64_t kMaxRatio = 8;
-
-}  // namespace
 
 size_t CostFeedback::row_of(int num_seqs) {
   const int power = std::bit_width(static_cast<unsigned>(num_seqs - 1));
@@ -23,16 +16,20 @@ size_t CostFeedback::row_of(int num_seqs) {
 void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
   const int own = std::clamp(drafts, 0, kMaxDraftTokens);
-  max_drafts_ = std::max(max_drafts_, own);
-  Cell& cell = rows_[row_of(num_seqs)][static_cast<size_t>(own)];
+  const int64_t ratio =
+      std::clamp(ns * kRatioOne / table_ns, kRatioOne / kMaxRatio, kRatioOne * kMaxRatio);
+  add_ratio(row_of(num_seqs), static_cast<size_t>(own), ratio, table_ns);
+}
+
+void CostFeedback::add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t table_ns) {
+  max_drafts_ = std::max(max_drafts_, static_cast<int>(drafts));
+  Cell& cell = rows_[size][drafts];
   ++num_added_;
   if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
     cell = {};
     cell.recent.fill(std::numeric_limits<int64_t>::max());
   }
   cell.last = num_added_;
-  const int64_t ratio =
-      std::clamp(ns * kRatioOne / table_ns, kRatioOne / kMaxRatio, kRatioOne * kMaxRatio);
   cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
   cell.table_ns = table_ns;
   std::array<int64_t, kMemory> sorted = cell.recent;
@@ -56,8 +53,32 @@ int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   if (nearest == own) return extra(table_ns);
   const int64_t difference = extra(cell.table_ns);
   if (nearest > own) return std::max(std::min<int64_t>(difference, 0), -table_ns / 2);
+  if (of_guess_ && nearest == 0) return extra(table_ns);
   const int64_t more = nearest > 0 ? extra(table_ns) : difference;
   return std::max({difference, more, -table_ns / 2});
+}
+
+std::vector<CostFeedback::Known> CostFeedback::known() const {
+  std::vector<Known> all;
+  for (size_t size = 0; size < rows_.size(); ++size) {
+    for (size_t drafts = 0; drafts < rows_[size].size(); ++drafts) {
+      const Cell& cell = rows_[size][drafts];
+      if (!is_known(cell)) continue;
+      all.push_back({static_cast<int>(size), static_cast<int>(drafts), cell.ratio, cell.table_ns});
+    }
+  }
+  return all;
+}
+
+void CostFeedback::begin_with(std::span<const Known> known, bool of_guess) {
+  *this = {};
+  of_guess_ = of_guess;
+  for (const Known& each : known) {
+    for (int i = 0; i < kFew; ++i) {
+      add_ratio(static_cast<size_t>(each.size), static_cast<size_t>(each.drafts), each.ratio,
+                each.table_ns);
+    }
+  }
 }
 
 }  // namespace foretoken

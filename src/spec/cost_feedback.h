@@ -2,6 +2,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "spec/acceptance_rates.h"
 
@@ -19,6 +21,27 @@ namespace foretoken {
 // tell nothing, since steps with more drafts were slower, not faster, than the table says.
 class CostFeedback {
  public:
+  // Up to 8192 sequences; larger batches share the last size.
+  static constexpr int kNumSizes = 28;
+  static constexpr int64_t kRatioOne = 65536;
+  // A step that took longer, or shorter, by more than this tells of something else than its size.
+  static constexpr int64_t kMaxRatio = 8;
+
+  // What steps of one kind take of their times in a table, for a later run with the same table.
+  struct Known {
+    int size = 0;  // of the batch, in halves of powers of two: 0 to kNumSizes - 1
+    int drafts = 0;
+    int64_t ratio = 0;  // in 1/kRatioOne, from kRatioOne / kMaxRatio to kRatioOne * kMaxRatio
+    int64_t table_ns = 0;
+    friend bool operator==(const Known&, const Known&) = default;
+  };
+  // Allocates.
+  std::vector<Known> known() const;
+  // Forgets all else. It is as if two such steps had been the first ones: five more outweigh them.
+  // `of_guess`: the table's unit is a guess (CostTable::is_guess), so that steps without drafts
+  // tell of those with some by a factor, too.
+  void begin_with(std::span<const Known> known, bool of_guess);
+
   // A step of so many sequences took `ns`; the table says `table_ns`.
   void add(int num_seqs, int drafts, int64_t table_ns, int64_t ns);
 
@@ -30,8 +53,6 @@ class CostFeedback {
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
  private:
-  // Up to 8192 sequences; larger batches share the last row.
-  static constexpr int kNumSizes = 28;
   // Steps of which the middle one counts. Fewer, and one slow step moves all; more, and a card that
   // got hot is noticed late.
   static constexpr int kMemory = 5;
@@ -51,11 +72,13 @@ class CostFeedback {
   using Row = std::array<Cell, kMaxDraftTokens + 1>;
 
   static size_t row_of(int num_seqs);
+  void add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t table_ns);
   bool is_known(const Cell& cell) const {
     return cell.count >= kFew && num_added_ - cell.last <= kForgotten;
   }
 
   std::array<Row, kNumSizes> rows_{};
+  bool of_guess_ = false;
   int max_drafts_ = 0;  // of any step so far
   int64_t num_added_ = 0;
 };

@@ -88,6 +88,8 @@ struct CostTable {
   // know. Empty: unknown, taken for nothing.
   std::vector<ContextTime> context;
   int known_tokens = 0;
+  // Ratios of times may hold, their unit may be far off: at most one step was measured.
+  bool is_guess = false;
 
   // What `num_seqs` sequences that know `num_tokens` tokens together add to step_ns.
   int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens) const;

@@ -4,6 +4,7 @@
 
 #include "spec/acceptance_rates.h"
 #include "spec/batch_rates.h"
+#include "spec/cost_feedback.h"
 
 namespace foretoken {
 
@@ -24,10 +25,13 @@ struct LearnedDrafter {
   PolicyState in_lists = {};  // before other drafters
 };
 
-// How often the drafts of each drafter of an engine were accepted of late, and what followed.
+// How often the drafts of each drafter of an engine were accepted of late, what followed, and what
+// steps took.
 struct LearnedRates {
   std::string learned_on;  // the model, the drafters and the machine, as text
   std::vector<LearnedDrafter> drafters;
+  std::string step_times;                  // the table that `steps` correct, as a hash; empty: none
+  std::vector<CostFeedback::Known> steps;  // of an engine with the same table
 };
 
 }  // namespace foretoken

@@ -1,15 +1,19 @@
 #include "spec/learned_rates_file.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json_object.h"
+#include "spec/cost_table.h"
 
 namespace foretoken {
 namespace {
 
-constexpr int kRatesFormat = 1;
+constexpr int kRatesFormat = 2;
 // More observations than any window of a rate has.
 constexpr int64_t kMaxWeight = 65536;
+constexpr size_t kMaxSteps = size_t{CostFeedback::kNumSizes} * (kMaxDraftTokens + 1);
 
 // Members of an object, each read by its key; `fault` is the first one that is not there as wanted.
 class Members {
@@ -110,6 +114,37 @@ PolicyState read_policy(const nlohmann::json& json, int num, std::string& fault)
   return policy;
 }
 
+// Lists of four numbers, shorter than members with names: there may be hundreds.
+nlohmann::ordered_json steps_json(const std::vector<CostFeedback::Known>& steps) {
+  auto list = nlohmann::ordered_json::array();
+  for (const CostFeedback::Known& each : steps) {
+    list.push_back(
+        nlohmann::ordered_json::array({each.size, each.drafts, each.ratio, each.table_ns}));
+  }
+  return list;
+}
+
+std::vector<CostFeedback::Known> read_steps(const nlohmann::json& json, std::string& fault) {
+  constexpr int64_t kOne = CostFeedback::kRatioOne, kMax = CostFeedback::kMaxRatio;
+  std::vector<CostFeedback::Known> steps;
+  if (json.size() > kMaxSteps) fault = "steps";
+  for (const nlohmann::json& each : json) {
+    const bool is_whole =
+        each.is_array() && each.size() == 4 &&
+        std::all_of(each.begin(), each.end(), [](const auto& n) { return n.is_number_integer(); });
+    if (!is_whole) fault = "steps";
+    if (!fault.empty()) return {};
+    const std::array<int64_t, 4> own = {each[0].get<int64_t>(), each[1].get<int64_t>(),
+                                        each[2].get<int64_t>(), each[3].get<int64_t>()};
+    const bool fits = own[0] >= 0 && own[0] < CostFeedback::kNumSizes && own[1] >= 0 &&
+                      own[1] <= kMaxDraftTokens && own[2] >= kOne / kMax && own[2] <= kOne * kMax &&
+                      own[3] > 0 && own[3] <= CostLimits::kMaxNs;
+    if (!fits) fault = "steps";
+    steps.push_back({static_cast<int>(own[0]), static_cast<int>(own[1]), own[2], own[3]});
+  }
+  return steps;
+}
+
 LearnedDrafter read_learned_drafter(const nlohmann::json& json, std::string& fault) {
   constexpr int32_t kMaxCount = spec::RateConstants::kMaxCount;
   Members members(json, fault);
@@ -134,6 +169,8 @@ std::string learned_rates_to_json(const LearnedRates& learned) {
   for (const LearnedDrafter& drafter : learned.drafters) {
     json["drafters"].push_back(drafter_json(drafter));
   }
+  json["step_times"] = learned.step_times;
+  json["steps"] = steps_json(learned.steps);
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -150,6 +187,9 @@ Result<LearnedRates> parse_learned_rates(std::string_view json, const std::strin
   for (const nlohmann::json& drafter : drafters) {
     if (fault.empty()) learned.drafters.push_back(read_learned_drafter(drafter, fault));
   }
+  members.read("step_times", learned.step_times);
+  const nlohmann::json steps = members.part("steps");
+  if (fault.empty()) learned.steps = read_steps(steps, fault);
   if (fault.empty()) return learned;
   return invalid_argument(what + ": '" + fault + "' is missing or not as this build writes it");
 }

@@ -73,8 +73,12 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
   FT_CHECK(config.mode != LengthMode::kAdaptive ||
            (times.drafters.size() == config.drafters.size() && !times.target.empty()));
   restart();
+  feedback_.begin_with(config.steps, times.is_guess);
 }
 
+void LengthController::times_changed() { feedback_.begin_with({}, times_.is_guess); }
+
+// Begins with PolicyDrafter::learned.
 void LengthController::restart() {
   states_.fill(State());
   kind_states_.fill({});

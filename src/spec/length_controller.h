@@ -36,6 +36,7 @@ struct LengthControllerConfig {
   int steps_in_flight = 1;
   // Adaptive: what steps really take corrects the table; otherwise it decides alone.
   bool follows_device = false;
+  std::vector<CostFeedback::Known> steps = {};  // what an earlier engine with the same table saw
   std::vector<PolicyDrafter> drafters = {};
 };
 
@@ -93,9 +94,11 @@ class LengthController {
   // long until the next one began, or until it ended where none followed.
   void step_took(uint64_t step, int64_t ns);
 
-  // `times` has other contents now: what was decided by those before is forgotten, and it begins
-  // anew with PolicyDrafter::learned.
-  void restart();
+  // `times` has other contents now: what steps took of those before is forgotten, and what drafters
+  // showed stays.
+  void times_changed();
+  // What steps really take.
+  const CostFeedback& feedback() const { return feedback_; }
 
   // What it knows of a drafter, for a policy that begins with it (PolicyDrafter::learned).
   const PolicyState& learned(int drafter, Kind kind) const;
@@ -127,6 +130,7 @@ class LengthController {
     int64_t saved_ns = 0;  // by each token, compared with no drafts
   };
 
+  void restart();
   void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;

@@ -1,9 +1,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "base/text_file.h"
+#include "device/device_traits.h"
 #include "engine/dialled_engine.h"
+#include "engine/measure/step_time_cache.h"
 #include "spec/cost_table_file.h"
+#include "spec/learned_rates_file.h"
 #include "support/dialled_set.h"
 #include "support/scratch_folder.h"
 #include "support/time_curve.h"
@@ -55,13 +60,14 @@ class WarmStart : public testing::Test {
 
   // Measures once, and puts costs there with which lengths follow from chances alone: four drafts
   // pay where most are accepted, one where the first is.
-  void make_costs(const std::string& cache) const {
+  void make_costs(const std::string& cache, int64_t row_ns = 1'000'000) const {
     make(config(cache));
     ASSERT_EQ(files(cache).size(), 1u);
     const std::string path = files(cache)[0].string();
     Result<CostTable> times = read_cost_table(path, std::vector<std::string>{"dflash"});
     ASSERT_TRUE(times.ok()) << times.status().message();
-    times.value().target = test::curve({{1, 1'000'000}, {2, 1'200'000}, {64, 13'600'000}});
+    times.value().target =
+        test::curve({{1, row_ns}, {2, row_ns * 12 / 10}, {64, row_ns * 136 / 10}});
     times.value().verify.clear();
     times.value().context.clear();
     for (TimeCurve* curve :
@@ -104,6 +110,42 @@ TEST_F(WarmStart, AFreshEngineBeginsWithWhatTheLastOneLearned) {
               static_cast<long long>(fresh.num_draft_tokens));
   EXPECT_GT(fresh.num_draft_tokens, 0);
   EXPECT_LT(fresh.num_draft_tokens, cold.num_draft_tokens) << "there was something to learn";
+}
+
+TEST_F(WarmStart, AnEngineThatDoesNotEndKeepsItTooAndWhatItsStepsTook) {
+  make_costs("cache", 10'000'000);
+  const CostTable times =
+      read_cost_table(files("cache")[0].string(), std::vector<std::string>{"dflash"}).value();
+  const std::unique_ptr<Engine> engine = make(config("cache"));
+  learn(*engine);
+  while (files("cache/acceptance").empty()) std::this_thread::yield();
+  const auto text = read_text_file(files("cache/acceptance")[0].string());
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const auto learned = parse_learned_rates(text.value(), "it");
+  ASSERT_TRUE(learned.ok()) << learned.status().message();
+  EXPECT_GT(learned.value().drafters[0].policy.num_ever, 0);
+  EXPECT_GT(learned.value().drafters[0].prior.num_rated, 0);
+  EXPECT_EQ(learned.value().step_times, hash_of_times(times));
+  ASSERT_FALSE(learned.value().steps.empty());
+  for (const CostFeedback::Known& step : learned.value().steps) {
+    EXPECT_EQ(step.size, 0) << "one sequence";
+    EXPECT_LT(step.ratio, CostFeedback::kRatioOne) << "no step took as long as the table says";
+  }
+}
+
+// What a server on a CPU does that finds no table.
+TEST_F(WarmStart, ASmallTableIsThereBeforeTheFirstRequest) {
+  EngineConfig cold = config("cache");
+  cold.measure_when_idle = true;
+  const std::unique_ptr<Engine> engine = make(cold);
+  if (device_traits(DeviceType::kCpu).name != engine_test_device()) {
+    GTEST_SKIP() << "it measures all at start";
+  }
+  EXPECT_EQ(engine->info().step_times_source, "brief");
+  EXPECT_NE(engine->info().step_times.find("target step"), std::string::npos);
+  EXPECT_GT(stats_of(*engine, 0).num_draft_tokens, 0);
+  while (files("cache").empty()) std::this_thread::yield();
+  EXPECT_GT(stats_of(*engine, 50).num_draft_tokens, 0) << "with the whole table";
 }
 
 TEST_F(WarmStart, OnlyWhatWasLearnedIsKept) {

@@ -78,6 +78,33 @@ TEST(CostFeedback, OddSizesAreHarmless) {
   EXPECT_EQ(feedback.extra_ns(8192, kMaxDraftTokens, 1000), 1000);
 }
 
+TEST(CostFeedback, OfAGuessPlainStepsTellByAFactorToo) {
+  CostFeedback feedback;
+  add(feedback, 10, 16, 0, 2000000, 500000);
+  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), -1500000);
+  feedback.begin_with({}, true);
+  add(feedback, 10, 16, 0, 2000000, 500000);
+  EXPECT_EQ(feedback.extra_ns(16, 3, 4000000), -3000000);
+}
+
+TEST(CostFeedback, ALaterRunBeginsWithWhatIsKnown) {
+  CostFeedback feedback;
+  add(feedback, 10, 16, 0, 1000000, 1500000);
+  add(feedback, 10, 64, 3, 2000000, 1000000);
+  add(feedback, 1, 4, 3, 2000000, 1000000);
+  const std::vector<CostFeedback::Known> known = feedback.known();
+  ASSERT_EQ(known.size(), 2u) << "one step is too few";
+  CostFeedback later;
+  add(later, 10, 1, 1, 1000, 9000);
+  later.begin_with(known, false);
+  EXPECT_EQ(later.known(), known);
+  EXPECT_EQ(later.extra_ns(1, 1, 1000), 0);
+  EXPECT_EQ(later.extra_ns(16, 0, 1000000), 500000);
+  EXPECT_EQ(later.extra_ns(64, 3, 2000000), -1000000);
+  add(later, 5, 16, 0, 1000000, 1000000);
+  EXPECT_EQ(later.extra_ns(16, 0, 1000000), 0) << "five steps outweigh it";
+}
+
 using Really = std::function<int64_t(int, int, int64_t)>;
 
 double speed(LengthMode mode, int num_draft_tokens, bool follows, int batch, const Really& really) {

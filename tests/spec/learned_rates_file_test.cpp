@@ -23,6 +23,8 @@ LearnedRates learned_rates() {
   learned.drafters = {drafter, drafter};
   learned.drafters[1].name = "ngram";
   learned.drafters[1].policy = {};
+  learned.step_times = "0123456789abcdef";
+  learned.steps = {{0, 0, 70000, 30000000}, {27, kMaxDraftTokens, 60000, 1}};
   return learned;
 }
 
@@ -38,6 +40,8 @@ TEST(LearnedRatesFile, JsonComesBackAsItWas) {
   EXPECT_EQ(drafter.policy.rates.state(), learned_rates().drafters[0].policy.rates.state());
   EXPECT_EQ(drafter.policy.num_draft_tokens, 3);
   EXPECT_EQ(drafter.in_lists.num_ever, 7);
+  EXPECT_EQ(read.value().step_times, "0123456789abcdef");
+  EXPECT_EQ(read.value().steps, learned_rates().steps);
 }
 
 std::string with(const std::string& part, const std::string& instead) {
@@ -59,7 +63,7 @@ TEST(LearnedRatesFile, BadOnesAreRefusedInOneLine) {
   expect_refused("", "");
   expect_refused("[]", "");
   expect_refused("{}", "'format'");
-  expect_refused(with("\"format\": 1", "\"format\": 99"), "'format'");
+  expect_refused(with("\"format\": 2", "\"format\": 99"), "'format'");
   expect_refused(with("\"a model on a machine\"", "3"), "'learned_on'");
   expect_refused(with("\"eagle3\"", "5"), "'name'");
   expect_refused(with("\"max_draft_tokens\": 3", "\"max_draft_tokens\": 4"), "'rates'");
@@ -74,6 +78,12 @@ TEST(LearnedRatesFile, BadOnesAreRefusedInOneLine) {
   expect_refused(with("\"share\": 40000", "\"chare\": 40000"), "'share'");
   expect_refused(with("\"policy\": {", "\"policies\": {"), "'policy'");
   expect_refused(with("\"drafters\": [", "\"drafters\": [1, 2, 3, "), "'drafters'");
+  expect_refused(with("\"step_times\": ", "\"step_table\": "), "'step_times'");
+  expect_refused(with("\"steps\": [", "\"steps\": [1, "), "'steps'");
+  expect_refused(with("\"steps\": [", "\"steps\": [[0, 0, 65536], "), "'steps'");
+  expect_refused(with("70000", "8191"), "'steps'");
+  expect_refused(with("30000000", "0"), "'steps'");
+  expect_refused(with("30000000", "0.5"), "'steps'");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 namespace foretoken {
 namespace {
 
-// FNV-1a: the same name for a key in every build.
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -25,9 +24,11 @@ std::string hex_of(uint64_t value) {
 
 }  // namespace
 
+std::string text_hash(const std::string& text) { return hex_of(hash_of(text)); }
+
 std::string cache_path(const std::string& folder, const std::string& key) {
   if (folder.empty()) return {};
-  return (std::filesystem::path(folder) / (hex_of(hash_of(key)) + ".json")).string();
+  return (std::filesystem::path(folder) / (text_hash(key) + ".json")).string();
 }
 
 Status write_cache_file(const std::string& path, const std::string& text) {

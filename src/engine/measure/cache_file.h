@@ -5,6 +5,9 @@
 
 namespace foretoken {
 
+// FNV-1a as 16 hexadecimal digits: the same for a text in every build.
+std::string text_hash(const std::string& text);
+
 // Where a cache folder keeps what belongs to `key`, any text: one JSON file each, under the same
 // name in every build. Empty: the folder is.
 std::string cache_path(const std::string& folder, const std::string& key);

@@ -62,6 +62,12 @@ void LearnedRatesCache::keep(LearnedRates learned) const {
   keep_cache_file(path_, learned_rates_to_json(learned), "acceptance rates", "learns");
 }
 
+Status LearnedRatesCache::keep_quietly(LearnedRates learned) const {
+  if (path_.empty()) return {};
+  learned.learned_on = learned_on_;
+  return write_cache_file(path_, learned_rates_to_json(learned));
+}
+
 std::string stamp_of_files(const std::string& model) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "base/result.h"
 #include "spec/learned_rates.h"
 
 namespace foretoken {
@@ -25,6 +26,8 @@ class LearnedRatesCache {
   // Makes the folder and the file, which is there whole or not at all; where it cannot, a line of
   // the log says why.
   void keep(LearnedRates learned) const;
+  // The same without a line in the log; ok without a folder.
+  Status keep_quietly(LearnedRates learned) const;
 
   // Of this name; empty without a folder.
   const std::string& path() const { return path_; }

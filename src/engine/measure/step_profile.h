@@ -57,6 +57,11 @@ class StepProfile {
   // bring nothing new. The runner must have no step times yet, and no step in flight. An error is
   // the queue's, or that of begin_turn.
   Result<CostTable> measure();
+  // What decides about the first requests, in config.seconds altogether or, where a step takes
+  // longer, in one step at most: two sizes of each curve, then further ones, and all of them again
+  // while there is time. What was left out is taken from `guess`, by which it is also told what
+  // would take too long. One rank, and no turns.
+  Result<CostTable> measure_briefly(const CostTable& guess);
   // What its own steps took.
   double seconds() const { return static_cast<double>(spent_ns_) / 1e9; }
 
@@ -107,6 +112,11 @@ class StepProfile {
   static int64_t expected_ns(const Curve& curve, int size);
   Status find_sizes(Curve& curve);
   Result<bool> run_round(bool slow_too);
+  int64_t guessed_ns(const Curve& curve, int size, const CostTable& guess) const;
+  int64_t brief_ns(const Curve& curve, int size, const CostTable& guess) const;
+  Status sample_sizes(Curve& curve, int begin, int end, const CostTable& guess);
+  Status sample_first(Curve& curve, int size, const CostTable& guess);
+  Status sample_again();
   Status begin_turn();
   void end_turn();
   bool takes_turns() const { return config_.begin_turn != nullptr; }
@@ -144,6 +154,7 @@ class StepProfile {
   int context_ = 1;               // known tokens of each sequence
   DraftRates* priors_ = nullptr;  // [kMaxDrafters] those of the requests, while a turn lasts
   StepProfileConfig::Turn turn_;
+  int64_t sample_ns_ = 4'000'000;  // a sample is as many steps as fit into this
   int64_t spent_ns_ = 0;
   uint64_t step_ = 0;
   std::vector<Curve> curves_;

@@ -10,8 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kSampleNs = 4'000'000;  // a sample is as many steps as fit into this,
-constexpr int kMaxSteps = 16;             // but no more than these
+constexpr int kMaxSteps = 16;  // of a sample
 constexpr uint64_t kStepsInFlight = kStepRingSize - 1;
 constexpr std::chrono::milliseconds kWaitForEver = std::chrono::hours(24);
 
@@ -195,7 +194,7 @@ Status StepProfile::run(const Curve& curve, Probe& probe) {
   copy_states(batch);
   if (!curve.in_steps()) FT_RETURN_IF_ERROR(upload(probe));
   const int num_steps =
-      probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(kSampleNs / probe.ns, 1, kMaxSteps)) : 1;
+      probe.ns > 0 ? static_cast<int>(std::clamp<int64_t>(sample_ns_ / probe.ns, 1, kMaxSteps)) : 1;
   // Caches and threads as they are while one step follows another.
   for (int i = 0; i < num_steps / 2; ++i) FT_RETURN_IF_ERROR(enqueue(curve, probe));
   FT_RETURN_IF_ERROR(queue_.drain());

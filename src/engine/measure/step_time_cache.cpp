@@ -29,6 +29,11 @@ void StepTimeCache::keep(CostTable times) const {
   keep_cache_file(path_, cost_table_to_json(times), "step times", "measures");
 }
 
+std::string hash_of_times(CostTable times) {
+  times.measured_on.clear();
+  return text_hash(cost_table_to_json(times));
+}
+
 std::string default_step_time_folder() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);

@@ -33,6 +33,9 @@ class StepTimeCache {
   const std::string path_;
 };
 
+// Equal for tables with equal times, whatever they were measured on.
+std::string hash_of_times(CostTable times);
+
 // $XDG_CACHE_HOME/foretoken/step-times, without that variable ~/.cache/foretoken/step-times, and
 // without a home nothing.
 std::string default_step_time_folder();

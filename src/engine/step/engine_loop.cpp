@@ -112,6 +112,7 @@ void EngineLoop::main() {
     if (idle_work_ && live_.empty()) {
       std::exchange(idle_work_, nullptr)();
     } else {
+      if (watch_.rest && !failed_.load()) watch_.rest();
       intake_.wait();
     }
   }
@@ -360,6 +361,7 @@ void EngineLoop::wait_and_reconcile() {
   clock_.note_tokens(num_computed(plan, result));
   for (size_t i = 0; i < plan.spans.size(); ++i) reconcile(plan, i, result);
   ++num_reconciled_;
+  if (watch_.step) watch_.step(num_submitted_, num_reconciled_);
 }
 
 int64_t EngineLoop::num_computed(const StepPlan& plan, const ResultView& view) const {

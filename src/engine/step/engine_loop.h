@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "engine/grammar/grammar_thread.h"
 #include "engine/offload/kv_offload.h"
@@ -61,6 +62,14 @@ class EngineLoop {
   // nobody does: Aborted when the loop ends. A turn's own steps begin with next_step, and end_turn
   // tells the number behind them.
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+  // Before `start`: what the engine thread does after each reconciled step, of which it tells how
+  // many were submitted and reconciled so far, and with none in flight whenever nothing is to do.
+  // Neither allocates.
+  struct Watch {
+    std::function<void(uint64_t num_submitted, uint64_t num_reconciled)> step;
+    std::function<void()> rest;
+  };
+  void set_watch(Watch watch) { watch_ = std::move(watch); }
   bool has_work() const { return intake_.has_news() || !live_.empty(); }
   Status serve_until_idle();
   uint64_t next_step() const { return num_submitted_; }
@@ -160,6 +169,7 @@ class EngineLoop {
   bool rested_ = true;                         // there was nothing to plan since the last step
   group::AgreedShape agreed_;                  // the last agreement
   std::function<void()> idle_work_;
+  Watch watch_;
   uint64_t resumed_at_ = 0;  // the step before is no request's
   uint64_t num_submitted_ = 0;
   uint64_t num_finished_ = 0;  // of those; the others have only begun

@@ -82,6 +82,7 @@ Status ModelRunner::set_step_times(const CostTable* times) {
   FT_RETURN_IF_ERROR(queue_.drain());
   graphs_.forget_drafts();
   step_times_ = times;
+  hides_step_times_ = false;
   if (times == nullptr || !config_.stages.is_last()) return {};
   FT_CHECK(config_.max_draft_tokens > 0);
   const size_t length = static_cast<size_t>(config_.max_rows) + 1;
@@ -101,14 +102,19 @@ Status ModelRunner::set_step_times(const CostTable* times) {
   return queue_.drain();
 }
 
+void ModelRunner::hide_step_times(bool hides) {
+  graphs_.forget_drafts();
+  hides_step_times_ = hides;
+}
+
 const int32_t* ModelRunner::row_ns(const DraftShape& shape) const {
-  if (step_times_ == nullptr) return nullptr;
+  if (times_in_use() == nullptr) return nullptr;
   const int table = row_table(shape.max_spans, shape.num_draft_tokens, config_.max_draft_tokens);
   return scratch_.row_ns + int64_t{table} * (config_.max_rows + 1);
 }
 
 int32_t ModelRunner::draft_ns(int index, const DraftShape& shape) const {
-  if (step_times_ == nullptr) return 0;
+  if (times_in_use() == nullptr) return 0;
   const int64_t ns = step_times_->draft_ns(
       index, {shape.num_draft_tokens, shape.max_catch_up_rows, shape.max_spans});
   return static_cast<int32_t>(std::min<int64_t>(ns, INT32_MAX));

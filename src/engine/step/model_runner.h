@@ -70,6 +70,8 @@ class ModelRunner {
   // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
   // use. `times` must outlive the runner. Forgets the graphs that draft.
   Status set_step_times(const CostTable* times);
+  // Whether steps draft as without times meanwhile; none that drafts may be in flight.
+  void hide_step_times(bool hides);
 
   // The ring entry for a step; not in flight as long as at most kStepRingSize - 1 steps are.
   PlanView entry(uint64_t step) const;
@@ -149,6 +151,8 @@ class ModelRunner {
   const ModelRunnerConfig config_;
   const StepShapes shapes_;
   StepScratch scratch_;
+  const CostTable* times_in_use() const { return hides_step_times_ ? nullptr : step_times_; }
+  bool hides_step_times_ = false;
   const CostTable* step_times_ = nullptr;
   GraphCache graphs_;
 };

@@ -34,7 +34,7 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                          .result = memory_.result,
                          .result_limits = memory_.result_limits(),
                          .row_ns = row_ns(shape),
-                         .num_row_ns = step_times_ != nullptr ? config_.max_rows + 1 : 0,
+                         .num_row_ns = times_in_use() != nullptr ? config_.max_rows + 1 : 0,
                          .draft_ns = draft_ns(index, shape),
                          .drafter = index,
                          .draft_max_len = drafter.traits().max_len,

@@ -10,6 +10,7 @@
 #include "engine/engine_parts.h"
 #include "engine/measure/profile_sizes.h"
 #include "spec/cost_table_file.h"
+#include "spec/guessed_costs.h"
 #include "support/dialled_set.h"
 #include "support/scratch_folder.h"
 
@@ -74,6 +75,33 @@ TEST_F(StepProfileTest, AShortTimeMeasuresFewSizesFarApart) {
   const CostTable times = measure(*parts.value(), 0);
   EXPECT_EQ(sizes_of(times.target), (std::vector<int>{1, 4}));
   EXPECT_TRUE(times.verify.empty());
+}
+
+// No longer than it may take, and with a time for everything.
+TEST_F(StepProfileTest, ABriefOneMeasuresWhatTimeAllowsAndGuessesTheRest) {
+  const CostTable guess = guessed_cost_table({.weight_bytes = 1'000'000,
+                                              .bytes_per_second = 10'000'000'000,
+                                              .rows_per_step = 4,
+                                              .drafters = {{"ngram", false, true, 0}}});
+  for (const double seconds : {0.0, 0.25}) {
+    const auto made = EngineParts::make(folder(), 3);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EngineParts& parts = *made.value();
+    StepProfile profile(*parts.device, *parts.queue, *parts.runner, *parts.memory,
+                        {parts.drafter.get()}, profile_config(parts, seconds));
+    const auto times = profile.measure_briefly(guess);
+    ASSERT_TRUE(times.ok()) << times.status().message();
+    EXPECT_EQ(times.value().is_guess, seconds == 0);
+    EXPECT_TRUE(times.value().verify.empty());
+    EXPECT_TRUE(times.value().drafters[0].covers(false, true, 3));
+    if (seconds == 0) {
+      EXPECT_EQ(times.value().target, guess.target);
+      EXPECT_EQ(profile.seconds(), 0);
+    } else {
+      EXPECT_EQ(sizes_of(times.value().target), (std::vector<int>{1, 2, 4, 8, 16}));
+      EXPECT_EQ(sizes_of(times.value().drafters[0].pass), (std::vector<int>{1, 2, 4}));
+    }
+  }
 }
 
 // What an engine of this configuration, whose one drafter is adaptive, measures at start.

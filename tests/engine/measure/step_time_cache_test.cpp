@@ -91,5 +91,15 @@ TEST(StepTimeCache, TheFolderFollowsTheEnvironment) {
   setenv("HOME", before.c_str(), 1);
 }
 
+TEST(StepTimeCache, TablesWithEqualTimesHaveOneHash) {
+  CostTable times;
+  times.target.add(1, 1000);
+  CostTable other = times;
+  other.measured_on = "something";
+  EXPECT_EQ(hash_of_times(times), hash_of_times(other));
+  other.target.add(2, 1001);
+  EXPECT_NE(hash_of_times(times), hash_of_times(other));
+}
+
 }  // namespace
 }  // namespace foretoken
