@@ -28,7 +28,7 @@ RunLengths runs_of(const StepPlan& plan) {
     if (span.max_rows() <= kShortRun) continue;
     const int behind =
         span.sequence == nullptr ? 0 : span.sequence->num_scheduled - span.num_tokens;
-    if (behind >= kFarBehind) return RunLengths::kFar;
+    if (behind >= kFarBehind || span.max_rows() > 2 * kFarBehind) return RunLengths::kFar;
     runs = RunLengths::kLong;
   }
   return runs;

@@ -16,7 +16,8 @@ enum class RunLengths : int32_t {
   kUnknown,
   kShort,  // at most kShortRun rows each: every sequence decodes
   kLong,   // there may be longer ones: prompts
-  kFar,    // the same, behind kFarBehind positions or more that they see
+  kFar,    // the same, behind kFarBehind positions or more that they see, or more than twice as
+           // many rows
 };
 inline constexpr int kShortRun = 32;
 inline constexpr int kFarBehind = 1024;

@@ -133,6 +133,18 @@ TEST(StepShapes, TheLongestSpanTellsTheRuns) {
   EXPECT_EQ(shapes.of(plan).runs, RunLengths::kFar);
 }
 
+TEST(StepShapes, RowsOfALongPromptSeeMuch) {
+  const StepShapes shapes(8192, 8, 56, {});
+  StepPlan plan;
+  const auto runs = [&](int rows) {
+    plan.spans = {{.num_tokens = rows}};
+    plan.num_rows = rows;
+    return shapes.of(plan).runs;
+  };
+  EXPECT_EQ(runs(2 * kFarBehind), RunLengths::kLong);
+  EXPECT_EQ(runs(2 * kFarBehind + 1), RunLengths::kFar);
+}
+
 TEST(StepShapes, WideStepsAreRecordedWithAndWithoutPrompts) {
   using enum RunLengths;
   std::vector<std::pair<int, RunLengths>> found;

@@ -31,6 +31,9 @@ bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaS
 // The blocks that it has without a cut.
 int attention_wgmma_blocks(const AttentionArgs& args);
 void launch_attention_long(const AttentionArgs& args, cudaStream_t stream);
+// The same by blocks of three warpgroups, over bfloat16.
+bool launch_attention_wgmma_wide(const AttentionArgs& args, const LongCut& cut,
+                                 cudaStream_t stream);
 // What these do with codes of KvFormat::kFp8.
 bool launch_attention_wgmma_codes(const AttentionArgs& args, const LongCut& cut,
                                   cudaStream_t stream);

@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/attention/cuda/attention_codes.cuh"
-#include "kernels/attention/cuda/attention_long_loader.cuh"
+#include "kernels/attention/cuda/long/attention_long_loader.cuh"
 
 // The warps that fill the shared memory of the attention of long runs over codes of KvFormat::kFp8.
 namespace foretoken::cuda {
@@ -10,7 +10,8 @@ namespace foretoken::cuda {
 // ahead. The first one deals the jobs, all copy queries.
 template <int Dim>
 struct LongWidener {
-  using S = LongShape<Dim>;
+  using S = LongShape<Dim, false>;
+  static constexpr int kQueryRows = LongTeam<false>::kQueryRows;
   static constexpr int kWarps = RunEntries::kUnitRuns;
   static constexpr int kChunks = Dim / 16;                 // of 16 codes
   static constexpr int kPieces = kLoadRun * kChunks / 32;  // chunks of a run that a lane has
@@ -18,10 +19,10 @@ struct LongWidener {
   const AttentionArgs& args;
   char* ring_memory;
   char* queries;
-  LongState& state;
+  LongState<false>& state;
   int warp;
   int lane;
-  RingPlace<kLongStages> ring{};
+  RingPlace<LongTeam<false>::kStages> ring{};
 
   // entry: of the run; -1: no row sees any of it.
   __device__ void read(Codes& codes, const void* cache, int entry) const {
@@ -76,7 +77,7 @@ struct LongWidener {
   }
 
   __device__ void load_queries(const QueryTile& tile, char* to) const {
-    for (int i = warp * 32 + lane; i < kLongQueryRows * kChunks; i += kWarps * 32) {
+    for (int i = warp * 32 + lane; i < kQueryRows * kChunks; i += kWarps * 32) {
       const int m = i / kChunks;
       const int chunk = i % kChunks * 2;
       const int token = m / tile.heads;
@@ -88,10 +89,8 @@ struct LongWidener {
         low = from[0];
         high = from[1];
       }
-      *reinterpret_cast<uint4*>(to + swizzled_chunk(kLongQueryRows, m, chunk)) =
-          evens_of(low, high);
-      *reinterpret_cast<uint4*>(to + swizzled_chunk(kLongQueryRows, m, chunk + 1)) =
-          odds_of(low, high);
+      *reinterpret_cast<uint4*>(to + swizzled_chunk(kQueryRows, m, chunk)) = evens_of(low, high);
+      *reinterpret_cast<uint4*>(to + swizzled_chunk(kQueryRows, m, chunk + 1)) = odds_of(low, high);
     }
     fence_async_proxy();
     __syncwarp();

@@ -1,10 +1,10 @@
-#include "kernels/attention/cuda/attention_long_kernel.cuh"
+#include "kernels/attention/cuda/long/attention_long_kernel.cuh"
 
 namespace foretoken::cuda {
 
 bool launch_attention_wgmma_codes(const AttentionArgs& args, const LongCut& cut,
                                   cudaStream_t stream) {
-  return launch_long_runs<true>(args, cut, stream);
+  return launch_long_runs<true, false>(args, cut, stream);
 }
 
 }  // namespace foretoken::cuda

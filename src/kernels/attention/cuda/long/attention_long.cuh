@@ -7,16 +7,32 @@
 // What a block of the attention of long runs shares, and the order in which blocks take tiles.
 namespace foretoken::cuda {
 
-inline constexpr int kReaderGroups = 2;  // warpgroups that compute, 64 query rows each
-inline constexpr int kLongQueryRows = kReaderGroups * 64;
-inline constexpr int kLongReaders = kReaderGroups * 4;  // warps
 inline constexpr int kQueryLoaders = 2;  // warps, behind one that copies keys and one for values
-inline constexpr int kLongThreads = (kLongReaders + 2 + kQueryLoaders) * 32;
-// Threads that look at a job: all but the warp that copies keys, which writes it.
-inline constexpr int kJobReaders = kLongThreads - 32;
-inline constexpr int kLongStages = 8;  // units of K or V in the ring
-inline constexpr int kLoadRun = 16;    // positions of a copy; every block has a multiple of it
-inline constexpr int kLongPlaces = 2;  // jobs, one at work and one that is prepared
+inline constexpr int kLoadRun = 16;      // positions of a copy; every block has a multiple of it
+inline constexpr int kLongPlaces = 2;    // jobs, one at work and one that is prepared
+
+// Who works in a block. Wide: a third warpgroup computes, so that each key and value that is copied
+// meets more queries; there is no room then for the queries of a second job, nor for the sums of
+// the splits so far in registers.
+template <bool Wide>
+struct LongTeam {
+  static constexpr int kGroups = Wide ? 3 : 2;  // warpgroups that compute, 64 query rows each
+  static constexpr int kQueryRows = kGroups * 64;
+  static constexpr int kReaders = kGroups * 4;  // warps
+  static constexpr int kThreads = (kReaders + 2 + kQueryLoaders) * 32;
+  // Threads that look at a job: all but the warp that copies keys, which writes it.
+  static constexpr int kJobReaders = kThreads - 32;
+  static constexpr int kStages = Wide ? 5 : 8;  // units of K or V in the ring
+  static constexpr int kQueryPlaces = Wide ? 1 : kLongPlaces;
+  static constexpr int kReaderRegisters = Wide ? 152 : 216;
+  static constexpr int kLoaderRegisters = Wide ? 56 : 72;
+};
+
+// Tiles of so many query rows that the op's rows may make.
+inline int long_tiles(const AttentionArgs& args, int query_rows) {
+  const TileShape shape = tiles_for(args, query_rows);
+  return head_chunks(args, shape) * ceil_div(args.max_rows, shape.tokens);
+}
 
 // A tile, or the splits of it that a block takes.
 struct LongJob {
@@ -32,33 +48,41 @@ struct LongJob {
   __device__ bool folds() const { return folded < 0 || part == 0; }
 };
 
-template <int Dim>
+// The shared memory: the ring, the queries and, if Wide, the sums of the splits so far.
+template <int Dim, bool Wide>
 struct LongShape {
+  using Team = LongTeam<Wide>;
   static constexpr int kUnitBytes = kUnit * Dim * 2;
-  static constexpr int kQueryBytes = kLongQueryRows * Dim * 2;
+  static constexpr int kQueryBytes = Team::kQueryRows * Dim * 2;
+  static constexpr int kQueriesAt = Team::kStages * kUnitBytes;
+  static constexpr int kSumsAt = kQueriesAt + Team::kQueryPlaces * kQueryBytes;
   // The start is rounded.
-  static constexpr int kBytes = kLongStages * kUnitBytes + kLongPlaces * kQueryBytes + 1024;
+  static constexpr int kBytes = kSumsAt + (Wide ? Team::kQueryRows * Dim * 4 : 0) + 1024;
 };
 
+template <bool Wide>
 struct LongState {
+  using Team = LongTeam<Wide>;
   LongJob jobs[kLongPlaces];
   uint64_t job_full[kLongPlaces], job_empty[kLongPlaces];
   uint64_t q_full[kLongPlaces];
-  uint64_t full[kLongStages], empty[kLongStages];
-  uint64_t landed;  // values that are to be cleared in part
+  uint64_t full[Team::kStages], empty[Team::kStages];
+  uint64_t landed;   // values that are to be cleared in part
+  uint64_t q_empty;  // the only place for queries, if Wide
 
   // Warps that copy the queries, and that fill a stage.
   __device__ void init(int query_loaders, int fillers) {
     for (int i = 0; i < kLongPlaces; ++i) {
       init_barrier(job_full + i, 1);
-      init_barrier(job_empty + i, kJobReaders);
+      init_barrier(job_empty + i, Team::kJobReaders);
       init_barrier(q_full + i, query_loaders);
     }
-    for (int i = 0; i < kLongStages; ++i) {
+    for (int i = 0; i < Team::kStages; ++i) {
       init_barrier(full + i, fillers);
-      init_barrier(empty + i, kLongReaders);
+      init_barrier(empty + i, Team::kReaders);
     }
     init_barrier(&landed, 1);
+    if constexpr (Wide) init_barrier(&q_empty, Team::kReaders);
     publish_barriers();
   }
 };

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/attention/cuda/attention_long.cuh"
+#include "kernels/attention/cuda/long/attention_long.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/tensor_map.cuh"
 #include "kernels/cuda/wgmma.cuh"
@@ -48,16 +48,17 @@ struct RunEntries {
 };
 
 // Fills every second stage of the ring, K or V, by the copy engine. One warp.
-template <int Dim>
+template <int Dim, bool Wide>
 struct LongKvLoader {
-  using S = LongShape<Dim>;
+  using S = LongShape<Dim, Wide>;
+  static constexpr int kStages = LongTeam<Wide>::kStages;
   static constexpr int kColumns = Dim / 64;
   static constexpr int kRunBytes = kLoadRun * Dim * 2;
   const AttentionArgs& args;
   const CUtensorMap& map;
   char* ring_memory;
-  LongState& state;
-  RingPlace<kLongStages> ring{};
+  LongState<Wide>& state;
+  RingPlace<kStages> ring{};
   int landed = 0;  // parity
 
   __device__ char* stage() const { return ring_memory + ring.place * S::kUnitBytes; }
@@ -157,7 +158,7 @@ struct LongKvLoader {
     while (more) {
       const LongJob& job = state.jobs[places.place];
       const int end = job.last_unit + 1;
-      const int ahead = min(job.first_unit + kLongStages / 2, end);
+      const int ahead = min(job.first_unit + kStages / 2, end);
       RunEntries runs(args, job);
       load_keys(runs, job.first_unit, ahead);
       places.advance();
@@ -190,22 +191,24 @@ struct LongKvLoader {
 };
 
 // The warps that copy the queries of each job.
-template <int Dim>
+template <int Dim, bool Wide>
 struct LongQueryLoader {
+  using Team = LongTeam<Wide>;
   static constexpr int kChunks = Dim / 8;
   const AttentionArgs& args;
   char* queries;
-  LongState& state;
+  LongState<Wide>& state;
   int thread;
+  int free = 1;  // parity
 
   __device__ void load(const QueryTile& tile, char* to) {
-    for (int i = thread; i < kLongQueryRows * kChunks; i += kQueryLoaders * 32) {
+    for (int i = thread; i < Team::kQueryRows * kChunks; i += kQueryLoaders * 32) {
       const int m = i / kChunks;
       const int token = m / tile.heads;
       const bool valid = token < tile.num_tokens;
       const int64_t head = int64_t{tile.first_row + (valid ? token : 0)} * args.num_heads +
                            tile.first_head + m % tile.heads;
-      copy16_async(to + swizzled_chunk(kLongQueryRows, m, i % kChunks),
+      copy16_async(to + swizzled_chunk(Team::kQueryRows, m, i % kChunks),
                    static_cast<const __nv_bfloat16*>(args.q) + head * Dim + i % kChunks * 8, valid);
     }
     commit_copies();
@@ -213,11 +216,22 @@ struct LongQueryLoader {
     fence_async_proxy();
   }
 
+  // Where the queries of the job at `place` go, once it is free.
+  __device__ char* free_place(int place) {
+    if constexpr (Wide) {
+      wait_barrier(&state.q_empty, free);
+      free ^= 1;
+      return queries;
+    } else {
+      return queries + place * LongShape<Dim, Wide>::kQueryBytes;
+    }
+  }
+
   __device__ void run() {
     for (RingPlace<kLongPlaces> places;; places.advance()) {
       wait_barrier(&state.job_full[places.place], places.parity);
       const QueryTile tile = state.jobs[places.place].tile;
-      if (tile.num_tokens > 0) load(tile, queries + places.place * LongShape<Dim>::kQueryBytes);
+      if (tile.num_tokens > 0) load(tile, free_place(places.place));
       arrive(&state.job_empty[places.place]);
       __syncwarp();
       if (thread % 32 == 0) arrive(&state.q_full[places.place]);

@@ -1,9 +1,10 @@
 #pragma once
 #include <cstddef>
 
-#include "kernels/attention/cuda/attention_long.cuh"
 #include "kernels/attention/cuda/attention_rows.cuh"
 #include "kernels/attention/cuda/attention_wgmma.cuh"
+#include "kernels/attention/cuda/long/attention_long.cuh"
+#include "kernels/attention/cuda/long/attention_long_sums.cuh"
 
 // The warpgroups that compute in the attention of long runs.
 namespace foretoken::cuda {
@@ -13,28 +14,31 @@ __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value
 
 // The scores of a unit are weighed while the tensor cores sum the values of the one before:
 // J. Shah et al., "FlashAttention-3", 2024.
-template <int Dim, bool Capped, bool Codes>
+template <int Dim, bool Capped, bool Codes, bool Wide>
 struct LongReader {
-  using S = LongShape<Dim>;
+  using Team = LongTeam<Wide>;
+  using State = LongState<Wide>;
+  using S = LongShape<Dim, Wide>;
+  using Kept = KeptSums<Dim, Team::kReaders * 32>;
   const AttentionArgs& args;
   const LongCut& cut;
   Scoring scoring;
   uint32_t ring_memory;
   uint32_t queries;  // of this warpgroup, in the first place
-  const LongState& state;
+  const State& state;
   uint32_t barriers;  // address of `state`
   bool leads;         // its warp
-  RingPlace<kLongStages> ring{};
+  RingPlace<Team::kStages> ring{};
 
   __device__ void release(int stage) {
     __syncwarp();
-    const auto empty = static_cast<uint32_t>(offsetof(LongState, empty));
+    const auto empty = static_cast<uint32_t>(offsetof(State, empty));
     if (leads) arrive(barriers + empty + stage * 8);
   }
 
   __device__ int next_stage() {
     const int stage = ring.place;
-    const auto full = static_cast<uint32_t>(offsetof(LongState, full));
+    const auto full = static_cast<uint32_t>(offsetof(State, full));
     wait_barrier(barriers + full + stage * 8, ring.parity);
     ring.advance();
     return stage;
@@ -48,7 +52,7 @@ struct LongReader {
     for (int d = 0; d < Dim / 16; ++d) {
       const int column = d / 4;
       const int at = d % 4 * 32;
-      wgmma<kUnit>(scores, q + (column * kLongQueryRows * 128 + at) / 16,
+      wgmma<kUnit>(scores, q + (column * Team::kQueryRows * 128 + at) / 16,
                    k + (column * kUnit * 128 + at) / 16, d > 0);
     }
     wgmma_commit();
@@ -112,7 +116,7 @@ struct LongReader {
   }
 
   __device__ void tell_places(const LongJob& job) const {
-    for (int i = static_cast<int>(threadIdx.x); i < job.tile.num_tokens; i += kLongReaders * 32) {
+    for (int i = static_cast<int>(threadIdx.x); i < job.tile.num_tokens; i += Team::kReaders * 32) {
       const int row = job.tile.first_row + i;
       cut.space.rows()[row] = {place(row), cut.splits, job.folded, 0};
     }
@@ -131,6 +135,7 @@ struct LongReader {
     }
   }
 
+  // With the sums of the splits so far in registers.
   __device__ void attend(const LongJob& job, uint32_t q_tile) {
     const RowLimits limits = row_limits<Dim>(args, job.tile);
     Partial<Dim> running;
@@ -180,6 +185,91 @@ struct LongReader {
     store(job, running);
   }
 
+  // With these sums in shared memory. What is done to the values before those of a unit join them
+  // waits until the next keys' products have begun.
+  __device__ void attend_wide(const LongJob& job, Kept kept) {
+    const RowLimits limits = row_limits<Dim>(args, job.tile);
+    Partial<Dim> part;
+    Scores<Dim> scores;
+    auto& products = reinterpret_cast<float(&)[kUnit / 2]>(scores);
+    auto& values = reinterpret_cast<float(&)[Dim / 2]>(part.values);
+    uint32_t weights[kUnit / 16][4];
+    float keeps[2];
+    RowSums ended;
+    bool ends = false;  // the split of the unit before
+    bool rescaled = false;
+    bool adds = false;
+    const int last = job.last_unit;
+    int unit = job.first_unit;
+    multiply_first(products, queries);
+    if (unit == last) release_queries();
+    weigh(part, scores, keeps, unit, limits);
+    pack(products, weights);
+    const auto settle = [&] {
+      if (ends) {
+        const RowSums next = part;
+        static_cast<RowSums&>(part) = ended;
+        end_split(job, unit - 1, part, kept);
+        static_cast<RowSums&>(part) = next;
+      } else if (rescaled) {
+        rescale_values<Dim>(part, keeps);
+      }
+      pin_registers(values);
+      wgmma_fence();
+    };
+    int v_stage = next_stage();
+    for (; unit < last; ++unit) {
+      const int k_stage = next_stage();
+      wgmma_fence();
+      start_qk(products, queries, k_stage);
+      settle();
+      start_pv(values, weights, v_stage, adds);
+      wgmma_wait<1>();
+      pin_registers(products);
+      release(k_stage);
+      if (unit + 1 == last) release_queries();
+      ended = part;
+      ends = ends_split(unit);
+      if (ends) static_cast<RowSums&>(part) = RowSums{};
+      weigh(part, scores, keeps, unit + 1, limits);
+      rescaled = __any_sync(0xffffffffu, rescales(keeps));
+      const int v_next = next_stage();
+      wait_behind_branch(values, v_stage, limits);
+      v_stage = v_next;
+      adds = !ends;
+      pack(products, weights);
+    }
+    settle();
+    start_pv(values, weights, v_stage, adds);
+    wait_values(values, v_stage);
+    finish(part);
+    if (!job.folds()) return leave(job, split_of_unit(last), part);
+    kept.join(part);
+    store(job, part);
+  }
+
+  // The part of a split is complete, and others follow.
+  __device__ void end_split(const LongJob& job, int unit, Partial<Dim>& part, Kept& kept) const {
+    finish(part);
+    if (!job.folds()) return leave(job, split_of_unit(unit), part);
+    kept.join(part);
+    kept.keep(part);
+  }
+
+  // Both ways do the same: the branch holds the wait behind the weighing.
+  __device__ void wait_behind_branch(float (&values)[Dim / 2], int stage, const RowLimits& limits) {
+    if (limits.group_last >= 0) {
+      wait_values(values, stage);
+    } else {
+      wait_values(values, stage);
+    }
+  }
+
+  __device__ void release_queries() const {
+    __syncwarp();
+    if (leads) arrive(barriers + static_cast<uint32_t>(offsetof(State, q_empty)));
+  }
+
   __device__ void wait_values(float (&values)[Dim / 2], int stage) {
     wgmma_wait<0>();
     pin_registers(values);
@@ -206,13 +296,17 @@ struct LongReader {
 
   __device__ void run() {
     for (RingPlace<kLongPlaces> places;; places.advance()) {
-      const auto q_full = static_cast<uint32_t>(offsetof(LongState, q_full));
+      const auto q_full = static_cast<uint32_t>(offsetof(State, q_full));
       wait_barrier(barriers + q_full + places.place * 8, places.parity);
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
       if (Codes) scoring = scoring_of_codes(args, job.tile.kv_head);
-      attend(job, queries + uniform(places.place) * S::kQueryBytes);
-      const auto job_empty = static_cast<uint32_t>(offsetof(LongState, job_empty));
+      if constexpr (Wide) {
+        attend_wide(job, Kept{ring_memory + S::kSumsAt + threadIdx.x * 16});
+      } else {
+        attend(job, queries + uniform(places.place) * S::kQueryBytes);
+      }
+      const auto job_empty = static_cast<uint32_t>(offsetof(State, job_empty));
       arrive(barriers + job_empty + places.place * 8);
     }
   }
