@@ -114,8 +114,8 @@ class Device {
                                DType /*dtype*/ = DType::kBF16) const {
     return false;
   }
-  // Whether the gemm op multiplies rows that round_rows has rounded with rows of k elements of a
-  // form with rounds_rows, kept so or widened.
+  // Whether the gemm op, and that of experts, multiplies rows that round_rows has rounded with rows
+  // of k elements of a form with rounds_rows, kept so or widened.
   virtual bool multiplies_rounded(const QuantForm& form, int64_t k, DType dtype) const {
     return keeps_quantized(form, k, dtype);
   }

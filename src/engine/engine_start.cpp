@@ -105,8 +105,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                       read_model_config(target, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
-  FT_RETURN_IF_ERROR(compat({.rounds_activations = rounds_activations(config),
-                             .expert_parallel = config.parallel.enable_expert_parallel,
+  FT_RETURN_IF_ERROR(compat({.expert_parallel = config.parallel.enable_expert_parallel,
                              .num_experts = model.experts.count}));
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);

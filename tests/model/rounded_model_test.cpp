@@ -91,10 +91,12 @@ std::string golden_folder(const std::string& model) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + model;
 }
 
-// Rows that enter products are rounded, which moves logits a little.
-TEST(RoundedActivations, AreNearThoseThatAreNot) {
-  const auto exact = logits_of(golden_folder("qwen2"), WeightRounding::kFp8);
-  const auto rounded = logits_of(golden_folder("qwen2"), WeightRounding::kFp8, true);
+class RoundedActivations : public testing::TestWithParam<const char*> {};
+
+// Rows that enter products are rounded, those of experts, too, which moves logits a little.
+TEST_P(RoundedActivations, AreNearThoseThatAreNot) {
+  const auto exact = logits_of(golden_folder(GetParam()), WeightRounding::kFp8);
+  const auto rounded = logits_of(golden_folder(GetParam()), WeightRounding::kFp8, true);
   ASSERT_EQ(exact.size(), rounded.size());
   for (size_t row = 0; row < exact.size(); ++row) {
     double difference = 0, size = 0;
@@ -107,7 +109,11 @@ TEST(RoundedActivations, AreNearThoseThatAreNot) {
   }
 }
 
-TEST(RoundedActivations, AreRefusedWithoutAMatrixThatIsFp8) {
+INSTANTIATE_TEST_SUITE_P(Models, RoundedActivations,
+                         testing::Values("qwen2", "mixtral", "qwen2_moe", "deepseek_v2"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(RoundedActivationsTest, AreRefusedWithoutAMatrixThatIsFp8) {
   LoadOptions options;
   options.config.dtype = "float32";
   options.max_rows = options.max_logits_rows = 32;

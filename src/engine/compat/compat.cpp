@@ -171,14 +171,6 @@ Status check_experts(const Combination& c) {
       "--communicator mpi out");
 }
 
-// What FP8 matrices are multiplied with, rounded to FP8.
-Status check_activations(const Combination& c) {
-  if (!c.rounds_activations || c.num_experts.value_or(0) == 0) return {};
-  return unsupported(
-      "--activation-scheme dynamic is not built for mixtures of experts, whose experts take "
-      "rows as they are; leave it out");
-}
-
 // Two lanes of rows within a step.
 Status check_lanes(const Combination& c) {
   if (!c.two_lanes) return {};
@@ -250,8 +242,8 @@ Status check_host_blocks(const Combination& c) {
 
 Status compat(const Combination& c) {
   for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
-                           check_ranks, check_context, check_experts, check_activations,
-                           check_lanes, check_requests, check_measuring, check_host_blocks}) {
+                           check_ranks, check_context, check_experts, check_lanes, check_requests,
+                           check_measuring, check_host_blocks}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

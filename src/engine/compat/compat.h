@@ -20,7 +20,6 @@ struct Combination {
   std::optional<DType> dtype = {};  // of the model
   bool latent = false;              // its KV cache keeps latents (model/config/latent_config.h)
   bool batch_invariant = false;     // --batch-invariant on
-  bool rounds_activations = false;  // --activation-scheme dynamic
   std::string drafter = {};         // a name of draft/registry.h
   std::string architecture = {};    // as config.json names it
   bool is_synthetic = false;        // the rule `synthetic` instead of `coupled`

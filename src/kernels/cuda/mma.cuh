@@ -44,6 +44,12 @@ __device__ inline void copy16_async_l1(void* shared, const void* global, bool va
                : "memory");
 }
 
+// Of 4 bytes.
+__device__ inline void copy4_async(void* shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(shared)), "l"(global)
+               : "memory");
+}
+
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits until at most `Pending` of this thread's committed groups are under way.

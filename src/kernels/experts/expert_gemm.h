@@ -33,13 +33,14 @@ struct ExpertGemmArgs {
   static constexpr Op kOp = Op::kExpertGemm;
   const StepCounts* counts;
   // [max_rows, k] of dtype, one row for all choices of a row of the step; or with by_entry
-  // [max_rows * top_k, k], one for each entry.
+  // [max_rows * top_k, k], one for each entry. What round_rows makes of that where the weight's
+  // form is one of QuantForm::rounds_rows; x of `shared` is as its own weight takes it.
   const void* x;
   const void* weight;  // handle of Device::pack_weight
   void* y;             // [max_rows * top_k, n] of dtype, or n / 2 where gated
   const float* bias;   // [count, n] or null; [all gates | all ups] where gated
   // [max_rows * top_k]: an entry's row of x is multiplied by this, and rounded, first (Llama 4);
-  // null: it is not.
+  // null: it is not. With rounded rows devices may multiply the sum instead.
   const float* x_scales;
   ExpertLists lists;
   int32_t max_rows;

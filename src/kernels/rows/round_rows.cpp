@@ -11,6 +11,7 @@ void round_rows(Queue& queue, const RoundRowsArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.rounded != nullptr);
   FT_CHECK(args.x != args.rounded && args.row_offset >= 0);
   FT_CHECK(args.max_rows > 0 && args.columns > 0);
+  FT_CHECK(args.per_row > 0 && args.max_rows % args.per_row == 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);
 }
@@ -19,7 +20,8 @@ template <>
 struct Costs<RoundRowsArgs> {
   static LiveRowsPlace place(const RoundRowsArgs& a) { return {a.counts}; }
   static OpCost cost(const RoundRowsArgs& a, const LiveRows& live) {
-    const int64_t rows = live_count(live, a.row_kind, a.row_offset, a.max_rows);
+    const int64_t rows =
+        live_count(live, a.row_kind, a.row_offset, a.max_rows / a.per_row) * a.per_row;
     return {.row_bytes = rows * a.columns * (size_of(a.dtype) + 1)};
   }
   static std::string shape(const RoundRowsArgs& a) { return std::to_string(a.columns); }

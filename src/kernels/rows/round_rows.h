@@ -29,7 +29,8 @@ struct RoundRowsArgs {
   int32_t row_offset;
   int32_t max_rows;
   int32_t columns;
-  DType dtype;  // kF32 or kBF16; on CUDA kBF16
+  DType dtype;          // kF32 or kBF16; on CUDA kBF16
+  int32_t per_row = 1;  // rows of x that each live row of the step has; divides max_rows
 };
 
 FT_HD inline int64_t rounded_columns(int64_t columns) {

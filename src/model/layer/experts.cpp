@@ -8,6 +8,7 @@
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
 #include "kernels/rows/move_rows.h"
+#include "kernels/rows/round_rows.h"
 #include "kernels/rows/softcap.h"
 
 namespace foretoken {
@@ -40,11 +41,21 @@ Status Experts::Scratch::take(const ScratchSource& source) {
                       source.arena.take_array<int32_t>(static_cast<size_t>(count_) + 1, what));
   FT_ASSIGN_OR_RETURN(gated, all.act(int64_t{top_k_} * inner_));
   FT_ASSIGN_OR_RETURN(products, all.act(int64_t{top_k_} * inputs_));
+  if (source.rounds) FT_RETURN_IF_ERROR(take_rounded(all));
   if (num_engines_ > 1) FT_RETURN_IF_ERROR(take_exchange(all));
   if (!has_shared_) return {};
   FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
   FT_ASSIGN_OR_RETURN(shared_logit, source.floats(1));
   return shared.take(source);
+}
+
+// `all`: for the rows of all engines.
+Status Experts::Scratch::take_rounded(const ScratchSource& all) {
+  const int64_t x = rounded_rows_bytes(all.max_rows, inputs_, all.dtype);
+  const int64_t entries_x = rounded_rows_bytes(int64_t{all.max_rows} * top_k_, inner_, all.dtype);
+  FT_ASSIGN_OR_RETURN(
+      rounded, all.arena.take(static_cast<size_t>(std::max(x, entries_x)), ScratchSource::kWhat));
+  return {};
 }
 
 // `all`: for the rows of all engines.
@@ -132,8 +143,13 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
   if (is_exchanged) exchange(rows, x, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
   const float* weights = is_exchanged ? scratch.exchanged.weights : scratch.weights;
+  const void* own_x = rounded_x(all, is_exchanged ? scratch.exchanged.x : x, scratch);
+  const bool alike = shared.gate_up.weight.takes_rounded() == gate_up.takes_rounded();
+  const void* shared_x = !joins_experts() ? nullptr
+                         : alike          ? own_x
+                                          : x_of(rows, x, shared.gate_up, dtype);
   expert_gemm(rows.queue, {.counts = all.counts,
-                           .x = is_exchanged ? scratch.exchanged.x : x,
+                           .x = own_x,
                            .weight = gate_up.get(),
                            .y = scratch.gated,
                            .bias = gate_up_bias,
@@ -146,7 +162,7 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
                            .gated = 1,
                            .activation = spec.activation,
                            .clamp = spec.clamp,
-                           .shared = with_experts(x, shared.gate_up, scratch.shared.gated)});
+                           .shared = with_experts(shared_x, shared.gate_up, scratch.shared.gated)});
   if (spec.shared_inner == 0) return;
   if (!joins_experts()) shared.expand(rows, x, scratch.shared);
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
@@ -158,6 +174,36 @@ bool Experts::joins_experts() const {
   return spec.shared_inner > 0 && !is_exchanged && !shared.spec.apart() &&
          shared.gate_up.lora.matrices == nullptr && shared.down.lora.matrices == nullptr &&
          shared.spec.activation == spec.activation && has_gated_act(spec.activation);
+}
+
+// What experts multiply with, rounded where their matrices take it so.
+const void* Experts::rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const {
+  if (!gate_up.takes_rounded()) return x;
+  FT_CHECK(scratch.rounded != nullptr);
+  round_rows(all.queue, {.counts = all.counts,
+                         .x = x,
+                         .rounded = scratch.rounded,
+                         .row_kind = RowKind::kToken,
+                         .row_offset = 0,
+                         .max_rows = all.max_rows,
+                         .columns = spec.inputs,
+                         .dtype = dtype});
+  return scratch.rounded;
+}
+
+const void* Experts::rounded_gated(const LayerRows& all, const Scratch& scratch) const {
+  if (!down.takes_rounded()) return scratch.gated;
+  FT_CHECK(scratch.rounded != nullptr);
+  round_rows(all.queue, {.counts = all.counts,
+                         .x = scratch.gated,
+                         .rounded = scratch.rounded,
+                         .row_kind = RowKind::kToken,
+                         .row_offset = 0,
+                         .max_rows = all.max_rows * spec.top_k,
+                         .columns = spec.inner,
+                         .dtype = dtype,
+                         .per_row = spec.top_k});
+  return scratch.rounded;
 }
 
 // A matrix of the shared expert, where that is so.
@@ -214,21 +260,22 @@ void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const
     shared.output(rows, scratch.shared, {scratch.shared_out});
   }
   const LayerRows all = rows_of_experts(rows, scratch);
-  expert_gemm(rows.queue,
-              {.counts = all.counts,
-               .x = scratch.gated,
-               .weight = down.get(),
-               .y = scratch.products,
-               .bias = down_bias,
-               .x_scales = nullptr,
-               .lists = lists(scratch),
-               .max_rows = all.max_rows,
-               .n = spec.inputs,
-               .k = spec.inner,
-               .dtype = dtype,
-               .by_entry = 1,
-               .shared = with_experts(scratch.shared.gated, shared.down, scratch.shared_out),
-               .lists_are_old = 1});
+  const void* shared_x =
+      joins_experts() ? x_of(rows, scratch.shared.gated, shared.down, dtype) : nullptr;
+  expert_gemm(rows.queue, {.counts = all.counts,
+                           .x = rounded_gated(all, scratch),
+                           .weight = down.get(),
+                           .y = scratch.products,
+                           .bias = down_bias,
+                           .x_scales = nullptr,
+                           .lists = lists(scratch),
+                           .max_rows = all.max_rows,
+                           .n = spec.inputs,
+                           .k = spec.inner,
+                           .dtype = dtype,
+                           .by_entry = 1,
+                           .shared = with_experts(shared_x, shared.down, scratch.shared_out),
+                           .lists_are_old = 1});
 }
 
 CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& scratch,

@@ -47,10 +47,11 @@ struct Experts {
     int32_t* entries = nullptr;
     void* gated = nullptr;          // [max_rows * top_k, inner] act
     void* products = nullptr;       // [max_rows * top_k, hidden] act
+    void* rounded = nullptr;        // what either product's x is rounded into; null: none is
     float* shared_out = nullptr;    // [max_rows, hidden]
     float* shared_logit = nullptr;  // [max_rows]
-    // With several engines, "all" being room for the rows of all of them: entries, gated and
-    // products are for all rows.
+    // With several engines, "all" being room for the rows of all of them: entries, gated, products
+    // and rounded are for all rows.
     const void* comm = nullptr;  // as of ExpertRanks
     ExchangedRows exchanged{};
     int32_t capacity_rows = 0;  // of an engine
@@ -64,6 +65,7 @@ struct Experts {
 
    private:
     Status take_exchange(const ScratchSource& source);
+    Status take_rounded(const ScratchSource& source);
 
     int32_t num_engines_ = 1;
     int32_t count_ = 0;
@@ -103,6 +105,8 @@ struct Experts {
   void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   bool joins_experts() const;
   SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;
+  const void* rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const;
+  const void* rounded_gated(const LayerRows& all, const Scratch& scratch) const;
   LayerRows rows_of_experts(const LayerRows& rows, const Scratch& scratch) const;
   void exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void multiply_down(const LayerRows& rows, const Scratch& scratch) const;

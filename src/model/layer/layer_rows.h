@@ -87,6 +87,7 @@ struct ScratchSource {
   int32_t max_rows;
   ContextRanks context = {};           // of Sharding
   const void* experts_comm = nullptr;  // of Sharding::experts
+  bool rounds = false;                 // products may round their x
 
   static constexpr const char* kWhat = "the model's scratch (lower --max-num-batched-tokens)";
   Result<float*> floats(int64_t columns) const {

@@ -98,7 +98,8 @@ Status LayerRunner::take_parts(Arena& arena) {
                              .dtype = config_.dtype,
                              .max_rows = max_rows_,
                              .context = sharding_.context,
-                             .experts_comm = sharding_.experts.comm};
+                             .experts_comm = sharding_.experts.comm,
+                             .rounds = rounded_columns_ > 0};
   FT_RETURN_IF_ERROR(gqa_.take(source));
   FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));

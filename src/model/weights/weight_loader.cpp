@@ -231,13 +231,14 @@ std::vector<QuantizedPart> parts_of(std::span<const RowRun> runs, bool rounded =
 
 }  // namespace
 
-// x is rounded for all rows of a matrix or for none.
-bool WeightLoader::takes_rounded(std::span<const RowRun> runs, int64_t cols,
-                                 int64_t unit_rows) const {
-  if (!rounds_activations_ || !in_layers_ || unit_rows > 0) return false;
+// x is rounded for all rows of a matrix or for none. What the device keeps in FP8, but not
+// together, is widened, and then takes x as it is.
+bool WeightLoader::takes_rounded(std::span<const RowRun> runs, int64_t cols, bool quantized) const {
+  if (!rounds_activations_ || !in_layers_) return false;
   return std::all_of(runs.begin(), runs.end(), [&](const RowRun& run) {
     const QuantForm* form = run.tensor != nullptr ? quantized_form(*run.tensor) : run.form;
     if (form == nullptr || run.turned_from > 0 || !takes_rounded_rows(*form)) return false;
+    if (!quantized && device_.keeps_quantized(*form, cols, dtype_)) return false;
     QuantForm rounding = *form;
     rounding.rounds_rows = true;
     return device_.multiplies_rounded(rounding, cols, dtype_);
@@ -295,7 +296,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
   pack.dtype = dtype_;
   pack.order = order;
   const bool quantized = keeps_quantized(runs, cols, alternating_rows(runs, order, unit_rows));
-  const bool rounded = takes_rounded(runs, cols, unit_rows);
+  const bool rounded = takes_rounded(runs, cols, quantized);
   if (!quantized) note_widened(runs);
   const int64_t bytes = bytes_of_rows(runs, cols, quantized);
   pack.weight = make_weight(runs, quantized, rounded, unit_rows, pack);

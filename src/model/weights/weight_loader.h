@@ -88,8 +88,8 @@ class WeightLoader {
   // Matrices of layers that the files hold unquantised are to be rounded.
   void round_layers(WeightRounding rounding) { rounding_ = rounding; }
 
-  // Matrices of layers that are FP8, but for experts, are to be multiplied with rounded rows where
-  // the device can (PackedWeight::takes_rounded).
+  // Matrices of layers that are FP8 are to be multiplied with rounded rows where the device can
+  // (PackedWeight::takes_rounded).
   void round_activations() { rounds_activations_ = true; }
   // How many of those there are so far, and the most columns that one has.
   int32_t num_rounded() const { return num_rounded_; }
@@ -219,7 +219,7 @@ class WeightLoader {
     return num_elements * static_cast<int64_t>(dtype_size(dtype_));
   }
   void note_widened(std::span<const RowRun> runs);
-  bool takes_rounded(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
+  bool takes_rounded(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
   void note_rounded(int64_t cols, PackedWeight& weight) {
     weight.take_rounded();
     ++num_rounded_;

@@ -92,8 +92,6 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--data-parallel-size", "leave --communicator mpi out"}},
       {{.expert_parallel = true, .num_experts = 0},
        {"--enable-expert-parallel", "no mixture", "leave it out"}},
-      {{.rounds_activations = true, .num_experts = 8},
-       {"--activation-scheme dynamic", "mixtures of experts", "leave it out"}},
       {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
        {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
       {{.two_lanes = true, .only_pieces = true},

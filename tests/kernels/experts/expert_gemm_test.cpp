@@ -7,7 +7,9 @@
 
 #include "kernels/gemm/pack_rows.h"
 #include "kernels/op_cost.h"
+#include "kernels/rows/round_rows.h"
 #include "support/quant_data.h"
+#include "support/rounded_rows.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -49,7 +51,13 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     if (c.form && !keeps(*c.form)) {
       GTEST_SKIP() << "the device does not keep this form";
     }
-    c.form ? pack_quantized(*c.form) : pack_plain();
+    if (!c.form) {
+      pack_plain();
+    } else if (!is_widened(*c.form)) {
+      pack_quantized(*c.form);
+    } else {
+      pack_widened(*c.form);
+    }
     ASSERT_NE(packed_, nullptr);
     if (c.bias) bias_ = random_floats(size_t(c.experts) * size_t(c.n), 4);
     if (c.shared) pack_shared();
@@ -72,18 +80,34 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
   bool keeps(const QuantForm& form) {
     const ExpertGemmCase c = GetParam();
     const QuantizedPart part = {form, int64_t{c.experts} * c.n};
+    if (is_widened(form)) return device().multiplies_rounded(form, c.k, c.dtype);
     return device().keeps_quantized(form, c.k, c.dtype) &&
            device().keeps_together({&part, 1}, unit());
   }
 
+  bool rounds() const { return GetParam().form && GetParam().form->rounds_rows; }
+  bool is_cpu() { return device().type() == DeviceType::kCpu; }
+  // Of weights for rounded rows.
+  bool is_widened(const QuantForm& form) {
+    return form.rounds_rows && !device().keeps_quantized(form, GetParam().k, GetParam().dtype);
+  }
+
+  void pack_values(const std::vector<float>& values) {
+    const ExpertGemmCase c = GetParam();
+    const TypedData data = typed_data(values, c.dtype);
+    weight_ = data.values;
+    const std::array<WeightPart, 1> part = {{{data.data(), int64_t{c.experts} * c.n}}};
+    packed_ = device().pack_weight(part, c.k, c.dtype, order(), unit());
+  }
   void pack_plain() {
     const ExpertGemmCase c = GetParam();
     const int64_t rows = int64_t{c.experts} * c.n;
-    const TypedData data =
-        typed_data(random_floats(size_t(rows * c.k), 1, 1 / std::sqrt(float(c.k))), c.dtype);
-    weight_ = data.values;
-    const std::array<WeightPart, 1> part = {{{data.data(), rows}}};
-    packed_ = device().pack_weight(part, c.k, c.dtype, order(), unit());
+    pack_values(random_floats(size_t(rows * c.k), 1, 1 / std::sqrt(float(c.k))));
+  }
+  void pack_widened(const QuantForm& form) {
+    const ExpertGemmCase c = GetParam();
+    const auto bytes = random_quantized_rows(form, int64_t{c.experts} * c.n, c.k, 1);
+    pack_values(dequantized(form, bytes, c.k));
   }
 
   // Of another shape than the experts.
@@ -174,6 +198,7 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     args.x =
         to_device(std::vector(x.bytes.begin() + std::ptrdiff_t(size_t(first) * row_bytes),
                               x.bytes.begin() + std::ptrdiff_t(size_t(first + rows) * row_bytes)));
+    if (rounds()) args.x = rounded(args.x, args.counts, rows, x_rows);
     args.weight = packed_;
     args.y = y;
     args.bias = c.bias ? to_device(bias_) : nullptr;
@@ -204,6 +229,15 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     return got;
   }
 
+  // x of so many rows of a step, each of which has x_rows.
+  const void* rounded(const void* x, const StepCounts* step, int rows, int x_rows) {
+    const ExpertGemmCase c = GetParam();
+    const int all = rows * x_rows;
+    void* to = marked(static_cast<size_t>(rounded_rows_bytes(all, c.k, c.dtype)));
+    round_rows(queue(), {step, x, to, RowKind::kToken, 0, all, c.k, c.dtype, x_rows});
+    return to;
+  }
+
   // What the op left beside the experts is what a product by itself leaves.
   void check_shared(const ExpertGemmArgs& args, const std::vector<uint8_t>& got) {
     GemmArgs alone = shared_product(args);
@@ -218,18 +252,26 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     return typed_data(random_floats(size_t(rows * (c.by_entry ? c.top_k : 1) * c.k), 2), c.dtype);
   }
 
+  TypedData as_rounded(const TypedData& x) {
+    TypedData rounded{{}, rounded_rows(x.values, GetParam().k)};
+    return is_cpu() ? typed_data(rounded.values, GetParam().dtype) : rounded;
+  }
+
   struct Sum {
     double value = 0;
     double size = 0;  // of its terms
   };
-  // Row `row` of the stacked matrix times the x of an entry.
-  Sum product(const TypedData& x, const std::vector<float>& scales, int entry, int64_t row) const {
+  // Row `row` of the stacked matrix times the x of an entry, as the op reads it.
+  Sum product(const TypedData& x, const std::vector<float>& scales, int entry, int64_t row) {
     const ExpertGemmCase c = GetParam();
     const size_t from = size_t(c.by_entry ? entry : entry / c.top_k) * size_t(c.k);
     Sum sum;
     for (int j = 0; j < c.k; ++j) {
       float value = x.values[from + size_t(j)];
-      if (c.scales) value = typed_data({value * scales[size_t(entry)]}, c.dtype).values[0];
+      if (c.scales) {
+        value *= scales[size_t(entry)];
+        if (!rounds() || is_cpu()) value = typed_data({value}, c.dtype).values[0];
+      }
       const double term = double(value) * weight_[size_t(row * c.k + j)];
       sum.value += term;
       sum.size += std::abs(term);
@@ -249,14 +291,15 @@ TEST_P(ExpertGemmTest, MatchesDouble) {
   const TypedData x = random_x(rows);
   const auto scales = random_floats(size_t(rows * c.top_k), 3);
   const auto y = to_floats(multiply(x, scales, 0, rows), c.dtype);
+  const TypedData as_read = rounds() ? as_rounded(x) : x;
   const auto ids = ids_of(0, rows);
   for (int entry = 0; entry < rows * c.top_k; ++entry) {
     for (int i = 0; i < outputs(); i += 3) {
       const int64_t first = ids[size_t(entry)] * unit() + i;
-      const Sum gate = product(x, scales, entry, first);
+      const Sum gate = product(as_read, scales, entry, first);
       double want = gate.value, size = gate.size;
       if (c.gated) {
-        const Sum up = product(x, scales, entry, c.experts * unit() + first);
+        const Sum up = product(as_read, scales, entry, c.experts * unit() + first);
         want = gated_value(c, gate.value, up.value);
         size = gate.size * (std::abs(up.value) + 2) + up.size * (std::abs(gate.value) + 1);
       }
@@ -348,6 +391,23 @@ INSTANTIATE_TEST_SUITE_P(
                                    QuantForm{5, GroupScale::kHalf, 32}},
                     ExpertGemmCase{5, 3, 96, 384, DType::kBF16, false, true, true, false,
                                    QuantForm{5, GroupScale::kHalfAndMinimum, 32}}));
+
+// Rows in FP8, too: of kinds of scales, tiles of few and of many entries, and a last unit in part.
+constexpr QuantForm rounding(GroupScale scale) {
+  return {8, scale, scale == GroupScale::kFloat ? 128 : 1, CodeTable::kE4m3, false, true};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Rounded, ExpertGemmTest,
+    testing::Values(ExpertGemmCase{4, 2, 192, 640, DType::kBF16, true, false, false, false,
+                                   rounding(GroupScale::kFloatOfRow)},
+                    ExpertGemmCase{5, 3, 224, 256, DType::kBF16, false, true, true, false,
+                                   rounding(GroupScale::kFloat)},
+                    ExpertGemmCase{9, 2, 320, 384, DType::kBF16, true, false, true, false,
+                                   rounding(GroupScale::kFloat), true},
+                    ExpertGemmCase{3, 2, 96, 288, DType::kBF16, false, true, false, false,
+                                   rounding(GroupScale::kFloatOfRow)},
+                    ExpertGemmCase{40, 3, 64, 256, DType::kBF16, true, false, false, true,
+                                   rounding(GroupScale::kFloat)}));
 
 // The expert that all rows share has the bits of a product by itself.
 INSTANTIATE_TEST_SUITE_P(

@@ -1,9 +1,6 @@
-#include <algorithm>
-#include <cmath>
-
-#include "base/float8.h"
 #include "kernels/gemm/packed_product.h"
 #include "kernels/rows/round_rows.h"
+#include "support/rounded_rows.h"
 
 namespace foretoken {
 namespace {
@@ -49,17 +46,7 @@ class RoundedGemm : public PackedProductTest, public testing::WithParamInterface
 
   // What x_ becomes.
   std::vector<float> rounded_x() {
-    std::vector<float> rounded = x_;
-    for (size_t first = 0; first < x_.size(); first += kRoundedGroup) {
-      float highest = 0;
-      for (size_t i = 0; i < kRoundedGroup; ++i) {
-        highest = std::max(highest, std::abs(x_[first + i]));
-      }
-      const float scale = fp8_group_scale(highest);
-      for (size_t i = first; i < first + kRoundedGroup; ++i) {
-        rounded[i] = e4m3_value(e4m3_code(x_[i] / scale)) * scale;
-      }
-    }
+    const std::vector<float> rounded = rounded_rows(x_, k_);
     return is_cpu() ? typed_data(rounded, DType::kBF16).values : rounded;
   }
 

@@ -93,6 +93,25 @@ TEST_P(RoundRowsTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
+// As entries of experts are: two for each row of the step.
+TEST_P(RoundRowsTest, LiveRowsMayHaveSeveral) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 6, kLive = 2;
+  const TypedData x = typed_data(random_floats(size_t{kRows} * columns, 3), dtype);
+  const void* memory = upload_typed(x);
+  const auto bytes = static_cast<size_t>(rounded_rows_bytes(kRows, columns, dtype));
+  const auto want = round(memory, kRows, kRows);
+  uint8_t* rounded = marked(bytes);
+  round_rows(queue(),
+             {counts(kLive), memory, rounded, RowKind::kToken, 0, kRows, columns, dtype, 2});
+  const auto got = values_of(rounded, 2 * kLive, kRows);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), want.begin()));
+  const size_t row_bytes = is_cpu() ? size_t(columns) * dtype_size(dtype)
+                                    : static_cast<size_t>(rounded_columns(columns));
+  const auto row = read(rounded + 2 * kLive * row_bytes, row_bytes);
+  expect_marked(row, 0);
+}
+
 TEST_P(RoundRowsTest, WhatIsNoNumberMakesItsGroupNone) {
   const auto& [columns, dtype] = GetParam();
   for (const float odd : {std::numeric_limits<float>::infinity(), std::nanf("")}) {

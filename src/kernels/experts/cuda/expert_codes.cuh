@@ -11,6 +11,7 @@ struct CodeUnits {
   static constexpr int kUnitK = cuda::kUnitK;
   static constexpr int kUnitBytes = cuda::kUnitBytes<Form>;
   static constexpr int kRegisters = 72;
+  static constexpr int kScaleX = 0, kScaleW = 0;
 
   template <class Shape>
   struct Chain {

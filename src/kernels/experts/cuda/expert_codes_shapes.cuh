@@ -20,17 +20,18 @@ struct CodeShapeOf {
 template <class Form>
 bool launch_experts_of(const ExpertGemmArgs& args, const float* row_scales, cudaStream_t stream) {
   constexpr int kMaxUnits = Form::Codes::kCodeBytes == 512 ? 4 : 2;
+  const ExpertScales scales{.of_rows = row_scales};
   const int mean = mean_entries(args);
   if (args.max_rows <= 8) {
     return launch_expert_shape<typename CodeShapeOf<Form, 8, kMaxUnits, 5, false>::Shape>(
-        args, stream, row_scales);
+        args, stream, scales);
   }
   if (mean <= 24) {
     return launch_expert_shape<typename CodeShapeOf<Form, 32, 2, 4, false>::Shape>(args, stream,
-                                                                                   row_scales);
+                                                                                   scales);
   }
   return launch_expert_shape<typename CodeShapeOf<Form, 64, 1, 5, true>::Shape>(args, stream,
-                                                                                row_scales);
+                                                                                scales);
 }
 
 }  // namespace foretoken::cuda

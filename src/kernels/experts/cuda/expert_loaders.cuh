@@ -11,9 +11,9 @@ class ExpertWeightLoader {
   using Units = typename Shape::Units;
 
   // warp: of these.
-  __device__ ExpertWeightLoader(const ExpertGemmArgs& args, const ExpertRings<Shape>& rings,
-                                int warp)
-      : args_(args), ring_(rings.w), warp_(warp), parts(args) {
+  __device__ ExpertWeightLoader(const ExpertGemmArgs& args, const ExpertScales& scales,
+                                const ExpertRings<Shape>& rings, int warp)
+      : args_(args), scales_(scales), ring_(rings.w), warp_(warp), parts(args) {
     policy_ = Shape::kTiled ? evict_normal_policy() : evict_first_policy();
   }
 
@@ -38,6 +38,10 @@ class ExpertWeightLoader {
     group_bytes_ = matrix.group_bytes();
     groups_ = part.num_pairs * 2;
     from_ = matrix.weight + part.first_pair * 2 * group_bytes_;
+    if constexpr (Units::kScaleW > 0) {
+      unit_scales_ =
+          scales_.of_units + int64_t{part.expert} * args_.n + part.first_pair * kPairRows;
+    }
     units_ = matrix.units;
     num_stages_ = ceil_div(units_, Shape::kUnits);
     stage_ = 0;
@@ -56,11 +60,13 @@ class ExpertWeightLoader {
       ++under_way_;
     }
     ring_.wait_empty(at_);
-    const int bytes = min(Shape::kUnits, units_ - stage_ * Shape::kUnits) * Units::kUnitBytes;
+    const int count = min(Shape::kUnits, units_ - stage_ * Shape::kUnits);
+    const int bytes = count * Units::kUnitBytes;
     uint64_t* barrier = ring_.full + at_.place;
     constexpr int kWarps = Shape::kWarpsW;
     const int warp = kWarps == 1 ? 0 : warp_;
-    arrive_expecting(barrier, (groups_ + kWarps - 1 - warp) / kWarps * bytes);
+    const int scales = Units::kScaleW > 0 && warp == 0 ? groups_ * kGroupRows * Units::kScaleW : 0;
+    arrive_expecting(barrier, (groups_ + kWarps - 1 - warp) / kWarps * bytes + count * scales);
     uint8_t* to = ring_.at(at_) + warp * Shape::kGroupBytes;
     const uint8_t* from = from_ + warp * group_bytes_;
 #pragma unroll
@@ -69,16 +75,25 @@ class ExpertWeightLoader {
         copy_bulk(to + i * Shape::kGroupBytes, from + i * group_bytes_, bytes, barrier, policy_);
       }
     }
+    if constexpr (Units::kScaleW > 0) {
+      for (int i = 0; scales > 0 && i < count; ++i) {
+        copy_bulk(ring_.at(at_) + Shape::kCodesW + i * Shape::kScalesW,
+                  unit_scales_ + int64_t{stage_ * Shape::kUnits + i} * scales_.w_stride, scales,
+                  barrier, policy_);
+      }
+    }
     from_ += Shape::kGroupBytes;
     ++stage_;
     at_.advance();
   }
 
   const ExpertGemmArgs& args_;
+  const ExpertScales& scales_;
   const ExpertRing<Shape::kStagesW, Shape::kStageW>& ring_;
   const int warp_;
   uint64_t policy_;
   const uint8_t* from_ = nullptr;
+  const float* unit_scales_ = nullptr;  // of the part's first unit
   int64_t group_bytes_ = 0;
   int groups_ = 0, units_ = 0, stage_ = 0, num_stages_ = 0, under_way_ = 0;
   RingPlace<Shape::kStagesW> at_, landed_;
@@ -90,7 +105,9 @@ class ExpertWeightLoader {
 // Some warps: bring the rows of x that entries name, in the swizzle of operands.
 template <class Shape>
 struct ExpertRowLoader {
+  using Units = typename Shape::Units;
   const ExpertGemmArgs& args;
+  const ExpertScales& scales;
   const ExpertRings<Shape>& rings;
   int warp;  // of these
   RingPlace<Shape::kStagesX> at{};
@@ -101,14 +118,15 @@ struct ExpertRowLoader {
   __device__ void run(PartsOf<Shape> parts) {
     ExpertPart part;
     while (parts.next(part)) {
-      const ExpertMatrix<typename Shape::Units> matrix(args, part.expert);
+      const ExpertMatrix<Units> matrix(args, part.expert);
       uint32_t from[kRows];
       find_rows(part, matrix, from);
       const int stages = ceil_div(matrix.units, Shape::kUnits);
       for (int stage = 0; stage < stages; ++stage) {
         rings.x.wait_empty(at);
-        if (args.x_scales == nullptr || part.expert == kSharedExpert) {
+        if (Units::kScaleX > 0 || args.x_scales == nullptr || part.expert == kSharedExpert) {
           load(matrix, stage * Shape::kStageK, part.num_entries, from);
+          if constexpr (Units::kScaleX > 0) load_scales(matrix, stage, part.num_entries, from);
           arrive_after_copies(rings.x.full + at.place);
         } else {
           load_scaled(matrix, stage * Shape::kStageK, part, from);
@@ -167,6 +185,23 @@ struct ExpertRowLoader {
     for_chunks(
         matrix, first_k, entries, from,
         [](uint8_t* to, int, const uint4* source, bool valid) { copy16_async(to, source, valid); });
+  }
+
+  // A thread brings those of its rows for one unit of the stage.
+  __device__ void load_scales(const ExpertMatrix<Units>& matrix, int stage, int entries,
+                              const uint32_t (&from)[kRows]) const {
+    const int own = static_cast<int>(threadIdx.x) % 8;
+    const int unit = stage * Shape::kUnits + own;
+    if (own >= Shape::kUnits || unit >= matrix.units) return;
+    const float* source = scales.of_x + int64_t{unit} * scales.x_stride;
+    auto* to = reinterpret_cast<float*>(rings.x.at(at) + Shape::kCodesX + own * Shape::kScalesX);
+    const auto chunks = static_cast<uint32_t>(matrix.k / 8);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int r = first_row() + i * kRowsAtOnce;
+      if (r >= entries) break;
+      copy4_async(to + r, source + from[i] / chunks);
+    }
   }
 
   __device__ void load_scaled(const ExpertMatrix<typename Shape::Units>& matrix, int first_k,

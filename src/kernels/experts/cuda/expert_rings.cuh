@@ -9,6 +9,15 @@
 // What the blocks of expert_stream.cuh compute, and what they have in shared memory.
 namespace foretoken::cuda {
 
+// What multiplies products beside the codes of both operands. Null: nothing.
+struct ExpertScales {
+  const float* of_rows = nullptr;   // of packed rows of the experts' weight, in the end
+  const float* of_units = nullptr;  // [units][w_stride], of units of these rows
+  int w_stride = 0;
+  const float* of_x = nullptr;  // [units][x_stride], of units of rows of x
+  int x_stride = 0;
+};
+
 // A block computes Warpgroups x Tiles x 64 columns for up to Entries entries in stages of Count
 // units along k.
 template <class Units_, int Warpgroups_, int Tiles_, int Entries_, int Count_>
@@ -39,8 +48,12 @@ struct ExpertShape : Cut {
   static constexpr int kWarpsX = Cut::kEntries <= 16 ? 1 : Cut::kEntries <= 32 ? 2 : 3;
   // That start copies of weights: of many small ones, one thread starts too few.
   static constexpr int kWarpsW = Cut::Units::kRegisters > 0 ? 4 - kWarpsX : 1;
-  static constexpr int kStageW = Cut::kGroups * Cut::kGroupBytes;
-  static constexpr int kStageX = Cut::kStageK / kAtomK * Cut::kAtomBytesX;
+  static constexpr int kCodesW = Cut::kGroups * Cut::kGroupBytes;
+  static constexpr int kCodesX = Cut::kStageK / kAtomK * Cut::kAtomBytesX;
+  static constexpr int kScalesW = Cut::kColumns * Cut::Units::kScaleW;  // of a unit
+  static constexpr int kScalesX = Cut::kEntries * Cut::Units::kScaleX;
+  static constexpr int kStageW = kCodesW + (Cut::kUnits * kScalesW + 1023) / 1024 * 1024;
+  static constexpr int kStageX = kCodesX + (Cut::kUnits * kScalesX + 1023) / 1024 * 1024;
   static constexpr int kBytesW = (kStagesW * kStageW + 1023) / 1024 * 1024;  // x lies on 1 KB
   static constexpr int kBytesX = kStagesX * kStageX;
   static constexpr int kProducts = Cut::kWarpgroups * 128;  // threads that multiply
@@ -161,6 +174,12 @@ struct ExpertReader {
     arrive(rings.w.empty + place_w);
     arrive(rings.x.empty + place_x);
   }
+  // It has read the present ones, as far as `held` depends on that, which is zero.
+  __device__ void release_read(uint32_t held) const {
+    if (threadIdx.x % 32 != 0) return;
+    arrive(rings.w.empty + w.place + held);
+    arrive(rings.x.empty + x.place + held);
+  }
   // It has read the places before the present ones.
   __device__ void release_before() const {
     release((w.place > 0 ? w.place : Shape::kStagesW) - 1,
@@ -179,6 +198,13 @@ struct ExpertReader {
     return shared_address(rings.w.at(w)) + group * Shape::kGroupBytes;
   }
   __device__ uint32_t stage_x() const { return shared_address(rings.x.at(x)); }
+  // Scales of a unit of the stage.
+  __device__ const float* scales_w(int unit) const {
+    return reinterpret_cast<const float*>(rings.w.at(w) + Shape::kCodesW + unit * Shape::kScalesW);
+  }
+  __device__ const float* scales_x(int unit) const {
+    return reinterpret_cast<const float*>(rings.x.at(x) + Shape::kCodesX + unit * Shape::kScalesX);
+  }
 };
 
 }  // namespace foretoken::cuda

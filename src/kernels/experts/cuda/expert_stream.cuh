@@ -13,7 +13,7 @@ namespace foretoken::cuda {
 template <class Shape, bool Gated>
 struct ExpertProducts {
   const ExpertGemmArgs& args;
-  const float* row_scales;
+  const ExpertScales& scales;
   ExpertReader<Shape> at;
 
   __device__ void run(PartsOf<Shape> parts) {
@@ -41,7 +41,11 @@ struct ExpertProducts {
         const int pair = first + i * 4 + static_cast<int>(threadIdx.x) % 128 / 32;
         if (pair >= part.num_pairs) continue;
         const int column = part.first_pair + pair;
-        chain.scale(row_scales, (int64_t{part.expert} * (args.n / kPairRows) + column) * kPairRows);
+        chain.scale(scales.of_rows,
+                    (int64_t{part.expert} * (args.n / kPairRows) + column) * kPairRows);
+        if constexpr (Units::kScaleX > 0) {
+          if (args.x_scales != nullptr) chain.scale_entries(args.x_scales, own, part.num_entries);
+        }
         store.take(column, chain.tile(i));
       }
     }
@@ -56,19 +60,19 @@ struct ExpertProducts {
   }
 };
 
-// row_scales: of packed rows of the experts' weight, or null.
 // Lets the next op start once it knows that all before it have ended, so that the product behind
 // it knows the lists from the start where lists_are_old.
 template <class Shape, bool Gated>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    expert_stream_kernel(const __grid_constant__ ExpertGemmArgs args, const float* row_scales) {
+    expert_stream_kernel(const __grid_constant__ ExpertGemmArgs args,
+                         const __grid_constant__ ExpertScales scales) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   const ExpertRings<Shape> rings(shared);
   constexpr int kLoader = Shape::kProducts / 32;
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   const bool loads = warp >= kLoader && warp < kLoader + Shape::kWarpsW;
-  ExpertWeightLoader<Shape> loader(args, rings, loads ? warp - kLoader : 0);
+  ExpertWeightLoader<Shape> loader(args, scales, rings, loads ? warp - kLoader : 0);
   int live = 0;
   const auto know_lists = [&] {
     ExpertTiles::count_tiles(args.lists, Shape::kEntries, rings.first_tiles);
@@ -93,7 +97,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     if constexpr (Shape::kMovesRegisters) raise_registers<Shape::kProductRegisters>();
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
-    ExpertProducts<Shape, Gated>{args, row_scales, {rings}}.run(parts);
+    ExpertProducts<Shape, Gated>{args, scales, {rings}}.run(parts);
     return;
   }
   if constexpr (Shape::kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
@@ -102,16 +106,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   } else if (warp < kLoader + Shape::kWarpsW + Shape::kWarpsX) {
     PartsOf<Shape> parts(args);
     parts.open(rings.first_tiles, live);
-    ExpertRowLoader<Shape>{args, rings, warp - kLoader - Shape::kWarpsW}.run(parts);
+    ExpertRowLoader<Shape>{args, scales, rings, warp - kLoader - Shape::kWarpsW}.run(parts);
   }
 #endif
 }
 
-// args.weight: units in device memory. row_scales: what multiplies the columns of packed rows of
-// that in the end, or null. False when the device cannot run it.
+// args.weight: units in device memory. False when the device cannot run it.
 template <class Shape>
 bool launch_expert_shape(const ExpertGemmArgs& args, cudaStream_t stream,
-                         const float* row_scales = nullptr) {
+                         const ExpertScales& scales = {}) {
   const auto kernel =
       args.gated != 0 ? expert_stream_kernel<Shape, true> : expert_stream_kernel<Shape, false>;
   const int bytes = Shape::bytes(args.lists.count);
@@ -120,7 +123,7 @@ bool launch_expert_shape(const ExpertGemmArgs& args, cudaStream_t stream,
     return false;
   }
   launch_kernel(kernel, device_traits().num_sms * Shape::kBlocks, Shape::kThreads, bytes, stream,
-                args, row_scales);
+                args, scales);
   return true;
 }
 

@@ -3,9 +3,10 @@
 
 // What the rings of expert_stream.cuh hold of weights, and how warpgroups multiply with it. A kind
 // of units has kUnitK, how many k of a group of 8 columns a unit has, kUnitBytes, kRegisters, which
-// a thread needs for operands, and Chain<Shape>, which computes a part: run(reader, units along k),
-// then tile(i) has the sums of the i-th 64 columns, and scale(scales, row) multiplies those of a
-// warp's columns by numbers of theirs, from packed row `row` on.
+// a thread needs for operands, kScaleX and kScaleW, bytes that a stage has for each entry and
+// column of a unit beside them, and Chain<Shape>, which computes a part: run(reader, units along
+// k), then tile(i) has the sums of the i-th 64 columns, and scale(scales, row) multiplies those of
+// a warp's columns by numbers of theirs, from packed row `row` on.
 namespace foretoken::cuda {
 
 // Units of bfloat16 weights: atoms, which are operand A as they lie.
@@ -13,6 +14,7 @@ struct Bf16Units {
   static constexpr int kUnitK = kAtomK;
   static constexpr int kUnitBytes = kAtomBytes;  // of a group of 8 columns
   static constexpr int kRegisters = 0;
+  static constexpr int kScaleX = 0, kScaleW = 0;
 
   // What a warpgroup computes of a part: one chain of ascending steps of 16 k for each product.
   template <class Shape>

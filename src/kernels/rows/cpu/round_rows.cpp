@@ -47,7 +47,8 @@ FT_HOT void round_row_bf16(const RoundRowsArgs& a, int64_t row) { round_row<uint
 
 void round_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const RoundRowsArgs*>(args);
-  const int rows = live_rows(*a.counts, a.row_kind, a.row_offset, a.max_rows);
+  const int rows =
+      live_rows(*a.counts, a.row_kind, a.row_offset, a.max_rows / a.per_row) * a.per_row;
   pool.parallel_for(rows, [&](int64_t row, int) {
     a.dtype == DType::kF32 ? round_row_f32(a, row) : round_row_bf16(a, row);
   });

@@ -57,7 +57,9 @@ __device__ uint32_t codes_of(float low, float high) {
 __global__ void round_rows_kernel(RoundRowsArgs args) {
   wait_for_previous();
   const int row = blockIdx.x;
-  if (row >= live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows)) return;
+  const int live =
+      live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows / args.per_row);
+  if (row >= live * args.per_row) return;
   const int thread = blockIdx.y * kThreads + threadIdx.x;
   const int first = thread * kPerThread, group = thread / kLanes;
   const auto stride = static_cast<int>(rounded_columns(args.columns));
