@@ -180,11 +180,18 @@ Status read_mimo2_file(const GgufFile& file, nlohmann::json& config) {
 
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config) {
-  const GgufValue* pattern = file.find(architecture + ".attention.sliding_window_pattern");
-  const auto* windowed = pattern ? std::get_if<std::vector<bool>>(pattern) : nullptr;
-  if (windowed == nullptr || windowed->empty()) return;
+  const std::string key = architecture + ".attention.sliding_window_pattern";
+  const GgufValue* pattern = file.find(key);
+  if (pattern == nullptr) return;
+  std::vector<bool> windowed;
+  if (const auto* flags = std::get_if<std::vector<bool>>(pattern)) {
+    windowed = *flags;
+  } else if (const auto numbers = file.integers(key); numbers.ok()) {
+    for (const int64_t number : numbers.value()) windowed.push_back(number != 0);
+  }
+  if (windowed.empty()) return;
   nlohmann::json types = nlohmann::json::array();
-  for (const bool is_windowed : *windowed) {
+  for (const bool is_windowed : windowed) {
     types.push_back(is_windowed ? "sliding_attention" : "full_attention");
   }
   config["layer_types"] = std::move(types);

@@ -28,7 +28,7 @@ Status read_deci_file(const GgufFile& file, nlohmann::json& config);
 // MTP modules, behind the model's, are left out.
 Status read_mimo2_file(const GgufFile& file, nlohmann::json& config);
 
-// The layers with a window, where a file lists them: `layer_types`.
+// The layers with a window, where a file lists them by true and false or 1 and 0: `layer_types`.
 void read_layer_types(const GgufFile& file, const std::string& architecture,
                       nlohmann::json& config);
 

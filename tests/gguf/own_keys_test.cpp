@@ -42,6 +42,21 @@ TEST(OwnKeys, Gemma3nNamesATensorThatIsMissing) {
   EXPECT_NE(status.message().find("per_layer_token_embd.weight"), std::string::npos);
 }
 
+// llama.cpp's converter writes those of MiMo V2 as numbers.
+TEST(OwnKeys, WindowsMayBeNumbers) {
+  const test::ScratchFolder folder;
+  test::GgufBytes bytes(0, 2);
+  bytes.text_value("general.architecture", "mimo2")
+      .key("mimo2.attention.sliding_window_pattern", 9)
+      .number(uint32_t{5})
+      .number(uint64_t{2});
+  for (const int32_t windowed : {0, 1}) bytes.number(windowed);
+  const auto file = GgufFile::open(bytes.align().write(folder.file("a.gguf"))).value();
+  nlohmann::json config;
+  read_layer_types(*file, "mimo2", config);
+  EXPECT_EQ(config["layer_types"], nlohmann::json({"full_attention", "sliding_attention"}));
+}
+
 TEST(OwnKeys, Gemma4sLayersWithoutAWindowHaveHeadsOfTheirOwn) {
   const test::ScratchFolder folder;
   test::GgufBytes bytes(0, 5);

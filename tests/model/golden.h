@@ -88,10 +88,11 @@ inline std::vector<GoldenCase> family_cases() {
 
 // Those that were published before most of the above, or under names of their own.
 inline std::vector<GoldenCase> early_cases() {
-  return golden_cases({"cwm", "diffllama", "doge", "nanochat", "gpt_neo", "baichuan",
-                       "baichuan-13b", "baichuan2", "bitnet-online", "chatglm", "exaone",
-                       "gpt_bigcode", "gptj", "internlm2", "minicpm", "minicpm3", "olmo",
-                       "opt-350m", "phi"});
+  return golden_cases(
+      {"cwm",           "diffllama", "doge",    "glm4v",       "granite_swa",  "hyperclovax",
+       "jais2",         "nanochat",  "gpt_neo", "baichuan",    "baichuan-13b", "baichuan2",
+       "bitnet-online", "chatglm",   "exaone",  "gpt_bigcode", "gptj",         "internlm2",
+       "minicpm",       "minicpm3",  "olmo",    "opt-350m",    "phi"});
 }
 
 // Mixtures of experts, some of them with latent attention.
@@ -108,6 +109,8 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "granitemoe",
                        "granitemoeshared",
                        "flex_olmo",
+                       "hy_v3",
+                       "solar_open",
                        "gemma4-moe",
                        "gpt_oss",
                        "ernie4_5_moe-bias",

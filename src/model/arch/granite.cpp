@@ -1,7 +1,11 @@
+#include <nlohmann/json.hpp>
+
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
 namespace {
+
+using Json = nlohmann::json;
 
 Status read_granite(const ConfigFields& fields, ModelConfig* config) {
   double embedding = 1, residual = 1, logits = 1, attention = 1;
@@ -38,6 +42,95 @@ Status read_granite_moe(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &config->experts, &config->layers);
 }
 
+// Norms behind both parts, too.
+LayerSpec hyperclovax_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = pre_norm_layer(gqa_of(config, layer), gated_mlp_of(config, layer));
+  spec.mixer_post_norm = "post_norm1";
+  spec.feed_forward_post_norm = "post_norm2";
+  return spec;
+}
+
+// Logits are multiplied by what divides Granite's, and scores are scaled as usual unless said.
+Status read_hyperclovax(const ConfigFields& fields, ModelConfig* config) {
+  bool normed = true;
+  FT_RETURN_IF_ERROR(fields.read_flag("use_post_norm", &normed));
+  if (!normed) {
+    return unsupported(fields.where() +
+                       ": use_post_norm false is not supported; use a model like HyperCLOVA X "
+                       "SEED Think, whose parts are normed behind, too");
+  }
+  const float scale = config->attention_scale;
+  FT_RETURN_IF_ERROR(read_granite(fields, config));
+  config->logits_scale = 1 / config->logits_scale;
+  if (fields.find("attention_multiplier") == nullptr) config->attention_scale = scale;
+  return {};
+}
+
+LayerSpec granite_swa_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.sinks = "sinks";
+  return pre_norm_layer(attention, gated_mlp_of(config, layer));
+}
+
+LayerSpec granite_moe_swa_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = granite_moe_layer(config, layer);
+  std::get<GqaSpec>(spec.mixer).sinks = "sinks";
+  return spec;
+}
+
+// Every fourth layer from the first on has no window.
+Json default_types(size_t num_layers) {
+  Json types = Json::array();
+  for (size_t i = 0; i < num_layers; ++i) {
+    types.push_back(i % 4 == 0 ? "full_attention" : "sliding_attention");
+  }
+  return types;
+}
+
+// A base of rotary positions for each layer, 0 for none: the layers of a type that turn must have
+// one in common.
+Status translate_thetas(const ConfigFields& fields, const Json& types, Json* json) {
+  const Json& thetas = *fields.find("layer_rope_theta");
+  if (!thetas.is_array() || thetas.size() != types.size()) {
+    return fields.wrong("layer_rope_theta", "a list with one number for each layer");
+  }
+  Json turning = Json::array(), ropes = Json::object();
+  for (size_t i = 0; i < thetas.size(); ++i) {
+    const Json& theta = thetas[i];
+    if (!theta.is_number() || theta < 0) {
+      return fields.wrong("layer_rope_theta", "a list of numbers from 0 on");
+    }
+    turning.push_back(theta == 0 ? 0 : 1);
+    if (theta == 0) continue;
+    Json& rope = ropes[types[i].get_ref<const std::string&>()];
+    if (rope.is_null()) rope = {{"rope_type", "default"}, {"rope_theta", theta}};
+    if (rope["rope_theta"] == theta) continue;
+    return unsupported(fields.where() +
+                       ": 'layer_rope_theta' differs among layers of one type, which is not "
+                       "computed here; use a model whose layers with a window share one");
+  }
+  for (const char* type : {"full_attention", "sliding_attention"}) {
+    if (!ropes.contains(type)) ropes[type] = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
+  }
+  (*json)["no_rope_layers"] = std::move(turning);
+  (*json)["rope_parameters"] = std::move(ropes);
+  return {};
+}
+
+Status translate_granite_swa(const ConfigFields& fields, Json* json) {
+  int32_t num_layers = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
+  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
+  const Json* types = fields.find("layer_types");
+  if (types == nullptr) (*json)["layer_types"] = default_types(static_cast<size_t>(num_layers));
+  if (fields.find("layer_rope_theta") == nullptr) return {};
+  const Json own = (*json)["layer_types"];
+  for (const Json& type : own) {
+    if (!type.is_string()) return fields.wrong("layer_types", "a list of names");
+  }
+  return translate_thetas(fields, own, json);
+}
+
 constexpr const char* kGraniteMoeDefaults =
     R"({"max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2})";
 
@@ -66,6 +159,39 @@ constinit const Architecture kGraniteMoeSharedArchitecture = {
     .description = "Granite, mixtures with a shared expert",
     .defaults = kGraniteMoeDefaults,
     .decoder = {.layer = granite_moe_layer},
+    .read = read_granite_moe,
+};
+
+// NAVER Cloud 2025: Granite's multipliers, norms before and behind both parts.
+constinit const Architecture kHyperClovaXArchitecture = {
+    .name = "HyperCLOVAXForCausalLM",
+    .description = "HyperCLOVA X SEED Think 14B",
+    .defaults = R"({"max_position_embeddings": 2048})",
+    .decoder = {.layer = hyperclovax_layer},
+    .read = read_hyperclovax,
+};
+
+// IBM 2026: Granite with windows and a sink in every head.
+constinit const Architecture kGraniteSwaArchitecture = {
+    .name = "GraniteSWAForCausalLM",
+    .description = "Granite Swash, dense",
+    .defaults = R"({"max_position_embeddings": 8192, "num_key_value_heads": 4,
+                    "rms_norm_eps": 1e-5, "sliding_window": 128})",
+    .window_rule = WindowRule::kAlways,
+    .decoder = {.layer = granite_swa_layer},
+    .translate = translate_granite_swa,
+    .read = read_granite,
+};
+
+// IBM 2026: the same with mixtures.
+constinit const Architecture kGraniteMoeSwaArchitecture = {
+    .name = "GraniteMoeSWAForCausalLM",
+    .description = "Granite Swash, mixtures",
+    .defaults = R"({"max_position_embeddings": 2048, "num_local_experts": 8,
+                    "num_experts_per_tok": 2, "sliding_window": 128})",
+    .window_rule = WindowRule::kAlways,
+    .decoder = {.layer = granite_moe_swa_layer},
+    .translate = translate_granite_swa,
     .read = read_granite_moe,
 };
 

@@ -15,4 +15,12 @@ constinit const Architecture kLlamaArchitecture = {
     .defaults = R"({"max_position_embeddings": 2048})",
 };
 
+// IQuest Lab 2025: the same.
+constinit const Architecture kIQuestCoderArchitecture = {
+    .name = "IQuestCoderForCausalLM",
+    .description = "IQuest Coder V1",
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128,
+                    "rms_norm_eps": 1e-5})",
+};
+
 }  // namespace foretoken

@@ -30,4 +30,14 @@ constinit const Architecture kArceeArchitecture = {
     .decoder = {.layer = nemotron_layer},
 };
 
+// Inception 2025: the same with layer norms, and biases of all matrices.
+constinit const Architecture kJais2Architecture = {
+    .name = "Jais2ForCausalLM",
+    .description = "Jais 2",
+    .defaults = R"({"max_position_embeddings": 8192, "layer_norm_eps": 1e-5,
+                    "hidden_act": "relu2", "attention_bias": true, "mlp_bias": true})",
+    .default_end = 150024,
+    .decoder = {.layer = nemotron_layer, .norms = {.kind = NormKind::kLayer, .bias = true}},
+};
+
 }  // namespace foretoken

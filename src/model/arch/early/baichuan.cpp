@@ -8,7 +8,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of Baichuan 2, whose output matrix has rows of length 1 once it is normed.
+// Of Baichuan 2, whose output matrix has rows of length 1 once it is normed. Some converters norm
+// it, which changes nothing then, and llama.cpp's does not.
 constexpr int32_t kBaichuan2Vocabulary = 125696;
 
 // GGUF files have q, k and v apart.
@@ -34,7 +35,7 @@ Status read_baichuan(const ConfigFields& fields, ModelConfig* config) {
   bool alibi = false;
   FT_RETURN_IF_ERROR(fields.read_flag("alibi", &alibi));
   if (alibi) fall_with_distance(config, alibi_slopes(config->num_heads));
-  config->normed_head = config->vocab_size == kBaichuan2Vocabulary && !config->plain_matrices;
+  config->normed_head = config->vocab_size == kBaichuan2Vocabulary;
   return fields.read_flag("norm_head", &config->normed_head);
 }
 

@@ -41,6 +41,15 @@ Status read_qwen3_vl_moe(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &config->experts, &config->layers);
 }
 
+// A draft module, which is not read.
+constexpr const char* kMellumModules[] = {"mtp."};
+
+Status read_mellum(const ConfigFields& fields, ModelConfig* config) {
+  config->num_mtp_modules = 0;
+  config->experts.normalised = true;
+  return read_mixture(fields, &config->experts, &config->layers);
+}
+
 constexpr const char* kQwen3VlMoeVision[] = {"visual.", "model.visual."};
 
 }  // namespace
@@ -83,6 +92,17 @@ constinit const Architecture kQwen3VlMoeArchitecture = {
                 .layer = qwen3_vl_moe_layer},
     .text_config = true,
     .read = read_qwen3_vl_moe,
+};
+
+// JetBrains 2026: the same where layers have a window, and positions of their own.
+constinit const Architecture kMellumArchitecture = {
+    .name = "MellumForCausalLM",
+    .description = "Mellum 2 12B-A2.5B",
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "head_dim": 128,
+                    "sliding_window": 1024, "num_experts": 64, "num_experts_per_tok": 8,
+                    "moe_intermediate_size": 896})",
+    .decoder = {.ignored = kMellumModules, .layer = qwen3_moe_layer},
+    .read = read_mellum,
 };
 
 }  // namespace foretoken
