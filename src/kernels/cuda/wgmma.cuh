@@ -146,16 +146,29 @@ __device__ void wgmma(float (&c)[N / 2], uint64_t a, uint64_t b, bool add);
 #define FT_WGMMA_OPERANDS_256 \
   FT_WGMMA_OPERANDS_248, "+f"(c[124]), "+f"(c[125]), "+f"(c[126]), "+f"(c[127])
 
+// The instruction: c [64, n] (+)= a * b, both in shared memory, for functions with c, a, b and add.
+// kind: its k and types. order: its last numbers, signs and which operands are turned.
+#define FT_WGMMA_SHARED(n, kind, order, a_at, b_at, add_at)                            \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                            \
+               ", 0;\n"                                                                \
+               "wgmma.mma_async.sync.aligned.m64n" #n kind " {" FT_WGMMA_REGISTERS_##n \
+               "}, %" #a_at ", %" #b_at ", p, " order ";\n}"                           \
+               : FT_WGMMA_OPERANDS_##n                                                 \
+               : "l"(a), "l"(b), "r"(static_cast<int>(add)))
+
+// The same with a in four registers: of each warp 16 rows, as mma.sync has them.
+#define FT_WGMMA_OWN(n, kind, order, a0, a1, a2, a3, b_at, add_at)                         \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                                \
+               ", 0;\n"                                                                    \
+               "wgmma.mma_async.sync.aligned.m64n" #n kind " {" FT_WGMMA_REGISTERS_##n     \
+               "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", p, " order ";\n}" \
+               : FT_WGMMA_OPERANDS_##n                                                     \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)))
+
 #define FT_WGMMA(n, a_at, b_at, add_at)                                                 \
   template <>                                                                           \
   __device__ inline void wgmma<n>(float(&c)[n / 2], uint64_t a, uint64_t b, bool add) { \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                           \
-                 ", 0;\n"                                                               \
-                 "wgmma.mma_async.sync.aligned.m64n" #n                                 \
-                 "k16.f32.bf16.bf16 {" FT_WGMMA_REGISTERS_##n "}, %" #a_at ", %" #b_at  \
-                                                              ", p, 1, 1, 0, 0;\n}"     \
-                 : FT_WGMMA_OPERANDS_##n                                                \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)));                         \
+    FT_WGMMA_SHARED(n, "k16.f32.bf16.bf16", "1, 1, 0, 0", a_at, b_at, add_at);          \
   }
 
 FT_WGMMA(8, 4, 5, 6)

@@ -215,13 +215,7 @@ __device__ void wgmma_columns(float (&c)[N / 2], uint64_t a, uint64_t b, bool ad
 #define FT_WGMMA_COLUMNS(n, a_at, b_at, add_at)                                                 \
   template <>                                                                                   \
   __device__ inline void wgmma_columns<n>(float(&c)[n / 2], uint64_t a, uint64_t b, bool add) { \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                                   \
-                 ", 0;\n"                                                                       \
-                 "wgmma.mma_async.sync.aligned.m64n" #n                                         \
-                 "k16.f32.bf16.bf16 {" FT_WGMMA_REGISTERS_##n "}, %" #a_at ", %" #b_at          \
-                                                              ", p, 1, 1, 1, 0;\n}"             \
-                 : FT_WGMMA_OPERANDS_##n                                                        \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)));                                 \
+    FT_WGMMA_SHARED(n, "k16.f32.bf16.bf16", "1, 1, 1, 0", a_at, b_at, add_at);                  \
   }
 
 FT_WGMMA_COLUMNS(16, 8, 9, 10)

@@ -14,13 +14,7 @@ __device__ void wgmma_registers(float (&c)[N / 2], const uint32_t (&a)[4], uint6
   template <>                                                                                    \
   __device__ inline void wgmma_registers<n>(float(&c)[n / 2], const uint32_t(&a)[4], uint64_t b, \
                                             bool add) {                                          \
-    asm volatile(                                                                                \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                                             \
-        ", 0;\n"                                                                                 \
-        "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" FT_WGMMA_REGISTERS_##n      \
-        "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", p, 1, 1, 0;\n}"                \
-        : FT_WGMMA_OPERANDS_##n                                                                  \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)));       \
+    FT_WGMMA_OWN(n, "k16.f32.bf16.bf16", "1, 1, 0", a0, a1, a2, a3, b_at, add_at);               \
   }
 
 FT_WGMMA_REGISTER_A(8, 4, 5, 6, 7, 8, 9)

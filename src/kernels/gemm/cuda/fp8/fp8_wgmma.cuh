@@ -12,13 +12,7 @@ __device__ void wgmma_e4m3(float (&c)[N / 2], uint64_t a, uint64_t b, bool add);
 #define FT_WGMMA_E4M3(n, a_at, b_at, add_at)                                                 \
   template <>                                                                                \
   __device__ inline void wgmma_e4m3<n>(float(&c)[n / 2], uint64_t a, uint64_t b, bool add) { \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_at                                \
-                 ", 0;\n"                                                                    \
-                 "wgmma.mma_async.sync.aligned.m64n" #n                                      \
-                 "k32.f32.e4m3.e4m3 {" FT_WGMMA_REGISTERS_##n "}, %" #a_at ", %" #b_at       \
-                                                              ", p, 1, 1;\n}"                \
-                 : FT_WGMMA_OPERANDS_##n                                                     \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)));                              \
+    FT_WGMMA_SHARED(n, "k32.f32.e4m3.e4m3", "1, 1", a_at, b_at, add_at);                     \
   }
 
 FT_WGMMA_E4M3(8, 4, 5, 6)
