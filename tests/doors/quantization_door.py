@@ -58,6 +58,16 @@ class Quantization(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("add --quantization fp8", done.stderr)
 
+    def test_rounded_activations_of_experts(self):
+        mixture = str(pathlib.Path(door.BUNDLED).parent / "foretoken-2m-deepseek")
+        flags = ("--quantization", "fp8", "--activation-scheme", "dynamic")
+        alone, said = ids(mixture, *flags)
+        self.assertIn("rows are rounded to E4M3", said)
+        drafts = ("--speculative-config", '{"method": "mtp", "num_speculative_tokens": 3}')
+        self.assertEqual(ids(mixture, *flags, *drafts)[0], alone)
+        dealt = ("-tp", "2", "--enable-expert-parallel")
+        self.assertEqual(ids(mixture, *flags, *dealt, *drafts)[0], ids(mixture, *flags, *dealt)[0])
+
     def test_few_bits_run(self):
         for kind in ("nvfp4", "mxfp4"):
             found, _ = ids(self.written[kind])
