@@ -218,11 +218,16 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
 
 bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
 
-// Whether the KV cache alone is quantised (model/files/kv_quantization.h).
-bool rounds_kv_alone(const std::string& method, const Reader& reader) {
+// Whether the KV cache alone is quantised (model/files/kv_quantization.h), or nothing is.
+bool rounds_kv_alone(const std::string& method, Reader& reader) {
   const bool rounds =
       reader.find("kv_cache_scheme") != nullptr || reader.find("kv_cache_quant_algo") != nullptr;
-  if (method == "compressed-tensors") return rounds && is_empty(reader.find("config_groups"));
+  if (method == "compressed-tensors" && is_empty(reader.find("config_groups"))) {
+    const bool plain = reader.text("format", "") == "dense" &&
+                       is_dense(reader.find("sparsity_config")) &&
+                       is_empty(reader.find("transform_config"));
+    return rounds || plain;
+  }
   return method == "modelopt" && rounds && is_empty(reader.find("quant_algo"));
 }
 
@@ -275,6 +280,12 @@ void read_quark(Reader& reader, Quantization* out) {
 void read_auto_round(Reader& reader, Quantization* out) {
   const std::string packing = reader.text("packing_format", "auto_round:auto_gptq");
   const bool gptq = packing.ends_with("gptq");
+  // NVFP4 and MXFP4 under the names of compressed-tensors.
+  if (packing.ends_with("llm_compressor")) {
+    set_scaled(out);
+    out->rounds_activations = reader.integer("act_bits", "", 16) < 16;
+    return;
+  }
   reader.want(gptq || packing.ends_with("awq"), "packing_format " + packing);
   out->layout = gptq ? PackLayout::kGptq : PackLayout::kAwq;
   out->bits = static_cast<int32_t>(reader.integer("bits", "", 4));
@@ -314,7 +325,7 @@ constexpr QuantizationMethod kMethods[] = {
     {"compressed-tensors",
      "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
      "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision"},
-    {"fp8", "E4M3 with a scale a tensor, row or block"},
+    {"fp8, mxfp8", "E4M3 with a scale a tensor, row or block"},
     {"fbgemm_fp8", "E4M3 with a scale a row"},
     {"modelopt, modelopt_...",
      "quant_algo FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MXFP4, "
@@ -323,7 +334,8 @@ constexpr QuantizationMethod kMethods[] = {
     {"bitnet", "two bits, quantization_mode offline; or online, plain weights made ternary"},
     {"bitsandbytes", "NF4, FP4 and LLM.int8"},
     {"quark", "weights of fp8_e4m3, fp4 or int8"},
-    {"auto-round, intel/auto-round", "in the layout of gptq or awq"},
+    {"auto-round, intel/auto-round",
+     "in the layout of gptq or awq, or NVFP4 and MXFP4 in compressed-tensors'"},
 };
 
 struct MethodReader {
@@ -335,6 +347,7 @@ constexpr MethodReader kReaders[] = {
     {"gptq", read_gptq},
     {"awq", read_awq},
     {"fp8", read_fp8},
+    {"mxfp8", read_fp8},
     {"fbgemm_fp8", read_fbgemm},
     {"mxfp4", read_scaled},
     {"bitnet", read_bitnet},
@@ -357,9 +370,26 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     row.read(reader, out);
     return {};
   }
+  const bool is_mlx =
+      method.empty() && reader.find("bits") != nullptr && reader.find("group_size") != nullptr;
+  reader.want(!is_mlx, "MLX's codes and scales");
   reader.want(false, "quant_method '" + method + "'" +
                          (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
   return {};
+}
+
+// As it is meant: ModelOpt's fields may lie in an object, and bitsandbytes wrote no method before
+// transformers 4.31.
+Json with_its_method(Json found) {
+  const auto inside = found.find("quantization");
+  if (inside != found.end() && inside->is_object() && !found.contains("quant_algo")) {
+    for (const auto& [name, value] : inside->items()) found[name] = value;
+  }
+  const auto holds = [&](const char* name) { return found.contains(name) && found[name] == true; };
+  if (!found.contains("quant_method") && (holds("load_in_4bit") || holds("load_in_8bit"))) {
+    found["quant_method"] = "bitsandbytes";
+  }
+  return found;
 }
 
 }  // namespace
@@ -373,7 +403,8 @@ Result<std::optional<Quantization>> read_quantization(const Json& config,
   if (!found->is_object()) {
     return invalid_argument(where + ": 'quantization_config' must be an object; correct the file");
   }
-  Reader reader(*found, where);
+  const Json meant = with_its_method(*found);
+  Reader reader(meant, where);
   Quantization quantization;
   quantization.method = reader.text("quant_method", "");
   if (rounds_kv_alone(quantization.method, reader)) return std::optional<Quantization>();

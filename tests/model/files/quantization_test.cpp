@@ -112,6 +112,25 @@ TEST(Quantization, MatricesThatDiffer) {
   EXPECT_TRUE(rounds->differs);
 }
 
+// As some tools write it.
+TEST(Quantization, UnusualForms) {
+  const char* const scaled[] = {
+      R"({"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})",
+      R"({"quant_method": "mxfp8", "weight_block_size": [1, 32], "scale_fmt": "ue8m0"})",
+      R"({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8"}})",
+      R"({"quant_method": "auto-round", "packing_format": "auto_round:llm_compressor",
+          "data_type": "nv_fp", "bits": 4, "group_size": 16, "act_bits": 4})"};
+  for (const char* json : scaled) {
+    const auto found = read(json);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
+  }
+  const auto plain =
+      read(R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {}})");
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_FALSE(plain.value().has_value());
+}
+
 TEST(Quantization, OthersAreNamedWithARemedy) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"quant_method": "gptq", "bits": 3})", "3 bits"},
@@ -148,8 +167,9 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "quark"})", "no global_quant_config"},
       {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "uint4"}}})",
        "Quark's weights"},
-      {R"({"quant_method": "auto-round", "packing_format": "auto_round:llm_compressor"})",
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})",
        "packing_format"},
+      {R"({"group_size": 64, "bits": 4, "mode": "affine"})", "MLX's codes and scales"},
       {R"({"quant_method": "fp8", "fmt": "e5m2"})", "fmt e5m2"},
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
