@@ -13,6 +13,8 @@
 #   slow         regular expressions of names (folder/suite.test/parameter) that take long: no
 #                sanitizer runs them
 #   slow_asan, slow_tsan   of those that one sanitizer does not run
+#   first        regular expressions of entries that take long and would be the last to start: where no
+#                run has told their times yet, they start first
 # An entry is `slow` or `fast`, and bears the names of its sanitizers. A folder without the file has no
 # sanitizer, and its tests are fast.
 set(tests_of_an_entry 25)
@@ -22,6 +24,11 @@ function(add_entry name labels)
   list(JOIN ARGN ":" filter)
   add_test(${name} ${programs}/test_${folder} --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${root} TIMEOUT 1800 LABELS "${labels}")
+  foreach(pattern IN LISTS first)
+    if(name MATCHES "${pattern}")
+      set_tests_properties(${name} PROPERTIES COST 10)
+    endif()
+  endforeach()
   # Only where there is one test: ctest would call an entry skipped that has a failure beside a skip.
   list(LENGTH ARGN count)
   if(count EQUAL 1)
@@ -71,7 +78,7 @@ function(add_entries folder)
     return()
   endif()
   set(sanitizers "")
-  foreach(list IN ITEMS slow slow_asan slow_tsan)
+  foreach(list IN ITEMS slow slow_asan slow_tsan first)
     set(${list} "")
   endforeach()
   include(${root}/tests/${folder}/labels.cmake OPTIONAL)

@@ -1,2 +1,3 @@
 # See tests/entries.cmake.
 set(sanitizers asan)
+set(first "Families" "SchemaSuite" "ChatTemplate" "Grammar")
