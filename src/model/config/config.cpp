@@ -13,6 +13,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/families.h"
 #include "model/config/model_types.h"
+#include "model/files/checkpoint.h"
 #include "model/files/json_file.h"
 #include "model/files/quantization.h"
 
@@ -371,6 +372,31 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }
 
+namespace {
+
+// transformers 5 writes that the output matrix is the embedding beside a text_config that denies
+// it, whether it is or not: the files tell, which lack it or not.
+Json with_settled_head(const ModelFiles& model, Json config) {
+  const auto is = [](const Json& fields, bool wanted) {
+    const auto found = fields.find("tie_word_embeddings");
+    return found != fields.end() && *found == wanted;
+  };
+  const auto text = config.find("text_config");
+  const bool doubtful = !model.is_gguf() && text != config.end() && text->is_object() &&
+                        is(config, true) && is(*text, false);
+  if (!doubtful) return config;
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  if (!files.ok()) return config;
+  const auto& tensors = files.value().tensors();
+  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.first.ends_with("lm_head.weight");
+  });
+  if (!has_head) (*text)["tie_word_embeddings"] = true;
+  return config;
+}
+
+}  // namespace
+
 Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options) {
   const std::filesystem::path& path = model.path();
   std::error_code ignored;
@@ -379,7 +405,8 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
                      " does not exist; give the path of a folder with " +
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
-  FT_ASSIGN_OR_RETURN(const Json config, read_config_json(model));
+  FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
+  config = with_settled_head(model, std::move(config));
   Json generation_config = Json::object();
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));

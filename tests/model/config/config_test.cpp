@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "dialled/safetensors_writer.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -306,6 +307,28 @@ TEST(Config, Folders) {
   ASSERT_FALSE(broken.ok());
   EXPECT_NE(broken.status().message().find("generation_config.json: not valid JSON"),
             std::string::npos);
+}
+
+// transformers 5 says both where a model with vision has no output matrix of its own.
+TEST(Config, FilesTellWhetherTheHeadIsTheEmbedding) {
+  Json text = llama();
+  text.erase("architectures");
+  text["model_type"] = "llama";
+  text["tie_word_embeddings"] = false;
+  const Json file = {{"architectures", {"InternVLForConditionalGeneration"}},
+                     {"tie_word_embeddings", true},
+                     {"text_config", text}};
+  for (const bool has_head : {false, true}) {
+    const test::ScratchFolder folder;
+    folder.write("config.json", file.dump());
+    const std::string name = has_head ? "lm_head.weight" : "model.language_model.norm.weight";
+    ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"),
+                                  {{name, FileDType::kF32, {1}, [](std::byte*) {}}})
+                    .ok());
+    const auto config = read_model_config(folder.path(), {});
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    EXPECT_EQ(config.value().tie_word_embeddings, !has_head);
+  }
 }
 
 }  // namespace
