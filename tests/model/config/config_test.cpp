@@ -322,9 +322,9 @@ TEST(Config, FilesTellWhetherTheHeadIsTheEmbedding) {
     const test::ScratchFolder folder;
     folder.write("config.json", file.dump());
     const std::string name = has_head ? "lm_head.weight" : "model.language_model.norm.weight";
-    ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"),
-                                  {{name, FileDType::kF32, {1}, [](std::byte*) {}}})
-                    .ok());
+    const std::vector<TensorToWrite> tensors = {
+        {name, FileDType::kF32, {1}, [](std::byte* out) { out[0] = std::byte{0}; }}};
+    ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
     const auto config = read_model_config(folder.path(), {});
     ASSERT_TRUE(config.ok()) << config.status().message();
     EXPECT_EQ(config.value().tie_word_embeddings, !has_head);
