@@ -49,6 +49,10 @@ struct RateConstants {
   static constexpr int32_t kProbeTokens = 64;
   // Most verifications that count beside a probe's. More, and a probe that fits changes nothing.
   static constexpr int32_t kProbeRated = 4;
+  // The same as kProbeTokens of all sequences together, for one of a list that others leave no
+  // turn. Fewer, and large batches try in vain too often; more, and short outputs, none of which
+  // lives as long as kProbeTokens, go without a drafter that fits by now.
+  static constexpr int32_t kRetryTokens = 4096;
   // num_rated and since_draft stay there. Higher, and sums of them leave 32 bits.
   static constexpr int32_t kMaxCount = 1 << 20;
 };

@@ -30,11 +30,21 @@ FT_HD inline int64_t expected_drafts(const Contender& drafter) {
   return sum;
 }
 
-// Whether the drafts of the look-up, at least one, are verified. The one that had none verified for
-// long is tried, the look-up first; of equals the look-up's stand, as they exist already.
+// Whether one has to be tried: the sequence, or all of them together, had no drafts of it verified
+// for long, or hardly any at all. Rates that nothing is known of would leave it no turn where those
+// of the others are higher, and would stay as they are.
+FT_HD inline bool wants_turn(const Contender& drafter) {
+  const bool is_new = drafter.rates.num_rated < RateConstants::kProbeRated &&
+                      drafter.prior.num_rated < RateConstants::kProbeRated;
+  return is_new || wants_probe(drafter.rates) ||
+         drafter.prior.since_draft >= RateConstants::kRetryTokens;
+}
+
+// Whether the drafts of the look-up, at least one, are verified. The one that has to be tried is,
+// the look-up first; of equals the look-up's stand, as they exist already.
 FT_HD inline bool lookup_stands(const Contender& lookup, const Contender& other) {
-  if (other.num_drafts <= 0 || wants_probe(lookup.rates)) return true;
-  if (wants_probe(other.rates)) return false;
+  if (other.num_drafts <= 0 || wants_turn(lookup)) return true;
+  if (wants_turn(other)) return false;
   return expected_drafts(lookup) >= expected_drafts(other);
 }
 

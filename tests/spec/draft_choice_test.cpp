@@ -27,21 +27,36 @@ TEST(DraftChoice, ExpectedDraftsAddUpSurvivals) {
 }
 
 TEST(DraftChoice, TheOneThatPromisesMoreIsVerified) {
-  const DraftRates good = rated(0.9), poor = rated(0.3), none{};
-  EXPECT_TRUE(lookup_stands({good, none, 4}, {poor, none, 4}));
-  EXPECT_FALSE(lookup_stands({poor, none, 4}, {good, none, 4}));
-  EXPECT_TRUE(lookup_stands({good, none, 4}, {good, none, 4})) << "equal";
-  EXPECT_FALSE(lookup_stands({good, none, 1}, {good, none, 4})) << "it found too few";
-  EXPECT_TRUE(lookup_stands({poor, none, 4}, {good, none, 0})) << "the other one rests";
+  const DraftRates good = rated(0.9), poor = rated(0.3), prior = rated(0.5);
+  EXPECT_TRUE(lookup_stands({good, prior, 4}, {poor, prior, 4}));
+  EXPECT_FALSE(lookup_stands({poor, prior, 4}, {good, prior, 4}));
+  EXPECT_TRUE(lookup_stands({good, prior, 4}, {good, prior, 4})) << "equal";
+  EXPECT_FALSE(lookup_stands({good, prior, 1}, {good, prior, 4})) << "it found too few";
+  EXPECT_TRUE(lookup_stands({poor, prior, 4}, {good, prior, 0})) << "the other one rests";
 }
 
 TEST(DraftChoice, WhatWasNotVerifiedForLongIsTried) {
-  const DraftRates good = rated(0.9), poor = rated(0.3), none{};
+  const DraftRates good = rated(0.9), poor = rated(0.3), prior = rated(0.5);
   const DraftRates old_good = rated(0.9, 64), old_poor = rated(0.3, 64);
-  EXPECT_TRUE(lookup_stands({old_poor, none, 4}, {good, none, 4}));
-  EXPECT_FALSE(lookup_stands({good, none, 4}, {old_poor, none, 4}));
-  EXPECT_TRUE(lookup_stands({old_poor, none, 1}, {old_good, none, 4}));
-  EXPECT_FALSE(lookup_stands({poor, none, 4}, {rated(0.9, 63), none, 4}));
+  EXPECT_TRUE(lookup_stands({old_poor, prior, 4}, {good, prior, 4}));
+  EXPECT_FALSE(lookup_stands({good, prior, 4}, {old_poor, prior, 4}));
+  EXPECT_TRUE(lookup_stands({old_poor, prior, 1}, {old_good, prior, 4}));
+  EXPECT_FALSE(lookup_stands({poor, prior, 4}, {rated(0.9, 63), prior, 4}));
+  const DraftRates rested = rated(0.3, 4096);
+  EXPECT_TRUE(lookup_stands({poor, rested, 4}, {good, prior, 4})) << "by no sequence";
+  EXPECT_FALSE(lookup_stands({good, prior, 4}, {poor, rested, 4}));
+}
+
+// A head that is better than what is taken for likely leaves a look-up no turn otherwise.
+TEST(DraftChoice, WhatHardlyWasVerifiedIsTried) {
+  const DraftRates good = rated(0.9), none{}, prior = rated(0.5);
+  DraftRates few = rated(0.3);
+  few.num_rated = 3;
+  EXPECT_TRUE(lookup_stands({none, none, 4}, {good, prior, 4}));
+  EXPECT_TRUE(lookup_stands({none, few, 4}, {good, prior, 4}));
+  EXPECT_FALSE(lookup_stands({good, prior, 4}, {none, none, 4}));
+  few.num_rated = 4;
+  EXPECT_FALSE(lookup_stands({none, few, 4}, {good, prior, 4}));
 }
 
 }  // namespace
