@@ -41,8 +41,6 @@ struct Tuning {
   static constexpr int64_t kBudgetShare = 128;
   // Steps that the budget saves up at most. More, and a long rest ends with many probes at once.
   static constexpr int64_t kBudgetSteps = 64;
-  // Shorter steps tell of what else the host does rather than of the device.
-  static constexpr int64_t kShortStepNs = 2'000'000;
   // Rows of a catch-up that are rated together, at least. Fewer, and one sequence alone seems too
   // dear to be caught up, though others would share its pass.
   static constexpr int kAlone = 64;
@@ -50,13 +48,6 @@ struct Tuning {
 int rows_of(const LengthControllerConfig::PolicyDrafter& drafter, int num_sequences, int limit) {
   if (!drafter.has_kv) return 0;
   return num_sequences * (drafter.keeps_written ? std::min(2, limit + 1) : limit + 1);
-}
-
-// Of `granted` drafts, rounded, but one where a part of the sequences draft: such steps are of
-// another kind than those without drafts, and last where it does not pay to catch up the others.
-int drafts_each(int64_t granted, int num_seqs) {
-  if (granted <= num_seqs / 8) return 0;
-  return std::max(static_cast<int>((granted + num_seqs / 2) / num_seqs), 1);
 }
 
 // Entries that each of a few sequences is taken to lack, where the best one lacks so many.
@@ -76,7 +67,10 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
   feedback_.begin_with(config.steps, times.is_guess);
 }
 
-void LengthController::times_changed() { feedback_.begin_with({}, times_.is_guess); }
+void LengthController::times_changed() {
+  feedback_.begin_with({}, times_.is_guess);
+  losses_ = DraftLosses(config_.num_slots);
+}
 
 // Begins with PolicyDrafter::learned.
 void LengthController::restart() {
@@ -87,6 +81,11 @@ void LengthController::restart() {
     state_of(static_cast<int>(i), Kind::kListed) = State{config_.drafters[i].learned_in_lists};
   }
   feedback_ = {};
+  losses_ = DraftLosses(config_.num_slots);
+  for (StepRecord& record : records_) {
+    record = {};
+    record.extra.assign(static_cast<size_t>(config_.num_slots), DraftLosses::kNothing);
+  }
   budget_ns_ = 0;
 }
 
@@ -96,8 +95,15 @@ const PolicyState& LengthController::learned(int drafter, Kind kind) const {
 }
 
 std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchDemand& demand) {
-  take_in(step);
+  const bool any_found = take_in(step);
   num_decoding_ = demand.num_decoding;
+  turnover_.note(demand.num_added, demand.num_sequences);
+  is_open_ = demand.others_wait || turnover_.is_open();
+  losses_.expect(pending_ns(step), {num_decoding_, times_.step_ns(num_decoding_, 0, 0)});
+  if (any_found) losses_.lend();
+  const bool any_predicted = std::any_of(demand.drafters.begin(), demand.drafters.end(),
+                                         [](const auto& own) { return own.num_predicted > 0; });
+  if (!any_predicted) losses_.end_predictions();
   mean_tokens_ = demand.num_tokens / std::max(1, demand.num_counted);
   for (size_t i = 0; i < grants_.size(); ++i) {
     const auto& drafter = config_.drafters[i];
@@ -105,8 +111,8 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
     grant = {};
     if (adaptive()) {
       grant = adaptive_grant(step, static_cast<int>(i), demand);
-      raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
       raise_limit(step, static_cast<int>(i), demand, Kind::kListed, grant);
+      raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
       continue;
     }
     if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
@@ -122,9 +128,18 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
 
 void LengthController::observe(uint64_t step, int drafter, int max_verified, int num_drafted,
                                int num_accepted, Kind kind) {
-  num_live_[step % kRingSize] += num_drafted;
+  StepRecord& record = record_of(step);
+  record.drafts.add(num_drafted, num_accepted);
+  if (kind == Kind::kPredicted) record.predicted.add(num_drafted, num_accepted);
   ByKind<BatchResults>& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
   results[static_cast<size_t>(kind)].add(max_verified, num_drafted, num_accepted);
+}
+
+void LengthController::committed(uint64_t step, int slot, int num_extra) {
+  std::vector<uint8_t>& extra = record_of(step).extra;
+  if (static_cast<size_t>(slot) < extra.size()) {
+    extra[static_cast<size_t>(slot)] = static_cast<uint8_t>(num_extra);
+  }
 }
 
 void LengthController::found(uint64_t step, int drafter, Kind kind) {
@@ -137,9 +152,11 @@ void LengthController::State::take_in(const BatchResults& results, int max_draft
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
 
-// Results of steps up to step - max_age_, each once.
-void LengthController::take_in(uint64_t step) {
+// Results of steps up to step - max_age_, each once. True: a long piece of text was found.
+bool LengthController::take_in(uint64_t step) {
+  bool any_found = false;
   for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
+    if (adaptive()) settle(num_taken_in_);
     auto& results = results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
       const int most = config_.drafters[i].max_draft_tokens;
@@ -147,54 +164,11 @@ void LengthController::take_in(uint64_t step) {
       for (size_t kind = 1; kind < kNumKinds; ++kind) {
         kind_states_[i][kind].take_in(results[i][kind], most);
       }
+      for (const BatchResults& each : results[i]) any_found = any_found || each.num_found > 0;
     }
     results = {};
   }
-}
-
-// What the load and its drafters' passes take in each of the last kRingSize steps. Beside a prompt
-// chunk its drafts cost what their rows add there; without them it counts as alone, as the chunk
-// would have run anyway.
-int64_t LengthController::ring_ns(const Load& load, int64_t draft_ns) const {
-  const auto really = [&](int drafts, int64_t table_ns) {
-    return table_ns + feedback_.extra_ns(load.seqs, drafts, table_ns);
-  };
-  const int drafts = drafts_each(load.granted, load.seqs);
-  const int64_t far_ns = context_ns(load.seqs, drafts);
-  const int64_t plain_far_ns = context_ns(load.seqs, 0);
-  const int64_t alone =
-      really(drafts, times_.step_ns(load.seqs, load.granted, load.live) + far_ns + draft_ns);
-  const int64_t without = really(0, times_.step_ns(load.seqs, 0, 0) + plain_far_ns) + draft_ns;
-  const auto live = static_cast<int>(load.live);
-  int64_t sum = 0;
-  for (const PlannedStep& plan : planned_) {
-    const int beside = plan.num_prompt_rows + load.seqs;
-    sum += plan.num_prompt_rows == 0 ? alone
-                                     : without + times_.target.at(beside + live) -
-                                           times_.target.at(beside) + far_ns - plain_far_ns;
-  }
-  return std::max<int64_t>(1, sum);
-}
-
-int64_t LengthController::context_ns(int num_seqs, int drafts) const {
-  return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
-}
-
-// Steps without prompts. What is caught up beside them may not be more than what they are for.
-void LengthController::step_took(uint64_t step, int64_t ns) {
-  const PlannedStep& plan = planned_[step % kRingSize];
-  if (!adaptive() || !config_.follows_device) return;
-  if (plan.num_prompt_rows > 0 || plan.num_spans == 0) return;
-  if (times_.step_ns(plan.num_spans, 0, 0) < Tuning::kShortStepNs) return;
-  const int granted = plan.num_rows - plan.num_spans;
-  const int drafts = drafts_each(granted, plan.num_spans);
-  int64_t table_ns = times_.step_ns(plan.num_spans, granted, num_live_[step % kRingSize]) +
-                     times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
-  for (size_t i = 0; i < grants_.size(); ++i) {
-    if (plan.use[i].catch_up_rows > 2 * plan.num_rows) return;
-    table_ns += times_.draft_ns(static_cast<int>(i), plan.use[i]);
-  }
-  feedback_.add(plan.num_spans, drafts, table_ns, ns);
+  return any_found;
 }
 
 // Sequences of other drafters and of none.
@@ -315,7 +289,10 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
       knows_nothing || (state.num_draft_tokens > 0 && state.num_seen < Tuning::kLearning);
   if (learning && num_sequences > 0)
     grant.num_draft_tokens = std::max(grant.num_draft_tokens, together.num_draft_tokens);
+  if (losses_.must_wait()) grant.num_draft_tokens = 0;
   if (grant.num_draft_tokens > 0 && state.num_draft_tokens == 0) state.num_seen = 0;
+  if (state.num_seen < Tuning::kFirstSeen)
+    grant.num_draft_tokens = trial_limit(drafter, grant.num_draft_tokens, num_sequences);
   if (traits.has_kv && state.num_seen < Tuning::kLearning) {
     grant.max_spans =
         std::min(grant.max_spans, std::max(Tuning::kLearningSpans, num_sequences / 2));
@@ -331,8 +308,8 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
 }
 
-// To what pays for the sequences of a kind. At least one draft every Tuning::kProbeSteps steps, so
-// that a prediction which fits again is noticed.
+// To what pays for the sequences of a kind, unless they lost too much. At least one draft every
+// Tuning::kProbeSteps steps, so that a prediction which fits again is noticed.
 void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                                    DraftGrant& grant) {
   const auto index = static_cast<size_t>(drafter);
@@ -347,12 +324,19 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
   Load load = load_beside(drafter, demand);
   load.seqs = std::max(load.seqs - num_sequences, 0) + own.num_decoding;
   load.tokens = load.seqs * kOne;
-  state.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
+  const bool is_predicted = kind == Kind::kPredicted;
+  const bool rested = state.num_draft_tokens == 0;
+  const bool waits = is_predicted ? losses_.must_predictions_wait() : losses_.must_wait();
+  state.num_draft_tokens = waits ? 0 : choose(drafter, state, num_sequences, load).num_draft_tokens;
   if (state.num_draft_tokens > 0) state.next_probe = step + Tuning::kProbeSteps;
-  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe;
+  if (rested && state.num_draft_tokens > 0) state.num_seen = 0;
+  if (!is_predicted && state.num_seen < Tuning::kFirstSeen)
+    state.num_draft_tokens = trial_limit(drafter, state.num_draft_tokens, num_sequences);
+  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe && !waits;
   if (probes) state.next_probe = step + Tuning::kProbeSteps;
   const int limit = probes ? 1 : state.num_draft_tokens;
   if (limit <= grant.num_draft_tokens) return;
+  grant.predicted_only = is_predicted && grant.num_draft_tokens == 0;
   grant.num_draft_tokens = limit;
   grant.max_spans = std::numeric_limits<int>::max();
 }
@@ -360,26 +344,45 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
 // What the use adds to a step of so many sequences.
 int64_t LengthController::probe_ns(int drafter, int num_decoding, const DraftUse& use) const {
   return times_.draft_ns(drafter, use) +
-         times_.step_ns(num_decoding, use.num_spans, use.num_spans) -
+         times_.step_ns(num_decoding, int64_t{use.num_spans} * use.num_draft_tokens,
+                        int64_t{use.num_spans} * use.num_draft_tokens) -
          times_.step_ns(num_decoding, 0, 0);
 }
 
-// One draft of the few sequences that lack the fewest entries, when the budget has it.
+// Of the few sequences that lack the fewest entries, what the budget has. One draft each; all of a
+// drafter that makes them in one pass, whose later ones tell what it is worth, or half, and so on.
 DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand& demand) {
+  const auto index = static_cast<size_t>(drafter);
+  const auto& traits = config_.drafters[index];
+  if (demand.drafters[index].num_decoding == 0 || losses_.must_wait()) return {};
+  if (step < states_[index].next_probe) return {};
+  const bool is_block = traits.has_kv && times_.drafters[index].one_pass;
+  for (int drafts = is_block ? traits.max_draft_tokens : 1; drafts > 0; drafts /= 2) {
+    const DraftGrant grant = probe_with(drafts, drafter, demand);
+    if (grant.num_draft_tokens > 0) return grant;
+  }
+  return {};
+}
+
+// At first the account pays as well, as nobody knows how long there will be work.
+int64_t LengthController::probe_budget_ns(int drafter) const {
+  const bool is_new = states_[static_cast<size_t>(drafter)].num_ever < Tuning::kFirstSeen;
+  return is_new ? std::max(budget_ns_, losses_.balance_ns() / 2) : budget_ns_;
+}
+
+DraftGrant LengthController::probe_with(int drafts, int drafter, const BatchDemand& demand) {
   const auto index = static_cast<size_t>(drafter);
   const DraftDemand& own = demand.drafters[index];
   const auto& traits = config_.drafters[index];
-  State& state = states_[index];
-  if (own.num_decoding == 0 || step < state.next_probe) return {};
   const int fewest = own.num_ready > 0 ? 0 : own.fewest_missing;
   for (int num_spans = 1 + own.num_decoding / Tuning::kProbeShare; num_spans > 0; num_spans /= 2) {
     const int missing = num_spans > 1 ? missing_among_few(fewest) : fewest;
     const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
     if (rows > traits.max_catch_up_rows) continue;
-    const DraftUse use{.num_draft_tokens = 1, .catch_up_rows = rows, .num_spans = num_spans};
-    if (probe_ns(drafter, demand.num_decoding, use) > budget_ns_) continue;
-    state.probing = true;
-    return {.num_draft_tokens = 1,
+    const DraftUse use{.num_draft_tokens = drafts, .catch_up_rows = rows, .num_spans = num_spans};
+    if (probe_ns(drafter, demand.num_decoding, use) > probe_budget_ns(drafter)) continue;
+    states_[index].probing = true;
+    return {.num_draft_tokens = drafts,
             .catch_up_rows = rows,
             .max_spans = num_spans,
             .max_missing = missing,
@@ -389,9 +392,14 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
 }
 
 void LengthController::planned(uint64_t step, const PlannedStep& plan) {
-  num_live_[step % kRingSize] = 0;
+  StepRecord& record = record_of(step);
+  record.drafts = record.predicted = {};
   if (!adaptive()) return;
-  planned_[step % kRingSize] = plan;
+  record.plan = plan;
+  record.num_decoding = num_decoding_;
+  record.is_open = plan.num_prompt_rows > 0 || is_open_;
+  record.trial_ns = trial_ns(plan);
+  std::fill(record.extra.begin(), record.extra.end(), DraftLosses::kNothing);
   if (plan.num_rows == 0) return;  // beside the steps of other engines
   const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ =

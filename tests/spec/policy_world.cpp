@@ -24,6 +24,11 @@ SchedulerConfig scheduler_config(const LengthControllerConfig& policy,
   return config;
 }
 
+LengthControllerConfig with_slots(LengthControllerConfig policy, int num_slots) {
+  policy.num_slots = num_slots;
+  return policy;
+}
+
 }  // namespace
 
 PolicyWorld::PolicyWorld(const CostTable& times, const LengthControllerConfig& policy,
@@ -31,7 +36,7 @@ PolicyWorld::PolicyWorld(const CostTable& times, const LengthControllerConfig& p
     : times_(times),
       config_(policy),
       workload_(workload),
-      policy_(policy, times),
+      policy_(with_slots(policy, workload.batch), times),
       scheduler_(scheduler_config(policy, workload)) {
   for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += workload.length_of(i);
 }
@@ -39,6 +44,12 @@ PolicyWorld::PolicyWorld(const CostTable& times, const LengthControllerConfig& p
 int PolicyWorld::Workload::length_of(int index) const {
   if (length) return length(index);
   return std::max(1, output_len - index % 8 * output_len / 16);
+}
+
+double PolicyWorld::Workload::chance(int percent, const Sequence& sequence, int position) const {
+  if (!fits) return acceptance(percent, position);
+  const int output = sequence.known_len() - sequence.prompt_len + position;
+  return fits(static_cast<int>(sequence.arrival), output, position);
 }
 
 PolicyWorld::Totals PolicyWorld::run() {
@@ -100,12 +111,13 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     std::uniform_real_distribution<double> draw(0, 1);
     const auto percent = static_cast<int>(totals_.num_tokens * 100 / num_wanted_);
     while (num_accepted < num_draft_tokens &&
-           draw(random_) < workload_.acceptance(percent, num_accepted)) {
+           draw(random_) < workload_.chance(percent, sequence, num_accepted)) {
       ++num_accepted;
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
     ended = sequence.known_len() + num_accepted + 1 == sequence.max_len;
     policy_.observe(number, 0, span.max_verified, num_draft_tokens, num_accepted);
+    if (span.max_verified > 0) policy_.committed(number, sequence.slot, num_accepted);
     totals_.num_tokens += num_accepted + 1;
     totals_.num_drafted += num_draft_tokens;
     totals_.num_accepted += num_accepted;
