@@ -146,7 +146,10 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
     const ConfigFields eagle(*nested, fields.where() + " (eagle_config)");
     bool use_taps = true;
     FT_RETURN_IF_ERROR(eagle.read_flag("use_aux_hidden_state", &use_taps));
-    if (!use_taps) return eagle.wrong("use_aux_hidden_state", "true");
+    if (!use_taps) {
+      *out = {TapSink::kFinalNorm};
+      return {};
+    }
     if (eagle.find(kName) != nullptr) ids = eagle.find(kName);
   }
   const int32_t n = target.num_layers;
@@ -156,6 +159,12 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
                             ", but must be a list of layer numbers; correct the file");
   }
   for (const Json& id : wanted) {
+    if (id == n) {
+      return unsupported(fields.where() + ": by '" + kName +
+                         "' the head reads what leaves the target's last layer before its norm, " +
+                         std::to_string(n) +
+                         ", which is not kept; use a head that reads what enters layers");
+    }
     if (!id.is_number_integer() || id < 0 || id >= n) {
       return invalid_argument(
           fields.where() + ": " + (ids != nullptr ? "by '" : "without '") + kName +
@@ -171,6 +180,10 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
 
 Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
   FT_RETURN_IF_ERROR(read_taps(fields, target, &head->tap_layers));
+  if (head->reads_final_state()) {
+    FT_RETURN_IF_ERROR(
+        check_size(fields, "hidden_size", head->layer.hidden_size, target.hidden_size));
+  }
   head->draft_vocab_size = head->layer.vocab_size;
   FT_RETURN_IF_ERROR(fields.read_count("draft_vocab_size", &head->draft_vocab_size));
   if (head->draft_vocab_size > head->layer.vocab_size) {
@@ -291,6 +304,10 @@ Status read_mtp(const std::string& folder, const ConfigFields& fields, const Mod
 }
 
 }  // namespace
+
+bool DraftHeadConfig::reads_final_state() const {
+  return pairs_taps(kind) && tap_layers == std::vector<int32_t>{TapSink::kFinalNorm};
+}
 
 Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
                                                const ModelConfig& target,

@@ -62,6 +62,10 @@ struct DraftHeadConfig {
   int32_t markov_rank = 0;
   bool has_confidence = false;
   bool confidence_reads_markov = true;
+
+  // Whether it is an EAGLE-3 head that pairs with what leaves the target's final norm, as EAGLE's
+  // do, and has no fc (use_aux_hidden_state false in NVIDIA's).
+  bool reads_final_state() const;
 };
 
 // Reads <folder>/config.json. InvalidArgument names a size that does not match the target

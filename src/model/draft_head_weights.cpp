@@ -403,6 +403,9 @@ Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& 
   std::optional<Checkpoint> checkpoint;
   if (!source.options.dummy) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(folder));
+    if (source.config.reads_final_state()) {
+      checkpoint->add_identity("fc.weight", source.config.layer.hidden_size);
+    }
   }
   source.checkpoint = checkpoint ? &*checkpoint : nullptr;
   const ModelConfig& layer = source.config.layer;

@@ -349,11 +349,20 @@ TEST_F(DraftHeadConfigTest, VariantsThatWouldDraftBadly) {
   json["draft_vocab_size"] = 200000;
   expect_error(HeadKind::kEagle3, json, {"draft_vocab_size", "at most vocab_size 128256"});
   json = eagle3_json();
-  json["eagle_config"] = {{"use_aux_hidden_state", false}};
-  expect_error(HeadKind::kEagle3, json, {"use_aux_hidden_state"});
-  json = eagle3_json();
   json["rope_scaling"] = {{"type", "spiral"}};
   expect_error(HeadKind::kEagle3, json, {"spiral"});
+}
+
+// As NVIDIA's heads for gpt-oss say it.
+TEST_F(DraftHeadConfigTest, TheFinalStateInsteadOfTaps) {
+  Json json = eagle3_json();
+  json["eagle_config"] = {{"use_aux_hidden_state", false}};
+  const auto head = read(HeadKind::kEagle3, json);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_TRUE(head.value().reads_final_state());
+  EXPECT_FALSE(read(HeadKind::kEagle3, eagle3_json()).value().reads_final_state());
+  json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", {2, target_.num_layers}}};
+  expect_error(HeadKind::kEagle3, json, {"leaves the target's last layer", "not kept"});
 }
 
 }  // namespace

@@ -92,6 +92,24 @@ Result<const TensorView*> Checkpoint::find(const std::string& name) const {
                    "; the weights do not belong to " + config_name() + ", or a shard is missing");
 }
 
+void Checkpoint::add_identity(const std::string& name, int64_t size) {
+  constexpr uint16_t kOne = 0x3f80;
+  made_rows_.push_back(
+      std::make_unique<std::vector<uint16_t>>(static_cast<size_t>(size * size), uint16_t{0}));
+  std::vector<uint16_t>& rows = *made_rows_.back();
+  for (int64_t i = 0; i < size; ++i) rows[static_cast<size_t>(i * size + i)] = kOne;
+  auto view = std::make_unique<TensorView>();
+  view->name = name;
+  view->file = folder_;
+  view->dtype = FileDType::kBF16;
+  view->dtype_name = "BF16";
+  view->shape = {size, size};
+  view->data = reinterpret_cast<const std::byte*>(rows.data());
+  view->num_bytes = std::ssize(rows) * static_cast<int64_t>(sizeof(uint16_t));
+  tensors_[name] = view.get();
+  made_tensors_.push_back(std::move(view));
+}
+
 std::string Checkpoint::config_name() const {
   return gguf_ != nullptr ? "its metadata" : "its config.json";
 }

@@ -36,6 +36,8 @@ class Checkpoint {
 
   // NotFound names the tensor and the folder.
   Result<const TensorView*> find(const std::string& name) const;
+  // Puts a square matrix with ones on its diagonal in place of what the files have under the name.
+  void add_identity(const std::string& name, int64_t size);
   // By their names in a folder; TensorView::name is the file's own.
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
   // What says which tensors there must be, for messages: "its config.json".
@@ -71,6 +73,7 @@ class Checkpoint {
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<float>> made_numbers_;
+  std::vector<std::unique_ptr<std::vector<uint16_t>>> made_rows_;  // of bfloat16
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<BnbTensor>> bnb_;

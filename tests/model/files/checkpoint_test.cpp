@@ -159,6 +159,19 @@ TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
   }
 }
 
+TEST(Checkpoint, AnIdentityTakesThePlaceOfATensor) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"fc.weight"});
+  auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  checkpoint.value().add_identity("fc.weight", 2);
+  const TensorView& made = *checkpoint.value().find("fc.weight").value();
+  EXPECT_EQ(made.shape, (std::vector<int64_t>{2, 2}));
+  float values[4] = {};
+  ASSERT_TRUE(convert_tensor(made, DType::kF32, values).ok());
+  EXPECT_EQ(std::vector<float>(values, values + 4), std::vector<float>({1, 0, 0, 1}));
+}
+
 // Products of NVFP4 matrices are multiplied by a number beside them.
 TEST(Checkpoint, GgufScalesBecomePartOfTheMatrix) {
   const ScratchFolder folder;
