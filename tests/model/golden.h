@@ -110,6 +110,8 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "granitemoeshared",
                        "exaone_moe",
                        "flex_olmo",
+                       "glm4v_moe",
+                       "granitemoe_swa",
                        "hy_v3",
                        "mellum",
                        "solar_open",
