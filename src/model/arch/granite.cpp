@@ -72,9 +72,16 @@ LayerSpec granite_swa_layer(const ModelConfig& config, const LayerConfig& layer)
   return pre_norm_layer(attention, gated_mlp_of(config, layer));
 }
 
+// Names as transformers has them, where a matrix of each kind holds all experts.
 LayerSpec granite_moe_swa_layer(const ModelConfig& config, const LayerConfig& layer) {
   LayerSpec spec = granite_moe_layer(config, layer);
   std::get<GqaSpec>(spec.mixer).sinks = "sinks";
+  if (auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward)) {
+    experts->router = "block_sparse_moe.router";
+    experts->experts = "block_sparse_moe.experts.";
+    experts->gate_up = "gate_up_proj";
+    experts->down = "down_proj";
+  }
   return spec;
 }
 
