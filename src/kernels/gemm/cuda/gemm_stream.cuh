@@ -7,6 +7,7 @@
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/cuda/wgmma.cuh"
 #include "kernels/gemm/cuda/gemm_common.cuh"
+#include "kernels/gemm/cuda/gemm_store_block.cuh"
 
 // Products of 1 to 64 rows with wgmma: x is operand A (64 rows, of which only those of the batch
 // are loaded; what the others read changes no live row), the weight operand B. The time is that of
@@ -38,8 +39,8 @@ struct StreamShape {
   // multiprocessor enough for the bandwidth. More would only make others wait: x, and the small op
   // before. Up to 8 rows, which may leave a multiprocessor one block of small stages, take all.
   static constexpr int kBlocks = kBytes <= 113 << 10 ? 2 : 1;
-  // A block that is alone has more threads to end gated products, which take many operations; not
-  // so many that the op before has no registers beside it.
+  // A block that is alone has more threads to store through shared memory, which gated products
+  // take many operations for; not so many that the op before has no registers beside it.
   static constexpr int kGatedThreads = kBlocks == 1 && kGroups > 1 ? 256 : kThreads;
   static constexpr int kBytesInFlight = (kGroups <= 4 ? 48 << 10 : 80 << 10) / kBlocks;
   static constexpr int kInFlight =
@@ -216,9 +217,14 @@ struct StreamBlock {
   }
 };
 
+// What stores through shared memory.
+template <class Epilogue>
+inline constexpr bool kStoresByBlock =
+    std::is_same_v<Epilogue, StoreGated> || std::is_same_v<Epilogue, StoreBlock>;
+
 template <class Shape, class Epilogue>
 inline constexpr int kStreamThreads =
-    std::is_same_v<Epilogue, StoreGated> ? Shape::kGatedThreads : Shape::kThreads;
+    kStoresByBlock<Epilogue> ? Shape::kGatedThreads : Shape::kThreads;
 
 template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
@@ -227,7 +233,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
                        const __grid_constant__ CUtensorMap few_x) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
-  constexpr bool kGated = std::is_same_v<Epilogue, StoreGated>;
+  constexpr bool kByBlock = kStoresByBlock<Epilogue>;
   constexpr int kRows = Shape::kGroups * kGroupRows;
   const StreamBlock<Shape> block(
       args, shared, reinterpret_cast<uint64_t*>(shared + Shape::kBytesX + Shape::kBytesW));
@@ -253,7 +259,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
     if (live > 0) {
       float c[Shape::kN / 2];
       block.multiply(c);
-      if constexpr (kGated) {
+      if constexpr (kByBlock) {
         epilogue.template put_block<kRows>(c, reinterpret_cast<float*>(shared));
       } else {
         epilogue.take_rows(args, live, 0, column * Shape::kN, column, c);
@@ -264,7 +270,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
   } else if (warp == 5) {
     if (elect_lane()) block.stream_x(all_x, few_x);
   }
-  if constexpr (kGated) {
+  if constexpr (kByBlock) {
     static_assert(kRows * StoreGated::block_stride(Shape::kN / 2) * 4 <=
                   Shape::kBytesX + Shape::kBytesW);
     __syncwarp();
