@@ -32,8 +32,8 @@ void launch_gemm(const void* packed, cudaStream_t stream) {
   }
   const QuantizedMatrix* matrix = quantized_matrix(args.weight);
   if (matrix == nullptr) return launch_of_floats(args, stream);
-  takes_rounded(matrix->kind) ? launch_gemm_fp8(args, *matrix, stream)
-                              : launch_gemm_dequant(args, *matrix, stream);
+  if (takes_rounded(matrix->kind)) return launch_gemm_fp8(args, *matrix, stream);
+  launch_gemm_dequant(args, *matrix, stream);
   if (args.frees_next != 0) launch_all_ended(stream);
 }
 

@@ -67,9 +67,9 @@ bool launch_for_32(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream
   return launch_stream<StreamShape<112, 2, 3, 2, 4, 2>>(args, epilogue, stream);
 }
 
-// With the epilogue, or the one that has its bits in less code.
+// Of so wide a tile that less code of the same bits pays, where the epilogue allows it.
 template <class Shape, class Epilogue>
-bool launch_wide_tiles(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+bool launch_widest(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   if constexpr (std::is_same_v<Epilogue, StoreOutput>) {
     if (StoreBlock::takes(args)) {
       StoreBlock by_block{epilogue.stride};
@@ -94,9 +94,9 @@ bool launch_for_64(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream
     return launch_stream<StreamShape<48, 4, 4, 3, 8, 2>>(args, epilogue, stream);
   }
   if (ceil_div(args.n, 128) > room.pairs && ceil_div(args.n, 224) <= room.pairs) {
-    return launch_wide_tiles<StreamShape<224, 2, 3, 3, 8, 2>>(args, epilogue, stream);
+    return launch_widest<StreamShape<224, 2, 3, 3, 8, 2>>(args, epilogue, stream);
   }
-  return launch_wide_tiles<StreamShape<128, 2, 4, 4, 8, 2>>(args, epilogue, stream);
+  return launch_stream<StreamShape<128, 2, 4, 4, 8, 2>>(args, epilogue, stream);
 }
 
 template <class Epilogue>

@@ -100,7 +100,7 @@ struct Fp8FewBlock {
     const DequantRing begin = ring;
     const int early = min(Shape::kPlaces, stages);
     for (int stage = 0; stage < early; ++stage, ring.advance()) load_weight(stage, map, policy);
-    wait_for_previous();
+    wait_for_previous(args.frees_next != 0);
     if (first_row >= live()) return drain(begin, early);
     for (int stage = early; stage < stages; ++stage, ring.advance()) {
       ring.wait_empty();
@@ -117,7 +117,7 @@ struct Fp8FewBlock {
 
   // Another thread.
   __device__ void bring_x(const CUtensorMap& map) {
-    wait_for_previous();
+    wait_for_previous(args.frees_next != 0);
     if (first_row >= live()) return;
     const uint64_t policy = evict_normal_policy();
     for (int stage = 0; stage < stages; ++stage, ring.advance()) {
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     publish_barriers();
   }
   __syncwarp();
-  let_next_start();
+  if (args.frees_next == 0) let_next_start();
   __syncthreads();
   if (warp == kReaders) {
     if (elect_lane()) block.bring_weight(maps.w);
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     if (elect_lane()) block.bring_x(maps.x);
     return;
   }
-  wait_for_previous();
+  wait_for_previous(args.frees_next != 0);
   const int live = block.live();
   if (block.first_row >= live) return;
   Fp8FewProducts<Shape> own{block, warp * 16 + static_cast<int>(threadIdx.x) % 32 / 4};

@@ -235,8 +235,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   __syncthreads();
   // The weight is constant: its first part is fetched while the op before still runs.
   if (threadIdx.x == kLoading) loader.start(work);
-  wait_for_previous();
-  let_next_start();
+  wait_for_previous(args.frees_next != 0);
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
   if (threadIdx.x < kLoading) {
     raise_registers<Shape::kProductRegisters>();
