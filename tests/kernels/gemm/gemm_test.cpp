@@ -1,6 +1,7 @@
 #include "kernels/gemm/gemm.h"
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <tuple>
 
@@ -178,6 +179,32 @@ TEST_P(GemmTest, AddsToY) {
     for (size_t i = size_t(rows) * n; i < got.size(); ++i) ASSERT_EQ(got[i], before[i]) << i;
   }
 }
+
+// Matrices so wide that a block stores its sums together.
+class WideGemmTest : public GemmTest {};
+
+TEST_P(WideGemmTest, RowsAreBitEqualAloneAndBesideOthers) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 18, 0.1f), dtype);
+  const void* weight = pack(w.data(), n, k, dtype);
+  const TypedData x = typed_data(random_floats(size_t(64) * k, 19), dtype);
+  const auto* device_x = static_cast<const uint8_t*>(upload_typed(x));
+  const float* bias = to_device(random_floats(n, 20));
+  const size_t row_bytes = size_t(n) * sizeof(float);
+  for (const int rows : {33, 50, 64}) {
+    const auto together = multiply(device_x, weight, rows, 64, DType::kF32, bias);
+    for (const int r : {0, 15, 16, 32, rows - 1}) {
+      const auto* row = device_x + size_t(r) * k * dtype_size(dtype);
+      const auto alone = multiply(row, weight, 1, 1, DType::kF32, bias);
+      ASSERT_EQ(std::memcmp(alone.data(), &together[r * row_bytes], row_bytes), 0)
+          << "row " << r << " of " << rows;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WideGemmTest,
+                         testing::Values(Case{17000, 72, DType::kBF16},
+                                         Case{20012, 136, DType::kBF16}));
 
 INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest,
                          testing::Values(Case{64, 192, DType::kF32}, Case{576, 192, DType::kF32},
