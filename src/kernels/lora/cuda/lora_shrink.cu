@@ -58,6 +58,12 @@ __device__ uint4 load_or_zeros(const __nv_bfloat16* from, bool valid) {
   return valid ? *reinterpret_cast<const uint4*>(from) : uint4{};
 }
 
+// Past the multiprocessor's own cache, which may hold what x was in the layer before: beside a
+// product nothing is waited for.
+__device__ uint4 newest_or_zeros(const __nv_bfloat16* from, bool valid) {
+  return valid ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{};
+}
+
 // A lane has 8 neighbouring inputs of each step: the same of all operands, so that it does not
 // matter which of them a product takes for its first.
 __device__ int lane_k(int split, int step) {
@@ -118,7 +124,7 @@ __device__ void multiply(const LoraShrinkArgs& args, const ShrinkItem& item, con
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
     const int at = lane_k(item.split, step);
-    right[step] = load_or_zeros(x + at, live && at < args.k);
+    right[step] = newest_or_zeros(x + at, live && at < args.k);
   }
   float c[4] = {};
 #pragma unroll
