@@ -168,6 +168,37 @@ class ClaudeCode(door.DoorCase):
             context_management={"edits": [{"type": "clear_tool_uses_20250919"}]})).json
         self.assertEqual(len(answer["warnings"]), 4, answer["warnings"])
 
+    def test_kinds_of_thinking(self):
+        """anthropic 2.14 knows "between_tools"; another kind is no reason to refuse"""
+        for kind, told in (("between_tools", 0), ("adaptive", 0), ("of_tomorrow", 1)):
+            answer = self.post("/v1/messages", body([USER], stream=False, max_tokens=2, tools=[],
+                                                    thinking={"type": kind})).json
+            self.assertEqual(len(answer.get("warnings", [])), told, answer)
+
+    def test_screenshots_end_no_conversation(self):
+        """A picture in a result stands in every later turn, too."""
+        picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
+                                               "data": "AA" * 5000}}
+        history = [USER, {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": "/a.png"}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t",
+                                          "content": [picture]}]}]
+        answer = self.post("/v1/messages", body(history, stream=False, max_tokens=2, tools=[])).json
+        self.assertIn("'image'", answer["warnings"][0])
+        self.assertLess(answer["usage"]["input_tokens"], 1000)
+        items = [{"role": "user", "content": "Look."}, {
+            "type": "function_call", "call_id": "c", "name": "view_image", "arguments": "{}"}, {
+            "type": "function_call_output", "call_id": "c", "output": [
+                {"type": "input_image", "image_url": "data:image/png;base64,AA"}]}]
+        answer = self.post("/v1/responses", {"input": items, "max_output_tokens": 2}).json
+        self.assertIn("'input_image'", answer["warnings"][0])
+        called = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {
+            "name": "f", "arguments": "{}"}}]}
+        answer = self.post("/v1/chat/completions", {"max_tokens": 2, "messages": [
+            *door.USER, called, {"role": "tool", "tool_call_id": "c", "content": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]}]}).json
+        self.assertIn("'image_url'", answer["warnings"][0])
+
     def test_what_is_no_text_is_refused_by_name(self):
         pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf",
                                               "data": "JVBERi0="}}

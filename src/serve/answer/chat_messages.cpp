@@ -45,8 +45,10 @@ Result<std::string> thought_of(const json& part, const std::string& where) {
 }
 
 // Parts as {"type": "text", "text": ...}, which may be given as bare strings. Thoughts become the
-// message's "reasoning_content".
-Status read_parts(const json& parts, const std::string& where, json* message) {
+// message's "reasoning_content", and parts of results that are no text a few words, whose types
+// `unread` receives.
+Status read_parts(const json& parts, const std::string& where, json* message,
+                  std::set<std::string>* unread) {
   json texts = json::array();
   std::string thoughts;
   for (const json& part : parts) {
@@ -66,6 +68,11 @@ Status read_parts(const json& parts, const std::string& where, json* message) {
       continue;
     }
     const char* place = text_place(type);
+    if (place == nullptr && (*message)["role"] == "tool") {
+      unread->insert(type);
+      texts.push_back({{"type", "text"}, {"text", unread_part(type)}});
+      continue;
+    }
     if (place == nullptr) {
       return invalid_argument(where + ": 'content' parts of type '" + type +
                               "' are not supported; give text");
@@ -129,11 +136,12 @@ bool may_lack_content(const json& message) {
 
 }  // namespace
 
-Result<json> normalise_messages(const json& messages) {
+Result<json> normalise_messages(const json& messages, std::set<std::string>* unread) {
   if (!messages.is_array() || messages.empty()) {
     return invalid_argument("'messages' must be an array of {\"role\", \"content\"}, not empty");
   }
   json normal = json::array();
+  std::set<std::string> passed_over;
   for (const json& message : messages) {
     const std::string where = "message " + std::to_string(normal.size() + 1);
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
@@ -145,7 +153,7 @@ Result<json> normalise_messages(const json& messages) {
     const bool text = content != copy.end() && content->is_string();
     if (content != copy.end() && content->is_array()) {
       const json parts = *content;
-      FT_RETURN_IF_ERROR(read_parts(parts, where, &copy));
+      FT_RETURN_IF_ERROR(read_parts(parts, where, &copy, &passed_over));
     } else if (content != copy.end() && content->is_object() && copy["role"] == "tool") {
       copy["content"] = json_text(*content);  // a result as the tool gave it
     } else if (!text && content != copy.end() && !content->is_null()) {
@@ -156,6 +164,7 @@ Result<json> normalise_messages(const json& messages) {
     FT_RETURN_IF_ERROR(check_members(where, &copy));
     normal.push_back(std::move(copy));
   }
+  if (unread != nullptr) *unread = std::move(passed_over);
   return normal;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "base/result.h"
 
@@ -7,7 +9,9 @@ namespace foretoken {
 
 // The messages as Engine::render_chat takes them: contents are texts or lists of text parts;
 // those of answers and of tools may be null or absent. An error names
-// the message and what is wrong with it; parts that are not text are Unsupported.
-Result<nlohmann::ordered_json> normalise_messages(const nlohmann::ordered_json& messages);
+// the message and what is wrong with it, as parts that are not text; in results of tools a few
+// words stand for those, and `unread` receives their types.
+Result<nlohmann::ordered_json> normalise_messages(const nlohmann::ordered_json& messages,
+                                                  std::set<std::string>* unread = nullptr);
 
 }  // namespace foretoken

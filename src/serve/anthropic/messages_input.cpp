@@ -72,6 +72,15 @@ Result<bool> read_text_block(const json& block, const std::string& where, std::s
   return true;
 }
 
+// Whether a block of a result is of a kind that has no text here.
+bool is_unread(const json& block, const std::string& type) {
+  if (type == "document") {
+    const std::string source = type_of(block.value("source", json()));
+    return source != "text" && source != "content";
+  }
+  return !type.empty() && type != "text" && type != "search_result" && type != "tool_reference";
+}
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -134,11 +143,28 @@ class BlockReader {
                        "' cannot be read here and were left out");
   }
 
+  // A line for each block; a few words where one is no text.
+  Result<std::string> result_text(const json& content) {
+    if (!content.is_array()) return anthropic_text(content, where_);
+    std::string all;
+    for (const json& block : content) {
+      if (&block != &content.front()) all += '\n';
+      const std::string type = type_of(block);
+      if (is_unread(block, type)) {
+        FT_RETURN_IF_ERROR(leave_out(type));
+        all += unread_part(shown_name(type));
+        continue;
+      }
+      FT_ASSIGN_OR_RETURN(const std::string text, read_text(block, type));
+      all += text;
+    }
+    return all;
+  }
+
   Status read_tool_result(const json& block) {
     FT_ASSIGN_OR_RETURN(const std::string id, optional_text(block, "tool_use_id", where_));
     if (id.empty()) return invalid_argument(where_ + ": a tool_result needs a 'tool_use_id'");
-    FT_ASSIGN_OR_RETURN(std::string text,
-                        anthropic_text(block.value("content", json()), where_, "\n"));
+    FT_ASSIGN_OR_RETURN(std::string text, result_text(block.value("content", json())));
     JsonFields fields(block, where_);
     bool failed = false;
     fields.read("is_error", &failed);
@@ -224,8 +250,7 @@ std::string usual_role(const std::string& role) {
 
 }  // namespace
 
-Result<std::string> anthropic_text(const json& content, const std::string& where,
-                                   const std::string& between) {
+Result<std::string> anthropic_text(const json& content, const std::string& where) {
   if (content.is_null()) return std::string();
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) {
@@ -236,7 +261,6 @@ Result<std::string> anthropic_text(const json& content, const std::string& where
     std::string part;
     FT_ASSIGN_OR_RETURN(const bool is_text, read_text_block(block, where, &part));
     if (!is_text) return wrong_block(where, type_of(block));
-    if (&block != &content.front()) text += between;
     text += part;
   }
   return text;

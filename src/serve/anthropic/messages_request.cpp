@@ -80,8 +80,14 @@ Status read_tool_choice_of(const json& choice, bool left_out, const FieldNotes& 
 
 Status read_thinking(const json& thinking, const FieldNotes& notes, json* chat) {
   const std::string type = thinking.is_object() ? request_text(thinking, "type") : "";
-  if (type != "enabled" && type != "disabled" && type != "adaptive") {
+  if (type.empty()) {
     return invalid_argument("'thinking' must be {\"type\": \"enabled\" | \"disabled\"}");
+  }
+  bool known = false;
+  for (const char* one : {"enabled", "disabled", "adaptive", "between_tools"}) known |= type == one;
+  if (!known) {
+    FT_RETURN_IF_ERROR(notes.tell("'thinking' of type '" + shown_name(type) +
+                                  "' is not known here and was taken for \"enabled\""));
   }
   json& variables = (*chat)["chat_template_kwargs"];
   if (variables.is_null()) variables = json::object();
@@ -195,7 +201,8 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   FT_RETURN_IF_ERROR(read_output(fields, &chat));
   check_edits(fields);
   fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",
-                 "anthropic_beta", "cache_control", "speed"});
+                 "anthropic_beta", "cache_control", "speed", "diagnostics", "user_profile_id",
+                 "workspace_id", "billing_policy", "fallback_credit_token"});
   fields.pass_over({"container", "mcp_servers", "fallbacks"});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());

@@ -123,7 +123,7 @@ constexpr OwnField kOthers[] = {
     {"parallel_tool_calls", kChats | kResponsesBody, kFlag},
     {"thinking", kAnthropicBodies,
      R"({"type":"object","required":["type"],"properties":{
-         "type":{"enum":["enabled","disabled","adaptive"]},
+         "type":{"type":"string","minLength":1,"description":"disabled, or any other: enabled, adaptive, between_tools."},
            "budget_tokens":{"description":"Has no effect."}}})"},
     {"enable_thinking", kNoCompletions, kFlag},
     {"output_config", kAnthropicBodies,
@@ -191,6 +191,7 @@ constexpr OwnField kOthers[] = {
     {"service_tier", kVllmTexts | kEmbeddingBody, kIgnored},
     {"safety_identifier", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_key", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
+    {"prompt_cache_options", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"prompt_cache_retention", kOpenAiTexts | kEmbeddingBody | kResponsesBody, kIgnored},
     {"client_metadata", kResponsesBody, kIgnored},
     {"cache_prompt", kVllmTexts, kIgnored},
@@ -214,6 +215,11 @@ constexpr OwnField kOthers[] = {
     {"inference_geo", kAnthropicBodies, kIgnored},
     {"context_management", kAnthropicBodies, kIgnored},
     {"betas", kAnthropicBodies, kIgnored},
+    {"diagnostics", kAnthropicBodies, kIgnored},
+    {"user_profile_id", kAnthropicBodies, kIgnored},
+    {"workspace_id", kAnthropicBodies, kIgnored},
+    {"billing_policy", kAnthropicBodies, kIgnored},
+    {"fallback_credit_token", kAnthropicBodies, kIgnored},
     {"anthropic_version", kAnthropicBodies, kIgnored},
     {"cache_control", kAnthropicBodies, kIgnored},
 };

@@ -21,4 +21,8 @@ Result<std::string> required_text(const json& object, const char* name, const st
   return invalid_argument(where + ": '" + name + "' is missing; give a string");
 }
 
+std::string unread_part(const std::string& type) {
+  return "[" + type + ": left out, as this server reads text only]";
+}
+
 }  // namespace foretoken

@@ -15,4 +15,8 @@ Result<std::string> optional_text(const nlohmann::ordered_json& object, const ch
 Result<std::string> required_text(const nlohmann::ordered_json& object, const char* name,
                                   const std::string& where);
 
+// What stands for a part of a tool's result that is no text: an agent that was shown a picture goes
+// on, as its conversation holds it from then on.
+std::string unread_part(const std::string& type);
+
 }  // namespace foretoken

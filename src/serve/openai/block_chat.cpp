@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "serve/fields/member_text.h"
 #include "serve/fields/request_body.h"
 
 namespace foretoken {
@@ -20,12 +21,17 @@ bool is_call_block(const json& block) {
   return type == "tool_use" || type == "tool_result";
 }
 
-// Parts of text as one; what is no text is shown as JSON.
+// Parts of text as one; what is no text is shown as JSON, pictures and files by their type.
 json text_of_result(const json& content) {
   if (content.is_string() || content.is_null()) return content.is_null() ? json("") : content;
   if (!content.is_array()) return json_text(content);
   std::string text;
   for (const json& part : content) {
+    const json type = type_of(part);
+    if (type == "image" || type == "document") {
+      text += unread_part(type.get<std::string>());
+      continue;
+    }
     const json said = part.is_object() ? part.value("text", json()) : part;
     text += said.is_string() ? said.get<std::string>() : json_text(part);
   }

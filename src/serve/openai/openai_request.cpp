@@ -50,7 +50,8 @@ void refuse_later_fields(JsonFields& fields) {
 // Labels and hints that change no token.
 void ignore_labels(JsonFields& fields) {
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "request_id",
-                 "prompt_cache_key", "prompt_cache_retention", "session_id", "verbosity"});
+                 "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "session_id",
+                 "verbosity"});
 }
 
 void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
@@ -198,8 +199,13 @@ void read_messages(JsonFields& fields, OpenAiRequest* request) {
   if (messages == nullptr) {
     return fields.fail("'messages' is missing; give [{\"role\": \"user\", \"content\": ...}]");
   }
-  const Result<json> normal = normalise_messages(*messages);
+  std::set<std::string> unread;
+  const Result<json> normal = normalise_messages(*messages, &unread);
   if (!normal.ok()) return fields.fail(normal.status().message());
+  for (const std::string& type : unread) {
+    fields.warn("parts of type '" + shown_name(type) +
+                "' of results cannot be read here and were left out");
+  }
   request->messages_json = normal.value().dump();
 }
 

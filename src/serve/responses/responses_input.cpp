@@ -199,6 +199,19 @@ class InputReader {
     return {};
   }
 
+  // A line for each part; a few words where one is no text.
+  Result<std::string> result_text(const json& output, const std::string& where) {
+    json parts = output;
+    for (json& part : parts) {
+      const std::string type = part.is_object() ? text_at(part, "type") : "";
+      if (type.empty() || text_member(type) != nullptr) continue;
+      FT_RETURN_IF_ERROR(notes_.tell("parts of type '" + shown_name(type) +
+                                     "' of results cannot be read here and were left out"));
+      part = {{"type", "text"}, {"text", unread_part(shown_name(type))}};
+    }
+    return plain_text(parts, where, "\n");
+  }
+
   Status read_output(const json& item, const std::string& type, const std::string& where) {
     FT_ASSIGN_OR_RETURN(const std::string id, call_id(item, where));
     if (id.empty()) return invalid_argument(where + ": a " + type + " needs a 'call_id'");
@@ -208,7 +221,7 @@ class InputReader {
     if (is_json) {
       text = json_text(output);
     } else {
-      FT_ASSIGN_OR_RETURN(text, plain_text(output, where, "\n"));
+      FT_ASSIGN_OR_RETURN(text, result_text(output, where));
     }
     messages_->push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", text}});
     return {};

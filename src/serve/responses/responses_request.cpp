@@ -226,7 +226,8 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   fields.read("store", &request.store);
   fields.read("background", &request.background);
   fields.ignore({"metadata", "client_metadata", "user", "service_tier", "safety_identifier",
-                 "prompt_cache_key", "prompt_cache_retention", "stream_options"});
+                 "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+                 "stream_options"});
   fields.pass_over({"max_tool_calls", "context_management"});
   fields.refuse_later({"conversation", "prompt"});
   fields.check_unread();

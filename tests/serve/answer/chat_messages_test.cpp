@@ -69,6 +69,17 @@ TEST(ChatMessages, ThoughtsAsClientsKeepThem) {
             std::string::npos);
 }
 
+TEST(ChatMessages, ResultsThatAreNoTextAreNamed) {
+  const json messages = json::parse(R"([{"role": "tool", "tool_call_id": "c", "content": [
+    {"type": "text", "text": "Seen:"}, {"type": "image_url", "image_url": {"url": "data:x"}}]}])");
+  std::set<std::string> unread;
+  const Result<json> normal = normalise_messages(messages, &unread);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["content"][1]["text"],
+            "[image_url: left out, as this server reads text only]");
+  EXPECT_EQ(unread, std::set<std::string>{"image_url"});
+}
+
 TEST(ChatMessages, OtherCallsAreCallsOfFunctions) {
   const json messages = json::parse(R"([{"role": "assistant", "content": null, "tool_calls": [
     {"id": "1", "type": "custom", "custom": {"name": "f", "input": "x\"y"}},

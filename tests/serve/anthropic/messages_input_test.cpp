@@ -92,10 +92,19 @@ TEST(MessagesInput, WhatIsNoTextIsAnErrorByItsName) {
                       {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}]}])")
                 .find("documents of source 'base64' (application/pdf) cannot be read"),
             std::string::npos);
-  EXPECT_NE(error(R"([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1",
-                      "content": [{"type": "image"}]}]}])")
-                .find("'image'"),
-            std::string::npos);
+}
+
+// A screenshot must not end a conversation.
+TEST(MessagesInput, ResultsThatAreNoTextAreNamed) {
+  std::vector<std::string> warnings;
+  const json messages = read(R"([{"role": "user", "content": [{"type": "tool_result",
+    "tool_use_id": "1", "content": [{"type": "text", "text": "Seen:"},
+      {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}},
+      {"type": "document", "source": {"type": "base64", "data": "JVBERi0="}}]}]}])",
+                             &warnings);
+  const std::string left_out = ": left out, as this server reads text only]";
+  EXPECT_EQ(messages[0]["content"], "Seen:\n[image" + left_out + "\n[document" + left_out);
+  EXPECT_EQ(warnings.size(), 2u);
 }
 
 TEST(MessagesInput, TextOfBlocks) {

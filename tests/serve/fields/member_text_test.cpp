@@ -16,6 +16,10 @@ TEST(MemberText, MissingNullAndTextAreRead) {
   EXPECT_EQ(required_text(block, "title", "message 1").value(), "T");
 }
 
+TEST(MemberText, WhatIsNoTextIsNamed) {
+  EXPECT_EQ(unread_part("image"), "[image: left out, as this server reads text only]");
+}
+
 TEST(MemberText, OtherValuesAreErrorsThatNameThem) {
   const json block = {{"title", json::array()}, {"text", nullptr}};
   EXPECT_EQ(optional_text(block, "title", "message 1").status().message(),
