@@ -190,10 +190,10 @@ class Addresses(door.DoorCase):
         self.post("/v1//v1/chat/completions", {"messages": door.USER, "max_tokens": 1})
         self.get("/v1/v1/nothing", 404)
 
-    def test_ollamas_own_form_is_refused_by_name(self):
+    def test_ollamas_own_form_is_told_what_to_use(self):
         """codex 2507: its models are pulled"""
         for path in ("/api/generate", "/api/embed", "/api/pull"):
-            self.assertIn("/v1", self.post(path, {}, 501).json["error"]["message"])
+            self.assertIn("/v1", self.post(path, {}, 404).json["error"]["message"])
 
     def test_paths_of_sglang(self):
         """What its routers and charts call; vmlx 99: lm-eval's remote tokenizer"""

@@ -337,11 +337,11 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
   constexpr const char* kNotOllama =
       "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
       "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
-  std::vector<Route> others = {refused("POST", "/api/generate", kNotOllama),
-                               refused("POST", "/api/embed", kNotOllama),
-                               refused("POST", "/api/embeddings", kNotOllama),
-                               refused("POST", "/api/pull", kNotOllama),
-                               refused("GET", "/api/ps", kNotOllama),
+  std::vector<Route> others = {missing("POST", "/api/generate", kNotOllama),
+                               missing("POST", "/api/embed", kNotOllama),
+                               missing("POST", "/api/embeddings", kNotOllama),
+                               missing("POST", "/api/pull", kNotOllama),
+                               missing("GET", "/api/ps", kNotOllama),
                                refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps),
