@@ -20,7 +20,7 @@ struct FarCase {
   int window = 0;
 };
 
-constexpr int kPositions = 7168, kSlots = 4;
+constexpr int kFarPositions = 7168, kFarSlots = 4;
 constexpr int kQueries = 32 * 8192;  // of a bucket: rows times heads
 
 class FarAttention : public test::SteppedAttention, public testing::WithParamInterface<FarCase> {
@@ -29,7 +29,7 @@ class FarAttention : public test::SteppedAttention, public testing::WithParamInt
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     if (device().type() == DeviceType::kCpu) GTEST_SKIP() << "larger tiles are a GPU's";
-    draw_tables(kSlots, kPositions, GetParam().block_size);
+    draw_tables(kFarSlots, kFarPositions, GetParam().block_size);
   }
 
   // Positions that no row sees hold no numbers.
@@ -37,8 +37,8 @@ class FarAttention : public test::SteppedAttention, public testing::WithParamInt
     const FarCase c = GetParam();
     const size_t block = size_t(c.num_kv_heads) * block_size_ * c.head_dim;
     std::vector<float> values = random_floats((tables_.size() + 1) * block, seed);
-    for (int slot = 0; slot < kSlots; ++slot) {
-      for (int p = seen(slot); p < kPositions; ++p) {
+    for (int slot = 0; slot < kFarSlots; ++slot) {
+      for (int p = seen(slot); p < kFarPositions; ++p) {
         const size_t first = tables_[slot * max_blocks_ + p / block_size_] * block;
         for (int head = 0; head < c.num_kv_heads; ++head) {
           const size_t entry = size_t(head) * block_size_ + p % block_size_;
