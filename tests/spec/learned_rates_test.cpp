@@ -19,18 +19,19 @@ std::vector<int> lengths(LengthController& policy, uint64_t first, int num_steps
   demand.drafters[0].num_decoding = demand.drafters[0].num_ready = 1;
   for (uint64_t step = first; step < first + static_cast<uint64_t>(num_steps); ++step) {
     const int limit = policy.decide(step, demand)[0].num_draft_tokens;
-    policy.planned(step, {1, 1 + limit, 0, {DraftUse{limit, limit + 1, limit > 0 ? 1 : 0}}});
+    policy.planned(
+        step, {1, 1 + limit, 0, {DraftUse{limit, limit > 0 ? limit + 1 : 0, limit > 0 ? 1 : 0}}});
     if (limit > 0) policy.observe(step, 0, limit, limit, std::min(accepted, limit));
     granted.push_back(limit);
   }
   return granted;
 }
 
-// Of one that has seen 100 steps.
+// Of one that has seen 400 steps.
 LengthControllerConfig config_after(const CostTable& times, int accepted) {
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 5);
   LengthController policy(config, times);
-  (void)lengths(policy, 0, 100, accepted);
+  (void)lengths(policy, 0, 400, accepted);
   config.drafters[0].learned = policy.learned(0, LengthController::Kind::kOwn);
   config.drafters[0].learned_in_lists = policy.learned(0, LengthController::Kind::kListed);
   return config;
