@@ -159,7 +159,7 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
                             ", but must be a list of layer numbers; correct the file");
   }
   for (const Json& id : wanted) {
-    if (id == n) {
+    if (ids != nullptr && id == n) {
       return unsupported(fields.where() + ": by '" + kName +
                          "' the head reads what leaves the target's last layer before its norm, " +
                          std::to_string(n) +

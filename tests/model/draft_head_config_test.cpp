@@ -274,7 +274,7 @@ TEST_F(DraftHeadConfigTest, SizesOfAnotherTarget) {
 
 TEST_F(DraftHeadConfigTest, TapsBeyondTheTarget) {
   Json json = eagle3_json();
-  const Json wrong[] = {{2, 16, 32}, {-1, 3, 4}, {1.5}};
+  const Json wrong[] = {{2, 16, 33}, {-1, 3, 4}, {1.5}};
   for (const Json& ids : wrong) {
     json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", ids}};
     expect_error(HeadKind::kEagle3, json, {"eagle_aux_hidden_state_layer_ids", "32 layers"});
