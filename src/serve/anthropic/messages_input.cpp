@@ -291,6 +291,8 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
                                         : reader.read_assistant(content));
     }
   }
+  // A conversation of nothing but such messages is one of nothing.
+  if (messages->empty()) messages->push_back({{"role", "system"}, {"content", ""}});
   return {};
 }
 

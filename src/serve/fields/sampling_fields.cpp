@@ -132,7 +132,7 @@ void read_request_fields(JsonFields& fields, Request* request) {
   }
   std::string side = "left";
   fields.read("truncation_side", &side);
-  if (side != "left" && (side != "right" || request->truncate_prompt_tokens)) {
+  if (side != "left") {
     fields.fail("'truncation_side' must be \"left\", which keeps the last tokens of a prompt");
   }
   fields.read("priority", &request->priority);

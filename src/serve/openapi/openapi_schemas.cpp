@@ -74,9 +74,9 @@ constexpr const char* kBodyParts = R"json({
 "AnthropicMessage": {
   "anyOf": [
     {"type": "object", "required": ["role", "content"], "properties": {
-      "role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}}},
+      "role": {"enum": ["user", "assistant", "ctx", "msg"]}, "content": {"type": "string"}}},
     {"type": "object", "required": ["role", "content"], "properties": {
-      "role": {"const": "user"},
+      "role": {"enum": ["user", "ctx", "msg"]},
       "content": {"type": "array", "items": {"anyOf": [
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/DocumentBlock"},
@@ -87,9 +87,10 @@ constexpr const char* kBodyParts = R"json({
       "content": {"type": "array", "items": {"anyOf": [
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/ToolUseBlock"},
-        {"$ref": "#/components/schemas/ThinkingBlock"}]}}}},
+        {"$ref": "#/components/schemas/ThinkingBlock"},
+        {"$ref": "#/components/schemas/OtherBlock"}]}}}},
     {"type": "object", "required": ["role"], "properties": {
-      "role": {"const": "system"},
+      "role": {"enum": ["system", "developer"]},
       "content": {"anyOf": [{"type": "null"}, {"type": "string"},
         {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}}]},
 "ToolUseBlock": {
@@ -100,8 +101,15 @@ constexpr const char* kBodyParts = R"json({
   "type": "object", "required": ["type", "tool_use_id"], "properties": {
     "type": {"const": "tool_result"}, "tool_use_id": {"type": "string", "minLength": 1},
     "content": {"anyOf": [{"type": "string"}, {"type": "null"},
-      {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]},
+      {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
+        {"$ref": "#/components/schemas/OtherBlock"}]}}]},
     "is_error": {"type": ["boolean", "null"]}}},
+"OtherBlock": {
+  "type": "object", "required": ["type"], "description": "Left out, with a warning.",
+  "properties": {"type": {"type": "string", "minLength": 1, "not": {"anyOf": [
+    {"enum": ["text", "document", "search_result", "tool_reference", "thinking", "redacted_thinking",
+              "compaction"]},
+    {"pattern": "tool_use$|_tool_result$"}]}}}},
 "ThinkingBlock": {
   "type": "object", "required": ["type"],
   "properties": {"type": {"enum": ["thinking", "redacted_thinking"]}}},
