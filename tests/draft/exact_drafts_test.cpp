@@ -5,11 +5,15 @@
 #include <string>
 
 #include "draft/drafter_cases.h"
+#include "support/sanitizers.h"
 
 // Drafts and entries of every drafter against those of a fresh pass over the same ids, whatever
 // happened to the sequence before.
 namespace foretoken::test {
 namespace {
+
+// What is done over and over again is done less often where it takes ten times as long.
+constexpr int some(int whole, int under_asan) { return FT_UNDER_ASAN ? under_asan : whole; }
 
 class ExactDrafts : public testing::TestWithParam<DrafterCase> {
  protected:
@@ -101,7 +105,7 @@ TEST_P(ExactDrafts, LittleIsCaughtUpTwice) {
 
 TEST_P(ExactDrafts, AfterChunkedPrefill) {
   std::mt19937 engine(5);
-  for (int trial = 0; trial < 6; ++trial) {
+  for (int trial = 0; trial < some(6, 3); ++trial) {
     const int len = 20 + static_cast<int>(engine() % 40);
     rig_->start(0, cycle_from(trial * 31, len));
     RigOutput output;
@@ -128,7 +132,7 @@ TEST_P(ExactDrafts, AfterAHundredStepsAtRest) {
   rig_->start(0, cycle_from(9, 6));
   next(0, 2);
   const int64_t proposals = rig_->num_proposals;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < some(100, 30); ++i) {
     const RigOutput output = next(0, 0, 0);
     EXPECT_TRUE(output.proposed.empty());
   }
@@ -188,7 +192,7 @@ TEST_P(ExactDrafts, OnPrefixHitsOfAnyLength) {
     const std::vector<int32_t> blocks = rig_->blocks(0);
     const int known = draft(0).computed;
     rig_->release(0, true);
-    for (int hits = 0; hits * DraftRig::kBlockSize < 44; ++hits) {
+    for (int hits = 0; hits * DraftRig::kBlockSize < 44; hits += some(1, 2)) {
       rig_->start(1, ids, {blocks.begin(), blocks.begin() + hits});
       // Just the rows that the hits do not save.
       const int first = std::min(GetParam().first_entry(), 1);
@@ -239,7 +243,7 @@ TEST_P(ExactDrafts, RaggedInOneBatch) {
     rig_->start(slot, cycle_from(slot * 40, 5 + slot * 9));
     rig_->params.max_draft_tokens = kMaxDraftTokens;
   }
-  for (int step = 0; step < 12; ++step) {
+  for (int step = 0; step < some(12, 6); ++step) {
     std::vector<RigSpan> spans;
     for (int32_t slot = 3; slot >= 0; --slot) {
       spans.push_back({.slot = slot,

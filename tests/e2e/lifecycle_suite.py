@@ -29,6 +29,8 @@ PATIENCE = 300  # seconds for what must happen, however busy the machine is
 SEED = int(os.environ.get("FORETOKEN_TEST_SEED", "7"))
 # Set where the identity tests run on fewer prompts: the batch of requests is smaller there, too.
 SHORT = "FORETOKEN_TEST_PROMPTS" in os.environ
+# Choices of an answer that no buffer takes, three of which are 15 MB, and tokens of others beside it.
+NUM_CHOICES, NUM_TOKENS = (3, 200) if SHORT else (6, 600)
 
 
 def connect(url, timeout=PATIENCE):
@@ -127,7 +129,7 @@ class HeldStream(threading.Thread):
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             self.socket = context.wrap_socket(self.socket)
-        body = json.dumps({"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "n": 6,
+        body = json.dumps({"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "n": NUM_CHOICES,
                            "stream": True, "logprobs": 20, "return_token_ids": True}).encode()
         self.socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
                             b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -197,16 +199,16 @@ class Termination(unittest.TestCase):
                           b"POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n{")
         self.assertIn(b" 200 ", half.sock.recv(4096))
         held = HeldStream(server.url)
-        clients = start_load(server.url, 24, 600)
+        clients = start_load(server.url, 24, NUM_TOKENS)
         server.process.send_signal(signal.SIGTERM)
         until(lambda: refused(server.url))
         self.assertIsNone(server.process.poll())
-        self.assertEqual(held.read().count(b'"finish_reason":"length"'), 6)
+        self.assertEqual(held.read().count(b'"finish_reason":"length"'), NUM_CHOICES)
         for client in clients:
             client.join()
             self.assertIsNone(client.error, client.body)
             self.assertEqual((client.status, client.done, client.reason, client.num_tokens),
-                             (200, True, "length", 600))
+                             (200, True, "length", NUM_TOKENS))
         self.assertIn(b" 503 ", half.sock.recv(4096))
         self.end(server, 0)
         for connection in [*resting, never_used, half]:
@@ -234,7 +236,7 @@ class Termination(unittest.TestCase):
         connection.request("GET", "/health")
         connection.getresponse().read()
         held = HeldStream(server.url)
-        clients = start_load(server.url, 8, 900)
+        clients = start_load(server.url, 8, NUM_TOKENS)
         server.process.send_signal(signal.SIGTERM)
         until(lambda: refused(server.url))
         try:

@@ -35,10 +35,10 @@ class DetokenizerFamily : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(DetokenizerFamily, PiecesOfRandomTextAddUp) {
-  size_t at = 0;
-  for (const std::string& text : random_texts()) {
+  for (size_t at = 0; at < random_texts().size(); at += kTextStep) {
+    const std::string& text = random_texts()[at];
     const Ids ids = tokenizer_->encode(text, at % 4 == 0).value();
-    const bool skip = ++at % 2 == 0;
+    const bool skip = at % 2 != 0;
     ASSERT_EQ(streamed(ids, skip), tokenizer_->decode(ids, skip).value()) << text;
   }
 }

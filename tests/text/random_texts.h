@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/sanitizers.h"
 #include "text/text_fixtures.h"
 
 namespace foretoken {
@@ -25,6 +26,9 @@ class SplitMix {
  private:
   uint64_t state_;
 };
+
+// From one of the random texts to the next that a test takes, where all of them are many.
+inline constexpr size_t kTextStep = FT_UNDER_ASAN ? 5 : 1;
 
 // The 10,000 texts that the golden files of tests/text/data/tokenizers speak of.
 inline const std::vector<std::string>& random_texts() {

@@ -64,7 +64,8 @@ TEST_P(TokenizerGolden, RandomTextSurvivesTheRoundTrip) {
   const bool exact = name == "gpt2" || name == "llama3" || name == "deepseek" || name == "llama2" ||
                      name == "gemma";
   size_t num_exact = 0;
-  for (const std::string& text : random_texts()) {
+  for (size_t at = 0; at < random_texts().size(); at += kTextStep) {
+    const std::string& text = random_texts()[at];
     const std::string decoded =
         tokenizer_->decode(tokenizer_->encode(text, false).value(), false).value();
     num_exact += decoded == text;
@@ -78,7 +79,8 @@ TEST_P(TokenizerGolden, RandomTextSurvivesTheRoundTrip) {
       EXPECT_EQ(decoded, text);
     }
   }
-  EXPECT_GT(num_exact, name == "wordpiece" || name == "unigram" ? 100u : 5000u);
+  EXPECT_GT(num_exact,
+            name == "wordpiece" || name == "unigram" ? 100u / kTextStep : 5000u / kTextStep);
 }
 
 TEST_P(TokenizerGolden, BytesOfTokensAddUpToTheText) {
