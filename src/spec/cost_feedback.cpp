@@ -56,10 +56,9 @@ int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   if (nearest < 0) return 0;
   const Cell& cell = row[static_cast<size_t>(nearest)];
   const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kRatioOne - of_ns; };
-  if (nearest == own) return extra(table_ns);
+  if (nearest == own || of_guess_) return extra(table_ns);
   const int64_t difference = extra(cell.table_ns);
   if (nearest > own) return std::max(std::min<int64_t>(difference, 0), -table_ns / 2);
-  if (of_guess_ && nearest == 0) return extra(table_ns);
   const int64_t more = nearest > 0 ? extra(table_ns) : difference;
   return std::max({difference, more, -table_ns / 2});
 }

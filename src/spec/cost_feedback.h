@@ -38,8 +38,8 @@ class CostFeedback {
   // Allocates.
   std::vector<Known> known() const;
   // Forgets all else. It is as if two such steps had been the first ones: five more outweigh them.
-  // `of_guess`: the table's unit is a guess (CostTable::is_guess), so that steps without drafts
-  // tell of those with some by a factor, too.
+  // `of_guess`: the table's unit is a guess (CostTable::is_guess), so that all steps tell of their
+  // neighbours by a factor.
   void begin_with(std::span<const Known> known, bool of_guess);
 
   // A step of so many sequences took `ns`; the table says `table_ns`.
