@@ -52,7 +52,12 @@ json openapi_body(ApiBody body, const OpenApiFacts& facts) {
                  {"properties", std::move(properties)},
                  {"required", {required}},
                  {"additionalProperties", !facts.strict_fields}};
-  if (!facts.strict_fields) allow_more_properties(&schema["properties"]);
+  if (!facts.strict_fields) {
+    // Of which another name is an error always.
+    json speculative = schema["properties"].value("speculative", json());
+    allow_more_properties(&schema["properties"]);
+    if (!speculative.is_null()) schema["properties"]["speculative"] = std::move(speculative);
+  }
   if (body == kEmbeddingBody) {
     // A text or a chat.
     schema.erase("required");

@@ -441,9 +441,10 @@ json openapi_parts(const OpenApiFacts& facts) {
   parts["StructuredOutputs"] = structured_outputs();
   parts["Speculative"] = speculative(facts);
   if (!facts.strict_fields) {
-    json abort = std::move(parts["AbortRequest"]);
+    json closed;
+    for (const char* name : {"AbortRequest", "Speculative"}) closed[name] = parts[name];
     allow_more_properties(&parts);
-    parts["AbortRequest"] = std::move(abort);
+    parts.update(closed);
   }
   parts.update(json::parse(kAnswers));
   return parts;
