@@ -1,6 +1,7 @@
 """A start with speculation: it does not wait for measurements, and gives their memory back."""
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -96,9 +97,14 @@ class FirstAndLaterStarts(unittest.TestCase):
 
 
 class ALoadThatNeverPauses(unittest.TestCase):
-    """Eight clients from the first moment on, each of which asks again at once."""
+    """Eight clients from the first moment on, each of which asks again at once.
 
-    CLIENTS, REQUESTS, TOKENS = 8, 6, 128
+    All drafts are accepted, so that they pay on any machine."""
+
+    CLIENTS, REQUESTS, TOKENS = 8, 8, 200
+    SPECULATION = {"method": "eagle", "model": door.BUNDLED + "-eagle",
+                   "num_speculative_tokens": 4, "rejection_sample_method": "synthetic",
+                   "synthetic_acceptance_rates": [1, 1, 1, 1]}
 
     def ask(self, client):
         for number in range(self.REQUESTS):
@@ -116,7 +122,7 @@ class ALoadThatNeverPauses(unittest.TestCase):
 
     def test_a_fresh_server_drafts(self):
         with tempfile.TemporaryDirectory() as cache, \
-                Started(cache, "--spec-method", "eagle", "--spec-tokens", "4") as server:
+                Started(cache, "--speculative-config", json.dumps(self.SPECULATION)) as server:
             door.DoorCase.url = server.url
             with concurrent.futures.ThreadPoolExecutor(self.CLIENTS) as pool:
                 list(pool.map(self.ask, range(self.CLIENTS)))
