@@ -154,7 +154,7 @@ int64_t LengthController::pending_ns(uint64_t step) const {
 int LengthController::trial_limit(int drafter, int limit, int num_sequences) const {
   const auto index = static_cast<size_t>(drafter);
   const bool looks_up = !config_.drafters[index].has_kv;
-  if (!looks_up && times_.drafters[index].one_pass) return limit;
+  if (times_.is_guess || (!looks_up && times_.drafters[index].one_pass)) return limit;
   const int seqs = std::max({num_decoding_, num_sequences, 1});
   const int64_t plain = times_.step_ns(seqs, 0, 0);
   const int64_t most =
