@@ -98,6 +98,7 @@ TEST_P(RoundedActivations, AreNearThoseThatAreNot) {
   const auto exact = logits_of(golden_folder(GetParam()), WeightRounding::kFp8);
   const auto rounded = logits_of(golden_folder(GetParam()), WeightRounding::kFp8, true);
   ASSERT_EQ(exact.size(), rounded.size());
+  size_t num_far = 0;
   for (size_t row = 0; row < exact.size(); ++row) {
     double difference = 0, size = 0;
     for (size_t i = 0; i < exact[row].size(); ++i) {
@@ -105,8 +106,10 @@ TEST_P(RoundedActivations, AreNearThoseThatAreNot) {
       size += std::pow(double(exact[row][i]), 2);
     }
     EXPECT_GT(difference, 0) << row;
-    EXPECT_LT(std::sqrt(difference / size), 0.15) << row;
+    num_far += std::sqrt(difference / size) > 0.15 ? 1 : 0;
   }
+  // Of random experts a row may choose others.
+  EXPECT_LE(num_far, exact.size() / 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RoundedActivations,
