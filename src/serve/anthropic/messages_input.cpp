@@ -270,6 +270,7 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
   if (!given.is_array() || given.empty()) {
     return invalid_argument("'messages' must be an array of {\"role\", \"content\"}, not empty");
   }
+  bool passed_over = false;
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string where = "message " + std::to_string(i + 1);
     const json& message = given[i];
@@ -281,7 +282,9 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
     const bool is_empty_list = content.is_array() && content.empty();
     if (content.is_string() || content.is_null() || role == "system" || is_empty_list) {
       FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(content, where));
-      if (text.empty() && role == "system") continue;  // it only configures the service
+      // It only configures the service.
+      passed_over |= text.empty() && role == "system";
+      if (text.empty() && role == "system") continue;
       messages->push_back({{"role", role}, {"content", text}});
     } else if (!content.is_array()) {
       return invalid_argument(where + ": 'content' must be a string or an array of blocks");
@@ -292,7 +295,9 @@ Status read_anthropic_messages(const json& given, const FieldNotes& notes, json*
     }
   }
   // A conversation of nothing but such messages is one of nothing.
-  if (messages->empty()) messages->push_back({{"role", "system"}, {"content", ""}});
+  if (messages->empty() && passed_over) {
+    messages->push_back({{"role", "system"}, {"content", ""}});
+  }
   return {};
 }
 
