@@ -109,10 +109,10 @@ void EngineLoop::main() {
   set_thread_role(ThreadRole::kEngine, "ft-engine");
   while (!intake_.stopping()) {
     if (serve() || intake_.stopping()) continue;
+    if (watch_.rest && !failed_.load()) watch_.rest();
     if (idle_work_ && live_.empty()) {
       std::exchange(idle_work_, nullptr)();
     } else {
-      if (watch_.rest && !failed_.load()) watch_.rest();
       intake_.wait();
     }
   }
