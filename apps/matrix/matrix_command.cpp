@@ -241,8 +241,10 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--print-cells", options->print_cells,
                     "Print what would be run, and run nothing");
   command->add_option("--run-cell", options->run_cell, "")->group("");
-  command->add_option("--log-level", options->log_level, "")
-      ->group("")
+  command
+      ->add_option("--log-level", options->log_level,
+                   "Least level of a cell's process that is logged to stderr")
+      ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}));
   add_run_flags(command, *options);
   command->callback([options, run] { *run = [options] { return matrix(*options); }; });

@@ -84,7 +84,6 @@ struct LoraShrinkArgs {
   int32_t max_adapters;
   DType dtype;  // kF32 or kBF16
   int32_t beside_product = 0;
-  int32_t part_cols[kMaxLoraParts] = {};  // LoraExpandArgs::part_cols, which b may be fetched by
 };
 
 // y += b t for each row with an adapter. The products lie side by side in a row of y, or, with a

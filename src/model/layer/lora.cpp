@@ -30,20 +30,18 @@ LoraExpandArgs expand_args(const AdaptedRows& rows) {
 
 void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x) {
   if (rows.product.matrices == nullptr) return;
-  LoraShrinkArgs args{.rows = rows.pass.rows,
-                      .matrices = rows.product.matrices,
-                      .x = x,
-                      .t = rows.pass.t,
-                      .adapter_stride = rows.pass.adapter_stride,
-                      .num_parts = rows.product.num_parts,
-                      .max_rank = rows.pass.max_rank,
-                      .k = rows.inputs,
-                      .max_rows = rows.max_rows,
-                      .max_adapters = rows.pass.max_adapters,
-                      .dtype = rows.dtype,
-                      .beside_product = 1};
-  std::copy_n(rows.product.part_cols, kMaxLoraParts, args.part_cols);
-  lora_shrink(queue, args);
+  lora_shrink(queue, LoraShrinkArgs{.rows = rows.pass.rows,
+                                    .matrices = rows.product.matrices,
+                                    .x = x,
+                                    .t = rows.pass.t,
+                                    .adapter_stride = rows.pass.adapter_stride,
+                                    .num_parts = rows.product.num_parts,
+                                    .max_rank = rows.pass.max_rank,
+                                    .k = rows.inputs,
+                                    .max_rows = rows.max_rows,
+                                    .max_adapters = rows.pass.max_adapters,
+                                    .dtype = rows.dtype,
+                                    .beside_product = 1});
 }
 
 void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to) {

@@ -173,7 +173,6 @@ TEST_P(LoraTest, ChangesTheProductThatItRunsBeside) {
     float* t = allocate<float>(size_t(num_rows) * 2 * lora_splits(k_) * max_rank_);
     LoraShrinkArgs shrink = shrink_args(rows, x, t);
     shrink.beside_product = product.frees_next = 1;
-    std::copy_n(n_, 2, shrink.part_cols);
     for (int again = 0; again < 5; ++again) {
       gemm(queue(), product);
       lora_shrink(queue(), shrink);

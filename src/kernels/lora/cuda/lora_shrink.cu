@@ -95,23 +95,6 @@ __device__ void prefetch_a(const ShrinkItem& item, int k) {
   }
 }
 
-// Its share of the rows of b that go with these ranks, for lora_expand; of the first of an
-// adapter's tiles.
-__device__ void prefetch_b(const LoraShrinkArgs& args, const ShrinkItem& item, int index,
-                           int splits) {
-  constexpr int kLineElements = kLineBytes / 2;
-  const LoraTile* const tile = args.rows.tiles + index;
-  if (index > 0 && tile[-1].adapter == item.tile.adapter) return;
-  const int64_t stride = lora_stride(args.part_cols[item.part]);
-  const auto* const b = static_cast<const __nv_bfloat16*>(
-      lora_matrix(args.matrices, item.tile.adapter, args.adapter_stride, item.part).b);
-  const int lines = ceil_div(min(item.ranks, kTileRanks) * stride, kLineElements);
-  const int end = lines * (item.split + 1) / splits;
-  for (int i = lines * item.split / splits + threadIdx.x; i < end; i += kShrinkThreads) {
-    prefetch_line(b + item.first_rank * stride + int64_t{i} * kLineElements);
-  }
-}
-
 // A warp's sums for kTileX rows of x, its chain over its inputs: [row][rank].
 __device__ void multiply(const LoraShrinkArgs& args, const ShrinkItem& item, const ShrinkA& a,
                          int done, float* sums) {
@@ -173,7 +156,6 @@ __global__ void __launch_bounds__(kShrinkThreads, kShrinkBlocks)
     if (item.ranks < 1) continue;
     ShrinkA a;
     a.load(item, args.k);
-    if (beside) prefetch_b(args, item, index / items.of_tile(args), items.splits);
     for (int done = 0; done < item.tile.count; done += kTileX) {
       multiply(args, item, a, done, partial[threadIdx.x / 32]);
       __syncthreads();
