@@ -288,8 +288,7 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
 Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start,
                                        StartClock& clock) {
   LengthControllerConfig policy{.mode = config.length_mode,
-                                .steps_in_flight = config.steps_in_flight,
-                                .num_slots = config.max_num_seqs};
+                                .steps_in_flight = config.steps_in_flight};
   if (policy.mode == LengthMode::kSchedule) {
     policy.schedule = config.speculative.front().num_speculative_tokens_per_batch_size;
   }

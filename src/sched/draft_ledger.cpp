@@ -35,8 +35,7 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
-  const DraftGrant& grant = budgets_[static_cast<size_t>(sequence.drafter)].grant;
-  const int granted = grant.predicted_only && !sequence.is_predicted ? 0 : grant.num_draft_tokens;
+  const int granted = budgets_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
 }
@@ -46,7 +45,7 @@ int DraftLedger::hoped_lookups(const Sequence& sequence) const {
   int granted = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     if ((sequence.lookups >> i & 1) == 0 || budgets_[i].num_spans <= 0) continue;
-    granted = std::max(granted, granted_lookups(i));
+    granted = std::max(granted, budgets_[i].grant.num_draft_tokens);
   }
   const int left = sequence.max_len - sequence.len_floor() - 2;
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
@@ -150,7 +149,7 @@ void DraftLedger::deal_to(Span& span, StepPlan& plan) {
 void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
   if (span.num_lookup_tokens == 0) return;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    const int granted = std::min(granted_lookups(i), span.num_lookup_tokens);
+    const int granted = std::min(budgets_[i].grant.num_draft_tokens, span.num_lookup_tokens);
     if ((span.sequence->lookups >> i & 1) == 0 || granted == 0) continue;
     DraftUse& use = plan.drafts[i];
     use.num_draft_tokens = std::max(use.num_draft_tokens, granted);

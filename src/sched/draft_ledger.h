@@ -78,11 +78,6 @@ class DraftLedger {
   void deal_to(Span& span, StepPlan& plan);
   void deal_lookups(Span& span, StepPlan& plan);
   bool keeps_written(const Sequence& sequence) const;
-  // To sequences that have the look-up before another drafter, which have no prediction.
-  int granted_lookups(size_t drafter) const {
-    const DraftGrant& grant = budgets_[drafter].grant;
-    return grant.predicted_only ? 0 : grant.num_draft_tokens;
-  }
   void settle(const Span& span) const;
 
   const std::vector<SchedulerDrafter> drafters_;

@@ -92,8 +92,6 @@ void Scheduler::describe(BatchDemand& demand) const {
   demand = {};
   const int num_coming = std::min(waiting_.size(), num_free_slots());
   demand.num_sequences = std::min(num_running() + num_coming, share_of_sequences());
-  demand.others_wait = waiting_.size() > num_coming;
-  demand.num_added = num_added_;
   int room = share_of_sequences();
   for (const Sequence* sequence : running_) {
     if (room == 0) return;

@@ -32,8 +32,6 @@ struct DraftDemand {
 struct BatchDemand {
   int num_sequences = 0;  // with and without a drafter: running, or waiting and a slot is free
   int num_decoding = 0;
-  bool others_wait = false;  // for a slot
-  uint64_t num_added = 0;    // requests that ever came
   // Those that run or come, but for the ones that only wait for their end, and the tokens that they
   // know or, while a prompt is computed, will know.
   int num_counted = 0;
@@ -51,7 +49,6 @@ struct DraftGrant {
   // class is at most max_class.
   int max_missing = 0;
   int max_class = kNumCatchUpClasses - 1;
-  bool predicted_only = false;  // drafts are for sequences with a prediction; others have none
 };
 
 // Draft passes of a planned step.

@@ -67,10 +67,7 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
   feedback_.begin_with(config.steps, times.is_guess);
 }
 
-void LengthController::times_changed() {
-  feedback_.begin_with({}, times_.is_guess);
-  losses_ = DraftLosses(config_.num_slots);
-}
+void LengthController::times_changed() { feedback_.begin_with({}, times_.is_guess); }
 
 // Begins with PolicyDrafter::learned.
 void LengthController::restart() {
@@ -81,11 +78,7 @@ void LengthController::restart() {
     state_of(static_cast<int>(i), Kind::kListed) = State{config_.drafters[i].learned_in_lists};
   }
   feedback_ = {};
-  losses_ = DraftLosses(config_.num_slots);
-  for (StepRecord& record : records_) {
-    record = {};
-    record.extra.assign(static_cast<size_t>(config_.num_slots), DraftLosses::kNothing);
-  }
+  records_ = {};
   budget_ns_ = 0;
 }
 
@@ -95,15 +88,8 @@ const PolicyState& LengthController::learned(int drafter, Kind kind) const {
 }
 
 std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchDemand& demand) {
-  const bool any_found = take_in(step);
+  take_in(step);
   num_decoding_ = demand.num_decoding;
-  turnover_.note(demand.num_added, demand.num_sequences);
-  is_open_ = demand.others_wait || turnover_.is_open();
-  losses_.expect(pending_ns(step), {num_decoding_, times_.step_ns(num_decoding_, 0, 0)});
-  if (any_found) losses_.lend();
-  const bool any_predicted = std::any_of(demand.drafters.begin(), demand.drafters.end(),
-                                         [](const auto& own) { return own.num_predicted > 0; });
-  if (!any_predicted) losses_.end_predictions();
   mean_tokens_ = demand.num_tokens / std::max(1, demand.num_counted);
   for (size_t i = 0; i < grants_.size(); ++i) {
     const auto& drafter = config_.drafters[i];
@@ -128,18 +114,9 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
 
 void LengthController::observe(uint64_t step, int drafter, int max_verified, int num_drafted,
                                int num_accepted, Kind kind) {
-  StepRecord& record = record_of(step);
-  record.drafts.add(num_drafted, num_accepted);
-  if (kind == Kind::kPredicted) record.predicted.add(num_drafted, num_accepted);
+  record_of(step).num_live += num_drafted;
   ByKind<BatchResults>& results = results_[step % kRingSize][static_cast<size_t>(drafter)];
   results[static_cast<size_t>(kind)].add(max_verified, num_drafted, num_accepted);
-}
-
-void LengthController::committed(uint64_t step, int slot, int num_extra) {
-  std::vector<uint8_t>& extra = record_of(step).extra;
-  if (static_cast<size_t>(slot) < extra.size()) {
-    extra[static_cast<size_t>(slot)] = static_cast<uint8_t>(num_extra);
-  }
 }
 
 void LengthController::found(uint64_t step, int drafter, Kind kind) {
@@ -152,11 +129,9 @@ void LengthController::State::take_in(const BatchResults& results, int max_draft
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
 
-// Results of steps up to step - max_age_, each once. True: a long piece of text was found.
-bool LengthController::take_in(uint64_t step) {
-  bool any_found = false;
+// Results of steps up to step - max_age_, each once.
+void LengthController::take_in(uint64_t step) {
   for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
-    if (adaptive()) settle(num_taken_in_);
     auto& results = results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
       const int most = config_.drafters[i].max_draft_tokens;
@@ -164,11 +139,9 @@ bool LengthController::take_in(uint64_t step) {
       for (size_t kind = 1; kind < kNumKinds; ++kind) {
         kind_states_[i][kind].take_in(results[i][kind], most);
       }
-      for (const BatchResults& each : results[i]) any_found = any_found || each.num_found > 0;
     }
     results = {};
   }
-  return any_found;
 }
 
 // Sequences of other drafters and of none.
@@ -289,7 +262,6 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
       knows_nothing || (state.num_draft_tokens > 0 && state.num_seen < Tuning::kLearning);
   if (learning && num_sequences > 0)
     grant.num_draft_tokens = std::max(grant.num_draft_tokens, together.num_draft_tokens);
-  if (losses_.must_wait()) grant.num_draft_tokens = 0;
   if (grant.num_draft_tokens > 0 && state.num_draft_tokens == 0) state.num_seen = 0;
   if (state.num_seen < Tuning::kFirstSeen)
     grant.num_draft_tokens = trial_limit(drafter, grant.num_draft_tokens, num_sequences);
@@ -308,8 +280,8 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
 }
 
-// To what pays for the sequences of a kind, unless they lost too much. At least one draft every
-// Tuning::kProbeSteps steps, so that a prediction which fits again is noticed.
+// To what pays for the sequences of a kind. At least one draft every Tuning::kProbeSteps steps, so
+// that a prediction which fits again is noticed.
 void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                                    DraftGrant& grant) {
   const auto index = static_cast<size_t>(drafter);
@@ -324,19 +296,16 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
   Load load = load_beside(drafter, demand);
   load.seqs = std::max(load.seqs - num_sequences, 0) + own.num_decoding;
   load.tokens = load.seqs * kOne;
-  const bool is_predicted = kind == Kind::kPredicted;
   const bool rested = state.num_draft_tokens == 0;
-  const bool waits = is_predicted ? losses_.must_predictions_wait() : losses_.must_wait();
-  state.num_draft_tokens = waits ? 0 : choose(drafter, state, num_sequences, load).num_draft_tokens;
+  state.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
   if (state.num_draft_tokens > 0) state.next_probe = step + Tuning::kProbeSteps;
   if (rested && state.num_draft_tokens > 0) state.num_seen = 0;
-  if (!is_predicted && state.num_seen < Tuning::kFirstSeen)
+  if (kind != Kind::kPredicted && state.num_seen < Tuning::kFirstSeen)
     state.num_draft_tokens = trial_limit(drafter, state.num_draft_tokens, num_sequences);
-  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe && !waits;
+  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe;
   if (probes) state.next_probe = step + Tuning::kProbeSteps;
   const int limit = probes ? 1 : state.num_draft_tokens;
   if (limit <= grant.num_draft_tokens) return;
-  grant.predicted_only = is_predicted && grant.num_draft_tokens == 0;
   grant.num_draft_tokens = limit;
   grant.max_spans = std::numeric_limits<int>::max();
 }
@@ -354,7 +323,7 @@ int64_t LengthController::probe_ns(int drafter, int num_decoding, const DraftUse
 DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand& demand) {
   const auto index = static_cast<size_t>(drafter);
   const auto& traits = config_.drafters[index];
-  if (demand.drafters[index].num_decoding == 0 || losses_.must_wait()) return {};
+  if (demand.drafters[index].num_decoding == 0) return {};
   if (step < states_[index].next_probe) return {};
   const bool is_block = traits.has_kv && times_.drafters[index].one_pass;
   for (int drafts = is_block ? traits.max_draft_tokens : 1; drafts > 0; drafts /= 2) {
@@ -362,12 +331,6 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
     if (grant.num_draft_tokens > 0) return grant;
   }
   return {};
-}
-
-// At first the account pays as well, as nobody knows how long there will be work.
-int64_t LengthController::probe_budget_ns(int drafter) const {
-  const bool is_new = states_[static_cast<size_t>(drafter)].num_ever < Tuning::kFirstSeen;
-  return is_new ? std::max(budget_ns_, losses_.balance_ns() / 2) : budget_ns_;
 }
 
 DraftGrant LengthController::probe_with(int drafts, int drafter, const BatchDemand& demand) {
@@ -380,7 +343,7 @@ DraftGrant LengthController::probe_with(int drafts, int drafter, const BatchDema
     const int rows = traits.has_kv ? num_spans * std::max(missing, 2) : 0;
     if (rows > traits.max_catch_up_rows) continue;
     const DraftUse use{.num_draft_tokens = drafts, .catch_up_rows = rows, .num_spans = num_spans};
-    if (probe_ns(drafter, demand.num_decoding, use) > probe_budget_ns(drafter)) continue;
+    if (probe_ns(drafter, demand.num_decoding, use) > budget_ns_) continue;
     states_[index].probing = true;
     return {.num_draft_tokens = drafts,
             .catch_up_rows = rows,
@@ -393,13 +356,9 @@ DraftGrant LengthController::probe_with(int drafts, int drafter, const BatchDema
 
 void LengthController::planned(uint64_t step, const PlannedStep& plan) {
   StepRecord& record = record_of(step);
-  record.drafts = record.predicted = {};
+  record.num_live = 0;
   if (!adaptive()) return;
   record.plan = plan;
-  record.num_decoding = num_decoding_;
-  record.is_open = plan.num_prompt_rows > 0 || is_open_;
-  record.trial_ns = trial_ns(plan);
-  std::fill(record.extra.begin(), record.extra.end(), DraftLosses::kNothing);
   if (plan.num_rows == 0) return;  // beside the steps of other engines
   const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ =

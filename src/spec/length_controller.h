@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "spec/batch_rates.h"
-#include "spec/batch_turnover.h"
 #include "spec/cost_feedback.h"
 #include "spec/cost_table.h"
 #include "spec/draft_budget.h"
-#include "spec/draft_losses.h"
 #include "spec/learned_rates.h"
 
 namespace foretoken {
@@ -36,7 +34,6 @@ struct LengthControllerConfig {
   LengthMode mode = LengthMode::kAdaptive;
   std::vector<DraftSchedule> schedule = {};  // with kSchedule
   int steps_in_flight = 1;
-  int num_slots = 0;  // of sequences that run at once; 0: `committed` is not called
   // Adaptive: what steps really take corrects the table; otherwise it decides alone.
   bool follows_device = false;
   std::vector<CostFeedback::Known> steps = {};  // what an earlier engine with the same table saw
@@ -50,8 +47,8 @@ struct LengthControllerConfig {
 //   if (!scheduler.plan(plan, grants)) stop here: `step` may be decided again
 //   policy.planned(step, {...});
 //   submit; with adaptive(), choose_lengths gets row_ns, and draft_ns of plan.drafts[d]
-// and for each span of a reconciled step, in step order: policy.observe(...) and committed(...);
-// then policy.step_took(...).
+// and for each span of a reconciled step, in step order: policy.observe(...); then
+// policy.step_took(...).
 //
 // Adaptive: the limit P in 0..K that maximises expected tokens per modelled time over the batch;
 // chances of acceptance by position come from results that are at least max(2, steps_in_flight)
@@ -62,9 +59,8 @@ struct LengthControllerConfig {
 // decided about by their own results, which nothing is left of once there are none, and look-ups
 // that stand before another drafter by what they do there; a drafter's limit is the highest of all.
 // Sequences that fell behind, and prompts, are caught up where the tokens that they may still emit
-// pay for it. Where drafts lost more than they may they wait (spec/draft_losses.h), those from
-// predictions by an account of their own. Integer arithmetic: the same calls, `step_took` among
-// them, give the same grants. Allocates nothing after construction.
+// pay for it. Integer arithmetic: the same calls, `step_took` among them, give the same grants.
+// Allocates nothing after construction.
 class LengthController {
  public:
   // `times` lives as long as the policy; only the adaptive mode reads it.
@@ -90,9 +86,6 @@ class LengthController {
   // Each drafter of a list is told; the ones whose turn it was not hear of no drafts.
   void observe(uint64_t step, int drafter, int max_verified, int num_drafted, int num_accepted,
                Kind kind = Kind::kOwn);
-  // The span of the slot, which had room for drafts or is of a sequence that never has, brought so
-  // many tokens beyond one.
-  void committed(uint64_t step, int slot, int num_extra);
   // In a span of the step, which was observed, a look-up found a long piece of text: where it rests
   // it is woken, if drafts of which nothing is known would pay.
   void found(uint64_t step, int drafter, Kind kind);
@@ -138,7 +131,7 @@ class LengthController {
   };
 
   void restart();
-  bool take_in(uint64_t step);
+  void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;
   void raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
@@ -151,7 +144,6 @@ class LengthController {
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe_with(int drafts, int drafter, const BatchDemand& demand);
-  int64_t probe_budget_ns(int drafter) const;
   int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;
   int64_t really_ns(int num_seqs, int drafts, int64_t table_ns) const {
     return table_ns + feedback_.extra_ns(num_seqs, drafts, table_ns);
@@ -160,23 +152,12 @@ class LengthController {
   // A step of the last kRingSize.
   struct StepRecord {
     PlannedStep plan;
-    int num_decoding = 0;              // sequences
-    bool is_open = false;              // requests came, or waited for a place
-    DraftLosses::Step::Drafts drafts;  // of all
-    DraftLosses::Step::Drafts predicted;
-    std::vector<uint8_t> extra;  // of each slot, as DraftLosses wants it
-    int64_t trial_ns = 0;        // that its drafts cost, while no results are there
+    int num_live = 0;  // drafts that it verified
   };
   StepRecord& record_of(uint64_t step) { return records_[step % kRingSize]; }
   bool tells(const PlannedStep& plan) const;
   int64_t table_ns(const StepRecord& record) const;
-  int64_t caught_up_ns(const PlannedStep& plan) const;
-  DraftLosses::Step costs_of(const StepRecord& record) const;
-  DraftLosses::Step costs_beside_prompts(const StepRecord& record) const;
-  int64_t trial_ns(const PlannedStep& plan) const;
-  int64_t pending_ns(uint64_t step) const;
   int trial_limit(int drafter, int limit, int num_sequences) const;
-  void settle(uint64_t step);
 
   const LengthControllerConfig config_;
   const CostTable& times_;
@@ -193,12 +174,9 @@ class LengthController {
   std::array<ByKind<State>, kMaxDrafters> kind_states_{};  // kOwn is not used
   std::array<StepRecord, kRingSize> records_{};            // the last steps
   CostFeedback feedback_;
-  DraftLosses losses_;
   int64_t budget_ns_ = 0;    // for probes
   int64_t mean_tokens_ = 0;  // that a sequence knows
   int num_decoding_ = 0;     // sequences of the step that was decided last
-  BatchTurnover turnover_;
-  bool is_open_ = false;  // requests take places, or wait for one
   std::vector<DraftGrant> grants_;
 };
 

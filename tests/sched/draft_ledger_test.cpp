@@ -447,27 +447,5 @@ TEST(DraftLedger, TheDraftersOfAListAreGrantedApart) {
   EXPECT_EQ(ledger.hoped_lookups(sequence), 6);
 }
 
-TEST(DraftLedger, DraftsForPredictionsAreForThoseAlone) {
-  DraftLedger ledger({kLookup, kDraftModel});
-  Sequence predicted, plain, listed;
-  for (Sequence* sequence : {&predicted, &plain, &listed}) {
-    sequence->tokens.assign(20, 1);
-    sequence->max_len = 100;
-    sequence->max_draft_tokens = 8;
-  }
-  predicted.is_predicted = true;
-  listed.drafter = 1;
-  listed.lookups = 1;
-  ledger.open(std::vector<DraftGrant>{{.num_draft_tokens = 6, .predicted_only = true}, {}});
-  EXPECT_EQ(ledger.hoped_limit(predicted), 6);
-  EXPECT_EQ(ledger.hoped_limit(plain), 0);
-  EXPECT_EQ(ledger.hoped_lookups(listed), 0);
-  ledger.open(std::vector<DraftGrant>{{.num_draft_tokens = 6}, {}});
-  for (const Sequence* sequence : {&predicted, &plain}) {
-    EXPECT_EQ(ledger.hoped_limit(*sequence), 6);
-  }
-  EXPECT_EQ(ledger.hoped_lookups(listed), 6);
-}
-
 }  // namespace
 }  // namespace foretoken

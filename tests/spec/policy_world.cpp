@@ -24,11 +24,6 @@ SchedulerConfig scheduler_config(const LengthControllerConfig& policy,
   return config;
 }
 
-LengthControllerConfig with_slots(LengthControllerConfig policy, int num_slots) {
-  policy.num_slots = num_slots;
-  return policy;
-}
-
 }  // namespace
 
 PolicyWorld::PolicyWorld(const CostTable& times, const LengthControllerConfig& policy,
@@ -36,7 +31,7 @@ PolicyWorld::PolicyWorld(const CostTable& times, const LengthControllerConfig& p
     : times_(times),
       config_(policy),
       workload_(workload),
-      policy_(with_slots(policy, workload.batch), times),
+      policy_(policy, times),
       scheduler_(scheduler_config(policy, workload)) {
   for (int i = 0; i < workload.num_requests; ++i) num_wanted_ += workload.length_of(i);
 }
@@ -117,7 +112,6 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);
     ended = sequence.known_len() + num_accepted + 1 == sequence.max_len;
     policy_.observe(number, 0, span.max_verified, num_draft_tokens, num_accepted);
-    if (span.max_verified > 0) policy_.committed(number, sequence.slot, num_accepted);
     totals_.num_tokens += num_accepted + 1;
     totals_.num_drafted += num_draft_tokens;
     totals_.num_accepted += num_accepted;

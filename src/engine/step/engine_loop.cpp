@@ -420,9 +420,6 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   if (sequence.max_draft_tokens > 0 && result.num_committed > 0) {
     observe_drafts(plan.step, span, result);
   }
-  if (result.num_committed > 0 && (span.max_verified > 0 || sequence.max_draft_tokens == 0)) {
-    policy_.committed(plan.step, sequence.slot, result.num_committed - 1);
-  }
   const auto finish = static_cast<DeviceFinish>(result.finish);
   OutputEvent event;
   event.request = &owner_of(sequence);
