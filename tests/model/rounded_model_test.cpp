@@ -95,6 +95,9 @@ class RoundedActivations : public testing::TestWithParam<const char*> {};
 
 // Rows that enter products are rounded, those of experts, too, which moves logits a little.
 TEST_P(RoundedActivations, AreNearThoseThatAreNot) {
+  if (test::model_device().type() != DeviceType::kCpu) {
+    GTEST_SKIP() << "no matrix of a float32 model stays FP8 there; RoundedMixtures runs bfloat16";
+  }
   const auto exact = logits_of(golden_folder(GetParam()), WeightRounding::kFp8);
   const auto rounded = logits_of(golden_folder(GetParam()), WeightRounding::kFp8, true);
   ASSERT_EQ(exact.size(), rounded.size());
