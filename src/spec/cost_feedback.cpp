@@ -38,12 +38,6 @@ void CostFeedback::add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t 
   cell.ratio = *counts;
 }
 
-bool CostFeedback::knows(int num_seqs, int drafts) const {
-  if (num_seqs <= 0) return false;
-  const int own = std::clamp(drafts, 0, kMaxDraftTokens);
-  return is_known(rows_[row_of(num_seqs)][static_cast<size_t>(own)]);
-}
-
 int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const {
   if (num_seqs <= 0) return 0;
   const Row& row = rows_[row_of(num_seqs)];

@@ -52,9 +52,6 @@ class CostFeedback {
   // less are tried: the cause may be in the drafts.
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
-  // Whether steps like it tell, not only others near it.
-  bool knows(int num_seqs, int drafts) const;
-
  private:
   // Steps of which the middle one counts. Fewer, and one slow step moves all; more, and a card that
   // got hot is noticed late.

@@ -63,24 +63,14 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
   FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
   FT_CHECK(config.mode != LengthMode::kAdaptive ||
            (times.drafters.size() == config.drafters.size() && !times.target.empty()));
-  restart();
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    states_[i] = State{config.drafters[i].learned};
+    state_of(static_cast<int>(i), Kind::kListed) = State{config.drafters[i].learned_in_lists};
+  }
   feedback_.begin_with(config.steps, times.is_guess);
 }
 
 void LengthController::times_changed() { feedback_.begin_with({}, times_.is_guess); }
-
-// Begins with PolicyDrafter::learned.
-void LengthController::restart() {
-  states_.fill(State());
-  kind_states_.fill({});
-  for (size_t i = 0; i < grants_.size(); ++i) {
-    states_[i] = State{config_.drafters[i].learned};
-    state_of(static_cast<int>(i), Kind::kListed) = State{config_.drafters[i].learned_in_lists};
-  }
-  feedback_ = {};
-  records_ = {};
-  budget_ns_ = 0;
-}
 
 const PolicyState& LengthController::learned(int drafter, Kind kind) const {
   const auto index = static_cast<size_t>(drafter);

@@ -130,7 +130,6 @@ class LengthController {
     int64_t saved_ns = 0;  // by each token, compared with no drafts
   };
 
-  void restart();
   void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;

@@ -41,12 +41,6 @@ int PolicyWorld::Workload::length_of(int index) const {
   return std::max(1, output_len - index % 8 * output_len / 16);
 }
 
-double PolicyWorld::Workload::chance(int percent, const Sequence& sequence, int position) const {
-  if (!fits) return acceptance(percent, position);
-  const int output = sequence.known_len() - sequence.prompt_len + position;
-  return fits(static_cast<int>(sequence.arrival), output, position);
-}
-
 PolicyWorld::Totals PolicyWorld::run() {
   for (int i = 0; i < workload_.batch; ++i) submit();
   while (num_running_ > 0) {
@@ -106,7 +100,7 @@ int64_t PolicyWorld::run_span(const Work& work, uint64_t number) {
     std::uniform_real_distribution<double> draw(0, 1);
     const auto percent = static_cast<int>(totals_.num_tokens * 100 / num_wanted_);
     while (num_accepted < num_draft_tokens &&
-           draw(random_) < workload_.chance(percent, sequence, num_accepted)) {
+           draw(random_) < workload_.acceptance(percent, num_accepted)) {
       ++num_accepted;
     }
     ids.assign(static_cast<size_t>(num_accepted + 1), 1);

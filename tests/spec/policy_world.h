@@ -26,15 +26,12 @@ class PolicyWorld {
     bool runs_to_the_end = false;  // no output can end before its length
     // Chance that draft `position` is accepted when those before it are, once so many percent of
     // all tokens are out.
-    std::function<double(int percent, int position)> acceptance = nullptr;
-    // The same for the request of that index once so many tokens of its output are there, instead.
-    std::function<double(int index, int output, int position)> fits = nullptr;
+    std::function<double(int percent, int position)> acceptance;
     int drafting = 8;  // of eight sequences, those for which the device drafts what it may
     // What a step takes whose table time is `ns`; empty: that.
     std::function<int64_t(int num_seqs, int num_draft_tokens, int64_t ns)> really = nullptr;
 
     int length_of(int index) const;  // tokens of output
-    double chance(int percent, const Sequence& sequence, int position) const;
   };
   struct Totals {
     int64_t ns = 0;

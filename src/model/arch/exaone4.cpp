@@ -40,6 +40,9 @@ Status read_exaone_moe(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &config->layers);
 }
 
+constexpr const char* kExaone4Defaults =
+    R"({"max_position_embeddings": 2048, "num_key_value_heads": 32, "sliding_window_pattern": 4})";
+
 // A draft module, which is not read.
 constexpr const char* kExaoneModules[] = {"mtp.", "model.mtp."};
 constexpr const char* kExaoneVision[] = {"visual.", "model.visual."};
@@ -51,8 +54,7 @@ constexpr const char* kExaoneVision[] = {"visual.", "model.visual."};
 constinit const Architecture kExaone4Architecture = {
     .name = "Exaone4ForCausalLM",
     .description = "EXAONE 4.0",
-    .defaults = R"({"max_position_embeddings": 2048, "num_key_value_heads": 32,
-                    "sliding_window_pattern": 4})",
+    .defaults = kExaone4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = exaone4_layer},
     .only_windows_turn = true,
@@ -63,8 +65,7 @@ constinit const Architecture kExaone4Architecture = {
 constinit const Architecture kExaone4_5Architecture = {
     .name = "Exaone4_5_ForConditionalGeneration",
     .description = "EXAONE 4.5; its text part",
-    .defaults = R"({"max_position_embeddings": 2048, "num_key_value_heads": 32,
-                    "sliding_window_pattern": 4})",
+    .defaults = kExaone4Defaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
                             {"language_model.model.", "language_model.lm_head.weight"}}},

@@ -8,7 +8,6 @@
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
 #include "kernels/rows/move_rows.h"
-#include "kernels/rows/round_rows.h"
 #include "kernels/rows/softcap.h"
 
 namespace foretoken {
@@ -179,31 +178,12 @@ bool Experts::joins_experts() const {
 // What experts multiply with, rounded where their matrices take it so.
 const void* Experts::rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const {
   if (!gate_up.takes_rounded()) return x;
-  FT_CHECK(scratch.rounded != nullptr);
-  round_rows(all.queue, {.counts = all.counts,
-                         .x = x,
-                         .rounded = scratch.rounded,
-                         .row_kind = RowKind::kToken,
-                         .row_offset = 0,
-                         .max_rows = all.max_rows,
-                         .columns = spec.inputs,
-                         .dtype = dtype});
-  return scratch.rounded;
+  return rounded_rows(all, x, scratch.rounded, spec.inputs, dtype);
 }
 
 const void* Experts::rounded_gated(const LayerRows& all, const Scratch& scratch) const {
   if (!down.takes_rounded()) return scratch.gated;
-  FT_CHECK(scratch.rounded != nullptr);
-  round_rows(all.queue, {.counts = all.counts,
-                         .x = scratch.gated,
-                         .rounded = scratch.rounded,
-                         .row_kind = RowKind::kToken,
-                         .row_offset = 0,
-                         .max_rows = all.max_rows * spec.top_k,
-                         .columns = spec.inner,
-                         .dtype = dtype,
-                         .per_row = spec.top_k});
-  return scratch.rounded;
+  return rounded_rows(all, scratch.gated, scratch.rounded, spec.inner, dtype, spec.top_k);
 }
 
 // A matrix of the shared expert, where that is so.

@@ -35,19 +35,27 @@ struct Sum {
   bool adds = false;
 };
 
+// Rounds the rows of x, `columns` wide and `per_row` of each token, for a weight that takes them
+// so.
+inline const void* rounded_rows(const LayerRows& rows, const void* x, void* rounded,
+                                int32_t columns, DType dtype, int32_t per_row = 1) {
+  FT_CHECK(rounded != nullptr);
+  round_rows(rows.queue, {.counts = rows.counts,
+                          .x = x,
+                          .rounded = rounded,
+                          .row_kind = RowKind::kToken,
+                          .row_offset = 0,
+                          .max_rows = rows.max_rows * per_row,
+                          .columns = columns,
+                          .dtype = dtype,
+                          .per_row = per_row});
+  return rounded;
+}
+
 // x as a product reads it: enqueues its rounding where the weight takes rounded rows.
 inline const void* x_of(const LayerRows& rows, const void* x, const Linear& linear, DType dtype) {
   if (!linear.weight.takes_rounded()) return x;
-  FT_CHECK(rows.rounded != nullptr);
-  round_rows(rows.queue, {.counts = rows.counts,
-                          .x = x,
-                          .rounded = rows.rounded,
-                          .row_kind = RowKind::kToken,
-                          .row_offset = 0,
-                          .max_rows = rows.max_rows,
-                          .columns = linear.inputs,
-                          .dtype = dtype});
-  return rows.rounded;
+  return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype);
 }
 
 // What most products of a layer have in common. Enqueues what x_of does.
