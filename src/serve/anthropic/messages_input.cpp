@@ -52,12 +52,17 @@ Result<std::string> document_text(const json& block, const std::string& where) {
   return headed(block, {"title", "context"}, text, where);
 }
 
+// What gateways make of a text: a type that is there, but wrong, is none.
+bool is_untyped_text(const json& block) {
+  return block.is_object() && block.contains("text") && !block.contains("type");
+}
+
 // Whether `block` is text of some kind, which `*text` receives.
 Result<bool> read_text_block(const json& block, const std::string& where, std::string* text) {
   const std::string type = type_of(block);
   if (block.is_string()) {
     *text = block.get<std::string>();
-  } else if (type == "text" || (type.empty() && block.is_object() && block.contains("text"))) {
+  } else if (type == "text" || is_untyped_text(block)) {
     FT_ASSIGN_OR_RETURN(*text, required_text(block, "text", where));
   } else if (type == "document") {
     FT_ASSIGN_OR_RETURN(*text, document_text(block, where));

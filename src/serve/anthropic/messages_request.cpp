@@ -102,9 +102,20 @@ bool is_billing(const json& block) {
   return request_text(block, "text").starts_with("x-anthropic-billing-header");
 }
 
+// Documents and results belong to messages.
+bool is_other_than_text(const json& block) {
+  return block.is_object() && block.contains("type") && block["type"] != "text";
+}
+
 Status read_system(const json* system, json* messages) {
   if (system == nullptr) return {};
   json read = *system;
+  if (read.is_array() && std::any_of(read.begin(), read.end(), is_other_than_text)) {
+    return invalid_argument(
+        "'system' must be a string or an array of {\"type\": \"text\", \"text\"}; give other "
+        "blocks "
+        "in 'messages'");
+  }
   if (read.is_array()) std::erase_if(read.get_ref<json::array_t&>(), is_billing);
   FT_ASSIGN_OR_RETURN(const std::string text, anthropic_text(read, "'system'"));
   if (!text.empty()) messages->push_back({{"role", "system"}, {"content", text}});

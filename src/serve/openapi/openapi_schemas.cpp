@@ -69,7 +69,7 @@ constexpr const char* kBodyParts = R"json({
       "type": {"const": "json_schema"}, "name": {"type": "string"}, "schema": {"type": "object"},
       "strict": {}}}]},
 "TextBlock": {
-  "type": "object", "required": ["type", "text"],
+  "type": "object", "required": ["text"],
   "properties": {"type": {"const": "text"}, "text": {"type": "string"}, "cache_control": {}}},
 "AnthropicMessage": {
   "anyOf": [

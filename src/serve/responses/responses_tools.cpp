@@ -63,7 +63,12 @@ class ToolReader {
     }
     if (type == "function") return add_function(described_tool(tool, "function"), name_space);
     if (type == "custom") return add_text_tool(described_tool(tool, "custom"), name_space);
-    if (type == "namespace" && name_space.empty()) return read_namespace(tool);
+    if (!name_space.empty()) {
+      return invalid_argument("'tools': those of the namespace '" + shown_name(name_space) +
+                              "' must be of type \"function\" or \"custom\", not '" +
+                              shown_name(type.get<std::string>()) + "'");
+    }
+    if (type == "namespace") return read_namespace(tool);
     return notes_.tell("'tools': tools of type '" + shown_name(type.get<std::string>()) +
                        "' do not run here and were left out; give functions");
   }

@@ -118,6 +118,13 @@ TEST(MessagesRequest, ErrorsNameWhatIsWrong) {
   expect_error(R"({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}],
                    "tool_choice": {"type": "auto", "disable_parallel_tool_use": 3}})",
                "'disable_parallel_tool_use' must be true or false");
+  for (const char* type : {R"("document")", R"("tex")", R"("")", "5", "null"}) {
+    const std::string block = std::string(R"([{"type": )") + type + R"(, "text": "x"}])";
+    const std::string question = R"({"max_tokens": 1, "messages": [{"role": "user", "content": )";
+    expect_error((question + R"("x"}], "system": )" + block + "}").c_str(),
+                 "'system' must be a string or an array of");
+    expect_error((question + block + "}]}").c_str(), "message 1");
+  }
   expect_error(R"({"max_tokens": 1})", "'messages' is missing");
   expect_error(R"({"max_tokens": 1, "messages": [{"role": "bot", "content": "x"}]})",
                "message 1: 'role'");

@@ -37,8 +37,13 @@ TEST(ResponsesTools, WhatRunsElsewhereIsLeftOut) {
   EXPECT_FALSE(chat.contains("tools"));
   EXPECT_EQ(warnings.size(), 1u);
   EXPECT_FALSE(read_response_tools(tools, {}, &chat, &offered).ok());
-  for (const char* wrong : {R"([3])", R"([{"type": "custom"}])", R"([{"type": "namespace"}])"}) {
-    EXPECT_FALSE(read_response_tools(json::parse(wrong), {}, &chat, &offered).ok()) << wrong;
+  for (const char* wrong :
+       {R"([3])", R"([{"type": "custom"}])", R"([{"type": "namespace"}])",
+        R"([{"type": "namespace", "name": "n", "tools": [{"type": "web_search", "name": "w"}]}])",
+        R"([{"type": "namespace", "name": "n", "tools": [{"type": "namespace", "name": "m",
+             "tools": []}]}])"}) {
+    EXPECT_FALSE(read_response_tools(json::parse(wrong), {&warnings}, &chat, &offered).ok())
+        << wrong;
   }
 }
 
