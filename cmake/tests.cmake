@@ -150,6 +150,11 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/gpu_ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
+  # Arrivals, faults and starts of ranks that share a layer, in a small size.
+  add_test(NAME e2e/rank_endurance COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/rank_endurance_suite.py $<TARGET_FILE:foretoken>
+    --rounds 60 --starts 3 --only tp4 tp2-dp2-ep)
+  set_tests_properties(e2e/rank_endurance PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS slow)
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>
