@@ -119,6 +119,15 @@ Status write_text(const std::string& path, const std::string& text) {
   return file.flush() ? Status() : invalid_argument("cannot write " + path);
 }
 
+// Before hours of cells rather than behind them.
+Status check_output(const std::string& output) {
+  for (const char* ending : {".md", ".html", ".json"}) {
+    const std::string path = output + ending;
+    if (!std::ofstream(path, std::ios::app)) return invalid_argument("cannot write " + path);
+  }
+  return {};
+}
+
 int cells_per_process(const MatrixOptions& given) {
   if (given.cells_per_process > 0) return given.cells_per_process;
   return given.every_cell ? kCellsPerProcess : 1;
@@ -136,6 +145,7 @@ Status run_matrix(const MatrixOptions& given) {
     std::printf("%s\n", list.dump(1).c_str());
     return {};
   }
+  FT_RETURN_IF_ERROR(check_output(given.output));
   MatrixRunOptions options{
       .cell = cell_options(given),
       .time_limit = std::chrono::seconds(given.time_limit),
@@ -207,8 +217,8 @@ void add_run_flags(CLI::App* command, MatrixOptions& options) {
                       "temporary files)");
   command->add_option(
       "--results", options.results,
-      "File of results, a line a cell: what stands there is not run again (default: "
-      "that of --output with .jsonl)");
+      "File of results, a line a cell: what stands there with the same size and prompts is not run "
+      "again (default: that of --output with .jsonl)");
   command->add_option("--output", options.output, "Path of the reports without .md, .html, .json")
       ->capture_default_str();
 }

@@ -76,12 +76,19 @@ std::vector<std::string> cell_arguments(const Json& cells, const MatrixRunOption
   return arguments;
 }
 
+// As a shell reads it back.
+std::string shell_word(const std::string& text) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 std::string shell_line(const std::vector<std::string>& arguments) {
   std::string line = "foretoken";
-  for (const std::string& each : arguments) {
-    const bool quoted = each.find_first_of(" {\"") != std::string::npos;
-    line += quoted ? " '" + each + "'" : " " + each;
-  }
+  for (const std::string& each : arguments) line += " " + shell_word(each);
   return line;
 }
 
@@ -137,6 +144,12 @@ std::vector<Json> run_process_of(const Json& cells, const MatrixRunOptions& opti
 
 }  // namespace
 
+Json asked_json(const CellRunOptions& options) {
+  return {{"size", options.size},
+          {"num_prompts", options.num_prompts},
+          {"num_reference_prompts", options.num_reference_prompts}};
+}
+
 std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
                                          const MatrixRunOptions& options) {
   std::vector<CellResult> results;
@@ -144,6 +157,7 @@ std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
     const MatrixCell& cell = cells[results.size()];
     CellResult result = {{"cell", cell_json(cell)}};
     result.update(said);
+    result["asked"] = asked_json(options.cell);
     result["command"] = shell_line(cell_arguments(cell_json(cell), options));
     results.push_back(std::move(result));
   };

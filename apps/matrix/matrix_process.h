@@ -21,8 +21,11 @@ struct MatrixRunOptions {
 
 // What is known of a cell: its fields under "cell", and "verdict": green, red, unsupported (with
 // the sentence of compat or of the start under "reason") or "not run". A cell that was run has its
-// evidence, "command" and "seconds".
+// evidence, "command", "seconds" and under "asked" what asked_json says.
 using CellResult = nlohmann::ordered_json;
+
+// The size and the numbers of prompts, without which a result is another cell's.
+nlohmann::ordered_json asked_json(const CellRunOptions& options);
 
 // Runs cells in a process of their own, in which each has the time limit; the checkpoints are
 // written before. What ends that process is the result of the cell that was running: those behind

@@ -63,6 +63,16 @@ std::vector<std::string> columns_of(const CellResult& result, const MatrixFacts&
           evidence(result)};
 }
 
+// Expressions and messages may hold what ends a column or a row.
+std::string in_table(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c == '\n' ? ' ' : c;
+  }
+  return escaped;
+}
+
 const std::vector<std::string> kHeader = {"row",      "model",   "drafter", "layout",
                                           "KV cache", "weights", "graphs",  "attention, named",
                                           "status",   "evidence"};
@@ -156,7 +166,7 @@ std::string matrix_markdown(const std::vector<CellResult>& results,
   }
   const auto line = [&](const std::vector<std::string>& columns) {
     std::string row = "|";
-    for (const std::string& column : columns) row += " " + column + " |";
+    for (const std::string& column : columns) row += " " + in_table(column) + " |";
     return row + "\n";
   };
   text += "\n" + line(kHeader) + "|";

@@ -1,41 +1,17 @@
 #include "apps/matrix/matrix_runner.h"
 
-#include <fstream>
-#include <map>
+#include "apps/matrix/matrix_results.h"
 
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using KnownResults = std::map<std::string, CellResult>;
-
-Result<KnownResults> known_results(const std::string& path) {
-  KnownResults known;
-  std::ifstream file(path);
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    Json result = Json::parse(line, nullptr, false);
-    // A line that was being written when the last run ended.
-    if (result.is_discarded() && file.peek() == std::ifstream::traits_type::eof()) break;
-    const Result<MatrixCell> cell = result.is_object() ? read_cell(result.value("cell", Json()))
-                                                       : invalid_argument("no object");
-    if (!cell.ok()) {
-      return invalid_argument(path + ", line " + std::to_string(number) +
-                              " is no result of foretoken matrix; name another --results file");
-    }
-    known[cell_id(cell.value())] = std::move(result);
-  }
-  return known;
-}
-
-bool is_to_run(const MatrixCell& cell, const KnownResults& known) {
-  return known.count(cell_id(cell)) == 0 && check_cell(cell).ok();
+bool is_to_run(const MatrixCell& cell, const ResultsFile& known) {
+  return known.find(cell) == nullptr && check_cell(cell).ok();
 }
 
 // The cells from `begin` on that one process runs; none where that one is not to be run.
 std::vector<MatrixCell> cells_of_process(const std::vector<MatrixCell>& cells, size_t begin,
-                                         const KnownResults& known,
+                                         const ResultsFile& known,
                                          const MatrixRunOptions& options) {
   std::vector<MatrixCell> own;
   for (size_t i = begin; i < cells.size() && own.size() < options.cells_per_process; ++i) {
@@ -59,24 +35,20 @@ CellResult decided(const MatrixCell& cell) {
 Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
                                           const MatrixRunOptions& options,
                                           const std::function<void(const CellResult&)>& progress) {
-  FT_ASSIGN_OR_RETURN(KnownResults known, known_results(options.results));
-  std::ofstream file(options.results, std::ios::app);
-  if (!file) return invalid_argument("cannot write " + options.results);
+  FT_ASSIGN_OR_RETURN(ResultsFile known, ResultsFile::open(options.results, options.cell));
   std::vector<CellResult> results;
   while (results.size() < cells.size()) {
     if (options.cancel != nullptr && options.cancel->load()) return aborted("interrupted");
     const size_t begin = results.size();
     const std::vector<MatrixCell> own = cells_of_process(cells, begin, known, options);
     for (const CellResult& result : run_in_processes(own, options)) {
-      file << result.dump() << std::endl;
-      known[cell_id(cells[results.size()])] = result;
+      FT_RETURN_IF_ERROR(known.add(cells[results.size()], result));
       results.push_back(result);
     }
     if (own.empty()) {
-      const auto found = known.find(cell_id(cells[begin]));
+      const CellResult* found = known.find(cells[begin]);
       const CellResult said = decided(cells[begin]);
-      results.push_back(said["verdict"] == "not run" && found != known.end() ? found->second
-                                                                             : said);
+      results.push_back(said["verdict"] == "not run" && found != nullptr ? *found : said);
     }
     for (size_t i = begin; i < results.size(); ++i) progress(results[i]);
   }

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -193,6 +194,72 @@ class Matrix(unittest.TestCase):
                                     for entry in report["unsupported"]), f"nothing is of {kind}")
             count = sum(entry["cells"] for entry in report["unsupported"])
             self.assertIn(f"{count} of {report['combinations']} combinations", done.stdout)
+
+    def test_a_run_that_was_killed_while_it_wrote_goes_on(self):
+        cells = [{}, {"drafter": "eagle"}]
+        self.assertEqual(self.run_file(cells).returncode, 0)
+        results = self.folder / "matrix.jsonl"
+        first, second = results.read_text().splitlines()
+        results.write_text(first + "\n" + second[:-40])
+        # What the next run adds stands on a line of its own, which the run behind it reads.
+        seconds = []
+        for _ in range(2):
+            done = self.run_file(cells)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(results.read_text().splitlines()[0], first)
+            seconds.append([cell["seconds"] for cell in self.report()["cells"]])
+        self.assertEqual(len(results.read_text().splitlines()), 2)
+        self.assertEqual(seconds[0], seconds[1])
+
+    def test_results_of_another_size_are_not_taken(self):
+        self.run_file([{}])
+        for flags, num_prompts in ((("--size", "r1"), 6), ((), 7)):
+            done = self.run_file([{}], *flags, num_prompts=num_prompts)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.report()["cells"][0]["num_prompts"], num_prompts)
+        self.assertEqual(len((self.folder / "matrix.jsonl").read_text().splitlines()), 3)
+
+    def test_what_is_no_result_is_refused(self):
+        results = self.folder / "matrix.jsonl"
+        self.run_file([{"attention_backend": "portable"}])
+        whole = json.loads(results.read_text())
+        for name, value in (("verdict", None), ("verdict", 7), ("verdict", "gold"), ("reason", 7),
+                            ("attention", []), ("grown_bytes", None), ("num_prompts", "many"),
+                            ("cell", {"drafterr": ""}), ("cell", None)):
+            broken = dict(whole, **{name: value})
+            if value is None:
+                del broken[name]
+            results.write_text(json.dumps(broken) + "\n")
+            done = self.run_file([{"attention_backend": "portable"}])
+            self.assertEqual(done.returncode, 1, (name, value))
+            self.assertIn("line 1 is no result of foretoken matrix", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        for path in (self.folder, "/dev/zero", self.folder / "nowhere" / "file"):
+            done = self.run_file([{}], "--results", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(str(path), done.stderr)
+        done = self.run_file([{}], "--results", "/dev/full")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+
+    def test_reports_that_cannot_be_written_are_told_before(self):
+        done = self.run_file([{}], "--output", self.folder / "no" / "where", "--results",
+                             self.folder / "kept.jsonl")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
+        self.assertFalse((self.folder / "kept.jsonl").exists(), "a cell ran")
+
+    def test_expressions_and_paths_are_escaped(self):
+        mask = "kv <= q and (kv < 4 | q - kv < 4096)"
+        folder = self.folder / "it's; $(here)"
+        folder.mkdir()
+        done = self.run_file([{"attention_backend": f"flex({mask}; )"}], "--work-folder", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+        self.assertEqual({len(re.findall(r"(?<!\\)\|", line)) for line in lines}, {11})
+        cell = self.report()["cells"][0]
+        words = shlex.split(cell["command"])
+        self.assertEqual(words[words.index("--work-folder") + 1], str(folder))
+        self.assertEqual(json.loads(words[words.index("--run-cell") + 1]), cell["cell"])
 
     def test_faults_are_told(self):
         for cells, part in (([{"drafterr": "eagle"}], "'drafterr' is unknown"),
