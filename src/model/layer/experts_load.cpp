@@ -1,4 +1,5 @@
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/experts/expert_gemm.h"
@@ -34,8 +35,9 @@ struct ExpertSource {
   }
 };
 
-std::string tensor_of(const ExpertSource& from, int32_t expert, const char* name) {
-  return from.base + std::to_string(expert) + "." + name + ".weight";
+std::string tensor_of(const ExpertSource& from, int32_t expert, const char* name,
+                      const char* kind = ".weight") {
+  return from.base + std::to_string(expert) + "." + name + kind;
 }
 
 // Gates, or ups, of an expert in a tensor [experts, 2 * inner, hidden] or its transpose.
@@ -95,9 +97,22 @@ ExpertParts gate_up_parts(const ExpertSource& from) {
   return parts;
 }
 
+// The same of experts that are apart.
+std::vector<TensorPart> gate_up_biases_of_each(const ExpertSource& from) {
+  std::vector<TensorPart> parts;
+  for (const char* name : {from.whole.gate, from.whole.up}) {
+    from.for_each_expert([&](int32_t e) {
+      parts.push_back(
+          {tensor_of(from, e, name, ".bias"), from.whole.inner, from.own.begin, from.own.count});
+    });
+  }
+  return parts;
+}
+
 // The biases of all gates, then those of all ups.
 std::vector<TensorPart> gate_up_biases(const ExpertSource& from) {
   const int64_t inner = from.whole.inner, count = from.whole.count;
+  if (from.files == ExpertFiles::kEach) return gate_up_biases_of_each(from);
   const int64_t of_row = from.one_gate_tensor ? inner : 2 * inner;
   std::vector<TensorPart> parts;
   for (const bool is_up : {false, true}) {
@@ -147,6 +162,22 @@ bool is_unturned(const PartLoader& loader, const ExpertSource& from) {
   return loader.weights().has_shape(from.base + from.whole.gate_up, gate_up);
 }
 
+// Tools that quantise put the experts of every family apart, each with three matrices of these
+// names, whatever form and names the family's own files have. False: the checkpoint has none so.
+bool find_apart(const PartLoader& loader, ExpertSource* from) {
+  constexpr const char* kGate = "gate_proj";
+  constexpr std::string_view kFolder = "experts.";
+  ExpertSource apart = *from;
+  if (!apart.base.ends_with(kFolder)) apart.base += kFolder;
+  if (!loader.weights().has_optional(tensor_of(apart, 0, kGate))) return false;
+  apart.files = ExpertFiles::kEach;
+  apart.whole.gate = kGate;
+  apart.whole.up = "up_proj";
+  apart.whole.down = "down_proj";
+  *from = apart;
+  return true;
+}
+
 // The tensors of experts that other ranks have, which must be right here too.
 Status expect_others(WeightLoader& loader, const ExpertSource& from) {
   if (from.files != ExpertFiles::kEach) return {};
@@ -180,6 +211,7 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
                     .own = {0, whole.inner},
                     .experts = shard_of_experts(whole.count, sharding)};
   if (!sharding.deals_experts()) from.own = shard_of(whole.inner, sharding);
+  if (find_apart(loader, &from)) return from;
   if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
     from.files = ExpertFiles::kFused;
     from.one_gate_tensor = true;
@@ -196,11 +228,27 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
   return from;
 }
 
+// As of load_expert_biases, where each expert has its own.
+Status load_down_biases_of_each(PartLoader& loader, const ExpertSource& from, const float** down) {
+  const bool counts = loader.sharding().rank == 0 || loader.sharding().deals_experts();
+  std::vector<TensorPart> parts;
+  from.for_each_expert([&](int32_t e) {
+    parts.push_back({tensor_of(from, e, from.whole.down, ".bias"), from.hidden});
+  });
+  for (int32_t e = 0; e < from.whole.count; ++e) {
+    for (const char* name : {from.whole.gate, from.whole.up, from.whole.down}) {
+      loader.weights().ignore(tensor_of(from, e, name, ".bias"));
+    }
+  }
+  return counts ? loader.load_vector(parts, down) : Status{};
+}
+
 // What leaves experts is summed over the ranks, so that its bias counts once: on the rank that has
 // the expert, or on the first of those that have parts of it.
 Status load_expert_biases(PartLoader& loader, const ExpertSource& from, const float** gate_up,
                           const float** down) {
   FT_RETURN_IF_ERROR(loader.load_vector(gate_up_biases(from), gate_up));
+  if (from.files == ExpertFiles::kEach) return load_down_biases_of_each(loader, from, down);
   const std::string name = from.base + from.whole.down + (from.one_gate_tensor ? ".bias" : "_bias");
   if (loader.sharding().rank > 0 && !loader.sharding().deals_experts()) {
     loader.weights().ignore(name);

@@ -96,18 +96,25 @@ class ExpertsTest : public test::PartTest {
     return to;
   }
 
-  static std::vector<double> gated(const RigTensor& gate, const RigTensor& up,
-                                   const RigTensor& down, const std::vector<double>& x) {
-    std::vector<double> inner = gate.times(x);
-    const std::vector<double> ups = up.times(x);
+  // The matrix `name`, with its bias where there is one.
+  std::vector<double> product(const std::string& name, const std::vector<double>& x) {
+    std::vector<double> y = tensors_.at(name + ".weight").times(x);
+    const auto bias = tensors_.find(name + ".bias");
+    if (bias == tensors_.end()) return y;
+    for (size_t i = 0; i < y.size(); ++i) y[i] += double(bias->second.values[i]);
+    return y;
+  }
+  std::vector<double> gated(const std::string& base, const std::vector<double>& x) {
+    std::vector<double> inner = product(base + "gate_proj", x);
+    const std::vector<double> ups = product(base + "up_proj", x);
     for (size_t i = 0; i < inner.size(); ++i)
       inner[i] = inner[i] / (1 + std::exp(-inner[i])) * ups[i];
-    return down.times(inner);
+    return product(base + "down_proj", inner);
   }
 
   // What the mixture adds for a row, by the matrices of add_each.
   std::vector<double> expected(const ExpertsSpec& spec, const std::vector<double>& x) {
-    std::vector<double> logits = tensors_["layers.0.mlp.gate.weight"].times(x);
+    std::vector<double> logits = product("layers.0.mlp.gate", x);
     std::vector<size_t> order = {0, 1, 2, 3};
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return logits[a] > logits[b]; });
@@ -121,14 +128,12 @@ class ExpertsTest : public test::PartTest {
       if (spec.weighs_input) {
         for (double& value : in) value *= weight;
       }
-      const auto out = gated(tensors_[base + "gate_proj.weight"], tensors_[base + "up_proj.weight"],
-                             tensors_[base + "down_proj.weight"], in);
+      const auto out = gated(base, in);
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += (spec.weighs_input ? 1 : weight) * out[i];
     }
     if (spec.shared_inner == 0) return sum;
     const std::string base = "layers.0.mlp.shared_experts.";
-    const auto out = gated(tensors_[base + "gate_proj.weight"], tensors_[base + "up_proj.weight"],
-                           tensors_[base + "down_proj.weight"], x);
+    const auto out = gated(base, x);
     double share = 1;
     if (spec.shared_gate != nullptr) {
       share = 1 / (1 + std::exp(-tensors_["layers.0.mlp.shared_gate.weight"].times(x)[0]));
@@ -208,6 +213,39 @@ TEST_F(ExpertsTest, StacksAreTheSame) {
     const auto wanted = expected(spec, x);
     stack(one.file, one.apart);
     expect_sum(spec, wanted, rows);
+  }
+}
+
+// Tools that quantise put experts apart, with biases too, whatever the family's own files do.
+TEST_F(ExpertsTest, ApartTheyAreTheSameForEveryFamily) {
+  std::vector<double> x;
+  const float* rows = random_rows(3, kExpertHidden, &x);
+  for (const bool biased : {false, true}) {
+    tensors_.clear();
+    add_each(spec_of());
+    if (biased) add("layers.0.mlp.gate.bias", {kExperts});
+    for (int e = 0; biased && e < kExperts; ++e) {
+      const std::string base = "layers.0.mlp.experts." + std::to_string(e) + ".";
+      add(base + "gate_proj.bias", {kExpertInner});
+      add(base + "up_proj.bias", {kExpertInner});
+      add(base + "down_proj.bias", {kExpertHidden});
+    }
+    const auto wanted = expected(spec_of(), x);
+    for (const ExpertFiles files : {ExpertFiles::kFused, ExpertFiles::kFusedTurned}) {
+      ExpertsSpec spec = spec_of(files);
+      spec.biased = biased;
+      expect_sum(spec, wanted, rows);
+      spec.experts = "";  // as Granite's, where tensors of its own names would follow
+      spec.gate_up = "input_linear.weight";
+      spec.down = "output_linear.weight";
+      expect_sum(spec, wanted, rows);
+    }
+    ExpertsSpec named = spec_of();  // as Mixtral's
+    named.biased = biased;
+    named.gate = "w1";
+    named.up = "w3";
+    named.down = "w2";
+    expect_sum(named, wanted, rows);
   }
 }
 
