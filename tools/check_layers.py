@@ -48,7 +48,7 @@ ROOMS = {
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
-              "openapi", "routes"],
+              "sglang", "openapi", "routes"],
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

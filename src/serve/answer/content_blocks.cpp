@@ -10,10 +10,7 @@ bool ContentBlock::goes_on_with(const ChatPiece& piece) const {
 std::vector<BlockStep> ContentBlocks::add(const std::vector<ChatPiece>& pieces) {
   std::vector<BlockStep> steps;
   for (const ChatPiece& piece : pieces) {
-    if (piece.kind == ChatPiece::Kind::kReasoning && !tells_reasoning_) {
-      num_hidden_bytes_ += piece.text.size();
-      continue;
-    }
+    if (piece.kind == ChatPiece::Kind::kReasoning && !tells_reasoning_) continue;
     const bool is_call = piece.kind == ChatPiece::Kind::kToolCall;
     const bool goes_on = open_ && blocks_.back().goes_on_with(piece);
     if (!goes_on && piece.text.empty() && !is_call) continue;

@@ -29,7 +29,7 @@ struct BlockStep {
 // The blocks of one message while it comes. One thread.
 class ContentBlocks {
  public:
-  // `tells_reasoning`: false leaves reasoning out; its bytes are counted alone.
+  // `tells_reasoning`: false leaves reasoning out.
   explicit ContentBlocks(bool tells_reasoning = true) : tells_reasoning_(tells_reasoning) {}
 
   // Empty pieces make no step, but the first of a call opens its block.
@@ -40,12 +40,9 @@ class ContentBlocks {
   const std::vector<ContentBlock>& all() const { return blocks_; }
   // All text of a kind.
   std::string text_of(ChatPiece::Kind kind) const;
-  // Of reasoning that was left out.
-  size_t num_hidden_bytes() const { return num_hidden_bytes_; }
 
  private:
   bool tells_reasoning_;
-  size_t num_hidden_bytes_ = 0;
   std::vector<ContentBlock> blocks_;
   bool open_ = false;
 };

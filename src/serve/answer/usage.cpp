@@ -1,6 +1,7 @@
 #include "serve/answer/usage.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foretoken {
 
@@ -10,6 +11,7 @@ UsageCounts& UsageCounts::operator+=(const UsageCounts& other) {
   cached += other.cached;
   accepted += other.accepted;
   rejected += other.rejected;
+  if (other.reasoning) reasoning = reasoning.value_or(0) + *other.reasoning;
   return *this;
 }
 
@@ -51,10 +53,13 @@ nlohmann::ordered_json openai_usage(const UsageCounts& counts) {
                                   {"total_tokens", counts.prompt + counts.output},
                                   {"completion_tokens", counts.output},
                                   {"prompt_tokens_details", {{"cached_tokens", counts.cached}}}};
+  nlohmann::ordered_json details;
   if (counts.accepted + counts.rejected > 0) {
-    usage["completion_tokens_details"] = {{"accepted_prediction_tokens", counts.accepted},
-                                          {"rejected_prediction_tokens", counts.rejected}};
+    details = {{"accepted_prediction_tokens", counts.accepted},
+               {"rejected_prediction_tokens", counts.rejected}};
   }
+  if (counts.reasoning) details["reasoning_tokens"] = *counts.reasoning;
+  if (!details.is_null()) usage["completion_tokens_details"] = std::move(details);
   return usage;
 }
 

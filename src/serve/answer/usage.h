@@ -2,6 +2,7 @@
 #include <foretoken/request.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 namespace foretoken {
@@ -13,6 +14,7 @@ struct UsageCounts {
   int64_t cached = 0;    // of prompt
   int64_t accepted = 0;  // tokens of the prediction, or else drafted ones, in the output
   int64_t rejected = 0;  // such tokens that are not
+  std::optional<int64_t> reasoning;  // of output, where it is split
 
   UsageCounts& operator+=(const UsageCounts& other);
 };
@@ -34,9 +36,9 @@ class UsageSum {
 UsageCounts usage_counts(const std::vector<RequestStats>& choices);
 
 // OpenAI's object: {"prompt_tokens", "total_tokens", "completion_tokens", "prompt_tokens_details":
-// {"cached_tokens"}}; with drafted tokens, "completion_tokens_details":
-// {"accepted_prediction_tokens", "rejected_prediction_tokens"}, of the request's prediction where
-// that was drafted, else of all drafts.
+// {"cached_tokens"}}; "completion_tokens_details" has, with drafted tokens,
+// "accepted_prediction_tokens" and "rejected_prediction_tokens", of the request's prediction where
+// that was drafted, else of all drafts, and "reasoning_tokens" where reasoning is split off.
 nlohmann::ordered_json openai_usage(const UsageCounts& counts);
 
 }  // namespace foretoken

@@ -11,13 +11,6 @@ namespace {
 using json = nlohmann::ordered_json;
 using Kind = ChatPiece::Kind;
 
-json usage_of(const RequestStats& stats, int64_t num_output) {
-  return {{"input_tokens", stats.num_prompt_tokens - stats.num_cached_tokens},
-          {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", stats.num_cached_tokens},
-          {"output_tokens", num_output}};
-}
-
 json parsed_input(const std::string& arguments) {
   json input = json::parse(arguments, nullptr, false);
   return input.is_object() ? input : json::object();
@@ -51,6 +44,23 @@ MessagesFormat::MessagesFormat(OpenAiRequest request, std::string id, std::strin
       parser_(make_choice_parser(request_)),
       blocks_(request_.include_reasoning) {}
 
+json MessagesFormat::usage_of(const RequestStats& stats) const {
+  json usage = {{"input_tokens", stats.num_prompt_tokens - stats.num_cached_tokens},
+                {"cache_creation_input_tokens", 0},
+                {"cache_read_input_tokens", stats.num_cached_tokens},
+                {"output_tokens", stats.num_output_tokens}};
+  if (splits_reasoning(request_)) {
+    usage["output_tokens_details"] = {
+        {"thinking_tokens", reasoning_.tokens_of(stats.num_output_tokens)}};
+  }
+  return usage;
+}
+
+std::vector<BlockStep> MessagesFormat::add(const std::vector<ChatPiece>& pieces) {
+  reasoning_.add(pieces);
+  return blocks_.add(pieces);
+}
+
 json MessagesFormat::message(const RequestStats& stats) const {
   return {{"id", id_},
           {"type", "message"},
@@ -59,7 +69,7 @@ json MessagesFormat::message(const RequestStats& stats) const {
           {"content", json::array()},
           {"stop_reason", nullptr},
           {"stop_sequence", nullptr},
-          {"usage", usage_of(stats, stats.num_output_tokens)}};
+          {"usage", usage_of(stats)}};
 }
 
 json MessagesFormat::end_of(const RequestOutput& output) const {
@@ -76,8 +86,8 @@ json MessagesFormat::end_of(const RequestOutput& output) const {
 
 std::string MessagesFormat::whole(const std::vector<const OutputSum*>& sums) {
   const RequestOutput& output = sums.front()->choices().front();
-  blocks_.add(parser_->push(output.text));
-  blocks_.add(parser_->finish());
+  add(parser_->push(output.text));
+  add(parser_->finish());
   json answer = message(output.stats);
   for (const ContentBlock& block : blocks_.all()) {
     answer["content"].push_back(block_json(block, true));
@@ -127,9 +137,9 @@ std::string MessagesFormat::events(size_t, const ChoiceOutput& news) {
   const auto tell = [&](const std::vector<BlockStep>& steps) {
     for (const BlockStep& step : steps) events += step_event(step);
   };
-  tell(blocks_.add(parser_->push(news.output.text)));
+  tell(add(parser_->push(news.output.text)));
   if (news.output.finished) {
-    tell(blocks_.add(parser_->finish()));
+    tell(add(parser_->finish()));
     tell(blocks_.finish());
   }
   last_.finish_reason = news.output.finish_reason;
@@ -141,10 +151,9 @@ std::string MessagesFormat::events(size_t, const ChoiceOutput& news) {
 std::string MessagesFormat::last_events() {
   json stop = {{"type", "message_stop"}};
   put_warnings(request_.warnings, &stop);
-  return sse_event("message_delta",
-                   {{"type", "message_delta"},
-                    {"delta", end_of(last_)},
-                    {"usage", usage_of(last_.stats, last_.stats.num_output_tokens)}}) +
+  return sse_event("message_delta", {{"type", "message_delta"},
+                                     {"delta", end_of(last_)},
+                                     {"usage", usage_of(last_.stats)}}) +
          sse_event("message_stop", stop);
 }
 

@@ -4,6 +4,7 @@
 
 #include "serve/answer/answer_format.h"
 #include "serve/answer/content_blocks.h"
+#include "serve/answer/reasoning_share.h"
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
@@ -20,7 +21,9 @@ class MessagesFormat : public AnswerFormat {
   std::string error_events(const ServeError& error) override;
 
  private:
+  nlohmann::ordered_json usage_of(const RequestStats& stats) const;
   nlohmann::ordered_json message(const RequestStats& stats) const;
+  std::vector<BlockStep> add(const std::vector<ChatPiece>& pieces);
   nlohmann::ordered_json end_of(const RequestOutput& output) const;
   std::string step_event(const BlockStep& step) const;
 
@@ -29,6 +32,7 @@ class MessagesFormat : public AnswerFormat {
   const std::string model_;
   std::unique_ptr<ChatParser> parser_;
   ContentBlocks blocks_;
+  ReasoningShare reasoning_;
   bool begun_ = false;
   RequestOutput last_;  // without text and tokens
 };

@@ -74,17 +74,24 @@ class WatchedParser final : public ChatParser {
 
 }  // namespace
 
+bool splits_reasoning(const OpenAiRequest& request) {
+  return request.kind == OpenAiKind::kChat && !request.parser.reasoning_parser.empty();
+}
+
 std::unique_ptr<ChatParser> make_choice_parser(const OpenAiRequest& request) {
   std::unique_ptr<ChatParser> parser = make_chat_parser(request.parser).value();
   if (!request.on_tool_parse || !uses_tool_parser(request.parser)) return parser;
   return std::make_unique<WatchedParser>(std::move(parser), request.on_tool_parse, !request.stream);
 }
 
-ordered_json chat_message(const OpenAiRequest& request, const std::string& text, int* num_calls) {
+ordered_json chat_message(const OpenAiRequest& request, const std::string& text, int* num_calls,
+                          ReasoningShare* share) {
   const std::unique_ptr<ChatParser> parser = make_choice_parser(request);
   ChatDelta sum;
-  add_pieces(parser->push(text), &sum);
-  add_pieces(parser->finish(), &sum);
+  for (const std::vector<ChatPiece>& pieces : {parser->push(text), parser->finish()}) {
+    add_pieces(pieces, &sum);
+    share->add(pieces);
+  }
   *num_calls = parser->num_tool_calls();
   const bool empty = sum.content.empty() && (*num_calls > 0 || !sum.reasoning.empty());
   ordered_json message = {{"role", "assistant"},

@@ -5,20 +5,24 @@
 #include <vector>
 
 #include "serve/answer/output_sum.h"
+#include "serve/answer/reasoning_share.h"
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
 
 // Parts that whole answers and streams share.
 
+// Whether the text of a chat is split into reasoning and the rest.
+bool splits_reasoning(const OpenAiRequest& request);
+
 // A parser of the text of one choice of a chat, as the request asks for it.
 std::unique_ptr<ChatParser> make_choice_parser(const OpenAiRequest& request);
 
 // {"role": "assistant", "content", "reasoning", "tool_calls", ...} of a whole text. Requests with
 // "functions" have "function_call" in place of "tool_calls", there and below.
-// `*num_calls` receives how many calls there are.
+// `*num_calls` receives how many calls there are, `*share` how much of the text is reasoning.
 nlohmann::ordered_json chat_message(const OpenAiRequest& request, const std::string& text,
-                                    int* num_calls);
+                                    int* num_calls, ReasoningShare* share);
 
 // {"content", "reasoning", "reasoning_content", "tool_calls"}, as far as there is anything of each.
 nlohmann::ordered_json chat_delta(const OpenAiRequest& request, const ChatDelta& delta);

@@ -54,6 +54,12 @@ ordered_json OpenAiFormat::chunk() const {
 void OpenAiFormat::add_usage(ordered_json& json) const {
   UsageCounts counts = usage_.counts();
   if (request_.prompt_only) counts.output = 0;
+  if (splits_reasoning(request_)) {
+    counts.reasoning = 0;
+    for (const Choice& choice : choices_) {
+      *counts.reasoning += choice.reasoning.tokens_of(choice.num_tokens);
+    }
+  }
   json["usage"] = openai_usage(counts);
 }
 
@@ -98,8 +104,12 @@ ordered_json OpenAiFormat::chat_choice(Choice& choice, int index, const ChoiceOu
   const RequestOutput& output = news.output;
   const SamplingParams& sampling = request_.requests.front().sampling;
   ChatDelta delta;
-  add_pieces(choice.parser->push(output.text), &delta);
-  if (output.finished) add_pieces(choice.parser->finish(), &delta);
+  std::vector<ChatPiece> pieces = choice.parser->push(output.text);
+  if (output.finished) {
+    for (ChatPiece& piece : choice.parser->finish()) pieces.push_back(std::move(piece));
+  }
+  add_pieces(pieces, &delta);
+  choice.reasoning.add(pieces);
   const std::vector<ChatDelta> turns = deltas_in_turn(delta);
   for (size_t i = 0; i + 1 < turns.size(); ++i) {
     ordered_json before = chat_delta(request_, turns[i]);
@@ -147,6 +157,7 @@ std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
   const int index = first_index_[request] + news.output.index;
   Choice& choice = choices_.at(static_cast<size_t>(index));
   usage_.note(request, news.output.index, news.output.stats);
+  choice.num_tokens = news.output.stats.num_output_tokens;
   last_stats_ = news.output.stats;
   std::string events;
   if (request_.kind == OpenAiKind::kChat && !choice.begun) {

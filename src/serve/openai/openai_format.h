@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "serve/answer/answer_format.h"
+#include "serve/answer/reasoning_share.h"
 #include "serve/answer/usage.h"
 #include "serve/openai/openai_request.h"
 #include "serve/openai/openai_response.h"
@@ -28,7 +29,9 @@ class OpenAiFormat : public AnswerFormat {
   struct Choice {
     bool begun = false;
     std::unique_ptr<ChatParser> parser;  // of a chat
-    int64_t num_characters = 0;          // of tokens so far, for "text_offset"
+    ReasoningShare reasoning;
+    int64_t num_tokens = 0;
+    int64_t num_characters = 0;  // of tokens so far, for "text_offset"
   };
 
   nlohmann::ordered_json chunk() const;

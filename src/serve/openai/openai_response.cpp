@@ -29,12 +29,15 @@ void add_choice_end(ordered_json& object, const OpenAiRequest& request, const Re
   }
 }
 
+// `*num_reasoning` is raised by the tokens of its reasoning.
 ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
-                         const RequestOutput& choice) {
+                         const RequestOutput& choice, int64_t* num_reasoning) {
   const Request& asked = request.requests.front();
   int num_calls = 0;
+  ReasoningShare share;
   ordered_json object = {{"index", choice.index}};
-  object["message"] = chat_message(request, choice.text, &num_calls);
+  object["message"] = chat_message(request, choice.text, &num_calls, &share);
+  *num_reasoning += share.tokens_of(choice.stats.num_output_tokens);
   object["logprobs"] = nullptr;
   if (asked.sampling.logprobs) {
     object["logprobs"] = request.tokens_as_token_ids ? chat_logprobs(named_by_id(choice.logprobs))
@@ -76,17 +79,14 @@ std::string base64_of(const std::vector<float>& values) {
   return text;
 }
 
-ordered_json usage_of(const std::vector<const OutputSum*>& sums, bool with_completion,
-                      bool prompt_only) {
+UsageCounts counts_of(const std::vector<const OutputSum*>& sums) {
   UsageCounts all;
   for (const OutputSum* sum : sums) {
     std::vector<RequestStats> stats;
     for (const RequestOutput& choice : sum->choices()) stats.push_back(choice.stats);
     all += usage_counts(stats);
   }
-  if (!with_completion) return {{"prompt_tokens", all.prompt}, {"total_tokens", all.prompt}};
-  if (prompt_only) all.output = 0;
-  return openai_usage(all);
+  return all;
 }
 
 void add_metrics(ordered_json& body, const std::vector<const OutputSum*>& sums,
@@ -115,14 +115,17 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
   const bool alone = sums.size() == 1;
   ordered_json body = start_openai_body("chat.completion", label);
   body["choices"] = ordered_json::array();
+  int64_t num_reasoning = 0;
   for (const OutputSum* sum : sums) {
     for (const RequestOutput& choice : sum->choices()) {
-      ordered_json object = chat_choice(request, *sum, choice);
+      ordered_json object = chat_choice(request, *sum, choice, &num_reasoning);
       object["index"] = body["choices"].size();
       body["choices"].push_back(std::move(object));
     }
   }
-  body["usage"] = usage_of(sums, true, false);
+  UsageCounts counts = counts_of(sums);
+  if (splits_reasoning(request)) counts.reasoning = num_reasoning;
+  body["usage"] = openai_usage(counts);
   body["prompt_logprobs"] = alone && asked.sampling.prompt_logprobs
                                 ? prompt_logprobs(first.prompt_logprobs)
                                 : ordered_json(nullptr);
@@ -148,7 +151,9 @@ ordered_json completion_response(const OpenAiRequest& request,
       body["choices"].push_back(std::move(object));
     }
   }
-  body["usage"] = usage_of(sums, true, request.prompt_only);
+  UsageCounts counts = counts_of(sums);
+  if (request.prompt_only) counts.output = 0;
+  body["usage"] = openai_usage(counts);
   add_metrics(body, sums, label);
   add_timings(body, request, sums, label);
   put_warnings(request.warnings, &body);
@@ -166,7 +171,8 @@ ordered_json embedding_response(const OpenAiRequest& request,
          {"object", "embedding"},
          {"embedding", embedding_value(request, sum->choices().front().embedding)}});
   }
-  body["usage"] = usage_of(sums, false, false);
+  const int64_t num_prompt = counts_of(sums).prompt;
+  body["usage"] = {{"prompt_tokens", num_prompt}, {"total_tokens", num_prompt}};
   put_warnings(request.warnings, &body);
   return body;
 }

@@ -214,9 +214,10 @@ constexpr const char* kAnswers = R"json({
     "completion_tokens": {"type": "integer"},
     "prompt_tokens_details": {"type": "object", "properties": {"cached_tokens": {"type": "integer"}}},
     "completion_tokens_details": {"type": "object",
-      "description": "Where tokens were drafted: how many are part of the text, and how many not.",
+      "description": "Where tokens were drafted: how many are part of the text, and how many not. Of reasoning that is split off: its share of the tokens.",
       "properties": {"accepted_prediction_tokens": {"type": "integer"},
-        "rejected_prediction_tokens": {"type": "integer"}}}}},
+        "rejected_prediction_tokens": {"type": "integer"},
+        "reasoning_tokens": {"type": "integer"}}}}},
 "TokenOrigins": {
   "type": "array",
   "description": "With return_token_origins: the generated text in pieces; those of origin draft were proposed by a drafter and accepted.",

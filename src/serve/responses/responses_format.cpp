@@ -50,13 +50,7 @@ json ResponsesFormat::unfinished(const char* status) const {
 }
 
 json ResponsesFormat::usage_of(const RequestStats& stats) const {
-  const auto hidden = static_cast<double>(blocks_.num_hidden_bytes());
-  const double reasoning = hidden + static_cast<double>(blocks_.text_of(Kind::kReasoning).size());
-  double all = hidden;
-  for (const ContentBlock& block : blocks_.all()) all += static_cast<double>(block.text.size());
-  const double share = all > 0 ? reasoning / all : 0;
-  const auto num_reasoning =
-      static_cast<int64_t>(share * static_cast<double>(stats.num_output_tokens));
+  const int64_t num_reasoning = reasoning_.tokens_of(stats.num_output_tokens);
   return {{"input_tokens", stats.num_prompt_tokens},
           {"input_tokens_details",
            {{"cached_tokens", stats.num_cached_tokens}, {"cache_write_tokens", 0}}},
@@ -166,9 +160,13 @@ void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* event
   const auto tell = [&](const std::vector<BlockStep>& steps) {
     for (const BlockStep& step : steps) *events += step_events(step);
   };
-  tell(blocks_.add(parser_->push(output.text)));
+  const auto split = [&](const std::vector<ChatPiece>& pieces) {
+    reasoning_.add(pieces);
+    tell(blocks_.add(pieces));
+  };
+  split(parser_->push(output.text));
   if (!output.finished) return;
-  tell(blocks_.add(parser_->finish()));
+  split(parser_->finish());
   if (output.finish_reason != FinishReason::kStop) closing_status_ = "incomplete";
   tell(blocks_.finish());
 }

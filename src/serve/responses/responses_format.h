@@ -4,6 +4,7 @@
 
 #include "serve/answer/answer_format.h"
 #include "serve/answer/content_blocks.h"
+#include "serve/answer/reasoning_share.h"
 #include "serve/flow/response_store.h"
 #include "serve/responses/responses_request.h"
 
@@ -55,6 +56,7 @@ class ResponsesFormat : public AnswerFormat {
   ResponseStore& store_;
   std::unique_ptr<ChatParser> parser_;
   ContentBlocks blocks_;
+  ReasoningShare reasoning_;
   std::vector<Item> items_;  // by block
   nlohmann::ordered_json new_logprobs_ = nlohmann::ordered_json::array();
   int64_t num_events_ = 0;

@@ -16,6 +16,7 @@
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/response_handlers.h"
 #include "serve/routes/score_handlers.h"
+#include "serve/routes/sglang_handlers.h"
 #include "serve/routes/token_handlers.h"
 
 namespace foretoken {
@@ -272,6 +273,7 @@ constexpr Alias kAliases[] = {
     {"/health_generate", "/health"},
     {"/readyz", "/ready"},
     {"/flush_cache", "/reset_prefix_cache"},
+    {"/get_server_info", "/server_info"},
     {"/v1/tokenize", "/tokenize"},
     {"/v1/detokenize", "/detokenize"},
     {"/v1/tokenizer_info", "/tokenizer_info"},
@@ -337,6 +339,9 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
   constexpr const char* kNotOllama =
       "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
       "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
+  const auto answer_model_info = [&context](Exchange& exchange) {
+    respond_json(exchange, 200, sglang_model_info(context));
+  };
   std::vector<Route> others = {missing("POST", "/api/generate", kNotOllama),
                                missing("POST", "/api/embed", kNotOllama),
                                missing("POST", "/api/embeddings", kNotOllama),
@@ -349,6 +354,9 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                refused("POST", "/slots/{id}", kNoSlotFiles),
                                post(context, "/invocations", handle_invocation),
                                post(context, "/completions", handle_completions),
+                               post(context, "/generate", handle_generate),
+                               get("/get_model_info", answer_model_info),
+                               get("/model_info", answer_model_info),
                                open_get("/api/version", answer_ollama)};
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {

@@ -12,6 +12,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// OpenAI's members, vLLM's and llama.cpp's, and those that Anthropic's clients show.
 json one_model(const ServeContext& context, const std::string& name) {
   const EngineInfo& info = context.engine.info();
   const json permission = {{"id", "modelperm-" + name},
@@ -28,7 +29,10 @@ json one_model(const ServeContext& context, const std::string& name) {
                            {"is_blocking", false}};
   return {{"id", name},
           {"object", "model"},
+          {"type", "model"},
           {"created", context.created},
+          {"created_at", utc_time(context.created)},
+          {"display_name", name},
           {"owned_by", "foretoken"},
           {"root", name},
           {"parent", nullptr},
@@ -66,7 +70,10 @@ json models_body(const ServeContext& context, bool with_ollamas) {
   for (const json& model : data) {
     if (with_ollamas) models.push_back(ollama_model(context, model["id"]));
   }
-  return {{"object", "list"}, {"data", std::move(data)}, {"models", std::move(models)}};
+  const json first = data.front()["id"];
+  const json last = data.back()["id"];
+  return {{"object", "list"},  {"data", std::move(data)}, {"models", std::move(models)},
+          {"first_id", first}, {"last_id", last},         {"has_more", false}};
 }
 
 Result<json> model_body(const ServeContext& context, const std::string& wanted) {

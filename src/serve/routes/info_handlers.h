@@ -4,7 +4,8 @@
 namespace foretoken {
 
 // {"object": "list", "data": [...], "models": [...]} of GET /v1/models; the second list is that of
-// Ollama's GET /api/tags, or empty.
+// Ollama's GET /api/tags, or empty. "first_id", "last_id" and "has_more" are Anthropic's: all are
+// on one page.
 nlohmann::ordered_json models_body(const ServeContext& context, bool with_ollamas);
 // One of them, or kNotFound.
 Result<nlohmann::ordered_json> model_body(const ServeContext& context, const std::string& id);

@@ -35,15 +35,6 @@ json default_settings(const ServeContext& context) {
   return settings;
 }
 
-// Seconds since 1970 as "2026-11-26T12:00:00Z".
-std::string utc_time(int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 json ollama_details() {
   return {{"parent_model", ""},   {"format", "gguf"},
           {"family", ""},         {"families", json::array({""})},
@@ -57,6 +48,14 @@ json capabilities(const ServeContext& context) {
 }
 
 }  // namespace
+
+std::string utc_time(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
 
 json api_show_body(const ServeContext& context) {
   const EngineInfo& info = context.engine.info();

@@ -6,6 +6,9 @@ namespace foretoken {
 // GET /props: what the server and its model are, under llama.cpp's names.
 nlohmann::ordered_json props_body(const ServeContext& context);
 
+// Seconds since 1970 as "2026-11-26T12:00:00Z".
+std::string utc_time(int64_t seconds);
+
 // GET /slots: one entry for each sequence that may run at once; those that run come first.
 nlohmann::ordered_json slots_body(const ServeContext& context);
 

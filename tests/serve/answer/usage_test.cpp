@@ -38,6 +38,18 @@ TEST(Usage, DraftedTokensAreToldWhereThereAreAny) {
   EXPECT_EQ(drafted["completion_tokens_details"]["rejected_prediction_tokens"], 3);
 }
 
+TEST(Usage, ReasoningIsToldWhereItIsSplit) {
+  UsageCounts counts = usage_counts({stats(3, 5, 0, 0)});
+  counts.reasoning = 0;
+  EXPECT_EQ(openai_usage(counts)["completion_tokens_details"],
+            (nlohmann::ordered_json{{"reasoning_tokens", 0}}));
+  UsageCounts other = usage_counts({stats(3, 5, 4, 1)});
+  other.reasoning = 2;
+  counts += other;
+  EXPECT_EQ(openai_usage(counts)["completion_tokens_details"]["reasoning_tokens"], 2);
+  EXPECT_EQ(openai_usage(counts)["completion_tokens_details"]["accepted_prediction_tokens"], 1);
+}
+
 TEST(Usage, APredictionThatWasDraftedIsCountedByItself) {
   RequestStats predicted = stats(3, 9, 12, 7);
   predicted.num_prediction_draft_tokens = 8;

@@ -56,6 +56,7 @@ TEST(MessagesFormat, AWholeMessage) {
   EXPECT_EQ(message["usage"]["input_tokens"], 6);
   EXPECT_EQ(message["usage"]["cache_read_input_tokens"], 4);
   EXPECT_EQ(message["usage"]["output_tokens"], 3);
+  EXPECT_LE(message["usage"]["output_tokens_details"]["thinking_tokens"], 3);
 }
 
 TEST(MessagesFormat, StopReasons) {

@@ -20,24 +20,28 @@ OpenAiRequest chat() {
 
 TEST(OpenAiChoice, AMessageOfReasoningTextAndCalls) {
   int num_calls = 0;
+  ReasoningShare share;
   const json message = chat_message(
       chat(), "<think>hm</think>Yes.<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
-      &num_calls);
+      &num_calls, &share);
   EXPECT_EQ(num_calls, 1);
   EXPECT_EQ(message["content"], "Yes.");
+  EXPECT_EQ(share.tokens_of(9), 2);  // "hm" of "hm", "Yes.", "f" and "{}"
   EXPECT_EQ(message["reasoning"], "hm");
   EXPECT_EQ(message["reasoning_content"], "hm");
   EXPECT_EQ(message["tool_calls"][0]["type"], "function");
   EXPECT_EQ(message["tool_calls"][0]["function"]["arguments"], "{}");
   OpenAiRequest hidden = chat();
   hidden.include_reasoning = false;
-  EXPECT_FALSE(chat_message(hidden, "<think>hm</think>Yes.", &num_calls).contains("reasoning"));
+  EXPECT_FALSE(
+      chat_message(hidden, "<think>hm</think>Yes.", &num_calls, &share).contains("reasoning"));
 }
 
 TEST(OpenAiChoice, AMessageOfACallAloneHasNoContent) {
   int num_calls = 0;
+  ReasoningShare share;
   const json message = chat_message(
-      chat(), "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &num_calls);
+      chat(), "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &num_calls, &share);
   EXPECT_TRUE(message["content"].is_null());
 }
 
@@ -51,7 +55,8 @@ TEST(OpenAiChoice, FunctionsAreAnsweredAsTheyWereOnce) {
   request.parser.tool_parser = "hermes";
   const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
   int num_calls = 0;
-  const json message = chat_message(request, call + call, &num_calls);
+  ReasoningShare share;
+  const json message = chat_message(request, call + call, &num_calls, &share);
   EXPECT_EQ(message["function_call"], (json{{"name", "f"}, {"arguments", "{}"}}));
   EXPECT_FALSE(message.contains("tool_calls"));
   ChatDelta delta;
@@ -70,8 +75,9 @@ TEST(OpenAiChoice, SearchesForCallsAreTold) {
   OpenAiRequest request = chat();
   request.on_tool_parse = [&](bool found) { told.push_back(found); };
   int num_calls = 0;
-  chat_message(request, "Yes.", &num_calls);
-  chat_message(request, call, &num_calls);
+  ReasoningShare share;
+  chat_message(request, "Yes.", &num_calls, &share);
+  chat_message(request, call, &num_calls, &share);
   EXPECT_EQ(told, (std::vector<bool>{false, true}));
   told.clear();
   request.stream = true;

@@ -20,6 +20,10 @@ TEST_F(InfoHandlers, Models) {
   EXPECT_EQ(models["data"][0]["max_model_len"], 512);
   EXPECT_EQ(models["data"][0]["meta"]["n_ctx_train"], 2048);
   EXPECT_EQ(models["data"][0]["permission"].size(), 1u);
+  EXPECT_EQ(models["data"][0]["display_name"], "tiny");
+  EXPECT_EQ(models["data"][0]["created_at"].get<std::string>().back(), 'Z');
+  EXPECT_EQ(models["has_more"], false);
+  EXPECT_EQ(models["last_id"], models["data"][1]["id"]);
   EXPECT_EQ(model_body(context(), "other").value()["id"], "other");
   EXPECT_EQ(model_body(context(), "otter").status().code(), StatusCode::kNotFound);
 }

@@ -1,0 +1,15 @@
+#pragma once
+#include "serve/flow/serve_context.h"
+
+namespace foretoken {
+
+// SGLang's own endpoints, in its form.
+
+// POST /generate: prompts as texts or ids. The forms of other servers at this path are refused with
+// the endpoint to use.
+Status handle_generate(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       Body body);
+// GET /get_model_info: what SGLang's own clients ask for first.
+nlohmann::ordered_json sglang_model_info(const ServeContext& context);
+
+}  // namespace foretoken

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""SGLang's /generate, as its benchmarks, frontend language and trainers send it."""
+
+import json
+
+import door
+
+IDS = {"sampling_params": {"max_new_tokens": 6, "temperature": 0}}
+
+
+class Generate(door.DoorCase):
+    def generate(self, status=200, **more):
+        return self.post("/generate", {"sampling_params": {"max_new_tokens": 6, "temperature": 0},
+                                       **more}, status).json
+
+    def test_a_text(self):
+        answer = self.generate(text="Once upon a time")
+        usual = self.post("/v1/completions", {"prompt": "Once upon a time", "max_tokens": 6,
+                                              "temperature": 0, "return_token_ids": True}).json
+        self.assertEqual(answer["text"], usual["choices"][0]["text"])
+        self.assertEqual(answer["output_ids"], usual["choices"][0]["token_ids"])
+        meta = answer["meta_info"]
+        self.assertEqual(meta["finish_reason"], {"type": "length", "length": 6})
+        self.assertEqual([meta["prompt_tokens"], meta["completion_tokens"]],
+                         [usual["usage"]["prompt_tokens"], 6])
+        self.assertGreater(meta["e2e_latency"], 0)
+
+    def test_ids_lists_and_several_choices(self):
+        ids = self.post("/tokenize", {"prompt": "Once upon a time"}).json["tokens"]
+        one = self.generate(input_ids=ids)
+        self.assertEqual(one["text"], self.generate(text="Once upon a time")["text"])
+        two = self.generate(input_ids=[ids, ids[:2]], rid=["a", "b"])
+        self.assertEqual(two[0]["text"], one["text"])
+        self.assertEqual(len(two), 2)
+        self.assertEqual(len(self.generate(text="Once", sampling_params={
+            "n": 3, "max_new_tokens": 2})), 3)
+
+    def test_streams(self):
+        for more in ({"text": "Once upon a time"}, {"text": ["Once", "A cat"]}):
+            answer = self.post("/generate", {**IDS, **more, "stream": True})
+            self.assertTrue(answer.text.endswith("data: [DONE]\n\n"))
+            whole = self.generate(**more)
+            for index, one in enumerate(whole if isinstance(whole, list) else [whole]):
+                own = [event for event in answer.events if event.get("index", 0) == index]
+                texts = [event["text"] for event in own]
+                self.assertEqual(texts[-1], one["text"])
+                self.assertTrue(all(b.startswith(a) for a, b in zip(texts, texts[1:])))
+                self.assertEqual(own[-1]["output_ids"], one["output_ids"])
+                self.assertEqual(own[-1]["meta_info"]["finish_reason"]["type"], "length")
+
+    def test_log_probabilities(self):
+        ids = self.post("/tokenize", {"prompt": "Once upon a time there was"}).json["tokens"]
+        meta = self.generate(input_ids=ids, return_logprob=True, logprob_start_len=0,
+                             top_logprobs_num=2, return_text_in_logprobs=True)["meta_info"]
+        told = meta["input_token_logprobs"]
+        self.assertEqual([entry[1] for entry in told], ids)
+        self.assertIsNone(told[0][0])
+        self.assertTrue(all(entry[0] <= 0 and entry[2] for entry in told[1:]))
+        self.assertEqual(len(meta["output_token_logprobs"]), 6)
+        self.assertEqual([len(top) for top in meta["output_top_logprobs"]], [2] * 6)
+        self.assertIsNone(meta["input_top_logprobs"][0])
+        cut = self.generate(input_ids=ids, return_logprob=True, logprob_start_len=3,
+                            sampling_params={"max_new_tokens": 0})
+        self.assertEqual([entry[1] for entry in cut["meta_info"]["input_token_logprobs"]], ids[3:])
+        self.assertEqual([cut["text"], cut["output_ids"], cut["meta_info"]["completion_tokens"]],
+                         ["", [], 0])
+        alone = self.generate(input_ids=ids, return_logprob=True)["meta_info"]
+        self.assertEqual(alone["input_token_logprobs"], [])
+
+    def test_forms_and_stops(self):
+        schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
+        answer = self.generate(text="x", sampling_params={
+            "json_schema": json.dumps(schema), "max_new_tokens": 60})
+        self.assertIn(json.loads(answer["text"])["a"], (1, 2))
+        answer = self.generate(text="x", sampling_params={"regex": "abcdef", "stop": ["d"]})
+        self.assertEqual(answer["text"], "abc")
+        self.assertEqual(answer["meta_info"]["finish_reason"], {"type": "stop", "matched": "d"})
+        answer = self.generate(text="x", sampling_params={"ebnf": 'root ::= "yes"'})
+        self.assertEqual(answer["text"], "yes")
+
+    def test_what_is_wrong(self):
+        for body in ({}, {"text": "a", "input_ids": [1]}, {"text": "a", "image_data": "x"},
+                     {"inputs": "a", "parameters": {}}, {"input_ids": [99999999]}):
+            self.assertIn("message", self.generate(status=400, **body)["error"])
+
+    def test_what_its_clients_ask_first(self):
+        for path in ("/get_model_info", "/model_info"):
+            self.assertTrue(self.get(path).json["is_generation"])
+        self.get("/get_server_info")
+
+
+if __name__ == "__main__":
+    door.main()
