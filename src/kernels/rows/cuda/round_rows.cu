@@ -49,9 +49,13 @@ __device__ float divided(float x, float scale, float inverse) {
 
 // The codes of both, that of `low` in the lower byte: e4m3_code.
 __device__ uint32_t codes_of(float low, float high) {
+#if __CUDA_ARCH__ >= 890
   uint16_t codes;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
   return codes;
+#else
+  return e4m3_code(low) | uint32_t{e4m3_code(high)} << 8;
+#endif
 }
 
 __global__ void round_rows_kernel(RoundRowsArgs args) {
