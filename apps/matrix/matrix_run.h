@@ -17,8 +17,9 @@ struct CellWatch {
 // Runs cells in this process, one after the other. A cell has all prompts at once without drafts,
 // then with drafts, with one and with two steps in flight, again and again until the memory stays,
 // and on one rank without drafts. Likelihoods of the first prompts are compared with those without
-// drafts and, where attention is named or on a GPU, with those of the CPU's own attention. What has
-// no drafts is run once for all cells that share it. A result says "verdict" (green, red or
+// drafts and, where attention is named or on a GPU, with those of the CPU's own attention; on a GPU
+// with those of the portable family there, too. What has no drafts is run once for all cells that
+// share it. A result says "verdict" (green, red or
 // unsupported), "reason" where it is not green, and the evidence: numbers of prompts and tokens,
 // drafted and accepted tokens, the share accepted, texts that differ, bytes that the last
 // repetition added, the attention backend, the ops that ran and "seconds".
