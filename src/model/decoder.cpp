@@ -165,7 +165,7 @@ Status Decoder::load(WeightLoader& loader) {
 Status Decoder::load_inputs(WeightLoader& loader) {
   FT_RETURN_IF_ERROR(check_division(config_, stages_.is_cut(), second_lane_ != nullptr));
   const std::string body = find_place(traits_, loader).body;
-  PartLoader parts(weight_arena_, config_, traits_.norms, loader, sharding_);
+  PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   if (config_.learned_positions > 0 && stages_.is_first()) {
     FT_RETURN_IF_ERROR(positions_.load(parts, weight_arena_, body + traits_.positions));
   } else if (config_.learned_positions > 0) {

@@ -222,12 +222,14 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   WeightLoader::Guard guard(loader);
   const int64_t table[] = {config.vocab_size, config.hidden_size};
   if (stages.is_first()) {
-    FT_ASSIGN_OR_RETURN(weights.embedding,
-                        loader.table(arena, embedding_name(traits, place), table[0], table[1]));
+    FT_ASSIGN_OR_RETURN(weights.embedding, loader.table(arena, embedding_name(traits, place),
+                                                        table[0], table[1], config.embedding_rows));
   } else {
-    FT_RETURN_IF_ERROR(loader.expect(embedding_name(traits, place), table));
+    const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : table[0],
+                              table[1]};
+    FT_RETURN_IF_ERROR(loader.expect(embedding_name(traits, place), stored));
   }
-  PartLoader parts(arena, config, traits.norms, loader, sharding);
+  PartLoader parts(arena, config, norms_of(config, traits), loader, sharding);
   if (traits.embedding_norm != nullptr) {
     const std::string name = body + traits.embedding_norm;
     FT_RETURN_IF_ERROR(stages.is_first()
@@ -288,8 +290,8 @@ Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFile
                                            config.dtype, bytes, {}, nullptr));
   const std::string name = embedding_name(traits, find_place(traits, *loader));
   WeightLoader::Guard guard(*loader);
-  FT_ASSIGN_OR_RETURN(const void* table,
-                      loader->table(arena, name, config.vocab_size, config.hidden_size));
+  FT_ASSIGN_OR_RETURN(const void* table, loader->table(arena, name, config.vocab_size,
+                                                       config.hidden_size, config.embedding_rows));
   FT_RETURN_IF_ERROR(guard.finish());
   return table;
 }

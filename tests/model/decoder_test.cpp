@@ -38,6 +38,8 @@ bool has_clear_choice(std::vector<float> reference) {
 void expect_logits(const GoldenCase& golden, const std::string& dtype, double limit) {
   const auto model =
       test::load_test_model(golden.folder, {dtype, golden.hf_overrides}, 64, golden.max_model_len);
+  // A code that another last bit turns is off by a hundredth of the row's largest element.
+  if (dtype == "bfloat16" && model->config().rounds_to_int8) limit *= 5;
   double worst = 0;
   for (const GoldenPrompt& prompt : test::golden_prompts(golden)) {
     ForwardHarness harness(test::model_device(), *model, 64, 16);

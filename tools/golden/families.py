@@ -50,6 +50,12 @@ GEMMA = {"head_dim": 16, "hidden_activation": "gelu_pytorch_tanh", "sliding_wind
          "tie_word_embeddings": True, "attention_bias": False}
 GEMMA_ROPES = {"full_attention": {"rope_type": "default", "rope_theta": 1000000.0},
                "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0}}
+GEMMA4_ROPES = {**GEMMA_ROPES, "full_attention": {
+    "rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}}
+GRANITE = {"attention_bias": False, "embedding_multiplier": 3.0, "logits_scaling": 2.0,
+           "residual_multiplier": 0.7, "attention_multiplier": 0.2}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}
 WINDOWS = ["sliding_attention", "full_attention"]
 NOT_OLD = ["rms_norm_eps", "rope_theta", "num_key_value_heads"]
 NOT_GPT2 = [*NOT_OLD, "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
@@ -74,9 +80,7 @@ MODELS = {
                   attention_bias=True),
     "glm4": family("Glm4ForCausalLM", "glm4", head_dim=16, partial_rotary_factor=0.5,
                    attention_bias=True),
-    "granite": family("GraniteForCausalLM", "granite", attention_bias=False, mlp_bias=False,
-                      embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
-                      attention_multiplier=0.2),
+    "granite": family("GraniteForCausalLM", "granite", **GRANITE, mlp_bias=False),
     "olmo2": family("Olmo2ForCausalLM", "olmo2", attention_bias=False),
     "olmo3": family("Olmo3ForCausalLM", "olmo3", attention_bias=False, sliding_window=24,
                     layer_types=WINDOWS, rope_theta=500000.0,
@@ -97,9 +101,7 @@ MODELS = {
                       rope_scaling={"type": "dynamic", "alpha": 50.0, "factor": 1.0, "beta_fast": 32,
                                     "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}),
     "apertus": family("ApertusForCausalLM", "apertus", hidden_act="xielu", attention_bias=False,
-                      rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                                    "high_freq_factor": 4.0,
-                                    "original_max_position_embeddings": 64}),
+                      rope_scaling=LLAMA3),
     "mimo": family("MiMoForCausalLM", "mimo", head_dim=16, attention_bias=True, sliding_window=512,
                    max_window_layers=2, use_sliding_window=False, use_mrope=False,
                    num_nextn_predict_layers=1),
@@ -143,17 +145,13 @@ MODELS = {
                       laurel_rank=4, activation_sparsity_pattern=[0.8, 0.0, 0.0, 0.0]),
     "gemma4": family("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **GEMMA,
                      num_hidden_layers=4, layer_types=WINDOWS * 2, global_head_dim=32,
-                     rope_parameters={**GEMMA_ROPES, "full_attention": {
-                         "rope_type": "proportional", "partial_rotary_factor": 0.25,
-                         "rope_theta": 1000000.0}},
+                     rope_parameters=GEMMA4_ROPES,
                      final_logit_softcapping=8.0, vocab_size_per_layer_input=128,
                      hidden_size_per_layer_input=8, num_kv_shared_layers=2,
                      use_double_wide_mlp=True, attention_k_eq_v=False, enable_moe_block=False),
     "gemma4-large": family("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **GEMMA,
                            num_global_key_value_heads=1, layer_types=WINDOWS, global_head_dim=32,
-                           rope_parameters={**GEMMA_ROPES, "full_attention": {
-                               "rope_type": "proportional", "partial_rotary_factor": 0.25,
-                               "rope_theta": 1000000.0}},
+                           rope_parameters=GEMMA4_ROPES,
                            final_logit_softcapping=8.0, hidden_size_per_layer_input=0,
                            num_kv_shared_layers=0, attention_k_eq_v=True, enable_moe_block=False),
     "qwen2-vl": around("Qwen2VLForConditionalGeneration", "qwen2_vl",
@@ -241,9 +239,7 @@ MODELS = {
     "exaone": family("ExaoneForCausalLM", "exaone",
                      without=["rms_norm_eps", "num_hidden_layers", "hidden_act"], num_layers=2,
                      activation_function="silu", layer_norm_epsilon=1e-5,
-                     rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                                   "high_freq_factor": 4.0,
-                                   "original_max_position_embeddings": 64}),
+                     rope_scaling=LLAMA3),
     "internlm2": family("InternLM2ForCausalLM", "internlm2", bias=False,
                         rope_scaling={"type": "dynamic", "factor": 6.0},
                         max_position_embeddings=64),
@@ -281,9 +277,7 @@ MODELS = {
                        final_logit_softcapping=8.0),
     "cwm": family("CwmForCausalLM", "cwm", bos_token_id=1, head_dim=16, sliding_window=24,
                   layer_types=WINDOWS,
-                  rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                                "high_freq_factor": 4.0,
-                                "original_max_position_embeddings": 64}),
+                  rope_scaling=LLAMA3),
     "minicpm3": family("MiniCPM3ForCausalLM", "minicpm3", hidden_size=64, num_key_value_heads=4,
                        q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16,
                        v_head_dim=32, scale_emb=12, scale_depth=1.4, dim_model_base=16,
@@ -294,9 +288,7 @@ MODELS = {
     "hyperclovax": family("HyperCLOVAXForCausalLM", "hyperclovax", attention_bias=False, mlp_bias=False,
                           embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7,
                           attention_multiplier=0.2, use_post_norm=True),
-    "granite_swa": family("GraniteSWAForCausalLM", "granite_swa", attention_bias=False, mlp_bias=False,
-                          embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
-                          attention_multiplier=0.2, sliding_window=24, num_hidden_layers=3,
+    "granite_swa": family("GraniteSWAForCausalLM", "granite_swa", **GRANITE, mlp_bias=False, sliding_window=24, num_hidden_layers=3,
                           layer_types=["full_attention", "sliding_attention", "sliding_attention"],
                           layer_rope_theta=[0, 10000.0, 10000.0]),
     "jais2": family("Jais2ForCausalLM", "jais2", without=["rms_norm_eps"], layer_norm_eps=1e-5,
@@ -310,11 +302,26 @@ MODELS = {
                                    "spatial_merge_size": 2, "temporal_patch_size": 1}),
     "doge": family("DogeForCausalLM", "doge", attention_bias=False, mlp_bias=False, hidden_dropout=0.0,
                    sliding_window=None, keep_window_size=512, is_moe=False),
+    "granite4": family("GraniteMoeHybridForCausalLM", "granitemoehybrid", **GRANITE,
+                       num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=64,
+                       position_embedding_type="rope", layer_types=["attention"] * 2,
+                       mamba_n_heads=4, mamba_d_head=16),
+    "gemma4-unified": family("Gemma4UnifiedForCausalLM", "gemma4_unified_text",
+                             without=["rope_theta"], **GEMMA, num_hidden_layers=3,
+                             layer_types=[*WINDOWS, "full_attention"], global_head_dim=32,
+                             num_global_key_value_heads=1, attention_k_eq_v=True,
+                             rope_parameters=GEMMA4_ROPES,
+                             final_logit_softcapping=8.0, num_kv_shared_layers=0,
+                             use_double_wide_mlp=False),
+    "apertus1p5": family("Apertus1p5TextForCausalLM", "apertus1p5_text", hidden_act="xielu",
+                         attention_bias=False, output_vocab_size=112,
+                         rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
+VARIANTS["granite4"]["without-positions"] = ({"position_embedding_type": None}, LENGTH)
 VARIANTS["youtu"]["halves"] = ({"rope_interleave": False, "rope_scaling": None}, LENGTH)
 
 # What computes the same where transformers has no class of the name.
@@ -341,7 +348,8 @@ REFERENCES = {
 FALLING = ("baichuan-13b",)
 # The output matrix of a reference has rows of length 1.
 NORMED_HEADS = ("baichuan2",)
-# Matrices of layers become -1, 0 and 1 times the mean of their magnitudes.
+# Matrices of layers become -1, 0 and 1 times the mean of their magnitudes, and rows that they
+# multiply are rounded.
 TERNARY = ("bitnet-online",)
 
 # Families whose first draw is too badly conditioned for bf16.

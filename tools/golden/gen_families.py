@@ -90,6 +90,20 @@ def as_ternary(weight):
     return (weight.float() * scale).round().clamp(-1, 1) / scale
 
 
+def rounded_rows(module, inputs):
+    """Each row in whole multiples of its largest magnitude over 127, as BitNet's layers read it."""
+    x = inputs[0].float()
+    scale = 127 / x.abs().amax(-1, keepdim=True).clamp(min=1e-5)
+    return ((x * scale).round().clamp(-128, 127) / scale).to(inputs[0].dtype)
+
+
+def with_rounded_rows(model):
+    for key, module in model.named_modules():
+        if key.endswith("_proj"):
+            module.register_forward_pre_hook(rounded_rows)
+    return model
+
+
 def as_computed(name, key, weight):
     """What a family's own code makes of a weight before it multiplies."""
     if name in families.NORMED_HEADS and key == "lm_head.weight":
@@ -122,8 +136,10 @@ def new_model(name, config):
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
 
 
-def heads_of(model):
-    """Of queries and of keys."""
+def heads_of(name, model):
+    """Of queries and of keys, where one tensor has both."""
+    if name not in families.FUSED:
+        return None
     heads = getattr(model.config, "num_attention_heads", 0)
     return heads, getattr(model.config, "num_key_value_heads", None) or heads
 
@@ -155,7 +171,7 @@ def write_family(name, folder):
             continue
         stored = families.checkpoint_name(name, key)
         weights[stored] = families.random_weight(stored, weight, config).to(torch.bfloat16).contiguous()
-    weights = families.fuse(name, weights, heads_of(model))
+    weights = families.fuse(name, weights, heads_of(name, model))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -163,7 +179,7 @@ def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
     """The model with `changes` to its config and rotary embeddings for max_model_len."""
     config = {**json.loads((folder / "config.json").read_text()), **changes}
     model = new_model(name, config)
-    stored = families.split(name, load_file(folder / "model.safetensors"), heads_of(model))
+    stored = families.split(name, load_file(folder / "model.safetensors"), heads_of(name, model))
     state = {key: as_computed(name, key, stored[families.checkpoint_name(name, key)])
              for key in model.state_dict() if families.checkpoint_name(name, key) in stored}
     missing, unexpected = model.load_state_dict(state, strict=False)
@@ -177,6 +193,7 @@ def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
             continue
         module.inv_freq.copy_(ROPE_INIT_FUNCTIONS[kinds](module.config, seq_len=max_model_len)[0])
         module.rope_type = "default"
+    model = with_rounded_rows(model) if name in families.TERNARY else model
     return model.to(dtype).eval()
 
 

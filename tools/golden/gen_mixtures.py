@@ -110,7 +110,8 @@ def random_state(name, model, config, seed):
 
 def kept(key, weight):
     """As it lies in files: routers' biases stay floats."""
-    return weight.float() if key.endswith("e_score_correction_bias") else weight.bfloat16()
+    floats = key.endswith(("e_score_correction_bias", "gate.expert_bias"))
+    return weight.float() if floats else weight.bfloat16()
 
 
 def with_mxfp4(stored):
@@ -126,7 +127,14 @@ def with_mxfp4(stored):
     return packed
 
 
-def write_weights(model, folder, config):
+def with_bailing_module(stored, module):
+    """Its own names, and neither an embedding nor an output matrix."""
+    left_out = (module + "embed_tokens.weight", module + "shared_head.head.weight")
+    return {key.replace("shared_head.norm", "final_layernorm"): weight
+            for key, weight in stored.items() if key not in left_out}
+
+
+def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     with tempfile.TemporaryDirectory() as temporary:
         model.save_pretrained(temporary)
@@ -134,6 +142,8 @@ def write_weights(model, folder, config):
     stored = {key: kept(key, weight).contiguous() for key, weight in stored.items()}
     if "quantization_config" in config:
         stored = with_mxfp4(stored)
+    if name in mixtures.BAILING:
+        stored = with_bailing_module(stored, f"model.layers.{config['num_hidden_layers']}.")
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -228,7 +238,8 @@ def all_cases(name, config, state):
 class Module:
     """A model's draft module over one text. An entry of token i pairs its embedding with the state of token i - 1."""
 
-    def __init__(self, model):
+    def __init__(self, model, passes_normed):
+        self.passes_normed = passes_normed
         self.model, self.layer = model.model, model.model.layers[model.config.num_hidden_layers]
 
     def final(self, ids):
@@ -236,7 +247,7 @@ class Module:
         return self.model(torch.tensor([ids])).last_hidden_state[0]
 
     def entries(self, ids, hidden):
-        """Results and logits of the entries that `hidden`, the states before them, belong to."""
+        """What is passed on and logits of the entries that `hidden`, the states before them, belong to."""
         layer, count = self.layer, len(hidden)
         both = torch.cat((layer.enorm(layer.embed_tokens(torch.tensor(ids))), layer.hnorm(hidden)), -1)
         positions = torch.arange(count)[None]
@@ -244,7 +255,8 @@ class Module:
         x = layer.eh_proj(both)[None]
         out = layer(x, attention_mask=mask, position_ids=positions,
                     position_embeddings=self.model.rotary_emb(x, positions))[0]
-        return out, layer.shared_head.head(layer.shared_head.norm(out))
+        normed = layer.shared_head.norm(out)
+        return normed if self.passes_normed else out, layer.shared_head.head(normed)
 
     def drafts(self, ids):
         """Greedy chained drafts after `ids`, and how far each was from the runner-up."""
@@ -263,7 +275,8 @@ def module_case(name, config, state):
     """Entries and drafts of the draft module, or None when a draft lies close to a tie."""
     model = new_model(name, config, mixtures.LENGTH)
     model.load_state_dict(state)
-    module, generator = Module(model), torch.Generator().manual_seed(SEED)
+    module = Module(model, name in mixtures.BAILING)
+    generator = torch.Generator().manual_seed(SEED)
     ids = torch.randint(2, families.COMMON["vocab_size"] - 16, (MODULE_TOKENS,), generator=generator).tolist()
     drafts = []
     for length in PREFIXES:
@@ -290,7 +303,7 @@ def generate(name):
             break
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    write_weights(model, folder, config)
+    write_weights(name, model, folder, config)
     check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

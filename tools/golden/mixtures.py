@@ -242,6 +242,40 @@ MODELS = {
                              router_bias=False, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32,
                              qk_rope_head_dim=16, v_head_dim=32, attention_method="MLA",
                              attention_bias=False, mla_scale_q_lora=True, mla_scale_kv_lora=True),
+    "granite4-moe": mixture("GraniteMoeHybridForCausalLM", "granitemoehybrid", without=["head_dim"],
+                            num_local_experts=4, num_experts_per_tok=2, intermediate_size=32,
+                            shared_intermediate_size=64, attention_bias=False,
+                            embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.7,
+                            attention_multiplier=0.2, position_embedding_type=None,
+                            layer_types=["attention", "attention"], mamba_n_heads=4,
+                            mamba_d_head=32),
+    "bailing_moe_v2": mixture("BailingMoeV2ForCausalLM", "bailing_moe", moe_intermediate_size=32,
+                              num_experts=8, num_experts_per_tok=3, num_shared_experts=1,
+                              first_k_dense_replace=1, **GROUPS, score_function="sigmoid",
+                              norm_topk_prob=True, routed_scaling_factor=2.5, use_qk_norm=True,
+                              use_qkv_bias=False, use_bias=False, partial_rotary_factor=0.5,
+                              moe_router_enable_expert_bias=True, norm_softmax=False,
+                              num_nextn_predict_layers=1),
+    "sarvam_moe": mixture("SarvamMoEForCausalLM", "sarvam_moe", moe_intermediate_size=32,
+                          num_experts=4, num_experts_per_tok=2, num_shared_experts=1,
+                          first_k_dense_replace=1, n_group=1, topk_group=1,
+                          score_function="sigmoid", norm_topk_prob=True, routed_scaling_factor=2.5,
+                          use_qk_norm=True, use_qkv_bias=False, use_bias=False,
+                          moe_router_enable_expert_bias=True),
+    "cohere2_moe": mixture("Cohere2MoeForCausalLM", "cohere2_moe", num_hidden_layers=3,
+                           intermediate_size=32, prefix_dense_intermediate_size=64,
+                           first_k_dense_replace=1, prefix_dense_sliding_window_pattern=1,
+                           sliding_window_pattern=2, num_experts=4, num_experts_per_tok=2,
+                           num_shared_experts=1, shared_expert_combination_strategy="sum",
+                           expert_selection_fn="sigmoid", norm_topk_prob=False, logit_scale=0.5,
+                           sliding_window=24, attention_bias=False, tie_word_embeddings=True),
+    "cohere2_moe-mean": mixture("Cohere2MoeForCausalLM", "cohere2_moe", without=["rms_norm_eps"],
+                                layer_norm_eps=1e-5, intermediate_size=32, num_experts=4,
+                                num_experts_per_tok=2, num_shared_experts=2, logit_scale=0.5,
+                                shared_expert_combination_strategy="average",
+                                expert_selection_fn="softmax", sliding_window=24,
+                                layer_types=["sliding_attention", "full_attention"],
+                                attention_bias=False, tie_word_embeddings=True),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -259,6 +293,7 @@ VARIANTS["olmoe"]["normalised"] = ({"norm_topk_prob": True}, LENGTH)
 VARIANTS["olmoe"]["clip"] = ({"clip_qkv": 0.9}, LENGTH)
 VARIANTS["granitemoeshared"]["not-shared"] = ({"shared_intermediate_size": 0}, LENGTH)
 VARIANTS["llama4-moe"]["two"] = ({"num_experts_per_tok": 2}, LENGTH)
+VARIANTS["cohere2_moe-mean"]["sigmoid"] = ({"expert_selection_fn": "sigmoid"}, LENGTH)
 VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_position_embeddings": 64},
                                   LENGTH)
 
@@ -266,7 +301,12 @@ VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_posit
 REFERENCES = {
     "kimi_k2": {"model_type": "deepseek_v3"},
     "phimoe": {"architectures": ["PhimoeForCausalLM"]},
+    "bailing_moe_v2": {"architectures": ["Glm4MoeForCausalLM"], "model_type": "sarvam_moe"},
+    "sarvam_moe": {"architectures": ["Glm4MoeForCausalLM"]},
 }
+# Modules whose embedding and output matrix are the model's, and which pass on what leaves their norm.
+BAILING = ("bailing_moe_v2",)
+
 
 def mxfp4_blocks(weight):
     """Of a matrix [columns, rows] that MXFP4 holds: blocks [rows, columns / 32, 16] and scales. The power of

@@ -22,7 +22,8 @@ struct Costs<RoundRowsArgs> {
   static OpCost cost(const RoundRowsArgs& a, const LiveRows& live) {
     const int64_t rows =
         live_count(live, a.row_kind, a.row_offset, a.max_rows / a.per_row) * a.per_row;
-    return {.row_bytes = rows * a.columns * (size_of(a.dtype) + 1)};
+    const int64_t written = a.rounding == RowRounding::kInt8 ? size_of(a.dtype) : 1;
+    return {.row_bytes = rows * a.columns * (size_of(a.dtype) + written)};
   }
   static std::string shape(const RoundRowsArgs& a) { return std::to_string(a.columns); }
 };

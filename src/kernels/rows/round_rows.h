@@ -14,12 +14,21 @@ namespace foretoken {
 // Columns of a row that have a scale of their own.
 inline constexpr int32_t kRoundedGroup = 128;
 
+inline constexpr float kLeastInt8Row = 1e-5f;  // largest magnitude of a row, at least
+
+enum class RowRounding : int32_t {
+  kE4m3,  // groups of a row to E4M3
+  kInt8,  // each row to whole multiples, -128 to 127, of its largest magnitude (1e-5 at least) over
+          // 127, half to even (BitNet, Ma et al. 2025)
+};
+
 // Rounds rows to E4M3 for products with weights of QuantForm::rounds_rows. Each kRoundedGroup
 // columns of a row are divided by fp8_group_scale of their largest magnitude and rounded to the
 // nearest code (e4m3_code), so that what becomes of a row depends on it alone. Live rows as of
 // GemmArgs. `rounded`: rounded_rows_bytes of memory for GemmArgs::x of such a product, in a layout
 // of the device: on a CPU code * scale, rounded to dtype, [max_rows, columns]; on CUDA codes
-// [max_rows][rounded_columns], zero behind `columns`, then scales (rounded_scales).
+// [max_rows][rounded_columns], zero behind `columns`, then scales (rounded_scales). With kInt8, for
+// any product, they are rows [max_rows, columns] of dtype on all devices.
 struct RoundRowsArgs {
   static constexpr Op kOp = Op::kRoundRows;
   const StepCounts* counts;
@@ -29,8 +38,9 @@ struct RoundRowsArgs {
   int32_t row_offset;
   int32_t max_rows;
   int32_t columns;
-  DType dtype;          // kF32 or kBF16; on CUDA kBF16
+  DType dtype;          // kF32 or kBF16; on CUDA kBF16, with kInt8 both
   int32_t per_row = 1;  // rows of x that each live row of the step has; divides max_rows
+  RowRounding rounding = RowRounding::kE4m3;
 };
 
 FT_HD inline int64_t rounded_columns(int64_t columns) {

@@ -120,10 +120,22 @@ constexpr const char* kGemma4Defaults =
           "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
                              "rope_theta": 1000000.0}}})";
 
+// Without an embedding of each layer.
+constexpr const char* kGemma4UnifiedDefaults =
+    R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216,
+        "num_hidden_layers": 30, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "head_dim": 256, "max_position_embeddings": 262144, "sliding_window": 1024,
+        "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true,
+        "rope_parameters": {
+          "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+          "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                             "rope_theta": 1000000.0}}})";
+
 // Tensors of the parts that read images and sounds.
 constexpr const char* kGemma4Media[] = {
-    "model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio.",
-    "vision_tower.",       "audio_tower.",       "embed_vision.",       "embed_audio."};
+    "model.vision_tower.", "model.audio_tower.",    "model.embed_vision.", "model.embed_audio.",
+    "vision_tower.",       "audio_tower.",          "embed_vision.",       "embed_audio.",
+    "vision_embedder.",    "model.vision_embedder."};
 
 }  // namespace
 
@@ -145,6 +157,32 @@ constinit const Architecture kGemma4ConditionalArchitecture = {
     .name = "Gemma4ForConditionalGeneration",
     .description = "Gemma 4; its text part",
     .defaults = kGemma4Defaults,
+    .window_rule = WindowRule::kPattern,
+    .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
+                            {"language_model.model.", "language_model.lm_head.weight"}}},
+                .ignored = kGemma4Media,
+                .layer = gemma4_layer,
+                .scaled_embedding = true},
+    .text_config = true,
+    .translate = translate_gemma4,
+    .read = read_gemma4,
+};
+
+// Google 2026: the same blocks, none of them with an embedding of its own.
+constinit const Architecture kGemma4UnifiedArchitecture = {
+    .name = "Gemma4UnifiedForCausalLM",
+    .description = "Gemma 4 12B, text",
+    .defaults = kGemma4UnifiedDefaults,
+    .window_rule = WindowRule::kPattern,
+    .decoder = {.layer = gemma4_layer, .scaled_embedding = true},
+    .translate = translate_gemma4,
+    .read = read_gemma4,
+};
+
+constinit const Architecture kGemma4UnifiedConditionalArchitecture = {
+    .name = "Gemma4UnifiedForConditionalGeneration",
+    .description = "Gemma 4 12B; its text part",
+    .defaults = kGemma4UnifiedDefaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
                             {"language_model.model.", "language_model.lm_head.weight"}}},

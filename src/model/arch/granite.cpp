@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "model/config/families.h"
+#include "model/config/missing_parts.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -138,6 +140,51 @@ Status translate_granite_swa(const ConfigFields& fields, Json* json) {
   return translate_thetas(fields, own, json);
 }
 
+// The expert that all tokens share is the whole feed-forward part where there are no others.
+LayerSpec granite_hybrid_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = granite_moe_layer(config, layer);
+  if (auto* shared = std::get_if<GatedMlpSpec>(&spec.feed_forward)) {
+    shared->fused = true;
+    shared->base = "shared_mlp.";
+    shared->gate_up = "input_linear";
+    shared->down = "output_linear";
+  }
+  return spec;
+}
+
+// Which layers have attention; files that do not say it have none.
+Status translate_hybrid_types(const ConfigFields& fields, Json* json) {
+  const char* name = fields.find("layer_types") != nullptr ? "layer_types" : "layers_block_type";
+  const Json* types = fields.find(name);
+  if (types == nullptr) return refuse_parts(kStateSpaceLayers, fields.where());
+  if (!types->is_array()) return fields.wrong(name, "a list with one entry for each layer");
+  for (const Json& type : *types) {
+    if (type == "mamba" || type == "linear_attention") {
+      return refuse_parts(kStateSpaceLayers, fields.where());
+    }
+    if (type != "attention" && type != "full_attention") {
+      return fields.wrong(name, "a list of \"attention\" or \"mamba\"");
+    }
+  }
+  (*json)["layer_types"] = std::vector<std::string>(types->size(), "full_attention");
+  return {};
+}
+
+Status translate_granite_hybrid(const ConfigFields& fields, Json* json) {
+  int32_t num_layers = 0, num_experts = 0, shared = 1024;
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
+  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
+  FT_RETURN_IF_ERROR(translate_hybrid_types(fields, json));
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_local_experts", &num_experts));
+  FT_RETURN_IF_ERROR(fields.read_count("shared_intermediate_size", &shared));
+  if (num_experts == 0) (*json)["intermediate_size"] = shared;
+  const Json* positions = fields.find("position_embedding_type");
+  if (positions == nullptr || *positions != "rope") {
+    (*json)["no_rope_layers"] = std::vector<int>(static_cast<size_t>(num_layers), 0);
+  }
+  return {};
+}
+
 constexpr const char* kGraniteMoeDefaults =
     R"({"max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2})";
 
@@ -166,6 +213,18 @@ constinit const Architecture kGraniteMoeSharedArchitecture = {
     .description = "Granite, mixtures with a shared expert",
     .defaults = kGraniteMoeDefaults,
     .decoder = {.layer = granite_moe_layer},
+    .read = read_granite_moe,
+};
+
+// IBM 2025: the same, with state-space layers in most models; those that have none are read.
+constinit const Architecture kGraniteMoeHybridArchitecture = {
+    .name = "GraniteMoeHybridForCausalLM",
+    .description = "Granite 4 without state-space layers: Micro, 1B and 350M",
+    .defaults = R"({"max_position_embeddings": 2048, "intermediate_size": 11008,
+                    "num_local_experts": 8, "num_experts_per_tok": 2,
+                    "shared_intermediate_size": 1024})",
+    .decoder = {.layer = granite_hybrid_layer},
+    .translate = translate_granite_hybrid,
     .read = read_granite_moe,
 };
 

@@ -27,6 +27,19 @@ constexpr int32_t kMaxPlainHeadDim = 512;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
+// Families that transformers 5 loads by the class of another one, whose name it saves them with,
+// under their own model_type and with their tensors under their first names.
+struct SavedAs {
+  const char* model_type;
+  const char* saved;
+  const char* own;
+};
+constexpr SavedAs kSavedAs[] = {
+    {"exaone", "LlamaForCausalLM", "ExaoneForCausalLM"},
+    {"sarvam_mla", "DeepseekV3ForCausalLM", "SarvamMLAForCausalLM"},
+    {"sarvam_moe", "Glm4MoeForCausalLM", "SarvamMoEForCausalLM"},
+};
+
 Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   const Json* type = fields.find("model_type");
@@ -48,9 +61,8 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
         ": 'architectures' must be a list of one name; supported: " + architecture_names());
   }
   auto name = (*names)[0].get<std::string>();
-  // transformers 5 loads EXAONE 3 as a Llama, whose tensors it saves under their first names.
-  if (type != nullptr && *type == "exaone" && name == "LlamaForCausalLM") {
-    name = "ExaoneForCausalLM";
+  for (const SavedAs& family : kSavedAs) {
+    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
   }
   *out = find_architecture(name);
   return *out != nullptr ? Status() : refuse_architecture(name, file, fields.where());
@@ -141,8 +153,10 @@ Status read_activation(const ConfigFields& fields, Activation* out) {
                      " is not supported; supported: " + known);
 }
 
-Status check_only_supported_parts(const Json& json, const ConfigFields& fields) {
-  FT_RETURN_IF_ERROR(read_quantization(json, fields.where()).status());
+// Sets how rows are rounded, too.
+Status check_only_supported_parts(const Json& json, const ConfigFields& fields, ModelConfig* out) {
+  FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(json, fields.where()));
+  out->rounds_to_int8 = quantization.has_value() && quantization->rounds_to_int8;
   // "vision": among the tokens of an image, which prompts here do not have.
   const Json* bidirectional = fields.find("use_bidirectional_attention");
   if (bidirectional != nullptr && *bidirectional != false && *bidirectional != "vision") {
@@ -326,7 +340,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   const ConfigFields fields(json, where);
   ModelConfig config;
   config.architecture = architecture.name;
-  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields));
+  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields, &config));
   FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
   FT_RETURN_IF_ERROR(read_sizes(fields, &config));
   FT_RETURN_IF_ERROR(

@@ -35,6 +35,7 @@ struct StreamConfig {
 struct ModelConfig {
   std::string architecture;  // for example "LlamaForCausalLM"
   int32_t vocab_size = 0;
+  int32_t embedding_rows = 0;  // of its table in files, of which the first count; 0: vocab_size
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
   int32_t num_layers = 0;
@@ -59,6 +60,7 @@ struct ModelConfig {
   bool head_bias = false;           // of the output matrix
   bool normed_head = false;         // its rows are divided by their lengths (Baichuan 2)
   bool last_norm = true;            // there is one before it
+  bool rms_norms = false;           // norms are of root mean squares, whatever the architecture has
   bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
@@ -67,9 +69,10 @@ struct ModelConfig {
   float qkv_clip = 0;               // of q, k and v, as of GqaSpec
   int32_t value_head_dim = 0;       // as of GqaSpec, and so are the next
   float value_scale = 1;
-  bool full_sinks = false;      // layers without a window have sinks (MiMo V2)
-  bool windowed_sinks = false;  // and those with one
-  int32_t attention_chunk = 0;  // of layers with rotary positions, as of GqaSpec
+  bool full_sinks = false;        // layers without a window have sinks (MiMo V2)
+  bool windowed_sinks = false;    // and those with one
+  bool averages_experts = false;  // the mean of experts and what all rows share, not the sum
+  int32_t attention_chunk = 0;    // of layers with rotary positions, as of GqaSpec
   QueryGrowth query_growth;
   bool keys_are_values = false;  // of layers without a window (Gemma 4)
   // Fused projections hold all queries, then all keys and values, and no matrix lies transposed,
@@ -83,6 +86,7 @@ struct ModelConfig {
   int32_t layer_input_vocab = 0;  // rows of its table
   StreamConfig streams;
   int32_t laurel_rank = 0;          // of a learned path around each mixer (Gemma 3n); 0: none
+  bool rounds_to_int8 = false;      // rows that matrices of layers multiply (RowRounding::kInt8)
   DType dtype = DType::kF32;        // of weights, activations and KV
   ExpertConfig experts;             // of the layers that have some
   LatentConfig latent;              // of attention

@@ -18,7 +18,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"FalconH1ForCausalLM", "Falcon H1", kStateSpaceLayers},
     {"FalconMambaForCausalLM", "Falcon Mamba", kStateSpaceLayers},
     {"GlmMoeDsaForCausalLM", "GLM 5", kSparseAttention},
-    {"GraniteMoeHybridForCausalLM", "Granite 4", kStateSpaceLayers},
     {"JambaForCausalLM", "Jamba", kStateSpaceLayers},
     {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},
     {"KimiLinearForCausalLM", "Kimi Linear", kLinearAttention},

@@ -21,7 +21,7 @@ constexpr RopeName kRopeNames[] = {
     {"dynamic", RopeType::kDynamic}, {"llama3", RopeType::kLlama3},
     {"yarn", RopeType::kYarn},       {"longrope", RopeType::kLongrope},
     {"su", RopeType::kLongrope},     {"proportional", RopeType::kProportional},
-    {"mrope", RopeType::kDefault},
+    {"mrope", RopeType::kDefault},   {"deepseek_yarn", RopeType::kYarn},
 };
 
 constexpr double kMaxContext = 1 << 24;

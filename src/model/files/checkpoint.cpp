@@ -231,7 +231,6 @@ Status Checkpoint::add_online() {
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   const auto quantization = read_quantization(config, path);
   if (!quantization.ok() || !quantization.value() || !quantization.value()->is_online) return {};
-  rounds_activations_ = true;
   for (auto& [name, tensor] : tensors_) {
     const bool is_of_layer = name.find("layers.") != std::string::npos;
     if (!is_of_layer || tensor->shape.size() != 2 || !name.ends_with(".weight")) continue;

@@ -307,7 +307,7 @@ void read_bitnet(Reader& reader, Quantization* out) {
   out->is_ternary = mode == "offline";
   out->is_online = mode == "online";
   out->divides = kind == "bitlinear";
-  out->rounds_activations = true;
+  out->rounds_to_int8 = true;
 }
 
 // Codes and scales of which the tensors tell all.

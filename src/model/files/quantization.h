@@ -38,7 +38,8 @@ struct Quantization {
   // multiplied.
   bool is_ternary = false;
   bool divides = false;
-  bool is_online = false;  // BitNet's weights are plain, and made ternary while they are read
+  bool is_online = false;       // BitNet's weights are plain, and made ternary while they are read
+  bool rounds_to_int8 = false;  // rows that layers multiply are rounded, as BitNet is trained
   bool rounds_activations = false;  // where the file's tool multiplies; here they are not
 };
 

@@ -104,6 +104,8 @@ struct Experts {
   ExpertLists lists(const Scratch& scratch) const;
   void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   bool joins_experts() const;
+  // Without a gate the logit is 0 at all times, which makes it half.
+  bool weighs_shared() const { return shared_gate.outputs > 0 || spec.halves_shared; }
   SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;
   const void* rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const;
   const void* rounded_gated(const LayerRows& all, const Scratch& scratch) const;

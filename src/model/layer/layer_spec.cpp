@@ -148,6 +148,12 @@ LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_for
           .parallel = true};
 }
 
+NormForm norms_of(const ModelConfig& config, const DecoderTraits& traits) {
+  NormForm norms = traits.norms;
+  if (config.rms_norms) norms.kind = NormKind::kRms;
+  return norms;
+}
+
 std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTraits& traits) {
   std::vector<LayerSpec> layers;
   for (const LayerConfig& layer : config.layers) layers.push_back(traits.layer(config, layer));

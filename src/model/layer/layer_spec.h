@@ -206,6 +206,7 @@ struct ExpertsSpec {
   const char* shared_gate_up = "gate_up_proj";
   const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
+  bool halves_shared = false;         // the shared one counts half (Cohere 2)
   // [hidden]: the router reads rows by root mean squares times this, over sqrt(hidden); and
   // [count]: RouteExpertsArgs::weight_scales (Gemma 4). Null: neither.
   const char* router_scale = nullptr;
@@ -284,6 +285,9 @@ LayerSpec sandwich_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_for
 LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
 // The layer of Llama and of all that differ in numbers alone.
 LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
+
+// The norms of a model: its architecture's, of root mean squares where its config.json says so.
+NormForm norms_of(const ModelConfig& config, const DecoderTraits& traits);
 
 // All layers of a config (or of a rank's part of it, shard_config), as its architecture composes
 // them.

@@ -25,6 +25,7 @@ struct Linear {
   const float* bias = nullptr;  // [outputs] or null
   int32_t outputs = 0;
   int32_t inputs = 0;
+  bool rounds_to_int8 = false;  // what it multiplies, each row (RowRounding::kInt8)
   LinearSource source;
   LoraProduct lora;  // what adapters change of it
 };
@@ -38,7 +39,8 @@ struct Sum {
 // Rounds the rows of x, `columns` wide and `per_row` of each token, for a weight that takes them
 // so.
 inline const void* rounded_rows(const LayerRows& rows, const void* x, void* rounded,
-                                int32_t columns, DType dtype, int32_t per_row = 1) {
+                                int32_t columns, DType dtype, int32_t per_row = 1,
+                                RowRounding rounding = RowRounding::kE4m3) {
   FT_CHECK(rounded != nullptr);
   round_rows(rows.queue, {.counts = rows.counts,
                           .x = x,
@@ -48,12 +50,16 @@ inline const void* rounded_rows(const LayerRows& rows, const void* x, void* roun
                           .max_rows = rows.max_rows * per_row,
                           .columns = columns,
                           .dtype = dtype,
-                          .per_row = per_row});
+                          .per_row = per_row,
+                          .rounding = rounding});
   return rounded;
 }
 
-// x as a product reads it: enqueues its rounding where the weight takes rounded rows.
+// x as a product reads it: enqueues its rounding where the matrix takes rounded rows.
 inline const void* x_of(const LayerRows& rows, const void* x, const Linear& linear, DType dtype) {
+  if (linear.rounds_to_int8) {
+    return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, RowRounding::kInt8);
+  }
   if (!linear.weight.takes_rounded()) return x;
   return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype);
 }

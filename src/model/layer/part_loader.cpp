@@ -39,6 +39,18 @@ Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has
                       WeightOrder::kPlain);
 }
 
+Status PartLoader::round_to_int8(Linear* out) {
+  if (sharding_.is_cut()) {
+    return unsupported(
+        config_.architecture +
+        ": quant_method bitnet rounds whole rows, which are not divided among ranks; "
+        "use --tensor-parallel-size 1 and divide by --pipeline-parallel-size");
+  }
+  out->rounds_to_int8 = true;
+  loader_.need_rounded(out->inputs);
+  return {};
+}
+
 Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols,
                                 bool has_bias, Linear* out, WeightOrder order) {
   const auto named = [&](const char* ending) {
@@ -52,6 +64,7 @@ Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const Colu
   out->inputs = static_cast<int32_t>(cols.count);
   out->source = {parts, cols, order};
   FT_ASSIGN_OR_RETURN(out->weight, loader_.matrix(named(".weight"), cols, order));
+  if (config_.rounds_to_int8) FT_RETURN_IF_ERROR(round_to_int8(out));
   if (!has_bias) return {};
   FT_ASSIGN_OR_RETURN(out->bias, loader_.vector(arena_, named(".bias"), 0));
   return {};

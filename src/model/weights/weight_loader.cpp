@@ -427,8 +427,8 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
 }
 
 Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, int64_t rows,
-                                        int64_t cols) {
-  const int64_t shape[] = {rows, cols};
+                                        int64_t cols, int64_t file_rows) {
+  const int64_t shape[] = {file_rows > 0 ? file_rows : rows, cols};
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
   const auto element = static_cast<int64_t>(dtype_size(dtype_));
   const int64_t count = rows * cols;

@@ -94,6 +94,8 @@ class WeightLoader {
   // How many of those there are so far, and the most columns that one has.
   int32_t num_rounded() const { return num_rounded_; }
   int64_t rounded_columns() const { return rounded_columns_; }
+  // Rows of so many columns are rounded whatever the weights are.
+  void need_rounded(int64_t columns) { rounded_columns_ = std::max(rounded_columns_, columns); }
 
   // From here on matrices are those of layers, which lie in the file as [columns, rows] or as they
   // are wanted.
@@ -122,8 +124,10 @@ class WeightLoader {
   // `dummy_value` here.
   Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
                               float offset = 0);
-  // A row-major table [rows, cols] of `dtype`.
-  Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols);
+  // A row-major table [rows, cols] of `dtype`: the first rows of a tensor that has `file_rows`,
+  // where that is not 0.
+  Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols,
+                            int64_t file_rows = 0);
   // A tensor of one element, in host memory; 1 for random weights.
   Result<float> number(const std::string& name);
   // The elements of a small tensor of any shape, in host memory; not for random weights.
@@ -223,7 +227,7 @@ class WeightLoader {
   void note_rounded(int64_t cols, PackedWeight& weight) {
     weight.take_rounded();
     ++num_rounded_;
-    rounded_columns_ = std::max(rounded_columns_, cols);
+    need_rounded(cols);
   }
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
   static int64_t pieces_of(std::span<const RowRun> runs);

@@ -93,6 +93,34 @@ TEST_P(RoundRowsTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
+// Values of whole rows, in the type of the rows on every device.
+TEST_P(RoundRowsTest, WholeRowsBecomeMultiplesOfTheirLargest) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 4;
+  std::vector<float> plain = random_floats(size_t{kRows} * columns, 4, 3.0f);
+  std::fill_n(plain.begin() + columns, columns, 0.0f);
+  plain[0] = -8.0f;
+  const TypedData x = typed_data(plain, dtype);
+  auto* rounded = marked(static_cast<size_t>(rounded_rows_bytes(kRows, columns, dtype)));
+  round_rows(queue(), {counts(kRows), upload_typed(x), rounded, RowKind::kToken, 0, kRows, columns,
+                       dtype, 1, RowRounding::kInt8});
+  const auto got = read_typed(rounded, size_t(kRows) * columns, dtype);
+  for (int r = 0; r < kRows; ++r) {
+    const float* own = &x.values[size_t(r) * columns];
+    float highest = kLeastInt8Row;
+    for (int i = 0; i < columns; ++i) highest = std::max(highest, std::abs(own[i]));
+    const float scale = 127.0f / highest;
+    std::vector<float> want(static_cast<size_t>(columns));
+    for (int i = 0; i < columns; ++i) {
+      want[size_t(i)] = std::min(std::nearbyint(own[i] * scale), 127.0f) / scale;
+    }
+    want = typed_data(want, dtype).values;
+    for (int i = 0; i < columns; ++i) {
+      ASSERT_EQ(got[size_t(r) * columns + i], want[size_t(i)]) << r << " " << i;
+    }
+  }
+}
+
 // As entries of experts are: two for each row of the step.
 TEST_P(RoundRowsTest, LiveRowsMayHaveSeveral) {
   const auto& [columns, dtype] = GetParam();

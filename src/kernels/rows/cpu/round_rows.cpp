@@ -1,6 +1,7 @@
 #include "kernels/rows/round_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/float8.h"
@@ -40,6 +41,40 @@ FT_INLINE void round_row(const RoundRowsArgs& a, int64_t row) {
   }
 }
 
+// Bits of magnitudes order as they do, and those of a NaN lie above all.
+template <class T>
+FT_INLINE float largest_magnitude(const T* x, int count) {
+  uint32_t bits = 0;
+  for (int i = 0; i < count; ++i) {
+    const float value = load_one(x + i);
+    uint32_t own;
+    std::memcpy(&own, &value, sizeof own);
+    own &= 0x7fffffffu;
+    bits = own > bits ? own : bits;
+  }
+  float highest;
+  std::memcpy(&highest, &bits, sizeof highest);
+  return highest;
+}
+
+template <class T>
+FT_INLINE void round_row_to_int8(const RoundRowsArgs& a, int64_t row) {
+  const T* x = static_cast<const T*>(a.x) + row * a.columns;
+  T* to = static_cast<T*>(a.rounded) + row * a.columns;
+  const float highest = largest_magnitude(x, a.columns);
+  const float scale = 127.0f / (highest < kLeastInt8Row ? kLeastInt8Row : highest);
+  for (int i = 0; i < a.columns; ++i) {
+    const float code = std::nearbyint(load_one(x + i) * scale);
+    store_one(to + i, (code > 127.0f ? 127.0f : code) / scale);
+  }
+}
+
+FT_HOT void round_row_to_int8_f32(const RoundRowsArgs& a, int64_t row) {
+  round_row_to_int8<float>(a, row);
+}
+FT_HOT void round_row_to_int8_bf16(const RoundRowsArgs& a, int64_t row) {
+  round_row_to_int8<uint16_t>(a, row);
+}
 FT_HOT void round_row_f32(const RoundRowsArgs& a, int64_t row) { round_row<float>(a, row); }
 FT_HOT void round_row_bf16(const RoundRowsArgs& a, int64_t row) { round_row<uint16_t>(a, row); }
 
@@ -49,9 +84,15 @@ void round_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const RoundRowsArgs*>(args);
   const int rows =
       live_rows(*a.counts, a.row_kind, a.row_offset, a.max_rows / a.per_row) * a.per_row;
-  pool.parallel_for(rows, [&](int64_t row, int) {
-    a.dtype == DType::kF32 ? round_row_f32(a, row) : round_row_bf16(a, row);
-  });
+  const bool is_float = a.dtype == DType::kF32;
+  if (a.rounding == RowRounding::kInt8) {
+    pool.parallel_for(rows, [&](int64_t row, int) {
+      is_float ? round_row_to_int8_f32(a, row) : round_row_to_int8_bf16(a, row);
+    });
+    return;
+  }
+  pool.parallel_for(
+      rows, [&](int64_t row, int) { is_float ? round_row_f32(a, row) : round_row_bf16(a, row); });
 }
 
 }  // namespace foretoken::cpu

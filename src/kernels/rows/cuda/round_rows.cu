@@ -90,10 +90,50 @@ __global__ void round_rows_kernel(RoundRowsArgs args) {
   const_cast<float*>(scales)[group * rounded_scale_rows(args.max_rows) + row] = scale;
 }
 
+// A block for each row.
+template <class T>
+__global__ void round_rows_to_int8_kernel(RoundRowsArgs args) {
+  wait_for_previous();
+  const int row = blockIdx.x;
+  const int live =
+      live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows / args.per_row);
+  if (row >= live * args.per_row) return;
+  const T* x = static_cast<const T*>(args.x) + int64_t{row} * args.columns;
+  T* to = static_cast<T*>(args.rounded) + int64_t{row} * args.columns;
+  uint32_t bits = 0;  // as integers, so that no NaN is passed over
+  for (int i = threadIdx.x; i < args.columns; i += kThreads) {
+    bits = max(bits, __float_as_uint(to_float(x[i])) & 0x7fffffffu);
+  }
+  __shared__ uint32_t of_warps[kThreads / 32];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+  }
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = bits;
+  __syncthreads();
+  for (const uint32_t other : of_warps) bits = max(bits, other);
+  const float highest = __uint_as_float(bits);
+  const float scale = __fdiv_rn(127.0f, highest < kLeastInt8Row ? kLeastInt8Row : highest);
+  for (int i = threadIdx.x; i < args.columns; i += kThreads) {
+    const float code = rintf(__fmul_rn(to_float(x[i]), scale));
+    to[i] = from_float<T>(__fdiv_rn(code > 127.0f ? 127.0f : code, scale));
+  }
+}
+
+void launch_rows_to_int8(const RoundRowsArgs& args, cudaStream_t stream) {
+  const dim3 grid(args.max_rows);
+  if (args.dtype == DType::kF32) {
+    launch_kernel(round_rows_to_int8_kernel<float>, grid, kThreads, 0, stream, args);
+  } else {
+    launch_kernel(round_rows_to_int8_kernel<__nv_bfloat16>, grid, kThreads, 0, stream, args);
+  }
+}
+
 }  // namespace
 
 void launch_round_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<RoundRowsArgs>(packed);
+  if (args.rounding == RowRounding::kInt8) return launch_rows_to_int8(args, stream);
   const auto stride = rounded_columns(args.columns);
   const dim3 grid(args.max_rows, ceil_div(stride, kThreads * kPerThread));
   launch_kernel(round_rows_kernel, grid, kThreads, 0, stream, args);

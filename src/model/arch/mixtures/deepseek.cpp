@@ -98,6 +98,19 @@ constinit const Architecture kGlm4MoeLiteArchitecture = {
     .read = read_deepseek_v3,
 };
 
+// Sarvam AI 2026: V3's blocks.
+constinit const Architecture kSarvamMlaArchitecture = {
+    .name = "SarvamMLAForCausalLM",
+    .description = "Sarvam 105B",
+    .defaults = R"({"max_position_embeddings": 131072, "first_k_dense_replace": 1,
+                    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                    "n_group": 1, "topk_group": 1, "num_experts_per_tok": 8,
+                    "routed_scaling_factor": 2.5, "norm_topk_prob": true, "n_shared_experts": 1})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = refuse_sparse,
+    .read = read_deepseek_v3,
+};
+
 // Tencent 2025: V3's attention in a dense model.
 constinit const Architecture kYoutuArchitecture = {
     .name = "YoutuForCausalLM",

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -19,6 +21,16 @@ Status read_glm4_moe(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &config->layers);
 }
 
+// Published files say the size of heads; of others it is what the width leaves, where it divides.
+Status translate_glm4_moe(const ConfigFields& fields, nlohmann::json* json) {
+  if (fields.find("head_dim") != nullptr) return {};
+  int32_t hidden = 0, heads = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
+  FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
+  if (hidden % heads != 0) (*json)["head_dim"] = 128;
+  return {};
+}
+
 constexpr const char* kGlm4MoeVision[] = {"visual.", "model.visual."};
 
 }  // namespace
@@ -27,11 +39,12 @@ constexpr const char* kGlm4MoeVision[] = {"visual.", "model.visual."};
 constinit const Architecture kGlm4MoeArchitecture = {
     .name = "Glm4MoeForCausalLM",
     .description = "GLM 4.5, 4.5 Air, 4.6 and 4.7",
-    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128,
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8,
                     "rms_norm_eps": 1e-5, "partial_rotary_factor": 0.5,
                     "attention_out_bias": false, "first_k_dense_replace": 1, "n_group": 1,
                     "topk_group": 1})",
     .decoder = {.layer = glm4_moe_layer},
+    .translate = translate_glm4_moe,
     .read = read_glm4_moe,
 };
 
