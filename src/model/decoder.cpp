@@ -86,6 +86,8 @@ class Decoder final : public Model {
                          int32_t max_rows) override;
   void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
               float* out) override;
+  const float* part_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                           int32_t max_rows) override;
 
  private:
   // What the ops of one forward pass have in common, or of its rows in one of two lanes.
@@ -105,6 +107,8 @@ class Decoder final : public Model {
   ColumnPart vocab_part() const {
     return column_part(config_.vocab_size, sharding_.rank, sharding_.size);
   }
+  void own_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
+                  float* out);
   Pass lane_pass(const Pass& whole, int lane);
   LayerKv layer_kv(const Pass& pass, int32_t layer) const;
   void tap(const Pass& pass, int32_t layer, const void* states) {
@@ -425,36 +429,29 @@ const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_
 
 void Decoder::logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
                      float* out) {
-  gemm(queue, {.counts = tensors.counts,
-               .x = head_input(queue, tensors, row_offset, max_rows),
-               .weight = weights_.head.get(),
-               .y = part_logits_ != nullptr ? part_logits_ : out,
-               .bias = weights_.head_bias,
-               .row_kind = RowKind::kLogits,
-               .row_offset = row_offset,
-               .max_rows = max_rows,
-               .n = vocab_part().count,
-               .k = config_.hidden_size,
-               .dtype = config_.dtype,
-               .out_dtype = DType::kF32});
-  if (part_logits_ != nullptr) {
-    gather_columns(queue, {.comm = sharding_.comm,
-                           .counts = tensors.counts,
-                           .part = part_logits_,
-                           .out = out,
-                           .row_offset = row_offset,
-                           .max_rows = max_rows,
-                           .cols = config_.vocab_size});
-  }
+  if (part_logits_ == nullptr) return own_logits(queue, tensors, row_offset, max_rows, out);
+  const float* part = part_logits(queue, tensors, row_offset, max_rows);
+  gather_columns(
+      queue, {sharding_.comm, tensors.counts, part, out, row_offset, max_rows, config_.vocab_size});
+}
+
+const float* Decoder::part_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                                  int32_t max_rows) {
+  FT_CHECK(part_logits_ != nullptr);
+  own_logits(queue, tensors, row_offset, max_rows, part_logits_);
+  return part_logits_;
+}
+
+// Of the columns that this rank has.
+void Decoder::own_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                         int32_t max_rows, float* out) {
+  const int32_t columns = vocab_part().count;
+  const void* x = head_input(queue, tensors, row_offset, max_rows);
+  gemm(queue, {tensors.counts, x, weights_.head.get(), out, weights_.head_bias, RowKind::kLogits,
+               row_offset, max_rows, columns, config_.hidden_size, config_.dtype, DType::kF32});
   if (config_.logits_softcap == 0 && config_.logits_scale == 1) return;
-  softcap(queue, {.counts = tensors.counts,
-                  .x = out,
-                  .row_kind = RowKind::kLogits,
-                  .row_offset = row_offset,
-                  .max_rows = max_rows,
-                  .size = config_.vocab_size,
-                  .cap = config_.logits_softcap,
-                  .scale = config_.logits_scale});
+  softcap(queue, {tensors.counts, out, RowKind::kLogits, row_offset, max_rows, columns,
+                  config_.logits_softcap, config_.logits_scale});
 }
 
 // The first norm rides along where the op knows it.

@@ -129,6 +129,12 @@ class Model {
   // LoadOptions::max_logits_rows; more rows take several calls.
   virtual void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                       int32_t max_rows, float* out) = 0;
+
+  // The same of this rank's columns alone, where shared_head() is cut by columns (cuts_columns);
+  // returns where it leaves them: [max_rows, this rank's columns] floats, valid until the next such
+  // call.
+  virtual const float* part_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                                   int32_t max_rows) = 0;
 };
 
 }  // namespace foretoken

@@ -128,6 +128,8 @@ class ModelRunner {
   void enqueue_publish(Queue& queue, uint32_t features);
   void enqueue_pooling(Queue& queue, int max_rows);
   void enqueue_logits(Queue& queue, const StepShape& shape);
+  bool samples_together(int rows, uint32_t features) const;
+  void enqueue_shared_sampling(Queue& queue, int row_offset, int rows);
   void enqueue_processors(Queue& queue, int row_offset, int rows);
   void enqueue_mask_post(Queue& queue, int drafter, int num_repaired);
   void enqueue_mask_wait(Queue& queue, int drafter, int64_t budget_ns, bool repairs);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/comm/shared_sampling.h"
 #include "kernels/rows/pool.h"
 #include "kernels/sampling/host_logits.h"
 #include "kernels/sampling/keep_raw.h"
@@ -19,6 +20,9 @@ namespace {
 bool gives_logprobs(uint32_t features) {
   return (features & (kWantsLogprobs | kScoresPrompt)) != 0;
 }
+
+// Up to so many rows it takes no longer to bring all logits to every rank.
+constexpr int kFewLogitsRows = 8;
 
 }  // namespace
 
@@ -41,6 +45,10 @@ void ModelRunner::enqueue_logits(Queue& queue, const StepShape& shape) {
                                   : config_.logits_tile;
   for (int offset = 0; offset < num_rows; offset += tile) {
     const int rows = std::min(tile, num_rows - offset);
+    if (samples_together(rows, features)) {
+      enqueue_shared_sampling(queue, offset, rows);
+      continue;
+    }
     model_.logits(queue, memory_.tensors, offset, rows, scratch_.logits);
     if (gives_logprobs(features) &&
         (features & (kShapesLogits | kHasProcessors | kHasGrammar)) != 0) {
@@ -55,6 +63,31 @@ void ModelRunner::enqueue_logits(Queue& queue, const StepShape& shape) {
     if (has_processors) enqueue_processors(queue, offset, rows);
     enqueue_sampling(queue, offset, rows, features);
   }
+}
+
+// Whether no rank looks at whole rows of logits but for what it samples of them.
+bool ModelRunner::samples_together(int rows, uint32_t features) const {
+  if (rows <= kFewLogitsRows || gives_logprobs(features)) return false;
+  if ((features & (kShapesLogits | kHasProcessors | kHasGrammar)) != 0) return false;
+  return cuts_columns(model_.config().vocab_size, model_.shared_head().sharding.size);
+}
+
+void ModelRunner::enqueue_shared_sampling(Queue& queue, int row_offset, int rows) {
+  const Sharding sharding = model_.shared_head().sharding;
+  const SharedLogits shared = {.comm = sharding.comm,
+                               .tensors = memory_.tensors,
+                               .batch = memory_.batch,
+                               .part = model_.part_logits(queue, memory_.tensors, row_offset, rows),
+                               .dealt = scratch_.logits,
+                               .keys = scratch_.keys,
+                               .row_offset = row_offset,
+                               .max_rows = rows,
+                               .vocab = model_.config().vocab_size,
+                               .rank = sharding.rank,
+                               .size = sharding.size};
+  deal_logits(queue, {shared});
+  sample_parts(queue, {shared});
+  gather_samples(queue, {shared});
 }
 
 void ModelRunner::enqueue_processors(Queue& queue, int row_offset, int rows) {

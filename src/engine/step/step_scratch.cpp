@@ -18,6 +18,7 @@ Status StepScratch::take() {
   }
   FT_ASSIGN_OR_RETURN(
       seen, arena_.take_array<uint32_t>(rows * 2 * ((vocab + 31) / 32), "sets of seen tokens"));
+  FT_ASSIGN_OR_RETURN(keys, arena_.take_array<uint64_t>(rows, "keys of samples"));
   const size_t states =
       (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
   FT_ASSIGN_OR_RETURN(accumulators, arena_.take_array<float>(states, "pooled states"));

@@ -34,6 +34,7 @@ class StepScratch {
   float* logits = nullptr;        // [logits_tile, vocab]
   float* raw = nullptr;           // the same before shaping; null without logprobs
   uint32_t* seen = nullptr;       // [logits_tile, 2, ceil(vocab / 32)]
+  uint64_t* keys = nullptr;       // [logits_tile] of rows that ranks sample together
   float* accumulators = nullptr;  // [num_slots + 1, hidden] of pooling
   HostLogits host{};              // of max_processor_rows rows
   MaskExchange masks{};           // without max_mask_spans: null

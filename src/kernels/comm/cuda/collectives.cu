@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/comm/cuda/column_vectors.cuh"
 #include "kernels/comm/cuda/comm_exchange.cuh"
 #include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/comm/cuda/rank_ops.cuh"
@@ -135,29 +136,6 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
   }
   exchange.end();
-}
-
-// The same elements of a part of the widest size, of which a rank may have fewer columns.
-__device__ void copy_columns(const float4& value, float* row, int col, int count) {
-  if (col + 4 <= count && (reinterpret_cast<uintptr_t>(row + col) & 15) == 0) {
-    *reinterpret_cast<float4*>(row + col) = value;
-    return;
-  }
-  const float values[4] = {value.x, value.y, value.z, value.w};
-  for (int i = 0; i < 4; ++i) {
-    if (col + i < count) row[col + i] = values[i];
-  }
-}
-
-__device__ float4 read_columns(const float* row, int col, int count) {
-  if (col + 4 <= count && (reinterpret_cast<uintptr_t>(row + col) & 15) == 0) {
-    return *reinterpret_cast<const float4*>(row + col);
-  }
-  float values[4] = {};
-  for (int i = 0; i < 4; ++i) {
-    if (col + i < count) values[i] = row[col + i];
-  }
-  return {values[0], values[1], values[2], values[3]};
 }
 
 // `width`: of the widest part, a multiple of 4.

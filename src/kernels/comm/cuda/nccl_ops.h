@@ -4,6 +4,7 @@
 #include "device/cuda/nccl_exchange.h"
 #include "kernels/comm/collectives.h"
 #include "kernels/comm/expert_exchange.h"
+#include "kernels/comm/shared_sampling.h"
 #include "kernels/comm/stage_exchange.h"
 
 // The ops between ranks through NCCL. The host must know how much is exchanged, so that these move
@@ -13,6 +14,8 @@ namespace foretoken::cuda {
 void nccl_all_reduce(const AllReduceArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_gather_columns(const GatherColumnsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_gather_argmax(const GatherArgmaxArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_deal_logits(const DealLogitsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_gather_samples(const GatherSamplesArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_share_masks(const ShareMasksArgs& args, NcclExchange& nccl, cudaStream_t stream);
 
 void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
