@@ -37,10 +37,12 @@ json delta_json(Kind kind, const std::string& text) {
 
 }  // namespace
 
-MessagesFormat::MessagesFormat(OpenAiRequest request, std::string id, std::string model)
+MessagesFormat::MessagesFormat(OpenAiRequest request, std::string id, std::string model,
+                               KeepMessage keep)
     : request_(std::move(request)),
       id_(std::move(id)),
       model_(std::move(model)),
+      keep_(std::move(keep)),
       parser_(make_choice_parser(request_)),
       blocks_(request_.include_reasoning) {}
 
@@ -54,6 +56,12 @@ json MessagesFormat::usage_of(const RequestStats& stats) const {
         {"thinking_tokens", reasoning_.tokens_of(stats.num_output_tokens)}};
   }
   return usage;
+}
+
+json MessagesFormat::content() const {
+  json all = json::array();
+  for (const ContentBlock& block : blocks_.all()) all.push_back(block_json(block, true));
+  return all;
 }
 
 std::vector<BlockStep> MessagesFormat::add(const std::vector<ChatPiece>& pieces) {
@@ -89,9 +97,8 @@ std::string MessagesFormat::whole(const std::vector<const OutputSum*>& sums) {
   add(parser_->push(output.text));
   add(parser_->finish());
   json answer = message(output.stats);
-  for (const ContentBlock& block : blocks_.all()) {
-    answer["content"].push_back(block_json(block, true));
-  }
+  answer["content"] = content();
+  if (keep_) keep_(answer["content"]);
   answer.update(end_of(output));
   put_warnings(request_.warnings, &answer);
   return json_text(answer);
@@ -149,6 +156,7 @@ std::string MessagesFormat::events(size_t, const ChoiceOutput& news) {
 }
 
 std::string MessagesFormat::last_events() {
+  if (keep_) keep_(content());
   json stop = {{"type", "message_stop"}};
   put_warnings(request_.warnings, &stop);
   return sse_event("message_delta", {{"type", "message_delta"},

@@ -5,6 +5,7 @@
 #include "serve/answer/answer_format.h"
 #include "serve/answer/content_blocks.h"
 #include "serve/answer/reasoning_share.h"
+#include "serve/anthropic/message_thread.h"
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
@@ -12,7 +13,8 @@ namespace foretoken {
 // Answers of Anthropic's /v1/messages. Usage counts cached prompt tokens apart, as Anthropic does.
 class MessagesFormat : public AnswerFormat {
  public:
-  MessagesFormat(OpenAiRequest request, std::string id, std::string model);
+  // `keep`, unless empty, receives the message where it ends without a fault.
+  MessagesFormat(OpenAiRequest request, std::string id, std::string model, KeepMessage keep = {});
 
   std::string whole(const std::vector<const OutputSum*>& sums) override;
   std::string error(const ServeError& error) override;
@@ -23,6 +25,7 @@ class MessagesFormat : public AnswerFormat {
  private:
   nlohmann::ordered_json usage_of(const RequestStats& stats) const;
   nlohmann::ordered_json message(const RequestStats& stats) const;
+  nlohmann::ordered_json content() const;
   std::vector<BlockStep> add(const std::vector<ChatPiece>& pieces);
   nlohmann::ordered_json end_of(const RequestOutput& output) const;
   std::string step_event(const BlockStep& step) const;
@@ -30,6 +33,7 @@ class MessagesFormat : public AnswerFormat {
   const OpenAiRequest request_;
   const std::string id_;
   const std::string model_;
+  const KeepMessage keep_;
   std::unique_ptr<ChatParser> parser_;
   ContentBlocks blocks_;
   ReasoningShare reasoning_;

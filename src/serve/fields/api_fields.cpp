@@ -106,6 +106,12 @@ constexpr OwnField kOthers[] = {
     {"tools", kChats | kEmbeddingBody,
      R"({"type":"array","items":{"$ref":"#/components/schemas/Tool"}})"},
     {"tool_choice", kChats, R"({"$ref":"#/components/schemas/ToolChoice"})"},
+    {"thread", kMessagesBody,
+     R"({"anyOf":[{"type":"object","required":["type"],"properties":{"type":{"const":"create"},
+           "previous_message_id":{"type":"null"}}},
+         {"type":"object","required":["type","previous_message_id"],"properties":{
+           "type":{"const":"continue"},"previous_message_id":{"type":"string","minLength":1}}}],
+         "description":"The server keeps the conversation under the id of the answer; a request that goes on has new messages alone."})"},
     {"tools", kAnthropicBodies,
      R"({"type":"array","items":{"$ref":"#/components/schemas/AnthropicTool"}})"},
     {"tool_choice", kAnthropicBodies,
@@ -225,6 +231,7 @@ constexpr OwnField kOthers[] = {
     {"workspace_id", kAnthropicBodies, kIgnored},
     {"billing_policy", kAnthropicBodies, kIgnored},
     {"fallback_credit_token", kAnthropicBodies, kIgnored},
+    {"compaction", kCountBody, kIgnored},
     {"anthropic_version", kAnthropicBodies, kIgnored},
     {"cache_control", kAnthropicBodies, kIgnored},
 };

@@ -60,6 +60,7 @@ class ServeContext {
   GenerationList generations;
   KeepAlive keep_alive;
   ResponseStore responses;
+  ResponseStore threads;  // conversations of /v1/messages, by the ids of their last messages
   WarningLog warning_log;
   const int64_t created;  // seconds since 1970 at the start
   std::atomic<int> num_cache_resets{0};
