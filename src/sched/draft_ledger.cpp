@@ -23,7 +23,7 @@ void DraftLedger::open(std::span<const DraftGrant> grants) {
   FT_CHECK(grants.size() <= drafters_.size() && grants.size() <= budgets_.size());
   budgets_ = {};
   for (size_t i = 0; i < grants.size(); ++i) {
-    budgets_[i] = {grants[i], grants[i].catch_up_rows, grants[i].max_spans};
+    budgets_[i] = {grants[i], grants[i].catch_up_rows, grants[i].max_spans, grants[i].max_lookups};
   }
 }
 
@@ -147,14 +147,18 @@ void DraftLedger::deal_to(Span& span, StepPlan& plan) {
 }
 
 void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
-  if (span.num_lookup_tokens == 0) return;
+  int most = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
-    const int granted = std::min(budgets_[i].grant.num_draft_tokens, span.num_lookup_tokens);
-    if ((span.sequence->lookups >> i & 1) == 0 || granted == 0) continue;
+    DraftBudget& budget = budgets_[i];
+    const int granted = std::min(budget.grant.num_draft_tokens, span.num_lookup_tokens);
+    if ((span.sequence->lookups >> i & 1) == 0 || granted == 0 || budget.num_lookups == 0) continue;
+    --budget.num_lookups;
+    most = std::max(most, granted);
     DraftUse& use = plan.drafts[i];
     use.num_draft_tokens = std::max(use.num_draft_tokens, granted);
     ++use.num_spans;
   }
+  span.num_lookup_tokens = most;
 }
 
 void DraftLedger::settle(const Span& span) const {

@@ -61,6 +61,7 @@ class DraftLedger {
     DraftGrant grant;
     int num_rows = 0;
     int num_spans = 0;
+    int num_lookups = 0;
   };
 
   bool drafts(const Sequence& sequence) const {

@@ -49,6 +49,8 @@ struct DraftGrant {
   // class is at most max_class.
   int max_missing = 0;
   int max_class = kNumCatchUpClasses - 1;
+  // Spans at most that have it before another drafter and may have its drafts.
+  int max_lookups = std::numeric_limits<int>::max();
 };
 
 // Draft passes of a planned step.

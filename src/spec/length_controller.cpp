@@ -271,7 +271,8 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
 }
 
 // To what pays for the sequences of a kind. At least one draft every Tuning::kProbeSteps steps, so
-// that a prediction which fits again is noticed.
+// that a prediction which fits again is noticed; of look-ups in lists for a few sequences, where
+// the budget has it.
 void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                                    DraftGrant& grant) {
   const auto index = static_cast<size_t>(drafter);
@@ -292,12 +293,27 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
   if (rested && state.num_draft_tokens > 0) state.num_seen = 0;
   if (kind != Kind::kPredicted && state.num_seen < Tuning::kFirstSeen)
     state.num_draft_tokens = trial_limit(drafter, state.num_draft_tokens, num_sequences);
-  const bool probes = state.num_draft_tokens == 0 && step >= state.next_probe;
-  if (probes) state.next_probe = step + Tuning::kProbeSteps;
-  const int limit = probes ? 1 : state.num_draft_tokens;
+  state.probing = state.num_draft_tokens == 0 && step >= state.next_probe;
+  if (state.probing && kind == Kind::kListed) {
+    grant.max_lookups = probing_lookups(drafter, demand);
+    state.probing = grant.max_lookups > 0;
+  }
+  if (state.probing) state.next_probe = step + Tuning::kProbeSteps;
+  const int limit = state.probing ? 1 : state.num_draft_tokens;
   if (limit <= grant.num_draft_tokens) return;
   grant.num_draft_tokens = limit;
   grant.max_spans = std::numeric_limits<int>::max();
+}
+
+// Of the sequences that have the look-up before another drafter, those for which the budget has a
+// draft each.
+int LengthController::probing_lookups(int drafter, const BatchDemand& demand) const {
+  const int num_listed = demand.drafters[static_cast<size_t>(drafter)].num_listed;
+  for (int num_spans = 1 + num_listed / Tuning::kProbeShare; num_spans > 0; num_spans /= 2) {
+    const DraftUse use{.num_draft_tokens = 1, .num_spans = num_spans};
+    if (probe_ns(drafter, demand.num_decoding, use) <= budget_ns_) return num_spans;
+  }
+  return 0;
 }
 
 // What the use adds to a step of so many sequences.
@@ -354,12 +370,15 @@ void LengthController::planned(uint64_t step, const PlannedStep& plan) {
   budget_ns_ =
       std::min(budget_ns_ + step_ns / Tuning::kBudgetShare, Tuning::kBudgetSteps * step_ns);
   for (size_t i = 0; i < grants_.size(); ++i) {
-    State& state = states_[i];
     const DraftUse& use = plan.use[i];
-    if (!state.probing || use.catch_up_rows + use.num_draft_tokens == 0) continue;
+    State& listed = state_of(static_cast<int>(i), Kind::kListed);
+    const bool probes = states_[i].probing || listed.probing;
+    if (!probes || use.catch_up_rows + use.num_draft_tokens == 0) continue;
     budget_ns_ -= probe_ns(static_cast<int>(i), num_decoding_, use);
-    state.next_probe = step + Tuning::kProbeSteps;
-    state.probing = false;
+    for (State* state : {&states_[i], &listed}) {
+      if (state->probing) state->next_probe = step + Tuning::kProbeSteps;
+      state->probing = false;
+    }
   }
 }
 

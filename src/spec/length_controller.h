@@ -143,6 +143,7 @@ class LengthController {
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe_with(int drafts, int drafter, const BatchDemand& demand);
+  int probing_lookups(int drafter, const BatchDemand& demand) const;
   int64_t probe_ns(int drafter, int num_decoding, const DraftUse& use) const;
   int64_t really_ns(int num_seqs, int drafts, int64_t table_ns) const {
     return table_ns + feedback_.extra_ns(num_seqs, drafts, table_ns);

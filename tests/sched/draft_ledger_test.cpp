@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sched/script.h"
 
@@ -445,6 +446,31 @@ TEST(DraftLedger, TheDraftersOfAListAreGrantedApart) {
   ledger.open(std::vector<DraftGrant>{{.num_draft_tokens = 6}, {}});
   EXPECT_EQ(ledger.hoped_limit(sequence), 0) << "the model rests";
   EXPECT_EQ(ledger.hoped_lookups(sequence), 6);
+}
+
+// A probe of a look-up takes as many sequences as are granted, and the others have no room for it.
+TEST(DraftLedger, OnlySomeOfThoseThatLookUpMayBeGranted) {
+  DraftLedger ledger({kLookup, kHead});
+  std::array<Sequence, 3> sequences;
+  StepPlan plan;
+  for (Sequence& sequence : sequences) {
+    sequence.tokens.assign(20, 1);
+    sequence.prompt_len = 10;
+    sequence.max_len = 100;
+    sequence.max_draft_tokens = 8;
+    sequence.drafter = 1;
+    sequence.lookups = 1;
+    sequence.caught_up = true;
+    plan.spans.push_back(
+        {.sequence = &sequence, .num_tokens = 1, .samples = true, .num_lookup_tokens = 1});
+  }
+  ledger.open(std::vector<DraftGrant>{{.num_draft_tokens = 1, .max_lookups = 2}, {}});
+  ledger.deal(plan);
+  EXPECT_EQ(plan.drafts[0].num_spans, 2);
+  EXPECT_EQ(plan.spans[1].num_lookup_tokens, 1);
+  EXPECT_EQ(plan.spans[2].num_lookup_tokens, 0);
+  EXPECT_EQ(sequences[1].draft_bound, 1);
+  EXPECT_EQ(sequences[2].draft_bound, 0);
 }
 
 }  // namespace

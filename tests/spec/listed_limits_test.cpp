@@ -4,9 +4,12 @@
 
 #include "spec/length_controller.h"
 #include "spec/policy_tables.h"
+#include "support/time_curve.h"
 
 namespace foretoken {
 namespace {
+
+using test::curve;
 
 // A look-up before a head is judged by its own drafts, and the head by those of the steps in which
 // it had its turn.
@@ -35,6 +38,37 @@ TEST(ListedLimits, DraftersOfAListAreDecidedAboutApart) {
   }
   EXPECT_EQ(lookup, 4);
   EXPECT_LE(head, 1) << "its drafts were all refused";
+}
+
+// Room for a draft each costs all of a large batch: a few sequences tell whether a resting look-up
+// finds something again.
+TEST(ListedLimits, ARestingLookupIsProbedForAFewSequences) {
+  CostTable times = gpu_times();
+  times.drafters[0] = {
+      .name = "suffix", .one_pass = true, .catch_up = {}, .pass = curve({{1, 30000}})};
+  LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 8);
+  config.drafters[0].has_kv = false;
+  LengthController policy(config, times);
+  BatchDemand demand;
+  demand.num_sequences = demand.num_decoding = 64;
+  demand.drafters[0].num_listed = 64;
+  int num_probes = 0;
+  for (uint64_t step = 0; step < 400; ++step) {
+    const DraftGrant grant = policy.decide(step, demand)[0];
+    const int spans = grant.num_draft_tokens > 0 ? std::min(grant.max_lookups, 64) : 0;
+    const int rows = 64 + spans * grant.num_draft_tokens;
+    policy.planned(step, {64, rows, 0, {DraftUse{grant.num_draft_tokens, 0, spans}}});
+    for (int i = 0; i < spans; ++i) {
+      policy.observe(step, 0, grant.num_draft_tokens, grant.num_draft_tokens, 0,
+                     LengthController::Kind::kListed);
+    }
+    if (step < 80 || spans == 0) continue;
+    ++num_probes;
+    EXPECT_EQ(grant.num_draft_tokens, 1) << step;
+    EXPECT_LE(spans, 5) << step;
+  }
+  EXPECT_GE(num_probes, 4);
+  EXPECT_LE(num_probes, 5);
 }
 
 // A look-up that rests, by itself or before a head, is woken when it found a long piece of text, as

@@ -101,8 +101,24 @@ __device__ void make_piece(const SuffixArgs& args, const NewTokens& tokens, int 
   pieces.clock[threadIdx.x] = tokens.clock[span];
 }
 
-// One block. Each bucket has one thread, which takes in what falls into it in the order of the
-// spans and positions.
+// Takes in `count` pieces, each bucket's by the thread of the first of them, in their order. Two
+// seldom fall into one bucket, so that nearly all threads wait for their bucket's entries at once.
+__device__ void learn_pieces(const SuffixArgs& args, const Pieces& pieces, int count) {
+  const int own = static_cast<int>(threadIdx.x);
+  if (own >= count) return;
+  const uint32_t bucket = pieces.key[own].bucket;
+  if (bucket == kNoBucket) return;
+  for (int i = 0; i < own; ++i) {
+    if (pieces.key[i].bucket == bucket) return;
+  }
+  table::learn(args.table, pieces.key[own], pieces.id[own], pieces.clock[own]);
+  for (int i = own + 1; i < count; ++i) {
+    if (pieces.key[i].bucket != bucket) continue;
+    table::learn(args.table, pieces.key[i], pieces.id[i], pieces.clock[i]);
+  }
+}
+
+// One block.
 __global__ void __launch_bounds__(kThreads) suffix_learn_kernel(SuffixArgs args) {
   extern __shared__ __align__(16) char shared[];
   auto& tokens = *reinterpret_cast<NewTokens*>(shared);
@@ -117,11 +133,7 @@ __global__ void __launch_bounds__(kThreads) suffix_learn_kernel(SuffixArgs args)
       const int count = min(items - begin, kThreads);
       if (threadIdx.x < count) make_piece(args, tokens, begin + threadIdx.x, pieces);
       __syncthreads();
-      for (int i = 0; i < count; ++i) {
-        const uint32_t bucket = pieces.key[i].bucket;
-        if (bucket == kNoBucket || bucket % kThreads != threadIdx.x) continue;
-        table::learn(args.table, pieces.key[i], pieces.id[i], pieces.clock[i]);
-      }
+      learn_pieces(args, pieces, count);
       __syncthreads();
     }
   }
