@@ -42,13 +42,12 @@ Status write_cache_file(const std::string& path, const std::string& text) {
   return file->commit();
 }
 
-void keep_cache_file(const std::string& path, const std::string& text, const char* what,
-                     const char* does) {
-  const Status status = write_cache_file(path, text);
-  if (status.ok()) {
+void tell_kept(const std::string& path, const Status& written, const char* what, const char* does) {
+  if (written.ok()) {
     FT_LOG(info, "{}: kept in {}", what, path);
   } else {
-    FT_LOG(warn, "{}: not kept, so that the next start {} again: {}", what, does, status.message());
+    FT_LOG(warn, "{}: not kept, so that the next start {} again: {}", what, does,
+           written.message());
   }
 }
 

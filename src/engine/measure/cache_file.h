@@ -16,9 +16,8 @@ std::string cache_path(const std::string& folder, const std::string& key);
 // replaced. InvalidArgument or ResourceExhausted tells what the system says.
 Status write_cache_file(const std::string& path, const std::string& text);
 
-// The same, told in the log. `what`: "step times", of which the next start `does` again without the
-// file: "measures".
-void keep_cache_file(const std::string& path, const std::string& text, const char* what,
-                     const char* does);
+// Tells in the log how writing `path` ended. `what`: "step times", of which the next start `does`
+// again without the file: "measures".
+void tell_kept(const std::string& path, const Status& written, const char* what, const char* does);
 
 }  // namespace foretoken

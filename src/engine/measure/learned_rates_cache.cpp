@@ -58,8 +58,7 @@ std::optional<LearnedRates> LearnedRatesCache::find(
 
 void LearnedRatesCache::keep(LearnedRates learned) const {
   if (path_.empty()) return;
-  learned.learned_on = learned_on_;
-  keep_cache_file(path_, learned_rates_to_json(learned), "acceptance rates", "learns");
+  tell_kept(path_, keep_quietly(std::move(learned)), "acceptance rates", "learns");
 }
 
 Status LearnedRatesCache::keep_quietly(LearnedRates learned) const {

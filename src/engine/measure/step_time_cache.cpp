@@ -26,7 +26,7 @@ std::optional<CostTable> StepTimeCache::find(std::span<const std::string> drafte
 void StepTimeCache::keep(CostTable times) const {
   if (folder_.empty()) return;
   times.measured_on = key_;
-  keep_cache_file(path_, cost_table_to_json(times), "step times", "measures");
+  tell_kept(path_, write_cache_file(path_, cost_table_to_json(times)), "step times", "measures");
 }
 
 std::string hash_of_times(CostTable times) {
