@@ -35,16 +35,19 @@ set(text_crate_archive ${cargo_target_dir}/release/libforetoken_text.a)
 
 file(GLOB_RECURSE text_crate_sources CONFIGURE_DEPENDS ${text_crate_dir}/src/*.rs)
 # The compiler flags of this build (sanitizers above all) are not for the crate's build scripts.
+# What says that cargo was asked is this build folder's own: the archive may be that of several, and only
+# changes when cargo makes another.
+set(text_crate_stamp ${CMAKE_BINARY_DIR}/text_crate.stamp)
 add_custom_command(
-  OUTPUT ${text_crate_archive}
+  OUTPUT ${text_crate_stamp}
+  BYPRODUCTS ${text_crate_archive}
   COMMAND ${CMAKE_COMMAND} -E env --unset=CFLAGS --unset=CXXFLAGS --unset=CPPFLAGS --unset=LDFLAGS
           CARGO_TARGET_DIR=${cargo_target_dir} ${CARGO} build --release --locked --quiet
-  # Cargo leaves an unchanged archive alone, and an older one would be built at every call.
-  COMMAND ${CMAKE_COMMAND} -E touch ${text_crate_archive}
+  COMMAND ${CMAKE_COMMAND} -E touch ${text_crate_stamp}
   WORKING_DIRECTORY ${text_crate_dir}
   DEPENDS ${text_crate_sources} ${text_crate_dir}/Cargo.toml ${text_crate_dir}/Cargo.lock
   COMMENT "Building the text crate with cargo"
   VERBATIM)
-add_custom_target(foretoken_text_crate_build DEPENDS ${text_crate_archive})
+add_custom_target(foretoken_text_crate_build DEPENDS ${text_crate_stamp})
 set_target_properties(foretoken_text_crate PROPERTIES IMPORTED_LOCATION ${text_crate_archive})
 add_dependencies(foretoken_text_crate foretoken_text_crate_build)
