@@ -5,6 +5,10 @@ if(NOT FORETOKEN_UNITY)
   return()
 endif()
 set(FORETOKEN_UNITY_BATCH 8 CACHE STRING "Sources that are compiled at once")
+# GCC looks for what it may forget each time that 128 MiB are full, a twentieth of its time in large rooms.
+if(FORETOKEN_UNITY_BATCH GREATER 8 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
 
 # ft_unity(<target> [<room>...]): the target's sources, a room at a time; those of the rooms that are
 # named, as paths below the checkout, are compiled one by one.
@@ -29,8 +33,8 @@ endfunction()
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS attention base chat config convert device draft engine group gguf http hub model net sched
-      serve spec text)
+  foreach(folder IN ITEMS attention base bench chat config convert device draft engine group gguf http hub kv model net
+      sched serve spec text)
     if(TARGET ft_${folder})
       get_target_property(type ft_${folder} TYPE)
       if(NOT type STREQUAL "INTERFACE_LIBRARY")
@@ -45,8 +49,8 @@ function(ft_unity_targets)
   if(NOT FORETOKEN_TESTS)
     return()
   endif()
-  foreach(folder IN ITEMS apps base bench chat config conformance convert device draft engine gguf group http
-      hub kernels model net sched serve spec text)
+  foreach(folder IN ITEMS apps attention base bench chat config conformance convert device draft engine gguf group http
+      hub kernels kv model net sched serve spec text)
     if(TARGET test_${folder})
       ft_unity(test_${folder})
     endif()

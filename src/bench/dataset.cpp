@@ -8,7 +8,7 @@
 namespace foretoken::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr int kCustomOutputLen = 256;
 constexpr int kMinShareGptLen = 4;
@@ -17,8 +17,8 @@ constexpr int kMaxShareGptTotal = 2048;
 constexpr const char* kSonnetTask = "Pick as many lines as you can from these poem lines:\n";
 
 std::string as_chat(const std::string& prompt) {
-  return json::array({{{"role", "user"}, {"content", prompt}}})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return ordered_json::array({{{"role", "user"}, {"content", prompt}}})
+      .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 // Fills in the prompt: a chat, the text that the template makes of it, or the plain text.

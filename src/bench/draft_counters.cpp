@@ -11,18 +11,18 @@ constexpr std::string_view kSuffix = "_total";
 constexpr std::string_view kPosition = "position=\"";
 
 // "vllm:spec_decode_num_drafts_total{...} 12.0" as its name's middle, labels and value.
-struct Sample {
+struct MetricSample {
   std::string_view name;
   std::string_view labels;
   int64_t value = 0;
 };
 
-std::optional<Sample> read_line(std::string_view line) {
+std::optional<MetricSample> read_line(std::string_view line) {
   if (line.substr(0, kPrefix.size()) != kPrefix) return {};
   const size_t end = line.find_first_of("{ ");
   if (end == std::string_view::npos || end < kPrefix.size() + kSuffix.size()) return {};
   if (line.substr(end - kSuffix.size(), kSuffix.size()) != kSuffix) return {};
-  Sample sample;
+  MetricSample sample;
   sample.name = line.substr(kPrefix.size(), end - kSuffix.size() - kPrefix.size());
   size_t value = end;
   if (line[end] == '{') {
@@ -36,7 +36,7 @@ std::optional<Sample> read_line(std::string_view line) {
   return sample;
 }
 
-void add(const Sample& sample, DraftCounters* counters) {
+void add(const MetricSample& sample, DraftCounters* counters) {
   if (sample.name == "drafts") counters->num_drafts += sample.value;
   if (sample.name == "draft_tokens") counters->num_draft_tokens += sample.value;
   if (sample.name == "accepted_tokens") counters->num_accepted_tokens += sample.value;

@@ -13,10 +13,9 @@ namespace {
 
 constexpr double kPanelWidth = 560;
 constexpr double kPanelHeight = 300;
-constexpr double kLeft = 70;
-constexpr double kTop = 70;
-constexpr double kBottom = 60;
-constexpr const char* kGrid = "#e6e6e6";
+constexpr double kPanelLeft = 70;
+constexpr double kPanelTop = 70;
+constexpr double kPanelBottom = 60;
 constexpr double kMarks[] = {0, 50, 90, 99, 99.9};
 constexpr double kLast = 99.9;
 constexpr int kNumPoints = 200;
@@ -35,25 +34,25 @@ struct Panel {
 };
 
 void draw_axes(SvgPage& page, const Panel& panel, const std::vector<double>& marks) {
-  const double bottom = kTop + kPanelHeight;
-  const double width = kPanelWidth - kLeft - 20;
+  const double bottom = kPanelTop + kPanelHeight;
+  const double width = kPanelWidth - kPanelLeft - 20;
   for (const double mark : marks) {
     const double y = bottom - mark / marks.back() * kPanelHeight;
-    page.line(panel.left, y, panel.left + width, y, kGrid);
+    page.line(panel.left, y, panel.left + width, y, kGridColour);
     page.text(panel.left - 8, y + 4, mark_text(mark), SvgPage::Anchor::kEnd);
   }
   for (const double percent : kMarks) {
     const double x = panel.left + place_of(percent) * width;
-    page.line(x, kTop, x, bottom, kGrid);
+    page.line(x, kPanelTop, x, bottom, kGridColour);
     const std::string name = percent == 0 ? "min" : fmt::format("p{:g}", percent);
     page.text(x, bottom + 18, name, SvgPage::Anchor::kMiddle);
   }
-  page.text(panel.left, kTop - 12, panel.title + ", ms", SvgPage::Anchor::kStart, 13);
+  page.text(panel.left, kPanelTop - 12, panel.title + ", ms", SvgPage::Anchor::kStart, 13);
 }
 
 void draw_curve(SvgPage& page, const Panel& panel, const std::vector<double>& marks) {
-  const double bottom = kTop + kPanelHeight;
-  const double width = kPanelWidth - kLeft - 20;
+  const double bottom = kPanelTop + kPanelHeight;
+  const double width = kPanelWidth - kPanelLeft - 20;
   std::vector<std::pair<double, double>> points;
   for (int i = 0; i <= kNumPoints; ++i) {
     const double place = static_cast<double>(i) / kNumPoints;
@@ -76,22 +75,22 @@ void draw_panel(SvgPage& page, Panel panel) {
   if (!panel.values.empty()) {
     draw_curve(page, panel, marks);
   } else {
-    page.text(panel.left + 20, kTop + kPanelHeight / 2, "no values");
+    page.text(panel.left + 20, kPanelTop + kPanelHeight / 2, "no values");
   }
 }
 
 }  // namespace
 
 std::string latency_svg(const std::vector<RequestRecord>& records, const std::string& title) {
-  Panel ttft{"Time to first token", "#4c78a8", {}, kLeft};
-  Panel itl{"Inter-token latency", "#54a24b", {}, kPanelWidth + kLeft};
+  Panel ttft{"Time to first token", "#4c78a8", {}, kPanelLeft};
+  Panel itl{"Inter-token latency", "#54a24b", {}, kPanelWidth + kPanelLeft};
   for (const RequestRecord& record : records) {
     if (!record.success) continue;
     ttft.values.push_back(record.ttft * 1e3);
     for (const double gap : record.itls) itl.values.push_back(gap * 1e3);
   }
-  SvgPage page(2 * kPanelWidth, kTop + kPanelHeight + kBottom);
-  page.text(kLeft, 25, title, SvgPage::Anchor::kStart, 16);
+  SvgPage page(2 * kPanelWidth, kPanelTop + kPanelHeight + kPanelBottom);
+  page.text(kPanelLeft, 25, title, SvgPage::Anchor::kStart, 16);
   draw_panel(page, std::move(ttft));
   draw_panel(page, std::move(itl));
   return page.finish();

@@ -8,11 +8,11 @@
 namespace foretoken::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-Result<FilePrompt> json_line_prompt(const json& object, const std::string& origin) {
+Result<FilePrompt> json_line_prompt(const ordered_json& object, const std::string& origin) {
   FilePrompt entry;
-  const json messages = object.value("messages", json());
+  const ordered_json messages = object.value("messages", ordered_json());
   if (messages.is_array()) {
     entry.messages_json = messages.dump();
   } else if (object.contains("prompt") && object["prompt"].is_string()) {
@@ -30,8 +30,8 @@ Result<FilePrompt> json_line_prompt(const json& object, const std::string& origi
   return entry;
 }
 
-Result<FilePrompt> spec_bench_prompt(const json& object, const std::string& origin) {
-  const json turns = object.value("turns", json());
+Result<FilePrompt> spec_bench_prompt(const ordered_json& object, const std::string& origin) {
+  const ordered_json turns = object.value("turns", ordered_json());
   if (!turns.is_array() || turns.empty() || !turns[0].is_string()) {
     return invalid_argument(origin + ": 'turns' must be an array of strings");
   }
@@ -47,10 +47,10 @@ Result<std::vector<FilePrompt>> read_lines(PromptFormat format, const std::strin
   size_t number = 0;
   for (const std::string& line : text_lines(text)) {
     const std::string where = origin + " entry " + std::to_string(++number);
-    FT_ASSIGN_OR_RETURN(const json object, parse_ordered_json_object(line, where));
+    FT_ASSIGN_OR_RETURN(const ordered_json object, parse_ordered_json_object(line, where));
     const bool spec_bench = format == PromptFormat::kSpecBench;
     if (spec_bench && !category.empty()) {
-      const json own = object.value("category", json());
+      const ordered_json own = object.value("category", ordered_json());
       if (own.is_string()) categories.insert(own.get<std::string>());
       if (own != category) continue;
     }
@@ -67,13 +67,14 @@ Result<std::vector<FilePrompt>> read_lines(PromptFormat format, const std::strin
 }
 
 Result<std::vector<FilePrompt>> read_sharegpt(const std::string& origin, const std::string& text) {
-  FT_ASSIGN_OR_RETURN(const json all, parse_ordered_json(text, origin));
+  FT_ASSIGN_OR_RETURN(const ordered_json all, parse_ordered_json(text, origin));
   if (!all.is_array()) {
     return invalid_argument(origin + ": must be a JSON array of {\"conversations\": [...]}");
   }
   std::vector<FilePrompt> entries;
-  for (const json& object : all) {
-    const json turns = object.is_object() ? object.value("conversations", json()) : json();
+  for (const ordered_json& object : all) {
+    const ordered_json turns =
+        object.is_object() ? object.value("conversations", ordered_json()) : ordered_json();
     const auto value = [&](size_t i) {
       const bool has =
           turns[i].is_object() && turns[i].contains("value") && turns[i]["value"].is_string();

@@ -9,7 +9,7 @@
 namespace foretoken::bench {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr Metric kMetrics[] = {
     {"ttft", "TTFT", "Time to First Token", true, false, false},
@@ -23,21 +23,24 @@ constexpr Metric kMetrics[] = {
 
 const char* ramp_name(RampUp ramp) { return ramp == RampUp::kLinear ? "linear" : "exponential"; }
 
-void add_settings(const ReportSettings& settings, json* result) {
-  json& all = *result;
+void add_settings(const ReportSettings& settings, ordered_json* result) {
+  ordered_json& all = *result;
   all["date"] = settings.date;
   all["endpoint_type"] = settings.backend;
   all["backend"] = settings.backend;
-  all["label"] = settings.label ? json(*settings.label) : json();
+  all["label"] = settings.label ? ordered_json(*settings.label) : ordered_json();
   all["model_id"] = settings.model_id;
-  all["tokenizer_id"] = settings.tokenizer_id ? json(*settings.tokenizer_id) : json();
+  all["tokenizer_id"] =
+      settings.tokenizer_id ? ordered_json(*settings.tokenizer_id) : ordered_json();
   all["num_prompts"] = settings.num_prompts;
   for (const auto& [key, value] : settings.metadata) all[key] = value;
   const ArrivalOptions& arrivals = settings.arrivals;
   const bool all_at_once = std::isinf(arrivals.request_rate);
-  all["request_rate"] = all_at_once ? json("inf") : json(arrivals.request_rate);
-  all["burstiness"] = std::isinf(arrivals.burstiness) ? json("inf") : json(arrivals.burstiness);
-  all["max_concurrency"] = settings.max_concurrency ? json(*settings.max_concurrency) : json();
+  all["request_rate"] = all_at_once ? ordered_json("inf") : ordered_json(arrivals.request_rate);
+  all["burstiness"] =
+      std::isinf(arrivals.burstiness) ? ordered_json("inf") : ordered_json(arrivals.burstiness);
+  all["max_concurrency"] =
+      settings.max_concurrency ? ordered_json(*settings.max_concurrency) : ordered_json();
   if (arrivals.ramp_up == RampUp::kNone) return;
   all["ramp_up_strategy"] = ramp_name(arrivals.ramp_up);
   all["ramp_up_start_rps"] = arrivals.start_rps;
@@ -45,30 +48,31 @@ void add_settings(const ReportSettings& settings, json* result) {
 }
 
 template <class Member>
-json list_of(const std::vector<RequestRecord>& records, Member member) {
-  json list = json::array();
+ordered_json list_of(const std::vector<RequestRecord>& records, Member member) {
+  ordered_json list = ordered_json::array();
   for (const RequestRecord& record : records) list.push_back(record.*member);
   return list;
 }
 
-void add_server_times(const std::vector<RequestRecord>& records, json* result) {
+void add_server_times(const std::vector<RequestRecord>& records, ordered_json* result) {
   const auto told = [](const RequestRecord& record) {
     return record.server_queue_time || record.server_ttft;
   };
   if (!std::any_of(records.begin(), records.end(), told)) return;
-  json queue_times = json::array();
-  json ttfts = json::array();
+  ordered_json queue_times = ordered_json::array();
+  ordered_json ttfts = ordered_json::array();
   for (const RequestRecord& record : records) {
-    queue_times.push_back(record.server_queue_time ? json(*record.server_queue_time) : json());
-    ttfts.push_back(record.server_ttft ? json(*record.server_ttft) : json());
+    queue_times.push_back(record.server_queue_time ? ordered_json(*record.server_queue_time)
+                                                   : ordered_json());
+    ttfts.push_back(record.server_ttft ? ordered_json(*record.server_ttft) : ordered_json());
   }
   (*result)["server_queue_times"] = std::move(queue_times);
   (*result)["server_ttfts"] = std::move(ttfts);
 }
 
 void add_sums(const ReportSettings& settings, const LoadResult& load, const ServingMetrics& metrics,
-              json* result) {
-  json& all = *result;
+              ordered_json* result) {
+  ordered_json& all = *result;
   all["duration"] = load.duration;
   all["completed"] = metrics.completed;
   all["failed"] = metrics.failed;
@@ -80,15 +84,16 @@ void add_sums(const ReportSettings& settings, const LoadResult& load, const Serv
     all["total_input_sequences"] = metrics.completed;
     all["input_sequence_throughput"] = metrics.request_throughput;
   }
-  all["request_goodput"] = settings.with_goodput ? json(metrics.request_goodput) : json();
+  all["request_goodput"] =
+      settings.with_goodput ? ordered_json(metrics.request_goodput) : ordered_json();
   all["output_throughput"] = metrics.output_throughput;
   all["total_token_throughput"] = metrics.total_token_throughput;
 }
 
-void add_lists(const LoadResult& load, json* result) {
-  json& all = *result;
+void add_lists(const LoadResult& load, ordered_json* result) {
+  ordered_json& all = *result;
   all["input_lens"] = list_of(load.records, &RequestRecord::prompt_len);
-  json output_lens = json::array();
+  ordered_json output_lens = ordered_json::array();
   for (const RequestRecord& record : load.records) {
     output_lens.push_back(record.success ? record.output_tokens : 0);
   }
@@ -102,8 +107,8 @@ void add_lists(const LoadResult& load, json* result) {
   all["errors"] = list_of(load.records, &RequestRecord::error);
 }
 
-void add_drafts(const DraftSummary& drafts, json* result) {
-  json& all = *result;
+void add_drafts(const DraftSummary& drafts, ordered_json* result) {
+  ordered_json& all = *result;
   all["spec_decode_acceptance_rate"] = drafts.acceptance_rate;
   all["spec_decode_acceptance_length"] = drafts.acceptance_length;
   all["spec_decode_num_drafts"] = drafts.num_drafts;
@@ -112,8 +117,8 @@ void add_drafts(const DraftSummary& drafts, json* result) {
   all["spec_decode_per_position_acceptance_rates"] = drafts.acceptance_by_pos;
 }
 
-void add_probes(const ProbeSummary& probes, json* result) {
-  json& all = *result;
+void add_probes(const ProbeSummary& probes, ordered_json* result) {
+  ordered_json& all = *result;
   all["probe_completed"] = probes.completed;
   all["probe_failed"] = probes.failed;
   all["probe_median_e2el_ms"] = probes.latency.median;
@@ -150,7 +155,7 @@ std::optional<ProbeSummary> summarise_probes(const std::vector<RequestRecord>& p
 
 nlohmann::ordered_json result_json(const ReportSettings& settings, const LoadResult& load,
                                    const ServingMetrics& metrics) {
-  json result;
+  ordered_json result;
   add_settings(settings, &result);
   add_sums(settings, load, metrics, &result);
   add_lists(load, &result);
@@ -160,7 +165,7 @@ nlohmann::ordered_json result_json(const ReportSettings& settings, const LoadRes
   add_server_times(load.records, &result);
   if (const auto probes = summarise_probes(load.probes)) add_probes(*probes, &result);
   if (!load.rate_changes.empty()) {
-    json& changes = result["rps_change_events"] = json::array();
+    ordered_json& changes = result["rps_change_events"] = ordered_json::array();
     for (const RateChange& change : load.rate_changes) {
       changes.push_back({{"rps", change.rps}, {"timestamp", change.timestamp}});
     }

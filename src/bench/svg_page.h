@@ -5,6 +5,9 @@
 
 namespace foretoken::bench {
 
+// Of the lines behind a plot.
+inline constexpr const char* kGridColour = "#e6e6e6";
+
 // The text as it stands in SVG and HTML; control characters become blanks.
 std::string markup_text(const std::string& text);
 

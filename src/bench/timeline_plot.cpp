@@ -23,7 +23,6 @@ constexpr const char* kFirstToken = "#4c78a8";
 constexpr const char* kFast = "#54a24b";
 constexpr const char* kMiddling = "#f2a33a";
 constexpr const char* kSlow = "#d62728";
-constexpr const char* kGrid = "#e6e6e6";
 
 // Draws the bars of one row from left to right; a bar too narrow to see is joined with the ones
 // behind it and takes the colour of the slowest.
@@ -136,7 +135,7 @@ std::string timeline_svg(const std::vector<RequestRecord>& records, const std::s
   draw_legend(page, thresholds);
   for (const double mark : marks) {
     const double x = kLeft + mark * pixels_per_s;
-    page.line(x, kTop, x, kTop + height, kGrid);
+    page.line(x, kTop, x, kTop + height, kGridColour);
     page.text(x, kTop + height + 18, mark_text(mark), SvgPage::Anchor::kMiddle);
   }
   page.text(kWidth / 2, kTop + height + 38, "seconds since the start", SvgPage::Anchor::kMiddle);

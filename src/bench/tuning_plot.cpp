@@ -26,7 +26,7 @@ double height_of(const Lengths& lengths) {
 void draw_marks(SvgPage& page, const std::vector<double>& marks, double top, double bottom) {
   for (const double mark : marks) {
     const double x = kNames + mark / marks.back() * kBars;
-    page.line(x, top, x, bottom, "#e6e6e6");
+    page.line(x, top, x, bottom, kGridColour);
     page.text(x, bottom + 14, mark_text(mark), SvgPage::Anchor::kMiddle, 11);
   }
 }
