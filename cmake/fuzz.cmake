@@ -1,3 +1,8 @@
+if(NOT FORETOKEN_FUZZ)
+  add_library(fuzz_replay STATIC ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+  target_link_libraries(fuzz_replay PRIVATE foretoken_warnings)
+endif()
+
 # ft_fuzzer(<name> <corpus> TESTS <source>... SOURCES <source>... [LIBRARIES <library>...]): the
 # program <name> from tests/fuzz/<name>.cpp, further TESTS of tests/ and SOURCES of src/, over
 # tests/fuzz/corpus/<corpus>. With FORETOKEN_FUZZ (clang) it is a libFuzzer program with
@@ -32,13 +37,14 @@ function(ft_fuzzer name corpus)
   else()
     target_sources(${name} PRIVATE ${arg_SOURCES})
   endif()
-  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+  target_link_libraries(${name} PRIVATE fuzz_replay)
   add_test(NAME fuzz/${name} COMMAND ${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
 endfunction()
 
 ft_fuzzer(http_request_fuzzer http_request
   SOURCES http/server/request_parser.cpp http/message/inflater.cpp http/message/header_text.cpp
-    http/message/target.cpp base/check.cpp)
+    http/message/target.cpp base/check.cpp
+  LIBRARIES ft_http)
 
 # All of serve/ but what other libraries are needed for.
 file(GLOB_RECURSE json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
