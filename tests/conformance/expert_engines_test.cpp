@@ -1,9 +1,7 @@
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "conformance/layouts.h"
 #include "engine/engine_impl.h"
 #include "group/address.h"
+#include "support/nccl.h"
 
 // Data parallel engines that have the experts of a mixture together: whatever each of them has to
 // do and when, none waits for ever for another, and what ends one ends all.
@@ -95,11 +94,6 @@ TEST(BundledExperts, IdsAreThoseOfOneRankAndOfEachLayout) {
     EXPECT_LE(differing, 2) << layout.name();
   }
   EXPECT_LE(count_in_doubt(others[0], others[1]), 2);
-}
-
-bool has_nccl() {
-  const char* named = std::getenv("VLLM_NCCL_SO_PATH");
-  return dlopen(named != nullptr && *named != '\0' ? named : "libnccl.so.2", RTLD_LAZY) != nullptr;
 }
 
 // Sums are added in the order of ranks by both routes.

@@ -223,6 +223,8 @@ class Suite:
             ["-dp", "2", "-ep", *flags],
             ["-dp", "2", "-pp", "2", "-ep", *PROCESSES, *flags],
             ["-dp", "2", "-tp", "2", "-ep", *PROCESSES, *flags],
+            ["-tp", "2", "-dcp", "2", *flags],
+            ["-tp", "4", "-dcp", "2", "-ep", *PROCESSES, *flags],
         ))
         return None
 

@@ -16,12 +16,14 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// What needs kernels that write into the memory of the other ranks, each as much as it has.
-Status check_route(const Communicator& communicator, const std::string& flag) {
+// Two lanes need kernels that write into the memory of the other ranks: those of NCCL may wait for
+// each other crosswise.
+Status check_lane_route(const Communicator& communicator) {
   const std::string route = communicator.route();
   if (route.rfind("NCCL", 0) != 0) return {};
-  return unsupported(flag + " is for GPUs that reach each other's memory, and these exchange " +
-                     "through " + route + "; leave it out");
+  return unsupported(
+      "--enable-dbo is for GPUs that reach each other's memory, and these exchange through " +
+      route + "; leave it out");
 }
 
 }  // namespace
@@ -96,14 +98,11 @@ Status Ranks::open_lane(Device& device, group::Lane lane, const CommunicatorOpti
                         RowLane* opened) {
   if (layout_.tp > 1) {
     FT_ASSIGN_OR_RETURN(opened->own, meet(device, lane, tp_ranks(layout_, place_), options));
-    if (num_context_ > 1) {
-      FT_RETURN_IF_ERROR(check_route(*opened->own, "--decode-context-parallel-size"));
-    }
-    if (options.in_lanes) FT_RETURN_IF_ERROR(check_route(*opened->own, "--enable-dbo"));
+    if (options.in_lanes) FT_RETURN_IF_ERROR(check_lane_route(*opened->own));
   }
   if (num_engines() > 1) {
     FT_ASSIGN_OR_RETURN(opened->experts, device.make_communicator(link_of(beside_, lane), options));
-    if (options.in_lanes) FT_RETURN_IF_ERROR(check_route(*opened->experts, "--enable-dbo"));
+    if (options.in_lanes) FT_RETURN_IF_ERROR(check_lane_route(*opened->experts));
   }
   return {};
 }

@@ -16,6 +16,7 @@
 #include "kernels/attention/rope_kv.h"
 #include "kernels/devices/open_device.h"
 #include "kernels/latent/latent_kv.h"
+#include "support/nccl.h"
 #include "support/random_data.h"
 #include "support/test_device.h"
 
@@ -28,13 +29,16 @@ constexpr int kPositions = 700, kOwnHeads = 2, kBlock = 16;
 // it is alone, on the CPU, whose results are the reference.
 class ContextRank {
  public:
-  explicit ContextRank(const group::LaneLinks* links, int size) {
+  explicit ContextRank(const group::LaneLinks* links, int size, bool nccl = false) {
     device_ = links == nullptr
                   ? open_device(DeviceType::kCpu, 0, 1).value()
                   : open_rank_device(link_of(*links, group::Lane::kCollectives).rank());
     memory_ = static_cast<char*>(device_->allocate(kRankBytes, MemoryKind::kPinned));
     if (links != nullptr) {
-      comm_ = device_->make_communicator(link_of(*links, group::Lane::kCollectives), {}).value();
+      comm_ = device_
+                  ->make_communicator(link_of(*links, group::Lane::kCollectives),
+                                      {.avoids_peer_memory = nccl})
+                  .value();
       const int place = comm_->rank() % size;
       ranks = {comm_->handle(), comm_->rank() - place, place, size};
     }
@@ -76,18 +80,26 @@ class ContextRank {
   std::unique_ptr<Queue> queue_;
 };
 
-// Runs body(rank, its number among all) on `num_groups` groups of `size` ranks.
-void on_groups(int num_groups, int size, const std::function<void(ContextRank&, int)>& body) {
-  if (!missing_devices(num_groups * size).empty()) return;
+void on_groups_by(bool nccl, int num_groups, int size,
+                  const std::function<void(ContextRank&, int)>& body) {
   const auto links = group::make_local_links(num_groups * size);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < links.size(); ++i) {
     threads.emplace_back([&, i] {
-      ContextRank rank(&links[i], size);
+      ContextRank rank(&links[i], size, nccl);
       body(rank, static_cast<int>(i));
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Runs body(rank, its number among all) on `num_groups` groups of `size` ranks, on GPUs by both
+// routes.
+void on_groups(int num_groups, int size, const std::function<void(ContextRank&, int)>& body) {
+  if (!missing_devices(num_groups * size).empty()) return;
+  on_groups_by(false, num_groups, size, body);
+  const bool on_gpus = test_device() != nullptr && test_device()->type() != DeviceType::kCpu;
+  if (on_gpus && has_nccl()) on_groups_by(true, num_groups, size, body);
 }
 
 // Rows that take several exchanges, read by an index, in pieces that are interleaved by rank.

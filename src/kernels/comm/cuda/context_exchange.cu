@@ -2,9 +2,10 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/comm/cuda/comm_exchange.cuh"
+#include "kernels/comm/cuda/context_merge.cuh"
+#include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/sample_math.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -13,12 +14,6 @@ constexpr int kThreads = 512;
 constexpr int kBlocks = 64;
 static_assert(kBlocks <= kCommBlocks);
 constexpr int kSlotWords = static_cast<int>(kCommBlockBytes / 4);
-
-// Place in the group of a rank of the communicator, or -1.
-__device__ int place_in_group(const ContextRanks& ranks, int rank) {
-  const int place = rank - ranks.first;
-  return place >= 0 && place < ranks.size ? place : -1;
-}
 
 // Each block brings runs of words of the live rows, as they lie on their ranks.
 __global__ void __launch_bounds__(kThreads)
@@ -59,37 +54,6 @@ __global__ void __launch_bounds__(kThreads)
 
 __device__ float load_float(const float* from) {
   return __uint_as_float(load_fresh(reinterpret_cast<const uint32_t*>(from)));
-}
-
-// Element d of what the ranks saw of one row and head; part(rank, i) is a float of a rank's state.
-template <class Part>
-__device__ float merged_element(const MergePartialsArgs& args, int head, int d, const Part& part) {
-  float highest = -INFINITY, weights = 0, value = 0;
-  for (int rank = 0; rank < args.ranks.size; ++rank) {
-    const float own_weights = part(rank, args.value_size + 1);
-    if (own_weights == 0) continue;
-    const float own_highest = part(rank, args.value_size);
-    const float most = fmaxf(highest, own_highest);
-    const float keep = sample_math::exp_nonpositive(__fsub_rn(highest, most));
-    const float take = sample_math::exp_nonpositive(__fsub_rn(own_highest, most));
-    value = __fadd_rn(__fmul_rn(value, keep), __fmul_rn(part(rank, d), take));
-    weights = __fadd_rn(__fmul_rn(weights, keep), __fmul_rn(own_weights, take));
-    highest = most;
-  }
-  if (args.sinks != nullptr) {
-    const float above = __fsub_rn(args.sinks[head], highest);
-    weights = __fadd_rn(weights, above > 0 ? __fdiv_rn(1.0f, sample_math::exp_nonpositive(-above))
-                                           : sample_math::exp_nonpositive(above));
-  }
-  return __fdiv_rn(value, weights);
-}
-
-__device__ void store_merged(const MergePartialsArgs& args, int64_t at, float value) {
-  if (args.dtype == DType::kBF16) {
-    static_cast<__nv_bfloat16*>(args.out)[at] = __float2bfloat16_rn(value);
-  } else {
-    static_cast<float*>(args.out)[at] = value;
-  }
 }
 
 // Each block brings runs of whole states.
@@ -136,12 +100,15 @@ __global__ void __launch_bounds__(kThreads)
 
 void launch_gather_parts(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<GatherPartsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.ranks.comm)) return nccl_gather_parts(args, *nccl, stream);
   const CommView& comm = peers_of(args.ranks.comm);
   launch_kernel(gather_parts_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }
 
 void launch_merge_partials(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<MergePartialsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.ranks.comm))
+    return nccl_merge_partials(args, *nccl, stream);
   const CommView& comm = peers_of(args.ranks.comm);
   launch_kernel(merge_partials_kernel, comm.max_blocks(kBlocks), kThreads, 0, stream, args, comm);
 }

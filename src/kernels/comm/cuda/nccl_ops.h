@@ -3,6 +3,7 @@
 
 #include "device/cuda/nccl_exchange.h"
 #include "kernels/comm/collectives.h"
+#include "kernels/comm/context_exchange.h"
 #include "kernels/comm/expert_exchange.h"
 #include "kernels/comm/shared_sampling.h"
 #include "kernels/comm/stage_exchange.h"
@@ -20,6 +21,9 @@ void nccl_share_masks(const ShareMasksArgs& args, NcclExchange& nccl, cudaStream
 
 void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_return_rows(const ReturnRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+
+void nccl_gather_parts(const GatherPartsArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_merge_partials(const MergePartialsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 
 void nccl_send_step(const SendStepArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_receive_step(const ReceiveStepArgs& args, NcclExchange& nccl, cudaStream_t stream);
