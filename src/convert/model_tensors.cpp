@@ -1,6 +1,8 @@
 #include "convert/model_tensors.h"
 
+#include <array>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "model/files/convert.h"
@@ -60,10 +62,29 @@ bool may_stay_behind(const std::string& name) {
          name == "lm_head.weight";
 }
 
+constexpr std::array<std::string_view, 2> kModuleNames = {"model.mtp", "mtp."};
+
 }  // namespace
 
 std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits) {
   return Tensors(config, traits).all();
+}
+
+ModuleTensors module_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
+  ModuleTensors modules;
+  const auto take = [&](std::string_view beginning, const std::string& pattern) {
+    const size_t before = modules.tensors.size();
+    for (const auto& [name, view] : checkpoint.tensors()) {
+      if (name.starts_with(beginning)) modules.tensors.push_back({name, view->shape});
+    }
+    if (modules.tensors.size() > before) modules.ignored.push_back(pattern);
+  };
+  for (const std::string_view name : kModuleNames) take(name, "re:.*mtp.*");
+  for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
+    const std::string number = std::to_string(config.num_layers + i);
+    take("model.layers." + number + ".", "re:.*layers\\." + number + "\\..*");
+  }
+  return modules;
 }
 
 Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint,

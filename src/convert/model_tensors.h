@@ -23,6 +23,14 @@ struct ModelTensor {
 // All that a decoder consists of, in the order in which it uses them.
 std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits);
 
+// What a checkpoint's draft modules (MTP) consist of beside the decoder, all as of the whole model,
+// so that it is copied: `ignored` are patterns of their names, as compressed-tensors writes them.
+struct ModuleTensors {
+  std::vector<ModelTensor> tensors;
+  std::vector<std::string> ignored;
+};
+ModuleTensors module_tensors(const ModelConfig& config, const Checkpoint& checkpoint);
+
 // The tensors' views. NotFound or InvalidArgument when one is missing or has another shape or a
 // type that is not read; InvalidArgument when the checkpoint holds something else.
 Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint,

@@ -171,9 +171,9 @@ Status copy_others(const fs::path& from, const NewFolder& folder) {
   return {};
 }
 
-Status write_config(const ModelFiles& model, const FolderForm& form, const NewFolder& folder) {
+Status write_config(const ModelFiles& model, const Json& quantization, const NewFolder& folder) {
   FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
-  config["quantization_config"] = form.quantization;
+  config["quantization_config"] = quantization;
   const std::string text = config.dump(2) + "\n";
   FT_ASSIGN_OR_RETURN(const auto file,
                       NewFile::create(folder.file("config.json"), std::ssize(text), true));
@@ -216,7 +216,9 @@ Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm
                        "--quantization fp8 while loading");
   }
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
-  const auto tensors = model_tensors(config, traits);
+  auto tensors = model_tensors(config, traits);
+  const ModuleTensors modules = module_tensors(config, checkpoint);
+  tensors.insert(tensors.end(), modules.tensors.begin(), modules.tensors.end());
   FT_ASSIGN_OR_RETURN(const auto views, find_tensors(checkpoint, tensors));
   FolderConversion conversion(form, options);
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -228,7 +230,9 @@ Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm
   NewFolder folder(options.output);
   FT_RETURN_IF_ERROR(folder.create());
   FT_ASSIGN_OR_RETURN(const int64_t bytes, conversion.write(folder.file("model.safetensors")));
-  FT_RETURN_IF_ERROR(write_config(model, form, folder));
+  Json quantization = form.quantization;
+  for (const std::string& pattern : modules.ignored) quantization["ignore"].push_back(pattern);
+  FT_RETURN_IF_ERROR(write_config(model, quantization, folder));
   FT_RETURN_IF_ERROR(copy_others(model.path(), folder));
   FT_RETURN_IF_ERROR(folder.commit());
   return bytes;

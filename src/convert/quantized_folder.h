@@ -41,10 +41,10 @@ nlohmann::json compressed_tensors_config(const std::string& format, const nlohma
                                          const nlohmann::json& inputs);
 
 // Writes a Hugging Face folder as another one whose layers' matrices, without routers, are stored
-// so; other tensors and files are copied. Returns the bytes of model.safetensors. `options.output`
-// is a folder that does not exist or is empty, and is there whole or not at all. Unsupported names
-// an architecture whose matrices cannot be told, InvalidArgument files that are quantised already;
-// Aborted when cancelled.
+// so; other tensors, draft modules (MTP) among them, and files are copied. Returns the bytes of
+// model.safetensors. `options.output` is a folder that does not exist or is empty, and is there
+// whole or not at all. Unsupported names an architecture whose matrices cannot be told,
+// InvalidArgument files that are quantised already; Aborted when cancelled.
 Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm& form,
                                        const ConvertOptions& options);
 

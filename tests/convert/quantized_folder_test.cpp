@@ -57,6 +57,30 @@ TEST(QuantizedFolder, RoutersStayAndExpertsOfTheirOwnAreRounded) {
   EXPECT_GT(experts, 0);
 }
 
+// As in DeepSeek's folders; other engines must be told that they are not quantised.
+TEST(QuantizedFolder, DraftModulesAreCopied) {
+  const std::string source = FORETOKEN_SOURCE_DIR "/models/foretoken-2m-deepseek";
+  const test::ScratchFolder out;
+  ConvertOptions options;
+  options.output = out.file("made");
+  const auto bytes = to_fp8(source, options);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto before = Checkpoint::open(source), made = Checkpoint::open(options.output);
+  ASSERT_TRUE(before.ok() && made.ok()) << made.status().message();
+  int copied = 0;
+  for (const auto& [name, view] : before.value().tensors()) {
+    if (!name.starts_with("model.layers.4.")) continue;
+    const auto copy = made.value().find(name);
+    ASSERT_TRUE(copy.ok()) << copy.status().message();
+    EXPECT_EQ(copy.value()->shape, view->shape) << name;
+    EXPECT_EQ(copy.value()->scaled, nullptr) << name;
+    ++copied;
+  }
+  EXPECT_GT(copied, 0);
+  const auto config = read_json_file((fs::path(options.output) / "config.json").string()).value();
+  EXPECT_EQ(config["quantization_config"]["ignore"].back(), R"(re:.*layers\.4\..*)");
+}
+
 TEST(QuantizedFolder, WhatCannotBeConvertedIsNamed) {
   const test::ScratchFolder source, out;
   test::copy_golden("gpt2", source);
