@@ -50,11 +50,14 @@ bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilo
   if (args.max_rows <= 32) {
     return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
   }
-  const bool has_room = 2 * ceil_div(args.n, 64) <= device_traits().num_sms;
-  if (args.max_rows <= 64 || (args.max_rows <= 128 && has_room)) {
+  // Whether tiles of 64 columns and so many rows have a multiprocessor each.
+  const auto have_room = [&](int rows) {
+    return ceil_div(args.n, 64) * ceil_div(args.max_rows, rows) <= device_traits().num_sms;
+  };
+  if (args.max_rows <= 64 || have_room(64)) {
     return narrow ? many.template operator()<64, 1, 8>() : many.template operator()<64, 2, 6>();
   }
-  if (args.max_rows <= 128 && narrow) return many.template operator()<128, 1, 4>();
+  if (have_room(128)) return many.template operator()<128, 1, 4>();
   return many.template operator()<128, 2, 4>();
 }
 
