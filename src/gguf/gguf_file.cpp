@@ -1,8 +1,11 @@
 #include "gguf/gguf_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <type_traits>
 
 #include "gguf/front_reader.h"
@@ -181,7 +184,9 @@ Result<std::vector<double>> GgufFile::numbers(const std::string& key) const {
   return widened<double>(*value);
 }
 
-bool is_gguf(std::string_view path) {
+namespace {
+
+bool ends_in_gguf(std::string_view path) {
   constexpr std::string_view kEnding = ".gguf";
   if (path.size() < kEnding.size()) return false;
   const std::string_view ending = path.substr(path.size() - kEnding.size());
@@ -189,6 +194,19 @@ bool is_gguf(std::string_view path) {
     return given == wanted || (given >= 'A' && given <= 'Z' && given + 32 == wanted);
   });
 }
+
+bool begins_as_gguf(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  std::array<char, 4> front{};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(front.data(), front.size()) &&
+         std::string_view(front.data(), front.size()) == "GGUF";
+}
+
+}  // namespace
+
+bool is_gguf(std::string_view path) { return ends_in_gguf(path) || begins_as_gguf(path); }
 
 std::string GgufSplitName::part(int64_t of_number) const {
   char numbers[64];

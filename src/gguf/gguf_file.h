@@ -84,7 +84,8 @@ class GgufFile {
   std::map<std::string, GgufTensor> tensors_;
 };
 
-// Whether a path names a GGUF file by its ending, in capitals or not.
+// Whether a path names a GGUF file: by its ending, in capitals or not, or by what an existing file
+// begins with (Ollama keeps models as sha256-...).
 bool is_gguf(std::string_view path);
 
 // A path of the form NAME-00002-of-00005.gguf.

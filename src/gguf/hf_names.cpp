@@ -36,6 +36,8 @@ constexpr std::string_view kLayer = "blk.";
 // Frequencies of rotary embeddings.
 constexpr std::string_view kConfigTensors[] = {"rope_freqs.weight", "rope_factors_long.weight",
                                                "rope_factors_short.weight"};
+// Of towers for images and sounds, and of what leads from them into the model.
+constexpr std::string_view kMediaFronts[] = {"v.", "a.", "mm.", "resampler."};
 
 const GgufName* find_name(std::span<const GgufName> names, Spelling known, std::string_view part) {
   const auto found = std::find_if(names.begin(), names.end(),
@@ -91,6 +93,11 @@ std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture
 bool is_config_tensor(std::string_view gguf_name) {
   return std::find(std::begin(kConfigTensors), std::end(kConfigTensors), gguf_name) !=
          std::end(kConfigTensors);
+}
+
+bool is_media_tensor(std::string_view gguf_name) {
+  return std::any_of(std::begin(kMediaFronts), std::end(kMediaFronts),
+                     [&](std::string_view front) { return gguf_name.starts_with(front); });
 }
 
 const GgufArchitecture* gguf_architecture_for(std::string_view hf_class) {

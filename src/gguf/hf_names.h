@@ -71,6 +71,9 @@ std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture
 // Whether a tensor is no weight: what it says is part of config.json.
 bool is_config_tensor(std::string_view gguf_name);
 
+// Whether a tensor belongs to what reads images or sounds, which Ollama keeps in the same file.
+bool is_media_tensor(std::string_view gguf_name);
+
 // Unsupported names the architecture and lists what exists.
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file);
 

@@ -30,6 +30,10 @@ TEST(MappedFile, NamesWhatIsWrong) {
   EXPECT_EQ(MappedFile::open(path, 4, "is short").status().message(), path + ": is short");
   EXPECT_EQ(MappedFile::open(folder.path(), 1, "is odd").status().code(),
             StatusCode::kInvalidArgument);
+  const std::string pointer = folder.write(
+      "pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  EXPECT_NE(MappedFile::open(pointer, 1, "").status().message().find("git lfs pull"),
+            std::string::npos);
   EXPECT_EQ(MappedFile::open(path + "_none", 1, "").status().code(), StatusCode::kNotFound);
 }
 

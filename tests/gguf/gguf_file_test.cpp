@@ -119,7 +119,11 @@ TEST(GgufSplitName, NamesOfParts) {
   }
 }
 
-TEST(IsGguf, ByTheEnding) {
+TEST(IsGguf, ByTheEndingOrTheFront) {
+  const test::ScratchFolder folder;
+  EXPECT_TRUE(is_gguf(folder.write("sha256-4d7a", "GGUF....")));
+  EXPECT_FALSE(is_gguf(folder.write("config.json", "{}")));
+  EXPECT_FALSE(is_gguf(folder.path()));
   EXPECT_TRUE(is_gguf("a/b.gguf"));
   EXPECT_TRUE(is_gguf("a/B.GGUF"));
   EXPECT_FALSE(is_gguf("a/b"));

@@ -28,6 +28,9 @@ TEST(HfNames, TensorsOfModelAndLayers) {
   }
   EXPECT_TRUE(is_config_tensor("rope_factors_long.weight"));
   EXPECT_FALSE(is_config_tensor("blk.0.odd.weight"));
+  EXPECT_TRUE(is_media_tensor("v.blk.0.attn_q.weight"));
+  EXPECT_TRUE(is_media_tensor("mm.input_projection.weight"));
+  EXPECT_FALSE(is_media_tensor("blk.0.attn_v.weight"));
 }
 
 TEST(HfNames, ArchitecturesHaveNamesOfTheirOwn) {

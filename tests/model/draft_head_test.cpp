@@ -46,6 +46,7 @@ constexpr HeadCase kCases[] = {
     {"deepseek_v3", HeadKind::kMtp, true},
     {"glm4_moe", HeadKind::kMtp, true},
     {"glm4_moe_lite", HeadKind::kMtp, true},
+    {"bailing_moe_v2", HeadKind::kMtp, true},
     {"ernie4_5_moe", HeadKind::kMtp, true},
     {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
     {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},

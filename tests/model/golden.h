@@ -99,6 +99,10 @@ inline std::vector<GoldenCase> early_cases() {
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
   return golden_cases({"sarvam_moe",
+                       "bailing_moe_v2",
+                       "cohere2_moe",
+                       "cohere2_moe-mean",
+                       "granite4-moe",
                        "dbrx",
                        "mimo_v2",
                        "deepseek_v2",

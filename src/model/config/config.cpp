@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/log.h"
 #include "gguf/model_texts.h"
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
@@ -173,10 +174,11 @@ Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
   const Json list = value->is_array() ? *value : Json::array({*value});
   out->clear();
   for (const Json& id : list) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
+    if (!id.is_number_integer()) {
       return fields.wrong("eos_token_id", "a token id or a list of token ids");
     }
-    out->push_back(id.get<int32_t>());
+    const auto wide = id.get<int64_t>();
+    out->push_back(wide >= 0 && wide <= INT32_MAX ? static_cast<int32_t>(wide) : -1);
   }
   return {};
 }
@@ -301,15 +303,17 @@ Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
   return fields.read_flag("mlp_bias", &out->mlp_bias);
 }
 
-Status check_eos(const ModelConfig& config, const std::string& where) {
-  for (const int32_t id : config.eos_token_ids) {
-    if (id >= config.vocab_size) {
-      return invalid_argument(where + ": eos_token_id " + std::to_string(id) +
-                              " lies outside the vocabulary of " +
-                              std::to_string(config.vocab_size) + "; correct the file");
+// Ids that cannot come end nothing: files of cut vocabularies keep those of the whole one, and -1
+// is some tools' way to say that there is none.
+void drop_foreign_ends(const std::string& where, ModelConfig* config) {
+  std::erase_if(config->eos_token_ids, [&](int32_t id) {
+    const bool foreign = id < 0 || id >= config->vocab_size;
+    if (foreign && id >= 0) {
+      FT_LOG(warn, "{}: eos_token_id {} lies outside the vocabulary of {} and ends no text", where,
+             id, config->vocab_size);
     }
-  }
-  return {};
+    return foreign;
+  });
 }
 
 // Of latent attention all of qk_rope_head_dim turns, whatever part of a head that is.
@@ -363,7 +367,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   if (architecture.default_end >= config.vocab_size) {
     std::erase(config.eos_token_ids, architecture.default_end);
   }
-  FT_RETURN_IF_ERROR(check_eos(config, where));
+  drop_foreign_ends(where, &config);
   return config;
 }
 

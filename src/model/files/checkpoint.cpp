@@ -303,7 +303,7 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(architecture_, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
   for (const auto& [name, tensor] : gguf_->tensors()) {
-    if (is_config_tensor(name)) continue;
+    if (is_config_tensor(name) || is_media_tensor(name)) continue;
     const std::string hf_name = hf_tensor_name(*architecture_, name).value_or(name);
     auto view = std::make_unique<TensorView>(gguf_tensor_view(tensor));
     const bool turns = hf_name.find(".q_proj.") != std::string::npos ||
