@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kUsualBlock = 128;  // rows and columns, where no file says otherwise
 constexpr int64_t kBlockBytes = 16;   // of MXFP4's codes
+constexpr int64_t kPairedRows = 16;   // that share a scale where rows share bytes
 constexpr int64_t kFormGroup = 32;    // columns of a form's group at most
 
 int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
@@ -25,21 +26,23 @@ bool is_e8m0(const TensorView& scales) {
 
 bool is_e4m3(const TensorView& scales) { return scales.dtype_name == "F8_E4M3"; }
 
-// What a byte of codes stands for, but for E2M1, of which a byte holds two.
+// What a byte that read_codes leaves stands for, but for kE2m1, of which it holds two.
 std::array<float, 256> values_of(CodeType type) {
   std::array<float, 256> values;
   for (int code = 0; code < 256; ++code) {
     const auto byte = static_cast<uint8_t>(code);
-    values[byte] =
-        type == CodeType::kE4m3 ? e4m3_value(byte) : static_cast<float>(static_cast<int8_t>(byte));
+    values[byte] = type == CodeType::kE4m3         ? e4m3_value(byte)
+                   : type == CodeType::kE2m1OfRows ? e2m1_value(byte & 15)
+                                                   : static_cast<float>(static_cast<int8_t>(byte));
   }
   return values;
 }
 
 const std::array<float, 256>& byte_values(CodeType type) {
   static const std::array<float, 256> e4m3 = values_of(CodeType::kE4m3);
+  static const std::array<float, 256> e2m1 = values_of(CodeType::kE2m1OfRows);
   static const std::array<float, 256> integers = values_of(CodeType::kInt8);
-  return type == CodeType::kE4m3 ? e4m3 : integers;
+  return type == CodeType::kE4m3 ? e4m3 : type == CodeType::kE2m1OfRows ? e2m1 : integers;
 }
 
 // Elements [first, first + count) of a tensor of scales.
@@ -78,6 +81,7 @@ Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
     tensor.parts_.type = CodeType::kTernary;
     tensor.parts_.inverse = quantization.divides;
   }
+  if (tensor.has_paired_rows()) tensor.parts_.type = CodeType::kE2m1OfRows;
   FT_RETURN_IF_ERROR(tensor.find_shape());
   FT_RETURN_IF_ERROR(tensor.check_scale_types());
   FT_RETURN_IF_ERROR(tensor.find_blocks(quantization));
@@ -91,6 +95,15 @@ const char* ScaledTensor::type_name() const {
   if (parts_.type == CodeType::kInt8) return "INT8";
   if (parts_.type == CodeType::kTernary) return "ternary";
   return is_e8m0(*parts_.scales) ? "MXFP4" : "NVFP4";
+}
+
+// Scales of a stack then have its columns, and a row for each 16.
+bool ScaledTensor::has_paired_rows() const {
+  const std::vector<int64_t>& codes = parts_.codes->shape;
+  const std::vector<int64_t>& scales = parts_.scales->shape;
+  if (parts_.type != CodeType::kE2m1 || parts_.in_blocks) return false;
+  if (codes.size() != 3 || scales.size() != 3) return false;
+  return scales[0] == codes[0] && scales[2] == codes[2] && scales[1] * kPairedRows == codes[1] * 2;
 }
 
 Status ScaledTensor::find_shape() {
@@ -112,6 +125,7 @@ Status ScaledTensor::find_shape() {
     shape_.back() *= kBlockBytes;
   }
   if (parts_.type == CodeType::kE2m1) shape_.back() *= 2;
+  if (parts_.type == CodeType::kE2m1OfRows) shape_[shape_.size() - 2] *= 2;
   if (parts_.type == CodeType::kTernary) shape_[shape_.size() - 2] *= 4;
   rows_ = shape_[shape_.size() - 2];
   cols_ = shape_.back();
@@ -166,7 +180,8 @@ Status ScaledTensor::find_blocks(const Quantization& quantization) {
   if (down == 0 || across == 0) return misfit();
   const bool one_for_all = num_scales == 1 && matrices > 1;
   if (!one_for_all && num_scales != matrices * down * across) return misfit();
-  block_rows_ = block_size(rows_, down, quantization.block_rows);
+  const bool paired = parts_.type == CodeType::kE2m1OfRows;
+  block_rows_ = paired ? kPairedRows : block_size(rows_, down, quantization.block_rows);
   block_cols_ = block_size(cols_, across, quantization.block_cols);
   // Groups along whole rows divide them.
   if (block_rows_ == 1 && across > 1 && cols_ % across == 0) block_cols_ = cols_ / across;
@@ -232,8 +247,24 @@ Status ScaledTensor::read_ternary(int64_t first, int64_t count, std::vector<std:
   return {};
 }
 
+// A byte for each code.
+Status ScaledTensor::read_paired_rows(int64_t first, int64_t count,
+                                      std::vector<std::byte>& raw) const {
+  raw.resize(static_cast<size_t>(count));
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols_, col = (first + done) % cols_;
+    const int64_t here = std::min(cols_ - col, count - done);
+    std::byte* out = raw.data() + done;
+    FT_RETURN_IF_ERROR(parts_.codes->read(row / 2 * cols_ + col, here, out));
+    for (int64_t i = 0; i < here && row % 2 == 1; ++i) out[i] >>= 4;
+    done += here;
+  }
+  return {};
+}
+
 // The bytes that hold elements [first, first + count).
 Status ScaledTensor::read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const {
+  if (parts_.type == CodeType::kE2m1OfRows) return read_paired_rows(first, count, raw);
   if (parts_.type == CodeType::kTernary) return read_ternary(first, count, raw);
   const int64_t in_byte = parts_.type == CodeType::kE2m1 ? 2 : 1;
   const int64_t begin = first / in_byte, end = (first + count + in_byte - 1) / in_byte;
@@ -319,7 +350,7 @@ Result<bool> ScaledTensor::is_zero(int64_t first, int64_t count) const {
 // has the doubles, fit forms that exist where their scales are halves. Looking ends at the first
 // one that is not. Long groups become several with one scale, so that ranks can cut between them.
 Status ScaledTensor::find_form() {
-  if (lines_ == 0) return {};
+  if (lines_ == 0 || parts_.type == CodeType::kE2m1OfRows) return {};
   if (parts_.type == CodeType::kE4m3) {
     const bool by_row = across_ == 1;
     if (!by_row && cols_ % block_cols_ != 0) return {};

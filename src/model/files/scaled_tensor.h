@@ -18,6 +18,9 @@ struct TensorView;
 enum class CodeType : uint8_t {
   kE4m3,  // floats of eight bits, [.., n, k]
   kE2m1,  // floats of four bits, two in a byte, the lower bits first: [.., n, k / 2]
+  // The same where rows share bytes, [.., n / 2, k]: byte row r holds rows 2 r and 2 r + 1 (experts
+  // of ModelOpt whose inputs are rows). Found by the shapes of kE2m1's tensors.
+  kE2m1OfRows,
   kInt8,  // signed integers, [.., n, k]
   // -1, 0 and 1 as 0 to 2 of two bits, [n / 4, k]: byte row r holds rows r, r + n / 4, r + n / 2
   // and r + 3 n / 4, the lowest bits first (BitNet).
@@ -71,6 +74,7 @@ class ScaledTensor {
   };
 
   explicit ScaledTensor(const ScaledParts& parts) : parts_(parts) {}
+  bool has_paired_rows() const;
   Status find_shape();
   Status find_blocks(const Quantization& quantization);
   Status check_scale_types() const;
@@ -86,6 +90,7 @@ class ScaledTensor {
   Status read_line(int64_t index, BlockLine* line, std::vector<std::byte>& raw) const;
   Status read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
   Status read_ternary(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
+  Status read_paired_rows(int64_t first, int64_t count, std::vector<std::byte>& raw) const;
   Status read_floats(int64_t first, int64_t count, std::byte* to) const;
   Status misfit() const;
 

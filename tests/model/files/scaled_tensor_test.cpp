@@ -199,6 +199,34 @@ TEST(ScaledTensor, Nvfp4) {
   }
 }
 
+// Experts whose inputs are rows, as ModelOpt packs gpt-oss's and Llama 4's: two rows share bytes,
+// 16 a scale.
+TEST(ScaledTensor, Nvfp4OfPairedRows) {
+  constexpr int64_t kStack = 2, kStackRows = 32, kStackCols = 6;
+  CodesFile made("unused", "U8", 0, 0);
+  for (int64_t i = 0; i < kStack * kStackRows / 2 * kStackCols; ++i) {
+    made.bytes += static_cast<char>(i * 73 % 251);
+  }
+  ScaledFile file;
+  file.add("x.weight", "U8", {kStack, kStackRows / 2, kStackCols}, made.bytes);
+  file.add("x.weight_scale", "F8_E4M3", {kStack, kStackRows / 16, kStackCols}, e4m3_scales(24));
+  file.add_floats("x.weight_scale_2", {}, {0.3f});
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < kStack * kStackRows * kStackCols; ++i) {
+    const int64_t row = i / kStackCols, col = i % kStackCols;
+    const uint8_t pair = made.byte(row / 2 * kStackCols + col);
+    const auto scale = static_cast<uint8_t>(0x38 + row / 16 * kStackCols + col);
+    wanted.push_back(e2m1_value(row % 2 == 0 ? pair & 15 : pair >> 4) * (e4m3_value(scale) * 0.3f));
+  }
+  const test::ScratchFolder folder;
+  const auto checkpoint =
+      open_scaled(folder, file, {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}});
+  expect_elements(checkpoint, wanted);
+  const TensorView& tensor = *checkpoint.value().find("x.weight").value();
+  EXPECT_EQ(tensor.shape, (std::vector<int64_t>{kStack, kStackRows, kStackCols}));
+  EXPECT_EQ(quantized_form(tensor), nullptr);
+}
+
 Json compressed(const std::string& format, const Json& weights) {
   return {{"quant_method", "compressed-tensors"},
           {"format", format},
