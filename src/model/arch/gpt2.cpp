@@ -23,16 +23,7 @@ LayerSpec gpt2_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_gpt2(const ConfigFields& fields, Json* json) {
-  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
-                                     {"n_layer", "num_hidden_layers"},
-                                     {"n_head", "num_attention_heads"},
-                                     {"n_inner", "intermediate_size"},
-                                     {"n_positions", "max_position_embeddings"},
-                                     {"activation_function", "hidden_act"}};
-  take_renamed(fields, kNames, json);
-  int32_t hidden = 0;
-  FT_RETURN_IF_ERROR(fields.read_count("n_embd", &hidden));
-  if (fields.find("n_inner") == nullptr) (*json)["intermediate_size"] = 4 * hidden;
+  FT_RETURN_IF_ERROR(take_gpt2_names(fields, json));
   (*json)["attention_bias"] = true;
   (*json)["mlp_bias"] = true;
   return {};

@@ -90,4 +90,18 @@ void take_renamed(const ConfigFields& fields, std::span<const RenamedField> name
   }
 }
 
+Status take_gpt2_names(const ConfigFields& fields, nlohmann::json* json) {
+  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
+                                     {"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"n_inner", "intermediate_size"},
+                                     {"n_positions", "max_position_embeddings"},
+                                     {"activation_function", "hidden_act"}};
+  take_renamed(fields, kNames, json);
+  int32_t hidden = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("n_embd", &hidden));
+  if (fields.find("n_inner") == nullptr) (*json)["intermediate_size"] = 4 * hidden;
+  return {};
+}
+
 }  // namespace foretoken

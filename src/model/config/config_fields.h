@@ -49,5 +49,8 @@ struct RenamedField {
 // Gives such fields their common names in *json.
 void take_renamed(const ConfigFields& fields, std::span<const RenamedField> names,
                   nlohmann::json* json);
+// The same for the fields of GPT-2 and what has its names; MLPs are four times as wide as the
+// layers where the object does not say. An error without `n_embd`.
+Status take_gpt2_names(const ConfigFields& fields, nlohmann::json* json);
 
 }  // namespace foretoken

@@ -66,5 +66,20 @@ TEST(ConfigFields, NumbersThatJsonHasNoWordsFor) {
             "x.json: 'x' is Infinity, but must be a positive number; correct the file");
 }
 
+TEST(ConfigFields, Gpt2sNamesBecomeTheCommonOnes) {
+  Json object = {{"n_embd", 48}, {"n_head", 3}, {"activation_function", "gelu_new"}};
+  Json out = object;
+  ASSERT_TRUE(take_gpt2_names(ConfigFields(object, "x.json"), &out).ok());
+  EXPECT_EQ(out["hidden_size"], 48);
+  EXPECT_EQ(out["num_attention_heads"], 3);
+  EXPECT_EQ(out["hidden_act"], "gelu_new");
+  EXPECT_EQ(out["intermediate_size"], 192);
+  object["n_inner"] = 100;
+  ASSERT_TRUE(take_gpt2_names(ConfigFields(object, "x.json"), &out).ok());
+  EXPECT_EQ(out["intermediate_size"], 100);
+  object.erase("n_embd");
+  EXPECT_FALSE(take_gpt2_names(ConfigFields(object, "x.json"), &out).ok());
+}
+
 }  // namespace
 }  // namespace foretoken

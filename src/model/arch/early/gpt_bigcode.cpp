@@ -23,18 +23,9 @@ LayerSpec bigcode_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_bigcode(const ConfigFields& fields, nlohmann::json* json) {
-  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
-                                     {"n_layer", "num_hidden_layers"},
-                                     {"n_head", "num_attention_heads"},
-                                     {"n_inner", "intermediate_size"},
-                                     {"n_positions", "max_position_embeddings"},
-                                     {"activation_function", "hidden_act"}};
-  take_renamed(fields, kNames, json);
-  int32_t hidden = 0;
+  FT_RETURN_IF_ERROR(take_gpt2_names(fields, json));
   bool one_key = true;
-  FT_RETURN_IF_ERROR(fields.need_count("n_embd", &hidden));
   FT_RETURN_IF_ERROR(fields.read_flag("multi_query", &one_key));
-  if (fields.find("n_inner") == nullptr) (*json)["intermediate_size"] = 4 * hidden;
   if (one_key) (*json)["num_key_value_heads"] = 1;
   (*json)["attention_bias"] = true;
   (*json)["mlp_bias"] = true;

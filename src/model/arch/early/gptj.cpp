@@ -20,18 +20,11 @@ LayerSpec gptj_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 Status translate_gptj(const ConfigFields& fields, nlohmann::json* json) {
-  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
-                                     {"n_layer", "num_hidden_layers"},
-                                     {"n_head", "num_attention_heads"},
-                                     {"n_inner", "intermediate_size"},
-                                     {"n_positions", "max_position_embeddings"},
-                                     {"activation_function", "hidden_act"}};
-  take_renamed(fields, kNames, json);
+  FT_RETURN_IF_ERROR(take_gpt2_names(fields, json));
   int32_t hidden = 0, heads = 0, turning = 0;
   FT_RETURN_IF_ERROR(fields.need_count("n_embd", &hidden));
   FT_RETURN_IF_ERROR(fields.need_count("n_head", &heads));
   FT_RETURN_IF_ERROR(fields.need_count("rotary_dim", &turning));
-  if (fields.find("n_inner") == nullptr) (*json)["intermediate_size"] = 4 * hidden;
   // Readers cut the product with the size of a head off.
   (*json)["partial_rotary_factor"] = std::min(1.0, (turning + 0.25) * heads / hidden);
   (*json)["mlp_bias"] = true;
