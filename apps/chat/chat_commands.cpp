@@ -13,6 +13,7 @@
 
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
+#include "base/json_object.h"
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"
@@ -93,7 +94,7 @@ ChatReply set(const std::string& argument, ChatState& state) {
     state.sampling.fields = fields;
     return say(name + " is as the model has it");
   }
-  json parsed = json::parse(value, nullptr, false);
+  json parsed = parsed_ordered_json(value);
   fields[name] = parsed.is_discarded() ? json(value) : std::move(parsed);
   const Status status = check_fields(fields, state);
   if (!status.ok()) return fail(status.message());

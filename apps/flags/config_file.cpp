@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "apps/terminal/file_text.h"
+#include "base/json_object.h"
 #include "base/yaml_list.h"
 
 namespace foretoken {
@@ -130,7 +131,7 @@ Status read_line(const std::string& raw, const std::string& wrong, Reading* read
 std::string list_text(const std::vector<std::string>& values) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const std::string& value : values) {
-    nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(value, nullptr, false);
+    nlohmann::ordered_json parsed = parsed_ordered_json(value);
     list.push_back(parsed.is_discarded() ? nlohmann::ordered_json(value) : std::move(parsed));
   }
   return list.dump();

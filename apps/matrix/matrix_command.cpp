@@ -65,7 +65,7 @@ int run_told(const MatrixOptions& given) {
   return kExitUsage;
 }
 
-// `decisions`: of the cells of `product`, in their order.
+// `decisions`: of the cells of `product`, in their order, or none where none is taken.
 Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
                                              const std::vector<MatrixCell>& product,
                                              const std::vector<CellResult>& decisions) {
@@ -77,7 +77,7 @@ Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
   std::vector<MatrixCell> cells;
   if (!given.skip_rows) cells = row_cells(place);
   std::vector<MatrixCell> supported;
-  for (size_t i = 0; i < product.size(); ++i) {
+  for (size_t i = 0; i < decisions.size(); ++i) {
     if (decisions[i]["verdict"] == "unsupported") continue;
     if (product[i].num_ranks() <= given.max_ranks) supported.push_back(product[i]);
   }
@@ -133,10 +133,18 @@ int cells_per_process(const MatrixOptions& given) {
   return given.every_cell ? kCellsPerProcess : 1;
 }
 
+// Decisions of the whole product: for the report, and where cells are taken from it.
+bool is_product_wanted(const MatrixOptions& given) {
+  return !given.print_cells ||
+         (given.rows_file.empty() && (given.every_cell || given.max_cells > 0));
+}
+
 Status run_matrix(const MatrixOptions& given) {
   std::vector<CellResult> product;
   const std::vector<MatrixCell> all = product_cells(given.device);
-  for (const MatrixCell& cell : all) product.push_back(decided(cell));
+  if (is_product_wanted(given)) {
+    for (const MatrixCell& cell : all) product.push_back(decided(cell));
+  }
   FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> chosen, chosen_cells(given, all, product));
   FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, own_part(given, chosen));
   if (given.print_cells) {

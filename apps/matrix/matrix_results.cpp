@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <iterator>
 #include <span>
+#include <string_view>
+
+#include "base/json_object.h"
 
 namespace foretoken {
 namespace {
@@ -74,8 +77,7 @@ Result<ResultsFile> ResultsFile::open(const std::string& path, const CellRunOpti
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
-    Json result = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                              text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    Json result = parsed_ordered_json(std::string_view(text).substr(begin, end - begin));
     ++number;
     begin = end + 1;
     const Result<MatrixCell> cell =

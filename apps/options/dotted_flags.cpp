@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/options/engine_options.h"
+#include "base/json_object.h"
 
 namespace foretoken {
 namespace {
@@ -53,7 +54,7 @@ std::string shown(const json& value) {
 }
 
 json value_of(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
+  json value = parsed_ordered_json(text);
   if (!value.is_discarded()) return value;
   std::string number = text;
   if (human_integer()(number).empty() && number != text) return json::parse(number);

@@ -6,6 +6,7 @@
 
 #include "apps/options/speculative_list.h"
 #include "apps/options/speculative_method.h"
+#include "base/json_object.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 #include "engine/start/locate_model.h"
@@ -50,7 +51,7 @@ bool has_method(const std::vector<TuneDrafter>& drafters, const std::string& met
 
 Result<json> entry_of(const std::string& given) {
   if (given.empty() || given.front() != '{') return json{{"model", given}};
-  json entry = json::parse(given, nullptr, false);
+  json entry = parsed_ordered_json(given);
   if (entry.is_object()) return entry;
   return invalid_argument("--drafter: '" + given +
                           "' is no JSON object; write {\"method\": ...} or a folder");

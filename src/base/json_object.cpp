@@ -61,7 +61,26 @@ Result<Json> parse_object(std::string_view text, const std::string& what) {
                           std::string(json.type_name()));
 }
 
+template <class Json>
+Json parsed(std::string_view text) {
+  bool too_deep = false;
+  const typename Json::parser_callback_t look = [&](int depth, typename Json::parse_event_t,
+                                                    Json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return true;
+  };
+  Json json = Json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
+  if (too_deep) return Json(Json::value_t::discarded);
+  return json;
+}
+
 }  // namespace
+
+nlohmann::json parsed_json(std::string_view text) { return parsed<nlohmann::json>(text); }
+
+nlohmann::ordered_json parsed_ordered_json(std::string_view text) {
+  return parsed<nlohmann::ordered_json>(text);
+}
 
 Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, const std::string& what) {
   return parse<nlohmann::ordered_json>(text, what);

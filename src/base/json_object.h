@@ -18,4 +18,9 @@ Result<nlohmann::ordered_json> parse_ordered_json_object(std::string_view text,
                                                          const std::string& what);
 Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& what);
 
+// Of texts that need not be JSON: discarded (is_discarded) where they are none, or nested deeper
+// than those levels, which would overflow the stack of whoever copies or prints the value.
+nlohmann::json parsed_json(std::string_view text);
+nlohmann::ordered_json parsed_ordered_json(std::string_view text);
+
 }  // namespace foretoken

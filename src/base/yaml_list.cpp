@@ -10,12 +10,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool is_utf8(const std::string& line) {
+  std::string text = "\"";
+  for (const char c : line) text += static_cast<unsigned char>(c) < 0x80 ? '.' : c;
+  return Json::accept(text + "\"");
+}
+
 // Numbers, true, false and texts in double quotes are JSON; texts in single quotes are not.
 Json plain_value(const std::string& text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') {
     return text.substr(1, text.size() - 2);
   }
-  const Json value = Json::parse(text, nullptr, false);
+  const Json value = parsed_ordered_json(text);
   const bool is_plain = value.is_boolean() || value.is_number() || value.is_string();
   return is_plain ? value : Json(text);
 }
@@ -34,7 +40,7 @@ Json value_of(const std::string& text) {
 
 // An entry in braces, on a line of its own. The sentence of what is wrong with it; empty: nothing.
 std::string take_braces(const std::string& text, Json& entry) {
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parsed_ordered_json(text);
   if (!value.is_object()) {
     return "an entry in braces is one line of JSON, names and texts in double quotes, not '" +
            text + "'; or write a line 'name: value' for each name";
@@ -102,7 +108,7 @@ Result<nlohmann::ordered_json> parse_yaml_list(std::string_view text, const std:
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    const std::string fault = take_line(line, list);
+    const std::string fault = is_utf8(line) ? take_line(line, list) : "the line is not UTF-8";
     if (!fault.empty()) {
       return invalid_argument(what + ", line " + std::to_string(number) + ": " + fault);
     }

@@ -1,6 +1,9 @@
 #include "chat/generic_tools.h"
 
 #include <string>
+#include <utility>
+
+#include "base/json_object.h"
 
 namespace foretoken {
 namespace {
@@ -40,8 +43,8 @@ std::string text_of_call(const json& call) {
   const json function = call.is_object() ? call.value("function", json::object()) : json::object();
   json arguments = function.value("arguments", json::object());
   if (arguments.is_string()) {
-    const json parsed = json::parse(arguments.get<std::string>(), nullptr, false);
-    if (!parsed.is_discarded()) arguments = parsed;
+    json parsed = parsed_ordered_json(arguments.get<std::string>());
+    if (!parsed.is_discarded()) arguments = std::move(parsed);
   }
   if (arguments.is_null() || arguments == "") arguments = json::object();
   const json shown = {{"name", function.value("name", json())}, {"arguments", arguments}};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_object.h"
 #include "text/chat_words.h"
 
 namespace foretoken {
@@ -31,7 +32,7 @@ void fit_arguments(json& function, const ChatTemplateTraits& traits) {
     arguments = text;
     return;
   }
-  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json parsed = parsed_ordered_json(text);
   if (parsed.is_object()) {
     arguments = std::move(parsed);
   } else if (traits.string_arguments) {

@@ -30,5 +30,16 @@ TEST(JsonObject, DeepNestingIsRefusedBeforeAnyoneRecursesIntoIt) {
   EXPECT_NE(result.status().message().find("deeper than 128"), std::string::npos);
 }
 
+TEST(JsonObject, TextsThatNeedNotBeJsonAreDiscarded) {
+  EXPECT_EQ(parsed_json("{\"a\": 1, \"a\": 2}")["a"], 2);
+  EXPECT_EQ(parsed_ordered_json(" [1] ").dump(), "[1]");
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  for (const std::string& text : {std::string("a text"), std::string(), std::string("{\xff}"), deep,
+                                  "{\"a\":" + deep + "}"}) {
+    EXPECT_TRUE(parsed_json(text).is_discarded());
+    EXPECT_TRUE(parsed_ordered_json(text).is_discarded());
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

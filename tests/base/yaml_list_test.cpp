@@ -30,6 +30,12 @@ TEST(YamlList, AnEntryInBracesIsJson) {
   EXPECT_EQ(list.value().dump(), "[{\"row\":1,\"tp\":[1,2]},{\"row\":2}]");
 }
 
+TEST(YamlList, DeepValuesInBracesAreRefused) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_FALSE(parse_yaml_list("- {\"row\": " + deep + "}", "x").ok());
+  EXPECT_TRUE(parse_yaml_list("- row: [" + deep + "]", "x").value()[0]["row"][0].is_string());
+}
+
 TEST(YamlList, JsonIsYaml) {
   EXPECT_EQ(parse_yaml_list(" [{\"row\": 1}]", "x").value().dump(), "[{\"row\":1}]");
   EXPECT_TRUE(parse_yaml_list("", "x").value().empty());
@@ -46,7 +52,8 @@ TEST(YamlList, FaultsNameTheLine) {
                {"\n- row", "line 2: each line must be 'name: value', not 'row'"},
                {"- row:\n    deep: 1", "line 1: 'row' has no value"},
                {"- {row: 1}", "line 1: an entry in braces is one line of JSON"},
-               {"- : 1", "line 1: each line must be"}};
+               {"- : 1", "line 1: each line must be"},
+               {"- row: 1\n  name: \xff", "line 2: the line is not UTF-8"}};
   for (const auto& c : cases) {
     const auto list = parse_yaml_list(c.text, "rows.yaml");
     ASSERT_FALSE(list.ok()) << c.text;

@@ -33,6 +33,15 @@ TEST(GenericTools, DescribesToolsCallsAndResults) {
   EXPECT_FALSE(holds_calls(plain));
 }
 
+TEST(GenericTools, ArgumentsNestedTooDeeplyStayAText) {
+  const std::string deep = "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}";
+  json messages = json::parse(R"([{"role": "assistant", "tool_calls": [{"id": "1", "function":
+      {"name": "now"}}]}])");
+  messages[0]["tool_calls"][0]["function"]["arguments"] = deep;
+  const json plain = with_generic_tools(messages, json::parse(kTools));
+  EXPECT_NE(plain.back()["content"].get<std::string>().find("\"{\\\"a\\\":[["), std::string::npos);
+}
+
 TEST(GenericTools, WithoutASystemMessageThereIsOneMore) {
   const json messages = json::parse(R"([{"role": "user", "content": "x"}])");
   const json plain = with_generic_tools(messages, json::parse(kTools));

@@ -119,8 +119,10 @@ class Matrix(unittest.TestCase):
         for text, part in (("- row", "rows.yaml, line 1: "), ("- drafterr: a", "entry 1: cell: "),
                            ("- drafter: nope", "entry 1: cell: drafter 'nope' is unknown"),
                            ("- cudagraph_mode: FOO", "cudagraph_mode 'FOO' is unknown"),
-                           ("", "must be a list of cells")):
-            rows.write_text(text)
+                           ("", "must be a list of cells"),
+                           ("- architecture: \udcff", "line 1: the line is not UTF-8"),
+                           ('- {"drafter": ' + "[" * 50000 + "]" * 50000 + "}", "in braces")):
+            rows.write_text(text, errors="surrogateescape")
             done = self.run_matrix("--rows", rows, "--print-cells")
             self.assertIn(part, done.stderr)
 

@@ -38,6 +38,12 @@ TEST(ChatCalls, ArgumentsGetTheFormThatIsTaken) {
   EXPECT_EQ(fitted_arguments("[1]", true, false), R"({"raw_arguments":"[1]"})");
 }
 
+TEST(ChatCalls, ArgumentsNestedTooDeeplyAreATextAmongThem) {
+  const std::string deep = "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}";
+  const std::string fitted = fitted_arguments(json(deep).dump(), true, false);
+  EXPECT_EQ(fitted.rfind("{\"raw_arguments\":", 0), 0u) << fitted.substr(0, 40);
+}
+
 TEST(ChatCalls, AbsentArgumentsAreEmpty) {
   json messages =
       json::parse(R"([{"tool_calls": [{"function": {"name": "f"}}, {"name": "g"}, 1]}])");

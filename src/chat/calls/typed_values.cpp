@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json_object.h"
 #include "chat/scan/json_scan.h"
 #include "chat/scan/python_scan.h"
 
@@ -80,8 +81,8 @@ std::string typed_value(const std::string& text, const json& schema) {
   const std::set<std::string> types = allowed_types(schema);
   const std::string small = lower(text);
   const bool word = small == "true" || small == "false" || small == "null";
-  json value = json::parse(word ? small : text, nullptr, false);
-  if (value.is_discarded()) value = json::parse(python_as_json(text), nullptr, false);
+  json value = parsed_ordered_json(word ? small : text);
+  if (value.is_discarded()) value = parsed_ordered_json(python_as_json(text));
   if (value.is_discarded()) return dumped(text);
   const std::string type = type_of(value);
   const bool listed = types.count(type) > 0 || (type == "integer" && types.count("number") > 0);

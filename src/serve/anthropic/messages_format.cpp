@@ -1,5 +1,6 @@
 #include "serve/anthropic/messages_format.h"
 
+#include "base/json_object.h"
 #include "serve/answer/sse.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
@@ -12,7 +13,7 @@ using json = nlohmann::ordered_json;
 using Kind = ChatPiece::Kind;
 
 json parsed_input(const std::string& arguments) {
-  json input = json::parse(arguments, nullptr, false);
+  json input = parsed_ordered_json(arguments);
   return input.is_object() ? input : json::object();
 }
 

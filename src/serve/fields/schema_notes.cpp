@@ -1,5 +1,6 @@
 #include "serve/fields/schema_notes.h"
 
+#include "base/json_object.h"
 #include "chat/calls/call_form.h"
 #include "serve/fields/request_body.h"
 #include "text/json_schema.h"
@@ -22,7 +23,7 @@ Status note_schema(const std::string& schema, const std::string& name,
 // Whatever else is wrong with a structural tag is for the engine to say.
 Status note_structures(const std::string& tag, const std::string& name,
                        std::vector<std::string>* warnings) {
-  const json object = json::parse(tag, nullptr, false);
+  const json object = parsed_ordered_json(tag);
   if (!object.is_object() || !object.contains("structures")) return {};
   const json& structures = object["structures"];
   for (size_t i = 0; structures.is_array() && i < structures.size(); ++i) {

@@ -126,7 +126,7 @@ std::string function_of(const std::string& name_space, const std::string& name) 
 }
 
 std::string input_text(const std::string& arguments) {
-  const json parsed = json::parse(arguments, nullptr, false);
+  const json parsed = parsed_ordered_json(arguments);
   const bool told = parsed.is_object() && parsed.contains("input") && parsed["input"].is_string();
   return told ? parsed["input"].get<std::string>() : arguments;
 }
