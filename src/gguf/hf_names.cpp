@@ -66,11 +66,12 @@ std::optional<std::string> renamed(const GgufArchitecture& architecture, std::st
   const std::string_view rest = name.substr((layer.*known).size());
   const size_t dot = rest.find('.');
   const size_t last = rest.rfind('.');
-  if (dot == std::string_view::npos || last == dot) return std::nullopt;
+  if (dot == std::string_view::npos) return std::nullopt;
   const std::string_view number = rest.substr(0, dot + 1);
   if (const GgufName* whole = find_name(architecture.tensors, known, rest.substr(dot + 1))) {
     return std::string(layer.*wanted) + std::string(number) + std::string(whole->*wanted);
   }
+  if (last == dot) return std::nullopt;
   const GgufName* found =
       find_layer_name(architecture, known, wanted, rest.substr(dot + 1, last - dot - 1));
   if (found == nullptr) return std::nullopt;

@@ -34,6 +34,45 @@ constexpr GgufName kDots1Tensors[] = {{"ffn_gate_inp", "mlp.gate"},
                                       {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
                                       {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
 
+constexpr GgufName kBailing2Tensors[] = {{"attn_qkv", "attention.query_key_value"},
+                                         {"attn_output", "attention.dense"},
+                                         {"attn_q_norm", "attention.query_layernorm"},
+                                         {"attn_k_norm", "attention.key_layernorm"},
+                                         {"ffn_gate_inp", "mlp.gate"},
+                                         {"exp_probs_b.bias", "mlp.gate.expert_bias"},
+                                         {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                         {"ffn_up_exps", "mlp.experts.up_proj"},
+                                         {"ffn_down_exps", "mlp.experts.down_proj"},
+                                         {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                         {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                         {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+                                         {"layer_output_norm", "final_layernorm"},
+                                         {"nextn.eh_proj", "eh_proj"},
+                                         {"nextn.enorm", "enorm"},
+                                         {"nextn.hnorm", "hnorm"},
+                                         {"nextn.shared_head_norm", "final_layernorm"}};
+constexpr GgufName kBailing2Model[] = {{"token_embd.weight", "model.word_embeddings.weight"}};
+
+constexpr GgufName kExaoneMoeTensors[] = {{"ffn_gate_inp", "mlp.gate"},
+                                          {"exp_probs_b.bias", "mlp.e_score_correction_bias"},
+                                          {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                          {"ffn_up_exps", "mlp.experts.up_proj"},
+                                          {"ffn_down_exps", "mlp.experts.down_proj"},
+                                          {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                          {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                          {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
+// Converters write the router's bias with an ending and without.
+constexpr GgufName kHyV3Tensors[] = {{"ffn_gate_inp", "mlp.router.gate"},
+                                     {"exp_probs_b", "mlp.expert_bias"},
+                                     {"exp_probs_b.bias", "mlp.expert_bias"},
+                                     {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                     {"ffn_up_exps", "mlp.experts.up_proj"},
+                                     {"ffn_down_exps", "mlp.experts.down_proj"},
+                                     {"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
+                                     {"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
+                                     {"ffn_down_shexp", "mlp.shared_mlp.down_proj"}};
+
 constexpr GgufName kMimo2Tensors[] = {{"attn_sinks.weight", "self_attn.attention_sink_bias"},
                                       {"ffn_gate_inp", "mlp.gate"},
                                       {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
@@ -113,6 +152,22 @@ constexpr GgufKey kMimo2Keys[] = {{"attention.value_length", "v_head_dim"},
                                   {"expert_group_count", "n_group"},
                                   {"expert_group_used_count", "topk_group"},
                                   {"nextn_predict_layers", "num_nextn_predict_layers"}};
+constexpr GgufKey kCohere2MoeKeys[] = {{"logit_scale", "logit_scale"},
+                                       {"expert_count", "num_experts"},
+                                       {"expert_used_count", "num_experts_per_tok"},
+                                       {"expert_feed_forward_length", "moe_intermediate_size"},
+                                       {"expert_shared_count", "num_shared_experts"},
+                                       {"leading_dense_block_count", "first_k_dense_replace"},
+                                       {"expert_weights_norm", "norm_topk_prob", false, true},
+                                       {"expert_gating_func", "gating"},
+                                       {"nextn_predict_layers", "num_nextn_predict_layers"}};
+constexpr GgufKey kHyV3Keys[] = {
+    {"expert_count", "num_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+    {"nextn_predict_layers", "num_nextn_predict_layers"}};
 constexpr GgufKey kErnieKeys[] = {{"expert_count", "moe_num_experts"},
                                   {"expert_used_count", "moe_k"},
                                   {"expert_feed_forward_length", "moe_intermediate_size"},
@@ -169,6 +224,21 @@ void complete_llama4(Json& config) {
   config["use_qk_norm"] = config.value("num_local_experts", int64_t{0}) != kMaverick;
 }
 
+// Norms are layer norms unless the file has the key of the other ones; experts and what all rows
+// share are averaged.
+Status read_cohere2_moe_file(const GgufFile& file, Json& config) {
+  constexpr int64_t kSoftmaxGates = 1;
+  if (file.find("cohere2moe.attention.layer_norm_rms_epsilon") == nullptr) {
+    config["layer_norm_eps"] = config["rms_norm_eps"];
+    config.erase("rms_norm_eps");
+  }
+  const bool softens = config.value("gating", int64_t{2}) == kSoftmaxGates;
+  config["expert_selection_fn"] = softens ? "softmax" : "sigmoid";
+  config.erase("gating");
+  complete_glm4_moe(config);
+  return {};
+}
+
 constexpr GgufArchitecture kMixtureArchitectures[] = {
     {.name = "glm4moe",
      .hf_class = "Glm4MoeForCausalLM",
@@ -183,6 +253,41 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .tensors = kDots1Tensors,
      .keys = kGlm4MoeKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
+    {.name = "bailingmoe2",
+     .hf_class = "BailingMoeV2ForCausalLM",
+     .model_type = "bailing_moe",
+     .tensors = kBailing2Tensors,
+     .model_tensors = kBailing2Model,
+     .keys = kGlm4MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "n_group": 1, "topk_group": 1,
+                   "partial_rotary_factor": 1.0})",
+     .complete = complete_glm4_moe},
+    {.name = "cohere2moe",
+     .hf_class = "Cohere2MoeForCausalLM",
+     .model_type = "cohere2_moe",
+     .tensors = kDots1Tensors,
+     .keys = kCohere2MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false, "num_shared_experts": 0})",
+     .read = read_cohere2_moe_file},
+    {.name = "exaone-moe",
+     .hf_class = "ExaoneMoeForCausalLM",
+     .model_type = "exaone_moe",
+     .tensors = kExaoneMoeTensors,
+     .keys = kGlm4MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})",
+     .complete = complete_glm4_moe},
+    {.name = "hy_v3",
+     .hf_class = "HYV3ForCausalLM",
+     .model_type = "hy_v3",
+     .tensors = kHyV3Tensors,
+     .keys = kHyV3Keys,
+     .complete = complete_glm4_moe},
+    {.name = "mellum",
+     .hf_class = "MellumForCausalLM",
+     .model_type = "mellum",
+     .tensors = kDots1Tensors,
+     .keys = kQwenKeys,
+     .fields = R"({"norm_topk_prob": true})"},
     {.name = "mimo2",
      .hf_class = "MiMoV2FlashForCausalLM",
      .model_type = "mimo_v2_flash",

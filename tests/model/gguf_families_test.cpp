@@ -183,8 +183,9 @@ void put_in_order(const std::string& family, const ModelConfig& config, Matrices
     const bool turned =
         family == "gpt2" && matrix.shape.size() == 2 &&
         (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
-    const bool grouped = own.find("wqkv") != std::string::npos ||
-                         (family != "chatglm" && own.find("query_key_value") != std::string::npos);
+    const bool grouped =
+        own.find("wqkv") != std::string::npos || (family != "chatglm" && family != "bailingmoe2" &&
+                                                  own.find("query_key_value") != std::string::npos);
     renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
   }
   *all = std::move(renamed);
@@ -314,7 +315,7 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
-  if (family == "glm4moe") add_module_keys(config, all);
+  if (family == "glm4moe" || family == "bailingmoe2") add_module_keys(config, all);
   if (family == "deci") add_layer_keys(config, all);
   if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
   if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
@@ -323,6 +324,12 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["embedding_scale"] = f32(config.embedding_scale);
     (*all)["residual_scale"] = f32(config.residual_scale);
     (*all)["logit_scale"] = f32(1 / config.logits_scale);
+  }
+  if (family == "cohere2moe") {
+    (*all)["attention.sliding_window"] = u32(24);
+    (*all)["attention.sliding_window_pattern"] = flags({true, false});
+    (*all)["logit_scale"] = f32(config.logits_scale);
+    (*all)["expert_gating_func"] = u32(1);
   }
   if (family == "mimo2") add_mimo2_keys(config, all);
   if (family == "mistral4") add_latent_keys(config, all);
@@ -467,19 +474,22 @@ TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, GgufFamilies,
-    testing::Values(
-        Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"}, Family{"gptneox", "gpt_neox-serial"},
-        Family{"falcon", "falcon"}, Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
-        Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
-        Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
-        Family{"exaone", "exaone", {"rope_scaling"}},
-        Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
-        Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"}, Family{"chatglm", "chatglm"},
-        Family{"mistral3", "ministral3"}, Family{"mistral4", "mistral4", {"rms_norm_eps"}},
-        Family{"mimo2", "mimo_v2"}, Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
-        Family{"glm4moe", "glm4_moe"}, Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
-        Family{"ernie4_5-moe", "ernie4_5_moe"}, Family{"command-r", "cohere"},
-        Family{"deci", "deci"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+    testing::Values(Family{"gpt2", "gpt2"}, Family{"gptneox", "gpt_neox"},
+                    Family{"gptneox", "gpt_neox-serial"}, Family{"falcon", "falcon"},
+                    Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
+                    Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
+                    Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
+                    Family{"exaone", "exaone", {"rope_scaling"}},
+                    Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
+                    Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
+                    Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
+                    Family{"mistral4", "mistral4", {"rms_norm_eps"}},
+                    Family{"cohere2moe", "cohere2_moe-mean"}, Family{"mimo2", "mimo_v2"},
+                    Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
+                    Family{"glm4moe", "glm4_moe"}, Family{"bailingmoe2", "bailing_moe_v2"},
+                    Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
+                    Family{"ernie4_5-moe", "ernie4_5_moe"}, Family{"command-r", "cohere"},
+                    Family{"deci", "deci"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

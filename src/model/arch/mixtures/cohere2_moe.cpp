@@ -35,10 +35,11 @@ Status translate_layer_types(const ConfigFields& fields, Json* json) {
 
 Status translate_cohere2_moe(const ConfigFields& fields, Json* json) {
   FT_RETURN_IF_ERROR(translate_layer_types(fields, json));
-  constexpr RenamedField kNames[] = {{"intermediate_size", "moe_intermediate_size"},
-                                     {"prefix_dense_intermediate_size", "intermediate_size"},
+  constexpr RenamedField kNames[] = {{"prefix_dense_intermediate_size", "intermediate_size"},
                                      {"moe_gate_act", "scoring_func"},
                                      {"expert_selection_fn", "scoring_func"}};
+  constexpr RenamedField kWidth[] = {{"intermediate_size", "moe_intermediate_size"}};
+  if (fields.find("moe_intermediate_size") == nullptr) take_renamed(fields, kWidth, json);
   take_renamed(fields, kNames, json);
   return {};
 }
