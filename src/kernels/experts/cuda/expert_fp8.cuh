@@ -22,14 +22,9 @@ struct Fp8Units {
     static_assert(Shape::kTiles == 1 && Shape::kUnits <= 2);
     static constexpr int kHalf = Shape::kEntries / 2;
     using Sums = float[kHalf];
-    // Of a unit: those of x of this lane's entries, and of the weight of its two columns.
-    struct UnitScales {
-      float2 x[Shape::kEntries / 8];
-      float w[2];
-    };
     Sums sums = {};
     Sums parts[Shape::kUnits];
-    UnitScales held[Shape::kUnits];
+    UnitScales<Shape::kEntries, ByUnit> held[Shape::kUnits];
 
     __device__ Sums& tile(int) { return sums; }
 
@@ -80,31 +75,15 @@ struct Fp8Units {
       const uint64_t w = swizzled_operand(at.stage_w() + Place * kUnitBytes, Shape::kGroupBytes);
       const uint64_t x = swizzled_operand(at.stage_x() + Place * Shape::kAtomBytesX, kAtomBytes);
       start_unit<Shape::kEntries>(parts[Place], w, x);
-      UnitScales& own = held[Place];
-      const auto* of_x = reinterpret_cast<const float2*>(at.scales_x(Place));
-#pragma unroll
-      for (int j = 0; j < Shape::kEntries / 8; ++j) own.x[j] = of_x[j * 4 + threadIdx.x % 4];
+      held[Place].read_x(at.scales_x(Place));
       if constexpr (ByUnit) {
-        const float* of_w = at.scales_w(Place) + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-        own.w[0] = of_w[0];
-        own.w[1] = of_w[8];
+        held[Place].read_w(at.scales_w(Place) + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
       }
     }
 
-    // Bits of the last word of each read.
     template <int Place>
     __device__ uint32_t add() {
-      pin_registers(parts[Place]);
-      const UnitScales& own = held[Place];
-#pragma unroll
-      for (int i = 0; i < kHalf; ++i) {
-        float scale = i % 2 == 0 ? own.x[i / 4].x : own.x[i / 4].y;
-        if constexpr (ByUnit) scale = __fmul_rn(scale, own.w[i / 2 % 2]);
-        sums[i] = fmaf(scale, parts[Place][i], sums[i]);
-      }
-      uint32_t bits = __float_as_uint(own.x[Shape::kEntries / 8 - 1].y);
-      if constexpr (ByUnit) bits |= __float_as_uint(own.w[0]) | __float_as_uint(own.w[1]);
-      return bits;
+      return held[Place].add(sums, parts[Place]);
     }
   };
 };

@@ -131,17 +131,11 @@ struct Fp8FewBlock {
 template <class Shape>
 struct Fp8FewProducts {
   static constexpr int kHalf = Shape::kRows / 2;
-  // Of a unit: those of x of this lane's columns, and of the weight of its two rows.
-  struct UnitScales {
-    float2 x[Shape::kRows / 8];
-    float w[2];
-  };
-
   Fp8FewBlock<Shape>& block;
   int row;  // this lane's first row of the weight, within the block
   float sums[kHalf] = {};
   float parts[2][kHalf];
-  UnitScales held[2];
+  UnitScales<Shape::kRows, Shape::kByUnit> held[2];
 
   // Unit `Place` of the stage in `at`, which is there.
   template <int Place>
@@ -151,31 +145,15 @@ struct Fp8FewProducts {
     const uint64_t w = swizzled_operand(rows + Place * kAtomBytes, kGroupBytes);
     const uint64_t x = swizzled_operand(shared_address(block.x_of(at, Place)), kAtomBytes);
     start_unit<Shape::kRows>(parts[Place], w, x);
-    UnitScales& own = held[Place];
-    const auto* of_x = reinterpret_cast<const float2*>(block.x_scales_of(at, Place));
-#pragma unroll
-    for (int j = 0; j < Shape::kRows / 8; ++j) own.x[j] = of_x[j * 4 + threadIdx.x % 4];
+    held[Place].read_x(reinterpret_cast<const float*>(block.x_scales_of(at, Place)));
     if constexpr (Shape::kByUnit) {
-      const auto* of_w = reinterpret_cast<const float*>(block.w_scales_of(at, Place));
-      own.w[0] = of_w[row];
-      own.w[1] = of_w[row + 8];
+      held[Place].read_w(reinterpret_cast<const float*>(block.w_scales_of(at, Place)) + row);
     }
   }
 
-  // Bits of the last word of each read.
   template <int Place>
   __device__ uint32_t add() {
-    pin_registers(parts[Place]);
-    const UnitScales& own = held[Place];
-#pragma unroll
-    for (int i = 0; i < kHalf; ++i) {
-      float scale = i % 2 == 0 ? own.x[i / 4].x : own.x[i / 4].y;
-      if constexpr (Shape::kByUnit) scale = __fmul_rn(scale, own.w[i / 2 % 2]);
-      sums[i] = fmaf(scale, parts[Place][i], sums[i]);
-    }
-    uint32_t bits = __float_as_uint(own.x[Shape::kRows / 8 - 1].y);
-    if constexpr (Shape::kByUnit) bits |= __float_as_uint(own.w[0]) | __float_as_uint(own.w[1]);
-    return bits;
+    return held[Place].add(sums, parts[Place]);
   }
 
   // Nothing is under way between stages: the compiler would have each product wait for the one
