@@ -14,63 +14,47 @@ constexpr size_t kLeastValueBytes = 13;   // key length, type, one byte
 constexpr size_t kLeastTensorBytes = 24;  // name length, dimensions, type, offset
 constexpr const char* kFetchAgain = "; the file is damaged or incomplete, fetch it again";
 
-enum class ValueType : uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kText,
-  kArray,
-  kU64,
-  kI64,
-  kF64
-};
-
 // Of one value; texts have at least their length. 0: no such type.
-size_t least_bytes(ValueType type) {
+size_t least_bytes(GgufType type) {
   switch (type) {
-    case ValueType::kU8:
-    case ValueType::kI8:
-    case ValueType::kBool:
+    case GgufType::kU8:
+    case GgufType::kI8:
+    case GgufType::kBool:
       return 1;
-    case ValueType::kU16:
-    case ValueType::kI16:
+    case GgufType::kU16:
+    case GgufType::kI16:
       return 2;
-    case ValueType::kU32:
-    case ValueType::kI32:
-    case ValueType::kF32:
+    case GgufType::kU32:
+    case GgufType::kI32:
+    case GgufType::kF32:
       return 4;
-    case ValueType::kText:
-    case ValueType::kU64:
-    case ValueType::kI64:
-    case ValueType::kF64:
+    case GgufType::kText:
+    case GgufType::kU64:
+    case GgufType::kI64:
+    case GgufType::kF64:
       return 8;
-    case ValueType::kArray:
+    case GgufType::kArray:
       return 0;
   }
   return 0;
 }
 
-uint64_t read_unsigned(ByteReader& reader, ValueType type) {
-  if (type == ValueType::kU8) return reader.number<uint8_t>();
-  if (type == ValueType::kU16) return reader.number<uint16_t>();
-  if (type == ValueType::kU32) return reader.number<uint32_t>();
+uint64_t read_unsigned(ByteReader& reader, GgufType type) {
+  if (type == GgufType::kU8) return reader.number<uint8_t>();
+  if (type == GgufType::kU16) return reader.number<uint16_t>();
+  if (type == GgufType::kU32) return reader.number<uint32_t>();
   return reader.number<uint64_t>();
 }
 
-int64_t read_signed(ByteReader& reader, ValueType type) {
-  if (type == ValueType::kI8) return reader.number<int8_t>();
-  if (type == ValueType::kI16) return reader.number<int16_t>();
-  if (type == ValueType::kI32) return reader.number<int32_t>();
+int64_t read_signed(ByteReader& reader, GgufType type) {
+  if (type == GgufType::kI8) return reader.number<int8_t>();
+  if (type == GgufType::kI16) return reader.number<int16_t>();
+  if (type == GgufType::kI32) return reader.number<int32_t>();
   return reader.number<int64_t>();
 }
 
-double read_float(ByteReader& reader, ValueType type) {
-  return type == ValueType::kF32 ? double{reader.number<float>()} : reader.number<double>();
+double read_float(ByteReader& reader, GgufType type) {
+  return type == GgufType::kF32 ? double{reader.number<float>()} : reader.number<double>();
 }
 
 template <class T, class Read>
@@ -81,38 +65,38 @@ GgufValue read_many(uint64_t count, Read read) {
   return values;
 }
 
-GgufValue read_one(ByteReader& reader, ValueType type) {
+GgufValue read_one(ByteReader& reader, GgufType type) {
   switch (type) {
-    case ValueType::kBool:
+    case GgufType::kBool:
       return reader.number<uint8_t>() != 0;
-    case ValueType::kText:
+    case GgufType::kText:
       return std::string(reader.text());
-    case ValueType::kF32:
-    case ValueType::kF64:
+    case GgufType::kF32:
+    case GgufType::kF64:
       return read_float(reader, type);
-    case ValueType::kI8:
-    case ValueType::kI16:
-    case ValueType::kI32:
-    case ValueType::kI64:
+    case GgufType::kI8:
+    case GgufType::kI16:
+    case GgufType::kI32:
+    case GgufType::kI64:
       return read_signed(reader, type);
     default:
       return read_unsigned(reader, type);
   }
 }
 
-GgufValue read_array(ByteReader& reader, ValueType type, uint64_t count) {
+GgufValue read_array(ByteReader& reader, GgufType type, uint64_t count) {
   switch (type) {
-    case ValueType::kBool:
+    case GgufType::kBool:
       return read_many<bool>(count, [&] { return reader.number<uint8_t>() != 0; });
-    case ValueType::kText:
+    case GgufType::kText:
       return read_many<std::string>(count, [&] { return std::string(reader.text()); });
-    case ValueType::kF32:
-    case ValueType::kF64:
+    case GgufType::kF32:
+    case GgufType::kF64:
       return read_many<double>(count, [&] { return read_float(reader, type); });
-    case ValueType::kI8:
-    case ValueType::kI16:
-    case ValueType::kI32:
-    case ValueType::kI64:
+    case GgufType::kI8:
+    case GgufType::kI16:
+    case GgufType::kI32:
+    case GgufType::kI64:
       return read_many<int64_t>(count, [&] { return read_signed(reader, type); });
     default:
       return read_many<uint64_t>(count, [&] { return read_unsigned(reader, type); });
@@ -151,7 +135,7 @@ class FrontReader {
     for (uint64_t i = 0; i < count; ++i) {
       const std::string key(reader_.text());
       const size_t begin = reader_.position();
-      const auto type = static_cast<ValueType>(reader_.number<uint32_t>());
+      const auto type = static_cast<GgufType>(reader_.number<uint32_t>());
       if (!reader_.ok()) return short_file();
       FT_ASSIGN_OR_RETURN(GgufValue value, read_value(key, type));
       front_.raw_metadata[key] = file_.subspan(begin, reader_.position() - begin);
@@ -162,14 +146,14 @@ class FrontReader {
     return {};
   }
 
-  Result<GgufValue> read_value(const std::string& key, ValueType type) {
-    if (type != ValueType::kArray) {
+  Result<GgufValue> read_value(const std::string& key, GgufType type) {
+    if (type != GgufType::kArray) {
       if (least_bytes(type) == 0) return unknown_type(key, type);
       GgufValue value = read_one(reader_, type);
       if (!reader_.ok()) return short_file();
       return value;
     }
-    const auto element = static_cast<ValueType>(reader_.number<uint32_t>());
+    const auto element = static_cast<GgufType>(reader_.number<uint32_t>());
     const auto count = reader_.number<uint64_t>();
     if (!reader_.ok()) return short_file();
     if (least_bytes(element) == 0) return unknown_type(key, element);
@@ -179,7 +163,7 @@ class FrontReader {
     return value;
   }
 
-  static Status unknown_type(const std::string& key, ValueType type) {
+  static Status unknown_type(const std::string& key, GgufType type) {
     return invalid_argument("'" + key + "' has a value of the unknown type " +
                             std::to_string(static_cast<uint32_t>(type)) + kFetchAgain);
   }

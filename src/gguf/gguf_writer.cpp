@@ -14,9 +14,6 @@ constexpr std::string_view kMagicText = "GGUF";
 constexpr int64_t kAlignment = 32;  // of tensors, where general.alignment says nothing
 constexpr uint32_t kVersion = 3;
 
-// Types of values, as in front_reader.cpp.
-constexpr uint32_t kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kText = 8, kArray = 9;
-
 template <class T>
 void put(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -41,14 +38,14 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 }  // namespace
 
-void GgufKeys::add_key(std::string_view key, uint32_t type) {
+void GgufKeys::add_key(std::string_view key, GgufType type) {
   put_text(bytes_, key);
   put(bytes_, type);
   ++count_;
 }
 
-void GgufKeys::add_array(std::string_view key, uint32_t type, uint64_t count) {
-  add_key(key, kArray);
+void GgufKeys::add_array(std::string_view key, GgufType type, uint64_t count) {
+  add_key(key, GgufType::kArray);
   put(bytes_, type);
   put(bytes_, count);
 }
@@ -60,37 +57,37 @@ void GgufKeys::add_raw(std::string_view key, std::span<const std::byte> value) {
 }
 
 void GgufKeys::add_text(std::string_view key, std::string_view value) {
-  add_key(key, kText);
+  add_key(key, GgufType::kText);
   put_text(bytes_, value);
 }
 
 void GgufKeys::add_u32(std::string_view key, uint32_t value) {
-  add_key(key, kU32);
+  add_key(key, GgufType::kU32);
   put(bytes_, value);
 }
 
 void GgufKeys::add_f32(std::string_view key, float value) {
-  add_key(key, kF32);
+  add_key(key, GgufType::kF32);
   put(bytes_, value);
 }
 
 void GgufKeys::add_flag(std::string_view key, bool value) {
-  add_key(key, kBool);
+  add_key(key, GgufType::kBool);
   put(bytes_, static_cast<uint8_t>(value));
 }
 
 void GgufKeys::add_texts(std::string_view key, std::span<const std::string> values) {
-  add_array(key, kText, values.size());
+  add_array(key, GgufType::kText, values.size());
   for (const std::string& value : values) put_text(bytes_, value);
 }
 
 void GgufKeys::add_i32s(std::string_view key, std::span<const int32_t> values) {
-  add_array(key, kI32, values.size());
+  add_array(key, GgufType::kI32, values.size());
   for (const int32_t value : values) put(bytes_, value);
 }
 
 void GgufKeys::add_f32s(std::string_view key, std::span<const float> values) {
-  add_array(key, kF32, values.size());
+  add_array(key, GgufType::kF32, values.size());
   for (const float value : values) put(bytes_, value);
 }
 

@@ -9,6 +9,7 @@
 #include "base/new_file.h"
 #include "base/result.h"
 #include "gguf/blocks/block_type.h"
+#include "gguf/gguf_value.h"
 
 namespace foretoken {
 
@@ -29,8 +30,8 @@ class GgufKeys {
   const std::string& bytes() const { return bytes_; }
 
  private:
-  void add_key(std::string_view key, uint32_t type);
-  void add_array(std::string_view key, uint32_t type, uint64_t count);
+  void add_key(std::string_view key, GgufType type);
+  void add_array(std::string_view key, GgufType type, uint64_t count);
 
   uint64_t count_ = 0;
   std::string bytes_;
