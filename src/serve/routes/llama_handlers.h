@@ -3,11 +3,11 @@
 
 namespace foretoken {
 
-// llama.cpp's own endpoints, in its form. As there, the model answers whatever name a body gives
-// it, with a warning, unless the server is strict about fields.
+// llama.cpp's own endpoints, in its form.
 
 // llama-server has one model, which answers whatever name a body gives. Takes a name that this
-// server does not know out of it, with a warning; strict servers leave that to the readers.
+// server does not know out of it, with a warning; a server that is strict about fields leaves that
+// to the readers.
 void pass_over_model(const OpenAiDefaults& defaults, Body* body,
                      std::vector<std::string>* warnings);
 

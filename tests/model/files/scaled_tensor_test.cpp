@@ -463,8 +463,8 @@ TEST(ScaledTensor, AScaleToDivideByIsNotZero) {
 class GoldenFormats : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenFormats, AreReadExactly) {
-  const std::string folder =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/quantised/" + GetParam();
+  const std::string name = GetParam();
+  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/quantised/" + name;
   const auto checkpoint = Checkpoint::open(folder);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   ASSERT_EQ(checkpoint.value().tensors().size(), 1u);
@@ -474,13 +474,11 @@ TEST_P(GoldenFormats, AreReadExactly) {
   ASSERT_EQ(tensor.shape, expected.shape);
   EXPECT_EQ(scaled_elements(tensor, 0, tensor.num_elements()),
             scaled_elements(expected, 0, tensor.num_elements()));
-  const std::string name = GetParam();
   // The last blocks of fp8-blocks are not whole.
   const std::set<std::string> kept = {"fp8-channel",    "fp8-tensor",       "mxfp4", "int8",
                                       "nvfp4-modelopt", "nvfp4-compressed", "mixed"};
-  const bool stays = kept.contains(name);
-  ASSERT_EQ(quantized_form(tensor) != nullptr, stays);
-  if (!stays) return;
+  ASSERT_EQ(quantized_form(tensor) != nullptr, kept.contains(name));
+  if (!kept.contains(name)) return;
   const int64_t k = tensor.shape.back();
   // The two scales of NVFP4 are one there, which is rounded before the codes are multiplied by it.
   const float most = name.starts_with("nvfp4") ? 0x1p-22f : 0;
