@@ -147,6 +147,12 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS slow)
+  # The call that a host of eight GPUs is for, tried out with eight ranks of tiny models.
+  add_test(NAME e2e/eight_gpus COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tools/cuda/eight_gpus.py --bin ${PROJECT_BINARY_DIR}
+    --out ${PROJECT_BINARY_DIR}/eight-gpus --device cpu --num-prompts 8 --seconds 900
+    --parts exchange,steps,families,prompts,dense,faults)
+  set_tests_properties(e2e/eight_gpus PROPERTIES TIMEOUT 1200 RESOURCE_LOCK processes COST 60 LABELS slow)
   # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)

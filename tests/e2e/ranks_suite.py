@@ -238,9 +238,9 @@ class Suite:
 
     def eight_ranks(self):
         """What a host of eight GPUs is for; tools/cuda/eight_gpus.py runs it."""
-        self.latent_layouts((["-tp", "4", "-dp", "2", *PROCESSES], ["-dp", "8", "-ep", *PROCESSES]))
+        self.latent_layouts((["-dp", "4", "-tp", "2", "-ep", *PROCESSES], ["-dp", "8", "-ep", *PROCESSES]))
         self.faults_of_rank_1(["-tp", "8", *PROCESSES])
-        self.faults_of_rank_1(["-dp", "8", "-ep", *PROCESSES], latent_flags(), LATENT_METHODS)
+        self.faults_of_rank_1(["-dp", "4", "-tp", "2", "-ep", *PROCESSES], latent_flags(), LATENT_METHODS)
 
     def expert_hosts(self):
         """Engines that have experts together on two hosts, which are processes beside each other here."""

@@ -90,8 +90,8 @@ class Place:
                 self.left_out.append(name)
                 return False
         if code != 0:
-            lines = (self.out / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            self.fail(f"{name} ended with {code}: {lines[-1][:300] if lines else ''}")
+            log = (self.out / f"{name}.log").read_text(encoding="utf-8", errors="replace").strip()
+            self.fail(f"{name} ended with {code}: {log[log.rfind(chr(10)) + 1:][:300]}")
         return code == 0
 
 
@@ -132,13 +132,13 @@ def read_sizes(file):
     return {size["batch_size"]: size["variants"][0] for size in sizes}
 
 
-def measure(place, name, folder, layout, batches, flags, label, module=None):
+def measure(place, name, folder, layout, batches, flags, label, module=None, columns=None):
     """A line of the table: ms per token of a sequence, and the share of the floor where GPUs have one."""
     file = place.out / f"{name}.json"
     place.run(name, decode_words(place, folder, layout, batches, file) + flags)
     sizes = read_sizes(file)
     cells = []
-    for batch in batches:
+    for batch in columns or batches:
         if batch not in sizes:
             cells.append("-")
             continue
@@ -205,8 +205,8 @@ def steps(place):
             batches = place.batches if in_flight == 2 else place.batches[1:2]
             flags = [*quantised(place), *drafts_flags("mtp", drafts), "--steps-in-flight", str(in_flight)]
             name = f"steps-{layout}-{label}".replace(" ", "-").replace(",", "").lower()
-            found[label] = measure(place, name, place.latents, layout, batches, flags,
-                                   f"{layout}{place.ranks if layout == 'TP' else ''}, {label}", module=drafts > 0)
+            found[label] = measure(place, name, place.latents, layout, batches, flags, f"{layout}, {label}",
+                                   module=drafts > 0, columns=place.batches)
         check_counts(place, layout, found)
 
 

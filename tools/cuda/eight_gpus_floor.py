@@ -17,7 +17,7 @@ import gpu_table  # noqa: E402
 R1_LAYERS = 61
 FP8 = floor.WeightBytes(1, 1, 2)
 RESERVED_GIB = 12  # of a GPU: KV blocks, workspaces, graphs
-EXCHANGES = ("all_reduce", "gather", "exchange", "combine_ranks", "scatter")
+EXCHANGES = ("all_reduce", "gather_", "dispatch_rows", "return_rows")
 TINY = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
         "num_key_value_heads": 8, "vocab_size": 1024, "max_position_embeddings": 2048}
 
@@ -58,7 +58,7 @@ def write_latents(folder, found, ranks):
     if not found:
         config.update(TINY, num_hidden_layers=4, kv_lora_rank=32, q_lora_rank=32, qk_nope_head_dim=16,
                       qk_rope_head_dim=16, v_head_dim=16, n_routed_experts=16, num_experts_per_tok=2, n_group=4,
-                      topk_group=2, moe_intermediate_size=64, first_k_dense_replace=1, rope_scaling=None)
+                      topk_group=2, moe_intermediate_size=256, first_k_dense_replace=1, rope_scaling=None)
         return write_shape(folder / "r1-tiny", config)
     least = min(size for _, size in found[:ranks]) - (RESERVED_GIB << 30)
     config["num_hidden_layers"] = layers_that_fit(config, least, ranks)
@@ -114,7 +114,8 @@ def floor_ms(place, folder, layout, batch, drafts, module, context):
         head = shape_of(folder, True, own) if module is True else shape_of(module, False, own)
         seconds += drafted * rank_seconds(head, layout, place.ranks, batch, 1, context, device)
     if folder == place.latents:
-        seconds += exchange_seconds(place.exchange.get(layout, {}), batch * (1 + drafted))
+        engines = place.ranks if layout == "DP EP" else 1
+        seconds += exchange_seconds(place.exchange.get(layout, {}), -(-batch // engines) * (1 + drafted))
     return seconds * 1e3 * steps / drafts["output_tokens"]
 
 
@@ -131,19 +132,19 @@ def lane_events(events, lane):
 
 
 def exchange_us(trace):
-    """{rows of a step: {op: (in a step, median us)}} of a profile of ops one by one."""
+    """{rows of a step: {op: (in a step, median us)}} of a profile of ops one by one, which is one engine's."""
     events = json.loads(pathlib.Path(trace).read_text(encoding="utf-8"))["traceEvents"]
     steps = lane_events(events, "device")
     ops = [op for op in lane_events(events, "device ops") if any(word in op["name"] for word in EXCHANGES)]
+    rows_of = {step["args"]["step"]: step["args"]["rows"] for step in steps
+               if step["name"] == "step" and step["args"]["prompt rows"] == 0 and step["args"]["rows"] > 0}
     found, counts = {}, {}
-    for step in steps:
-        rows = step.get("args", {}).get("rows")
-        if step["name"] != "step" or step["args"].get("prompt_rows", step["args"].get("prompt rows", 0)):
-            continue
+    for rows in rows_of.values():
         counts[rows] = counts.get(rows, 0) + 1
-        for op in ops:
-            if step["ts"] <= op["ts"] < step["ts"] + step["dur"]:
-                found.setdefault(rows, {}).setdefault(op["name"], []).append(op["dur"])
+    for op in ops:
+        rows = rows_of.get(op["args"]["step"])
+        if rows is not None:
+            found.setdefault(rows, {}).setdefault(op["name"], []).append(op["dur"])
     return {rows: {name: (len(times) / counts[rows], statistics.median(times)) for name, times in named.items()}
             for rows, named in found.items()}
 
