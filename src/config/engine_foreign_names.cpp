@@ -31,12 +31,25 @@ std::string method_of_algorithm(const std::string& given) {
   return algorithm;
 }
 
-// llama.cpp's kinds of drafts: "draft-mtp", "ngram-simple"; "none" is the default here.
-std::string method_of_type(const std::string& type) {
-  if (type.starts_with("ngram")) return "ngram";
-  if (type == "none") return "";
-  const std::string kind = type.starts_with("draft-") ? type.substr(6) : type;
-  return kind == "draft" || kind == "simple" ? "draft_model" : kind;
+// llama.cpp's kinds of drafts: "draft-mtp", "ngram-simple", or several, "draft-mtp,ngram-mod", of
+// which look-ups come first here; "none" is the default.
+std::string method_of_type(const std::string& types) {
+  std::string look_up, others;
+  for (size_t begin = 0; begin <= types.size();) {
+    const size_t end = std::min(types.find(',', begin), types.size());
+    std::string kind = types.substr(begin, end - begin);
+    begin = end + 1;
+    if (kind == "none" || kind.empty()) continue;
+    if (kind.starts_with("ngram")) {
+      look_up = "ngram";
+      continue;
+    }
+    if (kind.starts_with("draft-")) kind = kind.substr(6);
+    if (kind == "draft" || kind == "simple") kind = "draft_model";
+    others += (others.empty() ? "" : "+") + kind;
+  }
+  if (look_up.empty() || others.empty()) return look_up + others;
+  return look_up + "+" + others;
 }
 
 // "host:port" as the value of --master-addr, and the flag of the port.
@@ -238,8 +251,9 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
     {"--spec-type", kValue, {"--spec-method %"}, "", method_of_type},
     {"--spec-default", kFlag, {"--spec-method ngram"}, "", nullptr},
-    {"--spec-ngram-size-n|--spec-ngram-size-m|--spec-ngram-min-hits|-lcs|"
-     "--lookup-cache-static|-lcd|--lookup-cache-dynamic",
+    {"--spec-ngram-size-n|--spec-ngram-size-m|--spec-ngram-min-hits|--spec-ngram-mod-n-match|"
+     "--spec-ngram-mod-n-min|--spec-ngram-mod-n-max|-lcs|--lookup-cache-static|-lcd|"
+     "--lookup-cache-dynamic",
      kValue,
      {},
      "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": 4}' says how "
@@ -357,6 +371,43 @@ constexpr ForeignFlag kTable[] = {
      kValue,
      {},
      "remove it; drafts never change the text",
+     nullptr},
+    {"--speculative-draft-model-revision",
+     kValue,
+     {},
+     "use revision in --speculative-config '{\"model\": ..., \"revision\": ...}'",
+     nullptr},
+    {"--speculative-draft-model-quantization|--speculative-draft-load-format",
+     kValue,
+     {},
+     "remove it; a drafter is as its own files have it",
+     nullptr},
+    {"--speculative-dflash-block-size",
+     kValue,
+     {},
+     "remove it; a block has a row more than --spec-tokens drafts",
+     nullptr},
+    {"--speculative-ngram-max-match-window-size|--speculative-ngram-max-trie-depth",
+     kValue,
+     {},
+     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": ...}'",
+     nullptr},
+    {"--speculative-ngram-min-match-window-size",
+     kValue,
+     {},
+     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": ...}'",
+     nullptr},
+    {"--speculative-ngram-min-bfs-breadth|--speculative-ngram-max-bfs-breadth|"
+     "--speculative-ngram-match-type|--speculative-ngram-branch-length|"
+     "--speculative-ngram-capacity",
+     kValue,
+     {},
+     "remove it; look-ups draft chains (--spec-method suffix drafts from past answers, too)",
+     nullptr},
+    {"--speculative-moe-runner-backend|--speculative-moe-a2a-backend",
+     kValue,
+     {},
+     "remove it; kernels are chosen by shape",
      nullptr},
     {"--preferred-sampling-params", kValue, {"--override-generation-config %"}, "", nullptr},
     {"--sampling-defaults", kValue, {"--generation-config %"}, "", generation_config},

@@ -21,5 +21,19 @@ TEST(EngineForeignNames, EveryNameStandsOnceAndSaysSomething) {
   }
 }
 
+// llama.cpp takes several kinds of drafts at once.
+TEST(EngineForeignNames, KindsOfDraftsBecomeAList) {
+  std::string (*translate)(const std::string&) = nullptr;
+  for (const ForeignFlag& flag : foreign_flag_table()) {
+    if (std::string(flag.names) == "--spec-type") translate = flag.translate;
+  }
+  ASSERT_NE(translate, nullptr);
+  EXPECT_EQ(translate("draft-mtp,ngram-mod"), "ngram+mtp");
+  EXPECT_EQ(translate("ngram-simple"), "ngram");
+  EXPECT_EQ(translate("draft-simple"), "draft_model");
+  EXPECT_EQ(translate("draft-eagle3"), "eagle3");
+  EXPECT_EQ(translate("none"), "");
+}
+
 }  // namespace
 }  // namespace foretoken
