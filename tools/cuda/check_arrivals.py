@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Whether arrivals at mbarriers wait for the ldmatrix before them.
 
-    tools/cuda/check_arrivals.py FILE...
+    tools/cuda/check_arrivals.py [--loads] FILE...
 
 FILE: an object or library with code for sm_90a. An arrival does not wait for reads of shared memory that are
 under way, and the copy that it lets start may overtake them (src/kernels/cuda/bulk_copy.cuh, arrive_after_reads).
 In the machine code of each kernel that has both, what an LDSM of the last 128 instructions brought must have been
 used before an arrival, if no other arrival lies between. Instructions are taken in the order of their addresses,
-so a branch may hide a fault or show one that is none: look at what is printed. Exits with 1 where any was found,
+so a branch may hide a fault or show one that is none: look at what is printed. --loads: plain loads (LDS) count, too,
+though they may read what no arrival gives back, such as a plan. Exits with 1 where any was found,
 with 77 where there is no cuobjdump (CUDA's bin folder, or the wheel nvidia-cuda-cuobjdump). Standard library only.
 """
 
@@ -36,11 +37,11 @@ def kernels(path, tool):
         yield name, code
 
 
-def reads(instruction, first):
-    """Whether the instruction reads one of the four registers from `first` on."""
+def reads(instruction, first, count=4):
+    """Whether the instruction reads one of `count` registers from `first` on."""
     text = re.sub(r"^@!?U?P\d+\s+", "", instruction)
     opcode, _, operands = text.partition(" ")
-    wanted = set(range(first, first + 4))
+    wanted = set(range(first, first + count))
     if opcode.startswith("HMMA"):
         _, a, b, c = (int(n) if n.isdigit() else -9 for n in re.findall(r"\bR(\w+)", operands)[:4])
         return bool(wanted & {a, a + 1, a + 2, a + 3, b, b + 1, c, c + 1, c + 2, c + 3})
@@ -49,34 +50,45 @@ def reads(instruction, first):
     return bool(wanted & {int(n) for n in re.findall(r"\bR(\d+)\b", sources)})
 
 
-def faults(code):
-    """(address of an arrival, the LDSM that it does not wait for)."""
+def loaded(instruction, loads):
+    """(first register, how many) of what a read of shared memory brings; None: it is none that counts."""
+    match = re.search(r"\bLDS(M?)(\S*) R(\d+),", instruction)
+    if match is None or not (match[1] or loads):
+        return None
+    width = 4 if match[1] or ".128" in match[2] else 2 if ".64" in match[2] else 1
+    return int(match[3]), width
+
+
+def faults(code, loads):
+    """(address of an arrival, the read that it does not wait for)."""
     arrivals = [i for i, (_, text) in enumerate(code) if "SYNCS.ARRIVE" in text and ".A1T0" in text]
     for at in arrivals:
         before = [i for i in arrivals if i < at - NEAR]
         for i in range(max(before[-1] if before else 0, at - FAR), at):
-            load = re.search(r"\bLDSM\S* R(\d+),", code[i][1])
-            if load and not any(reads(code[k][1], int(load[1])) for k in range(i + 1, at)):
+            load = loaded(code[i][1], loads)
+            if load and not any(reads(code[k][1], *load) for k in range(i + 1, at)):
                 yield code[at][0], f"{code[i][0]:x}: {code[i][1]}"
 
 
 def main():
     tool = shutil.which("cuobjdump")
-    if len(sys.argv) < 2:
+    loads = "--loads" in sys.argv[1:]
+    files = [path for path in sys.argv[1:] if path != "--loads"]
+    if not files:
         sys.exit(__doc__)
     if tool is None:
         print("SKIPPED: there is no cuobjdump; install CUDA's or the wheel nvidia-cuda-cuobjdump")
         return 77
     checked = found = 0
-    for path in sys.argv[1:]:
+    for path in files:
         for name, code in kernels(path, tool):
-            if not any("LDSM" in text for _, text in code):
+            if not any("LDSM" in text or (loads and "LDS" in text) for _, text in code):
                 continue
             checked += any("SYNCS.ARRIVE" in text for _, text in code)
-            for address, load in faults(code):
+            for address, load in faults(code, loads):
                 found += 1
                 print(f"{name}: the arrival at {address:x} does not wait for {load}")
-    print(f"{checked} kernels with ldmatrix and arrivals, {found} arrivals that do not wait for a read")
+    print(f"{checked} kernels with such reads and arrivals, {found} arrivals that do not wait for a read")
     return 1 if found else 0
 
 
