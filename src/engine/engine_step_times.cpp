@@ -257,9 +257,9 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
   profile.begin_turn = [this, &is_marked](StepProfileConfig::Turn* turn) -> Status {
     if (!is_marked || loop_->has_work()) {
       if (is_marked) FT_RETURN_IF_ERROR(give_back_touched());
-      runner_->hide_step_times(false);
+      FT_RETURN_IF_ERROR(runner_->hide_step_times(false));
       FT_RETURN_IF_ERROR(loop_->serve_until_idle());
-      runner_->hide_step_times(true);
+      FT_RETURN_IF_ERROR(runner_->hide_step_times(true));
       device_->mark_touched();
       is_marked = true;
     }
@@ -269,9 +269,9 @@ void EngineImpl::measure_between_requests(const EngineConfig& config) {
   };
   profile.end_turn = [this](uint64_t next_step) { loop_->end_turn(next_step); };
   Result<CostTable> times = run_profile(config, profile);
-  runner_->hide_step_times(false);
+  const Status shown = runner_->hide_step_times(false);
   // What failed the queue fails the next request; an engine that ends needs no times.
-  if (!times.ok() || !give_back_touched().ok()) return;
+  if (!shown.ok() || !times.ok() || !give_back_touched().ok()) return;
   step_times_ = std::move(times).value();
   if (!runner_->set_step_times(&step_times_).ok()) return;
   policy_->times_changed();

@@ -96,6 +96,22 @@ class FirstAndLaterStarts(unittest.TestCase):
                 self.assertEqual(len(self.tables()), number + 1)
 
 
+class FormsBeforeTheTimesAreKnown(unittest.TestCase):
+    """Measurements begin as soon as a request has its last token, while the device drafts on behind
+    it: its graph was forgotten meanwhile, and the process ended in the wait for a grammar."""
+
+    def test_pauses_in_between(self):
+        body = {"prompt": PROMPT, "max_tokens": 60, "temperature": 0, "structured_outputs": {
+            "choice": ["a story of a cat, a story of a dog, and a story of a cat and a dog"]}}
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as cache, \
+                    Started(cache, *speculation("suffix")) as server:
+                door.DoorCase.url = server.url
+                for _ in range(8):
+                    answer = door.DoorCase.send("POST", "/v1/completions", body)
+                    self.assertEqual(answer.status, 200, answer.body)
+
+
 class ALoadThatNeverPauses(unittest.TestCase):
     """Eight clients from the first moment on, each of which asks again at once.
 

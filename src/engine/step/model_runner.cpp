@@ -102,9 +102,11 @@ Status ModelRunner::set_step_times(const CostTable* times) {
   return queue_.drain();
 }
 
-void ModelRunner::hide_step_times(bool hides) {
+Status ModelRunner::hide_step_times(bool hides) {
+  FT_RETURN_IF_ERROR(queue_.drain());
   graphs_.forget_drafts();
   hides_step_times_ = hides;
+  return {};
 }
 
 const int32_t* ModelRunner::row_ns(const DraftShape& shape) const {

@@ -70,8 +70,9 @@ class ModelRunner {
   // The costs by which drafts are chosen from here on; null: every slot gets the most that it can
   // use. `times` must outlive the runner. Forgets the graphs that draft.
   Status set_step_times(const CostTable* times);
-  // Whether steps draft as without times meanwhile; none that drafts may be in flight.
-  void hide_step_times(bool hides);
+  // Whether steps draft as without times meanwhile. Waits for what is in flight, whose graphs are
+  // forgotten: a step drafts on behind its end.
+  Status hide_step_times(bool hides);
 
   // The ring entry for a step; not in flight as long as at most kStepRingSize - 1 steps are.
   PlanView entry(uint64_t step) const;
