@@ -148,7 +148,8 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
   return names;
 }
 
-void add_answer_flags(CLI::App& app, ServeOptions& options) {
+// What the model is called and how its texts are read.
+void add_model_text_flags(CLI::App& app, ServeOptions& options) {
   const char* group = "Answers";
   AnswerSettings& answers = options.serve.answers;
   answers.tool_parser = "auto";
@@ -179,6 +180,11 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
                  "false}")
       ->group(group)
       ->type_name("JSON");
+}
+
+void add_answer_flags(CLI::App& app, ServeOptions& options) {
+  const char* group = "Answers";
+  AnswerSettings& answers = options.serve.answers;
   app.add_option("--stream-interval", answers.stream_interval,
                  "Tokens that an event of a stream waits for, after the first")
       ->group(group)
@@ -276,6 +282,7 @@ void ServeOptions::add_to(CLI::App& app) {
   add_log_flags(app, *this);
   add_http_limit_flags(app, http);
   add_request_limit_flags(app, serve);
+  add_model_text_flags(app, *this);
   add_answer_flags(app, *this);
   add_speculative_flag(app, serve.answers.speculative);
   // For the help; main takes it out before.

@@ -145,6 +145,7 @@ class EngineImpl final : public Engine {
   }
   void abandon_device();
   void write_trace();
+  RequestLimits request_limits(const ResolvedConfig& config) const;
   Status make_threads(const ResolvedConfig& config, const TestHooks& hooks);
   void fill_text_info();
   // The backend that the resolved configuration names.

@@ -345,29 +345,34 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   return {};
 }
 
-Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hooks) {
+RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
   const ModelConfig& model = model_->config();
-  limits_ = {.adapters = adapters_.get(),
-             .max_model_len = config.max_model_len,
-             .max_blocks = max_blocks_,
-             .vocab_size = model.vocab_size,
-             .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
-             .drafters = {},
-             .max_prediction = memory_->batch.lists.max_prediction,
-             .max_logprobs = config.max_logprobs,
-             .max_processor_rows = config.max_processor_rows,
-             .hidden_size = model.hidden_size,
-             .num_ranks = ranks_.size(),
-             .has_grammars = grammars_ != nullptr,
-             .is_synthetic = config.acceptance == AcceptanceMethod::kSynthetic,
-             .has_priorities = config.policy == SchedulingPolicy::kPriority,
-             .seed = config.seed,
-             .eos_token_ids = eos_token_ids()};
+  RequestLimits limits{.adapters = adapters_.get(),
+                       .max_model_len = config.max_model_len,
+                       .max_blocks = max_blocks_,
+                       .vocab_size = model.vocab_size,
+                       .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
+                       .drafters = {},
+                       .max_prediction = memory_->batch.lists.max_prediction,
+                       .max_logprobs = config.max_logprobs,
+                       .max_processor_rows = config.max_processor_rows,
+                       .hidden_size = model.hidden_size,
+                       .num_ranks = ranks_.size(),
+                       .has_grammars = grammars_ != nullptr,
+                       .is_synthetic = config.acceptance == AcceptanceMethod::kSynthetic,
+                       .has_priorities = config.policy == SchedulingPolicy::kPriority,
+                       .seed = config.seed,
+                       .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
-    limits_.drafters.push_back(
+    limits.drafters.push_back(
         {drafter_names_[i], traits.max_draft_tokens, traits.looks_up, config.speculative[i].leads});
   }
+  return limits;
+}
+
+Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& hooks) {
+  limits_ = request_limits(config);
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {
     feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());

@@ -271,6 +271,46 @@ Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
                           : ""));
 }
 
+// The matrix by which rows choose, and what shapes their choices.
+Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
+                   Experts* to) {
+  const int32_t hidden = to->spec.inputs;
+  TensorPart router_part{base + whole.router, whole.choices()};
+  router_part.is_exact = true;
+  FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, whole.biased, &to->router));
+  if (whole.router_scale != nullptr) {
+    FT_RETURN_IF_ERROR(
+        loader.load_vector({{base + whole.router_scale, hidden}}, &to->router_norm.weight));
+  }
+  if (whole.weight_scales != nullptr) {
+    FT_RETURN_IF_ERROR(
+        loader.load_vector({{base + whole.weight_scales, whole.count}}, &to->weight_scales));
+  }
+  if (whole.correction == nullptr) return {};
+  TensorPart part{base + whole.correction, whole.choices()};
+  if (whole.correction_is_row) part.row_size = whole.choices();
+  return loader.load_vector({part}, &to->correction);
+}
+
+// The experts that every row takes.
+Status load_shared_experts(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
+                           Experts* to) {
+  if (whole.shared_inner == 0) {
+    // Where a config takes it away whose files have it (Granite).
+    if (whole.shared_fused) loader.weights().ignore_all(base + whole.shared);
+    return {};
+  }
+  GatedMlpSpec shared_mlp = shared_mlp_of(whole);
+  // GGUF files have gates and ups apart.
+  const std::string shared_gates = base + whole.shared + shared_mlp.gate + ".weight";
+  if (loader.weights().has_optional(shared_gates)) shared_mlp.fused = false;
+  FT_RETURN_IF_ERROR(to->shared.load(loader, base + whole.shared, shared_mlp));
+  if (whole.shared_gate == nullptr) return {};
+  TensorPart gate_part{base + whole.shared_gate, 1};
+  gate_part.is_exact = true;
+  return loader.load_linear({gate_part}, to->spec.inputs, false, &to->shared_gate);
+}
+
 }  // namespace
 
 Status Experts::load(PartLoader& loader, const std::string& layer, const ExpertsSpec& whole) {
@@ -282,24 +322,8 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   }
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
-  const int32_t hidden = spec.inputs;
   FT_RETURN_IF_ERROR(check_packable(loader, spec));
-  TensorPart router_part{base + whole.router, whole.choices()};
-  router_part.is_exact = true;
-  FT_RETURN_IF_ERROR(loader.load_linear({router_part}, hidden, whole.biased, &router));
-  if (whole.router_scale != nullptr) {
-    FT_RETURN_IF_ERROR(
-        loader.load_vector({{base + whole.router_scale, hidden}}, &router_norm.weight));
-  }
-  if (whole.weight_scales != nullptr) {
-    FT_RETURN_IF_ERROR(
-        loader.load_vector({{base + whole.weight_scales, whole.count}}, &weight_scales));
-  }
-  if (whole.correction != nullptr) {
-    TensorPart part{base + whole.correction, whole.choices()};
-    if (whole.correction_is_row) part.row_size = whole.choices();
-    FT_RETURN_IF_ERROR(loader.load_vector({part}, &correction));
-  }
+  FT_RETURN_IF_ERROR(load_router(loader, base, whole, this));
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
   is_exchanged = loader.sharding().experts.comm != nullptr;
@@ -319,24 +343,11 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
                                                        WeightOrder::kGateUp, spec.inner));
   FT_ASSIGN_OR_RETURN(
-      down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, hidden));
+      down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, spec.inputs));
   if (whole.biased) {
     FT_RETURN_IF_ERROR(load_expert_biases(loader, from, &gate_up_bias, &down_bias));
   }
-  if (whole.shared_inner == 0) {
-    // Where a config takes it away whose files have it (Granite).
-    if (whole.shared_fused) loader.weights().ignore_all(base + whole.shared);
-    return {};
-  }
-  GatedMlpSpec shared_mlp = shared_mlp_of(whole);
-  // GGUF files have gates and ups apart.
-  const std::string shared_gates = base + whole.shared + shared_mlp.gate + ".weight";
-  if (loader.weights().has_optional(shared_gates)) shared_mlp.fused = false;
-  FT_RETURN_IF_ERROR(shared.load(loader, base + whole.shared, shared_mlp));
-  if (whole.shared_gate == nullptr) return {};
-  TensorPart gate_part{base + whole.shared_gate, 1};
-  gate_part.is_exact = true;
-  return loader.load_linear({gate_part}, hidden, false, &shared_gate);
+  return load_shared_experts(loader, base, whole, this);
 }
 
 }  // namespace foretoken
