@@ -202,6 +202,10 @@ class ForeignFields(door.DoorCase):
         for form in ({"json_schema": schema}, {"format": schema}):
             self.assertIn('"a"', self.text(max_tokens=40, **form))
         self.assertIn(self.text(max_tokens=40, grammar='root ::= "yes" | "no"'), ("yes", "no"))
+        for form in ({"regex": "yes|no"}, {"ebnf": 'root ::= "yes" | "no"'},
+                     {"guided_regex": "yes|no", "guided_decoding_backend": "guidance",
+                      "structured_outputs": {"regex": "yes|no"}}):
+            self.assertIn(self.text(max_tokens=40, **form), ("yes", "no"), form)
         self.post("/v1/completions", {"prompt": "a", "grammar": "root ::= (", **SHORT}, status=400)
         self.post("/v1/completions", {"prompt": "a", "grammar": 'root ::= "a"', **SHORT,
                                       "json_schema": schema}, status=400)

@@ -40,20 +40,30 @@ constexpr std::pair<const char*, const char*> kOldNames[] = {
     {"guided_whitespace_pattern", "whitespace_pattern"},
 };
 
-// llama.cpp's fields, which its clients also send without a value.
-constexpr std::pair<const char*, const char*> kLlamaNames[] = {{"json_schema", "json"},
-                                                               {"grammar", "grammar"}};
+// llama.cpp's fields, which its clients also send without a value, and SGLang's.
+constexpr std::pair<const char*, const char*> kPlainNames[] = {
+    {"json_schema", "json"}, {"grammar", "grammar"}, {"regex", "regex"}, {"ebnf", "grammar"}};
 
-json read_llama_names(JsonFields& fields) {
+// `*count` receives how many of them say something.
+json read_plain_names(JsonFields& fields, int* count) {
   json object;
-  for (const auto& [name, ours] : kLlamaNames) {
+  for (const auto& [name, ours] : kPlainNames) {
     const json* value = fields.raw(name);
     if (value == nullptr || *value == "") continue;
     // A schema of nothing; a grammar is a text.
     if (ours == std::string("json") && value->is_object() && value->empty()) continue;
     object[ours] = *value;
+    ++*count;
   }
   return object;
+}
+
+// Whether `form` says all that `old` does: clients send both to servers of any age.
+bool says_the_same(const json& form, const json& old) {
+  for (const auto& [name, value] : old.items()) {
+    if (!form.is_object() || form.value(name, json()) != value) return false;
+  }
+  return true;
 }
 
 // Old fields as the object that replaced them; null where there is none.
@@ -151,27 +161,30 @@ void read_structured_outputs(JsonFields& fields, bool strict,
   const json* format = fields.raw("response_format");
   const json* form = fields.raw("structured_outputs");
   const json old = read_old_names(fields);
-  const json llama = read_llama_names(fields);
+  int num_plain = 0;
+  const json plain = read_plain_names(fields, &num_plain);
   if (!old.is_null()) {
-    if (form != nullptr) {
+    if (form != nullptr && !says_the_same(*form, old)) {
       return fields.fail("give 'structured_outputs' or the older 'guided_...' fields, not both");
     }
-    form = &old;
+    if (form == nullptr) form = &old;
   }
-  if (!llama.is_null()) {
-    if (form != nullptr || llama.size() > 1) {
+  if (num_plain > 0) {
+    if (form != nullptr || num_plain > 1) {
       return fields.fail(
-          "give one of 'structured_outputs', 'json_schema' and 'grammar', not several");
+          "give one of 'structured_outputs', 'json_schema', 'grammar', 'regex' and 'ebnf', not "
+          "several");
     }
-    form = &llama;
+    form = &plain;
   }
   if (format != nullptr) read_response_format(fields, *format, outputs);
   if (outputs->has_value()) outputs->value().strict_schemas = strict;
   if (form == nullptr) return;
   if (outputs->has_value() && has_form(*form)) {
     return fields.fail(
-        "give 'response_format' or 'structured_outputs' (or 'json_schema', 'grammar' and the older "
-        "'guided_...'), not both");
+        "give 'response_format' or 'structured_outputs' (or 'json_schema', 'grammar', 'regex', "
+        "'ebnf' "
+        "and the older 'guided_...'), not both");
   }
   // Beside 'response_format' it may say how the output is written, as in vLLM.
   if (!outputs->has_value()) outputs->emplace().strict_schemas = strict;

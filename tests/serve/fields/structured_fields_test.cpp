@@ -133,7 +133,13 @@ TEST(StructuredFields, VllmsOlderFields) {
   EXPECT_TRUE(read(R"({"guided_json_object": false, "guided_choice": null})", &none).ok());
   EXPECT_FALSE(none.has_value());
   expect_error(R"({"guided_regex": "a", "guided_choice": ["b"]})", "exactly one of");
-  expect_error(R"({"guided_regex": "a", "structured_outputs": {"regex": "a"}})", "not both");
+  expect_error(R"({"guided_regex": "a", "structured_outputs": {"regex": "b"}})", "not both");
+  // As guidance sends it, to servers of any age.
+  EXPECT_EQ(form(R"({"guided_regex": "a", "structured_outputs": {"regex": "a"}})").regex, "a");
+  // SGLang's names.
+  EXPECT_EQ(form(R"({"regex": "[ab]"})").regex, "[ab]");
+  EXPECT_EQ(form(R"({"ebnf": "root ::= \"a\""})").grammar, "root ::= \"a\"");
+  expect_error(R"({"ebnf": "a", "grammar": "a"})", "not several");
   expect_error(R"({"guided_regex": "a", "response_format": {"type": "json_object"}})", "not both");
   expect_error(R"({"guided_regex": 3})", "a string");
 }
