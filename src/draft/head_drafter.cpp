@@ -215,10 +215,17 @@ void HeadDrafter::draw(const Pass& pass, int module) {
                 pass.max_logits_rows);
 }
 
-// How many drafts the configuration asks for, by vLLM's rules for MTP.
+// How many drafts the configuration asks for, by vLLM's rules for MTP, or else the files.
 Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int wanted = config.num_speculative_tokens;
-  if (head.kind != HeadKind::kMtp) return wanted;
+  if (head.kind != HeadKind::kMtp) {
+    if (wanted > 0) return wanted;
+    if (head.proposed_drafts > 0) return std::min(head.proposed_drafts, kMaxOwnDrafts);
+    return invalid_argument(
+        "speculative config: num_speculative_tokens is 0 or not given, and the head's files "
+        "propose none; give a number from 1 to " +
+        std::to_string(kMaxDraftTokens));
+  }
   if (wanted == 0) return std::min(head.num_modules, kMaxOwnDrafts);
   const int beyond = wanted % head.num_modules;
   if (wanted > head.num_modules && beyond != 0) {

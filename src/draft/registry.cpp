@@ -23,8 +23,6 @@
 namespace foretoken {
 namespace {
 
-constexpr DrafterTraits kHead = {.reads_files = true, .needs_model = true, .has_kv = true};
-
 constexpr DrafterTraits kChain = {.reads_files = true, .needs_model = true, .counts_itself = true};
 
 constexpr MethodField kNgramFields[] = {
@@ -61,13 +59,13 @@ constexpr DrafterEntry kDrafters[] = {
      .aliases = "",
      .description = "EAGLE head on the target's last hidden states",
      .files = "an EAGLE head",
-     .traits = kHead,
+     .traits = {.reads_files = true, .needs_model = true, .has_kv = true},
      .make = make_eagle_drafter},
     {.name = "eagle3",
      .aliases = "",
      .description = "EAGLE-3 head on hidden states of three target layers",
      .files = "an EAGLE-3 head",
-     .traits = kHead,
+     .traits = {.reads_files = true, .needs_model = true, .counts_itself = true, .has_kv = true},
      .make = make_eagle3_drafter},
     {.name = "mtp",
      .aliases = "*_mtp",
@@ -122,8 +120,11 @@ constexpr DrafterEntry kDrafters[] = {
      .aliases = "peagle",
      .description = "EAGLE-3 head that drafts behind mask tokens, all at once",
      .files = "a P-EAGLE head",
-     .traits =
-         {.reads_files = true, .needs_model = true, .proposes_unmasked = true, .has_kv = true},
+     .traits = {.reads_files = true,
+                .needs_model = true,
+                .counts_itself = true,
+                .proposes_unmasked = true,
+                .has_kv = true},
      .make = make_p_eagle_drafter},
     {.name = "medusa",
      .aliases = "",

@@ -178,7 +178,18 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
   return {};
 }
 
+// How many drafts speculators' files propose: what is none of theirs proposes nothing.
+int32_t proposed_drafts(const ConfigFields& fields) {
+  const Json* own = fields.find("speculators_config");
+  if (own == nullptr || !own->is_object()) return 0;
+  const Json methods = own->value("proposal_methods", Json());
+  if (!methods.is_array() || methods.empty() || !methods[0].is_object()) return 0;
+  const Json count = methods[0].value("speculative_tokens", Json());
+  return count.is_number_unsigned() && count <= 1000 ? count.get<int32_t>() : 0;
+}
+
 Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftHeadConfig* head) {
+  head->proposed_drafts = proposed_drafts(fields);
   FT_RETURN_IF_ERROR(read_taps(fields, target, &head->tap_layers));
   if (head->reads_final_state()) {
     FT_RETURN_IF_ERROR(

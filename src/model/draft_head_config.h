@@ -45,6 +45,7 @@ struct DraftHeadConfig {
   int32_t first_layer = 0;          // MTP: number of the first module in tensor names
   std::vector<int32_t> tap_layers;  // as of TapSink
   int32_t draft_vocab_size = 0;     // rows of its own output matrix; 0: the target's is used
+  int32_t proposed_drafts = 0;  // what speculators' files propose of an EAGLE-3 head; 0: nothing
   bool norm_before_residual = false;
   // EAGLE-3.1 (vllm-project/vllm#42764). The taps are normed before fc: each for itself (fc_norm),
   // or all as one row (norm_before_fc); and the state that the next draft pairs with is the normed

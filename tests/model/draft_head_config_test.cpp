@@ -134,6 +134,18 @@ TEST_F(DraftHeadConfigTest, SpeculatorsKeepsTheSizesInAnObject) {
   EXPECT_EQ(config.value().draft_vocab_size, 64000);
   EXPECT_TRUE(config.value().norm_before_residual);
   EXPECT_EQ(config.value().tap_layers, (std::vector<int32_t>{1, 9, 30, 31}));
+  EXPECT_EQ(config.value().proposed_drafts, 0);
+}
+
+TEST_F(DraftHeadConfigTest, SpeculatorsProposesANumberOfDrafts) {
+  Json json = speculators_json();
+  json["speculators_config"]["proposal_methods"] = {
+      {{"proposal_type", "greedy"}, {"speculative_tokens", 5}}};
+  EXPECT_EQ(read(HeadKind::kEagle3, json).value().proposed_drafts, 5);
+  for (const Json& odd : {Json(-1), Json("five"), Json(1.5), Json()}) {
+    json["speculators_config"]["proposal_methods"][0]["speculative_tokens"] = odd;
+    EXPECT_EQ(read(HeadKind::kEagle3, json).value().proposed_drafts, 0) << odd;
+  }
 }
 
 TEST_F(DraftHeadConfigTest, HeadsOfNoKindAreNamed) {
