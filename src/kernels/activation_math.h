@@ -63,6 +63,21 @@ FT_HD_INLINE float sigmoid(float x) {
   return one[0];
 }
 
+// The same as gates use it: on a GPU by its own exponential, within 2e-6 of it for |x| up to 20 and
+// a sixth of the operations, which products of many rows otherwise wait for.
+template <int N>
+FT_HD_INLINE void gate_sigmoid(float (&x)[N]) {
+#ifdef __CUDA_ARCH__
+  for (int i = 0; i < N; ++i) {
+    float e;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(__fmul_rn(x[i], -1.44269504088896341f)));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x[i]) : "f"(__fadd_rn(1.0f, e)));
+  }
+#else
+  sigmoid(x);
+#endif
+}
+
 // The share of x that passes: silu(x) = x * sigmoid(x), and so on.
 
 // Normal distribution function. Its tail is exp(-x^2 / 2) t P(t) with t = 1 / (1 + 0.35 |x|), P
@@ -100,7 +115,7 @@ FT_HD_INLINE void gate_all(float (&gates)[N], const float (&ups)[N]) {
                 : kActivation == Activation::kGeluTanh ? gelu_tanh_slope(gates[i])
                                                        : gelu_share(gates[i]);
   }
-  if constexpr (kActivation != Activation::kGelu) sigmoid(shares);
+  if constexpr (kActivation != Activation::kGelu) gate_sigmoid(shares);
   for (int i = 0; i < N; ++i) gates[i] = mul(mul(gates[i], shares[i]), ups[i]);
 }
 

@@ -204,6 +204,31 @@ __device__ inline void copy_box_to(uint16_t ranks, void* shared, const void* map
       : "memory");
 }
 
+// The other way: a box at `shared` to (column, row) of a map, as it is or added to what is there;
+// what lies beyond the map's edges is left out. Generic writes of the box go before, then
+// fence_async_proxy. The thread that began them waits for its groups of copies.
+__device__ inline void store_box(const void* map, int column, int row, const void* shared) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+      "r"(column), "r"(row), "r"(shared_address(shared))
+      : "memory");
+}
+__device__ inline void add_box(const void* map, int column, int row, const void* shared) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], "
+      "[%3];" ::"l"(map),
+      "r"(column), "r"(row), "r"(shared_address(shared))
+      : "memory");
+}
+__device__ inline void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until at most `Pending` groups of this thread still read shared memory; until all are done.
+template <int Pending>
+__device__ inline void wait_boxes_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+__device__ inline void wait_boxes() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 __device__ inline void prefetch_map(const void* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

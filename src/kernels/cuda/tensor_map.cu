@@ -54,6 +54,22 @@ bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t colu
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool make_output_map(CUtensorMap& map, void* data, DType dtype, int64_t rows, int64_t columns,
+                     int box_rows) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  const bool floats = dtype == DType::kF32;
+  const cuuint32_t bytes = floats ? 4 : 2;
+  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(columns) * bytes};
+  const cuuint32_t box[2] = {128 / bytes, static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  return encode(&map, floats ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                2, data, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
                      int box_groups) {
   const auto encode = encoder();

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "device/dtype.h"
+
 namespace foretoken::cuda {
 
 // Describes row-major bfloat16 [rows, columns] to copy_box: boxes of box_rows x 64 columns in the
@@ -14,6 +16,11 @@ bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t colu
 // 64 at (0, row, atom), atom after atom, every 128 bytes in the swizzle of their place.
 bool make_row_map(CUtensorMap& map, const void* data, int64_t rows, int64_t columns, int box_rows,
                   int box_atoms);
+
+// Describes row-major [rows, columns] of bfloat16 or float to store_box and add_box: boxes of
+// box_rows x 128 bytes in the 128-byte swizzle. `data` and the rows lie on 16 bytes.
+bool make_output_map(CUtensorMap& map, void* data, DType dtype, int64_t rows, int64_t columns,
+                     int box_rows);
 
 // Describes a packed bfloat16 weight [n, k]: boxes of box_groups groups x box_atoms atoms at (0,
 // atom, group), which stay as they are, zero beyond the edges.

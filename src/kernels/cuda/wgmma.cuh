@@ -39,6 +39,14 @@ __device__ inline void pin_registers(float (&c)[Count]) {
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
+// Four 8 x 8 matrices of 16-bit values, as a product's results lie in a warp, to shared memory:
+// lane i gives the address of row i % 8 of matrix i / 8.
+__device__ inline void store_matrices(uint32_t address, const uint32_t (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
 // Descriptor of a K-major operand in the 128-byte swizzle: groups of 8 rows x 128 bytes at
 // `address` (on 1 KB), `group_bytes` apart. 16 k further: + 2, within 64 k.
 __device__ inline uint64_t swizzled_operand(uint32_t address, int group_bytes) {

@@ -202,6 +202,91 @@ TEST_P(WideGemmTest, RowsAreBitEqualAloneAndBesideOthers) {
   }
 }
 
+// So many rows that a GPU stores its largest tiles through shared memory. Some rows of x are zeros
+// and what is added to holds numbers below the normal ones, which every count of rows must treat
+// alike.
+class ManyRowsGemmTest : public GemmTest {
+ protected:
+  static constexpr int kMaxRows = 1100, kRows = 1001;
+
+  struct Product {
+    const uint8_t* x;
+    const void* weight;
+    const float* bias;
+    bool gated;
+  };
+
+  static TypedData rows_of_x(int k, DType dtype) {
+    std::vector<float> x = random_floats(size_t(kMaxRows) * k, 21);
+    for (int r = 0; r < kMaxRows; r += 7) std::fill_n(x.begin() + size_t(r) * k, k, 0.0f);
+    return typed_data(x, dtype);
+  }
+
+  // Rows from `first` on of the product, added to those of `before`, or gated.
+  std::vector<uint8_t> run(const Product& p, const std::vector<float>& before, int first, int live,
+                           int max_rows) {
+    const auto [n, k, dtype] = GetParam();
+    const size_t columns = p.gated ? size_t(n) / 2 : size_t(n);
+    float* sums = nullptr;
+    uint8_t* gates = nullptr;
+    const size_t bytes = size_t(max_rows) * columns * (p.gated ? dtype_size(dtype) : sizeof(float));
+    if (p.gated) {
+      gates = marked(bytes);
+    } else {
+      const auto from = before.begin() + std::ptrdiff_t(first * columns);
+      sums = to_device(std::vector<float>(from, from + std::ptrdiff_t(max_rows * columns)));
+    }
+    GemmArgs args{counts(live),
+                  p.x + size_t(first) * k * dtype_size(dtype),
+                  p.weight,
+                  p.gated ? static_cast<void*>(gates) : sums,
+                  p.bias,
+                  RowKind::kToken,
+                  0,
+                  max_rows,
+                  n,
+                  k,
+                  dtype,
+                  p.gated ? dtype : DType::kF32};
+    args.add = p.gated ? 0 : 1;
+    args.gated = p.gated ? 1 : 0;
+    gemm(queue(), args);
+    return read(p.gated ? gates : reinterpret_cast<uint8_t*>(sums), bytes);
+  }
+
+  void expect_rows_alone(const Product& p, const std::vector<float>& before) {
+    const auto together = run(p, before, 0, kRows, kMaxRows);
+    const size_t row_bytes = together.size() / kMaxRows;
+    for (const int r : {0, 7, 15, 16, 63, 64, 129, 500, 895, 896, 999, kRows - 1}) {
+      const auto alone = run(p, before, r, 1, 1);
+      ASSERT_EQ(std::memcmp(alone.data(), &together[r * row_bytes], row_bytes), 0) << "row " << r;
+    }
+    if (p.gated) return;
+    const auto* start = reinterpret_cast<const uint8_t*>(before.data());
+    for (size_t i = kRows * row_bytes; i < together.size(); ++i) ASSERT_EQ(together[i], start[i]);
+  }
+};
+
+TEST_P(ManyRowsGemmTest, RowsAreAddedAndGatedAsAlone) {
+  const auto [n, k, dtype] = GetParam();
+  const TypedData w = typed_data(random_floats(size_t(n) * k, 22, 0.1f), dtype);
+  const void* plain = pack(w.data(), n, k, dtype);
+  const void* pairs = pack(w.data(), n, k, dtype, WeightOrder::kGateUp);
+  const auto* x = static_cast<const uint8_t*>(upload_typed(rows_of_x(k, dtype)));
+  const float* bias = to_device(random_floats(n, 23));
+  std::vector<float> before = random_floats(size_t(kMaxRows) * n, 24);
+  for (size_t i = 0; i < before.size(); i += 5) before[i] = i % 2 == 0 ? 1.3e-38f : -0.0f;
+  for (size_t i = 2; i < size_t(kRows) * n; i += 5) before[i] = 3e-39f;
+  for (const float* added : {static_cast<const float*>(nullptr), bias}) {
+    expect_rows_alone({x, plain, added, false}, before);
+    expect_rows_alone({x, pairs, added, true}, before);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ManyRowsGemmTest,
+                         testing::Values(Case{4096, 64, DType::kBF16}, Case{1544, 72, DType::kBF16},
+                                         Case{1540, 200, DType::kBF16}));
+
 INSTANTIATE_TEST_SUITE_P(Shapes, WideGemmTest,
                          testing::Values(Case{17000, 72, DType::kBF16},
                                          Case{20012, 136, DType::kBF16}));

@@ -29,6 +29,20 @@ struct StoreOutput {
   int stride;  // elements from a row of y to the next
 
   template <int Half>
+  __device__ static void add_bias(const GemmArgs& args, int n, float (&c)[Half]) {
+#pragma unroll
+    for (int j = 0; j < Half / 4; ++j) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int from = n + j * 8 + threadIdx.x % 4 * 2 + i;
+        const float bias = from < args.n ? args.bias[from] : 0.0f;
+        c[j * 4 + i] += bias;
+        c[j * 4 + i + 2] += bias;
+      }
+    }
+  }
+
+  template <int Half>
   __device__ void take_rows(const GemmArgs& args, int live, int row, int n, int,
                             float (&c)[Half]) const {
     const int lane = threadIdx.x % 32;
@@ -78,20 +92,6 @@ struct StoreOutput {
   }
 
  private:
-  template <int Half>
-  __device__ static void add_bias(const GemmArgs& args, int n, float (&c)[Half]) {
-#pragma unroll
-    for (int j = 0; j < Half / 4; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int from = n + j * 8 + threadIdx.x % 4 * 2 + i;
-        const float bias = from < args.n ? args.bias[from] : 0.0f;
-        c[j * 4 + i] += bias;
-        c[j * 4 + i + 2] += bias;
-      }
-    }
-  }
-
   // Rows row and row + 8; n: this lane's first column.
   template <int Half>
   __device__ void store_floats(const GemmArgs& args, int live, int row, int n,
@@ -127,7 +127,9 @@ struct StoreOutput {
       if (to == nullptr) continue;
       const float2 products{c[(group + i / 2) * 4 + i % 2 * 2],
                             c[(group + i / 2) * 4 + i % 2 * 2 + 1]};
-      *to = args.add != 0 ? float2{sums[i].x + products.x, sums[i].y + products.y} : products;
+      *to = args.add == 0
+                ? products
+                : float2{add_flushed(sums[i].x, products.x), add_flushed(sums[i].y, products.y)};
     }
   }
 
@@ -169,7 +171,7 @@ struct StoreOutput {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
     } else {
       float& y = static_cast<float*>(args.y)[at];
-      y = args.add != 0 ? y + value : value;
+      y = args.add != 0 ? add_flushed(y, value) : value;
     }
   }
 };

@@ -66,6 +66,20 @@ struct StoreGated {
       }
     });
   }
+  // use.template operator()<activation>(): one branch for all values, so that their long chains of
+  // operations run side by side.
+  template <class Use>
+  __device__ static void with_activation(Activation activation, const Use& use) {
+    switch (activation) {
+      case Activation::kSilu:
+        return use.template operator()<Activation::kSilu>();
+      case Activation::kGelu:
+        return use.template operator()<Activation::kGelu>();
+      default:
+        return use.template operator()<Activation::kGeluTanh>();
+    }
+  }
+
   // 8 gates, their 8 ups and a gap: eight groups that are read at once lie in different banks.
   static constexpr int kGroupFloats = 20;
   // Of a row of put_block. Rows begin 8 or 24 banks apart, so that four are written at once.
@@ -149,20 +163,6 @@ struct StoreGated {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       if (column + i < size) put(args, row, column + i, values[i]);
-    }
-  }
-
-  // use.template operator()<activation>(): one branch for all values, so that their long chains of
-  // operations run side by side.
-  template <class Use>
-  __device__ static void with_activation(Activation activation, const Use& use) {
-    switch (activation) {
-      case Activation::kSilu:
-        return use.template operator()<Activation::kSilu>();
-      case Activation::kGelu:
-        return use.template operator()<Activation::kGelu>();
-      default:
-        return use.template operator()<Activation::kGeluTanh>();
     }
   }
 

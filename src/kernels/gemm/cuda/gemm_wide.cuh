@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "kernels/gemm/cuda/gemm_wide_ring.cuh"
 
 // Products of many rows with wgmma: x is operand A (64 rows a product), the weight operand B. A
@@ -11,10 +13,13 @@ template <class Shape>
 struct WideProducts {
   WideRing<Shape>& ring;
   const WideWork<Shape>& work;
+  uint8_t* shared;
+  // Known to be the same in a warp, so that descriptors need no copies to uniform registers.
+  int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
 
   template <class Epilogue>
   __device__ void run(const GemmArgs& args, const Epilogue& epilogue) const {
-    const int warpgroup_row = static_cast<int>(threadIdx.x) / 128 * Shape::kTilesX * 64;
+    const int warpgroup_row = warpgroup * Shape::kTilesX * 64;
     skip(work.dropped);
     for (int t = work.first; t < work.count; t += work.step) {
       const int2 tile = work.tiles.at(t);
@@ -29,15 +34,27 @@ struct WideProducts {
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
         const int n = column * Shape::kN + i % Shape::kTilesW * kTileN;
-        epilogue.take_rows(args, work.live, row + i / Shape::kTilesW * 64, n, column, c[i]);
+        take(args, epilogue, row + i / Shape::kTilesW * 64, n, column, c[i]);
       }
     }
+    if constexpr (kIsStaged<Epilogue>) wait_boxes();
   }
 
  private:
   static constexpr int kTiles = Shape::kTilesX * Shape::kTilesW;
   static constexpr int kTileN = Shape::kN / Shape::kTilesW;
   using Sums = float[kTiles][kTileN / 2];  // tiles of a row of x follow each other
+
+  template <class Epilogue>
+  __device__ void take(const GemmArgs& args, const Epilogue& epilogue, int row, int n, int column,
+                       float (&c)[kTileN / 2]) const {
+    if constexpr (kIsStaged<Epilogue>) {
+      uint8_t* own = shared + Shape::kStagingAt + threadIdx.x / 32 * kStagedBytes;
+      epilogue.take_staged(args, work.live, row, n, own, c);
+    } else {
+      epilogue.take_rows(args, work.live, row, n, column, c);
+    }
+  }
 
   // Tells every block that fills this stage of ours that this warp has read it.
   __device__ void release(int stage) const {
@@ -77,7 +94,7 @@ struct WideProducts {
   __device__ void multiply_stage(Sums& c, bool add) const {
     constexpr int kTileBytes = 64 * 128;
     constexpr int kTileBytesW = kTileN / kGroupRows * Shape::kAtoms * kAtomBytes;
-    const int first_tile = static_cast<int>(threadIdx.x) / 128 * Shape::kTilesX;
+    const int first_tile = warpgroup * Shape::kTilesX;
     wait_barrier(ring.full + ring.at.place, ring.at.parity);
     wgmma_fence();
 #pragma unroll
@@ -101,7 +118,8 @@ struct WideProducts {
 
 template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    gemm_wide_kernel(GemmArgs args, Epilogue epilogue, const __grid_constant__ WideMaps maps) {
+    gemm_wide_kernel(GemmArgs args, const __grid_constant__ Epilogue epilogue,
+                     const __grid_constant__ WideMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) uint8_t shared[];
   WideRing<Shape> ring(shared);
@@ -118,7 +136,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
   if (threadIdx.x < kLoading) {
     if constexpr (kMovesRegisters) raise_registers<Shape::kProductRegisters>();
-    WideProducts<Shape>{ring, work}.run(args, epilogue);
+    WideProducts<Shape>{ring, work, shared}.run(args, epilogue);
   } else {
     if constexpr (kMovesRegisters) lower_registers<Shape::kLoaderRegisters>();
     if (threadIdx.x == kLoading) loader.run(work);
@@ -135,7 +153,7 @@ int resident_clusters(int cluster);
 
 // False when the device or the driver cannot run it. Only where resident_clusters are not 0.
 template <class Shape, class Epilogue>
-bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+bool launch_wide_with(const GemmArgs& args, const Epilogue& epilogue, cudaStream_t stream) {
   // Of the current device: the ranks of a process have several.
   if (cudaFuncSetAttribute(gemm_wide_kernel<Shape, Epilogue>,
                            cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -150,11 +168,23 @@ bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) 
   }
   const int tiles = ceil_div(args.max_rows, Shape::kRows * Shape::kClusterX) *
                     ceil_div(args.n, Shape::kN * Shape::kClusterW);
-  set_width(epilogue, args, Shape::kN);
   const int num_clusters = std::min(tiles, resident_clusters(Shape::kCluster));
   launch_cluster(gemm_wide_kernel<Shape, Epilogue>, num_clusters * Shape::kCluster, Shape::kCluster,
                  Shape::kThreads, Shape::kBytes, stream, args, epilogue, maps);
   return true;
+}
+
+template <class Shape, class Epilogue>
+bool launch_wide(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
+  using Staged = typename StagedOf<Epilogue>::Type;
+  if constexpr (Shape::kStaged && !std::is_void_v<Staged>) {
+    Staged staged;
+    if (make_staged(staged, epilogue, args)) {
+      return launch_wide_with<Shape>(args, staged, stream);
+    }
+  }
+  set_width(epilogue, args, Shape::kN);
+  return launch_wide_with<Shape>(args, epilogue, stream);
 }
 
 }  // namespace foretoken::cuda

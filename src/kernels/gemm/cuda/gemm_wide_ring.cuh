@@ -6,6 +6,7 @@
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/cuda/wgmma.cuh"
 #include "kernels/gemm/cuda/gemm_common.cuh"
+#include "kernels/gemm/cuda/gemm_store_staged.cuh"
 
 // Products of many rows with wgmma: x is operand A (64 rows a product), the weight operand B. A
 // persistent grid; in each block one thread loads and the warpgroups multiply. Blocks of a cluster
@@ -38,28 +39,40 @@ struct WideShape {
   static constexpr int kAtoms = kAtomBytesX + kAtomBytesW > 24576 ? 1 : 2;  // in a stage
   static constexpr int kStageBytes = kAtoms * (kAtomBytesX + kAtomBytesW);
   static constexpr int kMaxBytes = 232448;  // of shared memory in a block of sm_90
-  static constexpr int kStages = std::min((kMaxBytes - 256) / kStageBytes, 12);
-  static constexpr int kBytes = kStages * kStageBytes + kStages * 16;
+  // The largest tiles are stored through shared memory (gemm_store_staged.cuh): room behind the
+  // barriers, which four stages leave. They are many, and go along the weight first.
+  static constexpr bool kStaged = kWarpgroups == 2 && kTilesX == 1 && kN == 256;
+  static constexpr bool kByColumns = kStaged;
+  static constexpr int kBarrierBytes = kStaged ? 1024 : 256;
+  static constexpr int kStagingBytes = kStaged ? kWarpgroups * 4 * kStagedBytes : 0;
+  static constexpr int kStages =
+      std::min((kMaxBytes - kBarrierBytes - kStagingBytes) / kStageBytes, 12);
+  static constexpr int kStagingAt = kStages * kStageBytes + kBarrierBytes;
+  static constexpr int kBytes =
+      kStaged ? kStagingAt + kStagingBytes : kStages * kStageBytes + kStages * 16;
   static_assert(kGroups % kClusterX == 0 && kGroups / kClusterX <= 32);
   static_assert(kRows % (8 * kClusterW) == 0 && kRows / kClusterW <= 256);
   static_assert(kStages >= 3 && kAtoms <= 2);
   static_assert(kTilesW == 1 || kGroups % (2 * kTilesW) == 0);  // pairs of gate and up stay whole
 };
 
-// Which tiles there are and in which order: along x first within bands of rows, so that the blocks
-// at work share tiles of both in the L2 cache.
+// Which tiles there are and in which order: along x first within bands of rows, or along the weight
+// within bands of its rows, so that the blocks at work share tiles of both in the L2 cache.
 template <class Shape>
 struct WideTiles {
-  static constexpr int kBand = 16 / Shape::kClusterX;
+  static constexpr int kBand =
+      Shape::kByColumns ? 2048 / (Shape::kN * Shape::kClusterW) : 16 / Shape::kClusterX;
   int num_x;  // of clusters
   int num_w;
 
   __device__ int count() const { return num_x * num_w; }
   __device__ int2 at(int tile) const {
-    const int band = tile / (kBand * num_w) * kBand;
-    const int rows = max(min(kBand, num_x - band), 1);
-    const int rest = tile - band * num_w;
-    return {band + rest % rows, rest / rows};
+    const int along = Shape::kByColumns ? num_x : num_w, across = Shape::kByColumns ? num_w : num_x;
+    const int band = tile / max(kBand * along, 1) * kBand;
+    const int width = max(min(kBand, across - band), 1);
+    const int rest = tile - band * along;
+    const int2 at{band + rest % width, rest / width};
+    return Shape::kByColumns ? int2{at.y, at.x} : at;
   }
 };
 

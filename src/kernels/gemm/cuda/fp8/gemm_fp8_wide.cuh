@@ -16,6 +16,7 @@ struct Fp8WideShape {
   static constexpr int kTilesW = 1;
   static constexpr int kClusterX = ClusterX_;
   static constexpr int kClusterW = ClusterW_;
+  static constexpr bool kByColumns = false;
   static constexpr bool kByUnit = ByUnit_;  // the weight has scales of units
   static constexpr int kCluster = kClusterX * kClusterW;
   static constexpr int kRows = kWarpgroups * 64;
