@@ -43,6 +43,7 @@ constexpr SavedAs kSavedAs[] = {
 
 Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
+  if (names != nullptr && names->is_array() && names->empty()) names = nullptr;
   const Json* type = fields.find("model_type");
   Json of_type;
   if (names == nullptr && type != nullptr && type->is_string()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "base/python_json.h"
@@ -100,11 +101,28 @@ Status check_shapes(const std::string& module, const LoraPair& pair, int32_t ran
   return {};
 }
 
+// Of float32 or bfloat16, whose exponent has the same place in the upper half.
+bool is_finite(std::span<const std::byte> values, DType dtype) {
+  const size_t size = dtype_size(dtype);
+  constexpr uint16_t kExponent = 0x7f80;
+  for (size_t i = size - 2; i < values.size(); i += size) {
+    uint16_t upper = 0;
+    std::memcpy(&upper, values.data() + i, sizeof upper);
+    if ((upper & kExponent) == kExponent) return false;
+  }
+  return true;
+}
+
 Result<std::vector<std::byte>> read_matrix(const TensorView& tensor, DType dtype) {
   FT_RETURN_IF_ERROR(check_convertible(tensor));
   std::vector<std::byte> out(static_cast<size_t>(tensor.num_elements()) * dtype_size(dtype));
   std::vector<std::byte> raw;
   FT_RETURN_IF_ERROR(read_elements(tensor, 0, tensor.num_elements(), dtype, out.data(), raw));
+  if (!is_finite(out, dtype)) {
+    return invalid_argument(tensor.file + ": tensor '" + tensor.name +
+                            "' holds infinite values or none at all (NaN), as a training that "
+                            "diverged leaves them; take an earlier checkpoint");
+  }
   return out;
 }
 

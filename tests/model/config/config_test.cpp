@@ -228,6 +228,8 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   const auto qwen = parse(json);
   ASSERT_TRUE(qwen.ok()) << qwen.status().message();
   EXPECT_EQ(qwen.value().architecture, "Qwen3ForCausalLM");
+  json["architectures"] = Json::array();
+  EXPECT_EQ(parse(json).value().architecture, "Qwen3ForCausalLM") << "a list of none";
   json["model_type"] = "falcon_h1";
   EXPECT_NE(
       parse(json).status().message().find("'FalconH1ForCausalLM' (Falcon H1) is not supported"),

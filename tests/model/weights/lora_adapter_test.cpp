@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "dialled/safetensors_writer.h"
@@ -120,6 +122,25 @@ TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {
   write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}),
              tensor(std::string(kModule) + ".lora_A.default.weight", {2, 3})});
   expect_error(StatusCode::kInvalidArgument, "is there twice");
+}
+
+// Requests of such an adapter would end with NaN logits, of which nobody knows whence they come.
+TEST_F(LoraAdapterFolder, ValuesThatAreNotFiniteAreRefused) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    const TensorToWrite b = {b_, FileDType::kF32, {5, 2}, [bad](std::byte* to) {
+                               const std::array<float, 10> values{1, 2, 3, 4, 5, 6, 7, 8, 9, bad};
+                               std::memcpy(to, values.data(), sizeof values);
+                             }};
+    write({}, {tensor(a_, {2, 3}), b});
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const auto adapter = read_peft_adapter(folder_.path(), dtype, 16);
+      ASSERT_FALSE(adapter.ok());
+      EXPECT_NE(adapter.status().message().find("lora_B.weight' holds infinite values"),
+                std::string::npos)
+          << adapter.status().message();
+    }
+  }
 }
 
 TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
