@@ -123,20 +123,6 @@ __device__ inline T from_float(float value) {
   }
 }
 
-// a + b and a * b + c in which numbers below the normal ones count as zeros, operands and results
-// alike, as where the copy engine adds in memory (add_box): what adds to the residual uses these,
-// so that its bits do not depend on which kernel adds.
-__device__ inline float add_flushed(float a, float b) {
-  float sum;
-  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
-  return sum;
-}
-__device__ inline float fma_flushed(float a, float b, float c) {
-  float sum;
-  asm("fma.rn.ftz.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));
-  return sum;
-}
-
 // Token `position` of a slot's history, through its block table.
 __device__ inline int32_t* token_at(const BatchState& batch, int slot, int position) {
   const int index = position / batch.block_size;

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(CombineExpertsArgs ar
         args.weights != nullptr ? args.weights[int64_t{row} * args.top_k + slot] : 1.0f;
     sum = fmaf(weight, to_float(y[int64_t{slot} * args.hidden]), sum);
   }
-  args.out[at] = args.add != 0 ? add_flushed(args.out[at], sum) : sum;
+  args.out[at] = args.add != 0 ? __fadd_rn(args.out[at], sum) : sum;
 }
 
 // Four products as they lie in memory.
@@ -124,8 +124,7 @@ __global__ void __launch_bounds__(Threads) combine_and_norm_kernel(CombineExpert
     for (int j = 0; j < Vectors; ++j) {
       float4& v = sums.values[j];
       const float4 b = before.values[j];
-      v = {add_flushed(b.x, v.x), add_flushed(b.y, v.y), add_flushed(b.z, v.z),
-           add_flushed(b.w, v.w)};
+      v = {__fadd_rn(b.x, v.x), __fadd_rn(b.y, v.y), __fadd_rn(b.z, v.z), __fadd_rn(b.w, v.w)};
     }
   }
   sums.for_each([&](int at, float4& v) { store4(out + at, v); });

@@ -127,9 +127,7 @@ struct StoreOutput {
       if (to == nullptr) continue;
       const float2 products{c[(group + i / 2) * 4 + i % 2 * 2],
                             c[(group + i / 2) * 4 + i % 2 * 2 + 1]};
-      *to = args.add == 0
-                ? products
-                : float2{add_flushed(sums[i].x, products.x), add_flushed(sums[i].y, products.y)};
+      *to = args.add != 0 ? float2{sums[i].x + products.x, sums[i].y + products.y} : products;
     }
   }
 
@@ -171,7 +169,7 @@ struct StoreOutput {
       static_cast<__nv_bfloat16*>(args.y)[at] = __float2bfloat16_rn(value);
     } else {
       float& y = static_cast<float*>(args.y)[at];
-      y = args.add != 0 ? add_flushed(y, value) : value;
+      y = args.add != 0 ? y + value : value;
     }
   }
 };

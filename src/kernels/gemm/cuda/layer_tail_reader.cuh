@@ -220,8 +220,7 @@ struct TailNorm {
     for_each([&](int turn, int j, int at) {
       const float4 a = __ldcg(reinterpret_cast<const float4*>(residual + at));
       const float4 b = __ldcg(reinterpret_cast<const float4*>(delta + at));
-      values[turn][j] = {add_flushed(a.x, b.x), add_flushed(a.y, b.y), add_flushed(a.z, b.z),
-                         add_flushed(a.w, b.w)};
+      values[turn][j] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
     });
     const float scale = scale_of(values);
     if (!stores) return;

@@ -16,11 +16,11 @@ __device__ RowKind row_kind(const RmsNormArgs& args) {
 
 // With a scale of 1, the most frequent one, these are sums.
 __device__ float scaled_sum(float value, float delta, float scale) {
-  return fma_flushed(delta, scale, value);
+  return fmaf(delta, scale, value);
 }
 __device__ float4 scaled_sum(float4 a, float4 b, float scale) {
-  return {scaled_sum(a.x, b.x, scale), scaled_sum(a.y, b.y, scale), scaled_sum(a.z, b.z, scale),
-          scaled_sum(a.w, b.w, scale)};
+  return {fmaf(b.x, scale, a.x), fmaf(b.y, scale, a.y), fmaf(b.z, scale, a.z),
+          fmaf(b.w, scale, a.w)};
 }
 
 // One block: one row. Rows up to max_rows are readable, so that the loads need not wait for the
