@@ -25,9 +25,9 @@ struct Linear {
   const float* bias = nullptr;  // [outputs] or null
   int32_t outputs = 0;
   int32_t inputs = 0;
-  LinearSource source;
-  LoraProduct lora;             // what adapters change of it
   bool rounds_to_int8 = false;  // what it multiplies, each row (RowRounding::kInt8)
+  LinearSource source;
+  LoraProduct lora;  // what adapters change of it
 };
 
 // Where a product goes: rows of floats, which it replaces or is added to.
