@@ -37,8 +37,8 @@ CostTable hopper_times() {
 DrafterTimes suffix_times() { return {"suffix", true, {}, curve({{1, 30000}, {64, 60000}})}; }
 
 // Of the time without drafts.
-ListWorld::Totals run(const CostTable& times, const LengthControllerConfig& policy,
-                      const ListWorld::Workload& work, double* speed) {
+ListWorld::Totals run_beside_off(const CostTable& times, const LengthControllerConfig& policy,
+                                 const ListWorld::Workload& work, double* speed) {
   LengthControllerConfig off = policy;
   off.mode = LengthMode::kOff;
   const ListWorld::Totals plain = ListWorld(times, off, work).run();
@@ -76,7 +76,7 @@ TEST(FirstRound, RandomTextLosesLittle) {
         work.batch = batch;
         work.output_len = output;
         double speed = 0;
-        run(times, policy, work, &speed);
+        run_beside_off(times, policy, work, &speed);
         EXPECT_GE(speed, 0.98) << (is_list ? "list, " : "suffix, ") << batch << " sequences, "
                                << output << " tokens";
       }
@@ -94,13 +94,14 @@ TEST(FirstRound, BlocksThatFitAreMadeAtOnce) {
       .mode = LengthMode::kAdaptive,
       .steps_in_flight = 2,
       .drafters = {{.max_draft_tokens = 15, .has_kv = true, .max_catch_up_rows = 8192}}};
-  struct Case {
+  struct Blocks {
     int batch;
     double acceptance, at_least;
   };
   // Mean lengths of 4.24 and 7.87 where all fifteen drafts are verified.
-  for (const Case& one : {Case{4, 0.773, 2.2}, Case{16, 0.773, 1.7}, Case{64, 0.773, 1.15},
-                          Case{4, 0.915, 3.6}, Case{16, 0.915, 2.4}, Case{64, 0.915, 1.45}}) {
+  for (const Blocks& one :
+       {Blocks{4, 0.773, 2.2}, Blocks{16, 0.773, 1.7}, Blocks{64, 0.773, 1.15},
+        Blocks{4, 0.915, 3.6}, Blocks{16, 0.915, 2.4}, Blocks{64, 0.915, 1.45}}) {
     double speed = 0;
     const ListWorld::Totals totals = run(times, policy,
                                          {.batch = one.batch,
