@@ -33,7 +33,11 @@ struct Scene {
   explicit Scene(float temperature) : logits(random_floats(size_t{13} * 300, 5, 3.0f)) {
     params.resize(static_cast<size_t>(kOffset + max_rows));
     for (size_t i = 0; i < params.size(); ++i) {
-      params[i] = {.seed = 40 + i, .temperature = temperature, .top_p = 1, .max_len = 1000};
+      params[i] = {};
+      params[i].seed = 40 + i;
+      params[i].temperature = temperature;
+      params[i].top_p = 1;
+      params[i].max_len = 1000;
     }
   }
   SlotParams& of(int row) { return params[static_cast<size_t>(kOffset + row)]; }
