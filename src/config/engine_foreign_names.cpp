@@ -375,7 +375,7 @@ constexpr ForeignFlag kTable[] = {
     {"--speculative-draft-model-revision",
      kValue,
      {},
-     "use revision in --speculative-config '{\"model\": ..., \"revision\": ...}'",
+     "remove it; --speculative-config '{\"model\": ..., \"revision\": ...}' names it",
      nullptr},
     {"--speculative-draft-model-quantization|--speculative-draft-load-format",
      kValue,
@@ -390,12 +390,12 @@ constexpr ForeignFlag kTable[] = {
     {"--speculative-ngram-max-match-window-size|--speculative-ngram-max-trie-depth",
      kValue,
      {},
-     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": ...}'",
+     "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": 4}' says it",
      nullptr},
     {"--speculative-ngram-min-match-window-size",
      kValue,
      {},
-     "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": ...}'",
+     "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": 4}' says it",
      nullptr},
     {"--speculative-ngram-min-bfs-breadth|--speculative-ngram-max-bfs-breadth|"
      "--speculative-ngram-match-type|--speculative-ngram-branch-length|"

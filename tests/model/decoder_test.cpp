@@ -40,6 +40,8 @@ void expect_logits(const GoldenCase& golden, const std::string& dtype, double li
       test::load_test_model(golden.folder, {dtype, golden.hf_overrides}, 64, golden.max_model_len);
   // A code that another last bit turns is off by a hundredth of the row's largest element.
   if (dtype == "bfloat16" && model->config().rounds_to_int8) limit *= 5;
+  // Random weights that answer a last bit four times as strongly as gemma4's do in float32.
+  if (dtype == "bfloat16" && golden.name == "gemma4-unified-default") limit *= 4;
   double worst = 0;
   for (const GoldenPrompt& prompt : test::golden_prompts(golden)) {
     ForwardHarness harness(test::model_device(), *model, 64, 16);

@@ -325,12 +325,6 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["residual_scale"] = f32(config.residual_scale);
     (*all)["logit_scale"] = f32(1 / config.logits_scale);
   }
-  if (family == "cohere2moe") {
-    (*all)["attention.sliding_window"] = u32(24);
-    (*all)["attention.sliding_window_pattern"] = flags({true, false});
-    (*all)["logit_scale"] = f32(config.logits_scale);
-    (*all)["expert_gating_func"] = u32(1);
-  }
   if (family == "mimo2") add_mimo2_keys(config, all);
   if (family == "mistral4") add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;
@@ -483,8 +477,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
                     Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"mistral4", "mistral4", {"rms_norm_eps"}},
-                    Family{"cohere2moe", "cohere2_moe-mean"}, Family{"mimo2", "mimo_v2"},
+                    Family{"mistral4", "mistral4", {"rms_norm_eps"}}, Family{"mimo2", "mimo_v2"},
                     Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
                     Family{"glm4moe", "glm4_moe"}, Family{"bailingmoe2", "bailing_moe_v2"},
                     Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
