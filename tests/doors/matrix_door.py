@@ -251,7 +251,7 @@ class Matrix(unittest.TestCase):
         self.assertFalse((self.folder / "kept.jsonl").exists(), "a cell ran")
 
     def test_expressions_and_paths_are_escaped(self):
-        mask = "kv <= q and (kv < 4 | q - kv < 4096)"
+        mask = "kv <= q and ((kv < 4) | (q - kv < 4096))"
         folder = self.folder / "it's; $(here)"
         folder.mkdir()
         done = self.run_file([{"attention_backend": f"flex({mask}; )"}], "--work-folder", folder)
