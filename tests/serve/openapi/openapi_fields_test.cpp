@@ -49,6 +49,8 @@ TEST_P(OpenApiFields, EveryFieldIsKnownToItsParser) {
   EXPECT_GT(schema["properties"].size(), 15u);
   for (const auto& [name, property] : schema["properties"].items()) {
     json body = base(GetParam());
+    // Taken out of the body before it is parsed (message_thread.h).
+    if (name == "thread") continue;
     body.emplace(name, nullptr);
     const Status status = parse(GetParam(), body);
     EXPECT_TRUE(status.ok()) << name << ": " << status.message();
