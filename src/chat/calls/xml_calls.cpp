@@ -12,7 +12,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view kCdata = "<![CDATA[";
 
-std::string dump(const json& value) {
+std::string key_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -215,7 +215,7 @@ void XmlCalls::begin_value(CallSink* sink) {
   const bool typed = !allowed_types(schema).empty();
   text_ = typed ? is_text_only(schema) : !format_.untyped_json;
   if (kind_ != Kind::kDeclared) text_ = kind_ == Kind::kText;
-  sink->arguments((num_parameters_++ > 0 ? ", " : "") + dump(key_) + (text_ ? ": \"" : ": "));
+  sink->arguments((num_parameters_++ > 0 ? ", " : "") + key_text(key_) + (text_ ? ": \"" : ": "));
   held_.clear();
   value_.clear();
   value_end_.take_held();
