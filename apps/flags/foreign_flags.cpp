@@ -4,6 +4,7 @@
 #include <cctype>
 #include <sstream>
 
+#include "apps/terminal/shell_word.h"
 #include "config/engine_foreign_names.h"
 
 namespace foretoken {
@@ -32,16 +33,6 @@ bool has_all_flags(const CLI::App& command, const std::string& use) {
     if (looks_like_flag(word) && find_flag(command, word) == nullptr) return false;
   }
   return true;
-}
-
-// As a shell takes it for one word.
-std::string shell_word(const std::string& value) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+";
-  if (!value.empty() && value.find_first_not_of(kPlain) == std::string::npos) return value;
-  std::string text = "'";
-  for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 std::string fill(std::string use, const std::string& value) {

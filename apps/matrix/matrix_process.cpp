@@ -12,6 +12,7 @@
 
 #include "apps/matrix/matrix_run.h"
 #include "apps/terminal/child_process.h"
+#include "apps/terminal/shell_word.h"
 #include "base/log.h"
 
 namespace foretoken {
@@ -74,16 +75,6 @@ std::vector<std::string> cell_arguments(const Json& cells, const MatrixRunOption
                                        std::to_string(options.cell.num_reference_prompts)});
   }
   return arguments;
-}
-
-// As a shell reads it back.
-std::string shell_word(const std::string& text) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 std::string shell_line(const std::vector<std::string>& arguments) {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "kernels/attention/attention.h"
 #include "kernels/comm/cuda/context_merge.cuh"
+#include "kernels/comm/cuda/nccl_message.cuh"
 #include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/cuda/common.cuh"
 
@@ -10,20 +11,6 @@ namespace foretoken::cuda {
 namespace {
 
 using Message = NcclExchange::Message;
-
-constexpr int kThreads = 256;
-constexpr int kMaxBlocks = 256;
-
-int blocks_for(int64_t elements) { return std::clamp(ceil_div(elements, kThreads), 1, kMaxBlocks); }
-
-// Calls use(i) for i in [0, count), shared out to the threads of the blocks along x.
-template <class Use>
-__device__ void for_each(int64_t count, const Use& use) {
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += int64_t{gridDim.x} * kThreads) {
-    use(i);
-  }
-}
 
 // Rows [first, first + rows) of a step.
 struct RowPiece {
@@ -48,19 +35,19 @@ void exchange_in_group(const ContextRanks& ranks, NcclExchange& nccl, int64_t by
       stream);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     pack_parts_kernel(GatherPartsArgs args, RowPiece piece, uint32_t* message) {
   wait_for_previous();
   const int64_t width = int64_t{args.pieces} * (args.piece_bytes / 4);
   const auto* in = static_cast<const uint32_t*>(args.in);
-  for_each(piece.here(args.counts, args.max_rows) * width, [&](int64_t i) {
+  for_each_element(piece.here(args.counts, args.max_rows) * width, [&](int64_t i) {
     const int64_t row = piece.first + i / width;
     message[i] = in[(args.from == nullptr ? row : args.from[row]) * width + i % width];
   });
 }
 
 // Grid (blocks, ranks of the group).
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     place_parts_kernel(GatherPartsArgs args, RowPiece piece, const char* mine, const char* inbox) {
   wait_for_previous();
   const int rank = static_cast<int>(blockIdx.y);
@@ -69,13 +56,13 @@ __global__ void __launch_bounds__(kThreads)
       rank == args.ranks.rank ? mine : inbox + (args.ranks.first + rank) * kNcclPieceBytes;
   auto* out = static_cast<uint32_t*>(args.out) +
               int64_t{piece.first} * args.pieces * args.ranks.size * words;
-  for_each(piece.here(args.counts, args.max_rows) * args.pieces * words, [&](int64_t i) {
+  for_each_element(piece.here(args.counts, args.max_rows) * args.pieces * words, [&](int64_t i) {
     out[(i / words * args.ranks.size + rank) * words + i % words] =
         reinterpret_cast<const uint32_t*>(message)[i];
   });
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     merge_received_kernel(MergePartialsArgs args, RowPiece piece, const char* inbox) {
   wait_for_previous();
   const int64_t size = attention_state_size(args.value_size);
@@ -83,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* own =
       args.states + (int64_t{args.ranks.rank} * args.max_rows * args.num_heads + first) * size;
   const int64_t count = int64_t{piece.here(args.counts, args.max_rows)} * args.num_heads;
-  for_each(count * args.value_size, [&](int64_t i) {
+  for_each_element(count * args.value_size, [&](int64_t i) {
     const int64_t state = i / args.value_size;
     const auto part = [&](int rank, int at) {
       const auto* box =
@@ -105,12 +92,12 @@ void nccl_gather_parts(const GatherPartsArgs& args, NcclExchange& nccl, cudaStre
   for (int first = 0; first < args.max_rows; first += most) {
     const RowPiece piece{first, std::min(args.max_rows - first, most)};
     const int64_t bytes = piece.rows * row_bytes;
-    const int blocks = blocks_for(bytes / 4);
-    launch_kernel(pack_parts_kernel, blocks, kThreads, 0, stream, args, piece,
+    const int blocks = message_blocks(bytes / 4);
+    launch_kernel(pack_parts_kernel, blocks, kMessageThreads, 0, stream, args, piece,
                   reinterpret_cast<uint32_t*>(nccl.outbox()));
     exchange_in_group(args.ranks, nccl, bytes, [&](int) { return nccl.outbox(); }, stream);
-    launch_kernel(place_parts_kernel, dim3(blocks, args.ranks.size), kThreads, 0, stream, args,
-                  piece, static_cast<const char*>(nccl.outbox()),
+    launch_kernel(place_parts_kernel, dim3(blocks, args.ranks.size), kMessageThreads, 0, stream,
+                  args, piece, static_cast<const char*>(nccl.outbox()),
                   static_cast<const char*>(nccl.inbox(0)));
   }
 }
@@ -127,8 +114,8 @@ void nccl_merge_partials(const MergePartialsArgs& args, NcclExchange& nccl, cuda
         [&](int place) { return states + (int64_t{place} * args.max_rows + first) * row_floats; },
         stream);
     const int64_t elements = int64_t{piece.rows} * args.num_heads * args.value_size;
-    launch_kernel(merge_received_kernel, blocks_for(elements), kThreads, 0, stream, args, piece,
-                  static_cast<const char*>(nccl.inbox(0)));
+    launch_kernel(merge_received_kernel, message_blocks(elements), kMessageThreads, 0, stream, args,
+                  piece, static_cast<const char*>(nccl.inbox(0)));
   }
 }
 

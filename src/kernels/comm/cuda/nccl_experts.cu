@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/comm/cuda/expert_part.cuh"
+#include "kernels/comm/cuda/nccl_message.cuh"
 #include "kernels/comm/cuda/nccl_ops.h"
 #include "kernels/comm/cuda/rank_ops.cuh"
 #include "kernels/cuda/common.cuh"
@@ -11,20 +12,7 @@ namespace {
 
 using Message = NcclExchange::Message;
 
-constexpr int kThreads = 256;
-constexpr int kMaxBlocks = 256;  // of a rank's part
 constexpr int64_t kVectorBytes = sizeof(float4);
-
-int blocks_for(int64_t elements) { return std::clamp(ceil_div(elements, kThreads), 1, kMaxBlocks); }
-
-// Calls use(i) for i in [0, count), shared out to the threads of the blocks along x.
-template <class Use>
-__device__ void for_each(int64_t count, const Use& use) {
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
-       i += int64_t{gridDim.x} * kThreads) {
-    use(i);
-  }
-}
 
 // What a rank gives all others of its rows [first, first + rows): how many live rows it has in all,
 // then x, ids and weights, with room for `rows` of each.
@@ -59,12 +47,13 @@ struct RowMessage {
 
 template <class T>
 __device__ void copy_elements(void* to, const void* from, int64_t count) {
-  for_each(count, [&](int64_t i) { static_cast<T*>(to)[i] = static_cast<const T*>(from)[i]; });
+  for_each_element(count,
+                   [&](int64_t i) { static_cast<T*>(to)[i] = static_cast<const T*>(from)[i]; });
 }
 
 __device__ int live_of(const char* message) { return *reinterpret_cast<const int32_t*>(message); }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     pack_rows_kernel(DispatchRowsArgs args, RowMessage piece, char* message) {
   wait_for_previous();
   const int live = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
@@ -90,7 +79,7 @@ struct Messages {
 };
 
 // Rank blockIdx.y's rows behind those of the ranks before it.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     place_rows_kernel(DispatchRowsArgs args, RowMessage piece, Messages all) {
   wait_for_previous();
   const int size = static_cast<int>(gridDim.y);
@@ -129,7 +118,7 @@ struct RowPiece {
 };
 
 // This rank's sums of the rows of rank blockIdx.y, `stride` bytes apart in `outbox`.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     pack_sums_kernel(ReturnRowsArgs args, RowPiece piece, char* outbox, int64_t stride, int own) {
   wait_for_previous();
   const int peer = static_cast<int>(blockIdx.y);
@@ -141,13 +130,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // As return_kernel of expert_exchange.cu adds them.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMessageThreads)
     add_returned_kernel(ReturnRowsArgs args, RowPiece piece, const char* inbox, int own, int size) {
   wait_for_previous();
   const int64_t width = args.hidden / 4;
   const auto* sums = reinterpret_cast<const float4*>(args.sums) + args.begins[own] * width;
   auto* out = reinterpret_cast<float4*>(args.out);
-  for_each(piece.here(args.begins, own) * width, [&](int64_t i) {
+  for_each_element(piece.here(args.begins, own) * width, [&](int64_t i) {
     const int64_t at = piece.first * width + i;
     float4 sum = shared_part(args, at);
     for (int rank = 0; rank < size; ++rank) {
@@ -167,12 +156,12 @@ void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaSt
   const auto most = static_cast<int>(room / RowMessage::row_bytes(x_bytes, args.top_k));
   for (int first = 0; first < args.max_rows; first += most) {
     const RowMessage piece{x_bytes, args.top_k, first, std::min(args.max_rows - first, most)};
-    const int blocks = blocks_for(piece.rows * x_bytes / kVectorBytes);
-    launch_kernel(pack_rows_kernel, blocks, kThreads, 0, stream, args, piece, nccl.outbox());
+    const int blocks = message_blocks(piece.rows * x_bytes / kVectorBytes);
+    launch_kernel(pack_rows_kernel, blocks, kMessageThreads, 0, stream, args, piece, nccl.outbox());
     nccl.exchange([&](int) { return Message{nccl.outbox(), piece.bytes()}; },
                   [&](int peer) { return Message{nccl.inbox(peer), piece.bytes()}; }, stream);
-    launch_kernel(place_rows_kernel, dim3(blocks, nccl.size()), kThreads, 0, stream, args, piece,
-                  Messages{nccl.outbox(), nccl.inbox(0), nccl.rank()});
+    launch_kernel(place_rows_kernel, dim3(blocks, nccl.size()), kMessageThreads, 0, stream, args,
+                  piece, Messages{nccl.outbox(), nccl.inbox(0), nccl.rank()});
   }
 }
 
@@ -183,12 +172,12 @@ void nccl_return_rows(const ReturnRowsArgs& args, NcclExchange& nccl, cudaStream
   for (int first = 0; first < args.max_rows; first += most) {
     const RowPiece piece{first, std::min(args.max_rows - first, most)};
     const int64_t bytes = piece.rows * row_bytes;
-    const int blocks = blocks_for(bytes / kVectorBytes);
-    launch_kernel(pack_sums_kernel, dim3(blocks, nccl.size()), kThreads, 0, stream, args, piece,
-                  nccl.outbox(), bytes, nccl.rank());
+    const int blocks = message_blocks(bytes / kVectorBytes);
+    launch_kernel(pack_sums_kernel, dim3(blocks, nccl.size()), kMessageThreads, 0, stream, args,
+                  piece, nccl.outbox(), bytes, nccl.rank());
     nccl.exchange([&](int peer) { return Message{nccl.outbox() + peer * bytes, bytes}; },
                   [&](int peer) { return Message{nccl.inbox(peer), bytes}; }, stream);
-    launch_kernel(add_returned_kernel, blocks, kThreads, 0, stream, args, piece,
+    launch_kernel(add_returned_kernel, blocks, kMessageThreads, 0, stream, args, piece,
                   static_cast<const char*>(nccl.inbox(0)), nccl.rank(), nccl.size());
   }
 }
