@@ -36,6 +36,10 @@ constexpr const char* kByShape = "kernels are chosen by shape";
 
 constexpr const char* kBoundOutside = "threads are bound as numactl or taskset start the program";
 constexpr const char* kAsNeeded = "blocks are reserved as steps need them";
+constexpr const char* kNoSoftPrompts = "there are no prompt adapters; use --enable-lora";
+constexpr const char* kLossless = "drafts never change the text; leave it out";
+constexpr const char* kDrafterField =
+    "it is a field of --speculative-config '{\"method\": ..., \"model\": ...}'";
 
 constexpr VllmName kTable[] = {
     // The model.
@@ -127,6 +131,21 @@ constexpr VllmName kTable[] = {
      "an adapter changes the matrices that its files name; leave it out"},
     {"specialize_active_lora", kFlag, "", kWarned, "adapters share the model's graphs"},
     {"enable_mixed_moe_lora_format", kFlag, "", kWarned, "adapters are read as their files are"},
+    {"lora_extra_vocab_size", kValue, "0|256", kWarned, "adapters add no tokens"},
+    {"long_lora_scaling_factors", kValues, "", kRefused,
+     "positions are those of config.json; lay changes over it with --hf-overrides"},
+    {"enable_lora_bias", kFlag, "false", kWarned, "adapters are read as their files are"},
+    {"qlora_adapter_name_or_path", kValue, "", kRefused,
+     "use --enable-lora --lora-modules NAME=FOLDER"},
+    {"enable_prompt_adapter", kFlag, "false", kRefused, kNoSoftPrompts},
+    {"max_prompt_adapters", kValue, "", kWarned, kNoSoftPrompts},
+    {"max_prompt_adapter_token", kValue, "", kWarned, kNoSoftPrompts},
+    {"prompt_adapters", kValues, "", kRefused, kNoSoftPrompts, kCommandLine},
+    {"quantization_param_path", kValue, "", kWarned,
+     "scales of the KV cache are those of the checkpoint, or 1"},
+    {"override_neuron_config", kValue, "{}", kRefused, "use --device cpu or --device cuda"},
+    {"enable_multimodal_encoder_data_parallel", kFlag, "", kWarned, kNoImages},
+    {"logits_processor_pattern", kValue, "", kRefused, "requests bring no code; leave it out"},
 
     // Parallel layouts.
     {"data_parallel_size_local", kValue, "", kRefused, kOneProcess},
@@ -150,6 +169,11 @@ constexpr VllmName kTable[] = {
     {"all2all_backend", kValue, "", kRefused, kExpertsStay},
     {"enable_eplb", kFlag, "false", kRefused, kExpertsStay},
     {"eplb_config", kValue, "", kRefused, kExpertsStay},
+    {"num_redundant_experts", kValue, "0", kRefused, kExpertsStay},
+    {"eplb_window_size", kValue, "", kWarned, kExpertsStay},
+    {"eplb_step_interval", kValue, "", kWarned, kExpertsStay},
+    {"eplb_log_balancedness", kFlag, "", kWarned, kExpertsStay},
+    {"enable_microbatching", kFlag, "false", kRefused, "use --enable-dbo"},
     {"expert_placement_strategy", kValue, "linear", kRefused, kExpertsStay},
     {"enable_elastic_ep", kFlag, "false", kRefused, kExpertsStay},
     {"enable_ep_weight_filter", kFlag, "", kWarned, "a rank reads the experts that are its own"},
@@ -235,6 +259,18 @@ constexpr VllmName kTable[] = {
      "use --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": ...}'"},
     {"speculative_disable_by_batch_size", kValue, "", kWarned,
      "draft lengths adapt to what pays at each batch size"},
+    {"speculative_model_quantization", kValue, "", kWarned,
+     "a drafter is as its own files have it"},
+    {"speculative_draft_tensor_parallel_size", kValue, "", kWarned,
+     "the drafter runs on the ranks of the model"},
+    {"speculative_max_model_len", kValue, "", kRefused, kDrafterField},
+    {"speculative_disable_mqa_scorer", kFlag, "", kWarned,
+     "drafts are verified as all rows are computed"},
+    {"spec_decoding_acceptance_method", kValue, "rejection_sampler", kRefused, kLossless},
+    {"typical_acceptance_sampler_posterior_threshold", kValue, "", kRefused, kLossless},
+    {"typical_acceptance_sampler_posterior_alpha", kValue, "", kRefused, kLossless},
+    {"disable_logprobs_during_spec_decoding", kFlag, "true|false", kWarned,
+     "requests have log-probabilities where they ask for them"},
 
     // Kernels and graphs.
     {"optimization_level", kValue, "0", kWarned, kNoCompiler},
@@ -244,6 +280,8 @@ constexpr VllmName kTable[] = {
     {"disable_flashinfer_prefill", kFlag, "", kWarned, "use --attention-backend"},
     {"max_context_len_to_capture", kValue, "", kWarned, "use --max-cudagraph-capture-size"},
     {"max_seq_len_to_capture", kValue, "8192", kWarned, "use --max-cudagraph-capture-size"},
+    {"cuda_graph_sizes", kValues, "", kWarned,
+     "use --cudagraph-capture-sizes or --max-cudagraph-capture-size"},
     {"enable_flashinfer_autotune", kFlag, "", kWarned, kByShape},
     {"kernel_config", kValue, "", kWarned, kByShape},
     {"ir_op_priority", kValue, "", kWarned, kByShape},
@@ -254,6 +292,11 @@ constexpr VllmName kTable[] = {
     // Texts.
     {"structured_outputs_config", kValue, "", kWarned, "grammars are llguidance's"},
     {"guided_decoding_backend", kValue, "auto|guidance", kWarned, "grammars are llguidance's"},
+    {"guided_decoding_disable_fallback", kFlag, "true|false", kWarned, "grammars are llguidance's"},
+    {"guided_decoding_disable_any_whitespace", kFlag, "false", kWarned,
+     "send disable_any_whitespace in structured_outputs of each request"},
+    {"guided_decoding_disable_additional_properties", kFlag, "true", kWarned,
+     "objects that name properties have no others, but where structured_outputs says so"},
     {"reasoning_parser", kValue, "", kWarned, "offline outputs are the model's text as it is",
      kPython},
     {"stream_interval", kValue, "1", kWarned, "every step may give an output", kPython},
@@ -261,6 +304,8 @@ constexpr VllmName kTable[] = {
     {"enable_log_requests", kFlag, "", kWarned, "requests are not logged", kPython},
     {"enable_reasoning", kFlag, "", kWarned, "--reasoning-parser alone says so", kCommandLine},
     {"tokenizer_pool_size", kValue, "", kWarned, "use --http-threads", kCommandLine},
+    {"tokenizer_pool_type", kValue, "", kWarned, "use --http-threads", kCommandLine},
+    {"tokenizer_pool_extra_config", kValue, "", kWarned, "use --http-threads", kCommandLine},
     {"reasoning_parser_plugin", kValue, "", kRefused, "parsers are built in", kCommandLine},
     {"reasoning_config", kValue, "", kWarned,
      "how reasoning is marked is found from the template, or by --reasoning-parser", kCommandLine},

@@ -159,7 +159,13 @@ class LinesOfVllm(unittest.TestCase):
                 "--default-chat-template-kwargs {\"enable_thinking\":false} --numa-bind "
                 "--reasoning-config {\"reasoning_start_str\":\"<think>\"} --log-error-stack",
                 "--mamba-cache-mode align --gdn-prefill-backend triton --mm-processor-cache-type shm "
-                "--distributed-timeout-seconds 600 --watermark 0.01 --ir-op-priority {}"):
+                "--distributed-timeout-seconds 600 --watermark 0.01 --ir-op-priority {}",
+                # Names that vLLM has dropped since, in charts that still have them.
+                "--cuda-graph-sizes 1 2 4 --guided-decoding-disable-any-whitespace "
+                "--guided-decoding-disable-fallback --lora-extra-vocab-size 256 "
+                "--tokenizer-pool-type ray --num-redundant-experts 0 --eplb-window-size 1000 "
+                "--spec-decoding-acceptance-method rejection_sampler "
+                "--speculative-draft-tensor-parallel-size 1 --quantization-param-path x.json"):
             result = run("serve", "/nowhere", "--port", "0", *line.split())
             self.assertIn("model '/nowhere' is neither", error_of(result), result.stderr)
 
@@ -179,6 +185,8 @@ class LinesOfVllm(unittest.TestCase):
         for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
                            (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),
                            (("--weight-transfer-config", "{}"), "weights are those of the model"),
+                           (("--enable-prompt-adapter",), "use --enable-lora"),
+                           (("--enable-microbatching",), "use --enable-dbo"),
                            (("--load-format", "tensorizer"), "'tensorizer' is unknown")):
             self.assertIn(why, error_of(run("serve", "/nowhere", "--port", "0", *flags)))
 
