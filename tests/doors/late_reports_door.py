@@ -194,6 +194,15 @@ class Addresses(door.DoorCase):
         for path in ("/api/generate", "/api/embed", "/api/pull"):
             self.assertIn("/v1", self.post(path, {}, 404).json["error"]["message"])
 
+    def test_what_is_served_elsewhere_is_told(self):
+        """open-webui's and LiteLLM's speech, OpenAI's batches, vLLM's classes and renderers"""
+        for path, word in (("/v1/audio/transcriptions", "only texts"), ("/v1/batches", "run-batch"),
+                           ("/v1/images/generations", "only texts"), ("/classify", "/v1/score"),
+                           ("/v1/moderations", "choice"), ("/v1/conversations", "previous_response"),
+                           ("/v1/chat/completions/render", "/apply-template"),
+                           ("/inference/v1/generate", "return_token_ids")):
+            self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
+
     def test_paths_of_sglang(self):
         """What its routers and charts call; vmlx 99: lm-eval's remote tokenizer"""
         self.get("/health_generate")

@@ -305,6 +305,47 @@ Route missing(const char* method, const char* pattern, const char* why) {
   });
 }
 
+// Endpoints of OpenAI's and of other servers that clients try, and what they can do here instead.
+struct EndpointElsewhere {
+  const char* pattern;
+  const char* why;
+};
+
+constexpr const char* kTextsAlone =
+    "only texts are read and written here; sounds and images need a server of their own models";
+constexpr const char* kNoFiles =
+    "files and batches are not kept here; 'foretoken run-batch' answers a file of requests";
+constexpr const char* kNoClasses =
+    "the model has no classes; /v1/embeddings, /v1/score and /v1/rerank tell how near texts are, "
+    "and a chat with structured_outputs '{\"choice\": [...]}' picks one of several";
+constexpr const char* kNoConversations =
+    "conversations have no ids of their own here; /v1/responses goes on from "
+    "previous_response_id";
+constexpr const char* kRendersElsewhere =
+    "use /apply-template, or /tokenize with 'messages', which tells the ids";
+
+constexpr EndpointElsewhere kElsewhere[] = {
+    {"/v1/audio/transcriptions", kTextsAlone},
+    {"/v1/audio/translations", kTextsAlone},
+    {"/v1/audio/speech", kTextsAlone},
+    {"/v1/images/generations", kTextsAlone},
+    {"/v1/images/edits", kTextsAlone},
+    {"/v1/files", kNoFiles},
+    {"/v1/batches", kNoFiles},
+    {"/v1/moderations", kNoClasses},
+    {"/classify", kNoClasses},
+    {"/v1/classify", kNoClasses},
+    {"/v1/conversations", kNoConversations},
+    {"/v1/threads", kNoConversations},
+    {"/v1/assistants", kNoConversations},
+    {"/v1/chat/completions/render", kRendersElsewhere},
+    {"/v1/completions/render", kRendersElsewhere},
+    {"/inference/v1/generate",
+     "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
+    {"/start_profile", "start the server with --profile FILE"},
+    {"/stop_profile", "start the server with --profile FILE"},
+};
+
 // What servers without them answer where others serve adapters.
 void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* others) {
   constexpr const char* kNotAllowed =
@@ -358,6 +399,9 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                get("/get_model_info", answer_model_info),
                                get("/model_info", answer_model_info),
                                open_get("/api/version", answer_ollama)};
+  for (const EndpointElsewhere& other : kElsewhere) {
+    others.push_back(missing("POST", other.pattern, other.why));
+  }
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {
