@@ -67,6 +67,15 @@ class Completions(door.DoorCase):
             told = [one for piece in pieces for one in piece.get("token_ids") or []]
             self.assertEqual(told, whole["token_ids"])
 
+    def test_lengths_by_the_name_of_chats(self):
+        """guidellm sends both names to both endpoints"""
+        for more, length in (({"max_completion_tokens": 3}, 3),
+                             ({"max_completion_tokens": 3, "max_tokens": 5}, 5)):
+            answer = self.post("/v1/completions", {
+                "prompt": "Once", "ignore_eos": True, "max_tokens": None, **more}).json
+            self.assertEqual(answer["usage"]["completion_tokens"], length)
+            self.assertNotIn("warnings", answer)
+
     def test_what_may_become_a_stop_is_held_back(self):
         """vllm 3574 and 2577"""
         pieces = self.pieces(COMPLETIONS, **forced("xxDEFGHIJK"), stop=["DEFGHIJ"])

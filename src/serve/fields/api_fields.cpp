@@ -60,7 +60,7 @@ constexpr OwnField kFirst[] = {
 
 constexpr OwnField kOthers[] = {
     {"max_tokens", kLlamaBody, kAnyInteger},
-    {"max_completion_tokens", kChats, kCountOrAll},
+    {"max_completion_tokens", kChats | kCompletionBody, kCountOrAll},
     {"max_output_tokens", kResponsesBody, kCountOrAll},
     {"n_predict", kOpenAiTexts, kCountOrAll},
     {"n_predict", kLlamaBody,

@@ -112,8 +112,11 @@ class ForeignFields {
       }
       set(field.name, *from.raw(field.llama_name));
     }
-    for (const char* name : {"n_predict", "num_predict"}) {
-      if (&from == &fields_ && name == std::string("num_predict")) continue;
+    for (const char* name : {"n_predict", "num_predict", "max_completion_tokens"}) {
+      const bool of_body = &from == &fields_;
+      if (of_body && name == std::string("num_predict")) continue;
+      // A chat has a field of that name.
+      if ((chat_ || !of_body) && name == std::string("max_completion_tokens")) continue;
       std::optional<int> length;
       from.read(name, &length);
       if (!length) continue;
