@@ -43,11 +43,12 @@ bool has_experts_in_common(const ParallelConfig& parallel) {
 // An engine with a server before it.
 class RunningServer {
  public:
-  // ends_with_ranks: the engine ends where one of its ranks does.
+  // max_loras: 0 where requests name no adapters. ends_with_ranks: the engine ends where one of its
+  // ranks does.
   RunningServer(std::unique_ptr<Engine> engine, ServeConfig config, bool log_requests,
-                bool ends_with_ranks)
+                int max_loras, bool ends_with_ranks)
       : engine_(std::move(engine)),
-        service_(*engine_, std::move(config), log_requests),
+        service_(*engine_, std::move(config), log_requests, max_loras),
         ends_with_ranks_(ends_with_ranks || engine_->info().ranks_per_engine > 1) {}
 
   // No thread of the server or the pool calls the engine once it ends, and the engine's outputs
@@ -115,9 +116,9 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   http::ServerConfig http = options.http;
   http.error_body = http_error_body;
   if (options.access_log) http.access_log = log_access;
-  auto server =
-      std::make_unique<RunningServer>(std::move(engine), options.serve, options.log_requests,
-                                      has_experts_in_common(config.parallel));
+  auto server = std::make_unique<RunningServer>(
+      std::move(engine), options.serve, options.log_requests,
+      config.enable_lora ? config.max_loras : 0, has_experts_in_common(config.parallel));
   FT_RETURN_IF_ERROR(server->listen(std::move(http)));
   return server;
 }

@@ -134,6 +134,12 @@ class ByName(AdapterCase):
             error = self.post(path, {"lora_name": "x", "lora_path": SQL}, 404).json["error"]
             self.assertIn("VLLM_ALLOW_RUNTIME_LORA_UPDATING", error["message"])
 
+    def test_metrics_tell_routers_of_them(self):
+        """gateway-api-inference-extension 2900, llm-d-router 926"""
+        page = self.get("/metrics").text
+        self.assertIn('vllm:lora_requests_info{max_lora="2",running_lora_adapters="",'
+                      'waiting_lora_adapters=""} ', page)
+
     def test_llama_servers_list(self):
         listed = self.get("/lora-adapters").json
         self.assertEqual([(item["id"], item["path"], item["scale"]) for item in listed],

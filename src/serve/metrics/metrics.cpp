@@ -39,6 +39,28 @@ Labels with(const Labels& engine, Labels more) {
   return more;
 }
 
+std::string listed(const std::set<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+  return list;
+}
+
+// As vLLM tells routers which adapters a server has at work: the names are labels, the value is the
+// time in seconds since 1970, by which the newest of several series is known.
+prometheus::MetricFamily adapter_family(int max_loras, const std::set<std::string>& running,
+                                        const std::set<std::string>& waiting) {
+  prometheus::ClientMetric metric;
+  metric.label.push_back({"max_lora", std::to_string(max_loras)});
+  metric.label.push_back({"running_lora_adapters", listed(running)});
+  metric.label.push_back({"waiting_lora_adapters", listed(waiting)});
+  metric.gauge.value =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return {"vllm:lora_requests_info",
+          "Adapters of requests that run and that wait.",
+          prometheus::MetricType::Gauge,
+          {std::move(metric)}};
+}
+
 }  // namespace
 
 // The engines' histograms of tokens by step, which hold more than single values can tell.
@@ -298,14 +320,14 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
   if (num_positions > 0) set_speculation(sums, engine);
 }
 
-ServeMetrics::ServeMetrics(const std::string& model_name, const EngineInfo& info)
-    : families_(std::make_unique<Families>(model_name, info)) {}
+ServeMetrics::ServeMetrics(const std::string& model_name, const EngineInfo& info, int max_loras)
+    : families_(std::make_unique<Families>(model_name, info)), max_loras_(max_loras) {}
 
 ServeMetrics::~ServeMetrics() = default;
 
 void ServeMetrics::add_request(const Request& request) {
   const std::lock_guard lock(meters_mutex_);
-  meters_.try_emplace(request.request_id, *this, request.sampling);
+  meters_.try_emplace(request.request_id, *this, request);
 }
 
 void ServeMetrics::drop_request(const std::string& request_id) {
@@ -332,6 +354,15 @@ void ServeMetrics::count_tool_parse(const ToolParse& parse) {
   families_->tool_parses(parse).Increment();
 }
 
+void ServeMetrics::find_adapters(bool some_wait, std::set<std::string>* running,
+                                 std::set<std::string>* waiting) {
+  const std::lock_guard lock(meters_mutex_);
+  for (const auto& [id, meter] : meters_) {
+    if (meter.adapter().empty()) continue;
+    (some_wait && !meter.has_begun() ? waiting : running)->insert(meter.adapter());
+  }
+}
+
 std::string ServeMetrics::text(const EngineStats& stats) {
   const std::lock_guard lock(families_->scrape_mutex);
   const auto label = [](size_t engine) { return Labels{{"engine", std::to_string(engine)}}; };
@@ -344,18 +375,29 @@ std::string ServeMetrics::text(const EngineStats& stats) {
   std::move(steps.begin(), steps.end(), std::back_inserter(all));
   std::vector<prometheus::MetricFamily> process = process_metrics();
   std::move(process.begin(), process.end(), std::back_inserter(all));
+  if (max_loras_ > 0) {
+    std::set<std::string> running;
+    std::set<std::string> waiting;
+    find_adapters(stats.num_waiting_requests > 0, &running, &waiting);
+    all.push_back(adapter_family(max_loras_, running, waiting));
+  }
   std::ostringstream page;
   prometheus::TextSerializer().Serialize(page, all);
   return page.str();
 }
 
-RequestMeter::RequestMeter(ServeMetrics& metrics, const SamplingParams& sampling)
+RequestMeter::RequestMeter(ServeMetrics& metrics, const Request& request)
     : metrics_(metrics),
+      adapter_(request.adapter),
       start_(std::chrono::steady_clock::now()),
-      max_tokens_(sampling.max_tokens),
-      num_choices_(sampling.n),
-      first_token_(static_cast<size_t>(std::max(sampling.n, 1))),
+      max_tokens_(request.sampling.max_tokens),
+      num_choices_(request.sampling.n),
+      first_token_(static_cast<size_t>(std::max(request.sampling.n, 1))),
       last_token_(first_token_.size()) {}
+
+bool RequestMeter::has_begun() const {
+  return std::ranges::any_of(first_token_, [](Time time) { return time != Time{}; });
+}
 
 void RequestMeter::add(const RequestOutput& output) {
   const Time now = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,10 +18,15 @@ class ServeMetrics;
 // Times one request for the metrics, from its making to its end. One thread at a time.
 class RequestMeter {
  public:
-  RequestMeter(ServeMetrics& metrics, const SamplingParams& sampling);
+  RequestMeter(ServeMetrics& metrics, const Request& request);
 
   // An output of the request, in order.
   void add(const RequestOutput& output);
+
+  // Name of the adapter that it runs with; empty: none.
+  const std::string& adapter() const { return adapter_; }
+  // An output with tokens has come.
+  bool has_begun() const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -29,6 +35,7 @@ class RequestMeter {
   void count_end(const RequestOutput& output, Time now);
 
   ServeMetrics& metrics_;
+  const std::string adapter_;
   const Time start_;
   const int max_tokens_;
   const int num_choices_;
@@ -42,7 +49,9 @@ class RequestMeter {
 // ("model_name", "engine"). Any thread.
 class ServeMetrics {
  public:
-  ServeMetrics(const std::string& model_name, const EngineInfo& info);
+  // `max_loras`: adapters that the sequences of a step may have together; 0: requests name none,
+  // and the page tells of none.
+  ServeMetrics(const std::string& model_name, const EngineInfo& info, int max_loras = 0);
   ~ServeMetrics();
 
   // A request is about to be given to the engine; its id is unique among those that run.
@@ -66,7 +75,13 @@ class ServeMetrics {
   friend class RequestMeter;
   struct Families;
 
+  // The adapters of requests by whether these run. Where sequences wait, they are taken to be those
+  // of which nothing has come yet.
+  void find_adapters(bool some_wait, std::set<std::string>* running,
+                     std::set<std::string>* waiting);
+
   const std::unique_ptr<Families> families_;
+  const int max_loras_;
   std::mutex meters_mutex_;
   std::unordered_map<std::string, RequestMeter> meters_;  // of requests that run
 };

@@ -36,8 +36,8 @@ ServeConfig with_observer(ServeConfig config, ServeObserver observer) {
 
 }  // namespace
 
-Service::Service(Engine& engine, ServeConfig config, bool log_requests)
-    : metrics_(config.model_names.front(), engine.info()),
+Service::Service(Engine& engine, ServeConfig config, bool log_requests, int max_loras)
+    : metrics_(config.model_names.front(), engine.info(), max_loras),
       context_(engine, with_observer(std::move(config), observe(metrics_, log_requests))) {}
 
 std::vector<http::Route> Service::routes() {

@@ -17,7 +17,8 @@ class Service {
  public:
   // `log_requests`: a line of the log for each request that the engine gets. The engine lives until
   // `stop` has returned and ends before the service, whose context its last outputs still find.
-  Service(Engine& engine, ServeConfig config, bool log_requests);
+  // `max_loras`: of the engine, for the metrics; 0: requests name no adapters.
+  Service(Engine& engine, ServeConfig config, bool log_requests, int max_loras = 0);
 
   // Of the APIs, the page and the metrics. They call into the service, on threads of their own.
   std::vector<http::Route> routes();

@@ -98,6 +98,34 @@ TEST(ServeMetrics, TellsTheCountsOfEachOfSeveralEngines) {
   EXPECT_EQ(page.find(type), page.rfind(type));
 }
 
+TEST(ServeMetrics, TellsTheAdaptersOfRequests) {
+  const auto named = [](const std::string& id, const std::string& adapter) {
+    Request request = some_request(id);
+    request.adapter = adapter;
+    return request;
+  };
+  ServeMetrics metrics("tiny", some_engine(), 4);
+  metrics.add_request(named("one", "sql"));
+  metrics.add_request(named("two", "poems"));
+  metrics.add_request(some_request("three"));
+  metrics.add_output(output_of(1, false));
+  const std::string running = "running_lora_adapters=";
+  const std::string waiting = "waiting_lora_adapters=";
+  const std::string name = "vllm:lora_requests_info";
+  EngineStats stats = some_stats();
+  std::string page = metrics.text(stats);
+  EXPECT_GT(value_of(page, name, {"max_lora=\"4\"", running + "\"sql\"", waiting + "\"poems\""}),
+            1e9);
+  stats.num_waiting_requests = 0;
+  page = metrics.text(stats);
+  EXPECT_GT(value_of(page, name, {running + "\"poems,sql\"", waiting + "\"\""}), 1e9);
+  metrics.add_output(output_of(1, true));
+  metrics.drop_request("two");
+  page = metrics.text(stats);
+  EXPECT_GT(value_of(page, name, {running + "\"\"", waiting + "\"\""}), 1e9);
+  EXPECT_EQ(value_of(ServeMetrics("tiny", some_engine()).text(stats), name), -1);
+}
+
 TEST(ServeMetrics, TellsWhichDrafterDrafted) {
   EngineInfo info = some_engine();
   info.drafters.assign(2, {});
