@@ -165,6 +165,15 @@ class AnyName(door.DoorCase):
         self.assertEqual(names, {"type": "string"})
 
 
+class EveryAddress(door.DoorCase):
+    """As OLLAMA_HOST and others have it; the system names both 0.0.0.0 and [::] for it."""
+
+    flags = ("--host", "*")
+
+    def test_a_star_is_every_address(self):
+        self.get("/health")
+
+
 class NameOfAPath(door.DoorCase):
     flags = ("--served-model-name", "/models/org/name", "plain")
 

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
 #include <chrono>
@@ -65,7 +66,9 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, uint16_t port) {
   if (error != 0) return invalid_argument("--host " + host + ": " + gai_strerror(error));
   std::vector<Endpoint> endpoints;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    endpoints.emplace_back(one->ai_addr, one->ai_addrlen, IPPROTO_TCP);
+    const Endpoint endpoint(one->ai_addr, one->ai_addrlen, IPPROTO_TCP);
+    // A name that /etc/hosts has twice has its address twice.
+    if (std::ranges::find(endpoints, endpoint) == endpoints.end()) endpoints.push_back(endpoint);
   }
   freeaddrinfo(found);
   return endpoints;
@@ -153,13 +156,14 @@ Result<std::vector<std::unique_ptr<Listener>>> Listener::open_all(const ServerCo
     FT_RETURN_IF_ERROR(add()->listen_unix(config.uds, config.uds_mode));
     return listeners;
   }
-  if (config.host.empty()) {
+  const bool everywhere = config.host.empty() || config.host == "*";
+  if (everywhere) {
     FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> both, resolve("::", config.port));
     if (add()->listen_tcp(both.front()).ok()) return listeners;
     // No IPv6 here, or the port is taken: the IPv4 address says which.
     listeners.clear();
   }
-  const std::string host = config.host.empty() ? "0.0.0.0" : config.host;
+  const std::string host = everywhere ? "0.0.0.0" : config.host;
   FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints, resolve(host, config.port));
   Status failure;
   for (const Endpoint& endpoint : endpoints) {

@@ -58,6 +58,13 @@ TEST(HttpListener, AllAddresses) {
   EXPECT_TRUE(HttpClient::tcp(port, "::1").ask(get("/")).body.starts_with("[::1]:"));
 }
 
+TEST(HttpListener, AStarIsAllAddresses) {
+  ServerConfig config;
+  config.host = "*";
+  TestServer server(std::move(config));
+  EXPECT_EQ(HttpClient::tcp(server->port(), "127.0.0.1").ask(get("/hello")).body, "hello");
+}
+
 TEST(HttpListener, Ipv6) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
   for (const char* host : {"::1", "[::1]"}) {
