@@ -76,6 +76,14 @@ class Completions(door.DoorCase):
             self.assertEqual(answer["usage"]["completion_tokens"], length)
             self.assertNotIn("warnings", answer)
 
+    def test_bad_words_behind_spaces(self):
+        """ " upon" is one token, "upon" are two: both are meant by either"""
+        plain = self.choice(prompt="Once", max_tokens=4)["text"]
+        self.assertIn(" upon", plain)
+        for word in ("upon", " upon"):
+            self.assertNotIn("upon", self.choice(prompt="Once", max_tokens=24,
+                                                 bad_words=[word])["text"])
+
     def test_what_may_become_a_stop_is_held_back(self):
         """vllm 3574 and 2577"""
         pieces = self.pieces(COMPLETIONS, **forced("xxDEFGHIJK"), stop=["DEFGHIJ"])

@@ -1,5 +1,6 @@
 #include "engine/request/bad_words.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "kernels/step_types.h"
@@ -15,6 +16,10 @@ std::string_view without_leading_space(std::string_view word) {
 void append_sequence(const std::vector<int32_t>& ids, std::vector<int32_t>& list) {
   list.push_back(static_cast<int32_t>(ids.size()));
   list.insert(list.end(), ids.begin(), ids.end());
+}
+
+bool ends_with_ids(const std::vector<int32_t>& all, const std::vector<int32_t>& end) {
+  return all.size() >= end.size() && std::equal(end.rbegin(), end.rend(), all.rbegin());
 }
 
 Status check_ids(const std::vector<int32_t>& ids, const std::string& word, int vocab_size) {
@@ -43,7 +48,8 @@ Result<std::vector<int32_t>> bad_word_ids(const std::vector<std::string>& words,
     FT_RETURN_IF_ERROR(check_ids(ids, word, vocab_size));
     append_sequence(ids, list);
     FT_ASSIGN_OR_RETURN(const std::vector<int32_t> spaced, tokenizer.encode(" " + bare, false));
-    if (spaced.size() == ids.size() && spaced.front() != ids.front()) {
+    // What ends with the bare word is forbidden with it.
+    if (!ends_with_ids(spaced, ids)) {
       FT_RETURN_IF_ERROR(check_ids(spaced, word, vocab_size));
       append_sequence(spaced, list);
     }

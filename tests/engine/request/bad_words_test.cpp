@@ -25,20 +25,25 @@ class BadWords : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-// vLLM's rule: bare, and behind a space where that is as long and begins with another id.
 TEST_F(BadWords, AreEncodedBareAndBehindASpace) {
   for (const std::string word : {"the", "house", "and then", "zqx"}) {
     std::vector<int32_t> expected;
     append(encode(word), expected);
-    const std::vector<int32_t> spaced = encode(" " + word);
-    if (spaced.size() == encode(word).size() && spaced[0] != encode(word)[0]) {
-      append(spaced, expected);
-    }
+    append(encode(" " + word), expected);
     EXPECT_EQ(bad_word_ids({word}, *tokenizer_, 2048).value(), expected) << word;
     EXPECT_EQ(bad_word_ids({"  " + word}, *tokenizer_, 2048).value(), expected) << word;
   }
-  // " the" is a token of its own.
+  // " the" is a token of its own, and so is " upon", which has two without the space.
   EXPECT_EQ(bad_word_ids({"the"}, *tokenizer_, 2048).value().size(), 4u);
+  EXPECT_EQ(encode("upon").size(), 2u);
+  EXPECT_EQ(encode(" upon").size(), 1u);
+}
+
+TEST_F(BadWords, WhatEndsWithTheBareWordNeedsNoSecondSequence) {
+  std::vector<int32_t> expected;
+  append(encode("1"), expected);
+  EXPECT_EQ(encode(" 1").size(), 2u);
+  EXPECT_EQ(bad_word_ids({"1"}, *tokenizer_, 2048).value(), expected);
 }
 
 TEST_F(BadWords, NameWhatCannotBe) {
