@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -161,6 +162,8 @@ int end_without_ranks(RunningServer& running, const Status& why) {
 int serve(ServeOptions& options) {
   const Clock::time_point start = Clock::now();
   catch_interrupts();
+  // Requests are answered whoever reads the log, or has stopped to.
+  std::signal(SIGPIPE, SIG_IGN);
   Result<std::unique_ptr<RunningServer>> started = start_server(options);
   if (interrupt_flag().load()) return report_interrupt("while starting");
   if (!started.ok()) {

@@ -77,7 +77,7 @@ class Completions(door.DoorCase):
             self.assertNotIn("warnings", answer)
 
     def test_bad_words_behind_spaces(self):
-        """ " upon" is one token, "upon" are two: both are meant by either"""
+        """vllm 23886: " upon" is one token, "upon" are two: both are meant by either"""
         plain = self.choice(prompt="Once", max_tokens=4)["text"]
         self.assertIn(" upon", plain)
         for word in ("upon", " upon"):

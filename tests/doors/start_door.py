@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import tempfile
 import time
 import unittest
@@ -195,6 +196,24 @@ class WhatTheCacheMayBe(unittest.TestCase):
         second = door.run_program(*arguments, environment=environment)
         self.assertIn("step times: read from the cache", second.stderr)
         self.assertEqual(first.stdout.splitlines()[0], second.stdout.splitlines()[0])
+
+
+class WhoReadsTheLog(unittest.TestCase):
+    def test_a_log_that_nobody_reads_any_more_ends_no_server(self):
+        """`foretoken serve 2>&1 | head -1`, supervisors that start their logger again"""
+        process = subprocess.Popen([door.program(), "serve", door.BUNDLED, "--port", "0",
+                                    "--host", "127.0.0.1"], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            door.DoorCase.url = re.search(r" at (\S+),", process.stdout.readline()).group(1)
+            process.stdout.close()
+            process.stderr.close()
+            for _ in range(3):
+                self.assertEqual(door.DoorCase.send("GET", "/v1/models").status, 200)
+            process.terminate()
+            self.assertEqual(process.wait(60), 0)
+        finally:
+            process.kill()
 
 
 class APinnedTable(unittest.TestCase):
