@@ -5,22 +5,22 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json = nlohmann::ordered_json;
 
 ChatParserOptions tools_in_format(const char* parser, bool strict) {
   ChatParserOptions options;
   options.tool_parser = parser;
-  options.tools = Json::parse(R"([{"type": "function", "function": {"name": "f.g", "parameters": {
+  options.tools = json::parse(R"([{"type": "function", "function": {"name": "f.g", "parameters": {
       "type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}},
       "required": ["a"]}}}])");
   if (strict) options.tools[0]["function"]["strict"] = true;
   return options;
 }
 
-Json calls_form_in(const char* parser, bool strict) {
+json calls_form_in(const char* parser, bool strict) {
   const std::optional<std::string> form = form_of_calls(tools_in_format(parser, strict));
   EXPECT_TRUE(form.has_value()) << parser;
-  return form ? Json::parse(*form)["calls"] : Json();
+  return form ? json::parse(*form)["calls"] : json();
 }
 
 TEST(CallForm, OnlyStrictToolsAskForOne) {
@@ -30,38 +30,38 @@ TEST(CallForm, OnlyStrictToolsAskForOne) {
 }
 
 TEST(CallForm, ObjectsHaveTheSchemaOfStrictTools) {
-  const Json form = calls_form_in("hermes", true);
+  const json form = calls_form_in("hermes", true);
   EXPECT_EQ(form["marker"], "<tool_call>");
-  const Json& call = form["calls"][0];
+  const json& call = form["calls"][0];
   EXPECT_NE(call[0]["regex"].get<std::string>().find("f\\.g"), std::string::npos);
   EXPECT_EQ(call[1]["schema"], tools_in_format("hermes", true).tools[0]["function"]["parameters"]);
-  EXPECT_EQ(calls_form_in("hermes", false)["calls"][0][1]["schema"], Json({{"type", "object"}}));
+  EXPECT_EQ(calls_form_in("hermes", false)["calls"][0][1]["schema"], json({{"type", "object"}}));
   EXPECT_FALSE(form.contains("between"));
   EXPECT_TRUE(calls_form_in("jamba", true).contains("between"));
 }
 
 TEST(CallForm, ElementsStandInTheOrderOfTheSchema) {
-  const Json call = calls_form_in("qwen3_coder", true)["calls"][0];
+  const json call = calls_form_in("qwen3_coder", true)["calls"][0];
   EXPECT_EQ(call[0]["text"], "<function=f.g>\n");
   EXPECT_EQ(call[1]["text"], "<parameter=a>\n");
   EXPECT_EQ(call[2]["until"], "\n</parameter>\n");
-  EXPECT_EQ(call[3]["optional"][1]["schema"], Json({{"type", "integer"}}));
+  EXPECT_EQ(call[3]["optional"][1]["schema"], json({{"type", "integer"}}));
 }
 
 // The parser of elements takes texts as they are, so that quotes would become a part of them.
 TEST(CallForm, TextsOfElementsHaveNoQuotes) {
   ChatParserOptions options = tools_in_format("qwen3_coder", true);
-  Json& parameters = options.tools[0]["function"]["parameters"];
-  parameters = Json::parse(R"({"$defs": {"Color": {"type": "string", "enum": ["red", "blue"]}},
+  json& parameters = options.tools[0]["function"]["parameters"];
+  parameters = json::parse(R"({"$defs": {"Color": {"type": "string", "enum": ["red", "blue"]}},
       "properties": {}, "required": ["v"]})");
   const auto value_of = [&](const char* schema) {
-    parameters["properties"]["v"] = Json::parse(schema);
+    parameters["properties"]["v"] = json::parse(schema);
     const std::optional<std::string> form = form_of_calls(options);
-    return form ? Json::parse(*form)["calls"]["calls"][0][2] : Json();
+    return form ? json::parse(*form)["calls"]["calls"][0][2] : json();
   };
   for (const char* listed : {R"({"$ref": "#/$defs/Color"})", R"({"enum": ["red", "blue"]})",
                              R"({"allOf": [{"$ref": "#/$defs/Color"}]})"}) {
-    EXPECT_EQ(value_of(listed), Json({{"regex", "(red|blue)"}})) << listed;
+    EXPECT_EQ(value_of(listed), json({{"regex", "(red|blue)"}})) << listed;
   }
   for (const char* free : {R"({"type": "string", "pattern": "^a"})", R"({"description": "any"})",
                            R"({"anyOf": [{"const": "a"}, {"const": "b"}]})", "true", "5",

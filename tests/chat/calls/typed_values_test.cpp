@@ -27,11 +27,10 @@ TEST(TypedValues, PartsOfTexts) {
 }
 
 TEST(TypedValues, ReferencesLeadToWhatTheyName) {
-  using Json = nlohmann::ordered_json;
-  const Json root = Json::parse(R"({"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"type": "array"},
+  const json root = json::parse(R"({"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"type": "array"},
       "C": {"$ref": "#/$defs/C"}}})");
   const auto types = [&](const char* schema) {
-    return allowed_types(followed_schema(Json::parse(schema), root));
+    return allowed_types(followed_schema(json::parse(schema), root));
   };
   EXPECT_EQ(types(R"({"$ref": "#/$defs/A"})"), std::set<std::string>{"array"});
   EXPECT_EQ(types(R"({"allOf": [{"$ref": "#/$defs/B"}]})"), std::set<std::string>{"array"});
