@@ -200,8 +200,12 @@ class Addresses(door.DoorCase):
                            ("/v1/images/generations", "only texts"), ("/classify", "/v1/score"),
                            ("/v1/moderations", "choice"), ("/v1/conversations", "previous_response"),
                            ("/v1/chat/completions/render", "/apply-template"),
+                           ("/v1/fim/completions", "suffix"), ("/embed", "/v1/embeddings"),
                            ("/inference/v1/generate", "return_token_ids")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
+        # lm-eval asks for it where its tokenizer is remote.
+        self.assertIn("--enable-tokenizer-info-endpoint",
+                      self.get("/tokenizer_info", 404).json["error"]["message"])
 
     def test_paths_of_sglang(self):
         """What its routers and charts call; vmlx 99: lm-eval's remote tokenizer"""

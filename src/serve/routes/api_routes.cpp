@@ -307,6 +307,7 @@ Route missing(const char* method, const char* pattern, const char* why) {
 
 // Endpoints of OpenAI's and of other servers that clients try, and what they can do here instead.
 struct EndpointElsewhere {
+  const char* method;
   const char* pattern;
   const char* why;
 };
@@ -325,25 +326,28 @@ constexpr const char* kRendersElsewhere =
     "use /apply-template, or /tokenize with 'messages', which tells the ids";
 
 constexpr EndpointElsewhere kElsewhere[] = {
-    {"/v1/audio/transcriptions", kTextsAlone},
-    {"/v1/audio/translations", kTextsAlone},
-    {"/v1/audio/speech", kTextsAlone},
-    {"/v1/images/generations", kTextsAlone},
-    {"/v1/images/edits", kTextsAlone},
-    {"/v1/files", kNoFiles},
-    {"/v1/batches", kNoFiles},
-    {"/v1/moderations", kNoClasses},
-    {"/classify", kNoClasses},
-    {"/v1/classify", kNoClasses},
-    {"/v1/conversations", kNoConversations},
-    {"/v1/threads", kNoConversations},
-    {"/v1/assistants", kNoConversations},
-    {"/v1/chat/completions/render", kRendersElsewhere},
-    {"/v1/completions/render", kRendersElsewhere},
-    {"/inference/v1/generate",
+    {"POST", "/v1/audio/transcriptions", kTextsAlone},
+    {"POST", "/v1/audio/translations", kTextsAlone},
+    {"POST", "/v1/audio/speech", kTextsAlone},
+    {"POST", "/v1/images/generations", kTextsAlone},
+    {"POST", "/v1/images/edits", kTextsAlone},
+    {"POST", "/v1/files", kNoFiles},
+    {"POST", "/v1/batches", kNoFiles},
+    {"POST", "/v1/moderations", kNoClasses},
+    {"POST", "/classify", kNoClasses},
+    {"POST", "/v1/classify", kNoClasses},
+    {"POST", "/v1/conversations", kNoConversations},
+    {"POST", "/v1/threads", kNoConversations},
+    {"POST", "/v1/assistants", kNoConversations},
+    {"POST", "/v1/chat/completions/render", kRendersElsewhere},
+    {"POST", "/v1/completions/render", kRendersElsewhere},
+    {"POST", "/inference/v1/generate",
      "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
-    {"/start_profile", "start the server with --profile FILE"},
-    {"/stop_profile", "start the server with --profile FILE"},
+    {"POST", "/start_profile", "start the server with --profile FILE"},
+    {"POST", "/stop_profile", "start the server with --profile FILE"},
+    {"POST", "/v1/fim/completions", "use /infill, or 'suffix' of /v1/completions"},
+    {"POST", "/embed", "use /v1/embeddings with 'input'"},
+    {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
 };
 
 // What servers without them answer where others serve adapters.
@@ -400,7 +404,11 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                get("/model_info", answer_model_info),
                                open_get("/api/version", answer_ollama)};
   for (const EndpointElsewhere& other : kElsewhere) {
-    others.push_back(missing("POST", other.pattern, other.why));
+    others.push_back(missing(other.method, other.pattern, other.why));
+  }
+  if (!context.config.tokenizer_info) {
+    others.push_back(missing("GET", "/tokenizer_info",
+                             "start the server with --enable-tokenizer-info-endpoint"));
   }
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {
