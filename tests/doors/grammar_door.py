@@ -52,6 +52,26 @@ word ::= [b-d]{1,4} (
                                ('a ::= "b"', "no rule 'root'")):
             self.assertIn(words, self.ask(grammar, 400)["error"]["message"])
 
+    def test_chains_have_room_or_are_refused(self):
+        def chain(count, mark, first):
+            rows = [f'r{i} {mark} "a" r{i + 1}' for i in range(count)]
+            return "\n".join([f"{first} {mark} r0", *rows, f'r{count} {mark} "b"'])
+        self.assertRegex(self.text(chain(5000, "::=", "root"), max_tokens=5), r"\Aaaa")
+        self.assertRegex(self.text(chain(5000, ":", "start"), max_tokens=5), r"\Aaaa")
+        self.assertIn("deep in each other", self.ask(chain(16000, "::=", "root"), 400)["error"]["message"])
+        names = [f"#/$defs/d{i}" for i in range(2001)]
+        schema = {"$ref": names[0], "$defs": {f"d{i}": {"type": "object", "$ref": name}
+                                              for i, name in enumerate(names[1:])}}
+        schema["$defs"]["d2000"] = {"type": "object", "properties": {"a": {"type": "null"}},
+                                    "required": ["a"], "additionalProperties": False}
+        form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+        self.post("/v1/chat/completions", {**CHAT, "response_format": form})
+        twice = {f"d{i}": {"type": "object", "properties": {"x": {"$ref": name}, "y": {"$ref": name}}}
+                 for i, name in enumerate(names[1:61])}
+        self.post("/v1/chat/completions", {**CHAT, "structured_outputs": {
+            "json": {"$ref": names[0], "$defs": {**twice, "d60": {"type": "null"}}}}})
+        self.assertIn(self.text('root ::= "a" "b"?'), ("a", "ab"))
+
     def test_no_grammar(self):
         self.assertTrue(self.text(""))
 

@@ -443,6 +443,27 @@ TEST_F(GrammarTest, EqualWishesHaveEqualKeysAndOthersDoNot) {
   EXPECT_NE(key(regex("a")), key(grammar("a")));
 }
 
+std::string rules_in_a_row(int count) {
+  std::string text = "root ::= r0\n";
+  for (int i = 0; i < count; ++i) {
+    text += "r" + std::to_string(i) + " ::= \"a\" r" + std::to_string(i + 1) + "\n";
+  }
+  return text + "r" + std::to_string(count) + " ::= \"b\"\n";
+}
+
+TEST_F(GrammarTest, ChainsHaveRoomOrAreRefused) {
+  EXPECT_TRUE(compile(grammar(rules_in_a_row(5000))).ok());
+  const Status status = compile(grammar(rules_in_a_row(40000))).status();
+  EXPECT_NE(status.message().find("deep in each other"), std::string::npos);
+  Json definitions = {{"d2000", {{"type", "object"}}}};
+  for (int i = 0; i < 2000; ++i) {
+    Json& named = definitions["d" + std::to_string(i)];
+    named = {{"$ref", "#/$defs/d" + std::to_string(i + 1)}, {"type", "object"}};
+  }
+  EXPECT_TRUE(
+      compile(json_schema(Json{{"$ref", "#/$defs/d0"}, {"$defs", definitions}}.dump())).ok());
+}
+
 // What a hostile text may cost: an error or a grammar, within seconds, and no crash.
 TEST_F(GrammarTest, HostileTextsEnd) {
   std::string nested = R"({"type":"string"})";

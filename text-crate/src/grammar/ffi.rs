@@ -1,6 +1,7 @@
 //! The C interface of grammars.
 
 use super::compile::{compile, Kind};
+use super::deep::deep;
 use super::matcher::{FtGrammar, FtMatcher};
 use super::reasoning::Reasoning;
 use super::schema::{self, JsonOptions};
@@ -48,7 +49,8 @@ pub unsafe extern "C" fn ft_schema_relax(
     error: *mut FtText,
 ) -> i32 {
     guard(error, || {
-        let made = schema::relaxed_text(utf8(text, size, "the JSON schema")?)?;
+        let text = utf8(text, size, "the JSON schema")?;
+        let made = deep(Kind::JsonSchema, text, || schema::relaxed_text(text))?;
         out.write(made.schema.to_string().into());
         notes.write(serde_json::json!(made.notes).to_string().into());
         Ok(())
@@ -98,7 +100,8 @@ pub unsafe extern "C" fn ft_grammar_new(
             )?,
         };
         let reasoning = reasoning_of(&grammar)?;
-        let made = compile(&*env, Kind::of(grammar.kind)?, text, &options, &reasoning)?;
+        let kind = Kind::of(grammar.kind)?;
+        let made = deep(kind, text, || compile(&*env, kind, text, &options, &reasoning))?;
         out.write(Box::into_raw(Box::new(made)));
         Ok(())
     })

@@ -2,6 +2,7 @@
 
 mod calls;
 mod compile;
+mod deep;
 mod either;
 mod ffi;
 mod gbnf;

@@ -34,10 +34,14 @@ pub fn steps(fields: &Fields) -> Vec<Step> {
 }
 
 pub fn at<'a>(schema: &'a Value, step: &Step) -> Option<&'a Value> {
+    within(schema.as_object()?, step)
+}
+
+pub fn within<'a>(fields: &'a Fields, step: &Step) -> Option<&'a Value> {
     match step {
-        Step::Name(keyword, key) => schema.get(keyword)?.get(key),
-        Step::Index(keyword, index) => schema.get(keyword)?.get(index),
-        Step::Only(keyword) => schema.get(keyword),
+        Step::Name(keyword, key) => fields.get(keyword)?.get(key),
+        Step::Index(keyword, index) => fields.get(keyword)?.get(index),
+        Step::Only(keyword) => fields.get(keyword),
     }
 }
 

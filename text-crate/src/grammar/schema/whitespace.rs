@@ -3,6 +3,7 @@
 use super::convert::Fields;
 use super::walk;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// Levels where a schema does not say how deep its values are; an object that names properties and
 /// does not exclude others has three.
@@ -12,40 +13,70 @@ const MAX_DEPTH: usize = 24;
 /// A blank, or a line break with as much indentation as the deepest level of the schema has by four
 /// blanks or a tab each: every usual layout, and no blanks without end.
 pub fn bounded(schema: &Value) -> String {
-    let definitions = schema
-        .get("$defs")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    let depth = depth_of(schema, &definitions, &mut Vec::new()).min(MAX_DEPTH);
+    let none = Map::new();
+    let definitions = schema.get("$defs").and_then(Value::as_object);
+    let mut depths = Depths {
+        definitions: definitions.unwrap_or(&none),
+        known: HashMap::new(),
+    };
+    let depth = depths.of(schema).min(MAX_DEPTH);
     format!(r" |\r?\n(?: {{0,{}}}|\t{{0,{depth}}})", 4 * depth)
 }
 
-fn depth_of(schema: &Value, definitions: &Fields, within: &mut Vec<String>) -> usize {
-    let fields = match schema {
-        Value::Object(fields) => fields,
-        Value::Bool(false) => return 0,
-        _ => return OPEN_DEPTH,
-    };
-    if let Some(Value::String(reference)) = fields.get("$ref") {
-        if within.contains(reference) {
-            return OPEN_DEPTH;
+struct Depths<'a> {
+    definitions: &'a Fields,
+    /// By reference; none while it is being asked for. Each is looked into once, however many name it.
+    known: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Depths<'a> {
+    fn of(&mut self, schema: &'a Value) -> usize {
+        let fields = match schema {
+            Value::Object(fields) => fields,
+            Value::Bool(false) => return 0,
+            _ => return OPEN_DEPTH,
+        };
+        if let Some(Value::String(reference)) = fields.get("$ref") {
+            return self.of_target(reference).max(self.within(fields, 0));
         }
-        let Some(target) = definitions.get(reference.trim_start_matches("#/$defs/")) else {
+        let named =
+            fields.contains_key("properties") && !fields.contains_key("additionalProperties");
+        let least = if opens(fields) {
+            OPEN_DEPTH
+        } else {
+            1 + 2 * usize::from(named)
+        };
+        self.within(fields, least)
+    }
+
+    fn of_target(&mut self, reference: &'a str) -> usize {
+        if let Some(known) = self.known.get(reference) {
+            return known.unwrap_or(OPEN_DEPTH);
+        }
+        let Some(target) = self.definitions.get(reference.trim_start_matches("#/$defs/")) else {
             return OPEN_DEPTH;
         };
-        within.push(reference.clone());
-        let depth = depth_of(target, definitions, within);
-        within.pop();
-        return depth.max(own_depth(fields, definitions, within, 0));
+        self.known.insert(reference, None);
+        let depth = self.of(target);
+        self.known.insert(reference, Some(depth));
+        depth
     }
-    let named = fields.contains_key("properties") && !fields.contains_key("additionalProperties");
-    let least = if opens(fields) {
-        OPEN_DEPTH
-    } else {
-        1 + 2 * usize::from(named)
-    };
-    own_depth(fields, definitions, within, least)
+
+    fn within(&mut self, fields: &'a Fields, least: usize) -> usize {
+        let mut depth = least;
+        for step in walk::steps(fields) {
+            let adds = match &step {
+                walk::Step::Name(keyword, _) if keyword == "$defs" => continue,
+                walk::Step::Index(keyword, _) if keyword != "prefixItems" => 0,
+                _ => 1,
+            };
+            if let Some(inner) = walk::within(fields, &step) {
+                depth = depth.max(adds + self.of(inner));
+            }
+        }
+        let literals = fields.get("enum").into_iter().chain(fields.get("const"));
+        literals.fold(depth, |depth, value| depth.max(depth_of_value(value)))
+    }
 }
 
 /// Whether values may hold what the schema does not describe.
@@ -61,27 +92,6 @@ fn opens(fields: &Fields) -> bool {
     };
     (may("object") && !has(&["additionalProperties", "properties"]))
         || (may("array") && !has(&["items", "prefixItems"]))
-}
-
-fn own_depth(
-    fields: &Fields,
-    definitions: &Fields,
-    within: &mut Vec<String>,
-    least: usize,
-) -> usize {
-    let mut depth = least;
-    for step in walk::steps(fields) {
-        let adds = match &step {
-            walk::Step::Name(keyword, _) if keyword == "$defs" => continue,
-            walk::Step::Index(keyword, _) if keyword != "prefixItems" => 0,
-            _ => 1,
-        };
-        if let Some(inner) = walk::at(&Value::Object(fields.clone()), &step) {
-            depth = depth.max(adds + depth_of(inner, definitions, within));
-        }
-    }
-    let literals = fields.get("enum").into_iter().chain(fields.get("const"));
-    literals.fold(depth, |depth, value| depth.max(depth_of_value(value)))
 }
 
 fn depth_of_value(value: &Value) -> usize {
