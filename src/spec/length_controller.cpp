@@ -280,6 +280,7 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
   const DraftDemand& own = demand.drafters[index];
   const int num_sequences = kind == Kind::kPredicted ? own.num_predicted : own.num_listed;
   if (num_sequences == 0) {
+    state.probing = false;
     if (kind == Kind::kPredicted) state = State();
     return;
   }

@@ -89,6 +89,12 @@ Status read_sampling(const json& params, const FieldNotes& notes, SglangRequest*
   return fields.status();
 }
 
+bool are_texts(const json& prompt) {
+  const auto is_text = [](const json& one) { return one.is_string(); };
+  return prompt.is_string() ||
+         (prompt.is_array() && std::all_of(prompt.begin(), prompt.end(), is_text));
+}
+
 Status read_prompt(JsonFields& fields, SglangRequest* request, json* openai) {
   const json* text = fields.raw("text");
   const json* ids = fields.raw("input_ids");
@@ -96,9 +102,33 @@ Status read_prompt(JsonFields& fields, SglangRequest* request, json* openai) {
     return invalid_argument("give 'text' or 'input_ids', one of the two");
   }
   const json& prompt = text != nullptr ? *text : *ids;
+  if (text != nullptr && !are_texts(prompt)) {
+    return invalid_argument("'text' must be a string or a list of strings");
+  }
+  if (ids != nullptr && !prompt.is_array()) {
+    return invalid_argument("'input_ids' must be a list of ids or a list of such lists");
+  }
   request->is_list =
       prompt.is_array() && !prompt.empty() && (text != nullptr || prompt.front().is_array());
   (*openai)["prompt"] = prompt;
+  return {};
+}
+
+// The adapter, which a list must have in common.
+Status read_adapter(JsonFields& fields, json* openai) {
+  const json* path = fields.raw("lora_path");
+  if (path == nullptr) return {};
+  const json* name = path->is_array() && !path->empty() ? &path->front() : path;
+  const bool same = !path->is_array() || std::all_of(path->begin(), path->end(),
+                                                     [&](const json& one) { return one == *name; });
+  if (!same) {
+    return invalid_argument(
+        "'lora_path' must be the same for all prompts of a list; send those that differ one by "
+        "one");
+  }
+  if (name->is_null()) return {};
+  if (!name->is_string()) return invalid_argument("'lora_path' must be an adapter's name");
+  (*openai)["model"] = *name;
   return {};
 }
 
@@ -126,11 +156,11 @@ Result<SglangRequest> parse_sglang_request(const json& body, const OpenAiDefault
   FT_RETURN_IF_ERROR(read_sampling(params == nullptr ? json::object() : *params, fields.notes(),
                                    &request, &openai));
   read_logprobs(fields, &request, &openai);
-  copy_field(fields, "lora_path", "model", &openai);
   copy_field(fields, "extra_key", "cache_salt", &openai);
   for (const char* name : {"model", "stream", "priority", "speculative"}) {
     copy_field(fields, name, name, &openai);
   }
+  FT_RETURN_IF_ERROR(read_adapter(fields, &openai));
   // Several ids are names of several prompts, which answers here have from their number.
   if (const json* id = fields.raw("rid"); id != nullptr && id->is_string()) {
     openai["request_id"] = *id;

@@ -48,6 +48,7 @@ TEST(SglangRequest, PromptsOfEveryForm) {
   EXPECT_EQ(two.value().text.requests.size(), 2u);
   EXPECT_EQ(two.value().text.requests[1].sampling.max_tokens, 128);
   EXPECT_TRUE(parse(R"({"text": ["a"]})").value().is_list);
+  EXPECT_TRUE(parse(R"({"text": ["a", "b"], "lora_path": [null, null]})").ok());
 }
 
 TEST(SglangRequest, ErrorsNameWhatIsWrong) {
@@ -60,6 +61,10 @@ TEST(SglangRequest, ErrorsNameWhatIsWrong) {
            {R"({"text": "a", "sampling_params": {"regex": "a", "ebnf": "root ::= \"a\""}})",
             "may have one of"},
            {R"({"text": "a", "logprob_start_len": -2})", "at least -1"},
+           {R"({"input_ids": "a"})", "'input_ids' must be a list"},
+           {R"({"text": [1, 2]})", "'text' must be a string"},
+           {R"({"text": ["a", "b"], "lora_path": ["x", null]})", "'lora_path' must be the same"},
+           {R"({"text": "a", "lora_path": 3})", "an adapter's name"},
            {R"({"text": "a", "image_data": "x"})", "'image_data'"}}) {
     const auto parsed = parse(text);
     ASSERT_FALSE(parsed.ok()) << text;
