@@ -36,8 +36,8 @@ json line_json(const OpTime& time, const DeviceLimits& limits) {
   return line;
 }
 
-Result<json> measure_shape(StepBenchRun& run, const KernelOptions& options,
-                           const KernelShape& shape) {
+Result<json> measure_kernels_of_shape(StepBenchRun& run, const KernelOptions& options,
+                                      const KernelShape& shape) {
   FT_RETURN_IF_ERROR(run.bench->upload(std::vector<MadeUpSequence>(
       static_cast<size_t>(shape.batch), {options.steps.context, shape.rows})));
   const std::vector<ListedOp> ops = run.bench->step_ops();
@@ -122,7 +122,7 @@ Status run_kernels(const KernelOptions& options) {
   for (const int batch : options.steps.batch_sizes) {
     for (const int rows : options.rows_per_seq) {
       if (interrupt_flag().load()) return aborted("interrupted");
-      FT_ASSIGN_OR_RETURN(const json found, measure_shape(run, options, {batch, rows}));
+      FT_ASSIGN_OR_RETURN(const json found, measure_kernels_of_shape(run, options, {batch, rows}));
       print_kernels_of(found);
       all["shapes"].push_back(found);
     }

@@ -48,7 +48,7 @@ struct PairedVariant {
   int64_t num_differing = 0;  // outputs that are not those of the first variant
 };
 
-Result<std::vector<PairedVariant>> start_variants(const PairOptions& options) {
+Result<std::vector<PairedVariant>> start_paired_variants(const PairOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
   for (const std::string& name : options.variants) {
     if (name == "as-given" && base.speculative.empty()) {
@@ -126,8 +126,8 @@ Result<int> find_turns_per_round(const PairOptions& options,
   }
 }
 
-Status run_round(const PairOptions& options, const std::vector<BenchPrompt>& prompts,
-                 int64_t first_turn, int num_turns, std::vector<PairedVariant>* variants) {
+Status run_paired_round(const PairOptions& options, const std::vector<BenchPrompt>& prompts,
+                        int64_t first_turn, int num_turns, std::vector<PairedVariant>* variants) {
   for (PairedVariant& variant : *variants) variant.seconds.push_back(0);
   for (int64_t turn = first_turn; turn < first_turn + num_turns; ++turn) {
     FT_ASSIGN_OR_RETURN(const std::vector<BenchRun> runs,
@@ -153,13 +153,13 @@ Result<int> run_rounds(const PairOptions& options, const std::vector<BenchPrompt
   ProgressLine progress;
   for (int round = 0; round < options.num_pairs; ++round, turn += num_turns) {
     if (progress.due()) progress.show(fmt::format("round {} of {}", round + 1, options.num_pairs));
-    FT_RETURN_IF_ERROR(run_round(options, prompts, turn, num_turns, variants));
+    FT_RETURN_IF_ERROR(run_paired_round(options, prompts, turn, num_turns, variants));
   }
   return num_turns;
 }
 
 // How much faster `b` is than `a`, round by round.
-json speed_ratio(const PairedVariant& a, const PairedVariant& b) {
+json paired_speed_ratio(const PairedVariant& a, const PairedVariant& b) {
   std::vector<double> ratios;
   for (size_t i = 0; i < a.seconds.size(); ++i) ratios.push_back(a.seconds[i] / b.seconds[i]);
   const MedianInterval found = median_interval(ratios);
@@ -171,7 +171,7 @@ json speed_ratio(const PairedVariant& a, const PairedVariant& b) {
 json all_ratios(const std::vector<PairedVariant>& variants) {
   json ratios = json::array();
   for (size_t i = 1; i < variants.size(); ++i) {
-    ratios.push_back(speed_ratio(variants.front(), variants[i]));
+    ratios.push_back(paired_speed_ratio(variants.front(), variants[i]));
   }
   const PairedVariant* best = nullptr;
   const PairedVariant* adaptive = nullptr;
@@ -181,7 +181,7 @@ json all_ratios(const std::vector<PairedVariant>& variants) {
     if (best == nullptr || median(variant.seconds) < median(best->seconds)) best = &variant;
   }
   if (best != nullptr && adaptive != nullptr && best != &variants.front()) {
-    ratios.push_back(speed_ratio(*best, *adaptive));
+    ratios.push_back(paired_speed_ratio(*best, *adaptive));
   }
   return ratios;
 }
@@ -225,7 +225,7 @@ void print_pairs(const json& all) {
 }
 
 Status run_pairs(const PairOptions& options) {
-  FT_ASSIGN_OR_RETURN(std::vector<PairedVariant> variants, start_variants(options));
+  FT_ASSIGN_OR_RETURN(std::vector<PairedVariant> variants, start_paired_variants(options));
   DatasetOptions dataset = options.dataset;
   dataset.seed = options.engine.config.seed;
   FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts,

@@ -38,8 +38,8 @@ struct Totals {
   }
 };
 
-std::vector<Request> make_requests(const ThroughputOptions& options,
-                                   const std::vector<BenchPrompt>& prompts) {
+std::vector<Request> make_throughput_requests(const ThroughputOptions& options,
+                                              const std::vector<BenchPrompt>& prompts) {
   std::vector<Request> requests(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     Request& request = requests[i];
@@ -111,7 +111,7 @@ Status run_throughput(const ThroughputOptions& options) {
     if (!progress.due()) return;
     progress.show(fmt::format("{} of {} requests done", num_done, prompts.size()));
   };
-  const std::vector<Request> requests = make_requests(options, prompts);
+  const std::vector<Request> requests = make_throughput_requests(options, prompts);
   const auto limit = static_cast<size_t>(options.max_concurrency);
   FT_RETURN_IF_ERROR(
       run_bench_requests(*engine, warm_up_requests(options, requests), {}, limit).status());

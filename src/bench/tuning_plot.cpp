@@ -41,8 +41,8 @@ void draw_bar(SvgPage& page, const TunedLength& length, double top, double scale
   page.text(kNames + length.high * scale + 6, middle + 4, fmt::format("{:.2f}", length.ratio));
 }
 
-void draw_panel(SvgPage& page, int batch_size, const Lengths& lengths, double top,
-                const std::vector<double>& marks) {
+void draw_batch_panel(SvgPage& page, int batch_size, const Lengths& lengths, double top,
+                      const std::vector<double>& marks) {
   const double scale = kBars / marks.back();
   const double first = top + kPanelHead;
   const double bottom = first + static_cast<double>(lengths.size()) * (kBarHeight + kBarGap);
@@ -71,7 +71,7 @@ std::string tuning_svg(const std::vector<TunedLength>& lengths, const std::strin
   page.text(20, 46, "Speed over that without drafts (red line); grey: not shown to be faster");
   double top = kHead;
   for (const auto& [batch_size, panel] : panels) {
-    draw_panel(page, batch_size, panel, top, marks);
+    draw_batch_panel(page, batch_size, panel, top, marks);
     top += height_of(panel);
   }
   return page.finish();

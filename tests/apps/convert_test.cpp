@@ -7,7 +7,7 @@ namespace {
 
 const std::string kModel = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
 
-CommandResult generate(const std::string& model, const std::vector<std::string>& more = {}) {
+CommandResult generate_from(const std::string& model, const std::vector<std::string>& more = {}) {
   std::vector<std::string> all = {"generate",
                                   "--model",
                                   model,
@@ -25,7 +25,7 @@ CommandResult generate(const std::string& model, const std::vector<std::string>&
 }
 
 nlohmann::json ids_of(const std::string& model, const std::vector<std::string>& more = {}) {
-  const CommandResult result = generate(model, more);
+  const CommandResult result = generate_from(model, more);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result.json_lines().at(0)["token_ids"];
 }
@@ -53,10 +53,10 @@ void expect_error(const CommandResult& result, const std::vector<std::string>& s
 TEST(Convert, FlagsOfFoldersAreRefusedBesideAFile) {
   const test::ScratchFolder scratch;
   const std::string file = scratch.write("x.gguf", "never read");
-  expect_error(generate(file, {"--revision", "dev"}), {"--revision 'dev'", file, "remove"});
-  expect_error(generate(file, {"--load-format", "safetensors"}),
+  expect_error(generate_from(file, {"--revision", "dev"}), {"--revision 'dev'", file, "remove"});
+  expect_error(generate_from(file, {"--load-format", "safetensors"}),
                {"--load-format safetensors", file, "use auto or gguf"});
-  expect_error(generate(kModel, {"--load-format", "gguf"}),
+  expect_error(generate_from(kModel, {"--load-format", "gguf"}),
                {"--load-format gguf", kModel, "--load-format auto"});
 }
 

@@ -14,7 +14,7 @@ CommandResult generate_with(const Flags& flags) {
   return run_command(all);
 }
 
-void expect_refused(const Flags& flags, const std::string& part, int exit_code) {
+void expect_flags_refused(const Flags& flags, const std::string& part, int exit_code) {
   const CommandResult result = generate_with(flags);
   EXPECT_EQ(result.exit_code, exit_code) << flags.front();
   ASSERT_EQ(result.errors().size(), 1u) << flags.front() << result.err;
@@ -37,28 +37,31 @@ TEST(DottedFlags, AreOneJsonValue) {
 }
 
 TEST(DottedFlags, ValuesAreReadAsJsonNumbersOrText) {
-  expect_refused({"-sc.method", "ngram", "-sc.num_speculative_tokens", "3k"}, "is 3000; give", 1);
-  expect_refused({"-sc.method", "3"}, "'method' must be a string, not 3", 1);
-  expect_refused({"-sc.method", "\"3\""}, "'3'", 1);
-  expect_refused({"-sc.method", "ngarm"}, "did you mean 'ngram'?", 1);
-  expect_refused({"-sc.method=ngram", "-sc.num_speculative_tokens=3", "-sc.metod", "x"},
-                 "did you mean 'method'?", 1);
-  expect_refused({"-cc.cudagraph_capture_sizes+", "1,x"}, "not \"x\"", 1);
-  expect_refused({"--no-such.part", "1"}, "unknown flag --no-such", 2);
+  expect_flags_refused({"-sc.method", "ngram", "-sc.num_speculative_tokens", "3k"}, "is 3000; give",
+                       1);
+  expect_flags_refused({"-sc.method", "3"}, "'method' must be a string, not 3", 1);
+  expect_flags_refused({"-sc.method", "\"3\""}, "'3'", 1);
+  expect_flags_refused({"-sc.method", "ngarm"}, "did you mean 'ngram'?", 1);
+  expect_flags_refused({"-sc.method=ngram", "-sc.num_speculative_tokens=3", "-sc.metod", "x"},
+                       "did you mean 'method'?", 1);
+  expect_flags_refused({"-cc.cudagraph_capture_sizes+", "1,x"}, "not \"x\"", 1);
+  expect_flags_refused({"--no-such.part", "1"}, "unknown flag --no-such", 2);
 }
 
 TEST(DottedFlags, ContradictionsAreNamed) {
-  expect_refused({"-sc.method=ngram", "-sc.method=eagle"},
-                 "--speculative-config.method is given twice, as \"ngram\" and as \"eagle\"", 2);
-  expect_refused({"-sc", "{\"method\": \"ngram\"}", "-sc.num_speculative_tokens=3"},
-                 "--speculative-config and --speculative-config.num_speculative_tokens contradict",
-                 2);
-  expect_refused({"--hf-overrides.a=1", "--hf-overrides.a.b=2"},
-                 "--hf-overrides.a has a value already", 2);
-  expect_refused({"--hf-overrides.a.b=1", "--hf-overrides.a=2"}, "has parts already", 2);
-  expect_refused({"-sc.method=ngram", "--spec-method", "ngram", "--spec-tokens", "3"},
-                 "--spec-method and 'method' of --speculative-config say the same", 1);
-  expect_refused({"--speculative-config.method"}, "--speculative-config.method needs a value", 2);
+  expect_flags_refused({"-sc.method=ngram", "-sc.method=eagle"},
+                       "--speculative-config.method is given twice, as \"ngram\" and as \"eagle\"",
+                       2);
+  expect_flags_refused(
+      {"-sc", "{\"method\": \"ngram\"}", "-sc.num_speculative_tokens=3"},
+      "--speculative-config and --speculative-config.num_speculative_tokens contradict", 2);
+  expect_flags_refused({"--hf-overrides.a=1", "--hf-overrides.a.b=2"},
+                       "--hf-overrides.a has a value already", 2);
+  expect_flags_refused({"--hf-overrides.a.b=1", "--hf-overrides.a=2"}, "has parts already", 2);
+  expect_flags_refused({"-sc.method=ngram", "--spec-method", "ngram", "--spec-tokens", "3"},
+                       "--spec-method and 'method' of --speculative-config say the same", 1);
+  expect_flags_refused({"--speculative-config.method"}, "--speculative-config.method needs a value",
+                       2);
 }
 
 TEST(DottedFlags, OfAFileGiveWayToTheCommandLines) {

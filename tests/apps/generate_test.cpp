@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-std::vector<std::string> generate(const std::vector<std::string>& arguments) {
+std::vector<std::string> generate_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> all = {"generate", "--model", bundled_model().string(), "--log-level",
                                   "error"};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -19,7 +19,7 @@ constexpr const char* kNgram =
         "length_policy":"fixed"})";
 
 TEST(Generate, TextFollowsThePromptAndStatisticsComeLast) {
-  const CommandResult result = run_command(generate(
+  const CommandResult result = run_command(generate_command(
       {"--prompt", "Once upon a time", "--max-tokens", "64", "--temperature", "0", "-sc", kNgram}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out.rfind("Once upon a time", 0), 0u) << result.out;
@@ -37,8 +37,8 @@ TEST(Generate, SpeculationDoesNotChangeTheIds) {
                                            "--temperature", "0"};
   std::vector<std::string> with = common;
   with.insert(with.end(), {"--speculative-config", kNgram});
-  const CommandResult plain = run_command(generate(common));
-  const CommandResult drafted = run_command(generate(with));
+  const CommandResult plain = run_command(generate_command(common));
+  const CommandResult drafted = run_command(generate_command(with));
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   ASSERT_EQ(drafted.exit_code, 0) << drafted.err;
   const nlohmann::json a = plain.json_lines().at(0);
@@ -52,9 +52,9 @@ TEST(Generate, SpeculationDoesNotChangeTheIds) {
 }
 
 TEST(Generate, FlagsReachTheRequest) {
-  const CommandResult result =
-      run_command(generate({"--json", "--prompt", "The", "--max_tokens=32", "--stop", "e", "--stop",
-                            "a", "--sampling-seed", "5", "--top-k", "20", "--top-p", "0.9"}));
+  const CommandResult result = run_command(
+      generate_command({"--json", "--prompt", "The", "--max_tokens=32", "--stop", "e", "--stop",
+                        "a", "--sampling-seed", "5", "--top-k", "20", "--top-p", "0.9"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json line = result.json_lines().at(0);
   EXPECT_EQ(line["finish_reason"], "stop");
@@ -64,7 +64,7 @@ TEST(Generate, FlagsReachTheRequest) {
 
 TEST(Generate, ChatAppliesTheTemplate) {
   const CommandResult result =
-      run_command(generate({"--json", "--chat", "--prompt", "Hello", "--max-tokens", "4"}));
+      run_command(generate_command({"--json", "--chat", "--prompt", "Hello", "--max-tokens", "4"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.json_lines().at(0)["prompt"], "<|user|>Hello<|end|><|assistant|>");
 }
@@ -89,9 +89,9 @@ TEST(Generate, TemplateArgumentsReachTheTemplate) {
 }
 
 TEST(Generate, ChoicesAndLogprobs) {
-  const CommandResult result = run_command(
-      generate({"--json", "--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--ignore-eos",
-                "--logprobs", "2", "--prompt-logprobs", "1", "--seed", "3"}));
+  const CommandResult result = run_command(generate_command(
+      {"--json", "--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--ignore-eos", "--logprobs",
+       "2", "--prompt-logprobs", "1", "--seed", "3"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json line = result.json_lines().at(0);
   ASSERT_EQ(line["choices"].size(), 2u);
@@ -103,8 +103,8 @@ TEST(Generate, ChoicesAndLogprobs) {
   }
   EXPECT_EQ(line["prompt_logprobs"].size(), line["usage"]["prompt_tokens"].get<size_t>() - 1);
   EXPECT_EQ(line["usage"]["completion_tokens"], 6);
-  const CommandResult text =
-      run_command(generate({"--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--seed", "3"}));
+  const CommandResult text = run_command(
+      generate_command({"--prompt", "A cat", "--n", "2", "--max-tokens", "3", "--seed", "3"}));
   EXPECT_NE(text.out.find("choice 2:\nA cat"), std::string::npos) << text.out;
 }
 
@@ -115,9 +115,9 @@ TEST(Generate, FieldsOfTheLineWinOverFlagsAndThoseOverTheModel) {
 {"prompt": "A", "logit_bias": {"302": 100}, "allowed_token_ids": [300, 302]}
 {"prompt": "A", "max_tokens": 2}
 )");
-  const CommandResult result =
-      run_command(generate({"--json", "--jsonl", file, "--allowed-token-ids", "300", "--ignore-eos",
-                            "--override-generation-config", R"({"max_new_tokens": 4})"}));
+  const CommandResult result = run_command(
+      generate_command({"--json", "--jsonl", file, "--allowed-token-ids", "300", "--ignore-eos",
+                        "--override-generation-config", R"({"max_new_tokens": 4})"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto lines = result.json_lines();
   EXPECT_EQ(lines[0]["token_ids"], (nlohmann::json{301, 301, 301, 301}));
@@ -127,8 +127,8 @@ TEST(Generate, FieldsOfTheLineWinOverFlagsAndThoseOverTheModel) {
 
 TEST(Generate, NoTextAndCutPrompts) {
   const CommandResult result = run_command(
-      generate({"--json", "--prompt", "one two three four five", "--truncate-prompt-tokens", "2",
-                "--no-detokenize", "--max-tokens", "3", "--ignore-eos"}));
+      generate_command({"--json", "--prompt", "one two three four five", "--truncate-prompt-tokens",
+                        "2", "--no-detokenize", "--max-tokens", "3", "--ignore-eos"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json line = result.json_lines().at(0);
   EXPECT_EQ(line["text"], "");
@@ -165,10 +165,10 @@ TEST(Embed, OneVectorForEachPrompt) {
 }
 
 TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
-  const CommandResult result =
-      run_command(generate({"--json", "--prompt", "A", "--max-tokens", "2", "--max-model-len", "1k",
-                            "--scheduling-policy", "fcfs", "--max-logprobs", "5", "--dtype",
-                            "float32", "--generation-config", "vllm", "--seed", "7"}));
+  const CommandResult result = run_command(
+      generate_command({"--json", "--prompt", "A", "--max-tokens", "2", "--max-model-len", "1k",
+                        "--scheduling-policy", "fcfs", "--max-logprobs", "5", "--dtype", "float32",
+                        "--generation-config", "vllm", "--seed", "7"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.json_lines().at(0)["usage"]["completion_tokens"], 2);
 }
@@ -177,7 +177,7 @@ TEST(Generate, PromptFileIsOnePrompt) {
   const test::ScratchFolder scratch;
   const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
   const CommandResult result =
-      run_command(generate({"--json", "--prompt-file", file, "--max-tokens", "3"}));
+      run_command(generate_command({"--json", "--prompt-file", file, "--max-tokens", "3"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.json_lines().at(0)["prompt"], "A cat\nand a dog");
 }
@@ -194,7 +194,7 @@ TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {
       "{\"max_tokens\": 5}\n"
       "{\"prompt_token_ids\": [5, 6, 7], \"max_tokens\": 5, \"ignore_eos\": true}\n"
       "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"max_tokens\": 5}\n");
-  const CommandResult result = run_command(generate({"--json", "--jsonl", file}));
+  const CommandResult result = run_command(generate_command({"--json", "--jsonl", file}));
   EXPECT_EQ(result.exit_code, 1);
   const std::vector<nlohmann::json> lines = result.json_lines();
   ASSERT_EQ(lines.size(), 8u) << result.out;

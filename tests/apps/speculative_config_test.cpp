@@ -17,7 +17,7 @@ CommandResult start(const Flags& flags) {
   return run_command(all);
 }
 
-void expect_refused(const Flags& flags, const std::string& part) {
+void expect_config_refused(const Flags& flags, const std::string& part) {
   const CommandResult result = start(flags);
   EXPECT_EQ(result.exit_code, 1) << flags.back();
   ASSERT_EQ(result.errors().size(), 1u) << flags.back() << result.err;
@@ -30,8 +30,8 @@ struct Case {
   const char* part;
 };
 
-void expect_refused(std::initializer_list<Case> cases) {
-  for (const auto& [config, part] : cases) expect_refused({"-sc", config}, part);
+void expect_config_refused(std::initializer_list<Case> cases) {
+  for (const auto& [config, part] : cases) expect_config_refused({"-sc", config}, part);
 }
 
 // An n-gram configuration with one more field.
@@ -40,7 +40,7 @@ std::string ngram_with(const std::string& field) {
 }
 
 TEST(SpeculativeConfig, ListsOfOneStep) {
-  expect_refused(
+  expect_config_refused(
       {{R"({"method": [], "num_speculative_tokens": 3})", "'method' is an empty list"},
        {R"({"method": [3], "num_speculative_tokens": 3})", "a list of names and JSON objects"},
        {R"({"method": ["ngram", "ngram"], "num_speculative_tokens": 3})", "configured twice"},
@@ -56,18 +56,19 @@ TEST(SpeculativeConfig, ListsOfOneStep) {
 }
 
 TEST(SpeculativeConfig, Method) {
-  expect_refused({{"{\"method\": ", "not valid JSON"},
-                  {"5", "a JSON object or a list of them"},
-                  {R"({"method": 3})", "'method' must be a string"},
-                  {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
-                  {R"({"method": "divination"})", "use one of: ngram, "},
-                  {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
-                  {R"({"method": "xpress"})", "is not built yet"},
-                  {R"({"method": "custom_class"})", "loads Python code"}});
+  expect_config_refused(
+      {{"{\"method\": ", "not valid JSON"},
+       {"5", "a JSON object or a list of them"},
+       {R"({"method": 3})", "'method' must be a string"},
+       {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
+       {R"({"method": "divination"})", "use one of: ngram, "},
+       {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
+       {R"({"method": "xpress"})", "is not built yet"},
+       {R"({"method": "custom_class"})", "loads Python code"}});
 }
 
 TEST(SpeculativeConfig, NumberOfDrafts) {
-  expect_refused(
+  expect_config_refused(
       {{R"({"method": "ngram"})", "'num_speculative_tokens' (--spec-tokens) is missing"},
        {R"({"method": "ngram", "num_speculative_tokens": 0})", "is 0; give 1 to 64, or leave"},
        {R"({"method": "ngram", "num_speculative_tokens": -1})",
@@ -83,13 +84,14 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
 // Files that say the method may say the number, too.
 TEST(SpeculativeConfig, WithoutAMethodFilesMayTellTheNumber) {
   const std::string heads = FORETOKEN_SOURCE_DIR "/tests/golden/";
-  expect_refused({"-sc", R"({"model": ")" + heads + R"(heads/eagle"})"}, "is 0 or not given");
-  expect_refused({"-sc", R"({"model": ")" + heads + R"(heads/mtp-2"})"},
-                 "of the head is not the target's");
+  expect_config_refused({"-sc", R"({"model": ")" + heads + R"(heads/eagle"})"},
+                        "is 0 or not given");
+  expect_config_refused({"-sc", R"({"model": ")" + heads + R"(heads/mtp-2"})"},
+                        "of the head is not the target's");
 }
 
 TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
-  expect_refused(
+  expect_config_refused(
       {{R"({"method": "ngram", "num_speculative_tokens": 3, "model": "some/model"})",
         "model does nothing with method ngram"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_vocab_size": 9})",
@@ -109,11 +111,11 @@ TEST(SpeculativeConfig, WhatDraftsInParallelIsWhatItsFilesAre) {
   const std::string head = FORETOKEN_SOURCE_DIR "/tests/golden/layered_heads/p_eagle-vllm";
   const std::string fields = R"(, "num_speculative_tokens": 3, "parallel_drafting": true})";
   const std::string read_as_head = "of the head is not the target's";
-  expect_refused({"-sc", R"({"model": ")" + head + "\"" + fields}, read_as_head);
-  expect_refused({"-sc", R"({"method": "eagle3", "model": ")" + head + "\"" + fields},
-                 read_as_head);
-  expect_refused({"-sc", R"({"method": "draft_model", "model": ")" + head + "\"" + fields},
-                 "holds a P-EAGLE head, not what method pard reads");
+  expect_config_refused({"-sc", R"({"model": ")" + head + "\"" + fields}, read_as_head);
+  expect_config_refused({"-sc", R"({"method": "eagle3", "model": ")" + head + "\"" + fields},
+                        read_as_head);
+  expect_config_refused({"-sc", R"({"method": "draft_model", "model": ")" + head + "\"" + fields},
+                        "holds a P-EAGLE head, not what method pard reads");
 }
 
 TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
@@ -151,7 +153,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("rejection_sample_method": "fly")", "changes the text"},
       {R"("rejection_sample_method": "copled")", "did you mean 'coupled'?"},
       {R"("lookup": 1)", "'lookup' is unknown; remove it"}};
-  for (const auto& [field, part] : refused) expect_refused({"-sc", ngram_with(field)}, part);
+  for (const auto& [field, part] : refused) expect_config_refused({"-sc", ngram_with(field)}, part);
   const CommandResult harmless =
       start({"-sc", ngram_with(R"("attention_backend": "auto", "draft_tensor_parallel_size": 1,
           "enforce_eager": false, "quantization": null, "parallel_drafting": false,
@@ -170,7 +172,7 @@ TEST(SpeculativeConfig, RangesAndContradictions) {
       {R"("length_policy": "fixed", "enable_adaptive_verification": true)", "remove it"},
       {R"("synthetic_acceptance_rates": [0.8, 0.6, 0.4])", "needs \"rejection_sample_method\""},
       {R"("synthetic_acceptance_length": 2.0)", "needs \"rejection_sample_method\""}};
-  for (const auto& [field, part] : refused) expect_refused({"-sc", ngram_with(field)}, part);
+  for (const auto& [field, part] : refused) expect_config_refused({"-sc", ngram_with(field)}, part);
 }
 
 TEST(SpeculativeConfig, SyntheticRates) {
@@ -186,7 +188,7 @@ TEST(SpeculativeConfig, SyntheticRates) {
       {R"("length_policy": "fixed")", "needs synthetic_acceptance_rates or"}};
   for (const auto& [field, part] : refused) {
     const std::string rule = R"("rejection_sample_method": "synthetic", )";
-    expect_refused({"-sc", ngram_with(rule + field)}, part);
+    expect_config_refused({"-sc", ngram_with(rule + field)}, part);
   }
 }
 
@@ -201,9 +203,10 @@ TEST(SpeculativeConfig, Schedules) {
       {"[[1, 4, 1], [4, 8, 0]]", "[4, 8] is empty or overlaps the one before"},
       {"[[1, 4, 1], [8, 6, 0]]", "[8, 6] is empty or overlaps the one before"}};
   const std::string name = R"("num_speculative_tokens_per_batch_size": )";
-  for (const auto& [list, part] : refused) expect_refused({"-sc", ngram_with(name + list)}, part);
-  expect_refused({"-sc", ngram_with(name + R"([[1, 4, 1]], "length_policy": "adaptive")")},
-                 "contradict each other");
+  for (const auto& [list, part] : refused)
+    expect_config_refused({"-sc", ngram_with(name + list)}, part);
+  expect_config_refused({"-sc", ngram_with(name + R"([[1, 4, 1]], "length_policy": "adaptive")")},
+                        "contradict each other");
   EXPECT_EQ(start({"-sc", ngram_with(name + "[[1, 4, 9], [9, 64, 0]]")}).exit_code, 0);
   // It holds for drafters of different lengths.
   const std::string two =
@@ -214,12 +217,14 @@ TEST(SpeculativeConfig, Schedules) {
 
 TEST(SpeculativeConfig, Lists) {
   const std::string ngram = R"({"method": "ngram", "num_speculative_tokens": 3})";
-  expect_refused({{"[]", "1 to 4 entries, not 0"}, {"[3]", "must be a JSON object"}});
-  expect_refused({"-sc", "[" + ngram + R"(, {"method": "ngram"}])"}, "entry 2: 'num_speculative");
-  expect_refused({"-sc", "[" + ngram + "," + ngram + "]"}, "twice");
-  expect_refused({"-sc", "[" + ngram + "," + ngram + "," + ngram + "," + ngram + "," + ngram + "]"},
-                 "1 to 4 entries, not 5");
-  expect_refused(
+  expect_config_refused({{"[]", "1 to 4 entries, not 0"}, {"[3]", "must be a JSON object"}});
+  expect_config_refused({"-sc", "[" + ngram + R"(, {"method": "ngram"}])"},
+                        "entry 2: 'num_speculative");
+  expect_config_refused({"-sc", "[" + ngram + "," + ngram + "]"}, "twice");
+  expect_config_refused(
+      {"-sc", "[" + ngram + "," + ngram + "," + ngram + "," + ngram + "," + ngram + "]"},
+      "1 to 4 entries, not 5");
+  expect_config_refused(
       {"-sc", R"([{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "off"},
                   {"method": "draft_model", "num_speculative_tokens": 3, "length_policy": "fixed"}])"},
       "'length_policy' holds for the whole engine");
@@ -231,14 +236,16 @@ TEST(SpeculativeConfig, ShortFlags) {
                    "--spec-length-policy", "fixed"})
                 .exit_code,
             0);
-  expect_refused({"--spec-tokens", "3"}, "'method' (--spec-method) is missing");
-  expect_refused({"--spec-method", "ngram"}, "'num_speculative_tokens' (--spec-tokens) is missing");
-  expect_refused({"--spec-method", "ngram", "--spec-tokens", "0"}, "is 0; give 1 to 64");
-  expect_refused({"-sc", R"({"method": "ngram"})", "--spec-tokens", "3", "--spec-method", "ngram"},
-                 "--spec-method and 'method' of --speculative-config say the same");
-  expect_refused({"-sc", R"([{"method": "ngram"}])", "--spec-tokens", "3"},
-                 "put 'num_speculative_tokens' into the list");
-  expect_refused({"--step-time-table", "table.json"}, "add --speculative-config");
+  expect_config_refused({"--spec-tokens", "3"}, "'method' (--spec-method) is missing");
+  expect_config_refused({"--spec-method", "ngram"},
+                        "'num_speculative_tokens' (--spec-tokens) is missing");
+  expect_config_refused({"--spec-method", "ngram", "--spec-tokens", "0"}, "is 0; give 1 to 64");
+  expect_config_refused(
+      {"-sc", R"({"method": "ngram"})", "--spec-tokens", "3", "--spec-method", "ngram"},
+      "--spec-method and 'method' of --speculative-config say the same");
+  expect_config_refused({"-sc", R"([{"method": "ngram"}])", "--spec-tokens", "3"},
+                        "put 'num_speculative_tokens' into the list");
+  expect_config_refused({"--step-time-table", "table.json"}, "add --speculative-config");
 }
 
 }  // namespace

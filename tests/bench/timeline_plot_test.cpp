@@ -13,7 +13,7 @@ int count(const std::string& text, const std::string& part) {
   return number;
 }
 
-RequestRecord record_of(double start, std::vector<double> itls) {
+RequestRecord timeline_record(double start, std::vector<double> itls) {
   RequestRecord record;
   record.success = true;
   record.start_time = start;
@@ -27,7 +27,7 @@ RequestRecord record_of(double start, std::vector<double> itls) {
 TEST(TimelinePlot, ColoursFollowTheThresholds) {
   const ItlThresholds thresholds = {100, 300};
   const auto plot = [&](std::vector<double> itls) {
-    return timeline_svg({record_of(0, std::move(itls))}, "t", thresholds);
+    return timeline_svg({timeline_record(0, std::move(itls))}, "t", thresholds);
   };
   const std::string none = plot({});
   const std::string all = plot({0.1, 0.3, 0.31});
@@ -38,17 +38,17 @@ TEST(TimelinePlot, ColoursFollowTheThresholds) {
 }
 
 TEST(TimelinePlot, EqualNeighboursAreOneBar) {
-  const std::string one = timeline_svg({record_of(0, {0.1})}, "t", {100, 300});
+  const std::string one = timeline_svg({timeline_record(0, {0.1})}, "t", {100, 300});
   const std::string many =
-      timeline_svg({record_of(0, std::vector<double>(50, 0.002))}, "t", {100, 300});
+      timeline_svg({timeline_record(0, std::vector<double>(50, 0.002))}, "t", {100, 300});
   EXPECT_EQ(count(one, "<rect"), count(many, "<rect"));
 }
 
 TEST(TimelinePlot, FailuresAndWaitingAreDrawn) {
-  RequestRecord failed = record_of(3, {0.1});
+  RequestRecord failed = timeline_record(3, {0.1});
   failed.success = false;
   failed.queue_time = 1;
-  const std::string plain = timeline_svg({record_of(3, {0.1})}, "t", {25, 50});
+  const std::string plain = timeline_svg({timeline_record(3, {0.1})}, "t", {25, 50});
   const std::string svg = timeline_svg({failed}, "t", {25, 50});
   EXPECT_EQ(count(svg, "stroke=\"#d62728\""), count(plain, "stroke=\"#d62728\"") + 2);
   EXPECT_EQ(count(svg, "#d9d9d9"), count(plain, "#d9d9d9") + 1);
@@ -57,7 +57,7 @@ TEST(TimelinePlot, FailuresAndWaitingAreDrawn) {
 TEST(TimelinePlot, ManyRequestsStayASmallPicture) {
   std::vector<RequestRecord> records;
   for (int i = 0; i < 2000; ++i)
-    records.push_back(record_of(i * 0.01, std::vector<double>(200, 0.02)));
+    records.push_back(timeline_record(i * 0.01, std::vector<double>(200, 0.02)));
   const std::string svg = timeline_svg(records, "m", {25, 50});
   EXPECT_EQ(xml_problem(svg), "");
   EXPECT_LT(svg.size(), 2u << 20);

@@ -31,7 +31,7 @@ class DrafterEdges : public ::testing::TestWithParam<std::string> {
   }
 };
 
-Request request_of(int number, int prompt_len, int max_tokens) {
+Request edge_request(int number, int prompt_len, int max_tokens) {
   Request request;
   for (int i = 0; i < prompt_len; ++i) {
     request.prompt_token_ids.push_back(60 + (number * 53 + i * 11) % 2900);
@@ -60,7 +60,7 @@ TEST_P(DrafterEdges, EndsAtEveryDistanceFromTheLongestLength) {
   std::vector<Request> requests;
   for (int i = 0; i <= 2 * kDrafts + 2; i += runs_all() ? 1 : 3) {
     // Some end at max_model_len, the others up to K tokens before it.
-    requests.push_back(request_of(i, 90 + i, kLongest - 90 - i - i % (kDrafts + 1)));
+    requests.push_back(edge_request(i, 90 + i, kLongest - 90 - i - i % (kDrafts + 1)));
     requests.back().sampling.ignore_eos = true;
   }
   EngineConfig config = config_of({.steps_in_flight = 2}, bundled_model());
@@ -73,7 +73,7 @@ TEST_P(DrafterEdges, EndsAtEveryDistanceFromTheLongestLength) {
 
 TEST_P(DrafterEdges, StopTokensInsideDrafts) {
   std::vector<Request> requests;
-  for (int i = 0; i < (runs_all() ? 24 : 6); ++i) requests.push_back(request_of(i, 12, 120));
+  for (int i = 0; i < (runs_all() ? 24 : 6); ++i) requests.push_back(edge_request(i, 12, 120));
   EngineConfig config = config_of({.steps_in_flight = 2}, bundled_model());
   auto base = start(config);
   // Tokens that occur in the texts end them too.
@@ -90,7 +90,7 @@ TEST_P(DrafterEdges, StopTokensInsideDrafts) {
 TEST_P(DrafterEdges, TokenBudgetCutsTheDraftsAtEveryLength) {
   std::vector<Request> requests;
   for (int i = 0; i < 3; ++i) {
-    requests.push_back(request_of(i, 8, 40));
+    requests.push_back(edge_request(i, 8, 40));
     requests.back().sampling.ignore_eos = true;
   }
   EngineConfig config = config_of({.steps_in_flight = 2}, bundled_model());
@@ -107,7 +107,7 @@ TEST_P(DrafterEdges, TokenBudgetCutsTheDraftsAtEveryLength) {
 TEST_P(DrafterEdges, DrafterShorterThanTheTargetStopsForLongSequencesOnly) {
   if (declared_traits(GetParam()).looks_up) GTEST_SKIP() << "it has no length of its own";
   constexpr int kDrafterLen = 48;
-  std::vector<Request> requests = {request_of(0, 20, 100), request_of(2, 4, 36)};
+  std::vector<Request> requests = {edge_request(0, 20, 100), edge_request(2, 4, 36)};
   for (Request& request : requests) request.sampling.ignore_eos = true;
   EngineConfig config = config_of({.steps_in_flight = 2}, bundled_model());
   const auto expected = outcomes(*start(config), requests);
@@ -116,7 +116,7 @@ TEST_P(DrafterEdges, DrafterShorterThanTheTargetStopsForLongSequencesOnly) {
   auto engine = start(config);
   EXPECT_EQ(outcomes(*engine, requests), expected);
   const auto drafts_of = [&](int prompt_len, int max_tokens) {
-    Request request = request_of(4, prompt_len, max_tokens);
+    Request request = edge_request(4, prompt_len, max_tokens);
     request.sampling.ignore_eos = true;
     RequestStats sum;
     (void)outcomes(*engine, {request}, &sum);
@@ -131,11 +131,11 @@ TEST_P(DrafterEdges, CancelledAtEveryStepNumber) {
   EngineConfig config = config_of({.steps_in_flight = 2, .prefix_caching = true}, bundled_model());
   config.speculative = {drafter()};
   auto engine = start(config);
-  Request neighbour = request_of(1, 10, 32);
+  Request neighbour = edge_request(1, 10, 32);
   neighbour.sampling.ignore_eos = true;
   const std::vector<int32_t> expected = engine->generate({neighbour})[0].token_ids;
   for (size_t after = 0; after < 20; after += runs_all() ? 1 : 6) {
-    Request victim = request_of(static_cast<int>(after), 30, 900);
+    Request victim = edge_request(static_cast<int>(after), 30, 900);
     victim.sampling.ignore_eos = true;
     expect_cancel_harms_nobody(*engine, victim, neighbour, expected, after);
   }
@@ -153,7 +153,7 @@ TEST_P(DrafterEdges, PrefixHitsOfEveryLengthDraftLikeAColdStart) {
   const std::vector<int> few = {16, 47};
   const std::vector<int> all = {15, 16, 17, 32, 47, 64, 80, 96};
   for (const int prefix : runs_all() ? all : few) {
-    Request whole = request_of(2, 100, 24);
+    Request whole = edge_request(2, 100, 24);
     whole.sampling.ignore_eos = true;
     config.enable_prefix_caching = false;
     const RequestOutput cold = run(*start(config), whole);

@@ -29,7 +29,7 @@ EngineConfig all_drafters_config(int num_blocks) {
   return config;
 }
 
-Request random_request(std::mt19937& random, int max_output_tokens) {
+Request random_load_request(std::mt19937& random, int max_output_tokens) {
   static const char* const kMethods[] = {"", "eagle3", "draft_model", "mtp", "ngram"};
   Request request;
   // Few beginnings, so that prompts meet in the prefix cache with different drafters.
@@ -60,7 +60,7 @@ class Traffic {
   void send() {
     std::string id;
     const Status status = engine_.submit(
-        random_request(random_, max_output_tokens_),
+        random_load_request(random_, max_output_tokens_),
         [this](const RequestOutput& output) {
           EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
           if (output.request_finished) num_finished_.fetch_add(1);

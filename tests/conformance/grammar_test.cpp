@@ -71,7 +71,7 @@ bool has_form(int kind, const std::string& text) {
 }
 
 // Every third request has no grammar.
-std::vector<Request> make_requests(int count, bool sampled) {
+std::vector<Request> make_grammar_requests(int count, bool sampled) {
   const std::vector<std::string> prompts = bench_prompts(count);
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
@@ -128,7 +128,7 @@ void expect_forms(const std::vector<Request>& requests, const Outcome& result) {
   EXPECT_GE(num_ended, static_cast<int>(requests.size()) / 4);
 }
 
-void expect_same(const Outcome& expected, const Outcome& actual, const std::string& what) {
+void expect_same_outcome(const Outcome& expected, const Outcome& actual, const std::string& what) {
   ASSERT_EQ(expected.outputs.size(), actual.outputs.size());
   int num_different = 0;
   for (size_t i = 0; i < expected.outputs.size(); ++i) {
@@ -149,7 +149,7 @@ const Outcome& base(bool sampled, int count) {
   static std::map<std::pair<bool, int>, Outcome> runs;
   Outcome& result = runs[{sampled, count}];
   if (result.outputs.empty()) {
-    const auto requests = make_requests(count, sampled);
+    const auto requests = make_grammar_requests(count, sampled);
     result = run_all(config_with({.batch = 8}), requests, 8);
     expect_forms(requests, result);
   }
@@ -166,11 +166,11 @@ class GrammarIdentity : public ::testing::TestWithParam<SampledDrafter> {
   void expect_base(const EngineConfig& config, int batch, const std::string& what,
                    const TestHooks& hooks = {}, int rounds = 1) const {
     const int count = num_test_prompts(9);
-    const auto requests = make_requests(count, GetParam().sampled);
+    const auto requests = make_grammar_requests(count, GetParam().sampled);
     TestHooks repairing = hooks;
     repairing.repair_share = 1e6;
     const Outcome result = run_all(config, requests, batch, repairing, rounds);
-    expect_same(base(GetParam().sampled, count), result, what);
+    expect_same_outcome(base(GetParam().sampled, count), result, what);
     std::cout << GetParam().drafter << ", " << what << ": drafted " << result.stats.num_draft_tokens
               << ", accepted " << result.stats.num_accepted_tokens << ", preemptions "
               << result.stats.num_preemptions << ", cached " << result.stats.num_cached_tokens
@@ -218,7 +218,7 @@ TEST_P(GrammarIdentity, DraftsAreMadeUnderTheMasks) {
   hooks.mask_budget_ns = hooks.slow_mask_ns = int64_t{60} * 1'000'000'000;
   const auto engine = EngineImpl::create(config({.steps_in_flight = 2, .batch = 4}), hooks);
   ASSERT_TRUE(engine.ok()) << engine.status().message();
-  std::vector<Request> requests = make_requests(4, GetParam().sampled);
+  std::vector<Request> requests = make_grammar_requests(4, GetParam().sampled);
   StructuredOutputs wanted;
   wanted.choice = {"zqxv kjwq 8841 ~~ vvkq xzzq jjqk 0975 <> qpqp wvwv 3316 ##"};
   for (Request& request : requests) {

@@ -125,7 +125,7 @@ TEST_P(Layouts, CountsAreAsDialled) {
 }
 
 // Requests that start and end at any time leave nothing behind, and harm no other.
-void expect_nothing_left(const Layout& layout, int count) {
+void expect_layout_leaves_nothing(const Layout& layout, int count) {
   EngineConfig config = layout_config(layout, {"draft_model", "mtp"});
   for (SpeculativeConfig& drafter : config.speculative) drafter.length_policy = "adaptive";
   const auto engine = start_engine(config);
@@ -160,11 +160,13 @@ void expect_nothing_left(const Layout& layout, int count) {
 }
 
 TEST_P(Layouts, LoadWithAborts) {
-  expect_nothing_left(GetParam(), num_test_prompts(200) < 200 ? 20 : 100);
+  expect_layout_leaves_nothing(GetParam(), num_test_prompts(200) < 200 ? 20 : 100);
 }
 
 // Run by hand.
-TEST_P(Layouts, DISABLED_ThousandStartsAndAborts) { expect_nothing_left(GetParam(), 1000); }
+TEST_P(Layouts, DISABLED_ThousandStartsAndAborts) {
+  expect_layout_leaves_nothing(GetParam(), 1000);
+}
 
 TEST_P(Layouts, TextUnderAGrammarIsThatOfOneRank) {
   std::vector<std::vector<RequestOutput>> outputs;

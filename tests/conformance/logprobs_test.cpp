@@ -41,7 +41,7 @@ std::vector<double> log_softmax(const float* logits, int64_t count) {
   return result;
 }
 
-void expect_row(const TokenLogprobs& row, const std::vector<double>& expected, int32_t id) {
+void expect_logprob_row(const TokenLogprobs& row, const std::vector<double>& expected, int32_t id) {
   EXPECT_EQ(row.token.token_id, id);
   const double own = expected[static_cast<size_t>(id)];
   EXPECT_NEAR(row.token.logprob, own, 1e-4);
@@ -76,8 +76,8 @@ void expect_rows(const nlohmann::json& entry, const TensorView& logits,
     const TokenLogprobs& row =
         in_prompt ? output.prompt_logprobs[positions[i]] : output.logprobs[0];
     ASSERT_EQ(row.top.size(), in_prompt ? 5u : 3u);
-    expect_row(row, log_softmax(values.data(), vocab),
-               in_prompt ? ids[positions[i] + 1] : output.token_ids[0]);
+    expect_logprob_row(row, log_softmax(values.data(), vocab),
+                       in_prompt ? ids[positions[i] + 1] : output.token_ids[0]);
   }
 }
 

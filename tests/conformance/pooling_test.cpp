@@ -18,7 +18,7 @@ std::string pooling_path(const std::string& file) {
   return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama/" + file;
 }
 
-std::unique_ptr<Engine> golden_engine(const Variant& variant) {
+std::unique_ptr<Engine> pooling_engine(const Variant& variant) {
   EngineConfig config = config_of(variant, pooling_path(""));
   config.max_model_len = 0;
   config.dtype = "float32";
@@ -55,7 +55,7 @@ std::vector<float> read_floats(const TensorView& view) {
 }
 
 TEST(Pooling, TheLastStateGivesTheReferencesLogits) {
-  const auto engine = golden_engine({.num_drafts = 4, .steps_in_flight = 2});
+  const auto engine = pooling_engine({.num_drafts = 4, .steps_in_flight = 2});
   const auto weights = SafetensorsFile::open(pooling_path("model-00001-of-00002.safetensors"));
   const auto golden = SafetensorsFile::open(pooling_path("golden.safetensors"));
   ASSERT_TRUE(weights.ok() && golden.ok());
@@ -80,7 +80,7 @@ TEST(Pooling, TheLastStateGivesTheReferencesLogits) {
 
 TEST(Pooling, MeanAndClsFollowFromTheLastStatesOfPrefixes) {
   // Chunks of 8 rows, so that a mean goes over several steps.
-  const auto engine = golden_engine({.steps_in_flight = 2, .max_batched_tokens = 8});
+  const auto engine = pooling_engine({.steps_in_flight = 2, .max_batched_tokens = 8});
   std::vector<int32_t> ids;
   for (int i = 0; i < 21; ++i) ids.push_back(5 + 17 * i % 400);
   std::vector<double> sum;
@@ -100,7 +100,7 @@ TEST(Pooling, MeanAndClsFollowFromTheLastStatesOfPrefixes) {
 }
 
 TEST(Pooling, NormalizedStatesHaveLengthOne) {
-  const auto engine = golden_engine({});
+  const auto engine = pooling_engine({});
   for (const Pooling pooling : {Pooling::kLast, Pooling::kMean, Pooling::kCls}) {
     const std::vector<float> raw = pooled(*engine, pooling_request({5, 6, 7, 8}, pooling));
     const std::vector<float> unit = pooled(*engine, pooling_request({5, 6, 7, 8}, pooling, true));
@@ -116,7 +116,7 @@ TEST(Pooling, NormalizedStatesHaveLengthOne) {
 }
 
 TEST(Pooling, WorksBesideGenerationAndFillsTheModel) {
-  const auto engine = golden_engine(
+  const auto engine = pooling_engine(
       {.num_drafts = 3, .steps_in_flight = 2, .max_batched_tokens = 16, .prefix_caching = true});
   const int longest = engine->info().max_model_len;
   std::vector<int32_t> ids;

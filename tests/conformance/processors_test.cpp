@@ -39,7 +39,7 @@ Request request_with(Apply apply, int max_tokens = 24) {
   return request;
 }
 
-std::unique_ptr<Engine> engine_of(int num_drafts, int max_processor_rows) {
+std::unique_ptr<Engine> processor_engine(int num_drafts, int max_processor_rows) {
   EngineConfig config =
       config_of({.num_drafts = num_drafts, .steps_in_flight = 2}, bundled_model());
   config.max_processor_rows = max_processor_rows;
@@ -74,7 +74,7 @@ TEST(Processors, DecideEveryTokenWithAndWithoutDrafts) {
   }
   for (const int rows : {1, 3, 64}) {
     for (const int num_drafts : {0, 4}) {
-      const auto engine = engine_of(num_drafts, rows);
+      const auto engine = processor_engine(num_drafts, rows);
       const auto outputs = engine->generate({request, request_with(nullptr), request});
       EXPECT_EQ(outputs[0].token_ids, expected) << rows << " rows, " << num_drafts << " drafts";
       EXPECT_EQ(outputs[2].token_ids, expected);
@@ -84,7 +84,7 @@ TEST(Processors, DecideEveryTokenWithAndWithoutDrafts) {
 }
 
 TEST(Processors, RunInOrderAndSeeTheChoice) {
-  const auto engine = engine_of(3, 8);
+  const auto engine = processor_engine(3, 8);
   Request request = request_with(nullptr, 5);
   const auto only = [](int32_t id) {
     return [id](const LogitsContext& context, std::span<float> logits) {
@@ -102,7 +102,7 @@ TEST(Processors, RunInOrderAndSeeTheChoice) {
 
 // Logprobs stay those of the model.
 TEST(Processors, LeaveTheLogprobsAlone) {
-  const auto engine = engine_of(3, 8);
+  const auto engine = processor_engine(3, 8);
   Request plain = request_with(nullptr, 1);
   plain.sampling.logprobs = 5;
   Request forced = request_with(force_successor, 1);
@@ -151,7 +151,7 @@ TEST(Processors, ThatMisbehaveEndTheirOwnRequestOnly) {
        "every token masked"},
   };
   for (const int num_drafts : {0, 4}) {
-    const auto engine = engine_of(num_drafts, 8);
+    const auto engine = processor_engine(num_drafts, 8);
     const auto expected = engine->generate({request_with(nullptr)})[0].token_ids;
     for (const Fault& fault : faults) {
       const auto outputs = engine->generate(
@@ -168,7 +168,7 @@ TEST(Processors, ThatMisbehaveEndTheirOwnRequestOnly) {
 }
 
 TEST(Processors, NeedRowsAtTheStart) {
-  const auto engine = engine_of(0, 0);
+  const auto engine = processor_engine(0, 0);
   const RequestOutput refused = engine->generate({request_with(force_successor)})[0];
   EXPECT_NE(refused.status.message().find("--max-processor-rows"), std::string::npos);
   EXPECT_TRUE(engine->generate({request_with(nullptr)})[0].status.ok());
@@ -176,7 +176,7 @@ TEST(Processors, NeedRowsAtTheStart) {
 
 // The request owns them until the last step that holds it is over.
 TEST(Processors, LiveAsLongAsTheirRequest) {
-  const auto engine = engine_of(2, 8);
+  const auto engine = processor_engine(2, 8);
   auto alive = std::make_shared<int>(0);
   Request request =
       request_with([alive](const LogitsContext&, std::span<float>) { EXPECT_EQ(*alive, 0); }, 30);

@@ -96,7 +96,7 @@ const Outputs& base_outputs() {
   return outputs;
 }
 
-int count_differences(const Outputs& base, const Outputs& other, const std::string& what) {
+int count_different_outputs(const Outputs& base, const Outputs& other, const std::string& what) {
   int num_differing = 0;
   EXPECT_LE(other.size(), base.size()) << what;
   for (size_t i = 0; i < std::min(base.size(), other.size()); ++i) {
@@ -113,7 +113,8 @@ int count_differences(const Outputs& base, const Outputs& other, const std::stri
 
 RequestStats expect_same(const Variant& variant, int count) {
   const FieldsRun other = run_draws(variant, count, bundled_model());
-  const int num_differing = count_differences(base_outputs(), other.outputs, variant.describe());
+  const int num_differing =
+      count_different_outputs(base_outputs(), other.outputs, variant.describe());
   std::cout << "device=" << test_device_name() << " " << variant.describe() << ": " << num_differing
             << " of " << other.outputs.size() << " choices differ, drafted "
             << other.stats.num_draft_tokens << ", accepted " << other.stats.num_accepted_tokens
@@ -186,7 +187,7 @@ TEST_P(SamplingFieldsOf, AreEqualWithDraftsChunksAndPreemption) {
                         .prefix_caching = true};
   const FieldsRun other = run_draws(variant, count, folder.path());
   EXPECT_EQ(base.outputs.size(), other.outputs.size());
-  EXPECT_EQ(count_differences(base.outputs, other.outputs, variant.describe()), 0);
+  EXPECT_EQ(count_different_outputs(base.outputs, other.outputs, variant.describe()), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SamplingFieldsOf, testing::ValuesIn(dialled_architectures()),

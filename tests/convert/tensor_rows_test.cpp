@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-TensorView view_of(const std::vector<float>& values, std::vector<int64_t> shape) {
+TensorView float_view(const std::vector<float>& values, std::vector<int64_t> shape) {
   TensorView view;
   view.name = "w";
   view.file = "x.safetensors";
@@ -30,18 +30,18 @@ std::vector<float> read(const TensorView& view, int32_t head_dim) {
 TEST(TensorRows, HeadsAreTurned) {
   std::vector<float> values(16);
   std::iota(values.begin(), values.end(), 0.0F);
-  EXPECT_EQ(read(view_of(values, {8, 2}), 0), values);
-  EXPECT_EQ(read(view_of(values, {8, 2}), 4),
+  EXPECT_EQ(read(float_view(values, {8, 2}), 0), values);
+  EXPECT_EQ(read(float_view(values, {8, 2}), 4),
             (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
   values.resize(8);
-  EXPECT_EQ(read(view_of(values, {8}), 4), (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
-  EXPECT_EQ(TensorRows(view_of(values, {8})).rows(), 1);
+  EXPECT_EQ(read(float_view(values, {8}), 4), (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
+  EXPECT_EQ(TensorRows(float_view(values, {8})).rows(), 1);
 }
 
 TEST(TensorRows, WhatDoesNotFitIsNamed) {
   for (const float bad : {std::nanf(""), INFINITY, -70000.0F}) {
     const std::vector<float> values = {1, bad};
-    const TensorView view = view_of(values, {1, 2});
+    const TensorView view = float_view(values, {1, 2});
     std::vector<float> out(2);
     std::vector<std::byte> scratch;
     const Status status = TensorRows(view).read(0, 1, 65504, out.data(), scratch);

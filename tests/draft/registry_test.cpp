@@ -18,7 +18,7 @@ class DrafterRegistry : public testing::Test {
   }
 };
 
-SpeculativeConfig config_of(const std::string& method, int drafts = 3) {
+SpeculativeConfig method_config(const std::string& method, int drafts = 3) {
   return DrafterCase{.name = method, .method = method}.config(drafts);
 }
 
@@ -50,7 +50,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard",
                              "p_eagle", "medusa", "mlp_speculator"}) {
-    const auto drafter = context.make(config_of(method));
+    const auto drafter = context.make(method_config(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
     EXPECT_EQ(drafter.value()->traits().max_draft_tokens, 3);
@@ -66,7 +66,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle",
                              "medusa", "mlp_speculator"}) {
     for (const int draft_vocab : {0, 100}) {
-      SpeculativeConfig config = config_of(method);
+      SpeculativeConfig config = method_config(method);
       const ScratchFolder folder;
       std::filesystem::copy_file(config.model + "/config.json", folder.file("config.json"));
       config.model = folder.path();
@@ -80,7 +80,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
 TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
   const DraftContext context;
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "medusa", "mlp_speculator"}) {
-    SpeculativeConfig config = config_of(method);
+    SpeculativeConfig config = method_config(method);
     config.method.clear();
     EXPECT_EQ(std::string(choose_drafter(config, config.model).value()->name), method);
     EXPECT_EQ(std::string(context.make(config).value()->name()), method);
@@ -125,7 +125,7 @@ TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
   for (int asked = 0; asked < 8; ++asked) {
     for (int given = 0; given < 8; ++given) {
       if (asked == given) continue;
-      SpeculativeConfig config = config_of(methods[given]);
+      SpeculativeConfig config = method_config(methods[given]);
       config.method = methods[asked];
       const std::string message = refusal(context.make(config));
       expect_contains(message, held[given]);
@@ -139,7 +139,7 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   const ScratchFolder empty;
   for (const char* method :
        {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "medusa", "mlp_speculator"}) {
-    SpeculativeConfig config = config_of(method);
+    SpeculativeConfig config = method_config(method);
     config.model = "/nowhere/at/all";
     expect_contains(refusal(context.make(config)), "/nowhere/at/all");
     config.model = empty.path();
@@ -165,7 +165,7 @@ TEST_F(DrafterRegistry, LengthsAreBounded) {
       config.method = method;
       config.num_speculative_tokens = 2;
     } else {
-      config = config_of(method);
+      config = method_config(method);
     }
     config.max_model_len = 257;
     expect_contains(refusal(context.make(config)), "max_model_len 257 is above");

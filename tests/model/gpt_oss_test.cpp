@@ -48,7 +48,7 @@ double error_of(const std::vector<float>& got, const std::vector<float>& want) {
   return std::sqrt(error / size);
 }
 
-double worst_error(const Rows& rows, const GoldenPrompt& prompt) {
+double worst_golden_error(const Rows& rows, const GoldenPrompt& prompt) {
   double worst = 0;
   for (size_t i = 0; i < prompt.positions.size(); ++i) {
     worst = std::max(worst,
@@ -58,7 +58,7 @@ double worst_error(const Rows& rows, const GoldenPrompt& prompt) {
 }
 
 // The folder with the experts' matrices as floats, [experts, rows, columns].
-void widen(const test::ScratchFolder& to) {
+void widen_experts(const test::ScratchFolder& to) {
   const auto checkpoint = Checkpoint::open(kMxfp4Folder).value();
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, view] : checkpoint.tensors()) {
@@ -77,10 +77,12 @@ void widen(const test::ScratchFolder& to) {
 // The numbers are those that transformers makes of blocks and scales, and lie where it has them.
 TEST(GptOss, WidenedMxfp4MatchesTheReference) {
   const test::ScratchFolder folder;
-  widen(folder);
+  widen_experts(folder);
   for (const GoldenPrompt& prompt : test::golden_prompts(mxfp4_case())) {
-    EXPECT_LT(worst_error(logits_of(folder.path(), "float32", prompt.ids, 64), prompt), 1e-5);
-    EXPECT_LT(worst_error(logits_of(folder.path(), "bfloat16", prompt.ids, 64), prompt), 1e-2);
+    EXPECT_LT(worst_golden_error(logits_of(folder.path(), "float32", prompt.ids, 64), prompt),
+              1e-5);
+    EXPECT_LT(worst_golden_error(logits_of(folder.path(), "bfloat16", prompt.ids, 64), prompt),
+              1e-2);
     std::vector<int32_t> ids = prompt.ids;
     ids.insert(ids.end(), prompt.greedy.begin(), prompt.greedy.end() - 1);
     const Rows rows = logits_of(folder.path(), "float32", ids, 37);
@@ -93,7 +95,7 @@ TEST(GptOss, WidenedMxfp4MatchesTheReference) {
 // x is rounded to eight bits where matrices stay at four.
 TEST(GptOss, Mxfp4StaysNearTheReference) {
   const test::ScratchFolder folder;
-  widen(folder);
+  widen_experts(folder);
   const auto model = test::load_test_model(kMxfp4Folder, {"bfloat16", ""}, 8);
   const auto wide = test::load_test_model(folder.path(), {"bfloat16", ""}, 8);
   EXPECT_EQ(model->num_weights(), wide->num_weights());
@@ -103,7 +105,7 @@ TEST(GptOss, Mxfp4StaysNearTheReference) {
   }
   for (const GoldenPrompt& prompt : test::golden_prompts(mxfp4_case())) {
     for (const char* dtype : {"float32", "bfloat16"}) {
-      EXPECT_LT(worst_error(logits_of(kMxfp4Folder, dtype, prompt.ids, 64), prompt), 3e-2);
+      EXPECT_LT(worst_golden_error(logits_of(kMxfp4Folder, dtype, prompt.ids, 64), prompt), 3e-2);
     }
   }
 }

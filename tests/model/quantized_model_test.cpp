@@ -20,7 +20,7 @@ using Rows = std::vector<std::vector<float>>;
 
 constexpr int kVocab = 512;
 
-std::vector<int32_t> some_ids(int32_t count) {
+std::vector<int32_t> quantized_test_ids(int32_t count) {
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < count; ++i) ids.push_back((i * i * 31 + i) % kVocab);
   return ids;
@@ -63,7 +63,7 @@ TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
   }
   ForwardHarness a(test::model_device(), *quantized, 64, 4);
   ForwardHarness b(test::model_device(), *wide, 64, 4);
-  const Rows got = a.run(some_ids(30), 64), want = b.run(some_ids(30), 64);
+  const Rows got = a.run(quantized_test_ids(30), 64), want = b.run(quantized_test_ids(30), 64);
   for (size_t row = 0; row < want.size(); ++row) {
     double error = 0, size = 0;
     for (size_t i = 0; i < want[row].size(); ++i) {
@@ -97,7 +97,7 @@ TEST_P(QuantizedModel, RowsDoNotDependOnTheBatchOrTheChunks) {
   for (const char* dtype : {"float32", "bfloat16"}) {
     const auto model = test::load_test_model(path_, {dtype, ""}, 64);
     const auto run = [&](int chunk) {
-      return ForwardHarness(test::model_device(), *model, 64, 4).run(some_ids(40), chunk);
+      return ForwardHarness(test::model_device(), *model, 64, 4).run(quantized_test_ids(40), chunk);
     };
     const Rows alone = run(1);
     for (const int chunk : {2, 3, 7, 8, 9, 17, 64}) EXPECT_EQ(run(chunk), alone) << chunk;

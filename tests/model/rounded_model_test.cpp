@@ -52,8 +52,8 @@ void write_rounded(const RoundedCase& of, const std::string& from,
   ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
 }
 
-std::vector<std::vector<float>> logits_of(const std::string& folder, WeightRounding rounding,
-                                          bool rounds_activations = false) {
+std::vector<std::vector<float>> rounded_logits(const std::string& folder, WeightRounding rounding,
+                                               bool rounds_activations = false) {
   LoadOptions options;
   options.config.dtype = "float32";
   options.max_rows = options.max_logits_rows = 32;
@@ -73,9 +73,9 @@ TEST_P(RoundedModel, IsTheModelOfRoundedWeights) {
       std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + GetParam().model;
   const test::ScratchFolder folder;
   write_rounded(GetParam(), golden, folder);
-  const auto got = logits_of(golden, WeightRounding::kFp8);
-  EXPECT_EQ(got, logits_of(folder.path(), WeightRounding::kNone));
-  EXPECT_NE(got, logits_of(golden, WeightRounding::kNone));
+  const auto got = rounded_logits(golden, WeightRounding::kFp8);
+  EXPECT_EQ(got, rounded_logits(folder.path(), WeightRounding::kNone));
+  EXPECT_NE(got, rounded_logits(golden, WeightRounding::kNone));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -98,8 +98,8 @@ TEST_P(RoundedActivations, AreNearThoseThatAreNot) {
   if (test::model_device().type() != DeviceType::kCpu) {
     GTEST_SKIP() << "no matrix of a float32 model stays FP8 there; RoundedMixtures runs bfloat16";
   }
-  const auto exact = logits_of(golden_folder(GetParam()), WeightRounding::kFp8);
-  const auto rounded = logits_of(golden_folder(GetParam()), WeightRounding::kFp8, true);
+  const auto exact = rounded_logits(golden_folder(GetParam()), WeightRounding::kFp8);
+  const auto rounded = rounded_logits(golden_folder(GetParam()), WeightRounding::kFp8, true);
   ASSERT_EQ(exact.size(), rounded.size());
   size_t num_far = 0;
   for (size_t row = 0; row < exact.size(); ++row) {

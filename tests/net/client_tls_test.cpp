@@ -75,7 +75,7 @@ class TlsServer {
   std::thread thread_;
 };
 
-Status ask(Client& client, std::string* body) {
+Status ask_status(Client& client, std::string* body) {
   Status end;
   ClientHandlers handlers;
   handlers.on_body = [=](std::string_view bytes) { *body += bytes; };
@@ -90,7 +90,7 @@ TEST(HttpClientTls, AnUnknownCertificateIsRefused) {
   // The server listens on IPv4 only; ::1 refuses before.
   const auto client = Client::create(parse_url(server.url()).value(), {}).value();
   std::string body;
-  const Status status = ask(*client, &body);
+  const Status status = ask_status(*client, &body);
   EXPECT_EQ(body, "");
   EXPECT_NE(status.message().find("SSL certificate"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("--insecure"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(HttpClientTls, InsecureTakesIt) {
   const auto client = Client::create(parse_url(server.url()).value(), options).value();
   std::string body;
   for (int i = 0; i < 3; ++i) {
-    const Status status = ask(*client, &body);
+    const Status status = ask_status(*client, &body);
     EXPECT_TRUE(status.ok()) << status.message();
   }
   EXPECT_EQ(body, "secretsecretsecret");

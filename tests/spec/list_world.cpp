@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-SchedulerConfig scheduler_config(const ListWorld::Workload& workload) {
+SchedulerConfig list_scheduler_config(const ListWorld::Workload& workload) {
   SchedulerConfig config;
   config.block_size = 16;
   config.num_blocks = ((workload.prompt_len + workload.output_len) / 16 + 6) * workload.batch + 1;
@@ -28,7 +28,7 @@ ListWorld::ListWorld(const CostTable& times, const LengthControllerConfig& polic
       config_(policy),
       workload_(workload),
       policy_(policy, times),
-      scheduler_(scheduler_config(workload)),
+      scheduler_(list_scheduler_config(workload)),
       slots_(static_cast<size_t>(workload.batch)) {
   for (int i = 0; i < workload.batch; ++i) {
     auto sequence = std::make_unique<Sequence>();

@@ -17,7 +17,7 @@ using Strings = std::vector<std::string>;
 
 constexpr size_t kMaxForms = 720;
 
-Strings joined(const Strings& heads, const Strings& tails, const std::string& between) {
+Strings joined_strings(const Strings& heads, const Strings& tails, const std::string& between) {
   Strings all;
   for (const std::string& head : heads) {
     for (const std::string& tail : tails) {
@@ -39,7 +39,8 @@ Strings forms_of_object(const json& value) {
   do {
     Strings inner{""};
     for (const std::string& key : keys) {
-      inner = joined(inner, joined({json(key).dump()}, forms_of(value[key]), ":"), ",");
+      inner =
+          joined_strings(inner, joined_strings({json(key).dump()}, forms_of(value[key]), ":"), ",");
     }
     for (const std::string& text : inner) forms.push_back("{" + text + "}");
   } while (forms.size() < kMaxForms && std::next_permutation(keys.begin(), keys.end()));
@@ -51,7 +52,7 @@ Strings forms_of(const json& value) {
   if (value.is_object()) return forms_of_object(value);
   if (value.is_array()) {
     Strings inner{""};
-    for (const json& item : value) inner = joined(inner, forms_of(item), ",");
+    for (const json& item : value) inner = joined_strings(inner, forms_of(item), ",");
     for (std::string& text : inner) text = "[" + text + "]";
     return inner;
   }

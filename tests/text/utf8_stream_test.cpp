@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-std::string stream(const std::vector<std::string>& pieces) {
+std::string stream_pieces(const std::vector<std::string>& pieces) {
   Utf8Stream utf8;
   std::string text;
   for (const std::string& piece : pieces) utf8.push(piece, &text);
@@ -34,16 +34,16 @@ TEST(Utf8Stream, ReplacesLongestBeginnings) {
     for (int i = 0; i < count; ++i) text += mark;
     return text;
   };
-  EXPECT_EQ(stream({"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82", "A"}), times(8) + "A");
-  EXPECT_EQ(stream({"\xED\xA0\x80\xED\xBF\xBF\xED\xAF", "A"}), times(8) + "A");
-  EXPECT_EQ(stream({"\xF4\x91\x92\x93\xFF", "A", "\x80\xBF", "B"}),
+  EXPECT_EQ(stream_pieces({"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82", "A"}), times(8) + "A");
+  EXPECT_EQ(stream_pieces({"\xED\xA0\x80\xED\xBF\xBF\xED\xAF", "A"}), times(8) + "A");
+  EXPECT_EQ(stream_pieces({"\xF4\x91\x92\x93\xFF", "A", "\x80\xBF", "B"}),
             times(5) + "A" + times(2) + "B");
-  EXPECT_EQ(stream({"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF", "A"}), times(4) + "A");
+  EXPECT_EQ(stream_pieces({"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF", "A"}), times(4) + "A");
 }
 
 TEST(Utf8Stream, AnIncompleteEndIsOneMark) {
-  EXPECT_EQ(stream({"ab\xE2\x82"}), "ab" + std::string(kReplacementCharacter));
-  EXPECT_EQ(stream({}), "");
+  EXPECT_EQ(stream_pieces({"ab\xE2\x82"}), "ab" + std::string(kReplacementCharacter));
+  EXPECT_EQ(stream_pieces({}), "");
 }
 
 }  // namespace

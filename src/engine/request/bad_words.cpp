@@ -22,7 +22,7 @@ bool ends_with_ids(const std::vector<int32_t>& all, const std::vector<int32_t>& 
   return all.size() >= end.size() && std::equal(end.rbegin(), end.rend(), all.rbegin());
 }
 
-Status check_ids(const std::vector<int32_t>& ids, const std::string& word, int vocab_size) {
+Status check_word_ids(const std::vector<int32_t>& ids, const std::string& word, int vocab_size) {
   if (ids.empty()) {
     return invalid_argument("bad_words: '" + word + "' has no tokens; leave it out");
   }
@@ -45,12 +45,12 @@ Result<std::vector<int32_t>> bad_word_ids(const std::vector<std::string>& words,
     const std::string bare(without_leading_space(word));
     if (bare.empty()) return invalid_argument("bad_words holds a word without text; leave it out");
     FT_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.encode(bare, false));
-    FT_RETURN_IF_ERROR(check_ids(ids, word, vocab_size));
+    FT_RETURN_IF_ERROR(check_word_ids(ids, word, vocab_size));
     append_sequence(ids, list);
     FT_ASSIGN_OR_RETURN(const std::vector<int32_t> spaced, tokenizer.encode(" " + bare, false));
     // What ends with the bare word is forbidden with it.
     if (!ends_with_ids(spaced, ids)) {
-      FT_RETURN_IF_ERROR(check_ids(spaced, word, vocab_size));
+      FT_RETURN_IF_ERROR(check_word_ids(spaced, word, vocab_size));
       append_sequence(spaced, list);
     }
     if (list.size() > kMaxBadWordInts) {

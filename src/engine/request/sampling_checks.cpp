@@ -16,7 +16,8 @@ Status not_in_vocabulary(const char* name, int32_t id, const RequestLimits& limi
                           " is not in the vocabulary of " + std::to_string(limits.vocab_size));
 }
 
-Status check_ids(const char* name, const std::vector<int32_t>& ids, const RequestLimits& limits) {
+Status check_named_ids(const char* name, const std::vector<int32_t>& ids,
+                       const RequestLimits& limits) {
   for (const int32_t id : ids) {
     if (id < 0 || id >= limits.vocab_size) return not_in_vocabulary(name, id, limits);
   }
@@ -43,10 +44,10 @@ Status check_bias(const SamplingParams& sampling, const RequestLimits& limits) {
 }
 
 Status check_lists(const SamplingParams& sampling, const RequestLimits& limits) {
-  FT_RETURN_IF_ERROR(check_ids("stop_token_ids", sampling.stop_token_ids, limits));
+  FT_RETURN_IF_ERROR(check_named_ids("stop_token_ids", sampling.stop_token_ids, limits));
   FT_RETURN_IF_ERROR(check_bias(sampling, limits));
   if (!sampling.allowed_token_ids) return {};
-  return check_ids("allowed_token_ids", *sampling.allowed_token_ids, limits);
+  return check_named_ids("allowed_token_ids", *sampling.allowed_token_ids, limits);
 }
 
 Status check_logprobs(const char* name, std::optional<int> wanted, const RequestLimits& limits) {

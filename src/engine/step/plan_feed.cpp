@@ -24,7 +24,7 @@ void for_each_part(const PlanHeader& plan, const PlanView& view, const Part& par
 }
 
 template <class T>
-size_t bytes_of(const T*, int32_t count) {
+size_t array_bytes(const T*, int32_t count) {
   return sizeof(T) * static_cast<size_t>(count);
 }
 
@@ -48,7 +48,7 @@ class PlanText {
 size_t live_plan_bytes(const PlanHeader& plan) {
   size_t bytes = 0;
   for_each_part(plan, PlanView{},
-                [&](const auto* list, int32_t count) { bytes += bytes_of(list, count); });
+                [&](const auto* list, int32_t count) { bytes += array_bytes(list, count); });
   return bytes;
 }
 
@@ -65,8 +65,8 @@ void pack_plan(const PlanView& entry, std::span<std::byte> packed) {
   FT_CHECK(packed.size() == live_plan_bytes(*entry.header));
   std::byte* to = packed.data();
   for_each_part(*entry.header, entry, [&](const auto* list, int32_t count) {
-    if (count > 0) std::memcpy(to, list, bytes_of(list, count));
-    to += bytes_of(list, count);
+    if (count > 0) std::memcpy(to, list, array_bytes(list, count));
+    to += array_bytes(list, count);
   });
 }
 
@@ -78,8 +78,8 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
   }
   const std::byte* from = packed.data();
   for_each_part(plan, entry, [&](auto* list, int32_t count) {
-    if (count > 0) std::memcpy(list, from, bytes_of(list, count));
-    from += bytes_of(list, count);
+    if (count > 0) std::memcpy(list, from, array_bytes(list, count));
+    from += array_bytes(list, count);
   });
   *entry.header = plan;
   return {};

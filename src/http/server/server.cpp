@@ -43,7 +43,7 @@ void turn_away(Stream::Socket socket, const ServerConfig& config, bool tls) {
   socket.shutdown(Stream::Socket::shutdown_send, ignored);
 }
 
-Status check(const ServerConfig& config) {
+Status check_server_config(const ServerConfig& config) {
   if (config.num_threads < 1 || config.num_threads > 256) {
     return invalid_argument("the server needs 1 to 256 threads");
   }
@@ -208,7 +208,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::start(ServerConfig config, std::vector<Route> routes) {
-  FT_RETURN_IF_ERROR(check(config));
+  FT_RETURN_IF_ERROR(check_server_config(config));
   FT_ASSIGN_OR_RETURN(Router router, Router::make(std::move(routes)));
   FT_ASSIGN_OR_RETURN(auto tls, make_tls_context(config.tls));
   auto impl = std::make_unique<Impl>(std::move(config), std::move(router), std::move(tls));
@@ -217,7 +217,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerConfig config, std::vector<R
 }
 
 Status Server::probe(const ServerConfig& config) {
-  FT_RETURN_IF_ERROR(check(config));
+  FT_RETURN_IF_ERROR(check_server_config(config));
   FT_RETURN_IF_ERROR(make_tls_context(config.tls).status());
   asio::io_context context;
   return Listener::open_all(config, context).status();

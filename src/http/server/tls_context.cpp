@@ -14,7 +14,7 @@ Status file_error(const std::string& option, const std::string& file, const erro
   return invalid_argument(option + " " + file + ": " + ec.message());
 }
 
-Status check(const TlsConfig& config) {
+Status check_tls_config(const TlsConfig& config) {
   if (config.certfile.empty()) {
     for (const std::string* other : {&config.keyfile, &config.ca_certs}) {
       if (!other->empty()) {
@@ -61,7 +61,7 @@ Status load_files(ssl::context& context, const TlsConfig& config) {
 }  // namespace
 
 Result<std::shared_ptr<ssl::context>> make_tls_context(const TlsConfig& config) {
-  FT_RETURN_IF_ERROR(check(config));
+  FT_RETURN_IF_ERROR(check_tls_config(config));
   if (config.certfile.empty()) return std::shared_ptr<ssl::context>();
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);

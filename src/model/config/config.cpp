@@ -282,7 +282,7 @@ Status check_layer_sizes(const ModelConfig& config, const std::string& where) {
   return {};
 }
 
-Status read_numbers(const ConfigFields& fields, ModelConfig* out) {
+Status read_model_numbers(const ConfigFields& fields, ModelConfig* out) {
   double eps = 1e-6, query_scalar = out->head_dim, attention_cap = 0, logits_cap = 0;
   // The last one that is there counts.
   for (const char* name : {"layernorm_epsilon", "norm_epsilon", "norm_eps", "layer_norm_epsilon",
@@ -326,7 +326,7 @@ Json without_rotary_part(Json json) {
   return json;
 }
 
-Status read_rope(const Json& json, const std::string& where, ModelConfig* out) {
+Status read_model_rope(const Json& json, const std::string& where, ModelConfig* out) {
   const LatentConfig& latent = out->latent;
   const Json own = latent.exists() ? without_rotary_part(json) : json;
   const ConfigFields fields(own, where);
@@ -351,11 +351,11 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   FT_RETURN_IF_ERROR(
       fields.read_count_or_none("num_nextn_predict_layers", &config.num_mtp_modules));
   FT_RETURN_IF_ERROR(check_sizes(config, where));
-  FT_RETURN_IF_ERROR(read_numbers(fields, &config));
+  FT_RETURN_IF_ERROR(read_model_numbers(fields, &config));
   FT_ASSIGN_OR_RETURN(config.layers,
                       read_layer_configs(fields, architecture.window_rule, config.num_layers,
                                          architecture.only_windows_turn));
-  FT_RETURN_IF_ERROR(read_rope(json, where, &config));
+  FT_RETURN_IF_ERROR(read_model_rope(json, where, &config));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));

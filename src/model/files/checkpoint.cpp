@@ -35,8 +35,8 @@ Status interleave(int64_t head_dim, TensorView* view) {
 }
 
 // The tensor that stands for a matrix of several, which may be null behind the first.
-std::unique_ptr<TensorView> made_view(const std::string& name,
-                                      std::initializer_list<const TensorView*> parts) {
+std::unique_ptr<TensorView> view_of_made(const std::string& name,
+                                         std::initializer_list<const TensorView*> parts) {
   auto view = std::make_unique<TensorView>();
   view->name = name;
   view->file = (*parts.begin())->file;
@@ -179,8 +179,8 @@ Status Checkpoint::add_packed() {
   for (const NamedParts& named : found) {
     FT_ASSIGN_OR_RETURN(PackedTensor packed, PackedTensor::create(quantization, named.parts));
     packed_.push_back(std::make_unique<PackedTensor>(std::move(packed)));
-    auto view = made_view(named.base + ".weight",
-                          {named.parts.codes, named.parts.scales, named.parts.zeros});
+    auto view = view_of_made(named.base + ".weight",
+                             {named.parts.codes, named.parts.scales, named.parts.zeros});
     view->dtype_name = std::to_string(packed_.back()->quantization().bits) + " bits";
     view->shape = {packed_.back()->rows(), packed_.back()->cols()};
     view->packed = packed_.back().get();
@@ -199,7 +199,7 @@ Status Checkpoint::add_scaled() {
   for (const NamedScaled& named : found) {
     FT_ASSIGN_OR_RETURN(ScaledTensor scaled, ScaledTensor::create(quantization, named.parts));
     scaled_.push_back(std::make_unique<ScaledTensor>(std::move(scaled)));
-    auto view = made_view(named.name, {named.parts.codes, named.parts.scales});
+    auto view = view_of_made(named.name, {named.parts.codes, named.parts.scales});
     view->dtype_name = scaled_.back()->type_name();
     view->shape = scaled_.back()->shape();
     view->scaled = scaled_.back().get();
@@ -215,7 +215,7 @@ Status Checkpoint::add_bnb() {
   for (const BnbParts& parts : found) {
     FT_ASSIGN_OR_RETURN(BnbTensor tensor, BnbTensor::create(parts));
     bnb_.push_back(std::make_unique<BnbTensor>(std::move(tensor)));
-    auto view = made_view(parts.name, {parts.codes, parts.scales});
+    auto view = view_of_made(parts.name, {parts.codes, parts.scales});
     view->dtype_name = bnb_.back()->has_four_bits() ? "NF4" : "LLM.int8";
     view->shape = bnb_.back()->shape();
     view->bnb = bnb_.back().get();

@@ -78,7 +78,7 @@ TensorPart below_part(const ExpertSource& from, int32_t expert, bool is_up) {
 }
 
 // All gates, then all ups.
-ExpertParts gate_up_parts(const ExpertSource& from) {
+ExpertParts expert_gate_up_parts(const ExpertSource& from) {
   ExpertParts parts{{}, {from.hidden, 0, from.hidden}};
   for (const bool is_up : {false, true}) {
     from.for_each_expert([&](int32_t e) {
@@ -339,7 +339,7 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   own_zeros = counts ? whole.zero_count : 0;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   ignore_idle(loader.weights(), from);
-  const ExpertParts gates = gate_up_parts(from), downs = down_parts(from);
+  const ExpertParts gates = expert_gate_up_parts(from), downs = down_parts(from);
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
                                                        WeightOrder::kGateUp, spec.inner));
   FT_ASSIGN_OR_RETURN(

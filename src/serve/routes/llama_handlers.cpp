@@ -69,7 +69,7 @@ Status leave_out_bos(const Engine& engine, std::string* prompt) {
   return {};
 }
 
-Status read_prompt(const Engine& engine, Body* body) {
+Status read_llama_prompt(const Engine& engine, Body* body) {
   const auto prompt = body->find("prompt");
   if (prompt == body->end()) return {};
   FT_RETURN_IF_ERROR(take_prompt_string(&*prompt));
@@ -202,7 +202,7 @@ void pass_over_model(const OpenAiDefaults& defaults, Body* body,
 
 Status handle_llama_completion(ServeContext& context,
                                const std::shared_ptr<http::Exchange>& exchange, Body body) {
-  FT_RETURN_IF_ERROR(read_prompt(context.engine, &body));
+  FT_RETURN_IF_ERROR(read_llama_prompt(context.engine, &body));
   FT_ASSIGN_OR_RETURN(LlamaRequest request, read_request(context.defaults, &body));
   return run_completion(context, exchange, std::move(request));
 }

@@ -105,7 +105,7 @@ TEST_F(StepProfileTest, ABriefOneMeasuresWhatTimeAllowsAndGuessesTheRest) {
 }
 
 // What an engine of this configuration, whose one drafter is adaptive, measures at start.
-CostTable times_of(EngineConfig config) {
+CostTable profiled_times(EngineConfig config) {
   config.model = test::DialledSet::of().target();
   config.device = engine_test_device();
   config.speculative[0].length_policy = "adaptive";
@@ -158,7 +158,7 @@ TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
   config.max_num_seqs = 8;
   config.num_gpu_blocks_override = 600;
   config.speculative = {test::DialledSet::of().drafter("ngram", 3)};
-  const CostTable times = times_of(config);
+  const CostTable times = profiled_times(config);
   EXPECT_EQ(times.known_tokens, 256);
   ASSERT_EQ(times.context.size(), 2u);
   EXPECT_EQ(times.context[0].drafts, 0);
@@ -175,7 +175,7 @@ TEST(StepProfileEdges, RowsAreAsManyAsAskedFor) {
   const std::vector<int> asked = profile_sizes(512, true);
   for (const int drafts : {2, 4, 6}) {
     config.speculative = {test::DialledSet::of().drafter("ngram", drafts)};
-    const CostTable times = times_of(config);
+    const CostTable times = profiled_times(config);
     EXPECT_GE(times.target.points().size(), 2u);
     for (const TimeCurve::Point& point : times.target.points()) {
       EXPECT_EQ(std::count(asked.begin(), asked.end(), point.size), 1)

@@ -134,7 +134,7 @@ std::vector<Wrong> conflicts() {
   };
 }
 
-void expect_refused(const Wrong& wrong) {
+void expect_sampling_refused(const Wrong& wrong) {
   Request request;
   request.prompt_token_ids = {1, 2};
   ASSERT_TRUE(check_request(request, kLimits, true).ok());
@@ -147,15 +147,15 @@ void expect_refused(const Wrong& wrong) {
 }
 
 TEST(SamplingChecks, NumbersOutOfRange) {
-  for (const Wrong& wrong : wrong_numbers()) expect_refused(wrong);
+  for (const Wrong& wrong : wrong_numbers()) expect_sampling_refused(wrong);
 }
 
 TEST(SamplingChecks, ListsAndWishesOutOfRange) {
-  for (const Wrong& wrong : wrong_lists()) expect_refused(wrong);
+  for (const Wrong& wrong : wrong_lists()) expect_sampling_refused(wrong);
 }
 
 TEST(SamplingChecks, FieldsThatExcludeOneAnother) {
-  for (const Wrong& wrong : conflicts()) expect_refused(wrong);
+  for (const Wrong& wrong : conflicts()) expect_sampling_refused(wrong);
 }
 
 TEST(SamplingChecks, WhatTheEngineWasStartedWithout) {

@@ -11,8 +11,8 @@ namespace {
 constexpr const char* kAsksForFp8 =
     R"({"quantization_config": {"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"}})";
 
-std::string resolved(const EngineConfig& config, const std::string& json,
-                     DeviceType type = DeviceType::kCpu) {
+std::string resolved_kv_cache(const EngineConfig& config, const std::string& json,
+                              DeviceType type = DeviceType::kCpu) {
   const test::ScratchFolder folder;
   folder.write("config.json", json);
   const test::ClaimedDevice device(type, false);
@@ -21,9 +21,9 @@ std::string resolved(const EngineConfig& config, const std::string& json,
 }
 
 TEST(ResolveKvCache, AutoIsWhatTheCheckpointAsksFor) {
-  EXPECT_EQ(resolved({}, "{}"), "auto");
-  EXPECT_EQ(resolved({}, kAsksForFp8), "fp8");
-  EXPECT_EQ(resolved({}, R"({"quantization_config": {"quant_method": "modelopt",
+  EXPECT_EQ(resolved_kv_cache({}, "{}"), "auto");
+  EXPECT_EQ(resolved_kv_cache({}, kAsksForFp8), "fp8");
+  EXPECT_EQ(resolved_kv_cache({}, R"({"quantization_config": {"quant_method": "modelopt",
       "kv_cache_quant_algo": "NVFP4"}})"),
             "auto")
       << "what is not built is left";
@@ -33,15 +33,15 @@ TEST(ResolveKvCache, AFlagIsStronger) {
   for (const char* given : {"bfloat16", "int8", "fp8_e4m3"}) {
     EngineConfig config;
     config.kv_cache_dtype = given;
-    EXPECT_EQ(resolved(config, kAsksForFp8), given);
+    EXPECT_EQ(resolved_kv_cache(config, kAsksForFp8), given);
   }
 }
 
 TEST(ResolveKvCache, ABackendThatCannotReadItKeepsTheModelsType) {
   EngineConfig config;
-  EXPECT_EQ(resolved(config, kAsksForFp8, DeviceType::kCuda), "fp8");
+  EXPECT_EQ(resolved_kv_cache(config, kAsksForFp8, DeviceType::kCuda), "fp8");
   config.attention_backend = "FLASHINFER";
-  EXPECT_EQ(resolved(config, kAsksForFp8, DeviceType::kCuda), "auto");
+  EXPECT_EQ(resolved_kv_cache(config, kAsksForFp8, DeviceType::kCuda), "auto");
 }
 
 }  // namespace

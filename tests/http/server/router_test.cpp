@@ -9,14 +9,14 @@ Route route(const std::string& method, const std::string& pattern) {
   return {method, pattern, [](auto) {}};
 }
 
-Router made(std::vector<Route> routes) {
+Router made_router(std::vector<Route> routes) {
   auto result = Router::make(std::move(routes));
   EXPECT_TRUE(result.ok()) << result.status().message();
   return std::move(result).value();
 }
 
 TEST(HttpRouter, FindsByMethodAndPath) {
-  const Router router = made({route("GET", "/v1/models"), route("POST", "/v1/chat")});
+  const Router router = made_router({route("GET", "/v1/models"), route("POST", "/v1/chat")});
   EXPECT_EQ(router.match("GET", "/v1/models").route->pattern, "/v1/models");
   EXPECT_EQ(router.match("HEAD", "/v1/models").route->pattern, "/v1/models");
   for (const char* path : {"/v1", "/V1/models", "/v1/models/x", "", "*", "/"}) {
@@ -27,8 +27,8 @@ TEST(HttpRouter, FindsByMethodAndPath) {
 }
 
 TEST(HttpRouter, FindsPathsWithSlashesTooMany) {
-  const Router router =
-      made({route("GET", "/"), route("GET", "/v1/models"), route("GET", "/v1/models/{id...}")});
+  const Router router = made_router(
+      {route("GET", "/"), route("GET", "/v1/models"), route("GET", "/v1/models/{id...}")});
   for (const char* path : {"/v1/models/", "//v1/models", "/v1//models", "/v1/models//"}) {
     ASSERT_NE(router.match("GET", path).route, nullptr) << path;
     EXPECT_EQ(router.match("GET", path).route->pattern, "/v1/models") << path;
@@ -38,7 +38,7 @@ TEST(HttpRouter, FindsPathsWithSlashesTooMany) {
 }
 
 TEST(HttpRouter, FindsPathsThatBeginTwice) {
-  const Router router = made({route("GET", "/v1/models"), route("GET", "/r/{id}")});
+  const Router router = made_router({route("GET", "/v1/models"), route("GET", "/r/{id}")});
   for (const char* path : {"/v1/v1/models", "/v1//v1/models/"}) {
     ASSERT_NE(router.match("GET", path).route, nullptr) << path;
   }
@@ -51,8 +51,8 @@ TEST(HttpRouter, FindsPathsThatBeginTwice) {
 }
 
 TEST(HttpRouter, ARestTakesSlashesAndComesLast) {
-  const Router router =
-      made({route("GET", "/m/{id...}"), route("GET", "/m/{id}/parts"), route("GET", "/m/latest")});
+  const Router router = made_router(
+      {route("GET", "/m/{id...}"), route("GET", "/m/{id}/parts"), route("GET", "/m/latest")});
   const RouteMatch match = router.match("GET", "/m/org/name");
   ASSERT_NE(match.route, nullptr);
   EXPECT_EQ(match.path_values, (std::vector<std::string>{"org/name"}));
@@ -64,15 +64,16 @@ TEST(HttpRouter, ARestTakesSlashesAndComesLast) {
 }
 
 TEST(HttpRouter, TellsTheMethodsOfAPath) {
-  const Router router = made({route("POST", "/a"), route("GET", "/a"), route("DELETE", "/{x}")});
+  const Router router =
+      made_router({route("POST", "/a"), route("GET", "/a"), route("DELETE", "/{x}")});
   const RouteMatch match = router.match("PUT", "/a");
   EXPECT_EQ(match.route, nullptr);
   EXPECT_EQ(match.methods, (std::vector<std::string>{"DELETE", "GET", "HEAD", "POST"}));
 }
 
 TEST(HttpRouter, OpenPartsTakeOneWholePart) {
-  const Router router =
-      made({route("GET", "/r/{id}/parts/{n}"), route("GET", "/r/{id}"), route("GET", "/r/latest")});
+  const Router router = made_router(
+      {route("GET", "/r/{id}/parts/{n}"), route("GET", "/r/{id}"), route("GET", "/r/latest")});
   const RouteMatch match = router.match("GET", "/r/a b/parts/3");
   ASSERT_NE(match.route, nullptr);
   EXPECT_EQ(match.path_values, (std::vector<std::string>{"a b", "3"}));

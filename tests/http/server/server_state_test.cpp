@@ -9,12 +9,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::unique_ptr<ServerState> made() {
+std::unique_ptr<ServerState> made_state() {
   return std::make_unique<ServerState>(ServerConfig(), std::move(Router::make({}).value()));
 }
 
 TEST(HttpServerState, WaitsForTheLastOne) {
-  const auto state = made();
+  const auto state = made_state();
   EXPECT_TRUE(state->wait_idle(Clock::now()));
   state->add_connection(1);
   state->add_busy(1);
@@ -30,9 +30,9 @@ TEST(HttpServerState, WaitsForTheLastOne) {
 }
 
 TEST(HttpServerState, ErrorsHaveABodyByDefault) {
-  EXPECT_EQ(made()->config.error_body(404, "no \"x\"", "/y"),
+  EXPECT_EQ(made_state()->config.error_body(404, "no \"x\"", "/y"),
             R"({"error":{"code":404,"message":"no \"x\""}})");
-  EXPECT_FALSE(made()->config.error_body(400, "\xff", "").empty());
+  EXPECT_FALSE(made_state()->config.error_body(400, "\xff", "").empty());
 }
 
 }  // namespace

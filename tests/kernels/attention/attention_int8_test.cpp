@@ -36,8 +36,8 @@ Data make_data() {
 }
 
 // All rows, in tiles of so many.
-std::vector<float> attend(const Int8Kernels& kernels, Data& data, int window, float softcap,
-                          int rows_of_tile) {
+std::vector<float> attend_int8(const Int8Kernels& kernels, Data& data, int window, float softcap,
+                               int rows_of_tile) {
   AttentionArgs a{};
   a.q = data.q.data();
   a.out = data.out.data();
@@ -70,10 +70,10 @@ TEST(AttentionInt8, BitsDependNeitherOnTheTileNorOnTheKernels) {
   const Int8Kernels& plain = int8_kernels().back();
   for (const float softcap : {0.0f, 3.0f}) {
     for (const int window : {0, 10, 300}) {
-      const std::vector<float> alone = attend(plain, data, window, softcap, 1);
+      const std::vector<float> alone = attend_int8(plain, data, window, softcap, 1);
       for (const Int8Kernels& kernels : int8_kernels()) {
         for (const int rows : {1, 2, 3, 7, 20}) {
-          EXPECT_TRUE(equal_bits(attend(kernels, data, window, softcap, rows), alone))
+          EXPECT_TRUE(equal_bits(attend_int8(kernels, data, window, softcap, rows), alone))
               << kernels.name << " " << rows;
         }
       }
@@ -85,17 +85,17 @@ TEST(AttentionInt8, BitsDependNeitherOnTheTileNorOnTheKernels) {
 TEST(AttentionInt8, WhatIsNotFiniteStaysWhereItIsSeen) {
   Data data = make_data();
   const Int8Kernels& kernels = int8_kernels().front();
-  const std::vector<float> before = attend(kernels, data, 0, 0, 20);
+  const std::vector<float> before = attend_int8(kernels, data, 0, 0, 20);
   const int position = kFirst + 9;
   const int block = data.table[position / kBlockSize];
   const size_t entry = size_t(block * kKvHeads * kBlockSize + position % kBlockSize);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memset(&data.v.bytes[entry * kEntryBytes], 0, kDim);
   std::memcpy(&data.v.bytes[entry * kEntryBytes + kDim], &nan, sizeof nan);
-  const std::vector<float> alone = attend(kernels, data, 0, 0, 1);
+  const std::vector<float> alone = attend_int8(kernels, data, 0, 0, 1);
   const size_t sees = size_t{9} * kHeads * kDim;
   EXPECT_EQ(std::memcmp(before.data(), alone.data(), sees * sizeof(float)), 0);
-  const std::vector<float> together = attend(kernels, data, 0, 0, 20);
+  const std::vector<float> together = attend_int8(kernels, data, 0, 0, 20);
   EXPECT_EQ(std::memcmp(before.data(), together.data(), sees * sizeof(float)), 0);
   for (const std::vector<float>* out : {&alone, &together}) {
     EXPECT_TRUE(std::isnan((*out)[sees]));

@@ -7,20 +7,21 @@ namespace {
 
 using Json = nlohmann::json;
 
-Result<std::vector<LayerConfig>> read(const Json& json, WindowRule rule, int32_t layers = 4) {
+Result<std::vector<LayerConfig>> read_pattern(const Json& json, WindowRule rule,
+                                              int32_t layers = 4) {
   return read_layer_configs(ConfigFields(json, "config.json"), rule, layers);
 }
 
 std::vector<int32_t> windows(const Json& json, WindowRule rule) {
   std::vector<int32_t> windows;
-  const auto layers = read(json, rule).value();
+  const auto layers = read_pattern(json, rule).value();
   for (const LayerConfig& layer : layers) windows.push_back(layer.window);
   return windows;
 }
 
 std::vector<bool> ropes(const Json& json) {
   std::vector<bool> ropes;
-  const auto layers = read(json, WindowRule::kNever).value();
+  const auto layers = read_pattern(json, WindowRule::kNever).value();
   for (const LayerConfig& layer : layers) ropes.push_back(layer.rope);
   return ropes;
 }
@@ -95,7 +96,7 @@ TEST(LayerPattern, BadFieldsAreNamed) {
       {{{"no_rope_layers", {1, 0, 2, 1}}}, WindowRule::kNever, "'no_rope_layers' is [1,0,2,1]"},
   };
   for (const BadPattern& bad : cases) {
-    const auto layers = read(bad.json, bad.rule);
+    const auto layers = read_pattern(bad.json, bad.rule);
     ASSERT_FALSE(layers.ok()) << bad.json;
     EXPECT_NE(layers.status().message().find(bad.said), std::string::npos)
         << bad.json << ": " << layers.status().message();

@@ -9,16 +9,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-Result<RopeConfigs> read(const Json& json, int32_t positions = 4096) {
+Result<RopeConfigs> read_ropes(const Json& json, int32_t positions = 4096) {
   return read_rope_configs(ConfigFields(json, "config.json"), {64, 64}, positions);
 }
 
 RopeConfig read_scaling(const Json& scaling) {
-  return read({{"rope_scaling", scaling}}).value().full;
+  return read_ropes({{"rope_scaling", scaling}}).value().full;
 }
 
 std::string complaint(const Json& json) {
-  const auto rope = read(json);
+  const auto rope = read_ropes(json);
   return rope.ok() ? "" : rope.status().message();
 }
 
@@ -30,7 +30,7 @@ TEST(RopeConfig, MropeTurnsTextAsWithout) {
 
 TEST(RopeConfig, FixedAlphaStretchesTheta) {
   const RopeConfigs ropes =
-      read({{"rope_scaling", {{"type", "dynamic"}, {"alpha", 1000}, {"factor", 1}}}}).value();
+      read_ropes({{"rope_scaling", {{"type", "dynamic"}, {"alpha", 1000}, {"factor", 1}}}}).value();
   EXPECT_EQ(ropes.full.type, RopeType::kDefault);
   EXPECT_NEAR(ropes.full.theta, 1e4 * std::pow(1000.0, 64.0 / 62), 1e-3);
   EXPECT_EQ(ropes.max_context, 4096);
@@ -55,15 +55,15 @@ TEST(RopeConfig, ProportionalByLayerTypeWithHeadsOfTheirOwn) {
 }
 
 TEST(RopeConfig, DefaultsAndBothForms) {
-  const RopeConfig plain = read(Json::object()).value().full;
+  const RopeConfig plain = read_ropes(Json::object()).value().full;
   EXPECT_EQ(plain.type, RopeType::kDefault);
   EXPECT_EQ(plain.theta, 10000);
   EXPECT_EQ(plain.rotary_dim, 64);
   const Json newer = {
       {"rope_parameters", {{"rope_type", "linear"}, {"factor", 2}, {"rope_theta", 5}}}};
-  EXPECT_EQ(read(newer).value().full.theta, 5);
-  EXPECT_EQ(read(newer).value().full.type, RopeType::kLinear);
-  EXPECT_EQ(read({{"partial_rotary_factor", 0.75}}).value().full.rotary_dim, 48);
+  EXPECT_EQ(read_ropes(newer).value().full.theta, 5);
+  EXPECT_EQ(read_ropes(newer).value().full.type, RopeType::kLinear);
+  EXPECT_EQ(read_ropes({{"partial_rotary_factor", 0.75}}).value().full.rotary_dim, 48);
   EXPECT_EQ(read_scaling({{"type", "su"},
                           {"short_factor", std::vector<double>(32, 1)},
                           {"long_factor", std::vector<double>(32, 2)}})
@@ -72,20 +72,20 @@ TEST(RopeConfig, DefaultsAndBothForms) {
 }
 
 TEST(RopeConfig, ContextGrowsByTheFactor) {
-  EXPECT_EQ(read({{"rope_theta", 1}}).value().max_context, 4096);
+  EXPECT_EQ(read_ropes({{"rope_theta", 1}}).value().max_context, 4096);
   for (const char* type : {"linear", "dynamic"}) {
     const Json json = {{"rope_scaling", {{"rope_type", type}, {"factor", 4}}}};
-    EXPECT_EQ(read(json).value().max_context, 16384);
+    EXPECT_EQ(read_ropes(json).value().max_context, 16384);
   }
   const Json yarn = {
       {"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 1024}};
-  EXPECT_EQ(read({{"rope_scaling", yarn}}).value().max_context, 4096);
+  EXPECT_EQ(read_ropes({{"rope_scaling", yarn}}).value().max_context, 4096);
   const Json llama3 = {{"rope_type", "llama3"},
                        {"factor", 8},
                        {"low_freq_factor", 1},
                        {"high_freq_factor", 4},
                        {"original_max_position_embeddings", 1024}};
-  EXPECT_EQ(read({{"rope_scaling", llama3}}).value().max_context, 4096);
+  EXPECT_EQ(read_ropes({{"rope_scaling", llama3}}).value().max_context, 4096);
 }
 
 TEST(RopeConfig, LayersWithAWindowMayHaveTheirOwn) {
@@ -99,7 +99,7 @@ TEST(RopeConfig, LayersWithAWindowMayHaveTheirOwn) {
        {{"full_attention", {{"rope_type", "linear"}, {"factor", 8}, {"rope_theta", 1e6}}},
         {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}}}};
   for (const Json& json : {older, newer}) {
-    const RopeConfigs ropes = read(json).value();
+    const RopeConfigs ropes = read_ropes(json).value();
     EXPECT_EQ(ropes.full.type, RopeType::kLinear);
     EXPECT_EQ(ropes.full.theta, 1e6);
     ASSERT_TRUE(ropes.windowed.has_value());
@@ -132,9 +132,9 @@ TEST(RopeConfig, PhiHasTheOriginalContextOutside) {
                       {{"type", "longrope"},
                        {"short_factor", std::vector<double>(32, 1)},
                        {"long_factor", std::vector<double>(32, 2)}}}};
-  EXPECT_EQ(read(json).value().full.original_context, 512);
-  EXPECT_EQ(read(json).value().full.factor, 8);
-  EXPECT_EQ(read(json).value().max_context, 4096);
+  EXPECT_EQ(read_ropes(json).value().full.original_context, 512);
+  EXPECT_EQ(read_ropes(json).value().full.factor, 8);
+  EXPECT_EQ(read_ropes(json).value().max_context, 4096);
 }
 
 struct BadRope {

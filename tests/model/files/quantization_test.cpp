@@ -9,35 +9,41 @@ namespace {
 
 using Json = nlohmann::json;
 
-Result<std::optional<Quantization>> read(const std::string& quantization) {
+Result<std::optional<Quantization>> read_quantization_text(const std::string& quantization) {
   return read_quantization({{"quantization_config", Json::parse(quantization)}}, "config.json");
 }
 
 TEST(Quantization, Layouts) {
   EXPECT_FALSE(read_quantization(Json::object(), "").value().has_value());
-  const auto gptq =
-      read(R"({"quant_method": "gptq", "bits": 8, "group_size": -1, "sym": true})").value();
+  const auto gptq = read_quantization_text(
+                        R"({"quant_method": "gptq", "bits": 8, "group_size": -1, "sym": true})")
+                        .value();
   EXPECT_EQ(gptq->layout, PackLayout::kGptq);
   EXPECT_EQ(gptq->bits, 8);
   EXPECT_EQ(gptq->group, -1);
   EXPECT_TRUE(gptq->stores_zero_less_one);
-  EXPECT_FALSE(read(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2", "dynamic": {}})")
+  EXPECT_FALSE(read_quantization_text(
+                   R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2", "dynamic": {}})")
                    .value()
                    ->stores_zero_less_one);
   const auto awq =
-      read(R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"})").value();
+      read_quantization_text(
+          R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"})")
+          .value();
   EXPECT_EQ(awq->layout, PackLayout::kAwq);
   EXPECT_EQ(awq->group, 64);
-  const auto compressed = read(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+  const auto compressed =
+      read_quantization_text(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
                "config_groups": {"group_0": {"weights": {"num_bits": 8, "strategy": "channel"}}}})")
-                              .value();
+          .value();
   EXPECT_EQ(compressed->layout, PackLayout::kCompressed);
   EXPECT_EQ(compressed->bits, 8);
   EXPECT_EQ(compressed->group, -1);
 }
 
 TEST(Quantization, Fp8) {
-  const auto blocks = read(R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+  const auto blocks = read_quantization_text(
+                          R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
                                "weight_block_size": [128, 64]})")
                           .value();
   EXPECT_EQ(blocks->layout, PackLayout::kScaled);
@@ -52,7 +58,7 @@ TEST(Quantization, Fp8) {
                                               "strategy": "channel"},
                                   "input_activations": {"num_bits": 8, "dynamic": true}}}})"};
   for (const char* json : others) {
-    const auto found = read(json);
+    const auto found = read_quantization_text(json);
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
     EXPECT_EQ(found.value()->block_rows, 0);
@@ -81,33 +87,36 @@ TEST(Quantization, FloatsAndBytes) {
           "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "strategy": "group",
                                               "group_size": 128}}}})"};
   for (const char* json : all) {
-    const auto found = read(json);
+    const auto found = read_quantization_text(json);
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
   }
-  EXPECT_TRUE(read(all[6]).value()->rounds_activations);
-  EXPECT_FALSE(read(all[5]).value()->rounds_activations);
+  EXPECT_TRUE(read_quantization_text(all[6]).value()->rounds_activations);
+  EXPECT_FALSE(read_quantization_text(all[5]).value()->rounds_activations);
 }
 
 TEST(Quantization, MatricesThatDiffer) {
-  const auto mixed = read(R"({"quant_method": "compressed-tensors", "format": "mixed-precision",
+  const auto mixed =
+      read_quantization_text(R"({"quant_method": "compressed-tensors", "format": "mixed-precision",
       "config_groups": {
         "a": {"format": "pack-quantized", "targets": ["re:.*mlp.*"],
               "weights": {"num_bits": 4, "type": "int", "actorder": "group", "group_size": 64}},
         "b": {"format": "float-quantized", "targets": ["Linear"],
               "weights": {"num_bits": 8, "type": "float", "strategy": "block",
                           "block_structure": [128, 64]}}}})")
-                         .value();
+          .value();
   EXPECT_TRUE(mixed->differs);
   EXPECT_EQ(mixed->layout, PackLayout::kCompressed);
   EXPECT_EQ(mixed->block_cols, 64);
-  EXPECT_TRUE(read(R"({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}})")
+  EXPECT_TRUE(read_quantization_text(
+                  R"({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}})")
                   .value()
                   ->differs);
-  const auto rounds = read(R"({"quant_method": "auto-round", "bits": 4, "group_size": 128,
+  const auto rounds =
+      read_quantization_text(R"({"quant_method": "auto-round", "bits": 4, "group_size": 128,
                                "packing_format": "auto_round:auto_gptq",
                                "extra_config": {"x": {"bits": 8}}})")
-                          .value();
+          .value();
   EXPECT_EQ(rounds->layout, PackLayout::kGptq);
   EXPECT_TRUE(rounds->differs);
 }
@@ -121,12 +130,12 @@ TEST(Quantization, UnusualForms) {
       R"({"quant_method": "auto-round", "packing_format": "auto_round:llm_compressor",
           "data_type": "nv_fp", "bits": 4, "group_size": 16, "act_bits": 4})"};
   for (const char* json : scaled) {
-    const auto found = read(json);
+    const auto found = read_quantization_text(json);
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
   }
-  const auto plain =
-      read(R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {}})");
+  const auto plain = read_quantization_text(
+      R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {}})");
   ASSERT_TRUE(plain.ok()) << plain.status().message();
   EXPECT_FALSE(plain.value().has_value());
 }
@@ -178,12 +187,12 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": 4})", "quant_method 4"},
       {R"({})", "quant_method ''"}};
   for (const auto& [json, wanted] : cases) {
-    const Status status = read(json).status();
+    const Status status = read_quantization_text(json).status();
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << json;
     EXPECT_NE(status.message().find(wanted), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("GGUF file"), std::string::npos) << status.message();
   }
-  EXPECT_EQ(read("7").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(read_quantization_text("7").status().code(), StatusCode::kInvalidArgument);
 }
 
 // What older tools wrote beside config.json.
@@ -192,7 +201,7 @@ TEST(Quantization, ListedMethodsAreRead) {
   for (const QuantizationMethod& method : quantization_methods()) {
     const std::string name =
         std::string(method.names).substr(0, std::string(method.names).find(','));
-    const auto result = read(R"({"quant_method": ")" + name + R"("})");
+    const auto result = read_quantization_text(R"({"quant_method": ")" + name + R"("})");
     EXPECT_TRUE(result.ok() || result.status().message().find("quant_method '" + name +
                                                               "' is not read") == std::string::npos)
         << result.status().message();

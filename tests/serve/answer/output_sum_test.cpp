@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-RequestOutput piece(int index, const std::string& text, bool finished) {
+RequestOutput output_piece(int index, const std::string& text, bool finished) {
   RequestOutput output;
   output.index = index;
   output.text = text;
@@ -21,10 +21,10 @@ RequestOutput piece(int index, const std::string& text, bool finished) {
 
 TEST(OutputSum, ChoicesAreSummedApart) {
   OutputSum sum(2);
-  sum.add(piece(0, "a", false));
-  sum.add(piece(1, "x", true));
+  sum.add(output_piece(0, "a", false));
+  sum.add(output_piece(1, "x", true));
   EXPECT_FALSE(sum.finished());
-  sum.add(piece(0, "b", true));
+  sum.add(output_piece(0, "b", true));
   EXPECT_TRUE(sum.finished());
   EXPECT_EQ(sum.choices()[0].text, "ab");
   EXPECT_EQ(sum.choices()[0].token_ids.size(), 4u);
@@ -36,8 +36,8 @@ TEST(OutputSum, ChoicesAreSummedApart) {
 
 TEST(OutputSum, AnErrorEndsEveryOpenChoice) {
   OutputSum sum(3);
-  sum.add(piece(2, "done", true));
-  RequestOutput broken = piece(0, "", true);
+  sum.add(output_piece(2, "done", true));
+  RequestOutput broken = output_piece(0, "", true);
   broken.status = invalid_argument("no");
   broken.request_finished = true;
   sum.add(broken);

@@ -11,7 +11,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Status read(const json& object, SamplingParams* sampling) {
+Status read_sampling(const json& object, SamplingParams* sampling) {
   JsonFields fields(object, "");
   read_sampling_fields(fields, sampling);
   read_logprob_counts(fields, sampling);
@@ -28,7 +28,7 @@ TEST(SamplingFields, EveryFieldIsRead) {
     "stop_token_ids": [5], "include_stop_str_in_output": true, "ignore_eos": true,
     "detokenize": false, "skip_special_tokens": false, "spaces_between_special_tokens": false})");
   SamplingParams s;
-  const Status status = read(object, &s);
+  const Status status = read_sampling(object, &s);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(s.n, 3);
   EXPECT_EQ(s.max_tokens, 7);
@@ -62,7 +62,7 @@ TEST(SamplingFields, WrongTypesAreNamed) {
         R"({"n": 5000000000})", R"({"temperature": "hot"})"}) {
     const json object = json::parse(text);
     SamplingParams sampling;
-    const Status status = read(object, &sampling);
+    const Status status = read_sampling(object, &sampling);
     EXPECT_FALSE(status.ok()) << text;
     const std::string name = object.begin().key();
     EXPECT_EQ(status.message().rfind("'" + name + "' must be", 0), 0u) << status.message();
@@ -72,18 +72,19 @@ TEST(SamplingFields, WrongTypesAreNamed) {
 TEST(SamplingFields, SeedOfMinusOneIsNone) {
   SamplingParams sampling;
   sampling.seed = 5;
-  ASSERT_TRUE(read({{"seed", -1}}, &sampling).ok());
+  ASSERT_TRUE(read_sampling({{"seed", -1}}, &sampling).ok());
   EXPECT_FALSE(sampling.seed.has_value());
-  ASSERT_TRUE(read({{"seed", -2}}, &sampling).ok());
+  ASSERT_TRUE(read_sampling({{"seed", -2}}, &sampling).ok());
   EXPECT_EQ(sampling.seed, UINT64_MAX - 1);
 }
 
 TEST(SamplingFields, NumbersMayBeTextAndBiasesAreCut) {
   SamplingParams s;
   ASSERT_TRUE(
-      read(json::parse(R"({"max_tokens": "16", "temperature": "0.7", "seed": " -1 ", "n": true,
+      read_sampling(
+          json::parse(R"({"max_tokens": "16", "temperature": "0.7", "seed": " -1 ", "n": true,
                            "ignore_eos": "yes", "logit_bias": {"3": "101", "4": -1000, "5": "-0.5"}})"),
-           &s)
+          &s)
           .ok());
   EXPECT_EQ(s.max_tokens, 16);
   EXPECT_FLOAT_EQ(s.temperature, 0.7F);
@@ -115,7 +116,7 @@ TEST(SamplingFields, RangesAreCheckedByName) {
       {{{"stop", "x"}, {"detokenize", false}}, "stop"}};
   for (const auto& [object, name] : bad) {
     SamplingParams sampling;
-    ASSERT_TRUE(read(object, &sampling).ok()) << object;
+    ASSERT_TRUE(read_sampling(object, &sampling).ok()) << object;
     const Status status = check_sampling_ranges(sampling);
     EXPECT_FALSE(status.ok()) << object;
     EXPECT_EQ(status.message().rfind(name, 0), 0u) << status.message();

@@ -7,7 +7,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-Status read(const char* text, std::optional<StructuredOutputs>* outputs) {
+Status read_structured(const char* text, std::optional<StructuredOutputs>* outputs) {
   const json body = json::parse(text);
   JsonFields fields(body, "");
   read_structured_outputs(fields, false, outputs);
@@ -16,21 +16,21 @@ Status read(const char* text, std::optional<StructuredOutputs>* outputs) {
 
 StructuredOutputs form(const char* text) {
   std::optional<StructuredOutputs> outputs;
-  const Status status = read(text, &outputs);
+  const Status status = read_structured(text, &outputs);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(outputs.has_value()) << text;
   return outputs.value_or(StructuredOutputs());
 }
 
-void expect_error(const char* text, const std::string& part) {
+void expect_structured_error(const char* text, const std::string& part) {
   std::optional<StructuredOutputs> outputs;
-  const Status status = read(text, &outputs);
+  const Status status = read_structured(text, &outputs);
   EXPECT_NE(status.message().find(part), std::string::npos) << text << ": " << status.message();
 }
 
 TEST(StructuredFields, ResponseFormats) {
   std::optional<StructuredOutputs> none;
-  EXPECT_TRUE(read(R"({"response_format": {"type": "text"}})", &none).ok());
+  EXPECT_TRUE(read_structured(R"({"response_format": {"type": "text"}})", &none).ok());
   EXPECT_FALSE(none.has_value());
   EXPECT_TRUE(form(R"({"response_format": {"type": "json_object"}})").json_object);
   EXPECT_EQ(form(R"({"response_format": {"type": "json_schema", "json_schema":
@@ -54,28 +54,33 @@ TEST(StructuredFields, SchemasOfObjectFormats) {
                 .json,
             schema);
   EXPECT_TRUE(form(R"({"response_format": {"type": "json_object", "schema": null}})").json_object);
-  expect_error(R"({"response_format": {"type": "json_object", "schema": 3}})", "needs a 'schema'");
+  expect_structured_error(R"({"response_format": {"type": "json_object", "schema": 3}})",
+                          "needs a 'schema'");
 }
 
 TEST(StructuredFields, LlamaCppsFields) {
   EXPECT_EQ(form(R"({"json_schema": {"type": "null"}, "grammar": ""})").json, R"({"type":"null"})");
   EXPECT_EQ(form(R"({"grammar": "root ::= \"a\"", "json_schema": {}})").grammar, "root ::= \"a\"");
   std::optional<StructuredOutputs> none;
-  EXPECT_TRUE(read(R"({"grammar": "", "json_schema": null})", &none).ok());
+  EXPECT_TRUE(read_structured(R"({"grammar": "", "json_schema": null})", &none).ok());
   EXPECT_FALSE(none.has_value());
-  expect_error(R"({"grammar": "root ::= \"a\"", "json_schema": {"type": "null"}})", "one of");
-  expect_error(R"({"grammar": "root ::= \"a\"", "structured_outputs": {"regex": "a"}})", "one of");
-  expect_error(R"({"grammar": "a", "response_format": {"type": "json_object"}})", "not both");
+  expect_structured_error(R"({"grammar": "root ::= \"a\"", "json_schema": {"type": "null"}})",
+                          "one of");
+  expect_structured_error(R"({"grammar": "root ::= \"a\"", "structured_outputs": {"regex": "a"}})",
+                          "one of");
+  expect_structured_error(R"({"grammar": "a", "response_format": {"type": "json_object"}})",
+                          "not both");
 }
 
 TEST(StructuredFields, OptionsMayStandBesideResponseFormat) {
   const StructuredOutputs both = form(R"({"response_format": {"type": "json_object"},
       "structured_outputs": {"disable_any_whitespace": true, "regex": null}})");
   EXPECT_TRUE(both.json_object && both.disable_any_whitespace);
-  expect_error(R"({"response_format": {"type": "json_object"}, "structured_outputs":
+  expect_structured_error(R"({"response_format": {"type": "json_object"}, "structured_outputs":
                   {"regex": "a"}})",
-               "not both");
-  expect_error(R"({"structured_outputs": {"disable_any_whitespace": true}})", "exactly one");
+                          "not both");
+  expect_structured_error(R"({"structured_outputs": {"disable_any_whitespace": true}})",
+                          "exactly one");
 }
 
 TEST(StructuredFields, SchemasAreStrictWhereOneSaysSo) {
@@ -130,31 +135,36 @@ TEST(StructuredFields, VllmsOlderFields) {
   EXPECT_EQ(form(R"({"guided_json": "{}", "guided_whitespace_pattern": " ?"})").whitespace_pattern,
             " ?");
   std::optional<StructuredOutputs> none;
-  EXPECT_TRUE(read(R"({"guided_json_object": false, "guided_choice": null})", &none).ok());
+  EXPECT_TRUE(
+      read_structured(R"({"guided_json_object": false, "guided_choice": null})", &none).ok());
   EXPECT_FALSE(none.has_value());
-  expect_error(R"({"guided_regex": "a", "guided_choice": ["b"]})", "exactly one of");
-  expect_error(R"({"guided_regex": "a", "structured_outputs": {"regex": "b"}})", "not both");
+  expect_structured_error(R"({"guided_regex": "a", "guided_choice": ["b"]})", "exactly one of");
+  expect_structured_error(R"({"guided_regex": "a", "structured_outputs": {"regex": "b"}})",
+                          "not both");
   // As guidance sends it, to servers of any age.
   EXPECT_EQ(form(R"({"guided_regex": "a", "structured_outputs": {"regex": "a"}})").regex, "a");
   // SGLang's names.
   EXPECT_EQ(form(R"({"regex": "[ab]"})").regex, "[ab]");
   EXPECT_EQ(form(R"({"ebnf": "root ::= \"a\""})").grammar, "root ::= \"a\"");
-  expect_error(R"({"ebnf": "a", "grammar": "a"})", "not several");
-  expect_error(R"({"guided_regex": "a", "response_format": {"type": "json_object"}})", "not both");
-  expect_error(R"({"guided_regex": 3})", "a string");
+  expect_structured_error(R"({"ebnf": "a", "grammar": "a"})", "not several");
+  expect_structured_error(R"({"guided_regex": "a", "response_format": {"type": "json_object"}})",
+                          "not both");
+  expect_structured_error(R"({"guided_regex": 3})", "a string");
 }
 
 TEST(StructuredFields, ErrorsNameTheField) {
-  expect_error(R"({"response_format": 3})", "'response_format' must be an object");
-  expect_error(R"({"response_format": {"type": "xml"}})", "'response_format': 'type' must be");
-  expect_error(R"({"response_format": {"type": "json_schema"}})", "needs a 'schema'");
-  expect_error(R"({"structured_outputs": {}})", "exactly one of");
-  expect_error(R"({"structured_outputs": {"regex": "a", "choice": ["b"]}})", "exactly one of");
-  expect_error(R"({"structured_outputs": {"json": 3}})", "a JSON schema, an object");
-  expect_error(R"({"structured_outputs": {"regexp": "a"}})", "did you mean 'regex'?");
-  expect_error(R"({"structured_outputs": {"regex": "a"}, "response_format":
+  expect_structured_error(R"({"response_format": 3})", "'response_format' must be an object");
+  expect_structured_error(R"({"response_format": {"type": "xml"}})",
+                          "'response_format': 'type' must be");
+  expect_structured_error(R"({"response_format": {"type": "json_schema"}})", "needs a 'schema'");
+  expect_structured_error(R"({"structured_outputs": {}})", "exactly one of");
+  expect_structured_error(R"({"structured_outputs": {"regex": "a", "choice": ["b"]}})",
+                          "exactly one of");
+  expect_structured_error(R"({"structured_outputs": {"json": 3}})", "a JSON schema, an object");
+  expect_structured_error(R"({"structured_outputs": {"regexp": "a"}})", "did you mean 'regex'?");
+  expect_structured_error(R"({"structured_outputs": {"regex": "a"}, "response_format":
                    {"type": "json_object"}})",
-               "not both");
+                          "not both");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-OpenAiRequest chat(const char* more) {
+OpenAiRequest chat_with(const char* more) {
   OpenAiDefaults defaults;
   defaults.tool_parser = "hermes";
   json body = json::parse(R"({"messages": [{"role": "user", "content": "x"}], "stream": true,
@@ -37,7 +37,7 @@ std::vector<json> chunks(const std::string& stream) {
 }
 
 TEST(OpenAiFormat, ToolCallsComeInPieces) {
-  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   const std::string text =
       "So: <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, 2]}}\n</tool_call>";
   std::string stream;
@@ -67,7 +67,7 @@ TEST(OpenAiFormat, ToolCallsComeInPieces) {
 }
 
 TEST(OpenAiFormat, ChoicesBeginWithTheirRole) {
-  OpenAiFormat format(chat(R"({"n": 2, "stream_options": {"include_usage": true}})"), {},
+  OpenAiFormat format(chat_with(R"({"n": 2, "stream_options": {"include_usage": true}})"), {},
                       {"id", "m", 1});
   std::string stream = format.events(0, output("a", false, 1));
   stream += format.events(0, output("b", true, 0));
@@ -84,13 +84,13 @@ TEST(OpenAiFormat, ChoicesBeginWithTheirRole) {
 }
 
 TEST(OpenAiFormat, TextThatIsHeldBackMakesNoChunk) {
-  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   EXPECT_EQ(chunks(format.events(0, output("a", false))).size(), 2u);
   EXPECT_EQ(format.events(0, output("<tool_", false)), "");
 }
 
 TEST(OpenAiFormat, Errors) {
-  OpenAiFormat format(chat("{}"), {}, {"id", "m", 1});
+  OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   EXPECT_EQ(json::parse(format.error(not_found("x")))["error"]["code"], 404);
   EXPECT_TRUE(format.error_events(internal_error("x")).ends_with("data: [DONE]\n\n"));
 }

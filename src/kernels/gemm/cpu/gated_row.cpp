@@ -31,7 +31,7 @@ FT_INLINE float sum_at(const float* from, const float* bias, int at) {
 }
 
 template <Activation kActivation, class Out>
-FT_INLINE void write_row(const GatedRow& row, Out* out) {
+FT_INLINE void write_gated_row(const GatedRow& row, Out* out) {
   int i = 0;
   for (; i + kOctet <= row.size; i += kOctet) {
     Octet x, y, share;
@@ -83,15 +83,15 @@ template <class Out>
 FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
   switch (activation) {
     case Activation::kSilu:
-      return write_row<Activation::kSilu>(row, out);
+      return write_gated_row<Activation::kSilu>(row, out);
     case Activation::kGelu:
-      return write_row<Activation::kGelu>(row, out);
+      return write_gated_row<Activation::kGelu>(row, out);
     case Activation::kClampedSilu:
       return write_clamped(row, out);
     case Activation::kReluSquared:
       return write_squared(row, out);
     default:
-      return write_row<Activation::kGeluTanh>(row, out);
+      return write_gated_row<Activation::kGeluTanh>(row, out);
   }
 }
 

@@ -9,7 +9,7 @@ namespace foretoken::cpu {
 namespace {
 
 template <class T>
-FT_INLINE void widen(const T* from, float scale, float* to, int n) {
+FT_INLINE void widen_scaled(const T* from, float scale, float* to, int n) {
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     Lanes lanes;
@@ -21,10 +21,10 @@ FT_INLINE void widen(const T* from, float scale, float* to, int n) {
 }
 
 FT_HOT void widen_f32(const float* from, float scale, float* to, int n) {
-  widen(from, scale, to, n);
+  widen_scaled(from, scale, to, n);
 }
 FT_HOT void widen_bf16(const uint16_t* from, float scale, float* to, int n) {
-  widen(from, scale, to, n);
+  widen_scaled(from, scale, to, n);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 using Chunk = LogitsChunk;
 
 // A piece of the row with masked ids at -inf.
-void load_chunk(const SampleRow& row, int32_t begin, Chunk& chunk) {
+void load_row_chunk(const SampleRow& row, int32_t begin, Chunk& chunk) {
   load_chunk(row.logits, row.vocab, begin, chunk);
   if (!row.masks_stop_ids) return;
   for (int i = 0; i < row.params->num_stop_ids; ++i) {
@@ -160,7 +160,7 @@ void histogram(const SampleRow& row, const Search& search, int digit, uint32_t p
   uint32_t masses[kChunk];
   std::fill(bins, bins + kBins, 0);
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
-    load_chunk(row, begin, chunk);
+    load_row_chunk(row, begin, chunk);
     if (!chunk_keys(chunk, search.floor, above, prefix, keys)) continue;
     if (search.by_mass) chunk_masses(chunk, search.kept, masses);
     const int count = std::min(kChunk, row.vocab - begin);
@@ -192,7 +192,7 @@ uint64_t total_mass(const SampleRow& row, const Search& search) {
   uint32_t keys[kChunk];
   uint64_t total = 0;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
-    load_chunk(row, begin, chunk);
+    load_row_chunk(row, begin, chunk);
     if (!chunk_keys(chunk, search.floor, 32, 0, keys)) continue;
     chunk_masses(chunk, search.kept, masses);
     for (int i = 0; i < kChunk; ++i) total += keys[i] >= search.floor ? masses[i] : 0;
@@ -224,7 +224,7 @@ int32_t draw(const SampleRow& row, const KeptIds& kept) {
   float best = std::numeric_limits<float>::infinity();
   int32_t best_id = -1;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
-    load_chunk(row, begin, chunk);
+    load_row_chunk(row, begin, chunk);
     if (!chunk_weights(chunk, kept, weights)) continue;
     chunk_noise(row, begin, words);
     const float lowest = chunk_scores(weights, words, scores);
@@ -251,7 +251,7 @@ int32_t sample_row(const SampleRow& row) {
   int32_t argmax = -1;
   uint32_t invalid = 0;
   for (int32_t begin = 0; begin < row.vocab; begin += kChunk) {
-    load_chunk(row, begin, chunk);
+    load_row_chunk(row, begin, chunk);
     const float top = chunk_max(chunk, invalid);
     if (top > max) {
       max = top;
