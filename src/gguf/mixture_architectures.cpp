@@ -152,6 +152,15 @@ constexpr GgufKey kMimo2Keys[] = {{"attention.value_length", "v_head_dim"},
                                   {"expert_group_count", "n_group"},
                                   {"expert_group_used_count", "topk_group"},
                                   {"nextn_predict_layers", "num_nextn_predict_layers"}};
+constexpr GgufKey kCohere2MoeKeys[] = {{"logit_scale", "logit_scale"},
+                                       {"expert_count", "num_experts"},
+                                       {"expert_used_count", "num_experts_per_tok"},
+                                       {"expert_feed_forward_length", "moe_intermediate_size"},
+                                       {"expert_shared_count", "num_shared_experts"},
+                                       {"leading_dense_block_count", "first_k_dense_replace"},
+                                       {"expert_weights_norm", "norm_topk_prob", false, true},
+                                       {"expert_gating_func", "gating"},
+                                       {"nextn_predict_layers", "num_nextn_predict_layers"}};
 constexpr GgufKey kHyV3Keys[] = {
     {"expert_count", "num_experts"},
     {"expert_used_count", "num_experts_per_tok"},
@@ -215,6 +224,21 @@ void complete_llama4(Json& config) {
   config["use_qk_norm"] = config.value("num_local_experts", int64_t{0}) != kMaverick;
 }
 
+// Norms are layer norms unless the file has the key of the other ones; experts and what all rows
+// share are averaged.
+Status read_cohere2_moe_file(const GgufFile& file, Json& config) {
+  constexpr int64_t kSoftmaxGates = 1;
+  if (file.find("cohere2moe.attention.layer_norm_rms_epsilon") == nullptr) {
+    config["layer_norm_eps"] = config["rms_norm_eps"];
+    config.erase("rms_norm_eps");
+  }
+  const bool softens = config.value("gating", int64_t{2}) == kSoftmaxGates;
+  config["expert_selection_fn"] = softens ? "softmax" : "sigmoid";
+  config.erase("gating");
+  complete_glm4_moe(config);
+  return {};
+}
+
 constexpr GgufArchitecture kMixtureArchitectures[] = {
     {.name = "glm4moe",
      .hf_class = "Glm4MoeForCausalLM",
@@ -238,6 +262,13 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .fields = R"({"first_k_dense_replace": 0, "n_group": 1, "topk_group": 1,
                    "partial_rotary_factor": 1.0})",
      .complete = complete_glm4_moe},
+    {.name = "cohere2moe",
+     .hf_class = "Cohere2MoeForCausalLM",
+     .model_type = "cohere2_moe",
+     .tensors = kDots1Tensors,
+     .keys = kCohere2MoeKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false, "num_shared_experts": 0})",
+     .read = read_cohere2_moe_file},
     {.name = "exaone-moe",
      .hf_class = "ExaoneMoeForCausalLM",
      .model_type = "exaone_moe",

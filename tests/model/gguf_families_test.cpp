@@ -325,6 +325,12 @@ void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["residual_scale"] = f32(config.residual_scale);
     (*all)["logit_scale"] = f32(1 / config.logits_scale);
   }
+  if (family == "cohere2moe") {
+    (*all)["attention.sliding_window"] = u32(24);
+    (*all)["attention.sliding_window_pattern"] = flags({true, false});
+    (*all)["logit_scale"] = f32(config.logits_scale);
+    (*all)["expert_gating_func"] = u32(1);
+  }
   if (family == "mimo2") add_mimo2_keys(config, all);
   if (family == "mistral4") add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;
@@ -359,6 +365,7 @@ std::map<std::string, Write> metadata(const std::string& family, const ModelConf
     all["attention.shared_kv_layers"] = u32(2);
     all["final_logit_softcapping"] = f32(config.logits_softcap);
     all["rope.freq_base"] = f32(1e6);
+    all["rope.freq_base_swa"] = f32(1000);
     all["embedding_length_per_layer_input"] = u32(config.layer_input_size);
     all["altup.num_inputs"] = u32(config.streams.count);
     all["altup.active_idx"] = u32(config.streams.active);
@@ -446,7 +453,7 @@ TEST_P(GgufFamilies, HaveTheLogitsOfTheFolder) {
   const test::GoldenCase golden = test::golden_cases({GetParam().golden}).front();
   write_gguf(path, GetParam().name, golden.folder);
   if (HasFatalFailure()) return;
-  nlohmann::json overrides = {{"rope_local_base_freq", 1000.0}};
+  nlohmann::json overrides = nlohmann::json::object();
   const auto own = read_json_file(golden.folder + "/config.json").value();
   for (const char* field : GetParam().overridden) overrides[field] = own.at(field);
   const auto model =
@@ -477,7 +484,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
                     Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"mistral4", "mistral4", {"rms_norm_eps"}}, Family{"mimo2", "mimo_v2"},
+                    Family{"mistral4", "mistral4", {"rms_norm_eps"}},
+                    Family{"cohere2moe", "cohere2_moe-mean"}, Family{"mimo2", "mimo_v2"},
                     Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
                     Family{"glm4moe", "glm4_moe"}, Family{"bailingmoe2", "bailing_moe_v2"},
                     Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
