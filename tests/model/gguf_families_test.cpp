@@ -480,17 +480,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"falcon", "falcon-large"}, Family{"bloom", "bloom"},
                     Family{"mpt", "mpt"}, Family{"gemma3n", "gemma3n"}, Family{"phi2", "phi"},
                     Family{"olmo", "olmo"}, Family{"starcoder", "gpt_bigcode"},
-                    Family{"exaone", "exaone", {"rope_scaling"}},
+                    Family{"exaone", "exaone", {"rope_scaling"}}, Family{"dbrx", "dbrx"},
                     Family{"internlm2", "internlm2", {"rope_scaling", "max_position_embeddings"}},
                     Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"},
                     Family{"chatglm", "chatglm"}, Family{"mistral3", "ministral3"},
-                    Family{"mistral4", "mistral4", {"rms_norm_eps"}},
+                    Family{"mistral4", "mistral4", {"rms_norm_eps"}}, Family{"deci", "deci"},
                     Family{"cohere2moe", "cohere2_moe-mean"}, Family{"mimo2", "mimo_v2"},
-                    Family{"bitnet-b1.58", "bitnet"}, Family{"dbrx", "dbrx"},
-                    Family{"glm4moe", "glm4_moe"}, Family{"bailingmoe2", "bailing_moe_v2"},
-                    Family{"dots1", "dots1"}, Family{"minimax-m2", "minimax_m2"},
-                    Family{"ernie4_5-moe", "ernie4_5_moe"}, Family{"command-r", "cohere"},
-                    Family{"deci", "deci"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+                    Family{"bitnet-b1.58", "bitnet"}, Family{"glm4moe", "glm4_moe"},
+                    Family{"bailingmoe2", "bailing_moe_v2"}, Family{"dots1", "dots1"},
+                    Family{"minimax-m2", "minimax_m2"}, Family{"ernie4_5-moe", "ernie4_5_moe"},
+                    Family{"command-r", "cohere"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');
