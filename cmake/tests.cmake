@@ -110,7 +110,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/openai COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
     ${PROJECT_BINARY_DIR}/e2e-venv)
-  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
+  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS slow)
   # What clients send, against the program as a user starts it: one test for each x_door.py. Those
   # that need the official clients skip (77) where pip cannot install them.
   file(GLOB door_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/doors/*_door.py)
@@ -130,10 +130,14 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/matrix CONFIGURATIONS matrix COMMAND foretoken matrix --every-cell --num-prompts 8
     --output ${PROJECT_BINARY_DIR}/matrix --work-folder ${PROJECT_BINARY_DIR}/matrix-models)
   set_tests_properties(e2e/matrix PROPERTIES TIMEOUT 86400 LABELS slow)
-  # How the program ends, and a batch that is killed and resumed. Suites with the lock `processes` start
-  # many and mostly wait: one of them at a time, first of all, beside the others.
+  # A batch that is killed and resumed.
+  add_test(NAME e2e/batch_resume COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken> BatchResume)
+  set_tests_properties(e2e/batch_resume PROPERTIES TIMEOUT 1800 COST 60 LABELS slow)
+  # How the program ends. Suites with the lock `processes` start many and mostly wait: one of them at a
+  # time, first of all, beside the others.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
-    ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken>)
+    ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken> Termination)
   set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS slow)
   # The same load in a small size.
   add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
@@ -166,7 +170,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>
     --environment ${PROJECT_BINARY_DIR}/e2e-venv)
-  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
+  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS slow)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
