@@ -121,6 +121,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
       ${PROJECT_BINARY_DIR}/e2e-venv)
     set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 20 LABELS fast)
   endforeach()
+  set_tests_properties(doors/steady_load PROPERTIES RUN_SERIAL TRUE)
   # A part of all cells of the support matrix that a CPU can run, another one each day.
   add_test(NAME e2e/matrix_part COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/matrix_suite.py $<TARGET_FILE:foretoken> ${PROJECT_BINARY_DIR})
