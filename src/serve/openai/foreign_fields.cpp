@@ -101,6 +101,12 @@ class ForeignFields {
     if (!fields_.has(name)) values_.emplace(name, std::move(value));
   }
 
+  std::vector<const char*> length_names(const JsonFields& from) const {
+    if (&from != &fields_) return {"n_predict", "num_predict"};
+    if (chat_) return {"n_predict"};  // its max_completion_tokens is a field of its own
+    return {"n_predict", "max_completion_tokens"};
+  }
+
   void read_sampling(JsonFields& from) {
     for (const SamplingField& field : sampling_fields()) {
       if (field.llama_name == nullptr) continue;
@@ -112,11 +118,7 @@ class ForeignFields {
       }
       set(field.name, *from.raw(field.llama_name));
     }
-    for (const char* name : {"n_predict", "num_predict", "max_completion_tokens"}) {
-      const bool of_body = &from == &fields_;
-      if (of_body && name == std::string("num_predict")) continue;
-      // A chat has a field of that name.
-      if ((chat_ || !of_body) && name == std::string("max_completion_tokens")) continue;
+    for (const char* name : length_names(from)) {
       std::optional<int> length;
       from.read(name, &length);
       if (!length) continue;
