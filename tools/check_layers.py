@@ -37,6 +37,7 @@ ALLOWED = {
 # The rooms of a folder, low to high: a room includes itself and those before it; "" are the files that
 # lie in the folder itself.
 ROOMS = {
+    "base": ["text", ""],
     "device": ["", "cpu", "cuda"],
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "flex", "attention",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text/ascii_text.h"
 #include "config/engine_variables.h"
 
 namespace foretoken {
@@ -25,8 +26,7 @@ std::string warning(const std::string& name) {
 }
 
 Status read_log_level(const std::string& text, std::string* level) {
-  std::string lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  std::string lower = lower_case(text);
   if (lower == "critical" || lower == "fatal") lower = "error";
   if (lower == "warn") lower = "warning";
   for (const char* known : {"debug", "info", "warning", "error"}) {
@@ -77,8 +77,7 @@ std::map<std::string, std::string> vllm_variables() {
 bool allows_runtime_adapters(const std::map<std::string, std::string>& variables) {
   const auto found = variables.find("VLLM_ALLOW_RUNTIME_LORA_UPDATING");
   if (found == variables.end()) return false;
-  std::string lower = found->second;
-  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  const std::string lower = lower_case(found->second);
   return lower == "1" || lower == "true";
 }
 

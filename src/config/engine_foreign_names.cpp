@@ -1,4 +1,5 @@
 #include "config/engine_foreign_names.h"
+#include "base/text/ascii_text.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,8 +22,7 @@ std::string device_of_layers(const std::string& layers) { return layers == "0" ?
 std::string cache_type(const std::string& type) { return type == "q8_0" ? "int8" : "auto"; }
 
 std::string method_of_algorithm(const std::string& given) {
-  std::string algorithm = given;
-  std::transform(algorithm.begin(), algorithm.end(), algorithm.begin(), ::tolower);
+  std::string algorithm = lower_case(given);
   constexpr std::pair<const char*, const char*> kMethods[] = {{"nextn", "mtp"},
                                                               {"standalone", "draft_model"}};
   for (const auto& [theirs, ours] : kMethods) {

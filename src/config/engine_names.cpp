@@ -1,8 +1,8 @@
 #include "config/engine_names.h"
 
-#include <algorithm>
 #include <cctype>
 
+#include "base/text/ascii_text.h"
 #include "config/engine_fields.h"
 
 namespace foretoken {
@@ -24,8 +24,7 @@ const VllmName* find_vllm_name(std::string_view name, FieldDoor door) {
 
 NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
                             const std::string& model) {
-  std::string lower = value;
-  std::transform(lower.begin(), lower.end(), lower.begin(), ::tolower);
+  const std::string lower = lower_case(value);
   const std::vector<std::string> harmless = field_choices(name.harmless);
   for (const std::string& one : harmless) {
     if (lower == one || (one == "MODEL" && value == model)) return NameVerdict::kHarmless;

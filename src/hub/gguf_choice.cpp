@@ -1,11 +1,11 @@
 #include "hub/gguf_choice.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <string_view>
 
+#include "base/text/ascii_text.h"
 #include "gguf/gguf_file.h"
 
 namespace foretoken {
@@ -15,16 +15,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsualType = "q4_k_m";
 
-std::string in_lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_model(const std::string& path) {
-  const std::string name = in_lower_case(file_name(path));
+  const std::string name = lower_case(file_name(path));
   return is_gguf(name) && !name.starts_with("mmproj") && name.find("imatrix") == std::string::npos;
 }
 
@@ -43,7 +37,7 @@ std::map<std::string, std::vector<std::string>> find_models(const std::vector<st
 // Whether `type` stands in a name between characters that are no part of one.
 bool has_type(const std::string& name, const std::string& type) {
   const auto bounds = [](char c) { return c == '-' || c == '.' || c == '/'; };
-  const std::string text = in_lower_case(name);
+  const std::string text = lower_case(name);
   for (size_t at = text.find(type); at != std::string::npos; at = text.find(type, at + 1)) {
     const size_t end = at + type.size();
     if ((at == 0 || bounds(text[at - 1])) && (end == text.size() || bounds(text[end]))) return true;
@@ -67,7 +61,7 @@ Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& nam
   const std::vector<std::string>* found = nullptr;
   size_t shortest = SIZE_MAX;
   for (const auto& [first, files] : models) {
-    if (!has_type(first, type.empty() ? kUsualType : in_lower_case(type))) continue;
+    if (!has_type(first, type.empty() ? kUsualType : lower_case(type))) continue;
     if (first.size() < shortest) found = &files, shortest = first.size();
   }
   if (found == nullptr && type.empty() && !models.empty()) found = &models.begin()->second;

@@ -3,9 +3,10 @@
 #include <curl/curl.h>
 #include <foretoken/version.h>
 
-#include <algorithm>
 #include <cctype>
 #include <charconv>
+
+#include "base/text/ascii_text.h"
 
 namespace foretoken {
 namespace {
@@ -17,12 +18,6 @@ using CurlText = std::unique_ptr<char, decltype(&curl_free)>;
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 std::string url_part(CURLU* url, CURLUPart part, unsigned flags) {
@@ -72,7 +67,7 @@ struct HttpClient::Attempt {
   void take_head(int status, const net::Headers& headers) {
     last_change = std::chrono::steady_clock::now();
     reply.status = status;
-    for (const auto& [name, value] : headers) reply.headers[lower(name)] = value;
+    for (const auto& [name, value] : headers) reply.headers[lower_case(name)] = value;
   }
 
   void take_body(std::string_view bytes) {
@@ -214,9 +209,9 @@ HttpReply HttpClient::send(const HttpRequest& request) {
 std::string url_origin(const std::string& url) {
   std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return "";
-  return lower(url_part(parsed.get(), CURLUPART_SCHEME, 0) + "://" +
-               url_part(parsed.get(), CURLUPART_HOST, 0) + ":" +
-               url_part(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+  return lower_case(url_part(parsed.get(), CURLUPART_SCHEME, 0) + "://" +
+                    url_part(parsed.get(), CURLUPART_HOST, 0) + ":" +
+                    url_part(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
 }
 
 std::string url_quote(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/ascii_text.h"
 #include "chat/scan/json_scan.h"
 
 namespace foretoken {
@@ -14,12 +15,6 @@ constexpr size_t kMaxDepth = 200;
 
 std::string dump(const std::string& text) {
   return PlainJson(text).dump(-1, ' ', false, PlainJson::error_handler_t::replace);
-}
-
-std::string trimmed_word(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
 }
 
 // A value without quotes: a number, a word of JSON or Python, or a text after all.
@@ -80,9 +75,9 @@ void GemmaCalls::name_byte(char byte, CallSink* sink) {
     name_ += byte;
     return name_.size() > kMaxNameLen ? flaw(sink) : void();
   }
-  name_ = trimmed_word(name_);
+  name_ = trimmed_text(name_);
   if (!name_.starts_with(kCall)) return flaw(sink);
-  name_ = trimmed_word(name_.substr(kCall.size()));
+  name_ = trimmed_text(name_.substr(kCall.size()));
   if (name_.empty() || name_.find_first_of(" \t\r\n<>") != std::string::npos) return flaw(sink);
   sink->begin_call(name_);
   begun_ = true;
@@ -113,11 +108,11 @@ void GemmaCalls::key_byte(char byte, CallSink* sink) {
   if (word_.size() > kMaxNameLen) return flaw(sink);
   if (word_.empty()) return;
   const char last = word_.back();
-  if (last == '}' && trimmed_word(word_) == "}") return after_byte('}', sink);
+  if (last == '}' && trimmed_text(word_) == "}") return after_byte('}', sink);
   if (last != ':') return;
   word_.pop_back();
   separate(sink);
-  sink->arguments(dump(trimmed_word(word_)) + ": ");
+  sink->arguments(dump(trimmed_text(word_)) + ": ");
   word_.clear();
   state_ = State::kValue;
 }
@@ -134,7 +129,7 @@ void GemmaCalls::value_byte(char byte, CallSink* sink) {
     return;
   }
   for (const char one : text) {
-    const bool starts = trimmed_word(word_).empty();
+    const bool starts = trimmed_text(word_).empty();
     if (starts && (one == '{' || one == '[')) {
       if (in_list) separate(sink);
       return open(one, sink);
@@ -144,7 +139,7 @@ void GemmaCalls::value_byte(char byte, CallSink* sink) {
       continue;
     }
     if (!starts && in_list) separate(sink);
-    if (!starts) sink->arguments(plain_value(trimmed_word(word_)));
+    if (!starts) sink->arguments(plain_value(trimmed_text(word_)));
     if (starts && !in_list) sink->arguments("null");
     word_.clear();
     return after_byte(one, sink);

@@ -2,16 +2,12 @@
 
 #include <utility>
 
+#include "base/text/ascii_text.h"
+
 namespace foretoken {
 namespace {
 
 constexpr std::string_view kFence = "```json";
-
-std::string stripped(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first));
-}
 
 std::vector<std::string> with(std::vector<std::string> texts, const std::string& one) {
   texts.push_back(one);
@@ -89,7 +85,7 @@ void SectionCalls::header_byte(char byte, CallSink* sink) {
   const bool ended = separator_.feed(byte, &header_) >= 0;
   if (header_.size() > kMaxNameLen) return flaw(sink);
   if (!ended) return;
-  header_ = stripped(header_);
+  header_ = trimmed_text(header_);
   name_.clear();
   state_ = State::kName;
 }
@@ -101,11 +97,11 @@ void SectionCalls::name_byte(char byte, CallSink* sink) {
     name_ += byte;
     return name_.size() > kMaxNameLen ? flaw(sink) : void();
   }
-  const std::string behind = stripped(name_);
+  const std::string behind = trimmed_text(name_);
   name_ = format_.header_is_id ? name_in(header_) : header_;
   if (!behind.empty()) {
     if (!std::string_view(behind).ends_with(kFence)) return flaw(sink);
-    name_ = stripped(std::string_view(behind).substr(0, behind.size() - kFence.size()));
+    name_ = trimmed_text(std::string_view(behind).substr(0, behind.size() - kFence.size()));
   }
   if (name_.empty() || name_.find_first_of(" \t\r\n<") != std::string::npos) return flaw(sink);
   begin_call(sink);

@@ -1,8 +1,7 @@
 #include "chat/calls/typed_values.h"
 
-#include <algorithm>
-
 #include "base/json_object.h"
+#include "base/text/ascii_text.h"
 #include "chat/scan/json_scan.h"
 #include "chat/scan/python_scan.h"
 
@@ -19,13 +18,6 @@ std::string type_of(const json& value) {
   if (value.is_number_integer()) return "integer";
   if (value.is_number()) return "number";
   return value.is_string() ? "string" : value.type_name();
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char byte) {
-    return static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
-  });
-  return text;
 }
 
 }  // namespace
@@ -79,7 +71,7 @@ bool is_text_only(const json& schema) {
 std::string typed_value(const std::string& text, const json& schema) {
   if (is_text_only(schema)) return dumped(text);
   const std::set<std::string> types = allowed_types(schema);
-  const std::string small = lower(text);
+  const std::string small = lower_case(text);
   const bool word = small == "true" || small == "false" || small == "null";
   json value = parsed_ordered_json(word ? small : text);
   if (value.is_discarded()) value = parsed_ordered_json(python_as_json(text));

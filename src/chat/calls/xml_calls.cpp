@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text/ascii_text.h"
 #include "chat/calls/typed_values.h"
 
 namespace foretoken {
@@ -32,12 +33,6 @@ std::vector<std::string> joined_texts(std::vector<std::string> all,
                                       const std::vector<std::string>& more) {
   all.insert(all.end(), more.begin(), more.end());
   return without_empty(std::move(all));
-}
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
 }
 
 std::vector<std::string> openings(const XmlCallFormat& format) {
@@ -141,7 +136,7 @@ void XmlCalls::name_byte(char byte, CallSink* sink) {
   const int number = name_end_.feed(byte, &name_);
   if (name_.size() > kMaxNameLen) return flaw(sink);
   if (number < 0) return;
-  name_ = trimmed(name_);
+  name_ = trimmed_text(name_);
   if (name_.empty() && name_end_.marker(number) == "\n") return;
   if (format_.attributes) name_ = name_.substr(0, name_.find('"'));
   if (name_.empty() || name_.find_first_of(" \t\r\n<{\"") != std::string::npos) return flaw(sink);
@@ -251,14 +246,14 @@ void XmlCalls::add_to_value(std::string text, bool ended, CallSink* sink) {
 std::string XmlCalls::other_value() const {
   const json schema = schema_of(tools_, name_, key_);
   const bool any = kind_ == Kind::kJson || (allowed_types(schema).empty() && format_.untyped_json);
-  return typed_value(trimmed(value_), any ? any_schema() : schema);
+  return typed_value(trimmed_text(value_), any ? any_schema() : schema);
 }
 
 bool XmlCalls::is_whole_value() const {
   if (!other_value().starts_with('"')) return true;
   const bool any = format_.untyped_json && allowed_types(schema_of(tools_, name_, key_)).empty();
   return any &&
-         std::string_view("{[\"").find((trimmed(value_) + "\"").front()) == std::string::npos;
+         std::string_view("{[\"").find((trimmed_text(value_) + "\"").front()) == std::string::npos;
 }
 
 void XmlCalls::end_value(CallSink* sink) {

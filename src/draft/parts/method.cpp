@@ -1,28 +1,21 @@
 #include "draft/parts/method.h"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/text/ascii_text.h"
 #include "model/files/checkpoint.h"
 #include "model/files/json_file.h"
 
 namespace foretoken {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
 std::string method_in(const std::string& name) {
-  const std::string text = lower(name);
+  const std::string text = lower_case(name);
   for (const char* part : {"dflash", "dspark", "medusa"}) {
     if (contains(text, part)) return part;
   }

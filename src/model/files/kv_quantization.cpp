@@ -1,9 +1,8 @@
 #include "model/files/kv_quantization.h"
 
-#include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "base/text/ascii_text.h"
 #include "gguf/model_texts.h"
 #include "model/files/json_file.h"
 
@@ -16,12 +15,6 @@ using Json = nlohmann::json;
 Json object_field(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_object() ? *found : Json::object();
-}
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 // A name of the format, or a scheme of compressed-tensors. Scales that are found while running are
