@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -312,7 +313,7 @@ TEST(Inspect, ConfigOnlyNeedsNeitherWeightsNorTokenizer) {
 
 // Heads say what they are for, and what they take.
 TEST(Inspect, HeadsOfDrafters) {
-  const std::string golden = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/";
+  const std::string golden = std::string(foretoken::kSourceFolder) + "/tests/golden/";
   const struct {
     std::string folder;
     const char* drafter;

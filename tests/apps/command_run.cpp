@@ -1,4 +1,5 @@
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ std::string CommandResult::last_line_of_out() const {
 }
 
 Command::Command(const std::vector<std::string>& arguments, const CommandSetting& setting) {
-  const std::string program = FORETOKEN_BINARY_DIR "/foretoken";
+  const std::string program = std::string(foretoken::kBinaryFolder) + "/foretoken";
   std::vector<char*> argv{const_cast<char*>("env")};
   for (const std::string& entry : setting.environment) {
     argv.push_back(const_cast<char*>(entry.c_str()));
@@ -164,7 +165,7 @@ CommandResult run_command(const std::vector<std::string>& arguments,
   return Command(arguments, setting).finish();
 }
 
-fs::path bundled_model() { return fs::path(FORETOKEN_SOURCE_DIR) / "models" / "foretoken-7m"; }
+fs::path bundled_model() { return fs::path(foretoken::kSourceFolder) / "models" / "foretoken-7m"; }
 
 fs::path copy_model(const test::ScratchFolder& folder) {
   fs::path copy = folder.file("model");

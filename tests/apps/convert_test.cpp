@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
-const std::string kModel = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+const std::string kModel = std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
 
 CommandResult generate_from(const std::string& model, const std::vector<std::string>& more = {}) {
   std::vector<std::string> all = {"generate",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -83,7 +84,7 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
 
 // Files that say the method may say the number, too.
 TEST(SpeculativeConfig, WithoutAMethodFilesMayTellTheNumber) {
-  const std::string heads = FORETOKEN_SOURCE_DIR "/tests/golden/";
+  const std::string heads = std::string(foretoken::kSourceFolder) + "/tests/golden/";
   expect_config_refused({"-sc", R"({"model": ")" + heads + R"(heads/eagle"})"},
                         "is 0 or not given");
   expect_config_refused({"-sc", R"({"model": ")" + heads + R"(heads/mtp-2"})"},
@@ -108,7 +109,8 @@ TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
 }
 
 TEST(SpeculativeConfig, WhatDraftsInParallelIsWhatItsFilesAre) {
-  const std::string head = FORETOKEN_SOURCE_DIR "/tests/golden/layered_heads/p_eagle-vllm";
+  const std::string head =
+      std::string(foretoken::kSourceFolder) + "/tests/golden/layered_heads/p_eagle-vllm";
   const std::string fields = R"(, "num_speculative_tokens": 3, "parallel_drafting": true})";
   const std::string read_as_head = "of the head is not the target's";
   expect_config_refused({"-sc", R"({"model": ")" + head + "\"" + fields}, read_as_head);

@@ -4,13 +4,14 @@
 #include <iterator>
 
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
 // What a page of docs/ holds between the mark of a command and the next end.
 std::string marked_part(const std::string& page, const std::string& command) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/docs/" + page);
+  std::ifstream file(std::string(foretoken::kSourceFolder) + "/docs/" + page);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::string begin = "<!-- " + command + " -->\n";
   const size_t at = text.find(begin);

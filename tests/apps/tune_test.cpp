@@ -3,6 +3,7 @@
 #include <set>
 
 #include "apps/command_run.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -55,7 +56,7 @@ TEST(Tune, MeasuresEveryDrafterAndWritesTheConfiguration) {
 TEST(Tune, DraftersAreNamedByTheirFoldersToo) {
   const test::ScratchFolder folder;
   const std::string medusa =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-medusa";
+      std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-medusa";
   const CommandResult result = run_command(
       short_tune(folder, {"--drafter", medusa, "--output-json", folder.file("t.json")}));
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bench/token_coder.h"
+#include "support/folders.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -11,7 +12,7 @@ namespace foretoken::bench {
 // The tokenizer of the bundled model, with a chat template of its own.
 struct BundledCoder {
   std::filesystem::path folder =
-      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models/foretoken-7m";
+      std::filesystem::path(foretoken::kSourceFolder) / "models/foretoken-7m";
   std::unique_ptr<Tokenizer> tokenizer = load_hf_tokenizer(folder).value();
   ChatTemplate chat_template =
       ChatTemplate::load(folder, "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")

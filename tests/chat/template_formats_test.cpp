@@ -1,4 +1,5 @@
 #include "chat/template_formats.h"
+#include "support/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@ namespace foretoken {
 namespace {
 
 std::string formats_of(const std::string& name) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/chat_templates/" + name +
-                     ".jinja");
+  std::ifstream file(std::string(foretoken::kSourceFolder) + "/tests/text/data/chat_templates/" +
+                     name + ".jinja");
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << name;

@@ -1,4 +1,5 @@
 #include "config/generated_part.h"
+#include "support/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 namespace foretoken::test {
 
 void expect_generated(const GeneratedPart& part, const std::string& text) {
-  const std::string path = std::string(FORETOKEN_SOURCE_DIR) + "/" + part.path;
+  const std::string path = std::string(foretoken::kSourceFolder) + "/" + part.path;
   std::ifstream file(path, std::ios::binary);
   std::string whole(std::istreambuf_iterator<char>(file), {});
   size_t begin = 0;

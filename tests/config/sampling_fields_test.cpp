@@ -1,4 +1,5 @@
 #include "config/sampling_fields.h"
+#include "support/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 // The members of the struct as include/foretoken/request.h has them.
 std::vector<std::string> sampling_members() {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/include/foretoken/request.h");
+  std::ifstream file(std::string(foretoken::kSourceFolder) + "/include/foretoken/request.h");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const size_t begin = text.find("struct SamplingParams {");
   const std::string body = text.substr(begin, text.find("\n};", begin) - begin);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conformance/harness.h"
+#include "support/folders.h"
 
 // With --batch-invariant off the bits of a prompt's attention may depend on where the prompt is cut
 // and on how many rows its step has room for, since that chooses kernels; here all prompts but the
@@ -44,7 +45,7 @@ class AnyOrderIdentity : public ::testing::TestWithParam<bool> {
   static RunResult run(Variant variant) {
     variant.max_batched_tokens = 16 * kMaxPrompt;  // no prompt is cut
     EngineConfig config =
-        config_of(variant, std::string(FORETOKEN_SOURCE_DIR) + "/bench/configs/llama-68m");
+        config_of(variant, std::string(foretoken::kSourceFolder) + "/bench/configs/llama-68m");
     config.load_format = "dummy";
     config.skip_tokenizer_init = true;
     config.batch_invariant = "off";

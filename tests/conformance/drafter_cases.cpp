@@ -9,6 +9,7 @@
 
 #include "dialled/safetensors_writer.h"
 #include "draft/registry.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -71,7 +72,7 @@ std::string folder_of(const std::string& drafter) {
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "p_eagle") return masked_eagle3();
   if (max_drafts_of(drafter) < kMaxSpeculativeTokens) {
-    return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/foretoken-7m-" + drafter;
+    return std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }
   return bundled_folder("foretoken-7m-" + drafter);
 }
@@ -79,7 +80,7 @@ std::string folder_of(const std::string& drafter) {
 }  // namespace
 
 std::string bundled_folder(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/" + name;
+  return std::string(foretoken::kSourceFolder) + "/models/" + name;
 }
 
 std::vector<DrafterCase> bundled_drafters(int num_drafts) {
@@ -121,7 +122,7 @@ std::vector<std::string> drafter_names() {
 }
 
 std::vector<std::string> math500_prompts() {
-  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/bench/prompts/math500/problems.jsonl");
+  std::ifstream in(std::string(foretoken::kSourceFolder) + "/bench/prompts/math500/problems.jsonl");
   std::vector<std::string> prompts;
   for (std::string line; std::getline(in, line);) {
     prompts.push_back(nlohmann::json::parse(line).at("prompt"));

@@ -9,6 +9,7 @@
 #include "conformance/layouts.h"
 #include "engine/engine_impl.h"
 #include "group/address.h"
+#include "support/folders.h"
 #include "support/nccl.h"
 
 // Data parallel engines that have the experts of a mixture together: whatever each of them has to
@@ -32,7 +33,8 @@ EngineConfig expert_config(const Layout& layout, const std::string& policy) {
 
 // The bundled mixture, which was trained, with looked-up drafts and those of its own module.
 EngineConfig bundled_experts(const Layout& layout) {
-  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek";
+  const std::string folder =
+      std::string(foretoken::kSourceFolder) + "/models/foretoken-2m-deepseek";
   EngineConfig config = config_of({.steps_in_flight = 2, .max_batched_tokens = 128}, folder);
   config.dtype = "float32";
   for (const char* method : {"ngram", "mtp"}) {

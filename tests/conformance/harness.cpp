@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/engine_impl.h"
+#include "support/folders.h"
 #include "support/gate.h"
 
 namespace foretoken {
@@ -40,10 +41,12 @@ int num_repeats(int whole) {
   return num_test_prompts(kAll) < kAll ? whole / 5 : whole;
 }
 
-std::string bundled_model() { return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m"; }
+std::string bundled_model() {
+  return std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
+}
 
 std::vector<std::string> bench_prompts(int count) {
-  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/bench/prompts/prompts.jsonl");
+  std::ifstream in(std::string(foretoken::kSourceFolder) + "/bench/prompts/prompts.jsonl");
   std::vector<std::string> prompts;
   for (std::string line; std::getline(in, line);) {
     prompts.push_back(nlohmann::json::parse(line).at("prompt"));

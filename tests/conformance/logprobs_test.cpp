@@ -8,6 +8,7 @@
 
 #include "conformance/harness.h"
 #include "model/files/safetensors.h"
+#include "support/folders.h"
 
 // Log-probabilities against the logits that transformers computed (tests/golden), in double
 // precision, and against their own sum.
@@ -16,7 +17,7 @@ namespace foretoken {
 namespace {
 
 std::string golden_path(const std::string& file) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama/" + file;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/tiny-llama/" + file;
 }
 
 std::unique_ptr<Engine> golden_engine(int max_logprobs, int num_drafts) {

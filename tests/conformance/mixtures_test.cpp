@@ -9,6 +9,7 @@
 
 #include "conformance/layouts.h"
 #include "draft/registry.h"
+#include "support/folders.h"
 
 // Mixtures of experts, with keys and values apart and with latent attention: every drafter leaves
 // the ids as they are without, in whatever company rows are routed, and counts do not depend on the
@@ -166,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixtureIdentity, testing::ValuesIn(mixture_cases()
 class BundledMixture : public testing::TestWithParam<bool> {
  protected:
   static std::string folder() {
-    return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek";
+    return std::string(foretoken::kSourceFolder) + "/models/foretoken-2m-deepseek";
   }
   void SetUp() override {
     if (!std::filesystem::exists(folder() + "/config.json")) GTEST_SKIP() << "no " << folder();

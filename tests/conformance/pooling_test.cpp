@@ -7,6 +7,7 @@
 
 #include "conformance/harness.h"
 #include "model/files/safetensors.h"
+#include "support/folders.h"
 
 // Pooled states: the last one times the head gives the logits that transformers computed; the
 // others follow from last ones of prefixes, since attention is causal.
@@ -15,7 +16,7 @@ namespace foretoken {
 namespace {
 
 std::string pooling_path(const std::string& file) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama/" + file;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/tiny-llama/" + file;
 }
 
 std::unique_ptr<Engine> pooling_engine(const Variant& variant) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken::test {
@@ -18,7 +19,7 @@ inline constexpr const char* kSmallTokenizer = R"({
 // Puts a model of tests/golden/architectures and that tokenizer into a folder.
 inline void copy_golden(const std::string& name, const ScratchFolder& folder) {
   const auto from =
-      std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/architectures" / name;
+      std::filesystem::path(foretoken::kSourceFolder) / "tests/golden/architectures" / name;
   for (const char* file : {"config.json", "model.safetensors"}) {
     std::filesystem::copy(from / file, folder.file(file));
   }

@@ -8,6 +8,7 @@
 #include "convert/golden_models.h"
 #include "convert/to_fp8.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -59,7 +60,8 @@ TEST(QuantizedFolder, RoutersStayAndExpertsOfTheirOwnAreRounded) {
 
 // As in DeepSeek's folders; other engines must be told that they are not quantised.
 TEST(QuantizedFolder, DraftModulesAreCopied) {
-  const std::string source = FORETOKEN_SOURCE_DIR "/models/foretoken-2m-deepseek";
+  const std::string source =
+      std::string(foretoken::kSourceFolder) + "/models/foretoken-2m-deepseek";
   const test::ScratchFolder out;
   ConvertOptions options;
   options.output = out.file("made");

@@ -8,6 +8,7 @@
 #include "convert/golden_models.h"
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -21,7 +22,7 @@ std::vector<float> numbers_of(const TensorView& view) {
 
 // A model whose matrices have whole groups of both forms.
 void copy_tiny_llama(const test::ScratchFolder& folder) {
-  const auto from = std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/golden/tiny-llama";
+  const auto from = std::filesystem::path(foretoken::kSourceFolder) / "tests/golden/tiny-llama";
   for (const char* file :
        {"config.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors",
         "model-00002-of-00002.safetensors"}) {

@@ -9,6 +9,7 @@
 #include "model/config/config.h"
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -25,7 +26,7 @@ class ToGptq : public ::testing::Test {
   }
   void SetUp() override {
     fs::create_directory(source_);
-    const fs::path golden = fs::path(FORETOKEN_SOURCE_DIR) / "tests/golden/architectures/qwen2";
+    const fs::path golden = fs::path(foretoken::kSourceFolder) / "tests/golden/architectures/qwen2";
     for (const char* file : {"config.json", "model.safetensors"}) {
       fs::copy(golden / file, fs::path(source_) / file);
     }

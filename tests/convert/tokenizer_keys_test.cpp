@@ -8,6 +8,7 @@
 #include "base/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/vocabulary/piece_merges.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "text/random_texts.h"
 #include "text/tokenizer.h"
@@ -22,8 +23,8 @@ using test::ScratchFolder;
 constexpr size_t kNumTexts = 500;
 
 Json family(const std::string& name) {
-  const std::string path =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/tokenizers/" + name + "/tokenizer.json";
+  const std::string path = std::string(foretoken::kSourceFolder) + "/tests/text/data/tokenizers/" +
+                           name + "/tokenizer.json";
   return Json::parse(read_text_file(path).value());
 }
 

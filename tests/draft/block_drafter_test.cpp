@@ -4,6 +4,7 @@
 
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 namespace {
@@ -23,7 +24,7 @@ TEST(BlockDrafter, DraftsAsManyAsItsBlockHas) {
     EXPECT_EQ(drafter.value()->traits().max_draft_tokens, expected);
   }
   SpeculativeConfig config = block_config(6);
-  config.model = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/block_heads/dflash";
+  config.model = std::string(foretoken::kSourceFolder) + "/tests/golden/block_heads/dflash";
   const auto other = target.make(config);
   ASSERT_FALSE(other.ok());
   expect_contains(other.status().message(), "hidden_size");

@@ -10,13 +10,14 @@
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken::test {
 namespace {
 
 std::string chain_golden(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/" + name;
 }
 
 // What NumPy drafts with tiny random heads (tests/golden/chain_heads) behind each of 64 prefixes.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "draft/drafter_cases.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 namespace {
@@ -138,7 +139,7 @@ TEST_F(DraftModel, ReducedVocabulary) {
 // whatever the temperature; the likeliest tokens are not.
 TEST_F(DraftModel, ProbabilisticDraftsShareTheNoise) {
   const std::string folder =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/llama";
+      std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/llama";
   SpeculativeConfig self;
   self.method = "draft_model";
   self.model = folder;

@@ -8,12 +8,13 @@
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 namespace {
 
 std::string golden(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/" + name;
 }
 
 // What PyTorch drafts with tiny random heads (tests/golden/heads), token by token, behind prefixes

@@ -8,13 +8,14 @@
 #include "draft/drafter_cases.h"
 #include "draft/eagle3.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken::test {
 namespace {
 
 std::string layered(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/layered_heads/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/layered_heads/" + name;
 }
 
 SpeculativeConfig p_eagle_config(const std::string& folder, int drafts) {

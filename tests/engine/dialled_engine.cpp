@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "support/test_device.h"
 
@@ -43,7 +44,7 @@ SpeculativeConfig ngram_config(int num_drafts) {
 }
 
 std::string bundled_model_folder() {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+  return std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
 }
 
 const std::string& DialledEngine::folder() {

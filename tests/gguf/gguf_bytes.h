@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "support/folders.h"
+
 namespace foretoken::test {
 
 // Puts a GGUF file together, also a broken one.
@@ -60,7 +62,7 @@ class GgufBytes {
 };
 
 inline std::string golden_gguf(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/gguf/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/gguf/" + name;
 }
 
 }  // namespace foretoken::test

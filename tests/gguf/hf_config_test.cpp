@@ -6,6 +6,7 @@
 
 #include "base/text_file.h"
 #include "gguf/gguf_bytes.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -29,7 +30,7 @@ TEST(HfConfig, SaysWhatTheModelsOwnConfigSays) {
     const auto made = config_of(test::golden_gguf(name + ".gguf"));
     ASSERT_TRUE(made.ok()) << made.status().message();
     const Json own =
-        Json::parse(read_text_file(std::string(FORETOKEN_SOURCE_DIR) +
+        Json::parse(read_text_file(std::string(foretoken::kSourceFolder) +
                                    "/tests/golden/architectures/" + name + "/config.json")
                         .value());
     for (const char* field :
@@ -47,7 +48,7 @@ TEST(HfConfig, SaysWhatTheModelsOwnConfigSays) {
 TEST(HfConfig, GptOss) {
   const auto made = config_of(test::golden_gguf("gpt-oss.gguf"));
   ASSERT_TRUE(made.ok()) << made.status().message();
-  const Json own = Json::parse(read_text_file(std::string(FORETOKEN_SOURCE_DIR) +
+  const Json own = Json::parse(read_text_file(std::string(foretoken::kSourceFolder) +
                                               "/tests/golden/architectures/gpt_oss-mxfp4/"
                                               "config.json")
                                    .value());

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "gguf/gguf_bytes.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
 TEST(ModelTexts, OfAFolder) {
-  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+  const std::string folder = std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
   EXPECT_TRUE(has_model_text(folder, "config.json"));
   EXPECT_TRUE(read_model_text(folder, "config.json").value()->starts_with("{"));
   EXPECT_FALSE(has_model_text(folder, "odd.json"));

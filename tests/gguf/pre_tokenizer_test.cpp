@@ -4,6 +4,7 @@
 
 #include "base/text_file.h"
 #include "gguf/vocabulary/tokenizer_build.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -42,7 +43,7 @@ TEST(PreTokenizer, SeveralNamesMeanTheSame) {
 }
 
 TEST(PreTokenizer, FamiliesOfModels) {
-  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/tokenizers/";
+  const std::string folder = std::string(foretoken::kSourceFolder) + "/tests/text/data/tokenizers/";
   for (const auto& [family, name] :
        {std::pair("llama3", "llama-bpe"), std::pair("qwen2", "qwen2"), std::pair("gpt2", "gpt-2"),
         std::pair("deepseek", "deepseek-v3"), std::pair("wordpiece", ""),

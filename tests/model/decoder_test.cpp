@@ -8,6 +8,7 @@
 
 #include "model/forward_harness.h"
 #include "model/golden.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -17,7 +18,7 @@ using test::GoldenCase;
 using test::GoldenPrompt;
 using Rows = std::vector<std::vector<float>>;
 
-const std::string kDecoderSource = FORETOKEN_SOURCE_DIR;
+const std::string kDecoderSource = foretoken::kSourceFolder;
 
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, norm = 0;

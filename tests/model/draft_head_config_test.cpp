@@ -4,6 +4,7 @@
 
 #include "model/draft_head.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -160,7 +161,7 @@ TEST_F(DraftHeadConfigTest, HeadsOfNoKindAreNamed) {
 // A published config.json says nothing of them; where there are no weights, there are as many as in
 // published files.
 TEST_F(DraftHeadConfigTest, ModulesAreCountedInFiles) {
-  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/mimo_v2";
+  const std::string folder = std::string(foretoken::kSourceFolder) + "/tests/golden/heads/mimo_v2";
   target_.architecture = "MiMoV2FlashForCausalLM";
   target_.vocab_size = 128;
   target_.hidden_size = 64;

@@ -9,6 +9,7 @@
 #include "model/files/convert.h"
 #include "model/files/json_file.h"
 #include "model/files/safetensors.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 
@@ -32,7 +33,9 @@ struct GoldenCase {
   std::shared_ptr<const nlohmann::json> prompts;  // shared: googletest copies its parameters
 };
 
-inline std::string golden_folder() { return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/"; }
+inline std::string golden_folder() {
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/";
+}
 
 // A case of tests/golden/<name>, whose model may lie elsewhere.
 inline GoldenCase read_golden_case(const std::string& name, const std::string& folder,

@@ -8,6 +8,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
 #include "model/forward_harness.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -16,7 +17,7 @@ namespace {
 using test::ForwardHarness;
 using Rows = std::vector<std::vector<float>>;
 
-const std::string kSource = FORETOKEN_SOURCE_DIR;
+const std::string kSource = foretoken::kSourceFolder;
 
 std::vector<int32_t> some_ids(int32_t count, int32_t seed) {
   std::vector<int32_t> ids;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/forward_harness.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -11,7 +12,7 @@ namespace {
 using test::model_device;
 using test::ScratchFolder;
 
-const std::string kTiny = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/tiny-llama";
+const std::string kTiny = std::string(foretoken::kSourceFolder) + "/tests/golden/tiny-llama";
 
 constexpr const char* kConfig =
     R"({"architectures":["LlamaForCausalLM"],"vocab_size":64,"hidden_size":16,)"

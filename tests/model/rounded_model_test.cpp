@@ -8,6 +8,7 @@
 #include "model/files/convert.h"
 #include "model/files/rounded_tensor.h"
 #include "model/forward_harness.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -70,7 +71,7 @@ class RoundedModel : public testing::TestWithParam<RoundedCase> {};
 // Which matrices are rounded, by which channels, and that every part of them that is read is.
 TEST_P(RoundedModel, IsTheModelOfRoundedWeights) {
   const std::string golden =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + GetParam().model;
+      std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/" + GetParam().model;
   const test::ScratchFolder folder;
   write_rounded(GetParam(), golden, folder);
   const auto got = rounded_logits(golden, WeightRounding::kFp8);
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return std::string(tested.param.model); });
 
 std::string golden_folder(const std::string& model) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + model;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/" + model;
 }
 
 class RoundedActivations : public testing::TestWithParam<const char*> {};

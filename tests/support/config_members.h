@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace foretoken::test {
 
 // The names of the members of a struct of include/foretoken/config.h, in its order.
 inline std::vector<std::string> config_members(const std::string& name) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/include/foretoken/config.h");
+  std::ifstream file(std::string(foretoken::kSourceFolder) + "/include/foretoken/config.h");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const size_t begin = text.find("struct " + name + " {");
   const std::string body = text.substr(begin, text.find("\n};", begin) - begin);

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/folders.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -12,7 +13,7 @@
 namespace foretoken {
 namespace {
 
-const std::string kSource = FORETOKEN_SOURCE_DIR;
+const std::string kSource = foretoken::kSourceFolder;
 
 nlohmann::json golden_text() {
   std::ifstream file(kSource + "/tests/golden/foretoken-7m/text.json");

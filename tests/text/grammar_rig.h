@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
 #include "text/grammar.h"
 #include "text/text_fixtures.h"
 
@@ -12,7 +13,7 @@ class GrammarRig {
  public:
   GrammarRig()
       : tokenizer_(
-            load_fixture(std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models/foretoken-7m")),
+            load_fixture(std::filesystem::path(foretoken::kSourceFolder) / "models/foretoken-7m")),
         compiler_(tokenizer_->grammar_compiler(tokenizer_->vocab_size(), eos_ids_).value()) {}
 
   Result<std::shared_ptr<const Grammar>> compile(const StructuredOutputs& wanted) const {

@@ -19,7 +19,7 @@ constexpr int32_t kEos = 0;
 class GrammarTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    tokenizer_ = load_fixture(std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models/foretoken-7m");
+    tokenizer_ = load_fixture(std::filesystem::path(kSourceFolder) / "models/foretoken-7m");
     ASSERT_NE(tokenizer_, nullptr);
     vocab_ = tokenizer_->vocab_size() + 21;  // models pad their vocabulary
     auto compiler = tokenizer_->grammar_compiler(vocab_, eos_ids_);

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "support/folders.h"
 #include "text/grammar_rig.h"
 
 namespace foretoken {
@@ -143,7 +144,7 @@ class SchemaSuite : public ::testing::Test {
 };
 
 TEST_F(SchemaSuite, WhatIsNotToldIsEnforced) {
-  std::ifstream file(std::filesystem::path(FORETOKEN_SOURCE_DIR) /
+  std::ifstream file(std::filesystem::path(foretoken::kSourceFolder) /
                      "tests/text/data/json_schema_test_suite/suite.jsonl");
   int num_groups = 0;
   for (std::string line; std::getline(file, line); ++num_groups) check_group(json::parse(line));

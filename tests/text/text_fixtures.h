@@ -10,13 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "support/folders.h"
 #include "text/tokenizer.h"
 
 namespace foretoken {
 
 // A model folder of tests/text/data: "byte_level" or "sentencepiece".
 inline std::filesystem::path data_folder(std::string_view name) {
-  return std::filesystem::path(FORETOKEN_SOURCE_DIR) / "tests/text/data" / name;
+  return std::filesystem::path(foretoken::kSourceFolder) / "tests/text/data" / name;
 }
 
 inline std::unique_ptr<Tokenizer> load_fixture(const std::filesystem::path& folder) {

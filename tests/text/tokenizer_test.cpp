@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text_file.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
@@ -149,7 +150,7 @@ TEST(Tokenizer, OneObjectServesManyThreads) {
 
 // The bundled model's vocabulary as a GGUF file.
 TEST(GgufTokenizer, EncodesAsTheFolderDoes) {
-  const std::filesystem::path root(FORETOKEN_SOURCE_DIR);
+  const std::filesystem::path root(foretoken::kSourceFolder);
   const auto folder = load_hf_tokenizer(root / "models/foretoken-7m");
   const auto file = load_hf_tokenizer(root / "tests/golden/gguf/vocabulary.gguf");
   ASSERT_TRUE(folder.ok() && file.ok()) << file.status().message();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "draft/drafter_cases.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken::test {
@@ -30,10 +31,10 @@ TEST(Method, OfTensors) {
     EXPECT_EQ(guess.method, method);
     EXPECT_TRUE(guess.certain);
   }
-  const std::string heads = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/heads/";
+  const std::string heads = std::string(foretoken::kSourceFolder) + "/tests/golden/heads/";
   EXPECT_EQ(method_of_files(heads + "eagle3-speculators").method, "eagle3");
   EXPECT_EQ(method_of_files(heads + "mtp-2").method, "mtp");
-  const std::string chains = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/chain_heads/";
+  const std::string chains = std::string(foretoken::kSourceFolder) + "/tests/golden/chain_heads/";
   for (const char* name : {"medusa", "medusa-shared", "medusa-mapped"}) {
     EXPECT_EQ(method_of_files(chains + name).method, "medusa") << name;
     EXPECT_TRUE(method_of_files(chains + name).certain);

@@ -1,4 +1,5 @@
 #include "engine/compat/support_matrix.h"
+#include "support/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@ namespace {
 
 // docs/support-matrix.md holds what `foretoken inspect --matrix` prints between two marks.
 TEST(SupportMatrix, ThePageSaysWhatTheBuildDecides) {
-  std::ifstream file(std::string(FORETOKEN_SOURCE_DIR) + "/docs/support-matrix.md");
+  std::ifstream file(std::string(foretoken::kSourceFolder) + "/docs/support-matrix.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::string begin = "<!-- foretoken inspect --matrix -->\n";
   const size_t at = page.find(begin);

@@ -10,6 +10,7 @@
 #include "engine/engine_parts.h"
 #include "kernels/attention/attention.h"
 #include "kernels/gemm/gemm.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -155,7 +156,7 @@ TEST_F(StepBenchTest, ExpertsThatRowsTouchAreCounted) {
   ASSERT_TRUE(none.ok()) << none.status().message();
   EXPECT_EQ(none.value().mixtures, 0);
 
-  open(std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-2m-deepseek");
+  open(std::string(foretoken::kSourceFolder) + "/models/foretoken-2m-deepseek");
   ASSERT_TRUE(bench_->upload({{8, 1}}).ok());
   const auto one = bench_->touched_experts(bench_->step_ops());
   ASSERT_TRUE(one.ok()) << one.status().message();

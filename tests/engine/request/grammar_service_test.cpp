@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <set>
 
+#include "support/folders.h"
 #include "support/gate.h"
 
 namespace foretoken {
@@ -15,7 +16,7 @@ class GrammarServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto tokenizer =
-        load_hf_tokenizer(std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models/foretoken-7m");
+        load_hf_tokenizer(std::filesystem::path(foretoken::kSourceFolder) / "models/foretoken-7m");
     ASSERT_TRUE(tokenizer.ok());
     const std::vector<int32_t> eos_ids{0};
     auto compiler = tokenizer.value()->grammar_compiler(3072, eos_ids);

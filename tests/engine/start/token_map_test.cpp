@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dialled/dialled_fill.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 
@@ -174,7 +175,7 @@ TEST(TokenMap, DialledDraftsWithShiftedIds) {
 }
 
 TEST(TokenMap, BundledModelsAreOneFamily) {
-  const std::filesystem::path models = std::filesystem::path(FORETOKEN_SOURCE_DIR) / "models";
+  const std::filesystem::path models = std::filesystem::path(foretoken::kSourceFolder) / "models";
   const auto target = load_fixture(models / "foretoken-7m");
   if (!std::filesystem::exists(models / "foretoken-7m-draft" / "tokenizer.json")) {
     GTEST_SKIP() << "no bundled draft model";

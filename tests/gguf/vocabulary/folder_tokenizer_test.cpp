@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gguf/model_texts.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -11,7 +12,7 @@ namespace {
 using test::ScratchFolder;
 
 std::string vocabulary_folder(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/vocabularies/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/text/data/vocabularies/" + name;
 }
 
 TEST(FolderTokenizer, FindsTheVocabulary) {

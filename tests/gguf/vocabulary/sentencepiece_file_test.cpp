@@ -5,12 +5,13 @@
 #include <random>
 
 #include "base/text_file.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
 std::string golden_pieces(const char* name) {
-  return read_text_file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/text/data/vocabularies/" +
+  return read_text_file(std::string(foretoken::kSourceFolder) + "/tests/text/data/vocabularies/" +
                         name + "/tokenizer.model")
       .value();
 }

@@ -13,13 +13,14 @@
 #include "model/config/config.h"
 #include "model/config/missing_parts.h"
 #include "model/files/json_file.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::string kSource = FORETOKEN_SOURCE_DIR;
+const std::string kSource = foretoken::kSourceFolder;
 const std::string kPage = kSource + "/docs/models.md";
 
 Json configs_of(const char* file) {

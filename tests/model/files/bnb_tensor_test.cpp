@@ -7,6 +7,7 @@
 #include "base/bfloat16.h"
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -24,7 +25,7 @@ class BnbTensors : public ::testing::TestWithParam<const char*> {};
 // Bit for bit what numpy makes, whole and in pieces that begin inside bytes.
 TEST_P(BnbTensors, AreReadExactly) {
   const std::string folder =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/quantised/" + GetParam();
+      std::string(foretoken::kSourceFolder) + "/tests/golden/quantised/" + GetParam();
   const auto checkpoint = Checkpoint::open(folder);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   ASSERT_EQ(checkpoint.value().tensors().size(), 1u);

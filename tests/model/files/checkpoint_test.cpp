@@ -10,6 +10,7 @@
 #include "support/scratch_folder.h"
 
 #include "model/files/convert.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -111,8 +112,9 @@ TEST(Checkpoint, AdaptersMustBeMerged) {
 
 TEST(Checkpoint, TorchFiles) {
   const ScratchFolder folder;
-  std::filesystem::copy_file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/plain.bin",
-                             folder.file("pytorch_model.bin"));
+  std::filesystem::copy_file(
+      std::string(foretoken::kSourceFolder) + "/tests/golden/torch/plain.bin",
+      folder.file("pytorch_model.bin"));
   const auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   EXPECT_EQ(checkpoint.value().find("lm_head.weight").value()->shape, (std::vector<int64_t>{4, 6}));
@@ -144,7 +146,7 @@ std::vector<float> floats_of(const TensorView& tensor) {
 
 // The same models in both formats; llama's query and key rows lie in another order.
 TEST(Checkpoint, GgufFilesHoldTheSameWeights) {
-  const std::string golden = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/";
+  const std::string golden = std::string(foretoken::kSourceFolder) + "/tests/golden/";
   for (const std::string name : {"llama", "qwen2", "qwen3"}) {
     auto folder = Checkpoint::open(golden + "architectures/" + name);
     auto file = Checkpoint::open(golden + "gguf/" + name + ".gguf");

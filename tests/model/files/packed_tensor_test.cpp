@@ -9,13 +9,14 @@
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
 #include "model/files/quantized_tensor.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 std::string golden(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/quantised/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/quantised/" + name;
 }
 
 std::vector<float> elements(const TensorView& tensor, int64_t first, int64_t count) {

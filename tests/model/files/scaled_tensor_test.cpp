@@ -14,6 +14,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/convert.h"
 #include "model/files/quantized_tensor.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -463,8 +464,7 @@ TEST(ScaledTensor, AScaleToDivideByIsNotZero) {
 class GoldenFormats : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenFormats, AreReadExactly) {
-  const std::string name = GetParam();
-  const std::string folder = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/quantised/" + name;
+  const std::string name = GetParam(), folder = kSourceFolder + ("/tests/golden/quantised/" + name);
   const auto checkpoint = Checkpoint::open(folder);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
   ASSERT_EQ(checkpoint.value().tensors().size(), 1u);

@@ -8,6 +8,7 @@
 
 #include "base/text_file.h"
 #include "model/files/convert.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -16,7 +17,7 @@ namespace {
 using test::ScratchFolder;
 
 std::string golden_torch(const std::string& name) {
-  return std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/" + name;
+  return std::string(foretoken::kSourceFolder) + "/tests/golden/torch/" + name;
 }
 
 std::vector<float> values_of(const TensorView& tensor) {

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "base/text_file.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
 
 std::string golden_archive() {
-  return read_text_file(std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/plain.bin")
+  return read_text_file(std::string(foretoken::kSourceFolder) + "/tests/golden/torch/plain.bin")
       .value();
 }
 

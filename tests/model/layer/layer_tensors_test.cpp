@@ -6,6 +6,7 @@
 
 #include "model/files/checkpoint.h"
 #include "model/registry.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -15,7 +16,7 @@ class LayerTensors : public testing::TestWithParam<const char*> {};
 // What the layers of a published form hold, no more and no less.
 TEST_P(LayerTensors, AreThoseOfTheCheckpoint) {
   const std::string folder =
-      std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/architectures/" + GetParam();
+      std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/" + GetParam();
   const ModelConfig config = read_model_config(folder, {}).value();
   const Checkpoint checkpoint = Checkpoint::open(folder).value();
   const auto layers = compose_layers(config, find_architecture(config.architecture)->decoder);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dialled/safetensors_writer.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -89,7 +90,7 @@ TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
 
 // Older exports have a file of torch.save, and Python writes numbers that JSON does not know.
 TEST_F(LoraAdapterFolder, TorchFilesAndPythonsNumbers) {
-  const std::string source = std::string(FORETOKEN_SOURCE_DIR) + "/tests/golden/torch/";
+  const std::string source = std::string(foretoken::kSourceFolder) + "/tests/golden/torch/";
   write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
   const std::vector<std::byte> expected = pack_adapter(read().value());
   std::filesystem::remove(folder_.file("adapter_model.safetensors"));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "engine/engine_impl.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 
@@ -15,7 +16,7 @@ Engine& ServeRig::engine() {
   static const std::unique_ptr<Engine> made = []() -> std::unique_ptr<Engine> {
     StepGate& gate = steps();
     EngineConfig config;
-    config.model = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+    config.model = std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
     config.cpu_threads = 1;
     config.max_num_seqs = 8;
     config.max_model_len = 512;
@@ -35,7 +36,7 @@ Engine& ServeRig::engine() {
 ServeConfig ServeRig::base_config() {
   ServeConfig config;
   config.model_names = {"tiny", "other"};
-  config.model_folder = std::string(FORETOKEN_SOURCE_DIR) + "/models/foretoken-7m";
+  config.model_folder = std::string(foretoken::kSourceFolder) + "/models/foretoken-7m";
   config.answers.refuse_unparsed_tools = true;
   config.tokenizer_info = true;
   return config;

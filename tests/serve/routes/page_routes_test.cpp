@@ -10,6 +10,7 @@
 
 #include "serve/flow/fake_exchange.h"
 #include "serve/routes/page_files.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -75,7 +76,7 @@ TEST(PageRoutes, WhatABrowserHasIsNotSentAgain) {
 
 // The libraries are what their README says, and each has its licence beside it.
 TEST(PageRoutes, LibrariesAreUnchanged) {
-  std::ifstream in(std::string(FORETOKEN_SOURCE_DIR) + "/src/serve/page/vendor/README.md");
+  std::ifstream in(std::string(foretoken::kSourceFolder) + "/src/serve/page/vendor/README.md");
   const std::string readme{std::istreambuf_iterator<char>(in), {}};
   int num_libraries = 0;
   for (const PageFile& file : page_files()) {
