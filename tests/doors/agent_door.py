@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted agent of twenty answers through the official clients: the same conversation with and
+"""A scripted agent of ten answers (whole: twenty) through the official clients: the same conversation with and
 without each drafter, greedy and seeded, streamed and whole; what came out is the history of more.
 
 FORETOKEN_TEST_WHOLE_DOORS=1 runs all formats, clients, samplings and drafters with each other and
@@ -20,7 +20,6 @@ import openai  # noqa: E402
 
 from tool_calls_door import ARGUMENTS, FORMATS, NAME, SCHEMA, TEMPLATES  # noqa: E402
 
-NUM_ROUNDS = 10  # a call and an answer in words each
 HEADS = door.ROOT / "models"
 METHODS = ["draft_model", "eagle", "eagle3", "mtp", "ngram"]
 MODELS = {"draft_model": "draft", "eagle": "eagle", "eagle3": "eagle3", "mtp": "mtp"}
@@ -30,6 +29,7 @@ PARSERS = ["hermes", "qwen3_coder", "glm45", "kimi_k2", "openai", "deepseek_v3"]
 # Strict about roles, and about ids.
 REPLAYED = ["Qwen3.5-4B", "mistralai-Mistral-Nemo-Instruct-2407"]
 WHOLE = os.environ.get("FORETOKEN_TEST_WHOLE_DOORS") == "1"
+NUM_ROUNDS = 10 if WHOLE else 5  # a call and an answer in words each
 
 
 def drafter(method):
