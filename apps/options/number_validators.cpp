@@ -2,41 +2,33 @@
 #include <climits>
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
 
 #include "apps/options/engine_options.h"
 
 namespace foretoken {
 namespace {
 
-double suffix_factor(char suffix) {
-  switch (suffix) {
-    case 'k':
-      return 1e3;
-    case 'm':
-      return 1e6;
-    case 'g':
-      return 1e9;
-    case 'K':
-      return 1024.0;
-    case 'M':
-      return 1024.0 * 1024;
-    case 'G':
-      return 1024.0 * 1024 * 1024;
-    default:
-      return 0;
-  }
+// What a suffix multiplies with; 0: it is none. "Ki" and "KiB" are the same as "K".
+double suffix_factor(std::string_view suffix) {
+  constexpr std::string_view kLetters = "kmgtKMGT";
+  const size_t letter = suffix.empty() ? std::string_view::npos : kLetters.find(suffix.front());
+  if (letter == std::string_view::npos) return 0;
+  const bool binary = letter >= 4;
+  const std::string_view rest = suffix.substr(1);
+  if (!rest.empty() && !(binary && (rest == "i" || rest == "iB"))) return 0;
+  return std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(letter % 4 + 1));
 }
 
 // Replaces "1k" by "1000"; returns what is wrong, or nothing.
 std::string expand(std::string& text) {
-  const double factor = text.empty() ? 0 : suffix_factor(text.back());
-  if (factor == 0) return {};
-  const std::string digits = text.substr(0, text.size() - 1);
   char* end = nullptr;
-  const double value = std::strtod(digits.c_str(), &end);
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end == '\0') return {};
+  const double factor = suffix_factor(end);
   const double product = value * factor;
-  const bool whole =
-      !digits.empty() && *end == '\0' && std::abs(product) < 9e15 && product == std::floor(product);
+  const bool whole = end != text.c_str() && factor != 0 && std::abs(product) < 9e15 &&
+                     product == std::floor(product);
   if (!whole) return "'" + text + "' is not a number like 4096, 4k (4000) or 4K (4096)";
   text = std::to_string(static_cast<int64_t>(product));
   return {};

@@ -118,7 +118,10 @@ def _check_other(name: str, value: object, model: str) -> None:
     """What becomes of a name of vLLM's that no field has."""
     if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
         return
-    text = str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
+    if isinstance(value, dict):
+        text = json.dumps(value, default=str)
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
     refused, reason = _core.judge_vllm_name(name, text, model)
     if refused:
         raise NotImplementedError(f"{name}={value!r}: {reason}")

@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "base/json_object.h"
 #include "base/text/ascii_text.h"
 #include "config/engine_fields.h"
 
@@ -11,6 +12,24 @@ namespace engine_names {
 bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
 bool is_flag_char(char c) {
   return is_lower(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '-';
+}
+
+// Whether the members that `harmless` names are as there, or left out, in an object.
+bool asks_no_more(const std::string& value, const std::string& harmless) {
+  const nlohmann::json given = parsed_json(value);
+  if (!given.is_object()) return false;
+  const nlohmann::json usual = parsed_json(harmless);
+  for (const auto& [key, value_there] : usual.items()) {
+    if (given.contains(key) && given.at(key) != value_there) return false;
+  }
+  return true;
+}
+
+// vLLM takes "None" and nothing for a value that is not given.
+bool asks_for_nothing(const std::string& value) {
+  if (value.empty() || lower_case(value) == "none") return true;
+  const nlohmann::json given = parsed_json(value);
+  return given.is_null() || (given.is_object() && given.empty());
 }
 
 }  // namespace engine_names
@@ -28,7 +47,11 @@ NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
   const std::vector<std::string> harmless = field_choices(name.harmless);
   for (const std::string& one : harmless) {
     if (lower == one || (one == "MODEL" && value == model)) return NameVerdict::kHarmless;
+    const bool is_object = one.front() == '{';
+    if (is_object && engine_names::asks_no_more(value, one)) return NameVerdict::kHarmless;
   }
+  const bool is_one = name.takes == VllmName::Takes::kValue;
+  if (is_one && engine_names::asks_for_nothing(value)) return NameVerdict::kHarmless;
   const bool off = name.takes == VllmName::Takes::kNothing && lower == "false";
   if (off && (name.refused || harmless.empty())) return NameVerdict::kHarmless;
   return name.refused ? NameVerdict::kRefused : NameVerdict::kWithoutEffect;

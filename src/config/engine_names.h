@@ -16,7 +16,8 @@ struct VllmName {
   const char* name;  // "tokenizer_mode"; the flag is "--tokenizer-mode"
   Takes takes;       // of a flag; kNothing: "--no-" before its name turns it off
   // The values, separated by '|', that ask for nothing special and pass in silence ("" : none).
-  // MODEL stands for the folder or id of the model itself.
+  // MODEL stands for the folder or id of the model itself, an object for all objects whose members
+  // of its names are as there, or left out. Empty values and objects and "None" always pass.
   const char* harmless;
   bool refused;     // other values are an error; otherwise a warning
   const char* why;  // why it has no effect, or what to do instead

@@ -143,7 +143,7 @@ constexpr VllmName kTable[] = {
     {"prompt_adapters", kValues, "", kRefused, kNoSoftPrompts, kCommandLine},
     {"quantization_param_path", kValue, "", kWarned,
      "scales of the KV cache are those of the checkpoint, or 1"},
-    {"override_neuron_config", kValue, "{}", kRefused, "use --device cpu or --device cuda"},
+    {"override_neuron_config", kValue, "", kRefused, "use --device cpu or --device cuda"},
     {"enable_multimodal_encoder_data_parallel", kFlag, "", kWarned, kNoImages},
     {"logits_processor_pattern", kValue, "", kRefused, "requests bring no code; leave it out"},
 
@@ -225,9 +225,9 @@ constexpr VllmName kTable[] = {
     {"enable_mamba_cache_stochastic_rounding", kFlag, "", kWarned, kNoRecurrence},
     {"gdn_prefill_backend", kValue, "", kWarned, kNoRecurrence},
     {"kda_prefill_backend", kValue, "", kWarned, kNoRecurrence},
-    {"kv_transfer_config", kValue, "", kRefused, kNoTransfer},
-    {"kv_events_config", kValue, "", kRefused, kNoTransfer},
-    {"ec_transfer_config", kValue, "", kRefused, kNoTransfer},
+    {"kv_transfer_config", kValue, "{\"kv_connector\": null}", kRefused, kNoTransfer},
+    {"kv_events_config", kValue, "{\"enable_kv_cache_events\": false}", kRefused, kNoTransfer},
+    {"ec_transfer_config", kValue, "{\"ec_connector\": null}", kRefused, kNoTransfer},
 
     // The schedule.
     {"enable_chunked_prefill", kFlag, "true", kWarned, "long prompts always come in chunks"},

@@ -49,6 +49,20 @@ TEST(EngineNames, ValuesAreJudged) {
   EXPECT_EQ(find_vllm_name("middleware", kPython), nullptr);
 }
 
+TEST(EngineNames, ObjectsThatAskForNothingPass) {
+  for (const char* value : {"", "None", "null", "{}", "{\"publisher\": \"zmq\"}",
+                            "{\"enable_kv_cache_events\": false, \"publisher\": \"zmq\"}"}) {
+    EXPECT_EQ(judged("kv_events_config", value), NameVerdict::kHarmless) << value;
+  }
+  for (const char* value : {"{\"enable_kv_cache_events\": true}", "zmq", "{"}) {
+    EXPECT_EQ(judged("kv_events_config", value), NameVerdict::kRefused) << value;
+  }
+  EXPECT_EQ(judged("kv_transfer_config", "{ }"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("kv_transfer_config", "{\"kv_connector\": \"NixlConnector\"}"),
+            NameVerdict::kRefused);
+  EXPECT_EQ(judged("eplb_config", "{}"), NameVerdict::kHarmless);
+}
+
 TEST(EngineNames, FlagsBecomeFields) {
   EXPECT_EQ(with_field_names("use --max-num-seqs, or --k2x: --"), "use max_num_seqs, or k2x: --");
   EXPECT_EQ(with_field_names("a--b"), "a--b");

@@ -184,7 +184,10 @@ class LinesOfVllm(unittest.TestCase):
     def test_what_cannot_be_had_says_why(self):
         for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
                            (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),
-                           (("--weight-transfer-config", "{}"), "weights are those of the model"),
+                           (("--weight-transfer-config", '{"backend": "nccl"}'),
+                            "weights are those of the model"),
+                           (("--kv-events-config", '{"enable_kv_cache_events": true}'),
+                            "KV blocks are not moved between servers"),
                            (("--enable-prompt-adapter",), "use --enable-lora"),
                            (("--enable-microbatching",), "use --enable-dbo"),
                            (("--load-format", "tensorizer"), "'tensorizer' is unknown")):
@@ -203,7 +206,10 @@ class Sentences(unittest.TestCase):
         self.assertNotIn("secret", told)
 
     def test_a_tokenizer_may_be_the_models_own(self):
-        line = ("generate", "--model", door.BUNDLED, "--prompt", "Once", "--max-tokens", "1")
+        # What asks for nothing is passed over, as charts write it; sizes have Kubernetes' suffixes.
+        line = ("generate", "--model", door.BUNDLED, "--prompt", "Once", "--max-tokens", "1",
+                "--kv-events-config", '{"enable_kv_cache_events": false, "publisher": "zmq"}',
+                "--kv-transfer-config", "{}", "--kv-cache-memory-bytes", "64Mi")
         for flag in ("--tokenizer", "--hf-config-path"):
             self.assertEqual(door.run_program(*line, flag, door.BUNDLED).returncode, 0, flag)
             other = door.run_program(*line, flag, "org/other")
@@ -217,6 +223,7 @@ class Sentences(unittest.TestCase):
                 (("--temperature", "hot"), "--temperature must be a number, not 'hot'"),
                 (("--max-tokens", "010"), "--max-tokens 010 begins with 0; write 10"),
                 (("--max-model-len", "long"), "--max-model-len: 'long' is not a number like 4096"),
+                (("--kv-cache-memory-bytes", "64Mb"), "'64Mb' is not a number like 4096, 4k (4000)"),
                 (("--max-model-len", "1000G"),
                  "--max-model-len: must be from 1 to 2147483647, or auto, not 1000G"),
                 (("--scheduling-policy", "prioirty"),
