@@ -77,8 +77,6 @@ inline __mmask16 inside(int at, int begin, int end) {
   return static_cast<__mmask16>((0xffffu >> (16 - high)) & (0xffffu << low));
 }
 
-}  // namespace
-
 void pack_keys(const uint16_t* const (&keys)[kKeysAtOnce], int dim, uint16_t* to,
                int64_t step_stride) {
   for (int d = 0; d < dim; d += kStep, to += step_stride) {
@@ -149,5 +147,11 @@ SoftWeights soften(const float* scores, int begin, int end, int from, int to, ui
   }
   return {max, _mm512_reduce_add_ps(sums)};
 }
+
+}  // namespace
+
+extern const AttentionLanes kAvx512AttentionLanes;
+constexpr AttentionLanes kAvx512AttentionLanes{"avx512", pack_keys, pack_value_pair, widen_e4m3,
+                                               soften};
 
 }  // namespace foretoken::cpu

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "device/cpu/cpu_isa.h"
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
 #include "kernels/attention/cpu/fp8_entry.h"
@@ -75,7 +74,7 @@ const uint16_t* elements_of(const KvLayer& kv, const std::byte* entry, int count
   if (kv.value_dim > 0) {
     widen_latents(kv, entry, count, room);
   } else {
-    widen_e4m3(reinterpret_cast<const uint8_t*>(entry), count, room);
+    attention_lanes().front().widen_e4m3(reinterpret_cast<const uint8_t*>(entry), count, room);
   }
   return room;
 }
@@ -90,8 +89,9 @@ void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scr
       keys[i] = elements_of(kv, entry, kv.head_dim, i, s);
     }
     uint16_t* block = s.keys + first / kBlockCols * kBlockCols * kv.head_dim;
-    pack_keys(keys, kv.head_dim, block + first % kBlockCols / kBf16Lanes * kTileElements,
-              kBf16Tiles * kTileElements);
+    attention_lanes().front().pack_keys(keys, kv.head_dim,
+                                        block + first % kBlockCols / kBf16Lanes * kTileElements,
+                                        kBf16Tiles * kTileElements);
   }
 }
 
@@ -112,8 +112,9 @@ bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, S
       const int cols = std::min(kBlockCols, dim - d);
       uint16_t* to = s.values + d * kAttentionSplit + pos / kBf16Step * kBf16Step * cols +
                      pos % kBf16Step * kBf16Lanes;
-      finite &= pack_value_pair(first != nullptr ? first + d : nullptr,
-                                second != nullptr ? second + d : nullptr, cols, to, kTileElements);
+      finite &= attention_lanes().front().pack_value_pair(first != nullptr ? first + d : nullptr,
+                                                          second != nullptr ? second + d : nullptr,
+                                                          cols, to, kTileElements);
     }
   }
   return finite;
@@ -172,7 +173,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
       const ScoreEnd end =
           score_end(a, tile.first_head + q % tile.heads, position, split.base + from);
       scale_scores(scores + from, scale, end, to - from);
-      soft[q] = soften(scores, seen.begin, seen.end, from, to, weights);
+      soft[q] = attention_lanes().front().soften(scores, seen.begin, seen.end, from, to, weights);
     } else {
       soft[q].sum = 0;
       std::fill(weights + from, weights + to, uint16_t{0});
@@ -229,7 +230,7 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
 
 bool has_attention_tiles(const KvLayer& kv) {
   return kv.format != KvFormat::kInt8 && kv.dtype == DType::kBF16 && kv.head_dim % kBf16Step == 0 &&
-         kv.value_size() % kBf16Step == 0 && cpu_isa() >= CpuIsa::kAvx512;
+         kv.value_size() % kBf16Step == 0 && !attention_lanes().empty();
 }
 
 void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {

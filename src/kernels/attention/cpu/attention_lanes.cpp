@@ -1,0 +1,33 @@
+#include "kernels/attention/cpu/attention_lanes.h"
+
+#include <vector>
+
+#include "device/cpu/cpu_isa.h"
+
+namespace foretoken::cpu {
+
+#if defined(__x86_64__)
+extern const AttentionLanes kAvx512AttentionLanes;
+extern const AttentionLanes kAvx2AttentionLanes;
+#endif
+
+namespace {
+
+std::vector<AttentionLanes> find_lanes() {
+  std::vector<AttentionLanes> found;
+#if defined(__x86_64__)
+  if (cpu_isa() >= CpuIsa::kAvx512) found.push_back(kAvx512AttentionLanes);
+  if (cpu_isa() >= CpuIsa::kAvx2) found.push_back(kAvx2AttentionLanes);
+#endif
+  return found;
+}
+
+}  // namespace
+
+std::span<const AttentionLanes> attention_lanes() {
+  // Never destroyed: a worker of a device that was given up runs until the process has ended.
+  static const auto& lanes = *new std::vector<AttentionLanes>(find_lanes());
+  return lanes;
+}
+
+}  // namespace foretoken::cpu
