@@ -6,6 +6,7 @@ jobs=${FORETOKEN_JOBS:-$(nproc)}
 # Half as many tests again as cores: some wait for a client, a rank or a deadline.
 test_jobs=$((jobs + jobs / 2))
 read -r -a cmake_arguments <<<"${FORETOKEN_CMAKE_ARGUMENTS:-}"
+build_arguments=()
 
 die() {
   echo "error: $*" >&2
@@ -76,11 +77,11 @@ setup_cpu() {
 }
 
 # build_preset <preset> <target...>; CMake arguments stand in the array cmake_arguments, which begins
-# with those of FORETOKEN_CMAKE_ARGUMENTS.
+# with those of FORETOKEN_CMAKE_ARGUMENTS, those of ninja in build_arguments.
 build_preset() {
   local preset=$1
   shift
   run_step "configure-$preset" "configure $preset" cmake --preset "$preset" "${cmake_arguments[@]}"
   run_step "build-$preset" "build $preset ($jobs jobs, some minutes)" \
-    cmake --build --preset "$preset" --target "$@" --parallel "$jobs"
+    cmake --build --preset "$preset" --target "$@" --parallel "$jobs" -- "${build_arguments[@]}"
 }
