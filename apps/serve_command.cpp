@@ -61,6 +61,10 @@ class RunningServer {
   }
 
   Status listen(http::ServerConfig config) {
+    config.access_log = [this, log = std::move(config.access_log)](const auto& record) {
+      service_.count_http(record);
+      if (log) log(record);
+    };
     FT_ASSIGN_OR_RETURN(server_, http::Server::start(std::move(config), service_.routes()));
     return {};
   }

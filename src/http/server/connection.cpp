@@ -125,6 +125,7 @@ awaitable<bool> Connection::serve_request() {
   request_ = Request();
   request_.client = client_;
   request_.received = Clock::now();
+  pattern_ = {};
   refusal_.reset();
   const bool has_head = co_await receive_head(parser);
   head_ = parser.head();
@@ -136,6 +137,7 @@ awaitable<bool> Connection::serve_request() {
   }
   first_request_ = false;
   const Admission admission = admit(*state_, head_, request_);
+  pattern_ = admission.pattern;
   const bool small = head_.content_length && *head_.content_length <= kForgottenBodyBytes;
   if (admission.answer && head_.has_body() && (!small || head_.expects_continue)) {
     unread_body_ = true;
@@ -346,6 +348,7 @@ void Connection::note(int status) {
   record.id = request.id;
   record.method = request.method;
   record.target = head_.target;
+  record.pattern = pattern_;
   record.status = status;
   record.num_bytes = num_answer_bytes_;
   record.duration = Clock::now() - request.received;

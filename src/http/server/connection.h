@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/message/event_loop.h"
@@ -101,6 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The request being received or answered.
   Request request_;
   RequestHead head_;
+  std::string_view pattern_;  // of its route; "" where none has its path
   std::optional<ParseError> refusal_;
   std::optional<Clock::time_point> drain_end_;  // of receiving, once the server drains
   std::shared_ptr<ExchangeCore> exchange_;

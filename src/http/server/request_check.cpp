@@ -112,6 +112,7 @@ Admission admit(const ServerState& state, const RequestHead& head, Request& requ
     admission.answer = no_route(request, match);
     return admission;
   }
+  admission.pattern = match.route->pattern;
   const size_t own_limit = match.route->max_body_bytes;
   admission.max_body_bytes = own_limit > 0 ? own_limit : state.config.max_body_bytes;
   admission.answer = check_key(state, *match.route, request);

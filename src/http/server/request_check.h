@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "http/message/exchange.h"
 #include "http/server/request_parser.h"
@@ -18,6 +19,7 @@ struct OwnAnswer {
 // What a request's head leads to: a route, or an answer of the server.
 struct Admission {
   const Route* route = nullptr;  // null where `answer` is set
+  std::string_view pattern;      // of the route that has the path, also where `answer` is set
   size_t max_body_bytes = 0;
   bool body_is_packed = false;  // by gzip or deflate
   std::optional<OwnAnswer> answer;

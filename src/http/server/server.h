@@ -54,6 +54,8 @@ struct AccessRecord {
   std::string id;
   std::string method;  // "" where the request could not be read
   std::string target;  // as the client wrote it
+  // Of the route that has the path, whoever answered ("/v1/models/{id...}"); "" where none has it.
+  std::string pattern;
   int status = 0;
   uint64_t num_bytes = 0;  // of the answer, with its head
   std::chrono::nanoseconds duration{0};

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "serve/metrics/metric_buckets.h"
+#include "serve/metrics/older_names.h"
 #include "serve/metrics/process_metrics.h"
 
 namespace foretoken {
@@ -373,8 +374,10 @@ std::string ServeMetrics::text(const EngineStats& stats) {
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
   std::vector<prometheus::MetricFamily> steps = families_->step_tokens.Collect();
   std::move(steps.begin(), steps.end(), std::back_inserter(all));
-  std::vector<prometheus::MetricFamily> process = process_metrics();
-  std::move(process.begin(), process.end(), std::back_inserter(all));
+  add_older_names(&all);
+  for (std::vector<prometheus::MetricFamily> more : {http_.collect(), process_metrics()}) {
+    std::move(more.begin(), more.end(), std::back_inserter(all));
+  }
   if (max_loras_ > 0) {
     std::set<std::string> running;
     std::set<std::string> waiting;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serve/metrics/http_metrics.h"
 #include "serve/metrics/serve_observer.h"
 
 namespace foretoken {
@@ -66,6 +67,9 @@ class ServeMetrics {
   // A search for tool calls.
   void count_tool_parse(const ToolParse& parse);
 
+  // An answer of the server before it.
+  void count_http(const http::AccessRecord& record) { http_.count(record); }
+
   // The page of GET /metrics.
   std::string text(const EngineStats& stats);
   // Its content type.
@@ -82,6 +86,7 @@ class ServeMetrics {
 
   const std::unique_ptr<Families> families_;
   const int max_loras_;
+  HttpMetrics http_;
   std::mutex meters_mutex_;
   std::unordered_map<std::string, RequestMeter> meters_;  // of requests that run
 };

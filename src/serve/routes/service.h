@@ -23,6 +23,9 @@ class Service {
   // Of the APIs, the page and the metrics. They call into the service, on threads of their own.
   std::vector<http::Route> routes();
 
+  // An answer of the server that has the routes, for the metrics.
+  void count_http(const http::AccessRecord& record) { metrics_.count_http(record); }
+
   // No new requests; those that run go on.
   void drain() { context_.gate.drain(); }
   // Ends what runs, each with what it has.

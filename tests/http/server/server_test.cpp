@@ -108,12 +108,15 @@ TEST(HttpServer, AccessLog) {
   }
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(records[0].method + " " + records[0].target, "GET /hello?a=b");
+  EXPECT_EQ(records[0].pattern, "/hello");
   EXPECT_EQ(records[0].id, "abc");
   EXPECT_EQ(records[0].status, 200);
   EXPECT_GT(records[0].num_bytes, 5U);
   EXPECT_TRUE(records[0].client.starts_with("127.0.0.1:"));
   EXPECT_EQ(records[1].status, 400);
+  EXPECT_EQ(records[1].pattern, "");
   EXPECT_EQ(records[2].status, 499);
+  EXPECT_EQ(records[2].pattern, "/held");
 }
 
 // A request to /echo of which the server has seen the head, and nothing else has been sent.

@@ -248,6 +248,17 @@ TEST(ServeMetrics, RefusalsByReason) {
   EXPECT_EQ(value_of(page, "vllm:admission_rejections_total", {"draining"}), 1);
 }
 
+TEST(ServeMetrics, ThePageHasOlderNamesAndAnswers) {
+  ServeMetrics metrics("tiny", some_engine());
+  http::AccessRecord record;
+  record.method = "POST";
+  record.status = 404;
+  metrics.count_http(record);
+  const std::string page = metrics.text(some_stats());
+  EXPECT_EQ(value_of(page, "vllm:gpu_cache_usage_perc"), 0.75);
+  EXPECT_EQ(value_of(page, "http_requests_total", {"handler=\"none\"", "status=\"4xx\""}), 1);
+}
+
 TEST(ServeMetrics, WithoutDraftersNoneAreTold) {
   EngineInfo info = some_engine();
   info.drafters.clear();
