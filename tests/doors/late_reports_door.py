@@ -193,6 +193,12 @@ class Addresses(door.DoorCase):
         """codex 2507: its models are pulled"""
         for path in ("/api/generate", "/api/embed", "/api/pull"):
             self.assertIn("/v1", self.post(path, {}, 404).json["error"]["message"])
+        # What its packages, litellm and others would read is its own stream.
+        body = {"model": "foretoken-7m", "messages": door.USER, "stream": False}
+        for more, headers in (({"options": {}}, {}), ({"keep_alive": "5m"}, {}),
+                              ({}, {"User-Agent": "ollama-python/0.6.1 (x86_64 linux) Python/3.12"})):
+            answer = self.post("/api/chat", {**body, **more}, 404, headers=headers).json
+            self.assertIn("/v1", answer["error"]["message"])
 
     def test_what_is_served_elsewhere_is_told(self):
         """open-webui's and LiteLLM's speech, OpenAI's batches, vLLM's classes and renderers"""
@@ -201,7 +207,10 @@ class Addresses(door.DoorCase):
                            ("/v1/moderations", "choice"), ("/v1/conversations", "previous_response"),
                            ("/v1/chat/completions/render", "/apply-template"),
                            ("/v1/fim/completions", "suffix"), ("/embed", "/v1/embeddings"),
-                           ("/inference/v1/generate", "return_token_ids")):
+                           ("/inference/v1/generate", "return_token_ids"),
+                           ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
+                           ("/openai/deployments/gpt-4o/chat/completions?api-version=1", "/v1"),
+                           ("/v2/chat", "/v1/chat"), ("/v2/embed", "/v1"), ("/api/v0/chat/completions", "/v1"), ("/api/v1/generate", "/v1")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
         # lm-eval asks for it where its tokenizer is remote.
         self.assertIn("--enable-tokenizer-info-endpoint",

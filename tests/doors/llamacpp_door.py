@@ -235,7 +235,10 @@ class AboutTheServer(door.DoorCase):
         self.get("/slots?fail_on_no_slot=1")
 
     def test_metrics_stay(self):
-        self.assertIn("vllm:", self.get("/metrics").text)
+        self.get("/props")
+        page = self.get("/metrics").text
+        self.assertIn("vllm:gpu_cache_usage_perc", page)
+        self.assertIn('http_requests_total{handler="/props",method="GET",status="2xx"}', page)
 
     def test_template(self):
         answer = self.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})
@@ -261,6 +264,10 @@ class AboutTheServer(door.DoorCase):
             self.assertEqual(answer, [{"index": 0, "embedding": [wanted[0]]},
                                       {"index": 1, "embedding": [wanted[1]]}])
             self.assertEqual(self.post(path, {"input": "a cat"}).json[0]["embedding"][0], wanted[0])
+        # home-generative-agent 394: clients of OpenAI's API whose address lacks /v1.
+        for more in ({"model": "foretoken-7m"}, {"model": "other"}, {"encoding_format": "float"}):
+            answer = self.post("/embeddings", {"input": "a cat", **more}).json
+            self.assertEqual(answer["data"][0]["embedding"], wanted[0])
         raw = self.post("/embedding", {"content": "a cat", "embd_normalize": -1}).json[0]
         self.assertNotEqual(raw["embedding"][0], wanted[0])
 

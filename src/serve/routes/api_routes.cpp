@@ -257,6 +257,30 @@ Status handle_completions(ServeContext& context, const ExchangePtr& exchange, Bo
   return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
 }
 
+// POST /embeddings: llama.cpp's form, unless the body says what OpenAI's clients say and
+// llama.cpp's do not: those whose address lacks "/v1".
+Status handle_embeddings(ServeContext& context, const ExchangePtr& exchange, Body body) {
+  const bool is_openais =
+      body.contains("encoding_format") || (body.contains("model") && body.contains("input"));
+  if (!is_openais) return handle_llama_embedding(context, exchange, std::move(body));
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
+  return handle_openai(context, exchange, OpenAiKind::kEmbedding, body);
+}
+
+constexpr const char* kNotOllama =
+    "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
+    "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
+
+// POST /api/chat: OpenAI's chats, as llama-server has it, but for those who would read Ollama's
+// form: its packages, and bodies with fields that only its clients write.
+Status handle_ollama_chat(ServeContext& context, const ExchangePtr& exchange, const Body& body) {
+  const bool is_its_own = exchange->request().header("user-agent").starts_with("ollama") ||
+                          body.contains("options") || body.contains("keep_alive");
+  if (is_its_own) return not_found(kNotOllama);
+  return handle_openai(context, exchange, OpenAiKind::kChat, body);
+}
+
 // The version of Ollama from which its clients know what is served here for them; from older ones,
 // or none, they turn away.
 void answer_ollama(Exchange& exchange) { respond_json(exchange, 200, {{"version", "0.6.4"}}); }
@@ -278,10 +302,8 @@ constexpr Alias kAliases[] = {
     {"/v1/detokenize", "/detokenize"},
     {"/v1/tokenizer_info", "/tokenizer_info"},
     {"/chat/completions", "/v1/chat/completions"},
-    {"/embeddings", "/embedding"},
     {"/models", "/v1/models"},
     {"/api/tags", "/v1/models"},
-    {"/api/chat", "/v1/chat/completions"},
     {"/chat/completions/input_tokens", "/v1/chat/completions/input_tokens"},
     {"/responses/input_tokens", "/v1/responses/input_tokens"},
     {"/models/{id...}", "/v1/models/{id...}"},
@@ -325,7 +347,26 @@ constexpr const char* kNoConversations =
 constexpr const char* kRendersElsewhere =
     "use /apply-template, or /tokenize with 'messages', which tells the ids";
 
+constexpr const char* kNotGemini =
+    "Google's own form is not spoken here; take a client for OpenAI's API, with this server's "
+    "address and /v1";
+constexpr const char* kNotAzure =
+    "deployments have no paths of their own here; take the client for OpenAI's API instead of "
+    "Azure's, with this server's address and /v1";
+constexpr const char* kNotLmStudio =
+    "LM Studio's and KoboldCpp's own forms are not spoken here; take a client for OpenAI's API, "
+    "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
+
 constexpr EndpointElsewhere kElsewhere[] = {
+    {"POST", "/v1beta/models/{id...}", kNotGemini},
+    {"GET", "/v1beta/models", kNotGemini},
+    {"POST", "/openai/deployments/{id...}", kNotAzure},
+    {"GET", "/api/v0/models", kNotLmStudio},
+    {"POST", "/api/v0/chat/completions", kNotLmStudio},
+    {"GET", "/api/v1/models", kNotLmStudio},
+    {"POST", "/api/v1/chat", kNotLmStudio},
+    {"GET", "/api/v1/model", kNotLmStudio},
+    {"POST", "/api/v1/generate", kNotLmStudio},
     {"POST", "/v1/audio/transcriptions", kTextsAlone},
     {"POST", "/v1/audio/translations", kTextsAlone},
     {"POST", "/v1/audio/speech", kTextsAlone},
@@ -347,6 +388,8 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/stop_profile", "start the server with --profile FILE"},
     {"POST", "/v1/fim/completions", "use /infill, or 'suffix' of /v1/completions"},
     {"POST", "/embed", "use /v1/embeddings with 'input'"},
+    {"POST", "/v2/embed", "use /v1/embeddings with 'input'"},
+    {"POST", "/v2/chat", "use /v1/chat/completions"},
     {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
 };
 
@@ -381,9 +424,6 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
       "responses are not compacted here; send a shorter conversation, or one that was summed up";
   constexpr const char* kNoProps =
       "the properties of this server are set by the flags of 'foretoken serve'";
-  constexpr const char* kNotOllama =
-      "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
-      "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
   const auto answer_model_info = [&context](Exchange& exchange) {
     respond_json(exchange, 200, sglang_model_info(context));
   };
@@ -399,6 +439,8 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                refused("POST", "/slots/{id}", kNoSlotFiles),
                                post(context, "/invocations", handle_invocation),
                                post(context, "/completions", handle_completions),
+                               post(context, "/embeddings", handle_embeddings),
+                               post(context, "/api/chat", handle_ollama_chat),
                                post(context, "/generate", handle_generate),
                                get("/get_model_info", answer_model_info),
                                get("/model_info", answer_model_info),

@@ -56,6 +56,22 @@ json one_adapter(const ServeContext& context, const AdapterInfo& adapter) {
   return model;
 }
 
+// What SGLang's benchmarks read behind a run: one of each engine; null where nothing was drafted.
+json internal_states(const EngineStats& stats) {
+  const auto state = [](const RequestStats& sums) {
+    json length = nullptr;
+    if (sums.num_drafts > 0) {
+      length =
+          1 + static_cast<double>(sums.num_accepted_tokens) / static_cast<double>(sums.num_drafts);
+    }
+    return json{{"avg_spec_accept_length", std::move(length)}};
+  };
+  json states = json::array();
+  for (const EngineStats& engine : stats.engines) states.push_back(state(engine.requests));
+  if (stats.engines.empty()) states.push_back(state(stats.requests));
+  return states;
+}
+
 }  // namespace
 
 json models_body(const ServeContext& context, bool with_ollamas) {
@@ -103,6 +119,7 @@ json server_info_body(const ServeContext& context) {
         {{"method", drafter.name}, {"num_speculative_tokens", drafter.num_speculative_tokens}});
   }
   return {{"version", kVersion},
+          {"internal_states", internal_states(context.engine.stats())},
           {"vllm_config",
            {{"model_config", model},
             {"device_config", {{"device", info.device}}},
