@@ -60,8 +60,9 @@ Status write_folder(const std::vector<std::string>& arguments, const std::string
   const ProcessResult result = run_process(command, {.limit = std::chrono::seconds(600)});
   if (result.end != ProcessEnd::kExit || result.code != 0) {
     std::filesystem::remove_all(part, error);
+    const std::string said = result.err.substr(0, result.err.find_last_not_of('\n') + 1);
     return not_found("foretoken-dial, which writes the checkpoints of the matrix, failed: " +
-                     (result.err.empty() ? "it must stand beside foretoken" : result.err));
+                     (said.empty() ? "it must stand beside foretoken" : said));
   }
   std::filesystem::rename(part, folder, error);
   if (!error) return {};

@@ -141,8 +141,8 @@ Json asked_json(const CellRunOptions& options) {
           {"num_reference_prompts", options.num_reference_prompts}};
 }
 
-std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
-                                         const MatrixRunOptions& options) {
+Result<std::vector<CellResult>> run_in_processes(const std::vector<MatrixCell>& cells,
+                                                 const MatrixRunOptions& options) {
   std::vector<CellResult> results;
   const auto add = [&](const Json& said) {
     const MatrixCell& cell = cells[results.size()];
@@ -164,10 +164,8 @@ std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
         rest.push_back(cell_json(cells[i]));
       }
     }
-    if (rest.empty()) {
-      add(red(written.message(), 0));
-      continue;
-    }
+    if (rest.empty() && results.empty()) return written;
+    if (rest.empty()) break;
     for (const Json& said : run_process_of(rest, options)) add(said);
   }
   return results;

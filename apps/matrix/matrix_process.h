@@ -29,9 +29,11 @@ nlohmann::ordered_json asked_json(const CellRunOptions& options);
 
 // Runs cells in a process of their own, in which each has the time limit; the checkpoints are
 // written before. What ends that process is the result of the cell that was running: those behind
-// it have another process.
-std::vector<CellResult> run_in_processes(const std::vector<MatrixCell>& cells,
-                                         const MatrixRunOptions& options);
+// it have another process. Where checkpoints cannot be written, as on a full disk, that says
+// nothing of a cell: those before it have results and the others none, and it is the error where
+// it is the first.
+Result<std::vector<CellResult>> run_in_processes(const std::vector<MatrixCell>& cells,
+                                                 const MatrixRunOptions& options);
 
 // In such a process: runs the cells of `json`, one or a list, and prints a line each; one that does
 // not end in `limit` is red and ends the process. InvalidArgument for what is no cell.

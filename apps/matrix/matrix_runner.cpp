@@ -41,7 +41,8 @@ Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
     if (options.cancel != nullptr && options.cancel->load()) return aborted("interrupted");
     const size_t begin = results.size();
     const std::vector<MatrixCell> own = cells_of_process(cells, begin, known, options);
-    for (const CellResult& result : run_in_processes(own, options)) {
+    FT_ASSIGN_OR_RETURN(const std::vector<CellResult> ended, run_in_processes(own, options));
+    for (const CellResult& result : ended) {
       FT_RETURN_IF_ERROR(known.add(cells[results.size()], result));
       results.push_back(result);
     }

@@ -250,6 +250,19 @@ class Matrix(unittest.TestCase):
         self.assertIn("cannot write", done.stderr)
         self.assertFalse((self.folder / "kept.jsonl").exists(), "a cell ran")
 
+    def test_checkpoints_that_cannot_be_written_are_no_result(self):
+        program = self.folder / "foretoken"
+        shutil.copy2(sys.argv[1], program)
+        broken = self.folder / "foretoken-dial"
+        broken.write_text("#!/bin/sh\necho no space is left >&2\nexit 1\n")
+        broken.chmod(0o755)
+        done = self.run_file([{}, {"drafter": "ngram"}], program=program)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no space is left", done.stderr)
+        self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
+        # With room the same command runs the cells, as none has a result.
+        self.assertEqual((self.folder / "matrix.jsonl").read_text(), "")
+
     def test_expressions_and_paths_are_escaped(self):
         mask = "kv <= q and ((kv < 4) | (q - kv < 4096))"
         folder = self.folder / "it's; $(here)"
