@@ -25,8 +25,34 @@ OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
   return answer;
 }
 
-OwnAnswer no_route(const Request& request, const RouteMatch& match) {
-  if (match.methods.empty()) return {404, "there is no " + request.path + " here", {}};
+bool has_path(const Router& router, std::string_view method, std::string_view path) {
+  const RouteMatch match = router.match(method, path);
+  return match.route != nullptr || !match.methods.empty();
+}
+
+// What to do about a path that is one of the server's behind something else: an address of a client
+// that goes too far, or a proxy that leaves its prefix on.
+std::string prefix_hint(const Router& router, const Request& request) {
+  constexpr int kMaxParts = 8;  // each is looked for, and a path may be long
+  const std::string& path = request.path;
+  size_t at = 0;
+  for (int i = 0; i < kMaxParts; ++i) {
+    at = path.find('/', at + 1);
+    if (at == std::string::npos || at + 1 == path.size()) return {};
+    const std::string prefix = path.substr(0, at);
+    const std::string known = path.substr(at);
+    if (!has_path(router, request.method, known)) continue;
+    const std::string hint = "; " + known + " is: leave " + prefix + " out of the client's address";
+    if (has_path(router, request.method, prefix)) return hint;
+    return hint + ", or start the server with --root-path " + prefix;
+  }
+  return {};
+}
+
+OwnAnswer no_route(const Router& router, const Request& request, const RouteMatch& match) {
+  if (match.methods.empty()) {
+    return {404, "there is no " + request.path + " here" + prefix_hint(router, request), {}};
+  }
   // What Codex takes for a sign to go on without its WebSocket.
   if (same_name(request.header("upgrade"), "websocket")) {
     return {426,
@@ -109,7 +135,7 @@ Admission admit(const ServerState& state, const RequestHead& head, Request& requ
   }
   RouteMatch match = state.router.match(request.method, request.path);
   if (match.route == nullptr) {
-    admission.answer = no_route(request, match);
+    admission.answer = no_route(state.router, request, match);
     return admission;
   }
   admission.pattern = match.route->pattern;

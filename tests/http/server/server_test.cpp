@@ -69,6 +69,12 @@ TEST(HttpServer, ErrorsSpeakTheConfiguredFormat) {
   config.root_path = "/llm";
   TestServer server(std::move(config));
   EXPECT_EQ(server.ask(get("/nowhere")).body, "<404 /nowhere>there is no /nowhere here");
+  EXPECT_EQ(server.ask(get("/api/hello")).body,
+            "<404 /api/hello>there is no /api/hello here; /hello is: leave /api out of the "
+            "client's address, or start the server with --root-path /api");
+  EXPECT_EQ(server.ask(get("/throws/hello")).body,
+            "<404 /throws/hello>there is no /throws/hello here; /hello is: leave /throws out of "
+            "the client's address");
   EXPECT_TRUE(server.ask(get("/throws")).body.starts_with("<500 /throws>"));
   EXPECT_TRUE(server.ask("bad\r\n\r\n").body.starts_with("<400 >"));
   // Refused before the head was read, or while it was.
