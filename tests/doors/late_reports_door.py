@@ -188,6 +188,10 @@ class Addresses(door.DoorCase):
         self.post("/v1/v1/messages", {"messages": door.USER, "max_tokens": 1})
         self.post("/v1//v1/chat/completions", {"messages": door.USER, "max_tokens": 1})
         self.get("/v1/v1/nothing", 404)
+        # Addresses of other servers, of proxies, and those that are a whole endpoint.
+        for path, hint in (("/api/v1/chat/completions", "--root-path /api"),
+                           ("/v1/chat/completions/chat/completions", "leave /v1/chat/completions")):
+            self.assertIn(hint, self.post(path, {}, 404).json["error"]["message"])
 
     def test_ollamas_own_form_is_told_what_to_use(self):
         """codex 2507: its models are pulled"""
