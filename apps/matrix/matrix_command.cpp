@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <foretoken/version.h>
 
+#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "apps/flags/flag_table.h"
 #include "apps/matrix/matrix_report.h"
@@ -29,6 +31,7 @@ struct MatrixOptions {
   std::string rows_file;
   std::string run_cell;
   std::string part;
+  std::vector<std::string> only;
   std::string folder;
   std::string results;
   std::string output = "matrix";
@@ -65,41 +68,47 @@ int run_told(const MatrixOptions& given) {
   return kExitUsage;
 }
 
-// `decisions`: of the cells of `product`, in their order, or none where none is taken.
-Result<std::vector<MatrixCell>> chosen_cells(const MatrixOptions& given,
-                                             const std::vector<MatrixCell>& product,
-                                             const std::vector<CellResult>& decisions) {
+// vLLM's list, or that of the file.
+Result<std::vector<MatrixCell>> listed_cells(const MatrixOptions& given) {
   const MatrixPlace place = {given.device, given.max_ranks};
   if (!given.rows_file.empty()) {
     FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(given.rows_file));
     return read_cells(text, given.rows_file, place);
   }
-  std::vector<MatrixCell> cells;
-  if (!given.skip_rows) cells = row_cells(place);
+  return given.skip_rows ? std::vector<MatrixCell>() : row_cells(place);
+}
+
+// Of the product, whose cells and decisions have the same order.
+std::vector<MatrixCell> sampled_cells(const MatrixOptions& given,
+                                      const std::vector<MatrixCell>& product,
+                                      const std::vector<CellResult>& decisions) {
   std::vector<MatrixCell> supported;
   for (size_t i = 0; i < decisions.size(); ++i) {
     if (decisions[i]["verdict"] == "unsupported") continue;
     if (product[i].num_ranks() <= given.max_ranks) supported.push_back(product[i]);
   }
-  const auto sample = given.every_cell
-                          ? supported
-                          : pairwise_sample(supported, static_cast<size_t>(given.max_cells));
-  cells.insert(cells.end(), sample.begin(), sample.end());
-  return cells;
+  if (given.every_cell) return supported;
+  return pairwise_sample(supported, static_cast<size_t>(given.max_cells));
 }
 
-// Of "3/40" the third of forty parts.
-Result<std::vector<MatrixCell>> own_part(const MatrixOptions& given,
-                                         const std::vector<MatrixCell>& cells) {
-  if (given.part.empty()) return cells;
-  int part = 0;
-  int parts = 0;
-  char behind = 0;
-  const int read = std::sscanf(given.part.c_str(), "%d/%d%c", &part, &parts, &behind);
-  if (read != 2 || part < 1 || parts < part) {
-    return invalid_argument("--part '" + given.part + "' must be I/N with I of 1 to N, as 3/40");
+struct MatrixPart {
+  int part = 1;
+  int parts = 1;
+};
+
+// Of "3/40" the third of forty parts; all where nothing is given.
+Result<MatrixPart> read_part(const std::string& text) {
+  MatrixPart own;
+  if (text.empty()) return own;
+  const char* end = text.data() + text.size();
+  const auto part = std::from_chars(text.data(), end, own.part);
+  const bool is_cut = part.ec == std::errc() && part.ptr != end && *part.ptr == '/';
+  const auto parts = std::from_chars(is_cut ? part.ptr + 1 : end, end, own.parts);
+  if (parts.ec != std::errc() || parts.ptr != end || own.part < 1 || own.parts < own.part) {
+    return invalid_argument("--part '" + text +
+                            "' must be I/N with I of 1 to N, as 3/40, and N below 2147483648");
   }
-  return part_of(cells, part, parts);
+  return own;
 }
 
 std::string device_name(const std::string& type) {
@@ -133,43 +142,44 @@ int cells_per_process(const MatrixOptions& given) {
   return given.every_cell ? kCellsPerProcess : 1;
 }
 
-// Decisions of the whole product: for the report, and where cells are taken from it.
-bool is_product_wanted(const MatrixOptions& given) {
-  return !given.print_cells ||
-         (given.rows_file.empty() && (given.every_cell || given.max_cells > 0));
+std::vector<CellResult> decided_cells(const std::vector<MatrixCell>& cells) {
+  std::vector<CellResult> decisions;
+  for (const MatrixCell& cell : cells) decisions.push_back(decided(cell));
+  return decisions;
 }
 
-Status run_matrix(const MatrixOptions& given) {
-  std::vector<CellResult> product;
-  const std::vector<MatrixCell> all = product_cells(given.device);
-  if (is_product_wanted(given)) {
-    for (const MatrixCell& cell : all) product.push_back(decided(cell));
-  }
-  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> chosen, chosen_cells(given, all, product));
-  FT_ASSIGN_OR_RETURN(const std::vector<MatrixCell> cells, own_part(given, chosen));
-  if (given.print_cells) {
-    auto list = nlohmann::ordered_json::array();
-    for (const MatrixCell& cell : cells) list.push_back(cell_json(cell));
-    std::printf("%s\n", list.dump(1).c_str());
-    return {};
-  }
+void print_cells(const std::vector<MatrixCell>& cells) {
+  auto list = nlohmann::ordered_json::array();
+  for (const MatrixCell& cell : cells) list.push_back(cell_json(cell));
+  std::printf("%s\n", list.dump(1).c_str());
+}
+
+Result<ResultsFile> open_results(const MatrixOptions& given) {
   FT_RETURN_IF_ERROR(check_output(given.output));
-  MatrixRunOptions options{
-      .cell = cell_options(given),
-      .time_limit = std::chrono::seconds(given.time_limit),
-      .cells_per_process = static_cast<size_t>(cells_per_process(given)),
-      .results = given.results.empty() ? given.output + ".jsonl" : given.results,
-      .cancel = &interrupt_flag()};
-  const MatrixFacts facts = make_facts(given);
+  return ResultsFile::open(given.results.empty() ? given.output + ".jsonl" : given.results,
+                           cell_options(given));
+}
+
+Result<std::vector<CellResult>> run_chosen(const MatrixOptions& given, const MatrixFacts& facts,
+                                           const std::vector<MatrixCell>& cells,
+                                           ResultsFile& known) {
+  const MatrixRunOptions options{.cell = cell_options(given),
+                                 .time_limit = std::chrono::seconds(given.time_limit),
+                                 .cells_per_process = static_cast<size_t>(cells_per_process(given)),
+                                 .own_rows = !given.rows_file.empty(),
+                                 .cancel = &interrupt_flag()};
   size_t done = 0;
-  FT_ASSIGN_OR_RETURN(const std::vector<CellResult> results,
-                      run_cells(cells, options, [&](const CellResult& result) {
-                        const std::string reason = result.value("reason", "");
-                        std::fprintf(stderr, "%zu of %zu: %s: %s%s%s\n", ++done, cells.size(),
-                                     cell_id(read_cell(result["cell"]).value()).c_str(),
-                                     status_words(result, facts).c_str(),
-                                     reason.empty() ? "" : ": ", reason.c_str());
-                      }));
+  return run_cells(cells, options, known, [&](const CellResult& result) {
+    const std::string reason = result.value("reason", "");
+    std::fprintf(stderr, "%zu of %zu: %s: %s%s%s\n", ++done, cells.size(),
+                 cell_id(read_cell(result["cell"]).value()).c_str(),
+                 status_words(result, facts).c_str(), reason.empty() ? "" : ": ", reason.c_str());
+  });
+}
+
+Status write_reports(const MatrixOptions& given, const MatrixFacts& facts,
+                     const std::vector<CellResult>& results,
+                     const std::vector<CellResult>& product) {
   const std::string markdown = matrix_markdown(results, product, facts);
   std::fputs(markdown.c_str(), stdout);
   FT_RETURN_IF_ERROR(write_text(given.output + ".md", markdown));
@@ -180,6 +190,34 @@ Status run_matrix(const MatrixOptions& given) {
     if (result["verdict"] == "red") return aborted("cells are red; see the table");
   }
   return {};
+}
+
+// What can be wrong with the flags is told before the product is decided, which takes seconds.
+Status run_matrix(const MatrixOptions& given) {
+  FT_ASSIGN_OR_RETURN(const MatrixPart part, read_part(given.part));
+  FT_ASSIGN_OR_RETURN(std::vector<MatrixCell> cells, listed_cells(given));
+  std::optional<ResultsFile> known;
+  if (!given.print_cells) {
+    FT_ASSIGN_OR_RETURN(known, open_results(given));
+  }
+  const std::vector<MatrixCell> all = product_cells(given.device);
+  std::vector<CellResult> product;
+  if (given.rows_file.empty() && (given.every_cell || given.max_cells > 0)) {
+    product = decided_cells(all);
+    const std::vector<MatrixCell> sample = sampled_cells(given, all, product);
+    cells.insert(cells.end(), sample.begin(), sample.end());
+  }
+  FT_ASSIGN_OR_RETURN(cells, cells_named(cells, given.only));
+  cells = part_of(cells, part.part, part.parts);
+  if (given.print_cells) {
+    print_cells(cells);
+    return {};
+  }
+  const MatrixFacts facts = make_facts(given);
+  FT_ASSIGN_OR_RETURN(const std::vector<CellResult> results,
+                      run_chosen(given, facts, cells, *known));
+  if (product.empty() && given.rows_file.empty()) product = decided_cells(all);
+  return write_reports(given, facts, results, product);
 }
 
 int matrix(const MatrixOptions& given) {
@@ -254,6 +292,11 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--max-ranks", options->max_ranks, "Rows of more ranks have so many")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  command
+      ->add_option("--only", options->only,
+                   "Only cells with this part in the names that are printed as they run, as row8, "
+                   "eagle or TP2; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--part", options->part,
                       "I/N: only the I-th of N parts of the cells, for runs that share them");
   command->add_flag("--print-cells", options->print_cells,

@@ -148,6 +148,7 @@ Result<std::vector<CellResult>> run_in_processes(const std::vector<MatrixCell>& 
     const MatrixCell& cell = cells[results.size()];
     CellResult result = {{"cell", cell_json(cell)}};
     result.update(said);
+    if (options.own_rows && result.value("refused", false)) result["verdict"] = "unsupported";
     result["asked"] = asked_json(options.cell);
     result["command"] = shell_line(cell_arguments(cell_json(cell), options));
     results.push_back(std::move(result));

@@ -19,7 +19,7 @@ struct MatrixFacts {
 std::string status_words(const CellResult& result, const MatrixFacts& facts);
 
 // A table of all results with their evidence, how many have each status, and the share of
-// unsupported cells of the product with each sentence.
+// unsupported cells of the product with each sentence, where it was decided.
 std::string matrix_markdown(const std::vector<CellResult>& results,
                             const std::vector<CellResult>& product, const MatrixFacts& facts);
 // The same as a page that needs nothing else, with the command of each cell.

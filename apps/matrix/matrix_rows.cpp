@@ -236,6 +236,29 @@ std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, si
   return sample;
 }
 
+Result<std::vector<MatrixCell>> cells_named(const std::vector<MatrixCell>& cells,
+                                            const std::vector<std::string>& parts) {
+  if (parts.empty()) return cells;
+  std::vector<bool> is_named(cells.size());
+  for (const std::string& part : parts) {
+    bool is_known = false;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (("/" + cell_id(cells[i]) + "/").find("/" + part + "/") == std::string::npos) continue;
+      is_named[i] = is_known = true;
+    }
+    if (is_known) continue;
+    const std::string example = cells.empty() ? "" : ", as " + cell_id(cells.front());
+    return invalid_argument("--only '" + part +
+                            "': no cell has that between the slashes of its name" + example +
+                            "; name a row, a drafter or another part of one");
+  }
+  std::vector<MatrixCell> named;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (is_named[i]) named.push_back(cells[i]);
+  }
+  return named;
+}
+
 std::vector<MatrixCell> part_of(const std::vector<MatrixCell>& cells, int part, int parts) {
   std::vector<MatrixCell> own;
   int group = -1;

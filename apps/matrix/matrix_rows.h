@@ -30,6 +30,11 @@ std::vector<MatrixCell> product_cells(const std::string& device);
 // same cells.
 std::vector<MatrixCell> pairwise_sample(const std::vector<MatrixCell>& cells, size_t most);
 
+// Those of the cells whose name (cell_id) has one of `parts` between its slashes, as "row8",
+// "eagle" or "TP2-DP2"; all where there are no parts. InvalidArgument for a part that no cell has.
+Result<std::vector<MatrixCell>> cells_named(const std::vector<MatrixCell>& cells,
+                                            const std::vector<std::string>& parts);
+
 // Part `part` (from 1 on) of `parts` of about the same size, which are all cells together.
 std::vector<MatrixCell> part_of(const std::vector<MatrixCell>& cells, int part, int parts);
 

@@ -31,6 +31,7 @@ class CellReport {
   }
   void failed(const Status& status) {
     unsupported_ = status.code() == StatusCode::kUnsupported;
+    if (status.code() == StatusCode::kInvalidArgument) json_["refused"] = true;
     wrong(status.message());
   }
   Json& operator[](const char* name) { return json_[name]; }

@@ -20,9 +20,10 @@ struct CellWatch {
 // drafts and, where attention is named or on a GPU, with those of the CPU's own attention; on a GPU
 // with those of the portable family there, too. What has no drafts is run once for all cells that
 // share it. A result says "verdict" (green, red or
-// unsupported), "reason" where it is not green, and the evidence: numbers of prompts and tokens,
-// drafted and accepted tokens, the share accepted, texts that differ, bytes that the last
-// repetition added, the attention backend, the ops that ran and "seconds".
+// unsupported), "reason" where it is not green, "refused" where the start refused the cell, and the
+// evidence: numbers of prompts and tokens, drafted and accepted tokens, the share accepted, texts
+// that differ, bytes that the last repetition added, the attention backend, the ops that ran and
+// "seconds".
 void run_cells_here(const std::vector<MatrixCell>& cells, const CellRunOptions& options,
                     const CellWatch& watch);
 

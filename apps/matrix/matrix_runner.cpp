@@ -1,7 +1,5 @@
 #include "apps/matrix/matrix_runner.h"
 
-#include "apps/matrix/matrix_results.h"
-
 namespace foretoken {
 namespace {
 
@@ -33,9 +31,8 @@ CellResult decided(const MatrixCell& cell) {
 }
 
 Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
-                                          const MatrixRunOptions& options,
+                                          const MatrixRunOptions& options, ResultsFile& known,
                                           const std::function<void(const CellResult&)>& progress) {
-  FT_ASSIGN_OR_RETURN(ResultsFile known, ResultsFile::open(options.results, options.cell));
   std::vector<CellResult> results;
   while (results.size() < cells.size()) {
     if (options.cancel != nullptr && options.cancel->load()) return aborted("interrupted");

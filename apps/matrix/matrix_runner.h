@@ -3,17 +3,17 @@
 #include <vector>
 
 #include "apps/matrix/matrix_process.h"
+#include "apps/matrix/matrix_results.h"
 
 namespace foretoken {
 
 // Decides each cell, and runs those that `compat` allows in processes of their own, up to
-// cells_per_process of neighbours that differ in their drafters in one. Cells whose results, of the
-// same size and prompts, stand in the file already are not run again, so that a run that was ended
-// goes on where it was.
-// `progress` gets each result. Aborted when cancelled; InvalidArgument for a file that is not of
-// this kind.
+// cells_per_process of neighbours that differ in their drafters in one. Cells whose results are
+// `known` are not run again, so that a run that was ended goes on where it was; others are added.
+// `progress` gets each result. Aborted when cancelled; the errors of ResultsFile::add and of
+// checkpoints that cannot be written.
 Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
-                                          const MatrixRunOptions& options,
+                                          const MatrixRunOptions& options, ResultsFile& known,
                                           const std::function<void(const CellResult&)>& progress);
 
 // "not run", or unsupported with the sentence of compat.

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ CELLS = [
      "enable_expert_parallel": True, "enable_dbo": True},
     {"kv_cache_dtype": "fp8", "drafter": "draft_model"},
     {"attention_backend": "nobody"},
+    {"tensor_parallel_size": 3},
 ]
 
 # Every reason for which cells of the product are not supported: a new one is named here.
@@ -60,7 +62,7 @@ class Matrix(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         cells = self.report()["cells"]
         self.assertEqual([cell["status"] for cell in cells],
-                         ["green reduced"] * 4 + ["unsupported"], done.stderr)
+                         ["green reduced"] * 4 + ["unsupported"] * 2, done.stderr)
         for cell in cells[:4]:
             self.assertEqual(cell["texts_unlike_without_drafts"], 0)
             self.assertTrue(0.3 <= cell["acceptance"] <= 0.95, cell)
@@ -70,6 +72,8 @@ class Matrix(unittest.TestCase):
         self.assertIn("attention", cells[0]["ops"])
         self.assertEqual(cells[1]["texts_unlike_one_rank"], 0)
         self.assertIn("'nobody'", cells[4]["reason"])
+        # compat knows no heads: the start refuses them.
+        self.assertIn("--tensor-parallel-size 3", cells[5]["reason"])
         page = (self.folder / "matrix.html").read_text()
         self.assertNotIn("http", page.replace("http-equiv", ""))
         self.assertIn("| eagle | one rank | auto | none | FULL |", done.stdout)
@@ -132,7 +136,20 @@ class Matrix(unittest.TestCase):
         parts = [printed("--part", f"{i}/4") for i in (1, 2, 3, 4)]
         self.assertCountEqual([json.dumps(cell) for part in parts for cell in part],
                               [json.dumps(cell) for cell in printed()])
-        self.assertIn("must be I/N", self.run_matrix("--part", "5/4").stderr)
+        for part in ("5/4", "1/99999999999", "1/4/", "1", "/4"):
+            self.assertIn("must be I/N", self.run_matrix("--part", part).stderr, part)
+
+    def test_only_named_cells_are_run(self):
+        def rows(*names):
+            flags = [word for name in names for word in ("--only", name)]
+            return [cell["row"] for cell in
+                    json.loads(self.run_matrix("--print-cells", *flags).stdout)]
+        self.assertEqual(rows("row1", "row8"), [1, 8])
+        self.assertEqual(rows("TP8-DCP8"), [17])
+        self.assertEqual(rows("row8/cpu/LlamaForCausalLM/eagle"), [8])
+        done = self.run_matrix("--print-cells", "--only", "row8", "--only", "row99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--only 'row99': no cell has that", done.stderr)
 
     def test_a_cell_that_takes_too_long_is_red(self):
         done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=3000)
@@ -244,11 +261,19 @@ class Matrix(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
 
     def test_reports_that_cannot_be_written_are_told_before(self):
-        done = self.run_file([{}], "--output", self.folder / "no" / "where", "--results",
-                             self.folder / "kept.jsonl")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot write", done.stderr)
-        self.assertFalse((self.folder / "kept.jsonl").exists(), "a cell ran")
+        # Before every cell of the product is decided, too, which takes seconds.
+        nowhere = self.folder / "no" / "where"
+        kept = self.folder / "kept.jsonl"
+        for flags, part in ((("--output", nowhere, "--results", kept), "cannot write"),
+                            (("--results", nowhere), "cannot write"),
+                            (("--rows", nowhere), "cannot read"), (("--part", "0/1"), "must be")):
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = self.run_matrix("--skip-rows", "--every-cell", *flags)
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(part, done.stderr)
+            self.assertLess(end.ru_utime - begin.ru_utime, 1.5, flags)
+        self.assertFalse(kept.exists(), "a cell ran")
 
     def test_checkpoints_that_cannot_be_written_are_no_result(self):
         program = self.folder / "foretoken"
