@@ -1,4 +1,6 @@
-"""A start with speculation: it does not wait for measurements, and gives their memory back."""
+"""A start with speculation: it does not wait for measurements, and gives their memory back.
+
+FORETOKEN_TEST_WHOLE_DOORS=1 starts with every drafter; otherwise with one that has weights and one that has none."""
 
 import os
 import pathlib
@@ -11,7 +13,8 @@ import unittest
 import door
 from server_process import Server
 
-METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp")
+WHOLE = os.environ.get("FORETOKEN_TEST_WHOLE_DOORS") == "1"
+METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp") if WHOLE else ("ngram", "mtp")
 PROMPT = "Once upon a time there was a cat"
 OTHER = "The old man looked at the sea and"
 
@@ -102,7 +105,7 @@ class FormsBeforeTheTimesAreKnown(unittest.TestCase):
     def test_pauses_in_between(self):
         body = {"prompt": PROMPT, "max_tokens": 60, "temperature": 0, "structured_outputs": {
             "choice": ["a story of a cat, a story of a dog, and a story of a cat and a dog"]}}
-        for _ in range(3):
+        for _ in range(3 if WHOLE else 1):
             with tempfile.TemporaryDirectory() as cache, \
                     Started(cache, *speculation("suffix")) as server:
                 door.DoorCase.url = server.url

@@ -6,9 +6,12 @@ lean: the model calls by itself, and knows nothing of what a call looks like.
 """
 
 import json
+import os
 
 import door
 
+WHOLE = os.environ.get("FORETOKEN_TEST_WHOLE_DOORS") == "1"
+NUM_TOKENS = 160  # a call and what the model writes behind it, which does not end by itself
 SCHEMA = {"type": "object", "properties": {
     "unit": {"type": "string", "enum": ["celsius", "kelvin"]},
     "days": {"type": "integer", "minimum": 1, "maximum": 9},
@@ -58,7 +61,7 @@ class MarkedCase(door.DoorCase):
 
     def body(self, *tools, **more):
         return {"messages": door.USER, "tools": functions(*tools), "temperature": 0,
-                "max_tokens": 300, "logit_bias": {str(self.number): 100},
+                "max_tokens": NUM_TOKENS, "logit_bias": {str(self.number): 100},
                 "parallel_tool_calls": False, **more}
 
     def call(self, body):
@@ -75,13 +78,13 @@ class MarkedCase(door.DoorCase):
 
 class Strict:
     def test_calls_follow_the_schema(self):
-        for more in ({}, {"tool_choice": "auto"}, {"temperature": 1, "seed": 3}):
+        for more in ({}, {"tool_choice": "auto", "temperature": 1, "seed": 3}):
             name, arguments = self.call(self.body(tool(strict=True), **more))
             self.assertEqual(name, "get_weather")
             self.check(arguments)
 
     def test_drafts_change_nothing(self):
-        for more in ({}, {"temperature": 1, "seed": 5}):
+        for more in ({"temperature": 1, "seed": 5}, {}) if WHOLE else ({"temperature": 1, "seed": 5},):
             body = self.body(tool(strict=True), **more)
             both = [self.call({**body, "speculative": {"enabled": on}}) for on in (True, False)]
             self.assertEqual(both[0], both[1])
@@ -110,7 +113,7 @@ class Strict:
     def test_responses_and_messages(self):
         answer = self.post("/v1/responses", {
             "input": "Weather?", "tools": [{"type": "function", **tool(strict=True)}],
-            "temperature": 0, "max_output_tokens": 300, "parallel_tool_calls": False,
+            "temperature": 0, "max_output_tokens": NUM_TOKENS, "parallel_tool_calls": False,
             "logit_bias": {str(self.number): 100}}).json
         calls = [item for item in answer["output"] if item["type"] == "function_call"]
         self.check(json.loads(calls[0]["arguments"]))

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import socket
 import ssl
@@ -62,6 +63,11 @@ class WireCase(door.DoorCase):
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
                    if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting{")))
 
+    def num_aborted(self):
+        line, = re.findall(r'^vllm:request_success_total\{.*finished_reason="abort".*\} (\S+)$',
+                           self.get("/metrics").text, re.M)
+        return float(line)
+
     def until_running(self, number, seconds=30):
         end = time.monotonic() + seconds
         while self.num_running() != number:
@@ -97,10 +103,12 @@ class HalfClosed(WireCase):
                 if reset:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                           struct.pack("ii", 1, 0))
+                aborted = self.num_aborted()
                 connection.close()
-                start = time.monotonic()
                 self.until_running(0)
-                self.assertLess(time.monotonic() - start, 3)
+                end = time.monotonic() + 30
+                while self.num_aborted() == aborted:
+                    self.assertLess(time.monotonic(), end, "it was written to its end")
 
     def test_a_request_cut_in_the_middle_has_no_effect(self):
         for data in (b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: t\r\n",
@@ -118,7 +126,7 @@ class LineEnds(WireCase):
             start = time.monotonic()
             connection.sendall(text.encode())
             self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 400 "), text)
-            self.assertLess(time.monotonic() - start, 5)
+            self.assertLess(time.monotonic() - start, 20)
 
 
 class OverTls(WireCase):

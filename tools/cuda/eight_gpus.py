@@ -54,8 +54,8 @@ class Place:
         self.left_out = []
         self.exchange = {}
         # Outputs, batches: small where ranks are threads of a few cores.
-        self.output_len = 272 if self.is_gpu else 32
-        self.batches = [1, 16, 64, 256] if self.is_gpu else [1, 8]
+        self.output_len = 272 if self.is_gpu else 24
+        self.batches = [1, 16, 64, 256] if self.is_gpu else [1, 4]
         self.latents = limits.write_latents(self.out / "shapes", self.gpus, self.ranks)
 
     def tell(self, what, **record):
@@ -128,7 +128,8 @@ def model_flags(place, folder):
 def decode_words(place, folder, layout, batches, file):
     return [place.program, "bench", "decode", *model_flags(place, folder), *layout_flags(place, layout),
             "--max-model-len", "1024", "--max-num-seqs", str(max(batches)), "--input-lens", str(INPUT_LEN),
-            "--batch-sizes", ",".join(map(str, batches)), "--short-output-len", str(SHORT_LEN),
+            "--batch-sizes", ",".join(map(str, batches)), "--short-output-len",
+            str(SHORT_LEN if place.is_gpu else 4),
             "--output-len", str(place.output_len), "--output-json", str(file), "--num-iters", "1"]
 
 
@@ -261,7 +262,8 @@ def prompts(place):
         samples = []
         words = [place.program, "bench", "throughput", *model_flags(place, place.latents),
                  *layout_flags(place, layout), *quantised(place), *drafts_flags("mtp", 1), "--dataset-name", "random",
-                 "--input-len", str(INPUT_LEN), "--output-len", "64", "--num-prompts", str(place.args.num_prompts),
+                 "--input-len", str(INPUT_LEN), "--output-len", "64" if place.is_gpu else "16",
+                 "--num-prompts", str(place.args.num_prompts),
                  "--max-model-len", "1024", "--max-num-seqs", "256" if place.is_gpu else "8", "--disable-detokenize",
                  "--no-enable-prefix-caching", "--output-json", str(place.out / f"{name}.json")]
         if not place.run(name, words, watch=lambda process, to=samples: limits.watch_memory(process, to)):
