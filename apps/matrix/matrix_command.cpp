@@ -32,6 +32,7 @@ struct MatrixOptions {
   std::string run_cell;
   std::string part;
   std::vector<std::string> only;
+  std::vector<std::string> reports;
   std::string folder;
   std::string results;
   std::string output = "matrix";
@@ -192,6 +193,18 @@ Status write_reports(const MatrixOptions& given, const MatrixFacts& facts,
   return {};
 }
 
+// One behind the other, as a page has runs of several machines.
+Status print_reports(const std::vector<std::string>& paths) {
+  std::string all;
+  for (const std::string& path : paths) {
+    FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(path));
+    FT_ASSIGN_OR_RETURN(const std::string tables, reprinted_report(text, path));
+    all += (all.empty() ? "" : "\n") + tables;
+  }
+  std::fputs(all.c_str(), stdout);
+  return {};
+}
+
 // What can be wrong with the flags is told before the product is decided, which takes seconds.
 Status run_matrix(const MatrixOptions& given) {
   FT_ASSIGN_OR_RETURN(const MatrixPart part, read_part(given.part));
@@ -224,7 +237,7 @@ int matrix(const MatrixOptions& given) {
   init_logging(given.log_level.c_str());
   if (!given.run_cell.empty()) return run_told(given);
   catch_interrupts();
-  const Status status = run_matrix(given);
+  const Status status = given.reports.empty() ? run_matrix(given) : print_reports(given.reports);
   if (interrupt_flag().load()) {
     return report_interrupt("while cells ran; running again goes on behind the last one");
   }
@@ -301,6 +314,8 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
                       "I/N: only the I-th of N parts of the cells, for runs that share them");
   command->add_flag("--print-cells", options->print_cells,
                     "Print what would be run, and run nothing");
+  command->add_option("--print-reports", options->reports,
+                      "Print the tables of these reports (.json of --output), and run nothing");
   command->add_option("--run-cell", options->run_cell, "")->group("");
   command
       ->add_option("--log-level", options->log_level,

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "base/json_object.h"
 #include "bench/svg_page.h"
 
 namespace foretoken {
@@ -49,8 +51,10 @@ std::string evidence(const CellResult& result) {
   return text;
 }
 
-std::vector<std::string> columns_of(const CellResult& result, const MatrixFacts& facts) {
-  const MatrixCell cell = cell_of(result);
+using Columns = std::vector<std::string>;
+
+// The status is the last but one.
+Columns columns_of(const MatrixCell& cell, const std::string& status, const std::string& evidence) {
   return {cell.row > 0 ? std::to_string(cell.row) : "",
           cell.architecture,
           cell.drafter.empty() ? "none" : cell.drafter,
@@ -59,8 +63,18 @@ std::vector<std::string> columns_of(const CellResult& result, const MatrixFacts&
           cell.quantization.empty() ? "none" : cell.quantization,
           cell.graph_mode,
           attention_name(cell),
-          status_words(result, facts),
-          evidence(result)};
+          status,
+          evidence};
+}
+
+const std::string& status_of(const Columns& columns) { return columns[columns.size() - 2]; }
+
+std::vector<Columns> rows_of(const std::vector<CellResult>& results, const MatrixFacts& facts) {
+  std::vector<Columns> rows;
+  for (const CellResult& result : results) {
+    rows.push_back(columns_of(cell_of(result), status_words(result, facts), evidence(result)));
+  }
+  return rows;
 }
 
 // Expressions and messages may hold what ends a column or a row.
@@ -73,14 +87,12 @@ std::string in_table(const std::string& text) {
   return escaped;
 }
 
-const std::vector<std::string> kHeader = {"row",      "model",   "drafter", "layout",
-                                          "KV cache", "weights", "graphs",  "attention, named",
-                                          "status",   "evidence"};
+const Columns kHeader = {"row",     "model",  "drafter",          "layout", "KV cache",
+                         "weights", "graphs", "attention, named", "status", "evidence"};
 
-std::map<std::string, size_t> counts_by_status(const std::vector<CellResult>& results,
-                                               const MatrixFacts& facts) {
+std::map<std::string, size_t> counts_by_status(const std::vector<Columns>& rows) {
   std::map<std::string, size_t> counts;
-  for (const CellResult& result : results) ++counts[status_words(result, facts)];
+  for (const Columns& row : rows) ++counts[status_of(row)];
   return counts;
 }
 
@@ -124,9 +136,8 @@ constexpr const char* kStyle =
     "text-align:left;border-bottom:1px solid #8884;vertical-align:top}"
     ".green{color:#138a36}.red{color:#c62828;font-weight:600}code{font-size:12px}";
 
-std::string row_of_page(const CellResult& result, const MatrixFacts& facts) {
-  const std::vector<std::string> columns = columns_of(result, facts);
-  const std::string& status = columns[columns.size() - 2];
+std::string row_of_page(const CellResult& result, const Columns& columns) {
+  const std::string& status = status_of(columns);
   const std::string colour = status.substr(0, status.find(' '));
   std::string html = "<tr>";
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -142,6 +153,34 @@ std::string row_of_page(const CellResult& result, const MatrixFacts& facts) {
     html += "</td>";
   }
   return html + "</tr>\n";
+}
+
+std::string rows_markdown(const std::vector<Columns>& rows, const MatrixFacts& facts) {
+  std::string text = facts_line(facts) + "\n\n";
+  for (const auto& [status, count] : counts_by_status(rows)) {
+    text += "- " + status + ": " + plural(count, "cell") + "\n";
+  }
+  const auto line = [&](const Columns& columns) {
+    std::string row = "|";
+    for (const std::string& column : columns) row += " " + in_table(column) + " |";
+    return row + "\n";
+  };
+  text += "\n" + line(kHeader) + "|";
+  for (size_t i = 0; i < kHeader.size(); ++i) text += "---|";
+  text += "\n";
+  for (const Columns& row : rows) text += line(row);
+  return text;
+}
+
+// The texts of those names; nothing where one is none.
+std::optional<std::vector<std::string>> texts_of(const Json& object,
+                                                 const std::vector<const char*>& names) {
+  std::vector<std::string> texts;
+  for (const char* name : names) {
+    if (!object.is_object() || !object.contains(name) || !object[name].is_string()) return {};
+    texts.push_back(object[name].get<std::string>());
+  }
+  return texts;
 }
 
 }  // namespace
@@ -160,19 +199,7 @@ std::string status_words(const CellResult& result, const MatrixFacts& facts) {
 
 std::string matrix_markdown(const std::vector<CellResult>& results,
                             const std::vector<CellResult>& product, const MatrixFacts& facts) {
-  std::string text = facts_line(facts) + "\n\n";
-  for (const auto& [status, count] : counts_by_status(results, facts)) {
-    text += "- " + status + ": " + plural(count, "cell") + "\n";
-  }
-  const auto line = [&](const std::vector<std::string>& columns) {
-    std::string row = "|";
-    for (const std::string& column : columns) row += " " + in_table(column) + " |";
-    return row + "\n";
-  };
-  text += "\n" + line(kHeader) + "|";
-  for (size_t i = 0; i < kHeader.size(); ++i) text += "---|";
-  text += "\n";
-  for (const CellResult& result : results) text += line(columns_of(result, facts));
+  std::string text = rows_markdown(rows_of(results, facts), facts);
   if (product.empty()) return text;
   text += "\n" + unsupported_line(product) + "\n\n";
   for (const auto& reason : counts_by_reason(product)) {
@@ -183,19 +210,20 @@ std::string matrix_markdown(const std::vector<CellResult>& results,
 
 std::string matrix_page(const std::vector<CellResult>& results,
                         const std::vector<CellResult>& product, const MatrixFacts& facts) {
+  const std::vector<Columns> rows = rows_of(results, facts);
   std::string html =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>"
       "Foretoken: support matrix</title><style>";
   html += kStyle;
   html += "</style></head><body><h1>Support matrix</h1><p>" +
           bench::markup_text(facts_line(facts)) + "</p><ul>";
-  for (const auto& [status, count] : counts_by_status(results, facts)) {
+  for (const auto& [status, count] : counts_by_status(rows)) {
     html += "<li>" + bench::markup_text(status) + ": " + plural(count, "cell") + "</li>";
   }
   html += "</ul><table><tr>";
   for (const std::string& column : kHeader) html += "<th>" + column + "</th>";
   html += "</tr>\n";
-  for (const CellResult& result : results) html += row_of_page(result, facts);
+  for (size_t i = 0; i < rows.size(); ++i) html += row_of_page(results[i], rows[i]);
   html += "</table>";
   if (!product.empty()) {
     html += "<h2>What does not go together</h2><p>" + unsupported_line(product) + "</p><ul>";
@@ -211,7 +239,7 @@ Json matrix_json(const std::vector<CellResult>& results, const std::vector<CellR
                  const MatrixFacts& facts) {
   Json cells = Json::array();
   for (const CellResult& result : results) {
-    Json entry = {{"status", status_words(result, facts)}};
+    Json entry = {{"status", status_words(result, facts)}, {"evidence", evidence(result)}};
     entry.update(result);
     cells.push_back(std::move(entry));
   }
@@ -222,6 +250,23 @@ Json matrix_json(const std::vector<CellResult>& results, const std::vector<CellR
   return {{"version", facts.version}, {"device", facts.device}, {"date", facts.date},
           {"size", facts.size},       {"cells", cells},         {"combinations", product.size()},
           {"unsupported", reasons}};
+}
+
+Result<std::string> reprinted_report(const std::string& text, const std::string& what) {
+  FT_ASSIGN_OR_RETURN(const Json report, parse_ordered_json_object(text, what));
+  const Status other =
+      invalid_argument(what + " is no report of foretoken matrix; give the .json of its --output");
+  const auto facts = texts_of(report, {"version", "device", "date", "size"});
+  if (!facts || !report.contains("cells") || !report["cells"].is_array()) return other;
+  std::vector<Columns> rows;
+  for (const Json& entry : report["cells"]) {
+    const auto said = texts_of(entry, {"status", "evidence"});
+    if (!said || !entry.contains("cell")) return other;
+    const Result<MatrixCell> cell = read_cell(entry["cell"]);
+    if (!cell.ok()) return other;
+    rows.push_back(columns_of(cell.value(), (*said)[0], (*said)[1]));
+  }
+  return rows_markdown(rows, {(*facts)[0], (*facts)[1], (*facts)[2], (*facts)[3]});
 }
 
 }  // namespace foretoken

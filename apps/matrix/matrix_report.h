@@ -30,4 +30,9 @@ nlohmann::ordered_json matrix_json(const std::vector<CellResult>& results,
                                    const std::vector<CellResult>& product,
                                    const MatrixFacts& facts);
 
+// What matrix_markdown said of the results, out of the text of such an object: of its facts, and of
+// the cell, the status and the evidence of each, as they were judged then. InvalidArgument, which
+// begins with `what` (a file), for anything else.
+Result<std::string> reprinted_report(const std::string& text, const std::string& what);
+
 }  // namespace foretoken
