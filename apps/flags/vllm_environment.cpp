@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "base/text/ascii_text.h"
 #include "config/engine_variables.h"
@@ -23,6 +24,20 @@ std::string warning(const std::string& name) {
     if (name == variable.name) return name + " has no effect; " + variable.instead;
   }
   return name + " has no effect";
+}
+
+// What Kubernetes tells each container of its services, one of which may be named "vllm":
+// VLLM_SERVICE_HOST, VLLM_PORT_8000_TCP_ADDR, and an address as VLLM_PORT.
+bool is_of_a_service(const std::string& name, const std::string& value) {
+  constexpr std::string_view kPort = "_PORT_";
+  if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != std::string::npos) {
+    return true;
+  }
+  if (name.ends_with("_PORT")) return value.starts_with("tcp://") || value.starts_with("udp://");
+  const size_t port = name.find(kPort);
+  if (port == std::string::npos) return false;
+  const std::string_view behind = std::string_view(name).substr(port + kPort.size());
+  return !behind.empty() && behind.front() >= '0' && behind.front() <= '9';
 }
 
 Status read_log_level(const std::string& text, std::string* level) {
@@ -85,7 +100,7 @@ Status apply_vllm_variables(const std::map<std::string, std::string>& variables,
                             EngineConfig* engine, http::ServerConfig* http, std::string* log_level,
                             std::vector<std::string>* warnings) {
   for (const auto& [name, value] : variables) {
-    if (value.empty()) continue;
+    if (value.empty() || is_of_a_service(name, value)) continue;
     bool known = false;
     FT_RETURN_IF_ERROR(apply(name, value, engine, http, log_level, &known));
     if (!known) warnings->push_back(warning(name));

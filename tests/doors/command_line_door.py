@@ -199,11 +199,15 @@ class Sentences(unittest.TestCase):
 
     def test_variables_of_llama_server_are_not_passed_over_in_silence(self):
         told = run("serve", "--model", "/nowhere", "--port", "0", environment={
-            "LLAMA_API_KEY": "secret", "LLAMA_ARG_CTX_SIZE": "64", "LLAMA_ARG_JINJA": "1"}).stderr
+            "LLAMA_API_KEY": "secret", "LLAMA_ARG_CTX_SIZE": "64", "LLAMA_ARG_JINJA": "1",
+            # As Kubernetes makes them for a service that is called "vllm": nobody asked for these.
+            "VLLM_PORT": "tcp://10.0.0.1:8000", "VLLM_PORT_8000_TCP_ADDR": "10.0.0.1",
+            "VLLM_SERVICE_HOST": "10.0.0.1", "VLLM_API_SERVICE_PORT_HTTP": "8000"}).stderr
         for sentence in ("LLAMA_API_KEY has no effect; use --api-key", "LLAMA_ARG_JINJA has no effect",
                          "LLAMA_ARG_CTX_SIZE has no effect; use --max-model-len"):
             self.assertIn(sentence, told)
         self.assertNotIn("secret", told)
+        self.assertNotIn("VLLM_", told)
 
     def test_a_tokenizer_may_be_the_models_own(self):
         # What asks for nothing is passed over, as charts write it; sizes have Kubernetes' suffixes.
