@@ -245,6 +245,8 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
       loader.ignore_all(base);
       continue;
     }
+    // What is no part of the decoder may lie under a number of its own.
+    if (!config.layers[i].attention && !config.layers[i].feed_forward) loader.ignore_all(base);
     FT_RETURN_IF_ERROR(
         load_layer(parts, base, traits.layer(config, config.layers[i]), &weights.layers[i]));
     share_kv_scales(weights.layers, i);

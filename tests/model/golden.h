@@ -91,17 +91,43 @@ inline std::vector<GoldenCase> family_cases() {
 
 // Those that were published before most of the above, or under names of their own.
 inline std::vector<GoldenCase> early_cases() {
-  return golden_cases(
-      {"cwm",           "diffllama",  "doge",      "glm4v",          "granite_swa",  "hyperclovax",
-       "jais2",         "nanochat",   "gpt_neo",   "baichuan",       "baichuan-13b", "baichuan2",
-       "bitnet-online", "apertus1p5", "granite4",  "gemma4-unified", "chatglm",      "exaone",
-       "gpt_bigcode",   "gptj",       "internlm2", "minicpm",        "minicpm3",     "olmo",
-       "opt-350m",      "phi"});
+  return golden_cases({"cwm",
+                       "diffllama",
+                       "doge",
+                       "glm4v",
+                       "granite_swa",
+                       "hyperclovax",
+                       "jais2",
+                       "nanochat",
+                       "gpt_neo",
+                       "baichuan",
+                       "baichuan-13b",
+                       "baichuan2",
+                       "bitnet-online",
+                       "apertus1p5",
+                       "granite4",
+                       "gemma4-unified",
+                       "chatglm",
+                       "exaone",
+                       "maincoder",
+                       "mllama",
+                       "cohere_compass",
+                       "gpt_bigcode",
+                       "gptj",
+                       "internlm2",
+                       "minicpm",
+                       "minicpm3",
+                       "olmo",
+                       "opt-350m",
+                       "phi"});
 }
 
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
-  return golden_cases({"sarvam_moe",
+  return golden_cases({"axk1",
+                       "flint",
+                       "cohere2_vision-moe",
+                       "sarvam_moe",
                        "bailing_moe_v2",
                        "cohere2_moe",
                        "cohere2_moe-mean",

@@ -2,7 +2,7 @@
 each: one variant a family, more where a family has forms that differ.
 
 REFERENCES has the families that transformers has no class for: the class that computes the same, and
-what its config says differently. RENAMES maps the names of a state dict to those of a checkpoint.
+what its config says differently. Names of their checkpoints: checkpoint_names.py.
 """
 
 import torch
@@ -316,6 +316,26 @@ MODELS = {
     "apertus1p5": family("Apertus1p5TextForCausalLM", "apertus1p5_text", hidden_act="xielu",
                          attention_bias=False, output_vocab_size=112,
                          rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
+    "maincoder": family("MaincoderForCausalLM", "maincoder", head_dim=16, attention_bias=False),
+    "orion": family("OrionForCausalLM", "orion", attention_bias=False),
+    "internlm": family("InternLMForCausalLM", "internlm", bias=True),
+    "mllama": around("MllamaForConditionalGeneration", "mllama",
+                     inner("mllama_text_model", bos_token_id=1, num_hidden_layers=3,
+                           cross_attention_layers=[1],
+                           rope_scaling={**LLAMA3, "rope_theta": 10000.0}),
+                     vision_config={"model_type": "mllama_vision_model", "hidden_size": 16,
+                                    "intermediate_size": 16, "num_hidden_layers": 1,
+                                    "num_global_layers": 1, "attention_heads": 2, "image_size": 8,
+                                    "patch_size": 4, "vision_output_dim": 32, "max_num_tiles": 1,
+                                    "intermediate_layers_indices": [0],
+                                    "supported_aspect_ratios": [[1, 1]]}),
+    "cohere_compass": family("CohereCompassForCausalLM", "cohere_compass_text",
+                             without=["rms_norm_eps", "rope_theta"], layer_norm_eps=1e-5,
+                             head_dim=16, logit_scale=0.5, sliding_window=24, layer_types=WINDOWS,
+                             attention_bias=False, tie_word_embeddings=True,
+                             rope_parameters={"full_attention": None, "sliding_attention": {
+                                 "rope_type": "default", "rope_theta": 10000.0,
+                                 "mrope_section": [2, 3, 3]}}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -343,6 +363,11 @@ REFERENCES = {
                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "attention_bias": True,
                 "partial_rotary_factor": 0.5},
     "bitnet-online": {"quantization_config": None},
+    "maincoder": {"architectures": ["HunYuanDenseV1ForCausalLM"], "model_type": "hunyuan_v1_dense"},
+    "orion": {"architectures": ["StableLmForCausalLM"], "model_type": "stablelm",
+              "layer_norm_eps": 1e-5, "partial_rotary_factor": 1.0, "use_qkv_bias": False,
+              "use_parallel_residual": False, "qk_layernorm": False},
+    "internlm": {**_LLAMA, "attention_bias": True},
 }
 # Scores of a reference fall with distance (ALiBi).
 FALLING = ("baichuan-13b",)
@@ -357,89 +382,6 @@ OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_n
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
                "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_neo": 99, "gpt_bigcode": 99, "opt-350m": 299,
                "bitnet-online": 199}
-
-# Tensors that a reference has and a checkpoint has not; they are 0.
-LEFT_OUT = {"internlm3": "o_proj.bias"}
-
-# Names of checkpoints as published: beginnings of the state dict's names and what they become.
-_OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head"),
-              ("model.", "")]
-_OLD_QWEN = [("model.language_model.", "model."), ("model.visual.", "visual.")]
-_NEOX = [("lm_head.", "embed_out.")]
-RENAMES = {"mistral3": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN, "gpt_neox": _NEOX,
-           "gpt_neox-serial": _NEOX}
-# The same, anywhere in a name.
-REPLACED = {
-    "exaone": [("model.embed_tokens", "transformer.wte"), ("model.norm.", "transformer.ln_f."),
-               ("model.layers.", "transformer.h."), ("self_attn.", "attn.attention."),
-               ("o_proj", "out_proj"), ("gate_proj", "c_fc_0"), ("up_proj", "c_fc_1"),
-               ("down_proj", "c_proj"), ("input_layernorm", "ln_1"),
-               ("post_attention_layernorm", "ln_2")],
-    "internlm2": [("embed_tokens", "tok_embeddings"), ("lm_head", "output"),
-                  ("self_attn.", "attention."), ("o_proj", "wo"), ("mlp.", "feed_forward."),
-                  ("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"),
-                  ("input_layernorm", "attention_norm"), ("post_attention_layernorm", "ffn_norm")],
-    "chatglm": [("model.embed_tokens", "transformer.embedding.word_embeddings"),
-                ("model.norm.", "transformer.encoder.final_layernorm."),
-                ("model.layers.", "transformer.encoder.layers."),
-                ("lm_head", "transformer.output_layer"), ("self_attn.", "self_attention."),
-                ("o_proj", "dense"), ("gate_up_proj", "dense_h_to_4h"),
-                ("down_proj", "dense_4h_to_h")],
-}
-# Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
-FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
-         "chatglm": "query_key_value"}
-# Those that have the queries of a key head, it and its values, and so on.
-FUSED_BY_GROUP = ("internlm2",)
-
-
-def checkpoint_name(model, key):
-    for old, new in RENAMES.get(model, []):
-        if key.startswith(old):
-            return new + key[len(old):]
-    for old, new in REPLACED.get(model, []):
-        key = key.replace(old, new)
-    return key
-
-
-def fuse(model, weights, heads):
-    """A checkpoint with q, k and v in one tensor; heads: of queries and of keys."""
-    if model not in FUSED:
-        return weights
-    fused = {}
-    for name, weight in weights.items():
-        if "q_proj" not in name:
-            if "k_proj" not in name and "v_proj" not in name:
-                fused[name] = weight
-            continue
-        parts = [weights[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
-        if model in FUSED_BY_GROUP:
-            groups = [part.reshape(heads[1], -1, *part.shape[1:]) for part in parts]
-            parts = [torch.cat(groups, 1).reshape(-1, *weight.shape[1:])]
-        fused[name.replace("q_proj", FUSED[model])] = torch.cat(parts)
-    return fused
-
-
-def split(model, weights, heads):
-    """The other way."""
-    if model not in FUSED:
-        return weights
-    apart = {}
-    for name, weight in weights.items():
-        if FUSED[model] not in name:
-            apart[name] = weight
-            continue
-        queries, keys = heads
-        rows = weight.shape[0] // (queries + 2 * keys)
-        if model in FUSED_BY_GROUP:
-            groups = weight.reshape(keys, -1, *weight.shape[1:])
-            parts = groups.split([queries // keys * rows, rows, rows], 1)
-            parts = [part.reshape(-1, *weight.shape[1:]) for part in parts]
-        else:
-            parts = weight.split([queries * rows, keys * rows, keys * rows])
-        for part, kind in zip(parts, ("q_proj", "k_proj", "v_proj")):
-            apart[name.replace(FUSED[model], kind)] = part
-    return apart
 
 
 def is_tied(config):
@@ -468,7 +410,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 0.3
     if short == "A":
         return torch.rand_like(weight) - 0.25
-    if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
+    if kind in ("gemma3n_text", "gemma4_text", "gemma4_unified_text") and ("q_norm" in name or "k_norm" in name):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0

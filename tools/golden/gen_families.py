@@ -16,6 +16,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import checkpoint_names
 import families
 from gen_golden import (GOLDEN, LENGTH_DEPENDENT, SEED, best_prompt, error_against, logits_of,
                         write_json)
@@ -120,7 +121,7 @@ def new_model(name, config):
     config = {**config, **families.REFERENCES.get(name, {})}
     if config.get("quantization_config", 0) is None:
         del config["quantization_config"]
-    if name in families.FUSED and "num_key_value_heads" not in config:
+    if name in checkpoint_names.FUSED and "num_key_value_heads" not in config:
         config["num_key_value_heads"] = config["num_attention_heads"]
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
@@ -138,7 +139,7 @@ def new_model(name, config):
 
 def heads_of(name, model):
     """Of queries and of keys, where one tensor has both."""
-    if name not in families.FUSED:
+    if name not in checkpoint_names.FUSED:
         return None
     heads = getattr(model.config, "num_attention_heads", 0)
     return heads, getattr(model.config, "num_key_value_heads", None) or heads
@@ -167,11 +168,11 @@ def write_family(name, folder):
     tied = families.is_tied(config)
     weights = {}
     for key, weight in state.items():
-        if (key == "lm_head.weight" and tied) or key.endswith(families.LEFT_OUT.get(name, "nothing")):
+        if (key == "lm_head.weight" and tied) or key.endswith(checkpoint_names.LEFT_OUT.get(name, "nothing")):
             continue
-        stored = families.checkpoint_name(name, key)
+        stored = checkpoint_names.checkpoint_name(name, key)
         weights[stored] = families.random_weight(stored, weight, config).to(torch.bfloat16).contiguous()
-    weights = families.fuse(name, weights, heads_of(name, model))
+    weights = checkpoint_names.fuse(name, weights, heads_of(name, model))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -179,12 +180,12 @@ def load_family(name, folder, changes, max_model_len, dtype=torch.float32):
     """The model with `changes` to its config and rotary embeddings for max_model_len."""
     config = {**json.loads((folder / "config.json").read_text()), **changes}
     model = new_model(name, config)
-    stored = families.split(name, load_file(folder / "model.safetensors"), heads_of(name, model))
-    state = {key: as_computed(name, key, stored[families.checkpoint_name(name, key)])
-             for key in model.state_dict() if families.checkpoint_name(name, key) in stored}
+    stored = checkpoint_names.split(name, load_file(folder / "model.safetensors"), heads_of(name, model))
+    state = {key: as_computed(name, key, stored[checkpoint_names.checkpoint_name(name, key)])
+             for key in model.state_dict() if checkpoint_names.checkpoint_name(name, key) in stored}
     missing, unexpected = model.load_state_dict(state, strict=False)
     tied = families.is_tied(config)
-    missing = [key for key in missing if not key.endswith(families.LEFT_OUT.get(name, "nothing"))]
+    missing = [key for key in missing if not key.endswith(checkpoint_names.LEFT_OUT.get(name, "nothing"))]
     assert not unexpected and set(missing) <= ({"lm_head.weight"} if tied else set()), missing
     model.tie_weights()
     for module in model.modules():

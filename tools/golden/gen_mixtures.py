@@ -144,6 +144,8 @@ def write_weights(name, model, folder, config):
         stored = with_mxfp4(stored)
     if name in mixtures.BAILING:
         stored = with_bailing_module(stored, f"model.layers.{config['num_hidden_layers']}.")
+    if name == "axk1":  # a norm that is there and not applied, as in published files
+        stored["model.layers.0.post_mlp_layernorm.weight"] = stored["model.norm.weight"].clone()
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 

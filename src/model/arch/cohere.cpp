@@ -12,11 +12,9 @@ LayerSpec cohere_layer(const ModelConfig& config, const LayerConfig& layer) {
   return parallel_layer(attention, gated_mlp_of(config, layer));
 }
 
-Status refuse_mixture(const ConfigFields& fields, nlohmann::json*) {
-  if (fields.find("num_experts") == nullptr) return {};
-  return unsupported(fields.where() +
-                     ": mixtures of experts are not supported inside this model; use a model whose "
-                     "text part is dense");
+// The same, whose pairs lie half a head apart.
+LayerSpec compass_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return parallel_layer(gqa_of(config, layer), gated_mlp_of(config, layer));
 }
 
 Status read_cohere(const ConfigFields& fields, ModelConfig* config) {
@@ -30,26 +28,25 @@ constexpr const char* kCohere2Defaults =
     R"({"max_position_embeddings": 8192, "layer_norm_eps": 1e-5, "logit_scale": 0.0625,
         "tie_word_embeddings": true, "sliding_window": 4096, "sliding_window_pattern": 4})";
 
-constexpr const char* kCohereVision[] = {"vision_tower.", "multi_modal_projector.",
-                                         "model.vision_tower.", "model.multi_modal_projector."};
-
-constexpr Architecture cohere2_with_vision(const char* name, const char* description) {
-  return {
-      .name = name,
-      .description = description,
-      .defaults = kCohere2Defaults,
-      .window_rule = WindowRule::kPattern,
-      .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
-                              {"language_model.model.", "language_model.lm_head.weight"}}},
-                  .ignored = kCohereVision,
-                  .layer = cohere_layer,
-                  .norms = {.kind = NormKind::kLayer}},
-      .text_config = true,
-      .only_windows_turn = true,
-      .translate = refuse_mixture,
-      .read = read_cohere,
-  };
+// Layers whose type has no rotary embedding in rope_parameters know no positions.
+Status translate_compass(const ConfigFields& fields, nlohmann::json* json) {
+  const nlohmann::json* types = fields.find("layer_types");
+  const nlohmann::json* ropes = fields.find("rope_parameters");
+  if (types == nullptr || !types->is_array() || ropes == nullptr || !ropes->is_object()) return {};
+  nlohmann::json turning = nlohmann::json::array();
+  for (const nlohmann::json& type : *types) {
+    const auto rope = type.is_string() ? ropes->find(type.get<std::string>()) : ropes->end();
+    turning.push_back(rope != ropes->end() && rope->is_null() ? 0 : 1);
+  }
+  (*json)["no_rope_layers"] = std::move(turning);
+  return {};
 }
+
+constexpr const char* kCompassDefaults =
+    R"({"max_position_embeddings": 8192, "layer_norm_eps": 1e-5, "tie_word_embeddings": true,
+        "sliding_window": 4096})";
+
+constexpr const char* kCompassVision[] = {"model.visual.", "visual."};
 
 }  // namespace
 
@@ -75,10 +72,29 @@ constinit const Architecture kCohere2Architecture = {
     .read = read_cohere,
 };
 
-// Cohere 2025: Cohere 2 behind a vision tower, of which only the text part is read.
-constinit const Architecture kAyaVisionArchitecture =
-    cohere2_with_vision("AyaVisionForConditionalGeneration", "Aya Vision; its text part");
-constinit const Architecture kCohere2VisionArchitecture =
-    cohere2_with_vision("Cohere2VisionForConditionalGeneration", "Command A Vision; its text part");
+// Cohere 2026: the same blocks where heads turn as Llama's do, and types of layers say whether.
+constinit const Architecture kCohereCompassTextArchitecture = {
+    .name = "CohereCompassForCausalLM",
+    .description = "North Micro, text",
+    .defaults = kCompassDefaults,
+    .decoder = {.layer = compass_layer, .norms = {.kind = NormKind::kLayer}},
+    .translate = translate_compass,
+    .read = read_cohere,
+};
+
+// The same behind a vision tower, of which only the text part is read.
+constinit const Architecture kCohereCompassArchitecture = {
+    .name = "CohereCompassForConditionalGeneration",
+    .description = "North Micro Vision; its text part",
+    .defaults = kCompassDefaults,
+    .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
+                            {"model.", "lm_head.weight"}}},
+                .ignored = kCompassVision,
+                .layer = compass_layer,
+                .norms = {.kind = NormKind::kLayer}},
+    .text_config = true,
+    .translate = translate_compass,
+    .read = read_cohere,
+};
 
 }  // namespace foretoken

@@ -23,6 +23,12 @@ LayerSpec hunyuan_moe_layer(const ModelConfig& config, const LayerConfig& layer)
   return spec;
 }
 
+LayerSpec maincoder_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.qk_norm = QkNorm::kTurned;
+  return pre_norm_layer(attention, gated_mlp_of(config, layer));
+}
+
 // Files may list a number for each layer; all must be the same.
 Status flatten(const ConfigFields& fields, const char* name, nlohmann::json* json) {
   const nlohmann::json* value = fields.find(name);
@@ -67,7 +73,15 @@ constinit const Architecture kHunyuanArchitecture = {
     .decoder = {.layer = hunyuan_layer},
 };
 
-// Tencent 2025: the same with a mixture and a shared expert in each block.
+// Maincode 2025: the same under Qwen 3's names.
+constinit const Architecture kMaincoderArchitecture = {
+    .name = "MaincoderForCausalLM",
+    .description = "Maincoder 1B",
+    .defaults = R"({"max_position_embeddings": 2048})",
+    .decoder = {.layer = maincoder_layer},
+};
+
+// Tencent 2025: Hunyuan's blocks with a mixture and a shared expert in each block.
 constinit const Architecture kHunyuanMoeArchitecture = {
     .name = "HunYuanMoEV1ForCausalLM",
     .description = "Hunyuan A13B",

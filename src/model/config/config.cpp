@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "gguf/model_texts.h"
@@ -41,6 +42,19 @@ constexpr SavedAs kSavedAs[] = {
     {"sarvam_moe", "Glm4MoeForCausalLM", "SarvamMoEForCausalLM"},
 };
 
+// Names of classes that compute the same, by one of which vLLM or transformers loads them, too.
+constexpr std::pair<std::string_view, const char*> kSameClass[] = {
+    {"AquilaForCausalLM", "LlamaForCausalLM"},
+    {"AquilaModel", "LlamaForCausalLM"},
+    {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
+    {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+    {"Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration"},
+    {"LLaMAForCausalLM", "LlamaForCausalLM"},
+    {"StableLMEpochForCausalLM", "StableLmForCausalLM"},
+    {"TeleChat3ForCausalLM", "LlamaForCausalLM"},
+    {"XverseForCausalLM", "LlamaForCausalLM"},
+};
+
 Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   if (names != nullptr && names->is_array() && names->empty()) names = nullptr;
@@ -65,6 +79,9 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
   auto name = (*names)[0].get<std::string>();
   for (const SavedAs& family : kSavedAs) {
     if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
+  }
+  for (const auto& [other, own] : kSameClass) {
+    if (name == other) name = own;
   }
   *out = find_architecture(name);
   return *out != nullptr ? Status() : refuse_architecture(name, file, fields.where());

@@ -8,9 +8,17 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr MissingPartName kPartNames[] = {
-    {kSparseAttention, "sparse attention"},    {kLinearAttention, "linear attention"},
-    {kStateSpaceLayers, "state-space layers"}, {kConvolutionLayers, "convolution layers"},
-    {kHeadGates, "gates on attention heads"},  {kEncoder, "an encoder"},
+    {kSparseAttention, "sparse attention"},
+    {kLinearAttention, "linear attention"},
+    {kStateSpaceLayers, "state-space layers"},
+    {kConvolutionLayers, "convolution layers"},
+    {kHeadGates, "gates on attention heads"},
+    {kEncoder, "an encoder"},
+    {kLoopedLayers, "layers that run several times"},
+    {kShardedProjections, "projections fused by shards"},
+    {kAttentionExperts, "experts of attention"},
+    {kLogitCorrections, "corrections of a router's logits"},
+    {kGateLimits, "limits of experts' gates"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is
@@ -30,6 +38,8 @@ constexpr TellingField kTellingFields[] = {
     {"ssm_state_size", kStateSpaceLayers},
     {"conv_L_cache", kConvolutionLayers},
     {"is_encoder_decoder", kEncoder},
+    {"num_loops", kLoopedLayers, 1},
+    {"n_recurrent_loops", kLoopedLayers, 1},
 };
 
 bool tells(const Json& value, double over) {

@@ -9,11 +9,16 @@ namespace foretoken {
 // What published models are made of and this engine has not. Sets are sums of bits.
 enum MissingPart : uint32_t {
   kNoMissingPart = 0,
+  kLogitCorrections = 1u << 0,
+  kGateLimits = 1u << 1,
   kSparseAttention = 1u << 2,
   kLinearAttention = 1u << 3,
   kStateSpaceLayers = 1u << 4,
   kConvolutionLayers = 1u << 5,
   kHeadGates = 1u << 6,
+  kLoopedLayers = 1u << 7,
+  kShardedProjections = 1u << 8,
+  kAttentionExperts = 1u << 9,
   kEncoder = 1u << 11,
 };
 

@@ -34,6 +34,8 @@ TEST(MissingParts, FieldsTellThem) {
   EXPECT_EQ(parts_asked_for({{"compress_ratios", {0, 4}}}), kSparseAttention);
   EXPECT_EQ(parts_asked_for({{"compress_ratios", nlohmann::json::array()}}), kNoMissingPart);
   EXPECT_EQ(parts_asked_for({{"ssm_state_size", "large"}}), kNoMissingPart);
+  EXPECT_EQ(parts_asked_for({{"num_loops", 2}}), kLoopedLayers);
+  EXPECT_EQ(parts_asked_for({{"num_loops", 1}}), kNoMissingPart);
 }
 
 TEST(MissingParts, LooksIntoTheTextConfig) {

@@ -72,6 +72,42 @@ Status read_cohere2_moe(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
+// A text part behind a vision tower is Cohere 2's where it has no experts.
+Status translate_vision(const ConfigFields& fields, Json* json) {
+  return fields.find("num_experts") != nullptr ? translate_cohere2_moe(fields, json) : Status();
+}
+
+Status read_vision(const ConfigFields& fields, ModelConfig* config) {
+  if (fields.find("num_experts") != nullptr) return read_cohere2_moe(fields, config);
+  double logit_scale = 1;
+  FT_RETURN_IF_ERROR(fields.read_positive("logit_scale", &logit_scale));
+  config->logits_scale = static_cast<float>(logit_scale);
+  return {};
+}
+
+constexpr const char* kCohereVision[] = {"vision_tower.", "multi_modal_projector.",
+                                         "model.vision_tower.", "model.multi_modal_projector."};
+
+constexpr Architecture cohere2_with_vision(const char* name, const char* description) {
+  return {
+      .name = name,
+      .description = description,
+      .defaults = R"({"max_position_embeddings": 8192, "layer_norm_eps": 1e-5,
+                      "logit_scale": 0.0625, "tie_word_embeddings": true, "sliding_window": 4096,
+                      "sliding_window_pattern": 4, "norm_topk_prob": true})",
+      .window_rule = WindowRule::kPattern,
+      .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
+                              {"language_model.model.", "language_model.lm_head.weight"}}},
+                  .ignored = kCohereVision,
+                  .layer = cohere2_moe_layer,
+                  .norms = {.kind = NormKind::kLayer}},
+      .text_config = true,
+      .only_windows_turn = true,
+      .translate = translate_vision,
+      .read = read_vision,
+  };
+}
+
 }  // namespace
 
 // Cohere 2026: Cohere 2's parallel blocks with a mixture, behind dense blocks at the front. The sum
@@ -88,5 +124,13 @@ constinit const Architecture kCohere2MoeArchitecture = {
     .translate = translate_cohere2_moe,
     .read = read_cohere2_moe,
 };
+
+// Cohere 2025 and 2026: Cohere 2, dense or with a mixture, behind a vision tower, of which only the
+// text part is read.
+constinit const Architecture kAyaVisionArchitecture =
+    cohere2_with_vision("AyaVisionForConditionalGeneration", "Aya Vision; its text part");
+constinit const Architecture kCohere2VisionArchitecture =
+    cohere2_with_vision("Cohere2VisionForConditionalGeneration",
+                        "Command A Vision, dense and mixtures; their text part");
 
 }  // namespace foretoken

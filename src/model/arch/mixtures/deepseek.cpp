@@ -35,7 +35,24 @@ constexpr const char* kDeepseekV3Defaults =
         "num_experts_per_tok": 8, "routed_scaling_factor": 2.5, "norm_topk_prob": true,
         "n_shared_experts": 1})";
 
-constexpr const char* kKimiVision[] = {"vision_tower.", "mm_projector."};
+// What a mixture adds is normed behind it.
+LayerSpec axk1_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = deepseek_layer(config, layer);
+  if (layer.experts) spec.feed_forward_post_norm = "post_mlp_layernorm";
+  return spec;
+}
+
+// Files that name another way of choosing than V3's have no correction of scores.
+Status translate_axk1(const ConfigFields& fields, nlohmann::json* json) {
+  const auto method = json->find("topk_method");
+  if (method != json->end() && *method != "noaux_tc") {
+    json->erase("topk_method");
+    (*json)["score_correction"] = false;
+  }
+  return refuse_sparse(fields, json);
+}
+
+constexpr const char* kKimiVision[] = {"vision_tower.", "mm_projector.", "multi_modal_projector."};
 
 Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
   ExpertConfig& experts = config->experts;
@@ -45,6 +62,29 @@ Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
   experts.normalised = true;
   return read_mixture(fields, &experts, &config->layers);
 }
+
+Status read_axk1(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_deepseek_v3(fields, config));
+  return fields.read_flag("score_correction", &config->experts.correction);
+}
+
+constexpr Architecture kimi_with_vision(const char* name, const char* description) {
+  return {
+      .name = name,
+      .description = description,
+      .defaults = kDeepseekV3Defaults,
+      .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
+                              {"model.language_model.", "lm_head.weight"}}},
+                  .ignored = kKimiVision,
+                  .layer = deepseek_layer},
+      .text_config = true,
+      .translate = refuse_sparse,
+      .read = read_deepseek_v3,
+  };
+}
+
+// The norm of the first layer, which has no mixture, is not applied.
+constexpr const char* kAxk1Unused[] = {"model.layers.0.post_mlp_layernorm."};
 
 }  // namespace
 
@@ -70,19 +110,11 @@ constinit const Architecture kDeepseekV3Architecture = {
     .read = read_deepseek_v3,
 };
 
-// Moonshot AI 2026: V3's blocks behind a vision tower; its text part.
-constinit const Architecture kKimiK25Architecture = {
-    .name = "KimiK25ForConditionalGeneration",
-    .description = "Kimi K2.5 and later with vision; their text part",
-    .defaults = kDeepseekV3Defaults,
-    .decoder = {.places = {{{"language_model.model.", "language_model.lm_head.weight"},
-                            {"model.language_model.", "lm_head.weight"}}},
-                .ignored = kKimiVision,
-                .layer = deepseek_layer},
-    .text_config = true,
-    .translate = refuse_sparse,
-    .read = read_deepseek_v3,
-};
+// Moonshot AI 2026 and 2025: V3's blocks behind a vision tower; its text part.
+constinit const Architecture kKimiK25Architecture = kimi_with_vision(
+    "KimiK25ForConditionalGeneration", "Kimi K2.5 and later with vision; their text part");
+constinit const Architecture kKimiVlArchitecture =
+    kimi_with_vision("KimiVLForConditionalGeneration", "Kimi VL A3B; its text part");
 
 // Z.ai 2026: V3's blocks.
 constinit const Architecture kGlm4MoeLiteArchitecture = {
@@ -109,6 +141,19 @@ constinit const Architecture kSarvamMlaArchitecture = {
     .decoder = {.layer = deepseek_layer},
     .translate = refuse_sparse,
     .read = read_deepseek_v3,
+};
+
+// SK Telecom 2026: V3's blocks, with a norm behind the mixtures.
+constinit const Architecture kAxk1Architecture = {
+    .name = "AXK1ForCausalLM",
+    .description = "A.X K1",
+    .defaults = R"({"max_position_embeddings": 131072, "first_k_dense_replace": 1,
+                    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                    "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8,
+                    "routed_scaling_factor": 2.5, "norm_topk_prob": true, "n_shared_experts": 1})",
+    .decoder = {.ignored = kAxk1Unused, .layer = axk1_layer},
+    .translate = translate_axk1,
+    .read = read_axk1,
 };
 
 // Tencent 2025: V3's attention in a dense model.
