@@ -234,7 +234,7 @@ class Requests(ReportCase):
         parts = urllib.parse.urlsplit(self.url)
 
         def first_line(request):
-            with socket.create_connection((parts.hostname, parts.port), timeout=20) as link:
+            with socket.create_connection((parts.hostname, parts.port), timeout=120) as link:
                 link.sendall(request.encode())
                 return link.recv(4096).split(b"\r\n")[0]
         body = json.dumps({"messages": door.USER, "max_tokens": 1})
