@@ -271,7 +271,8 @@ def prompts(place):
         grown = limits.growth(samples)
         place.tell(f"- {layout}: {place.args.num_prompts} prompts, MiB at most {limits.most(samples)}, grown in the "
                    f"last quarter by {grown}", layout=layout, grown_mib=grown, samples=len(samples))
-        if grown is not None and grown > 64:
+        # On a CPU the samples are of seconds, and most of a start.
+        if place.is_gpu and grown is not None and grown > 64:
             place.fail(f"{name}: memory grows, by {grown} MiB in the last quarter")
 
 
