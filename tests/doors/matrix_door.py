@@ -162,7 +162,7 @@ class Matrix(unittest.TestCase):
         self.assertIn("--only 'row99': no cell has that", done.stderr)
 
     def test_a_cell_that_takes_too_long_is_red(self):
-        done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=600)
+        done = self.run_file([{"drafter": "eagle"}], "--time-limit", "1", num_prompts=900)
         self.assertEqual(done.returncode, 1)
         cell = self.report()["cells"][0]
         self.assertEqual(cell["status"], "red")
@@ -193,7 +193,7 @@ class Matrix(unittest.TestCase):
                 self.assertEqual(one.get(name), other.get(name), name)
         # Those behind one that is late are run all the same.
         (self.folder / "matrix.jsonl").unlink()
-        self.run_file(cells[1:], *flags, "--time-limit", "1", num_prompts=600)
+        self.run_file(cells[1:], *flags, "--time-limit", "1", num_prompts=900)
         self.assertEqual(len([cell for cell in self.report()["cells"]
                               if "did not end within 1 s" in cell["reason"]]), 2)
 
