@@ -1,9 +1,9 @@
 #include "config/engine_foreign_names.h"
-#include "base/text/ascii_text.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
+#include <iterator>
+#include <vector>
 
 namespace foretoken {
 namespace foreign_table {
@@ -20,16 +20,6 @@ std::string above_zero(const std::string& value) {
 std::string device_of_layers(const std::string& layers) { return layers == "0" ? "cpu" : "cuda"; }
 
 std::string cache_type(const std::string& type) { return type == "q8_0" ? "int8" : "auto"; }
-
-std::string method_of_algorithm(const std::string& given) {
-  std::string algorithm = lower_case(given);
-  constexpr std::pair<const char*, const char*> kMethods[] = {{"nextn", "mtp"},
-                                                              {"standalone", "draft_model"}};
-  for (const auto& [theirs, ours] : kMethods) {
-    if (algorithm == theirs) return ours;
-  }
-  return algorithm;
-}
 
 // llama.cpp's kinds of drafts: "draft-mtp", "ngram-simple", or several, "draft-mtp,ngram-mod", of
 // which look-ups come first here; "none" is the default.
@@ -52,19 +42,6 @@ std::string method_of_type(const std::string& types) {
   return look_up + "+" + others;
 }
 
-// "host:port" as the value of --master-addr, and the flag of the port.
-std::string master_address(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return address;
-  return address.substr(0, colon) + " --master-port " + address.substr(colon + 1);
-}
-
-std::string generation_config(const std::string& defaults) {
-  return defaults == "openai" ? "vllm" : "auto";
-}
-
-std::string policy(const std::string& name) { return name == "priority" ? name : "fcfs"; }
-
 constexpr const char* kByFit =
     "remove it; models run on one device as a whole, or on ranks with -tp";
 constexpr const char* kConfig =
@@ -72,7 +49,8 @@ constexpr const char* kConfig =
     "--hf-overrides lays changes";
 constexpr const char* kNoSampler = "remove it; there is no such sampler";
 constexpr const char* kExpertsOnDevice = "remove it; experts lie on the device with the rest";
-constexpr const char* kPrompts = "long prompts are always computed in chunks";
+constexpr const char* kDraftModel = "remove it; the draft model runs as the model does";
+constexpr const char* kNothingOfTheKind = "remove it; there is nothing of the kind";
 
 constexpr ForeignFlag kTable[] = {
     // llama.cpp: the model.
@@ -80,12 +58,22 @@ constexpr ForeignFlag kTable[] = {
     {"-hf|-hfr|--hf-repo", kValue, {"--model %"}, "", nullptr},
     {"-hff|--hf-file", kValue, {"--model %"}, "fetch the file before, with hf download", nullptr},
     {"-hft|--hf-token", kValue, {}, "set the environment variable HF_TOKEN", nullptr},
-    {"-mu|--model-url", kValue, {}, "fetch the file and name it with --model", nullptr},
+    {"-mu|--model-url|-dr|--docker-repo",
+     kValue,
+     {},
+     "fetch the file and name it with --model",
+     nullptr},
     {"-dev|--main-gpu|-mg", kValue, {"--device cuda"}, "choose with CUDA_VISIBLE_DEVICES", nullptr},
     {"--list-devices", kFlag, {}, "foretoken inspect shows them", nullptr},
     {"-ngl|--gpu-layers|--n-gpu-layers", kValue, {"--device %"}, "", device_of_layers},
     {"-sm|--split-mode|-ts|--tensor-split", kValue, {}, kByFit, nullptr},
-    {"-ot|--override-tensor|-fit|--fit", kValue, {}, kByFit, nullptr},
+    {"-ot|--override-tensor|-fit|--fit|-fitt|--fit-target|-fitc|--fit-ctx|-ncffn|--n-cpu-ffn|"
+     "--moe-cache-mib",
+     kValue,
+     {},
+     kByFit,
+     nullptr},
+    {"-lm|--load-mode|-lzm|--lazy-mode", kValue, {}, "remove it; weights are read", nullptr},
     {"-cmoe|--cpu-moe", kFlag, {}, kExpertsOnDevice, nullptr},
     {"-ncmoe|--n-cpu-moe", kValue, {}, kExpertsOnDevice, nullptr},
     {"--mlock", kFlag, {}, "remove it; weights are read into memory", nullptr},
@@ -94,7 +82,8 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; weights are read, not mapped",
      nullptr},
-    {"--numa|--prio|-C|--cpu-mask|-Cr|--cpu-range",
+    {"--numa|--numa-node|--prio|--prio-batch|-C|--cpu-mask|-Cr|--cpu-range|--cpu-strict|"
+     "--cpu-strict-batch|--poll|--poll-batch|-Cb|--cpu-mask-batch|-Crb|--cpu-range-batch",
      kValue,
      {},
      "remove it; threads are bound as numactl or taskset start the program",
@@ -105,7 +94,9 @@ constexpr ForeignFlag kTable[] = {
      "FOLDER is the adapter as PEFT saves it",
      nullptr},
     {"--control-vector", kValue, {}, "remove it; control vectors are not applied", nullptr},
-    {"-mm|--image-min-tokens|--image-max-tokens|--media-path|--mmproj|-mmu|--mmproj-url",
+    {"-mm|--image-min-tokens|--image-max-tokens|--media-path|--mmproj|-mmu|--mmproj-url|-mmdev|"
+     "--mmproj-device|--mtmd-batch-max-tokens|--video-fps|--video-timestamp-interval|"
+     "--video-ffmpeg-dir",
      kValue,
      {},
      "remove it; only texts are served",
@@ -123,7 +114,7 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
 
     // llama.cpp: contexts and batches.
-    {"-c|--ctx-size", kValue, {"--max-model-len %"}, "", above_zero},
+    {"-c|--ctx-size|--kv-unified-per-slot", kValue, {"--max-model-len %"}, "", above_zero},
     {"-b|--batch-size|-ub|--ubatch-size", kValue, {"--max-num-batched-tokens %"}, "", above_zero},
     {"-np|--parallel", kValue, {"--max-num-seqs %"}, "", above_zero},
     {"-t|--threads", kValue, {"--cpu-threads %"}, "", above_zero},
@@ -141,7 +132,8 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; there is nothing to choose",
      nullptr},
-    {"--keep|-dt|--defrag-thold|-cram|--cache-ram|-ctxcp|--ctx-checkpoints|--cache-reuse",
+    {"--keep|-dt|--defrag-thold|-cram|--cache-ram|-ctxcp|--ctx-checkpoints|--cache-reuse|"
+     "--swa-checkpoints|-cms|--checkpoint-min-step",
      kValue,
      {},
      "remove it; blocks of prompts are kept and shared by themselves",
@@ -187,7 +179,7 @@ constexpr ForeignFlag kTable[] = {
      {"--max-tokens %", "--override-generation-config '{\"max_new_tokens\": %}'"},
      "",
      nullptr},
-    {"--presence-penalty|--frequency-penalty|-l|--logit-bias|--ignore-eos",
+    {"--presence-penalty|--frequency-penalty|-l|--logit-bias|--ignore-eos|--embd-normalize",
      kPerhaps,
      {},
      "send it with each request",
@@ -223,7 +215,9 @@ constexpr ForeignFlag kTable[] = {
      "remove it; foretoken chat is for conversations",
      nullptr},
     {"-no-cnv|--no-conversation|-st|--single-turn|-e|--escape|--no-escape|-sp|--special|"
-     "--no-display-prompt|--simple-io",
+     "--no-display-prompt|--simple-io|--reasoning-preserve|--no-reasoning-preserve|--spm-infill|"
+     "--lora-init-without-apply|--no-log-jsonl|--no-log-prefix|--no-log-timestamps|"
+     "--no-cors-credentials",
      kFlag,
      {},
      "remove it",
@@ -231,6 +225,11 @@ constexpr ForeignFlag kTable[] = {
     {"--jinja|--no-jinja", kFlag, {}, "remove it; the model's template is always used", nullptr},
     {"--chat-template-file", kValue, {"--chat-template %"}, "", nullptr},
     {"--chat-template-kwargs", kValue, {"--default-chat-template-kwargs %"}, "", nullptr},
+    {"--reasoning-effort",
+     kValue,
+     {"--default-chat-template-kwargs '{\"reasoning_effort\": \"%\"}'"},
+     "",
+     nullptr},
     {"--reasoning-format", kValue, {}, "use --reasoning-parser of foretoken serve", nullptr},
     {"-rea|--reasoning",
      kValue,
@@ -244,7 +243,7 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
 
     // llama.cpp: drafts.
-    {"-md|--model-draft|--spec-draft-model|-hfd|-hfrd|--hf-repo-draft",
+    {"-md|--model-draft|--spec-draft-model|-hfd|-hfrd|--hf-repo-draft|--spec-draft-hf",
      kValue,
      {"--spec-method draft_model --spec-model %"},
      "",
@@ -253,7 +252,10 @@ constexpr ForeignFlag kTable[] = {
     {"--spec-default", kFlag, {"--spec-method ngram"}, "", nullptr},
     {"--spec-ngram-size-n|--spec-ngram-size-m|--spec-ngram-min-hits|--spec-ngram-mod-n-match|"
      "--spec-ngram-mod-n-min|--spec-ngram-mod-n-max|-lcs|--lookup-cache-static|-lcd|"
-     "--lookup-cache-dynamic",
+     "--lookup-cache-dynamic|--spec-ngram-simple-size-n|--spec-ngram-simple-size-m|"
+     "--spec-ngram-simple-min-hits|--spec-ngram-map-k-size-n|--spec-ngram-map-k-size-m|"
+     "--spec-ngram-map-k-min-hits|--spec-ngram-map-k4v-size-n|--spec-ngram-map-k4v-size-m|"
+     "--spec-ngram-map-k4v-min-hits",
      kValue,
      {},
      "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": 4}' says how "
@@ -261,7 +263,7 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
     {"--draft|--draft-n|--draft-max|--spec-draft-n-max", kValue, {"--spec-tokens %"}, "", nullptr},
     {"--draft-min|--draft-n-min|--draft-p-min|--draft-p-split|--spec-draft-n-min|"
-     "--spec-draft-p-min",
+     "--spec-draft-p-min|--spec-draft-p-split",
      kValue,
      {},
      "remove it; lengths adapt to what pays (--spec-length-policy)",
@@ -269,11 +271,18 @@ constexpr ForeignFlag kTable[] = {
     {"-ngld|--spec-draft-ngl|--spec-draft-device|--spec-draft-threads|--spec-draft-type-k|"
      "--spec-draft-type-v|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|"
      "-devd|--device-draft|-td|--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|"
-     "--cache-type-v-draft",
+     "--cache-type-v-draft|--spec-draft-poll|--spec-draft-cpu-mask|--spec-draft-override-tensor|"
+     "-otd|--spec-draft-n-cpu-moe",
      kValue,
      {},
-     "remove it; the draft model runs as the model does",
+     kDraftModel,
      nullptr},
+    {"--spec-draft-cpu-moe|--spec-draft-backend-sampling|--no-spec-draft-backend-sampling",
+     kFlag,
+     {},
+     kDraftModel,
+     nullptr},
+    {"--spec-draft-sampling", kValue, {}, "remove it; drafts never change the text", nullptr},
 
     // llama.cpp: the server.
     {"-a|--alias", kValue, {"--served-model-name %"}, "", nullptr},
@@ -289,166 +298,47 @@ constexpr ForeignFlag kTable[] = {
      nullptr},
     {"--no-webui|--no-ui|--no-slots", kFlag, {}, "remove it; a proxy can close routes", nullptr},
     {"-sps|--webui-config|--ui-config|--models-preset|--sleep-idle-seconds|--tools|--rpc|"
-     "--slot-prompt-similarity|--path|--models-dir|--models-max",
+     "--slot-prompt-similarity|--path|--models-dir|--models-max|--ui-config-file|"
+     "--webui-config-file|--tools-runtime|--mcp-servers-config|--mcp-servers-json|--tags|"
+     "--log-prompts-dir|--spec-synth-len|--spec-synth-rates",
      kValue,
      {},
-     "remove it; there is nothing of the kind",
+     kNothingOfTheKind,
      nullptr},
+    {"--ui-mcp-proxy|--webui-mcp-proxy|--no-ui-mcp-proxy|--no-webui-mcp-proxy|-ag|--agent|-no-ag|"
+     "--no-agent|--models-autoload|--no-models-autoload",
+     kFlag,
+     {},
+     kNothingOfTheKind,
+     nullptr},
+    {"--cors-origins|--cors-methods|--cors-headers",
+     kValue,
+     {},
+     "use --allowed-origins, --allowed-methods and --allowed-headers of foretoken serve, JSON "
+     "lists",
+     nullptr},
+    {"--cors-credentials", kFlag, {"--allow-credentials"}, "", nullptr},
+    {"--sse-ping-interval", kValue, {"--sse-keep-alive-interval %"}, "", above_zero},
+    {"--log-jsonl", kFlag, {"--log-format json"}, "", nullptr},
     {"-v|--verbose|--log-verbose", kFlag, {"--log-level debug"}, "", nullptr},
     {"-lv|--verbosity|--log-verbosity", kValue, {"--log-level debug"}, "", nullptr},
     {"--log-disable", kFlag, {"--log-level error"}, "", nullptr},
     {"--log-file", kValue, {}, "send stderr to the file: 2> FILE", nullptr},
     {"--log-colors|--log-prefix|--log-timestamps", kPerhaps, {}, "remove it", nullptr},
     {"--offline", kFlag, {}, "set the environment variable HF_HUB_OFFLINE=1", nullptr},
-
-    // SGLang.
-    {"--model-path", kValue, {"--model %"}, "", nullptr},
-    {"--tokenizer-path", kValue, {}, "remove it; the tokenizer is the model folder's own", nullptr},
-    {"--tp-size|--tp", kValue, {"--tensor-parallel-size %"}, "", nullptr},
-    {"--pp-size|--pp", kValue, {"--pipeline-parallel-size %"}, "", nullptr},
-    {"--dp-size|--dp", kValue, {"--data-parallel-size %"}, "", nullptr},
-    {"--ep-size|--ep|--expert-parallel-size",
-     kValue,
-     {"--enable-expert-parallel"},
-     "experts are dealt out to all ranks of --tensor-parallel-size",
-     nullptr},
-    {"--dist-init-addr|--nccl-init-addr", kValue, {"--master-addr %"}, "", master_address},
-    {"--nccl-port", kValue, {"--master-port %"}, "", nullptr},
-    {"--base-gpu-id", kValue, {}, "set CUDA_VISIBLE_DEVICES", nullptr},
-    {"--mem-fraction-static", kValue, {"--gpu-memory-utilization %"}, "", nullptr},
-    {"--context-length", kValue, {"--max-model-len %"}, "", nullptr},
-    {"--max-running-requests", kValue, {"--max-num-seqs %"}, "", nullptr},
-    {"--max-queued-requests", kValue, {"--max-num-queued-reqs %"}, "", nullptr},
-    {"--chunked-prefill-size|--max-prefill-tokens",
-     kValue,
-     {"--max-num-batched-tokens %"},
-     "",
-     above_zero},
-    {"--max-total-tokens", kValue, {"--kv-cache-memory-bytes BYTES"}, "", nullptr},
-    {"--page-size", kValue, {"--block-size %"}, "", nullptr},
-    {"--schedule-policy", kValue, {"--scheduling-policy %"}, "", policy},
-    {"--schedule-conservativeness", kValue, {}, "remove it", nullptr},
-    {"--random-seed", kValue, {"--seed %"}, "", nullptr},
-    {"--disable-radix-cache", kFlag, {"--no-enable-prefix-caching"}, "", nullptr},
-    {"--disable-cuda-graph", kFlag, {"--enforce-eager"}, "", nullptr},
-    {"--disable-overlap-schedule", kFlag, {"--steps-in-flight 1"}, "", nullptr},
-    {"--enable-two-batch-overlap", kFlag, {"--enable-dbo"}, "", nullptr},
-    {"--enable-hierarchical-cache", kFlag, {"--kv-offloading-size GIB"}, "", nullptr},
-    {"--hicache-size", kValue, {"--kv-offloading-size %"}, "", nullptr},
-    {"--hicache-ratio|--hicache-write-policy|--hicache-io-backend|--hicache-mem-layout",
-     kValue,
-     {},
-     "remove it; --kv-offloading-size says how much",
-     nullptr},
-    {"--cuda-graph-max-bs", kValue, {"--max-cudagraph-capture-size %"}, "", nullptr},
-    {"--enable-torch-compile|--disable-cuda-graph-padding|--enable-dp-lm-head|"
-     "--enable-nan-detection|--enable-mixed-chunk|--enable-metrics|--is-embedding|"
-     "--skip-server-warmup|--enable-p2p-check|--enable-cache-report",
-     kFlag,
-     {},
-     "remove it",
-     nullptr},
-    {"--enable-dp-attention|--enable-attention-dp",
-     kFlag,
-     {},
-     "remove it; engines of --data-parallel-size have KV blocks of their own",
-     nullptr},
-    {"--enable-deterministic-inference", kFlag, {"--batch-invariant on"}, "", nullptr},
-    {"--speculative-algorithm|--speculative-algo",
-     kValue,
-     {"--spec-method %"},
-     "",
-     method_of_algorithm},
-    {"--speculative-draft-model-path", kValue, {"--spec-model %"}, "", nullptr},
-    {"--speculative-num-steps", kValue, {"--spec-tokens %"}, "", nullptr},
-    {"--speculative-num-draft-tokens|--speculative-eagle-topk",
-     kValue,
-     {},
-     "remove it; drafts are chains, --spec-tokens long",
-     nullptr},
-    {"--speculative-accept-threshold-single|--speculative-accept-threshold-acc|"
-     "--speculative-token-map|--speculative-attention-mode",
-     kValue,
-     {},
-     "remove it; drafts never change the text",
-     nullptr},
-    {"--speculative-draft-model-revision",
-     kValue,
-     {},
-     "remove it; --speculative-config '{\"model\": ..., \"revision\": ...}' names it",
-     nullptr},
-    {"--speculative-draft-model-quantization|--speculative-draft-load-format",
-     kValue,
-     {},
-     "remove it; a drafter is as its own files have it",
-     nullptr},
-    {"--speculative-dflash-block-size",
-     kValue,
-     {},
-     "remove it; a block has a row more than --spec-tokens drafts",
-     nullptr},
-    {"--speculative-ngram-max-match-window-size|--speculative-ngram-max-trie-depth",
-     kValue,
-     {},
-     "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_max\": 4}' says it",
-     nullptr},
-    {"--speculative-ngram-min-match-window-size",
-     kValue,
-     {},
-     "remove it; --speculative-config '{\"method\": \"ngram\", \"prompt_lookup_min\": 4}' says it",
-     nullptr},
-    {"--speculative-ngram-min-bfs-breadth|--speculative-ngram-max-bfs-breadth|"
-     "--speculative-ngram-match-type|--speculative-ngram-branch-length|"
-     "--speculative-ngram-capacity",
-     kValue,
-     {},
-     "remove it; look-ups draft chains (--spec-method suffix drafts from past answers, too)",
-     nullptr},
-    {"--speculative-moe-runner-backend|--speculative-moe-a2a-backend",
-     kValue,
-     {},
-     "remove it; kernels are chosen by shape",
-     nullptr},
-    {"--preferred-sampling-params", kValue, {"--override-generation-config %"}, "", nullptr},
-    {"--sampling-defaults", kValue, {"--generation-config %"}, "", generation_config},
-    {"--json-model-override-args", kValue, {"--hf-overrides %"}, "", nullptr},
-    {"--grammar-backend|--sampling-backend", kValue, {}, "remove it; there is one", nullptr},
-    {"--constrained-json-disable-any-whitespace",
-     kFlag,
-     {},
-     "send disable_any_whitespace in structured_outputs of each request",
-     nullptr},
-    {"--moe-a2a-backend|--moe-runner-backend|--deepep-mode",
-     kValue,
-     {},
-     "remove it; kernels are chosen by shape",
-     nullptr},
-    {"--watchdog-timeout", kValue, {"--step-timeout-seconds %"}, "", nullptr},
-    {"--log-requests", kFlag, {"--enable-log-requests"}, "", nullptr},
-    {"--lora-paths", kValue, {"--enable-lora --lora-modules %"}, "", nullptr},
-
-    // trtllm-serve.
-    {"--max-batch-size", kValue, {"--max-num-seqs %"}, "", nullptr},
-    {"--max-num-tokens", kValue, {"--max-num-batched-tokens %"}, "", nullptr},
-    {"--max-seq-len", kValue, {"--max-model-len %"}, "", nullptr},
-    {"--kv-cache-free-gpu-memory-fraction|--free-gpu-memory-fraction",
-     kValue,
-     {"--gpu-memory-utilization %"},
-     "",
-     nullptr},
-    {"--extra-llm-api-options|--server-role|--metadata-server-config-file|"
-     "--custom-module-dirs|--disagg-cluster-uri|--gpus-per-node|--max-beam-width|"
-     "--num-postprocess-workers|--cluster-size|--moe-expert-parallel-size",
-     kValue,
-     {},
-     "remove it; there is nothing of the kind",
-     nullptr},
-    {"--tool-parser", kValue, {"--tool-call-parser %"}, "", nullptr},
-    {"--enable-chunked-prefill|--enable-chunked-context", kFlag, {}, kPrompts, nullptr},
 };
 
 }  // namespace foreign_table
 
-std::span<const ForeignFlag> foreign_flag_table() { return foreign_table::kTable; }
+std::span<const ForeignFlag> foreign_flag_table() {
+  static const std::vector<ForeignFlag> all = [] {
+    std::vector<ForeignFlag> flags(std::begin(foreign_table::kTable),
+                                   std::end(foreign_table::kTable));
+    const std::span<const ForeignFlag> others = launcher_flag_table();
+    flags.insert(flags.end(), others.begin(), others.end());
+    return flags;
+  }();
+  return all;
+}
 
 }  // namespace foretoken

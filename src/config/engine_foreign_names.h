@@ -19,6 +19,10 @@ struct ForeignFlag {
   std::string (*translate)(const std::string& value);
 };
 
+// All of them.
 std::span<const ForeignFlag> foreign_flag_table();
+
+// Those of SGLang's and TensorRT-LLM's launchers alone.
+std::span<const ForeignFlag> launcher_flag_table();
 
 }  // namespace foretoken

@@ -82,6 +82,8 @@ class FlagsOfOtherEngines(unittest.TestCase):
                 (("--repeat-penalty", "1.1"), "use --repetition-penalty 1.1"),
                 (("--mlock",), "--mlock: remove it"),
                 (("-fa", "on"), "-fa on: remove it"),
+                (("--load-mode", "mmap"), "--load-mode mmap: remove it"),
+                (("--spec-draft-sampling", "greedy"), "drafts never change the text"),
                 (("-s", "-1"), "-s -1: remove it")):
             with self.subTest(flags=flags):
                 self.assertIn(wanted, self.refused("generate", "Once", *flags))
@@ -106,6 +108,13 @@ class FlagsOfOtherEngines(unittest.TestCase):
                        "--max-model-len 8192", "--spec-method eagle3", "--spec-tokens 3",
                        "--max-num-seqs 16", "--max-num-batched-tokens 4096",
                        "--master-addr 10.0.0.1 --master-port 5000"):
+            self.assertIn(wanted, error)
+        error = self.refused("serve", "--enable-priority-scheduling", "--max-loras-per-batch", "2",
+                             "--decode-attention-backend", "fa3", "--enable-streaming-session",
+                             "--sse-ping-interval", "30", "--reasoning-effort", "low")
+        for wanted in ("--scheduling-policy priority", "--max-loras 2", "--attention-backend NAME",
+                       "--enable-streaming-session: remove it", "--sse-keep-alive-interval 30",
+                       "'{\"reasoning_effort\": \"low\"}'"):
             self.assertIn(wanted, error)
         error = self.refused("serve", "--tp_size", "2", "--max_batch_size", "8", "--max_seq_len",
                              "2048", "--kv_cache_free_gpu_memory_fraction=0.9")
