@@ -38,7 +38,7 @@ CUDA_KINDS = KINDS + [r"--kv-cache-dtype int8 is built for the CPU only",
 
 
 class Matrix(unittest.TestCase):
-    """Cases share the checkpoints, and nothing else."""
+    """Cases share the checkpoints, but for those that look at how they are written."""
 
     @classmethod
     def setUpClass(cls):
@@ -52,6 +52,10 @@ class Matrix(unittest.TestCase):
         self.scratch = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.scratch.name)
         self.addCleanup(self.scratch.cleanup)
+
+    def own_models(self):
+        """Flags of a case in which checkpoints must be written."""
+        return "--work-folder", self.folder / "models"
 
     def run_matrix(self, *flags, num_prompts=6, program=None):
         return subprocess.run(
@@ -175,7 +179,7 @@ class Matrix(unittest.TestCase):
         slow = self.folder / "foretoken-dial"
         slow.write_text(f'#!/bin/sh\nsleep 6\nexec {pathlib.Path(sys.argv[1]).parent}/foretoken-dial "$@"\n')
         slow.chmod(0o755)
-        done = self.run_file([{}], "--time-limit", "5", "--work-folder", self.folder / "models", program=program)
+        done = self.run_file([{}], "--time-limit", "5", *self.own_models(), program=program)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_cells_that_share_a_process_have_results_of_their_own(self):
@@ -291,7 +295,7 @@ class Matrix(unittest.TestCase):
         broken = self.folder / "foretoken-dial"
         broken.write_text("#!/bin/sh\necho no space is left >&2\nexit 1\n")
         broken.chmod(0o755)
-        done = self.run_file([{}, {"drafter": "ngram"}], program=program)
+        done = self.run_file([{}, {"drafter": "ngram"}], *self.own_models(), program=program)
         self.assertEqual(done.returncode, 1)
         self.assertIn("no space is left", done.stderr)
         self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
