@@ -82,9 +82,11 @@ Json num_kv_heads(const GgufFile& file, Fields& fields, int64_t num_heads) {
   return same && !each.empty() ? Json(each[0]) : Json(each);
 }
 
-// The same of an MLP's inner sizes.
+// The same of an MLP's inner sizes, which mixtures without dense layers may leave out.
 Json inner_sizes(const GgufFile& file, Fields& fields) {
-  const std::string key = "feed_forward_length";
+  const bool dense = file.find(fields.prefix() + "feed_forward_length") != nullptr;
+  const bool experts = file.find(fields.prefix() + "expert_feed_forward_length") != nullptr;
+  const std::string key = !dense && experts ? "expert_feed_forward_length" : "feed_forward_length";
   const Result<std::vector<int64_t>> list = file.integers(fields.prefix() + key);
   if (!list.ok() || list.value().empty()) return fields.need(key);
   const std::vector<int64_t>& each = list.value();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "base/text_file.h"
 #include "gguf/gguf_bytes.h"
@@ -110,6 +112,19 @@ TEST(HfConfig, Mixtures) {
   EXPECT_EQ(config["num_experts"], 16);
   EXPECT_EQ(config["moe_intermediate_size"], 96);
   EXPECT_EQ(config["norm_topk_prob"], true);
+
+  test::GgufBytes cohere(1, 8);
+  cohere.text_value("general.architecture", "cohere2moe");
+  for (const auto& [key, value] :
+       {std::pair("embedding_length", 64), std::pair("block_count", 1),
+        std::pair("attention.head_count", 4), std::pair("context_length", 4096),
+        std::pair("expert_count", 4), std::pair("expert_used_count", 2),
+        std::pair("expert_feed_forward_length", 96)}) {
+    cohere.u32_value(std::string("cohere2moe.") + key, static_cast<uint32_t>(value));
+  }
+  config = config_with_embedding(cohere);
+  EXPECT_EQ(config["moe_intermediate_size"], 96);
+  EXPECT_EQ(config["intermediate_size"], 96);
 }
 
 // Files since keys are absorbed have the sizes of heads in fields of their own.

@@ -110,6 +110,8 @@ inline std::vector<GoldenCase> early_cases() {
                        "chatglm",
                        "exaone",
                        "maincoder",
+                       "orion",
+                       "internlm",
                        "mllama",
                        "cohere_compass",
                        "gpt_bigcode",

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "model/config/architecture.h"
@@ -128,6 +129,34 @@ TEST(Families, FieldsThatAFamilyHasNot) {
     const auto plain =
         parse_model_config(small_config(name, Json::object()), Json::object(), {}, "f");
     EXPECT_TRUE(plain.ok()) << plain.status().message();
+  }
+}
+
+TEST(Families, ClassesOfOtherNamesAreRead) {
+  for (const auto& [name, own] : {std::pair("TeleChat3ForCausalLM", "LlamaForCausalLM"),
+                                  std::pair("StableLMEpochForCausalLM", "StableLmForCausalLM")}) {
+    const auto read =
+        parse_model_config(small_config(name, Json::object()), Json::object(), {}, "f");
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read.value().architecture, own);
+  }
+}
+
+TEST(Families, LayersThatReadImagesLeaveTextsAlone) {
+  const auto parsed = [](const Json& layers) {
+    const Json text =
+        small_config("", {{"cross_attention_layers", layers}, {"num_key_value_heads", 4}});
+    const Json config = {{"architectures", {"MllamaForConditionalGeneration"}},
+                         {"text_config", text}};
+    return parse_model_config(config, Json::object(), {}, "f");
+  };
+  const auto read = parsed({1});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(read.value().layers.at(0).attention);
+  EXPECT_FALSE(read.value().layers.at(1).attention || read.value().layers.at(1).feed_forward);
+  EXPECT_EQ(read.value().embedding_rows, 64 + 8);
+  for (const Json& wrong : {Json{2}, Json{-1}, Json{"1"}, Json(1)}) {
+    EXPECT_EQ(parsed(wrong).status().code(), StatusCode::kInvalidArgument) << wrong;
   }
 }
 
