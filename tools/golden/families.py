@@ -410,7 +410,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 0.3
     if short == "A":
         return torch.rand_like(weight) - 0.25
-    if kind in ("gemma3n_text", "gemma4_text", "gemma4_unified_text") and ("q_norm" in name or "k_norm" in name):
+    if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
         center = 0.0 if kind in OFFSET_NORMS else 1.0
