@@ -40,8 +40,8 @@ Result<EngineConfig> prepare_engine(const EngineOptions& options);
 // Starts logging and the engine, with progress on stderr. Aborted when a signal came meanwhile.
 Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
 
-// As CLI::Validator: integers with a suffix: k, m, g, t (powers of 1000, with decimals) and K, M, G,
-// T (powers of 1024), also written Ki and KiB.
+// As CLI::Validator: integers with a suffix: k, m, g, t (powers of 1000, with decimals) and K, M,
+// G, T (powers of 1024), also written Ki and KiB.
 CLI::Validator human_integer();
 
 // The same, and "auto" or -1, which become -1.
