@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "device/cpu/cpu_isa.h"
 #include "kernels/attention/cpu/attention_lanes.h"
 #include "support/fp8_data.h"
 

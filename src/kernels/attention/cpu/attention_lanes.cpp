@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "device/cpu/cpu_isa.h"
+#include "kernels/cpu/kept_kernels.h"
 
 namespace foretoken::cpu {
 
@@ -24,10 +25,6 @@ std::vector<AttentionLanes> find_lanes() {
 
 }  // namespace
 
-std::span<const AttentionLanes> attention_lanes() {
-  // Never destroyed: a worker of a device that was given up runs until the process has ended.
-  static const auto& lanes = *new std::vector<AttentionLanes>(find_lanes());
-  return lanes;
-}
+std::span<const AttentionLanes> attention_lanes() { return kept_kernels(find_lanes); }
 
 }  // namespace foretoken::cpu

@@ -6,7 +6,7 @@ namespace foretoken::cpu {
 
 inline constexpr int kKeysAtOnce = 16;
 
-// The exponentials of scores, relative to their maximum, and their sum as they were rounded.
+// Of scores whose exponentials, relative to the maximum, were rounded: that, and the sum of these.
 struct SoftWeights {
   float max;
   float sum;

@@ -44,6 +44,8 @@ struct Scratch {
   float sum[kMaxTileQueries];
 };
 
+const AttentionLanes& lanes() { return attention_lanes().front(); }
+
 // A split, and the part of it that some row of the tile sees, from its beginning on.
 struct Split {
   const int32_t* table;
@@ -74,7 +76,7 @@ const uint16_t* elements_of(const KvLayer& kv, const std::byte* entry, int count
   if (kv.value_dim > 0) {
     widen_latents(kv, entry, count, room);
   } else {
-    attention_lanes().front().widen_e4m3(reinterpret_cast<const uint8_t*>(entry), count, room);
+    lanes().widen_e4m3(reinterpret_cast<const uint8_t*>(entry), count, room);
   }
   return room;
 }
@@ -89,9 +91,8 @@ void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scr
       keys[i] = elements_of(kv, entry, kv.head_dim, i, s);
     }
     uint16_t* block = s.keys + first / kBlockCols * kBlockCols * kv.head_dim;
-    attention_lanes().front().pack_keys(keys, kv.head_dim,
-                                        block + first % kBlockCols / kBf16Lanes * kTileElements,
-                                        kBf16Tiles * kTileElements);
+    lanes().pack_keys(keys, kv.head_dim, block + first % kBlockCols / kBf16Lanes * kTileElements,
+                      kBf16Tiles * kTileElements);
   }
 }
 
@@ -112,9 +113,9 @@ bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, S
       const int cols = std::min(kBlockCols, dim - d);
       uint16_t* to = s.values + d * kAttentionSplit + pos / kBf16Step * kBf16Step * cols +
                      pos % kBf16Step * kBf16Lanes;
-      finite &= attention_lanes().front().pack_value_pair(first != nullptr ? first + d : nullptr,
-                                                          second != nullptr ? second + d : nullptr,
-                                                          cols, to, kTileElements);
+      finite &= lanes().pack_value_pair(first != nullptr ? first + d : nullptr,
+                                        second != nullptr ? second + d : nullptr, cols, to,
+                                        kTileElements);
     }
   }
   return finite;
@@ -173,7 +174,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
       const ScoreEnd end =
           score_end(a, tile.first_head + q % tile.heads, position, split.base + from);
       scale_scores(scores + from, scale, end, to - from);
-      soft[q] = attention_lanes().front().soften(scores, seen.begin, seen.end, from, to, weights);
+      soft[q] = lanes().soften(scores, seen.begin, seen.end, from, to, weights);
     } else {
       soft[q].sum = 0;
       std::fill(weights + from, weights + to, uint16_t{0});

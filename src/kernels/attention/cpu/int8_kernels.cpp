@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device/cpu/cpu_isa.h"
+#include "kernels/cpu/kept_kernels.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -56,10 +57,6 @@ std::vector<Int8Kernels> find_kernels() {
 
 }  // namespace
 
-std::span<const Int8Kernels> int8_kernels() {
-  // Never destroyed: a worker of a device that was given up runs until the process has ended.
-  static const auto& kernels = *new std::vector<Int8Kernels>(find_kernels());
-  return kernels;
-}
+std::span<const Int8Kernels> int8_kernels() { return kept_kernels(find_kernels); }
 
 }  // namespace foretoken::cpu

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "device/cpu/cpu_isa.h"
+#include "kernels/cpu/kept_kernels.h"
 
 namespace foretoken::cpu {
 
@@ -28,10 +29,6 @@ std::vector<Bf16Kernels> find_kernels() {
 
 }  // namespace
 
-std::span<const Bf16Kernels> bf16_kernels() {
-  // Never destroyed: a worker of a device that was given up runs until the process has ended.
-  static const auto& kernels = *new std::vector<Bf16Kernels>(find_kernels());
-  return kernels;
-}
+std::span<const Bf16Kernels> bf16_kernels() { return kept_kernels(find_kernels); }
 
 }  // namespace foretoken::cpu

@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "device/cpu/cpu_isa.h"
+#include "kernels/cpu/kept_kernels.h"
 #include "kernels/gemm/cpu/half_product.h"
 
 namespace foretoken::cpu {
@@ -44,11 +45,7 @@ std::vector<HalfKernels> find_half_kernels() {
 
 }  // namespace
 
-std::span<const HalfKernels> half_kernels() {
-  // Never destroyed: a worker of a device that was given up runs until the process has ended.
-  static const auto& kernels = *new std::vector<HalfKernels>(find_half_kernels());
-  return kernels;
-}
+std::span<const HalfKernels> half_kernels() { return kept_kernels(find_half_kernels); }
 
 bool has_half_products() { return half_kernels().size() > 1; }
 

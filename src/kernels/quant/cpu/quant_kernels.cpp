@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "device/cpu/cpu_isa.h"
+#include "kernels/cpu/kept_kernels.h"
 #include "kernels/quant/cpu/quant_product.h"
 
 namespace foretoken::cpu {
@@ -132,10 +133,6 @@ int quant_kind(const QuantForm& form) {
   return -1;
 }
 
-std::span<const QuantKernels> quant_kernels() {
-  // Never destroyed: a worker of a device that was given up runs until the process has ended.
-  static const auto& kernels = *new std::vector<QuantKernels>(find_kernels());
-  return kernels;
-}
+std::span<const QuantKernels> quant_kernels() { return kept_kernels(find_kernels); }
 
 }  // namespace foretoken::cpu

@@ -54,10 +54,15 @@ Status turn_dense_layers(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
-Status read_cohere2_moe(const ConfigFields& fields, ModelConfig* config) {
+Status read_logit_scale(const ConfigFields& fields, ModelConfig* config) {
   double logit_scale = 1;
   FT_RETURN_IF_ERROR(fields.read_positive("logit_scale", &logit_scale));
   config->logits_scale = static_cast<float>(logit_scale);
+  return {};
+}
+
+Status read_cohere2_moe(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_logit_scale(fields, config));
   config->rms_norms = fields.find("rms_norm_eps") != nullptr;
   ExpertConfig& experts = config->experts;
   FT_RETURN_IF_ERROR(read_mixture(fields, &experts, &config->layers));
@@ -78,11 +83,8 @@ Status translate_vision(const ConfigFields& fields, Json* json) {
 }
 
 Status read_vision(const ConfigFields& fields, ModelConfig* config) {
-  if (fields.find("num_experts") != nullptr) return read_cohere2_moe(fields, config);
-  double logit_scale = 1;
-  FT_RETURN_IF_ERROR(fields.read_positive("logit_scale", &logit_scale));
-  config->logits_scale = static_cast<float>(logit_scale);
-  return {};
+  const bool has_experts = fields.find("num_experts") != nullptr;
+  return has_experts ? read_cohere2_moe(fields, config) : read_logit_scale(fields, config);
 }
 
 constexpr const char* kCohereVision[] = {"vision_tower.", "multi_modal_projector.",
