@@ -101,6 +101,13 @@ struct SpeculativeParams {
   std::string method;
 };
 
+// How a model marks the reasoning that its output may begin with.
+struct ReasoningMarkers {
+  std::vector<std::string> opens;   // behind white space, one of these begins it
+  std::vector<std::string> closes;  // each of these ends it; none: there is no reasoning
+  bool opened = false;              // by the prompt, or the output always begins with it
+};
+
 struct Request {
   std::string request_id;  // empty: the engine makes one
   std::string prompt;
@@ -125,6 +132,7 @@ struct Request {
   double timeout_seconds = 0;        // most time from submit to its end; 0: any
   std::string cache_salt;            // prefix-cache entries are shared only within one salt
   std::string adapter;               // name of the engine's adapter that it runs with; empty: none
+  ReasoningMarkers reasoning;        // stop strings are looked for behind it
 };
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };

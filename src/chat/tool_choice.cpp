@@ -130,6 +130,14 @@ Result<std::string> read_tool_choice(const json& choice, const json& tools) {
   return name.get<std::string>();
 }
 
+ReasoningMarkers reasoning_markers(const ChatParserOptions& options) {
+  const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
+  if (entry == nullptr) return {};
+  const ReasoningFormat& format = entry->format;
+  return {format.open, joined(format.close, format.ends),
+          format.always || options.starts_in_reasoning};
+}
+
 StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* options) {
   const ReasoningParserEntry* entry = find_reasoning_parser(options->reasoning_parser);
   const bool first = entry != nullptr && (entry->format.always || options->starts_in_reasoning);

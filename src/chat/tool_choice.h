@@ -23,6 +23,9 @@ Status check_tools(const nlohmann::ordered_json& tools);
 // closing marker, as after_reasoning() says.
 Result<std::optional<StructuredOutputs>> tool_choice_outputs(ChatParserOptions* options);
 
+// How the text marks its reasoning, for the stop strings, which are for what comes behind it.
+ReasoningMarkers reasoning_markers(const ChatParserOptions& options);
+
 // `wanted` behind the reasoning part, where the options say that the text begins with one; as it is
 // otherwise. Sets drop_leading_space where white space may stand between the two.
 StructuredOutputs after_reasoning(StructuredOutputs wanted, ChatParserOptions* options);

@@ -93,6 +93,20 @@ class Chats(door.DoorCase):
         usage = self.post("/v1/responses", {"input": "Hi", **body}).json["usage"]
         self.assertGreater(usage["output_tokens_details"]["reasoning_tokens"], 0)
 
+    def test_stop_texts_are_for_the_answer(self):
+        """vllm 38499, 52393 and 53066: lm-eval sends some with each request"""
+        body = {"messages": door.USER, "stop": ["it is"],
+                **forced("<think>So it is.</think>Yes, it is so.")}
+        for more in ({}, {"min_tokens": 12}):
+            choice = self.post(CHAT, {**body, **more}).json["choices"][0]
+            self.assertEqual(choice["message"]["content"], "Yes, ")
+            self.assertEqual(choice["message"]["reasoning"], "So it is.")
+            self.assertEqual(choice["stop_reason"], "it is")
+        body["stop_sequences"] = body.pop("stop")
+        blocks = self.post(MESSAGES, body).json["content"]
+        self.assertEqual([block.get("thinking", block.get("text")) for block in blocks],
+                         ["So it is.", "Yes, "])
+
     def test_tokens_of_hidden_reasoning(self):
         """vllm 57935"""
         body = {"messages": door.USER, "include_reasoning": False, "logprobs": True,

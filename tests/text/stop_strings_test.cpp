@@ -113,6 +113,44 @@ TEST(StopStrings, WithoutStopsEverythingPasses) {
   EXPECT_EQ(matcher.flush(), "");
 }
 
+// Every cut of `text` in three: what is shown, and whether a stop string ended it.
+void expect_at_every_split(const ReasoningMarkers& reasoning, const std::string& text,
+                           const std::string& shown, bool stops) {
+  for (size_t i = 0; i <= text.size(); ++i) {
+    for (size_t j = i; j <= text.size(); ++j) {
+      StopStrings matcher = StopStrings::create({"STOP"}, false, reasoning).value();
+      std::string got;
+      for (const std::string& piece : {text.substr(0, i), text.substr(i, j - i), text.substr(j)}) {
+        got += matcher.append(piece).text;
+      }
+      got += matcher.flush();
+      EXPECT_EQ(got, shown) << text << " " << i << " " << j;
+      EXPECT_EQ(matcher.stopped(), stops) << text;
+    }
+  }
+}
+
+TEST(StopStrings, NoneInReasoning) {
+  const ReasoningMarkers marked = {{"<t>"}, {"</t>", "CALL"}, false};
+  expect_at_every_split(marked, "<t>a STOP b</t>c STOP d", "<t>a STOP b</t>c ", true);
+  expect_at_every_split(marked, " \n<t>STOP</t>STOP", " \n<t>STOP</t>", true);
+  expect_at_every_split(marked, "<t>STOP CALL STOP", "<t>STOP CALL ", true);
+  expect_at_every_split(marked, "<t>STOP", "<t>STOP", false);
+  expect_at_every_split(marked, "c STOP <t>", "c ", true);
+  expect_at_every_split(marked, "<tSTOP", "<t", true);
+  expect_at_every_split(marked, " <t", " <t", false);
+  const ReasoningMarkers opened = {{"<t>"}, {"</t>"}, true};
+  expect_at_every_split(opened, "a STOP</t>b STOP", "a STOP</t>b ", true);
+  expect_at_every_split({{"<t>"}, {}, true}, "a STOP", "a ", true);
+}
+
+TEST(StopStrings, WhereNoneCountsYetReasoningBeginsAndEnds) {
+  StopStrings matcher = StopStrings::create({"STOP"}, false, {{"<t>"}, {"</t>"}, false}).value();
+  EXPECT_EQ(matcher.append("<", false).text, "");
+  EXPECT_EQ(matcher.append("t>STOP</t>STOP", false).text, "<t>STOP</t>STOP");
+  EXPECT_EQ(matcher.append("STOP").matched, 0U);
+}
+
 TEST(StopStrings, AnEmptyStopIsAnError) {
   auto matcher = StopStrings::create({"a", ""}, false);
   ASSERT_FALSE(matcher.ok());

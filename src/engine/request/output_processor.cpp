@@ -296,16 +296,16 @@ void OutputProcessor::end_here(RequestState& request, FinishReason reason) {
   intake_.announce_end();
 }
 
-// True when a stop string ended the text; min_tokens puts them off.
+// True when a stop string ended the text; min_tokens and reasoning put them off.
 bool OutputProcessor::append_text(RequestState& request, std::string_view piece) {
   const SamplingParams& sampling = request.group->request.sampling;
   const int64_t num_tokens = request.output.stats.num_output_tokens +
                              static_cast<int64_t>(request.output.token_ids.size());
-  if (request.stop_strings == nullptr || num_tokens <= sampling.min_tokens) {
+  if (request.stop_strings == nullptr) {
     request.output.text += piece;
     return false;
   }
-  StopStrings::Output found = request.stop_strings->append(piece);
+  StopStrings::Output found = request.stop_strings->append(piece, num_tokens > sampling.min_tokens);
   request.output.text += found.text;
   if (!found.matched) return false;
   request.output.stop_reason = sampling.stop[*found.matched];

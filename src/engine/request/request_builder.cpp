@@ -187,7 +187,8 @@ Status add_text_parts(RequestState& state) {
       prompt.last(std::min(prompt.size(), kPromptContext)));
   if (sampling.stop.empty()) return {};
   FT_ASSIGN_OR_RETURN(StopStrings stops,
-                      StopStrings::create(sampling.stop, sampling.include_stop_str_in_output));
+                      StopStrings::create(sampling.stop, sampling.include_stop_str_in_output,
+                                          state.group->request.reasoning));
   state.stop_strings = std::make_unique<StopStrings>(std::move(stops));
   return {};
 }

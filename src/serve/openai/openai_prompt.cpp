@@ -113,6 +113,7 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   ChatParserOptions& parser = request->parser;
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);
   leave_reasoning(*request, &parser);
+  only.reasoning = reasoning_markers(parser);
   if (needs_special_tokens(parser)) only.sampling.skip_special_tokens = false;
   std::optional<StructuredOutputs>& form = only.sampling.structured_outputs;
   FT_ASSIGN_OR_RETURN(std::optional<StructuredOutputs> forced, tool_choice_outputs(&parser));
