@@ -3,6 +3,7 @@
 
 import argparse
 import gzip
+import itertools
 import json
 import pathlib
 import subprocess
@@ -20,15 +21,22 @@ MOST_REPEATED = 0.2
 
 def has_modules(target):
     """Whether MTP modules lie in the target's own files."""
+    if not target.is_dir():
+        return False
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     return bool(config.get("num_nextn_predict_layers"))
 
 
 def drafter(target, method, k, **more):
-    """The config of a drafter of a bundled target, or None where its model is missing."""
+    """The config of a drafter of a bundled target, or of a list as ngram+eagle3; None where a model is missing."""
+    if "+" in method:
+        members = [drafter(target, member, k, **more) for member in method.split("+")]
+        return {"method": members} if all(members) else None
     config = {"method": method, "num_speculative_tokens": k, **more}
     if method == "ngram":
         return {**config, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
+    if method == "suffix":
+        return {**config, "num_speculative_tokens": 2 * k}
     if method == "mtp" and has_modules(target):
         return config
     suffix = "draft" if method == "draft_model" else method
@@ -192,6 +200,11 @@ def question(text):
     return {"messages": [{"role": "user", "content": text}]}
 
 
+def mixed(lists):
+    """One of each in turns."""
+    return [item for items in itertools.zip_longest(*lists) for item in items if item is not None]
+
+
 def categories(args):
     """Requests by category: the held-out stories here, and public sets from a folder."""
     found = {}
@@ -211,6 +224,8 @@ def categories(args):
     for line in workload(folder, "spec-bench/question.jsonl"):
         task = line["category"] if line["category"] in SPEC_BENCH_TASKS else "mt-bench"
         found.setdefault(f"spec-bench {task}", []).append(question(line["turns"][0]))
+    if "spec-bench" in (args.categories or ()):
+        found["spec-bench"] = mixed([found[name] for name in found if name.startswith("spec-bench ")])
     found["gsm8k"] = [question(line["question"]) for line in workload(folder, "gsm8k/test.jsonl")]
     found["humaneval"] = [plain_text(line["prompt"]) for line in workload(folder, "humaneval/HumanEval.jsonl")]
     return found
@@ -228,7 +243,7 @@ def generate(args, requests, temperature):
         file.flush()
         text = run(args, "generate", "--model", args.target, "--jsonl", file.name, "--json",
                    "--max-tokens", args.output_len, "--temperature", temperature,
-                   "--sampling-seed", 1, "--truncate-prompt-tokens", 512)
+                   "--sampling-seed", 1, "--truncate-prompt-tokens", 512, *args.layout.split())
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -242,7 +257,7 @@ def measure_drafter(args, requests, temperature, method, config):
             "--dataset-path", file.name, "--input-len", 512, "--output-len", args.output_len,
             "--num-prompts", len(requests), "--prompts-per-turn", len(requests), *rounds(args),
             "--temperature", temperature, "--sampling-seed", 1, "--batch-size", 1, "--num-gpu-blocks-override", 160,
-            "-sc", json.dumps(config), *step_times(args, method, 1),
+            "-sc", json.dumps(config), *args.layout.split(), *step_times(args, method, 1),
             "--variants", "off,adaptive,fixed")
     warn_of_differing(result, method)
     return result
@@ -340,15 +355,16 @@ def main():
     parser.add_argument("--out", required=True, help="folder for the results")
     parser.add_argument("--target", type=pathlib.Path, default=TARGET,
                         help="policy and acceptance: the model's folder, whose drafters lie beside "
-                        "it or in its files")
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS))
+                        "it or in its files, or a GGUF file")
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS),
+                        help="drafters, and lists of them as suffix+eagle3")
     parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
     parser.add_argument("--gpu-batches", type=numbers, default=[1, 16, 64, 256])
     parser.add_argument("--fixed", type=numbers, default=[1, 3],
                         help="fixed K that policy compares with")
     parser.add_argument("--num-drafts", type=int, default=4, help="K of each drafter")
-    parser.add_argument("--layout", default="", help="policy: ranks and other flags of the engine, "
-                        "such as '-tp 2 --cpu-threads 1'")
+    parser.add_argument("--layout", default="", help="policy and acceptance: ranks and other flags of the "
+                        "engine, such as '-tp 2 --cpu-threads 1' or '--device cuda'")
     parser.add_argument("--pairs", type=int, default=15, help="interleaved rounds")
     parser.add_argument("--min-round-ms", type=int, default=500, help="of each variant in a round")
     parser.add_argument("--turn-prompts", type=int, default=2, help="policy: of a turn, x batch")
