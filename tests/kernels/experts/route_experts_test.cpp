@@ -233,6 +233,14 @@ TEST_F(RouteExpertsTest, TiesGoToTheLowestId) {
   const Routed routed = route(args, zeros, 1, correction);
   EXPECT_EQ(std::vector(routed.ids.begin(), routed.ids.begin() + 6),
             (std::vector<int32_t>{5, 20, 4, 6, 7, 21}));
+  args = args_of(256, 8, 1, ExpertScore::kSigmoid);
+  args.num_groups = 8;
+  args.top_groups = 4;
+  args.groups = ExpertGroups::kBestTwo;
+  correction.assign(256, 0.0f);
+  for (const int e : {37, 70, 200}) correction[size_t(e)] = 1;
+  EXPECT_EQ(route(args, std::vector<float>(256, 0.0f), 1, correction).ids,
+            (std::vector<int32_t>{37, 70, 200, 0, 1, 2, 3, 4}));
   // Logits that differ although their probabilities do not.
   std::vector<float> near(64, -100.0f);
   near[40] = -99.0f;
@@ -311,14 +319,19 @@ TEST_F(RouteExpertsTest, NoRowsAndNoNumbers) {
   const Routed none = route(args, std::vector<float>(64, 1), 0);
   EXPECT_EQ(none.begins, std::vector<int32_t>(33, 0));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  args.num_groups = 4;
-  args.top_groups = 2;
-  const Routed invalid = route(args, std::vector<float>(64, nan), 2);
-  for (int r = 0; r < 2; ++r) {
-    const std::set<int32_t> ids(invalid.ids.begin() + 4 * r, invalid.ids.begin() + 4 * r + 4);
-    EXPECT_EQ(ids.size(), 4u);
-    EXPECT_GE(*ids.begin(), 0);
-    EXPECT_LT(*ids.rbegin(), 32);
+  for (const int experts : {32, 256}) {  // groups of 4 to 64
+    for (const int groups : {4, 8}) {
+      args = args_of(experts, 4, 2, ExpertScore::kSoftmax);
+      args.num_groups = groups;
+      args.top_groups = 2;
+      const Routed invalid = route(args, std::vector<float>(size_t(2 * experts), nan), 2);
+      for (int r = 0; r < 2; ++r) {
+        const std::set<int32_t> ids(invalid.ids.begin() + 4 * r, invalid.ids.begin() + 4 * r + 4);
+        EXPECT_EQ(ids.size(), 4u);
+        EXPECT_GE(*ids.begin(), 0);
+        EXPECT_LT(*ids.rbegin(), experts);
+      }
+    }
   }
 }
 

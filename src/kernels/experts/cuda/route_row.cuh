@@ -113,11 +113,43 @@ struct WarpRow {
     if (args.score == ExpertScore::kSigmoid) activation_math::sigmoid(scores);
   }
 
+  // What a group is ranked by whose experts are the j-th of all lanes.
+  __device__ float rank_of_lanes(uint32_t key, float rank) const {
+    const uint32_t best_key = __reduce_max_sync(kAllLanes, key);
+    const int best = __ffs(__ballot_sync(kAllLanes, key == best_key)) - 1;
+    const float best_rank = __shfl_sync(kAllLanes, rank, best);
+    if (args.groups == ExpertGroups::kBest) return best_rank;
+    const bool other = lane() != best;
+    const uint32_t second_key = __reduce_max_sync(kAllLanes, other ? key : 0);
+    const int second = __ffs(__ballot_sync(kAllLanes, other && key == second_key)) - 1;
+    return route_math::group_rank(args, best_rank, __shfl_sync(kAllLanes, rank, second));
+  }
+
+  // open_groups for groups of 32 experts: group j is the j-th of all lanes, and ranked in lane j.
+  __device__ void open_groups_of_lanes() {
+    uint32_t key = 0;
+#pragma unroll
+    for (int j = 0; j < Each; ++j) {
+      const float rank = rank_of_lanes(keys[j], ranks[j]);
+      if (j == lane()) key = rank_key(rank);
+    }
+    int better = 0;
+#pragma unroll
+    for (int j = 0; j < Each; ++j) {
+      const uint32_t other = __shfl_sync(kAllLanes, key, j);
+      const bool comes_first = other > key || (other == key && j < lane());
+      better += j < args.num_groups && comes_first ? 1 : 0;
+    }
+    const bool chosen = lane() < args.num_groups && better < args.top_groups;
+    open = exists & __ballot_sync(kAllLanes, chosen);
+  }
+
   // Opens the experts that may be chosen; what is chosen among the groups is marked in them.
   // shared: num_experts + num_groups floats of this warp, where there are groups.
   __device__ void open_groups(float* shared) {
     open = exists;
     if (args.num_groups == 1) return;
+    if (args.num_experts == 32 * args.num_groups) return open_groups_of_lanes();
     float* groups = shared + args.num_experts;
 #pragma unroll
     for (int j = 0; j < Each; ++j) {
