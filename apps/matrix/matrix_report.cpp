@@ -44,6 +44,11 @@ std::string evidence(const CellResult& result) {
     text += fmt::format(", log-probabilities within {:.2g} of the CPU's own attention",
                         result["score_gap_to_reference"].get<double>());
   }
+  if (result.contains("score_gap_to_portable")) {
+    text += fmt::format(", {}within {:.2g} of its portable partner's",
+                        result.contains("score_gap_to_reference") ? "" : "log-probabilities ",
+                        result["score_gap_to_portable"].get<double>());
+  }
   if (const auto resident = result.value("resident_bytes", int64_t{0}); resident > 0) {
     text += fmt::format(", {} MiB resident behind them", resident >> 20);
   }

@@ -21,6 +21,7 @@ constexpr const char* kNumbers[] = {"num_prompts",
                                     "num_draft_tokens",
                                     "texts_unlike_without_drafts",
                                     "score_gap_to_reference",
+                                    "score_gap_to_portable",
                                     "resident_bytes",
                                     "grown_bytes",
                                     "seconds"};

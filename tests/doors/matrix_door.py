@@ -255,8 +255,14 @@ class Matrix(unittest.TestCase):
         results = self.folder / "matrix.jsonl"
         self.run_file([{"attention_backend": "portable"}])
         whole = json.loads(results.read_text())
+        # What a GPU's cell has beside.
+        results.write_text(json.dumps(dict(whole, score_gap_to_portable=0.0025)) + "\n")
+        done = self.run_file([{"attention_backend": "portable"}])
+        self.assertIn("of the CPU's own attention, within 0.0025 of its portable partner's",
+                      done.stdout)
         for name, value in (("verdict", None), ("verdict", 7), ("verdict", "gold"), ("reason", 7),
                             ("attention", []), ("grown_bytes", None), ("num_prompts", "many"),
+                            ("score_gap_to_portable", "none"),
                             ("cell", {"drafterr": ""}), ("cell", None)):
             broken = dict(whole, **{name: value})
             if value is None:
