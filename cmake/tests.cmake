@@ -102,6 +102,8 @@ foreach(folder IN LISTS test_folders)
   endforeach()
 endforeach()
 
+# The turns of slow ones here (tests/entries.cmake) spread their times.
+
 # The server under the official clients, from a virtual environment inside the build folder; skips
 # (77) where pip cannot install them.
 find_package(Python3 COMPONENTS Interpreter)
@@ -150,13 +152,13 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   # Ranks as threads, processes and hosts, killed and stopped ones among them.
   add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS slow)
+  set_tests_properties(e2e/ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-1")
   # The call that a host of eight GPUs is for, tried out with eight ranks of tiny models.
   add_test(NAME e2e/eight_gpus COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tools/cuda/eight_gpus.py --bin ${PROJECT_BINARY_DIR}
     --out ${PROJECT_BINARY_DIR}/eight-gpus --device cpu --num-prompts 8 --seconds 900
     --parts exchange,steps,families,prompts,dense,faults)
-  set_tests_properties(e2e/eight_gpus PROPERTIES TIMEOUT 1200 RESOURCE_LOCK processes COST 60 LABELS slow)
+  set_tests_properties(e2e/eight_gpus PROPERTIES TIMEOUT 1200 RESOURCE_LOCK processes COST 60 LABELS "slow;turn-3")
   # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
@@ -165,7 +167,7 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/rank_endurance COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/rank_endurance_suite.py $<TARGET_FILE:foretoken>
     --rounds 60 --starts 3 --only tp4 tp2-dp2-ep)
-  set_tests_properties(e2e/rank_endurance PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS slow)
+  set_tests_properties(e2e/rank_endurance PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-5")
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>
@@ -202,7 +204,7 @@ target_link_libraries(test_group_program PRIVATE foretoken_warnings ft_group)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/group COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/group_suite.py $<TARGET_FILE:test_group_program>)
-  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS slow)
+  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-0")
 endif()
 
 # The load suite against the server's layer alone.

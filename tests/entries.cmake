@@ -13,10 +13,17 @@
 #   slow         regular expressions of names (folder/suite.test/parameter) that take long: no
 #                sanitizer runs them
 #   slow_asan, slow_tsan   of those that one sanitizer does not run
+#   in_turns     of fast ones that are a part of a large product
 #   first        regular expressions of entries that take long and would be the last to start: where no
 #                run has told their times yet, they start first
 # An entry is `slow` or `fast`, and bears the names of its sanitizers. A folder without the file has no
 # sanitizer, and its tests are fast.
+#
+# Slow tests and those in_turns go in turns: each bears one of the labels turn-0 to turn-6, one for each
+# day of the week from Sunday on, and ./test runs those of a day beside the tests without a turn. Tests
+# that differ in their parameters alone go round the turns in the order in which they are listed. Seven is
+# prime, so that a turn meets most values of each axis, and not a few drafters in all modes.
+set(turns 7)
 set(tests_of_an_entry 25)
 
 # add_entry(<name> <labels> <test>...)
@@ -52,9 +59,25 @@ function(add_suite name labels)
   endforeach()
 endfunction()
 
-# labels_of(<variable> <name of a test>)
+# turn_of(<variable> <test> <slow or fast>): the turn after that of the test before it that differs in
+# its parameters alone; the first one's follows from its name.
+function(turn_of variable test speed)
+  string(REGEX MATCH "^[^.]*\\.[^/]*" name "${test}")
+  set(next next_turn_${speed}_${name})
+  if(NOT DEFINED ${next})
+    string(MD5 sum "${folder}/${name}")
+    string(SUBSTRING ${sum} 0 7 digits)
+    math(EXPR ${next} "0x${digits}")
+  endif()
+  math(EXPR turn "${${next}} % ${turns}")
+  math(EXPR following "${turn} + 1")
+  set(${variable} turn-${turn} PARENT_SCOPE)
+  set(${next} ${following} PARENT_SCOPE)
+endfunction()
+
+# labels_of(<variable> <name of a test>): all but its turn.
 function(labels_of variable name)
-  set(labels "fast;${sanitizers}")
+  set(labels fast ${sanitizers})
   foreach(pattern IN LISTS slow)
     if(name MATCHES "${pattern}")
       set(labels slow)
@@ -78,10 +101,11 @@ function(add_entries folder)
     return()
   endif()
   set(sanitizers "")
-  foreach(list IN ITEMS slow slow_asan slow_tsan first)
+  foreach(list IN ITEMS slow slow_asan slow_tsan in_turns first)
     set(${list} "")
   endforeach()
   include(${root}/tests/${folder}/labels.cmake OPTIONAL)
+  set(usual fast ${sanitizers})
   execute_process(COMMAND ${program} --gtest_list_tests WORKING_DIRECTORY ${root} TIMEOUT 60
     OUTPUT_VARIABLE listed RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
@@ -103,9 +127,17 @@ function(add_entries folder)
     endif()
     labels_of(labels ${folder}/${test})
     if(labels MATCHES "^slow")
-      add_entry(${folder}/${test} "${labels}" ${test})
+      turn_of(turn ${test} slow)
+      add_entry(${folder}/${test} "${labels};${turn}" ${test})
       continue()
     endif()
+    foreach(pattern IN LISTS in_turns)
+      if(${folder}/${test} MATCHES "${pattern}")
+        turn_of(turn ${test} fast)
+        list(APPEND labels ${turn})
+        break()
+      endif()
+    endforeach()
     string(REPLACE ";" "+" key "${labels}")
     list(APPEND keys ${key})
     list(APPEND tests_of_${suite}${key} ${test})
@@ -118,7 +150,9 @@ function(add_entries folder)
       endif()
       string(REGEX REPLACE "\\.$" "" name "${folder}/${suite}")
       string(REPLACE "+" ";" labels "${key}")
-      if(NOT labels STREQUAL "fast;${sanitizers}")
+      list(JOIN usual "+" plain)
+      if(NOT labels STREQUAL "${usual}")
+        string(REGEX REPLACE "^${plain}\\+(turn-)" "\\1" key "${key}")
         string(APPEND name "/${key}")
       endif()
       add_suite(${name} "${labels}" ${tests_of_${suite}${key}})

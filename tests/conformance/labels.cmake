@@ -21,3 +21,5 @@ set(slow_tsan "Allocation\\." "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2E
   "DrafterLists.*_(draft_model|eagle|mtp|dflash|dspark|pard|p_eagle|medusa|mlp_speculator)$" "DrafterLists.*/suffix_"
   "CountsOf.*/(Gemma2|Gemma3ForConditional|Glm4Moe|Mistral|Mixtral|Phi3|Qwen2|Qwen3ForCausal|SmolLM3)"
   "MixtureIdentity.*_(suffix|medusa|mlp_speculator|p_eagle|pard)_Greedy")
+# Drafters, families, types, layouts and ways to run, each with each: tests with parameters.
+set(in_turns "^conformance/[^.]*/[^.]*\\.")

@@ -85,3 +85,16 @@ build_preset() {
   run_step "build-$preset" "build $preset ($jobs jobs, some minutes)" \
     cmake --build --preset "$preset" --target "$@" --parallel "$jobs" -- "${build_arguments[@]}"
 }
+
+# choose_turn: of the turns of tests/entries.cmake the day's, or that of FORETOKEN_TEST_TURN, which can be
+# "all". Sets `turn`, and `turn_arguments` to what keeps ctest from the other turns.
+choose_turn() {
+  local turns
+  turns=$(sed -nE 's/^set\(turns ([0-9])\)$/\1/p' tests/entries.cmake)
+  turn=${FORETOKEN_TEST_TURN:-$(($(date -u +%w) % turns))}
+  turn_arguments=()
+  if [[ $turn == all ]]; then return; fi
+  [[ $turn =~ ^[0-9]$ && $turn -lt $turns ]] ||
+    die "FORETOKEN_TEST_TURN is '$turn'; say a turn, 0 to $((turns - 1)), or all"
+  turn_arguments=(-LE "^turn-[^$turn]\$")
+}

@@ -1,0 +1,3 @@
+# See tests/entries.cmake.
+# Samples of calls, for each format of them.
+set(in_turns "CallProperty")
