@@ -36,7 +36,8 @@ def drafter(target, method, k, **more):
     if method == "ngram":
         return {**config, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
     if method == "suffix":
-        return {**config, "num_speculative_tokens": 2 * k}
+        # Past answers are left out: each round asks the same again.
+        return {**config, "num_speculative_tokens": 2 * k, "suffix_decoding_max_cached_requests": 0}
     if method == "mtp" and has_modules(target):
         return config
     suffix = "draft" if method == "draft_model" else method
