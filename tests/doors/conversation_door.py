@@ -206,6 +206,8 @@ class ListOfTemplates(NamedTemplates):
 class GgufTemplates(NamedTemplates):
     """The same from a GGUF file that was made of such a folder."""
 
+    flags = ("--enable-tokenizer-info-endpoint",)
+
     @classmethod
     def setUpClass(cls):
         ListOfTemplates.setUpClass.__func__(cls)
@@ -219,13 +221,20 @@ class GgufTemplates(NamedTemplates):
         cls.folder = holder
         Prompts.setUpClass.__func__(cls)
 
+    def test_what_lm_evals_remote_tokenizer_asks_for(self):
+        info = self.get("/tokenizer_info").json
+        self.assertEqual((info["chat_template"], info["eos_token"]), (PLAIN, "<|endoftext|>"))
+        self.assertIn("tokenizer_class", info)
+
 
 class TheCommandLineWins(NamedTemplates):
-    flags = ("--chat-template", "{% for m in messages %}{{ m.content }}{% endfor %}givenTemplate")
+    flags = ("--enable-tokenizer-info-endpoint",
+             "--chat-template", "{% for m in messages %}{{ m.content }}{% endfor %}givenTemplate")
 
     def test_tools_get_theirs(self):
         text = self.prompt([ASK], tools=TOOLS, tool_choice="auto")
         self.assertTrue(text.endswith("givenTemplate"), text)
+        self.assertEqual(self.get("/tokenizer_info").json["chat_template"], self.flags[-1])
 
 
 if __name__ == "__main__":

@@ -218,11 +218,11 @@ json openapi_document(const OpenApiFacts& facts) {
   }
   if (facts.tokenizer_info) {
     constexpr Operation kTokenizer = {
-        "get", "/tokenizer_info", "getTokenizerInfo", "The model's tokenizer_config.json",
+        "get", "/tokenizer_info", "getTokenizerInfo", "The tokenizer's configuration",
         "",    "Version"};
     json& get = paths[kTokenizer.path]["get"] = operation_json(kTokenizer, facts.needs_key);
     get["responses"]["200"]["content"] = content_of("application/json", {{"type", "object"}});
-    get["responses"]["404"] = {{"description", "It has none"}};
+    get["responses"]["404"] = {{"description", "The server has no tokenizer"}};
   }
   if (facts.fills_gaps) {
     constexpr Operation kInfill = {"post",

@@ -114,6 +114,26 @@ Status answer_content(ServeContext& context, http::Exchange& exchange, Body body
   return {};
 }
 
+// Special tokens as texts, and what other files than tokenizer_config.json or flags say.
+void complete_tokenizer_info(const Engine& engine, json* info) {
+  for (auto& [name, value] : info->items()) {
+    if (!name.ends_with("_token") || !value.is_object()) continue;
+    const auto content = value.find("content");
+    if (content != value.end() && content->is_string()) value = json(*content);
+  }
+  const EngineInfo& facts = engine.info();
+  const auto complete = [info](const char* name, const json& value) {
+    if (!info->contains(name) || (*info)[name].is_null()) (*info)[name] = value;
+  };
+  if (!facts.bos_token.empty()) complete("bos_token", facts.bos_token);
+  if (!facts.eos_token.empty()) complete("eos_token", facts.eos_token);
+  complete("model_max_length", facts.max_position_embeddings);
+  complete("tokenizer_class", "PreTrainedTokenizerFast");
+  if (const ChatTemplateTraits* traits = engine.chat_template(false)) {
+    (*info)["chat_template"] = traits->source;
+  }
+}
+
 }  // namespace
 
 Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
@@ -160,12 +180,17 @@ Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exch
 }
 
 Status answer_tokenizer_info(const ServeContext& context, http::Exchange& exchange) {
+  std::vector<int32_t> none;
+  FT_RETURN_IF_ERROR(context.engine.encode("", false, &none));
   const std::string path = context.config.model_folder + "/tokenizer_config.json";
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) return not_found("the model has no tokenizer_config.json");
-  FT_ASSIGN_OR_RETURN(const json info, parse_ordered_json_object(text.str(), path));
+  json info = json::object();
+  if (file) {
+    FT_ASSIGN_OR_RETURN(info, parse_ordered_json_object(text.str(), path));
+  }
+  complete_tokenizer_info(context.engine, &info);
   respond_json(exchange, 200, info);
   return {};
 }

@@ -11,7 +11,8 @@ Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchan
 // POST /detokenize: {"tokens"} to {"prompt", "content"}, for clients of both.
 Status handle_detokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                          const Body& body);
-// GET /tokenizer_info: the model's tokenizer_config.json.
+// GET /tokenizer_info: the model's tokenizer_config.json, or what stands in for it (GGUF), with
+// special tokens as texts and the template that chats are made with.
 Status answer_tokenizer_info(const ServeContext& context, http::Exchange& exchange);
 
 }  // namespace foretoken

@@ -60,7 +60,9 @@ TEST_F(TokenHandlers, Errors) {
 TEST_F(TokenHandlers, TokenizerInfo) {
   const auto info = send("GET", "/tokenizer_info");
   EXPECT_EQ(info->status(), 200);
-  EXPECT_TRUE(json::parse(info->body()).contains("tokenizer_class")) << info->body();
+  const json told = json::parse(info->body());
+  EXPECT_TRUE(told.contains("tokenizer_class")) << info->body();
+  EXPECT_EQ(told["chat_template"], engine().chat_template(false)->source);
 }
 
 }  // namespace
