@@ -21,8 +21,12 @@ std::string plural(size_t count, const std::string& what) {
 }
 
 // Why a row has not the attention that it names.
-std::string why_it_stands_in(MatrixCell cell) {
+std::string why_it_stands_in(const CellResult& result) {
+  MatrixCell cell = cell_of(result);
   if (cell.stands_in_for.empty()) return {};
+  if (result.contains("stands_in_because")) {
+    return " (" + result["stands_in_because"].get<std::string>() + ")";
+  }
   cell.attention = cell.stands_in_for;
   const Status status = check_cell(cell);
   return status.ok() ? "" : " (" + status.message() + ")";
@@ -36,7 +40,7 @@ std::string evidence(const CellResult& result) {
     text += fmt::format(", {} of {} drafts accepted", result["num_accepted_tokens"].get<int64_t>(),
                         result["num_draft_tokens"].get<int64_t>());
   }
-  text += ", attention " + result.value("attention", "") + why_it_stands_in(cell_of(result));
+  text += ", attention " + result.value("attention", "") + why_it_stands_in(result);
   if (const int differing = result.value("texts_unlike_without_drafts", 0); differing > 0) {
     text += fmt::format(", {} texts unlike those without drafts (not batch-invariant)", differing);
   }

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What reports read of a result, beside its cell.
-constexpr const char* kTexts[] = {"reason", "attention", "command"};
+constexpr const char* kTexts[] = {"reason", "attention", "command", "stands_in_because"};
 constexpr const char* kNumbers[] = {"num_prompts",
                                     "acceptance",
                                     "num_accepted_tokens",

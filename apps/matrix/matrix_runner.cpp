@@ -19,6 +19,25 @@ std::vector<MatrixCell> cells_of_process(const std::vector<MatrixCell>& cells, s
   return own;
 }
 
+// A row of the list whose attention the start refuses, as a build or a GPU has not every family, is
+// run with what serves instead.
+Result<CellResult> or_stand_in(const MatrixCell& cell, const CellResult& result,
+                               const MatrixRunOptions& options, ResultsFile& known) {
+  const bool is_refused = result["verdict"] == "unsupported" && !result.value("refused", false);
+  if (!is_refused || cell.row == 0 || cell.attention == "auto") return result;
+  MatrixCell other = cell;
+  other.attention = "auto";
+  other.stands_in_for = cell.attention;
+  if (!check_cell(other).ok()) return result;
+  if (const CellResult* found = known.find(other)) return *found;
+  FT_ASSIGN_OR_RETURN(const std::vector<CellResult> ended, run_in_processes({other}, options));
+  CellResult own = ended.front();
+  if (own["verdict"] == "unsupported") return result;
+  own["stands_in_because"] = result["reason"];
+  FT_RETURN_IF_ERROR(known.add(other, own));
+  return own;
+}
+
 }  // namespace
 
 CellResult decided(const MatrixCell& cell) {
@@ -48,7 +67,10 @@ Result<std::vector<CellResult>> run_cells(const std::vector<MatrixCell>& cells,
       const CellResult said = decided(cells[begin]);
       results.push_back(said["verdict"] == "not run" && found != nullptr ? *found : said);
     }
-    for (size_t i = begin; i < results.size(); ++i) progress(results[i]);
+    for (size_t i = begin; i < results.size(); ++i) {
+      FT_ASSIGN_OR_RETURN(results[i], or_stand_in(cells[i], results[i], options, known));
+      progress(results[i]);
+    }
   }
   return results;
 }

@@ -123,6 +123,22 @@ class Matrix(unittest.TestCase):
             self.assertEqual(cell["texts_unlike_without_drafts"], 0)
             self.assertIn("from those of the CPU's own attention", cell["reason"])
 
+    def test_a_row_whose_attention_the_start_refuses_has_another(self):
+        # As FLASHMLA where the plug-in was built without its source.
+        row = {"architecture": "Gemma2ForCausalLM",
+               "attention_backend": "flex(kv <= q or prompt; )"}
+        done = self.run_file([{"row": 5, **row}, row])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, second = self.report()["cells"]
+        self.assertEqual((first["status"], first["cell"]["attention_backend"],
+                          first["cell"]["stands_in_for"]),
+                         ("green reduced", "auto", row["attention_backend"]))
+        self.assertIn("attention portable (--flex-mask with 'prompt' is not built for models "
+                      "with sliding windows", first["evidence"])
+        self.assertEqual(second["status"], "unsupported")
+        self.run_file([{"row": 5, **row}])
+        self.assertEqual(self.report()["cells"], [first], "it ran again")
+
     def test_rows_are_yaml(self):
         rows = self.folder / "rows.yaml"
         rows.write_text("# two rows\n- row: 3\n  tensor_parallel_size: 8\n  drafter: eagle\n"
