@@ -10,8 +10,7 @@
 #include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/score_end.h"
-#include "kernels/cpu/hot.h"
-#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/lane_pair.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/thread_scratch.h"
@@ -78,15 +77,16 @@ FT_INLINE Run<T> run_at(const KvLayer& kv, const void* cache, const void* widene
           left < split.end - pos ? left : split.end - pos};
 }
 
-template <class T>
+// V: Lanes or LanePair, here and below.
+template <class V, class T>
 FT_INLINE float dot(const float* q, const T* k, int n) {
-  Lanes sum = {};
+  V sum = {};
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    Lanes a, b;
+    V a, b;
     load(a, q + i);
     load(b, k + i);
-    sum += a * b;
+    add_product(sum, a, b);
   }
   float total = sum_lanes(sum);
   for (; i < n; ++i) total += q[i] * load_one(k + i);
@@ -112,7 +112,7 @@ FT_INLINE void widen_split(const KvLayer& kv, WidenedSplit<T>& room, Split& spli
 }
 
 // scale: of AttentionArgs, times that of the codes.
-template <class T>
+template <class V, class T>
 FT_INLINE void score_split(const AttentionArgs& a, const Split& split, float scale, int heads,
                            HeadState& s) {
   for (int pos = split.begin; pos < split.end;) {
@@ -120,7 +120,7 @@ FT_INLINE void score_split(const AttentionArgs& a, const Split& split, float sca
     for (int i = 0; i < run.count; ++i) {
       const T* k = run.first + i * a.kv.head_dim;
       for (int h = 0; h < heads; ++h) {
-        s.scores[h][pos + i - split.begin] = dot(s.q[h], k, a.kv.head_dim) * scale;
+        s.scores[h][pos + i - split.begin] = dot<V>(s.q[h], k, a.kv.head_dim) * scale;
       }
     }
     pos += run.count;
@@ -144,19 +144,19 @@ FT_INLINE void exponentiate(float* scores, int count, float& max, float& sum) {
 }
 
 // out[d, d + kVectors * kLanes) = sum of weights * v over the split, positions in order.
-template <int kVectors, class T>
+template <int kVectors, class V, class T>
 FT_INLINE void weigh_columns(const AttentionArgs& a, const Split& split, const float* weights,
                              int d, float* out) {
-  Lanes sum[kVectors] = {};
+  V sum[kVectors] = {};
   for (int pos = split.begin; pos < split.end;) {
     const Run<T> run = run_at<T>(a.kv, a.kv.v, split.values, split, pos);
     for (int i = 0; i < run.count; ++i) {
       const T* v = run.first + i * a.kv.head_dim + d;
       const float weight = weights[pos + i - split.begin];
       for (int j = 0; j < kVectors; ++j) {
-        Lanes value;
+        V value;
         load(value, v + j * kLanes);
-        sum[j] += value * weight;
+        add_product(sum[j], value, weight);
       }
     }
     pos += run.count;
@@ -177,17 +177,17 @@ FT_INLINE void weigh_column(const AttentionArgs& a, const Split& split, const fl
   }
 }
 
-template <class T>
+template <class V, class T>
 FT_INLINE void weigh_values(const AttentionArgs& a, const Split& split, const float* weights,
                             float* out) {
   const int dim = a.kv.value_size();
   int d = 0;
-  for (; d + 4 * kLanes <= dim; d += 4 * kLanes) weigh_columns<4, T>(a, split, weights, d, out);
-  for (; d + kLanes <= dim; d += kLanes) weigh_columns<1, T>(a, split, weights, d, out);
+  for (; d + 4 * kLanes <= dim; d += 4 * kLanes) weigh_columns<4, V, T>(a, split, weights, d, out);
+  for (; d + kLanes <= dim; d += kLanes) weigh_columns<1, V, T>(a, split, weights, d, out);
   for (; d < dim; ++d) weigh_column<T>(a, split, weights, d, out);
 }
 
-template <class T>
+template <class V, class T>
 FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const QueryHead& of, int h,
                            HeadState& s) {
   float part[kMaxHeadDim];
@@ -202,7 +202,7 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Que
   } else {
     exponentiate(s.scores[h], count, max, sum);
   }
-  weigh_values<T>(a, split, s.scores[h], part);
+  weigh_values<V, T>(a, split, s.scores[h], part);
   const float new_max = max > s.max[h] ? max : s.max[h];
   const float keep = sample_math::exp_nonpositive(s.max[h] - new_max);
   const float take = sample_math::exp_nonpositive(max - new_max);
@@ -212,7 +212,7 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Que
 }
 
 // widened: room for codes; null: there are none.
-template <class T>
+template <class V, class T>
 FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads,
                       WidenedSplit<T>* widened) {
   HeadState s;
@@ -234,9 +234,9 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;
     Split split{table, kv_head, pos, split_end < end ? split_end : end};
     if (widened != nullptr) widen_split(a.kv, *widened, split);
-    score_split<T>(a, split, scale, heads, s);
+    score_split<V, T>(a, split, scale, heads, s);
     for (int h = 0; h < heads; ++h) {
-      merge_split<T>(a, split, {first + h, position, of_prompt}, h, s);
+      merge_split<V, T>(a, split, {first + h, position, of_prompt}, h, s);
     }
     pos = split.end;
   }
@@ -254,24 +254,40 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
 }
 
 FT_HOT void attend_f32(const AttentionArgs& a, int64_t row, int32_t kv_head, int first, int heads) {
-  attend<float>(a, row, kv_head, first, heads, nullptr);
+  attend<Lanes, float>(a, row, kv_head, first, heads, nullptr);
 }
 FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
                         int heads) {
-  attend<uint16_t>(a, row, kv_head, first, heads, nullptr);
+  attend<Lanes, uint16_t>(a, row, kv_head, first, heads, nullptr);
 }
 FT_HOT void attend_f32_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
                            int heads) {
-  attend<float>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<float>>());
+  attend<Lanes, float>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<float>>());
 }
 FT_HOT void attend_bf16_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
                             int heads) {
-  attend<uint16_t>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<uint16_t>>());
+  attend<Lanes, uint16_t>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<uint16_t>>());
+}
+// As the four above.
+template <class T>
+FT_AVX2 void attend_pairs(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                          int heads) {
+  attend<LanePair, T>(a, row, kv_head, first, heads, nullptr);
+}
+template <class T>
+FT_AVX2 void attend_pairs_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                              int heads) {
+  attend<LanePair, T>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<T>>());
 }
 
 auto attend_function(const KvLayer& kv) {
+  static const bool pairs = has_lane_pairs();
   const bool is_f32 = kv.dtype == DType::kF32;
-  if (kv.format == KvFormat::kFp8) return is_f32 ? attend_f32_fp8 : attend_bf16_fp8;
+  if (kv.format == KvFormat::kFp8) {
+    if (pairs) return is_f32 ? attend_pairs_fp8<float> : attend_pairs_fp8<uint16_t>;
+    return is_f32 ? attend_f32_fp8 : attend_bf16_fp8;
+  }
+  if (pairs) return is_f32 ? attend_pairs<float> : attend_pairs<uint16_t>;
   return is_f32 ? attend_f32 : attend_bf16;
 }
 
