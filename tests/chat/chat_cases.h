@@ -26,13 +26,14 @@ inline std::ostream& operator<<(std::ostream& out, const ChatSum& sum) {
 }
 
 // Functions get_weather(city: string, days: integer, units: string or null) and now().
-inline nlohmann::ordered_json sample_tools() {
-  return nlohmann::ordered_json::parse(R"([
+inline const nlohmann::ordered_json& sample_tools() {
+  static const auto tools = nlohmann::ordered_json::parse(R"([
     {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
       "properties": {"city": {"type": "string"}, "days": {"type": "integer"},
         "units": {"type": ["string", "null"]}, "where": {"type": "object"},
         "exact": {"type": "boolean"}}, "required": ["city"]}}},
     {"type": "function", "function": {"name": "now"}}])");
+  return tools;
 }
 
 inline ChatParserOptions options_of(const std::string& tool_parser,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted agent of ten answers (whole: twenty) through the official clients: the same conversation with and
+"""A scripted agent of six answers (whole: twenty) through the official clients: the same conversation with and
 without each drafter, greedy and seeded, streamed and whole; what came out is the history of more.
 
 FORETOKEN_TEST_WHOLE_DOORS=1 runs all formats, clients, samplings and drafters with each other and
@@ -29,7 +29,7 @@ PARSERS = ["hermes", "qwen3_coder", "glm45", "kimi_k2", "openai", "deepseek_v3"]
 # Strict about roles, and about ids.
 REPLAYED = ["Qwen3.5-4B", "mistralai-Mistral-Nemo-Instruct-2407"]
 WHOLE = os.environ.get("FORETOKEN_TEST_WHOLE_DOORS") == "1"
-NUM_ROUNDS = 10 if WHOLE else 5  # a call and an answer in words each
+NUM_ROUNDS = 10 if WHOLE else 3  # a call and an answer in words each
 
 
 def drafter(method):

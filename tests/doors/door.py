@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -117,10 +118,35 @@ def model_copy(**changes):
         if file.name not in changed:
             (folder / file.name).symlink_to(file)
     for name, value in changed.items():
-        if value is not None:
+        if isinstance(value, bytes):
+            (folder / name).write_bytes(value)
+        elif value is not None:
             text = value if isinstance(value, str) else json.dumps(value)
             (folder / name).write_text(text, encoding="utf-8")
     return holder
+
+
+def one_layer():
+    """The bundled model's weights and config.json with its first layer alone, for `model_copy`.
+
+    Its steps take a fifth of the time, and its text means nothing: for cases whose text follows from the
+    request, and for those that want none.
+    """
+    folder = pathlib.Path(BUNDLED)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    data = (folder / "model.safetensors").read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    header, kept = {}, b""
+    for name, tensor in json.loads(data[8:begin]).items():
+        if name == "__metadata__" or re.match(r"model\.layers\.(?!0\.)", name):
+            continue
+        first, end = tensor["data_offsets"]
+        header[name] = {**tensor, "data_offsets": [len(kept), len(kept) + end - first]}
+        kept += data[begin + first:begin + end]
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return {"config__json": {**config, "num_hidden_layers": 1},
+            "model__safetensors": len(text).to_bytes(8, "little") + text + kept}
 
 
 def use_clients(*packages):

@@ -38,7 +38,7 @@ def marked_model(marker, special):
     tokenizer["added_tokens"].append({
         "id": number, "content": marker, "single_word": False, "lstrip": False, "rstrip": False,
         "normalized": False, "special": special})
-    return door.model_copy(tokenizer__json=tokenizer), number
+    return door.model_copy(tokenizer__json=tokenizer, **door.one_layer()), number
 
 class MarkedCase(door.DoorCase):
     marker = "<tool_call>"

@@ -125,6 +125,9 @@ class Calls:
 class ToolCase(door.DoorCase):
     """Asks for a text that the model is made to write, by all APIs, whole and streamed."""
 
+    folder = door.model_copy(**door.one_layer())
+    model = folder.name
+
     def ask(self, path, text, body, stream, max_tokens):
         forced = {"structured_outputs": {"choice": [text]}} if text is not None else {}
         limit = "max_output_tokens" if "responses" in path else "max_tokens"

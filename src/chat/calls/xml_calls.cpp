@@ -47,11 +47,11 @@ json schema_of(const json& tools, const std::string& function, const std::string
     if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
     const json& one = tool["function"];
     if (one.value("name", json()) != function) continue;
-    const json pointer = one.value("parameters", json());
-    if (!pointer.is_object() || !pointer.contains("properties")) return nullptr;
-    const json& properties = pointer["properties"];
-    if (!properties.is_object()) return nullptr;
-    return followed_schema(properties.value(key, json()), pointer);
+    const auto parameters = one.find("parameters");
+    if (parameters == one.end() || !parameters->is_object()) return nullptr;
+    const auto properties = parameters->find("properties");
+    if (properties == parameters->end() || !properties->is_object()) return nullptr;
+    return followed_schema(properties->value(key, json()), *parameters);
   }
   return nullptr;
 }
