@@ -7,7 +7,7 @@ namespace {
 
 #define FT_BF16_INLINE inline __attribute__((always_inline))
 
-constexpr int kMaxRows = 3;          // whose sums fit the registers, two tiles wide
+constexpr int kMaxRows = 2;          // whose sums, two tiles wide, leave registers for weights
 constexpr int64_t kStepsAtOnce = 8;  // 32 KiB of weights stay in the nearest cache for all rows
 constexpr int kPieceLength = static_cast<int>(kStepsAtOnce) * kBf16Step;
 constexpr int kWidth = 8;  // columns of a vector
@@ -60,12 +60,12 @@ template <int kAbove, int kRows, int kVectors>
 FT_BF16_INLINE void add_half(const uint16_t* weights, const float (&x)[kRows][kPieceLength],
                              int64_t at, __m256 (&sums)[kRows][kVectors]) {
   __m256 one[kRows];
-#pragma GCC unroll 3
+#pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) one[r] = _mm256_broadcast_ss(&x[r][at + kAbove]);
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     const __m256 w = half_of<kAbove>(weights + v / 2 * kTileElements + v % 2 * 2 * kWidth);
-#pragma GCC unroll 3
+#pragma GCC unroll 2
     for (int r = 0; r < kRows; ++r) sums[r][v] = _mm256_fmadd_ps(one[r], w, sums[r][v]);
   }
 }
@@ -128,10 +128,8 @@ void multiply_rows(Piece& piece, const Bf16Rows& rows, int first, int count) {
   switch (count) {
     case 1:
       return multiply_rows<1>(piece, rows, first);
-    case 2:
-      return multiply_rows<2>(piece, rows, first);
     default:
-      return multiply_rows<3>(piece, rows, first);
+      return multiply_rows<2>(piece, rows, first);
   }
 }
 
