@@ -12,8 +12,8 @@ enum class Activation : int32_t {
   kXielu,        // a x^2 + b x for x > 0, else n (expm1(min(x, e)) - x) + b x (Huang and Schlag
                  // 2024), with a = softplus(p[0]), b = p[2], n = b + softplus(p[1]), e = p[3]
   kRelu,         // max(x, 0)
-  // Of experts alone (gpt-oss): g sigmoid(alpha g) (u + 1) of g = min(gate, limit) and
-  // u = clamp(up, -limit, limit).
+  // Of experts (gpt-oss, Step 3.5) and of the op gated_act: g sigmoid(alpha g) (u + shift) of
+  // g = min(gate, limit) and u = clamp(up, -up_limit, up_limit).
   kClampedSilu,
 };
 
@@ -28,10 +28,13 @@ constexpr bool has_expert_form(Activation activation) {
 struct GateClamp {
   float limit = 7;
   float alpha = 1.702f;
+  float up_limit = 7;
+  float shift = 1;
 };
 // What the op gated_act may have where the gates do not come from a gated product.
 constexpr bool has_gated_act(Activation activation) {
-  return has_gated_form(activation) || activation == Activation::kReluSquared;
+  return has_gated_form(activation) || activation == Activation::kReluSquared ||
+         activation == Activation::kClampedSilu;
 }
 
 }  // namespace foretoken

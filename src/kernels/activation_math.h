@@ -144,8 +144,8 @@ FT_HD_INLINE float at_least(float x, float limit) { return x < limit ? limit : x
 // Activation::kClampedSilu.
 FT_HD_INLINE float clamped_gated(const GateClamp& clamp, float gate, float up) {
   gate = at_most(gate, clamp.limit);
-  up = at_least(at_most(up, clamp.limit), -clamp.limit);
-  return mul(add(up, 1.0f), mul(gate, sigmoid(mul(gate, clamp.alpha))));
+  up = at_least(at_most(up, clamp.up_limit), -clamp.up_limit);
+  return mul(add(up, clamp.shift), mul(gate, sigmoid(mul(gate, clamp.alpha))));
 }
 
 }  // namespace foretoken::activation_math

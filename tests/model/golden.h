@@ -92,6 +92,7 @@ inline std::vector<GoldenCase> family_cases() {
 // Those that were published before most of the above, or under names of their own.
 inline std::vector<GoldenCase> early_cases() {
   return golden_cases({"cwm",
+                       "spark",
                        "diffllama",
                        "doge",
                        "glm4v",
@@ -127,6 +128,9 @@ inline std::vector<GoldenCase> early_cases() {
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
   return golden_cases({"axk1",
+                       "trinity",
+                       "laguna",
+                       "step3p7",
                        "flint",
                        "cohere2_vision-moe",
                        "sarvam_moe",

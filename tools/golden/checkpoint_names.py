@@ -32,10 +32,11 @@ REPLACED = {
                 ("lm_head", "transformer.output_layer"), ("self_attn.", "self_attention."),
                 ("o_proj", "dense"), ("gate_up_proj", "dense_h_to_4h"),
                 ("down_proj", "dense_4h_to_h")],
+    "spark": [("embed_tokens", "embedding"), ("o_proj", "out_proj")],
 }
 # Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
 FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
-         "chatglm": "query_key_value"}
+         "chatglm": "query_key_value", "spark": "q_k_v_proj"}
 # Those that have the queries of a key head, it and its values, and so on.
 FUSED_BY_GROUP = ("internlm2",)
 

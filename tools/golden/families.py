@@ -336,6 +336,12 @@ MODELS = {
                              rope_parameters={"full_attention": None, "sliding_attention": {
                                  "rope_type": "default", "rope_theta": 10000.0,
                                  "mrope_section": [2, 3, 3]}}),
+    "spark": family("Spark2_5ForCausalLM", "spark2_5", without=["rope_theta"], head_dim=16,
+                    hidden_act="gelu", headwise_attn_output_gate=True, gate_attn_act_mode="sigmoid",
+                    attention_bias=False, mlp_bias=False, sliding_window=24, layer_types=WINDOWS,
+                    rope_parameters={
+                        "full_attention": {"rope_theta": 50000.0, "partial_rotary_factor": 0.25},
+                        "sliding_attention": {"rope_theta": 1000.0, "partial_rotary_factor": 1.0}}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -368,7 +374,16 @@ REFERENCES = {
               "layer_norm_eps": 1e-5, "partial_rotary_factor": 1.0, "use_qkv_bias": False,
               "use_parallel_residual": False, "qk_layernorm": False},
     "internlm": {**_LLAMA, "attention_bias": True},
+    "spark": {"architectures": ["LagunaForCausalLM"], "model_type": "laguna", "gating": "per-head",
+              "mlp_layer_types": ["dense", "dense"],
+              "rope_parameters": {
+                  "full_attention": {"rope_type": "default", "rope_theta": 50000.0,
+                                     "partial_rotary_factor": 0.25},
+                  "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
+                                        "partial_rotary_factor": 1.0}}},
 }
+# Gates of a reference's heads are sigmoids, and queries and keys have no norms.
+SIGMOID_GATES = ("spark",)
 # Scores of a reference fall with distance (ALiBi).
 FALLING = ("baichuan-13b",)
 # The output matrix of a reference has rows of length 1.
@@ -389,7 +404,7 @@ def is_tied(config):
     return inner.get("tie_word_embeddings", config["tie_word_embeddings"])
 
 
-OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron")
+OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron", "step3p7")
 
 
 def random_weight(name, weight, config):
@@ -423,7 +438,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 0.25
     if kind.startswith("minicpm") and short == "embed_tokens":
         return torch.randn_like(weight) * 0.1  # times scale_emb
-    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings") or \
+    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "embedding") or \
             "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
     scale = 4.0 if "lm_head" in name or "embed_out" in name or "output" in short else 0.3 if "altup" in name else 1.0

@@ -11,6 +11,7 @@ import copy
 import json
 import pathlib
 import tempfile
+import types
 
 import torch
 import transformers
@@ -21,6 +22,7 @@ import families
 from gen_golden import (GOLDEN, LENGTH_DEPENDENT, SEED, best_prompt, error_against, logits_of,
                         write_json)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.laguna import modeling_laguna
 
 DECI_MULTIPLE = 256
 
@@ -105,6 +107,14 @@ def with_rounded_rows(model):
     return model
 
 
+def with_sigmoid_gates(model):
+    """Laguna's dense layers with Spark's gates."""
+    modeling_laguna.F = types.SimpleNamespace(softplus=torch.sigmoid)
+    for layer in model.model.layers:
+        layer.self_attn.q_norm = layer.self_attn.k_norm = torch.nn.Identity()
+    return model
+
+
 def as_computed(name, key, weight):
     """What a family's own code makes of a weight before it multiplies."""
     if name in families.NORMED_HEADS and key == "lm_head.weight":
@@ -134,6 +144,8 @@ def new_model(name, config):
     model = getattr(transformers, config["architectures"][0])(parsed)
     if name in families.FALLING:
         return without_positions(model)
+    if name in families.SIGMOID_GATES:
+        return with_sigmoid_gates(model)
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
 
 

@@ -110,7 +110,7 @@ def random_state(name, model, config, seed):
 
 def kept(key, weight):
     """As it lies in files: routers' biases stay floats."""
-    floats = key.endswith(("e_score_correction_bias", "gate.expert_bias"))
+    floats = key.endswith(("e_score_correction_bias", "expert_bias"))
     return weight.float() if floats else weight.bfloat16()
 
 

@@ -295,6 +295,46 @@ MODELS = {
                        "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
                        "image_size": 8, "patch_size": 4},
         alignment_intermediate_size=16),
+    "trinity": mixture("AfmoeForCausalLM", "afmoe", moe_intermediate_size=32, num_experts=4,
+                       num_experts_per_tok=2, num_shared_experts=1, num_dense_layers=1,
+                       score_func="sigmoid", route_norm=True, route_scale=2.0, n_group=1,
+                       topk_group=1, mup_enabled=True, sliding_window=24,
+                       global_attn_every_n_layers=2,
+                       layer_types=["sliding_attention", "full_attention"], attention_bias=False),
+    "laguna": mixture("LagunaForCausalLM", "laguna", without=["rope_theta"], num_experts=4,
+                      num_experts_per_tok=2, moe_intermediate_size=32,
+                      shared_expert_intermediate_size=32, norm_topk_prob=True,
+                      moe_routed_scaling_factor=2.5, moe_router_logit_softcapping=0.0,
+                      gating="per-head", num_attention_heads_per_layer=[4, 6], sliding_window=24,
+                      layer_types=["full_attention", "sliding_attention"],
+                      mlp_layer_types=["dense", "sparse"], attention_bias=False,
+                      rope_parameters={
+                          "full_attention": families.yarn(attention_factor=1.2,
+                                                          partial_rotary_factor=0.5),
+                          "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
+                                                "partial_rotary_factor": 1.0}}),
+    "step3p7": families.around(
+        "Step3p7ForConditionalGeneration", "step3p7",
+        families.family("", "step3p5", without=["architectures", "torch_dtype",
+                                                "tie_word_embeddings", "num_key_value_heads",
+                                                "pad_token_id"],
+                        hidden_size=64, intermediate_size=64, head_dim=16, num_hidden_layers=3,
+                        num_attention_groups=2, moe_num_experts=4, moe_top_k=2,
+                        moe_intermediate_size=32, share_expert_dim=32, moe_layers_enum="1,2",
+                        moe_router_activation="sigmoid", moe_router_scaling_factor=2.0,
+                        norm_expert_weight=True, use_moe_router_bias=True,
+                        use_head_wise_attn_gate=True, zero_centered=True, sliding_window=24,
+                        layer_types=["full_attention", "sliding_attention", "full_attention"],
+                        rope_theta=[50000.0, 1000.0, 50000.0],
+                        partial_rotary_factors=[0.5, 1.0, 0.5], rope_scaling=families.LLAMA3,
+                        yarn_only_types=["full_attention"],
+                        attention_other_setting={"attention_type": "sliding_attention",
+                                                 "num_attention_heads": 6,
+                                                 "num_attention_groups": 2, "head_dim": 16},
+                        swiglu_limits=[0.0, 0.5, 0.3], swiglu_limits_shared=[0.4, 0.0, 0.6]),
+        vision_config={"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+                       "image_size": 56, "patch_size": 14, "mlp_ratio": 2.0,
+                       "max_position_embeddings": 16}),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -354,7 +394,7 @@ def mxfp4_weight(weight):
 def random_weight(name, weight, config):
     """As in families.py, for the names that transformers has in memory."""
     short = name.removesuffix(".weight").rsplit(".", 1)[-1]
-    if short == "e_score_correction_bias":
+    if short in ("e_score_correction_bias", "expert_bias"):
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
     if name.endswith("router.proj.weight"):
         return torch.randn_like(weight) * 1.5  # its rows are scaled down

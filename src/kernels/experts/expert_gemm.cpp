@@ -24,7 +24,7 @@ void expert_gemm(Queue& queue, const ExpertGemmArgs& args) {
   const SharedExpert& shared = args.shared;
   FT_CHECK(shared.weight == nullptr ||
            (shared.x != nullptr && shared.y != nullptr && shared.n > 0 && shared.k > 0 &&
-            (args.gated == 0 || has_gated_act(args.activation))));
+            (args.gated == 0 || has_gated_form(args.activation))));
   queue.launch(args);
 }
 

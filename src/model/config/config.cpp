@@ -51,6 +51,7 @@ constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration"},
     {"LLaMAForCausalLM", "LlamaForCausalLM"},
     {"StableLMEpochForCausalLM", "StableLmForCausalLM"},
+    {"Step3p7FlashForCausalLM", "Step3p5ForCausalLM"},
     {"TeleChat3ForCausalLM", "LlamaForCausalLM"},
     {"XverseForCausalLM", "LlamaForCausalLM"},
 };

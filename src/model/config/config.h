@@ -63,6 +63,7 @@ struct ModelConfig {
   bool rms_norms = false;           // norms are of root mean squares, whatever the architecture has
   bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
+  bool head_gates = false;          // each head has one gate, where left to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)
   std::vector<float> alibi_slopes;  // [num_heads], as of AttentionArgs; empty: none

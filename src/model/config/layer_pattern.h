@@ -34,7 +34,11 @@ struct LayerConfig {
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;
   float lambda_init = 0;  // as of GqaSpec
-  int32_t part = 0;       // which of the layers it is that one number of the checkpoint stands for
+  // What activated gates of experts, and of what all rows share, are at most, and ups either way
+  // (Step 3.5); 0: anything.
+  float expert_limit = 0;
+  float shared_limit = 0;
+  int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };
 

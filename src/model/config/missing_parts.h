@@ -15,11 +15,14 @@ enum MissingPart : uint32_t {
   kLinearAttention = 1u << 3,
   kStateSpaceLayers = 1u << 4,
   kConvolutionLayers = 1u << 5,
-  kHeadGates = 1u << 6,
+  kNormKinds = 1u << 6,
   kLoopedLayers = 1u << 7,
   kShardedProjections = 1u << 8,
   kAttentionExperts = 1u << 9,
+  kDepthResiduals = 1u << 10,
   kEncoder = 1u << 11,
+  kResidualGates = 1u << 12,
+  kGrowingQueries = 1u << 13,
 };
 
 struct MissingPartName {

@@ -9,6 +9,7 @@ struct ModelType {
 };
 
 constexpr ModelType kModelTypes[] = {
+    {"afmoe", "AfmoeForCausalLM"},
     {"apertus", "ApertusForCausalLM"},
     {"apertus1p5", "Apertus1p5ForConditionalGeneration"},
     {"apertus1p5_text", "Apertus1p5TextForCausalLM"},
@@ -83,6 +84,7 @@ constexpr ModelType kModelTypes[] = {
     {"kimi_k2", "DeepseekV3ForCausalLM"},
     {"kimi_k25", "KimiK25ForConditionalGeneration"},
     {"kimi_vl", "KimiVLForConditionalGeneration"},
+    {"laguna", "LagunaForCausalLM"},
     {"llama", "LlamaForCausalLM"},
     {"llama4", "Llama4ForConditionalGeneration"},
     {"llama4_text", "Llama4ForCausalLM"},
@@ -128,8 +130,11 @@ constexpr ModelType kModelTypes[] = {
     {"seed_oss", "SeedOssForCausalLM"},
     {"smollm3", "SmolLM3ForCausalLM"},
     {"solar_open", "SolarOpenForCausalLM"},
+    {"spark2_5", "Spark2_5ForCausalLM"},
     {"stablelm", "StableLmForCausalLM"},
     {"starcoder2", "Starcoder2ForCausalLM"},
+    {"step3p5", "Step3p5ForCausalLM"},
+    {"step3p7", "Step3p7ForConditionalGeneration"},
     {"youtu", "YoutuForCausalLM"},
 };
 

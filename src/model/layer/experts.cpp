@@ -172,7 +172,7 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
 bool Experts::joins_experts() const {
   return spec.shared_inner > 0 && !is_exchanged && !shared.spec.apart() &&
          shared.gate_up.lora.matrices == nullptr && shared.down.lora.matrices == nullptr &&
-         shared.spec.activation == spec.activation && has_gated_act(spec.activation);
+         shared.spec.activation == spec.activation && has_gated_form(spec.activation);
 }
 
 // What experts multiply with, rounded where their matrices take it so.

@@ -114,7 +114,8 @@ void GatedMlp::expand_apart(const LayerRows& rows, const void* x, const Scratch&
                          .max_rows = rows.max_rows,
                          .size = spec.inner,
                          .activation = spec.activation,
-                         .out_dtype = normed ? DType::kF32 : dtype});
+                         .out_dtype = normed ? DType::kF32 : dtype,
+                         .clamp = spec.clamp});
   if (!normed) return;
   norm_rows(rows, scratch.met, nullptr, sub_norm, {spec.inner, eps}, {scratch.gated, dtype});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/attention/gate_heads.h"
 #include "kernels/attention/rope_kv.h"
 #include "kernels/rows/norm_columns.h"
 
@@ -130,6 +131,13 @@ std::vector<TensorPart> norm_parts(const std::string& name, const GqaSpec& spec,
   }
 }
 
+// The gates of the rank's heads.
+TensorPart gate_part(const std::string& base, const GqaSpec& whole, const Sharding& sharding) {
+  const ShardRange heads = shard_of(whole.num_heads, sharding);
+  const int64_t each = whole.num_gates() / whole.num_heads;
+  return {base + whole.gate_proj, whole.num_gates(), heads.begin * each, heads.count * each};
+}
+
 bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkNorm::kUnit; }
 
 // Norms that the op rope_kv does.
@@ -160,6 +168,10 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
       FT_RETURN_IF_ERROR(loader.load_norm_weights(
           norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
     }
+  }
+  if (whole.num_gates() > 0) {
+    FT_RETURN_IF_ERROR(
+        loader.load_linear({gate_part(base, whole, sharding)}, whole.inputs, false, &gates));
   }
   if (whole.dynamic_mask) FT_RETURN_IF_ERROR(mask.load(loader, base, whole));
   if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));
@@ -195,6 +207,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
 void Gqa::Scratch::fit(const GqaSpec& part) {
   qkv_size_ = std::max(qkv_size_, part.qkv_size());
   q_size_ = std::max(q_size_, part.q_size());
+  num_gates_ = std::max(num_gates_, part.num_gates());
   num_heads_ = std::max(num_heads_, part.num_heads);
   head_dim_ = std::max(head_dim_, part.head_dim);
 }
@@ -204,11 +217,15 @@ Status Gqa::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(qkv, source.floats(qkv_size_));
   FT_ASSIGN_OR_RETURN(q, source.act(q_size_));
   FT_ASSIGN_OR_RETURN(attended, source.act(q_size_));
+  if (num_gates_ > 0) {
+    FT_ASSIGN_OR_RETURN(gates, source.floats(num_gates_));
+  }
   return attention.take(source, num_heads_, head_dim_);
 }
 
 void Gqa::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, qkv, {scratch.qkv}, dtype);
+  if (has_gates()) multiply(rows, x, gates, {scratch.gates}, dtype);
 }
 
 // The norms that rope_kv does not know.
@@ -295,7 +312,20 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.slopes = slopes;
   scratch.attention.run(rows, attention);
   if (spec.differs()) difference.take(rows, dtype, scratch.attended, {scratch.q, scratch.qkv});
+  if (has_gates()) gate_attended(rows, scratch);
   if (sub_norm.weight != nullptr) norm_attended(rows, scratch);
+}
+
+void Gqa::gate_attended(const LayerRows& rows, const Scratch& scratch) const {
+  gate_heads(rows.queue, {.counts = rows.counts,
+                          .x = scratch.attended,
+                          .gates = scratch.gates,
+                          .max_rows = rows.max_rows,
+                          .num_heads = spec.num_heads,
+                          .head_dim = spec.head_dim,
+                          .each_element = spec.gates == HeadGates::kEachElement ? 1 : 0,
+                          .gate = spec.gate,
+                          .dtype = dtype});
 }
 
 // By way of qkv, which nothing reads behind attention.

@@ -29,6 +29,7 @@ struct Gqa {
   Norm sub_norm;                  // of what enters o; without weights: there is none
   HeadDifference difference;      // before it, where spec.differs()
   KeyMask mask;                   // where spec.dynamic_mask
+  Linear gates;                   // [spec.num_gates(), spec.inputs]; no outputs: there are none
   const float* slopes = nullptr;  // of spec.slopes, or null
   Linear o;                       // [hidden, spec.o_size()]
 
@@ -37,6 +38,7 @@ struct Gqa {
     float* qkv = nullptr;      // [max_rows, qkv size]
     void* q = nullptr;         // [max_rows, q size] act
     void* attended = nullptr;  // [max_rows, q size] act
+    float* gates = nullptr;    // [max_rows, gates], where a layer has some
     AttentionScratch attention;
 
     // Makes room for a layer; before `take`.
@@ -46,6 +48,7 @@ struct Gqa {
    private:
     int32_t qkv_size_ = 0;
     int32_t q_size_ = 0;
+    int32_t num_gates_ = 0;
     int32_t num_heads_ = 0;
     int32_t head_dim_ = 0;
   };
@@ -58,10 +61,12 @@ struct Gqa {
   template <class F>
   void for_each_linear(const F& f) {
     f(qkv);
+    if (has_gates()) f(gates);
     f(o);
   }
 
-  // Enqueues queries, keys and values of x [max_rows, spec.inputs] act;
+  bool has_gates() const { return gates.outputs > 0; }
+  // Enqueues queries, keys and values, and gates, of x [max_rows, spec.inputs] act;
   void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then keys and values into the cache, which is all of rows that nothing attends for;
   void keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
@@ -78,6 +83,7 @@ struct Gqa {
   void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
   void norm_values(const LayerRows& rows, const Scratch& scratch) const;
   void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
+  void gate_attended(const LayerRows& rows, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -380,7 +380,8 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
                      .dtype = config_.dtype,
                      .activation = mlp.spec.activation};
   const Gqa* next_mixer = next != nullptr ? std::get_if<Gqa>(&next->mixer) : nullptr;
-  const bool enters = next_mixer != nullptr && next->mixer_norm.is_rms();
+  const bool enters =
+      next_mixer != nullptr && next->mixer_norm.is_rms() && !next_mixer->has_gates();
   if (enters) {
     FT_CHECK(next_mixer->qkv.inputs == config_.hidden_size);
     args.qkv = next_mixer->qkv.weight.get();

@@ -97,10 +97,14 @@ ExpertsSpec mixtral_experts_of(const ModelConfig& config) {
 }
 
 GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
+  const bool plain = experts.activation == Activation::kClampedSilu;
   return {.inner = experts.shared_inner,
-          .activation = experts.activation,
+          .activation = experts.shared_clamp ? Activation::kClampedSilu
+                        : plain              ? Activation::kSilu
+                                             : experts.activation,
           .bias = experts.shared_bias,
           .fused = experts.shared_fused,
+          .clamp = experts.shared_clamp.value_or(GateClamp{}),
           .base = "",
           .gate_up = experts.shared_gate_up,
           .down = experts.shared_down};

@@ -6,6 +6,7 @@
 
 #include "attention/kv_cache.h"
 #include "kernels/activation.h"
+#include "kernels/attention/gate_heads.h"
 #include "kernels/attention/rope_kv.h"
 #include "kernels/experts/route_experts.h"
 #include "model/config/architecture.h"
@@ -32,6 +33,14 @@ enum class QkNorm : uint8_t {
   kOwn,        // layer norms without biases, of each head with weights of its own: one tensor
                // [heads, head_dim] (Cohere)
   kOwnListed,  // the same, a tensor for each head: ".norms.<head>" behind the name (StableLM)
+};
+
+// The gates that what attention leaves is multiplied with, made of the rows that queries are made
+// of.
+enum class HeadGates : uint8_t {
+  kNone,
+  kEachHead,     // [heads, inputs]
+  kEachElement,  // [heads * head_dim, inputs]
 };
 
 // Grouped-query attention (Ainslie et al. 2023) with rotary positions.
@@ -76,6 +85,8 @@ struct GqaSpec {
   // and v have value_dim elements in the checkpoint, and two of those behind them carry it. Heads
   // of q and k are normed, with weights.
   bool dynamic_mask = false;
+  HeadGates gates = HeadGates::kNone;
+  HeadGate gate = HeadGate::kSigmoid;
   QueryScale query_scale = {};     // as of RopeKvArgs
   std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
@@ -84,6 +95,7 @@ struct GqaSpec {
   const char* qkv = "qkv_proj";
   const char* o = "o_proj";
   const char* sub_norm = nullptr;  // of what enters it (BitNet)
+  const char* gate_proj = "gate_proj";
   const char* q_norm = "q_norm";
   const char* k_norm = "k_norm";
 
@@ -98,6 +110,10 @@ struct GqaSpec {
   }
   int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
   bool differs() const { return lambda_init > 0; }
+  // Gates of a row.
+  int32_t num_gates() const {
+    return gates == HeadGates::kNone ? 0 : gates == HeadGates::kEachHead ? num_heads : q_size();
+  }
   // Elements of a row that enter o.
   int32_t o_size() const { return differs() ? q_size() / 2 : q_size(); }
 };
@@ -134,6 +150,7 @@ struct GatedMlpSpec {
   bool bias = false;
   bool fused = false;              // the tensor gate_up_proj instead of gate_proj and up_proj
   float sparsity = 0;              // as of LayerConfig
+  GateClamp clamp = {};            // of Activation::kClampedSilu
   const char* sub_norm = nullptr;  // of what enters `down` (BitNet)
   const char* base = "mlp.";
   const char* gate_up = "gate_up_proj";
@@ -201,8 +218,9 @@ struct ExpertsSpec {
   const char* down = "down_proj";
   const char* gate_up = "gate_up_proj";  // fused; these and `down` are then whole names
   const char* shared = "shared_experts.";
-  bool shared_bias = false;   // of the shared one
-  bool shared_fused = false;  // the shared one has gates and ups in one tensor
+  std::optional<GateClamp> shared_clamp = {};  // of the shared one, where it has one
+  bool shared_bias = false;                    // of the shared one
+  bool shared_fused = false;                   // the shared one has gates and ups in one tensor
   const char* shared_gate_up = "gate_up_proj";
   const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one

@@ -39,6 +39,9 @@ class LayerTensorList {
     const int64_t attended =
         mixer.differs() ? mixer.o_size() : int64_t{mixer.num_heads} * value_dim;
     add_linear(base + mixer.o, hidden_, attended, mixer.o_bias);
+    if (mixer.num_gates() > 0) {
+      add_linear(base + mixer.gate_proj, mixer.num_gates(), mixer.inputs, false);
+    }
     if (mixer.differs()) add_lambdas(base, mixer.head_dim / 2);
     if (mixer.dynamic_mask) add_mask(base, mixer);
     if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});

@@ -30,13 +30,13 @@ struct ExpertGemmCase {
   bool shared = false;
 };
 
-constexpr GateClamp kTestClamp{0.8f, 1.5f};
+constexpr GateClamp kTestClamp{0.8f, 1.5f, 0.6f, 0.5f};
 
 double gated_value(const ExpertGemmCase& c, double gate, double up) {
   if (!c.clamped) return gate / (1 + std::exp(-gate)) * up;
   gate = std::min(gate, double{kTestClamp.limit});
-  up = std::clamp(up, -double{kTestClamp.limit}, double{kTestClamp.limit});
-  return (up + 1) * gate / (1 + std::exp(-kTestClamp.alpha * gate));
+  up = std::clamp(up, -double{kTestClamp.up_limit}, double{kTestClamp.up_limit});
+  return (up + kTestClamp.shift) * gate / (1 + std::exp(-kTestClamp.alpha * gate));
 }
 
 // How far products of quantised weights lie from those of doubles: x is rounded to eight bits.

@@ -1,5 +1,6 @@
 #include "kernels/gemm/gated_act.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/row_ops.h"
@@ -61,6 +62,33 @@ TEST_P(GatedActTest, RowsAreBitEqualAloneAndInABatch) {
     gated_act(queue(), {counts(1), to_device(row), out, 1, kSize, activation, dtype});
     const auto alone = read(out, row_bytes);
     ASSERT_EQ(std::memcmp(alone.data(), together.data() + r * row_bytes, row_bytes), 0) << r;
+  }
+}
+
+class GatedActLimitsTest : public RowOpTest {};
+
+// As of Step 3.5, of activated gates and of ups.
+TEST_F(GatedActLimitsTest, CutGatesAndUps) {
+  constexpr int kRows = 2, kSize = 61;
+  constexpr GateClamp kClamp{1.5f, 1, 0.7f, 0};
+  const auto x = random_floats(kRows * 2 * kSize, 4, 2.0f);
+  float* out = allocate<float>(kRows * kSize);
+  gated_act(queue(), {.counts = counts(kRows),
+                      .gate_up = to_device(x),
+                      .out = out,
+                      .max_rows = kRows,
+                      .size = kSize,
+                      .activation = Activation::kClampedSilu,
+                      .out_dtype = DType::kF32,
+                      .clamp = kClamp});
+  const auto y = read(out, kRows * kSize);
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kSize; ++i) {
+      const double gate = std::min(x[r * 2 * kSize + i], kClamp.limit);
+      const double up = std::clamp(x[r * 2 * kSize + kSize + i], -kClamp.up_limit, kClamp.up_limit);
+      const double want = gated_act_activated(Activation::kSilu, gate) * up;
+      ASSERT_NEAR(y[r * kSize + i], want, std::abs(want) * 1e-6 + 1e-6) << gate;
+    }
   }
 }
 

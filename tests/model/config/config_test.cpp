@@ -90,9 +90,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"Step3p7FlashForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"Mamba2ForCausalLM"}}}; },
        kUnsupported,
-       {"'Step3p7FlashForCausalLM'", "gates on attention heads"}},
+       {"'Mamba2ForCausalLM'", "state-space layers"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

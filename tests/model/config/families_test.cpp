@@ -89,8 +89,8 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
 
 TEST(Families, ARefusalNamesTheQuantisationToo) {
   const Json config = {{"quantization_config", {{"quant_method", "aqlm"}}}};
-  const std::string text = refuse_architecture("Step3p7FlashForCausalLM", config, "f").message();
-  EXPECT_NE(text.find("gates on attention heads and matrices of quant_method \"aqlm\";"),
+  const std::string text = refuse_architecture("NemotronHForCausalLM", config, "f").message();
+  EXPECT_NE(text.find("state-space layers and matrices of quant_method \"aqlm\";"),
             std::string::npos)
       << text;
 }

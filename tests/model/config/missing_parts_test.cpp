@@ -12,8 +12,8 @@ TEST(MissingParts, TextIsAListOfNouns) {
   EXPECT_EQ(missing_parts_text(kSparseAttention), "sparse attention");
   EXPECT_EQ(missing_parts_text(kConvolutionLayers | kSparseAttention),
             "sparse attention and convolution layers");
-  EXPECT_EQ(missing_parts_text(kConvolutionLayers | kSparseAttention | kHeadGates),
-            "sparse attention, convolution layers and gates on attention heads");
+  EXPECT_EQ(missing_parts_text(kConvolutionLayers | kSparseAttention | kNormKinds),
+            "sparse attention, convolution layers and norms of several kinds");
 }
 
 TEST(MissingParts, EachHasOneName) {

@@ -242,6 +242,35 @@ TEST_F(GqaTest, NormsOfQueriesAndKeys) {
   }
 }
 
+// Gates of heads and of elements, whole and in ranks.
+TEST_F(GqaTest, GatesMultiplyWhatHeadsAttendedTo) {
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  add("self_attn.g_proj.weight", {4, 8});
+  add("self_attn.gate_proj.weight", {16, 8});
+  const auto v = tensors_["self_attn.v_proj.weight"].times(x);
+  for (const bool each : {false, true}) {
+    GqaSpec spec = kSpec;
+    spec.gates = each ? HeadGates::kEachElement : HeadGates::kEachHead;
+    spec.gate = each ? HeadGate::kSigmoid : HeadGate::kSoftplus;
+    spec.gate_proj = each ? "gate_proj" : "g_proj";
+    const auto gates = tensors_[std::string("self_attn.") + spec.gate_proj + ".weight"].times(x);
+    std::vector<double> attended;
+    for (size_t i = 0; i < 16; ++i) {
+      const double gate = gates[each ? i : i / 4];
+      const double factor = each ? 1 / (1 + std::exp(-gate)) : std::log1p(std::exp(gate));
+      attended.push_back(v[i / 8 * 4 + i % 4] * factor);
+    }
+    const auto want = tensors_["self_attn.o_proj.weight"].times(attended);
+    float* y = allocate<float>(16);
+    run(load(spec), rows, {y});
+    expect_near(y, want);
+    float* sum = to_device(std::vector<float>(16, 0.0f));
+    for (const int32_t rank : {0, 1}) run(load(spec, {rank, 2}), rows, {sum, true});
+    expect_near(sum, want);
+  }
+}
+
 TEST_F(GqaTest, NormsOverAllHeadsAreNotDivided) {
   GqaSpec spec = kSpec;
   spec.qk_norm = QkNorm::kWidth;

@@ -38,7 +38,7 @@ void gated_act(const void* args, CpuPool& pool) {
   for_each_row(pool, rows, 4 * int64_t{a.size}, [&](int64_t row) {
     if (a.weight != nullptr) return write_raw_row(a, row);
     const float* gate = a.gate_up + 2 * row * a.size;
-    write_part(a, {gate, gate + a.size, nullptr, nullptr, a.size}, row * a.size);
+    write_part(a, {gate, gate + a.size, nullptr, nullptr, a.size, a.clamp}, row * a.size);
   });
 }
 

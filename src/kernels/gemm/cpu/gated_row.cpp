@@ -49,24 +49,25 @@ FT_INLINE void write_gated_row(const GatedRow& row, Out* out) {
 
 template <class Out>
 FT_INLINE void write_clamped(const GatedRow& row, Out* out) {
-  const float limit = row.clamp.limit;
-  const Octet highest = Octet{} + limit, lowest = Octet{} - limit;
+  const GateClamp clamp = row.clamp;
+  const Octet highest_gate = Octet{} + clamp.limit;
+  const Octet highest = Octet{} + clamp.up_limit, lowest = Octet{} - clamp.up_limit;
   int i = 0;
   for (; i + kOctet <= row.size; i += kOctet) {
     Octet x, y, share;
     load_sum(x, row.gate, row.gate_bias, i);
     load_sum(y, row.up, row.up_bias, i);
-    x = x > highest ? highest : x;
+    x = x > highest_gate ? highest_gate : x;
     y = y > highest ? highest : y;
     y = y < lowest ? lowest : y;
-    sigmoid(share, x * row.clamp.alpha);
-    y = (y + 1.0f) * (x * share);
+    sigmoid(share, x * clamp.alpha);
+    y = (y + clamp.shift) * (x * share);
     store(out + i, y);
   }
   for (; i < row.size; ++i) {
     const float gate = sum_at(row.gate, row.gate_bias, i);
     const float up = sum_at(row.up, row.up_bias, i);
-    store_one(out + i, activation_math::clamped_gated(row.clamp, gate, up));
+    store_one(out + i, activation_math::clamped_gated(clamp, gate, up));
   }
 }
 

@@ -12,10 +12,12 @@ constexpr int kThreads = 256;
 constexpr int kPerThread = 4;
 
 template <Activation kActivation>
-__device__ float gated_value(float gate, float up) {
+__device__ float gated_value(const GateClamp& clamp, float gate, float up) {
   if constexpr (kActivation == Activation::kReluSquared) {
     const float positive = fmaxf(gate, 0.0f);
     return __fmul_rn(__fmul_rn(positive, positive), up);
+  } else if constexpr (kActivation == Activation::kClampedSilu) {
+    return activation_math::clamped_gated(clamp, gate, up);
   } else {
     return activation_math::gated<kActivation>(gate, up);
   }
@@ -42,7 +44,7 @@ __global__ void gated_act_kernel(GatedActArgs args) {
       gate += args.bias[i];
       up += args.bias[args.size + i];
     }
-    out[i] = from_float<T>(gated_value<kActivation>(gate, up));
+    out[i] = from_float<T>(gated_value<kActivation>(args.clamp, gate, up));
   }
 }
 
@@ -65,6 +67,8 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kGelu>(args, stream);
     case Activation::kReluSquared:
       return launch<Activation::kReluSquared>(args, stream);
+    case Activation::kClampedSilu:
+      return launch<Activation::kClampedSilu>(args, stream);
     default:
       return launch<Activation::kGeluTanh>(args, stream);
   }

@@ -31,7 +31,8 @@ Status read_gpt_oss(const ConfigFields& fields, ModelConfig* config) {
   double limit = experts.clamp.limit, alpha = experts.clamp.alpha;
   FT_RETURN_IF_ERROR(fields.read_positive("swiglu_limit", &limit));
   FT_RETURN_IF_ERROR(fields.read_positive("swiglu_alpha", &alpha));
-  experts.clamp = {static_cast<float>(limit), static_cast<float>(alpha)};
+  experts.clamp.limit = experts.clamp.up_limit = static_cast<float>(limit);
+  experts.clamp.alpha = static_cast<float>(alpha);
   experts.score = ExpertScore::kSoftmaxOfChosen;
   return read_mixture(fields, &experts, &config->layers);
 }
