@@ -208,6 +208,11 @@ Status print_reports(const std::vector<std::string>& paths) {
 // What can be wrong with the flags is told before the product is decided, which takes seconds.
 Status run_matrix(const MatrixOptions& given) {
   FT_ASSIGN_OR_RETURN(const MatrixPart part, read_part(given.part));
+  if (!given.rows_file.empty() && (given.every_cell || given.max_cells > 0 || given.skip_rows)) {
+    return invalid_argument(
+        "--rows is a list of its own; leave out --skip-rows, --max-cells and --every-cell, or run "
+        "the product without --rows");
+  }
   FT_ASSIGN_OR_RETURN(std::vector<MatrixCell> cells, listed_cells(given));
   std::optional<ResultsFile> known;
   if (!given.print_cells) {
@@ -215,7 +220,7 @@ Status run_matrix(const MatrixOptions& given) {
   }
   const std::vector<MatrixCell> all = product_cells(given.device);
   std::vector<CellResult> product;
-  if (given.rows_file.empty() && (given.every_cell || given.max_cells > 0)) {
+  if (given.every_cell || given.max_cells > 0) {
     product = decided_cells(all);
     const std::vector<MatrixCell> sample = sampled_cells(given, all, product);
     cells.insert(cells.end(), sample.begin(), sample.end());
@@ -302,7 +307,9 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
       ->check(CLI::Range(0, 100000));
   command->add_flag("--every-cell", options->every_cell,
                     "Run all cells of the product that are supported, instead of a sample");
-  command->add_option("--max-ranks", options->max_ranks, "Rows of more ranks have so many")
+  command
+      ->add_option("--max-ranks", options->max_ranks,
+                   "Rows of more ranks have so many, or the power of two below")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   command

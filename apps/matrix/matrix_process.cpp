@@ -1,5 +1,6 @@
 #include "apps/matrix/matrix_process.h"
 
+#include <foretoken/version.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -136,7 +137,8 @@ std::vector<Json> run_process_of(const Json& cells, const MatrixRunOptions& opti
 }  // namespace
 
 Json asked_json(const CellRunOptions& options) {
-  return {{"size", options.size},
+  return {{"version", kVersion},
+          {"size", options.size},
           {"num_prompts", options.num_prompts},
           {"num_reference_prompts", options.num_reference_prompts}};
 }

@@ -26,7 +26,7 @@ struct MatrixRunOptions {
 // evidence, "command", "seconds" and under "asked" what asked_json says.
 using CellResult = nlohmann::ordered_json;
 
-// The size and the numbers of prompts, without which a result is another cell's.
+// The version, the size and the numbers of prompts, without which a result is another cell's.
 nlohmann::ordered_json asked_json(const CellRunOptions& options);
 
 // Runs cells in a process of their own, in which each has the time limit; the checkpoints are

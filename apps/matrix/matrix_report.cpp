@@ -165,7 +165,9 @@ std::string row_of_page(const CellResult& result, const Columns& columns) {
 }
 
 std::string rows_markdown(const std::vector<Columns>& rows, const MatrixFacts& facts) {
-  std::string text = facts_line(facts) + "\n\n";
+  std::string text = facts_line(facts) + "\n";
+  if (rows.empty()) return text;
+  text += "\n";
   for (const auto& [status, count] : counts_by_status(rows)) {
     text += "- " + status + ": " + plural(count, "cell") + "\n";
   }

@@ -88,6 +88,8 @@ Result<ResultsFile> ResultsFile::open(const std::string& path, const CellRunOpti
                               " is no result of foretoken matrix; name another --results file");
     }
     if (result.value("asked", Json()) != asked_json(options)) continue;
+    // A driver, a plug-in or a family may be there by now, and what is refused ends at once.
+    if (result["verdict"] == "unsupported") continue;
     results.known_[cell_id(cell.value())] = std::move(result);
   }
   results.file_.open(path, std::ios::app);

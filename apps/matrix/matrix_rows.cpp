@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "apps/matrix/matrix_models.h"
 #include "attention/backend.h"
@@ -153,10 +154,12 @@ std::vector<nlohmann::ordered_json> entries_by_mode(const nlohmann::ordered_json
   return entries;
 }
 
-// A row on few ranks, and with what its device chooses where that has not the attention it names.
+// A row on few ranks, as many as divide its heads, and with what its device chooses where that has
+// not the attention it names.
 void fit_row(MatrixCell& cell, int max_ranks) {
-  cell.tp = std::min(cell.tp, max_ranks);
-  cell.dp = std::min(cell.dp, max_ranks);
+  const auto most = static_cast<int>(std::bit_floor(static_cast<unsigned>(max_ranks)));
+  if (cell.tp > max_ranks) cell.tp = most;
+  if (cell.dp > max_ranks) cell.dp = most;
   cell.dcp = std::min(cell.dcp, cell.tp);
   if (check_cell(cell).ok()) return;
   MatrixCell other = cell;

@@ -9,7 +9,7 @@ namespace foretoken {
 // Where rows are run.
 struct MatrixPlace {
   std::string device = "cpu";
-  int max_ranks = 8;  // rows of more have so many
+  int max_ranks = 8;  // rows of more have so many, or the power of two below
 };
 
 // The cells of a list in YAML or JSON, one for each graph mode, as
