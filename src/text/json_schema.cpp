@@ -6,6 +6,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "text/crate_buffers.h"
@@ -43,6 +44,11 @@ class Memory {
 }  // namespace
 
 Result<RelaxedSchema> relax_schema(const std::string& schema) {
+  constexpr size_t kMaxSize = 1 << 20;
+  if (schema.size() > kMaxSize) {
+    return invalid_argument("the JSON schema has " + std::to_string(schema.size()) +
+                            " bytes; at most " + std::to_string(kMaxSize) + " are possible");
+  }
   static Memory memory;
   if (auto known = memory.find(schema)) return *std::move(known);
   CrateText made;

@@ -1,8 +1,10 @@
 //! A schema of any draft as one that llguidance enforces entirely, with notes of what is left out.
 
+use super::budget::Budget;
 use super::notes::{Notes, Place};
-use super::refs::{is_old, Refs, Target};
+use super::refs::{id_of, is_old, Refs, Target};
 use super::{arrays, disjoint, negation, objects, probe, values};
+use crate::ffi::Outcome;
 use serde_json::{json, Map, Value};
 use std::collections::{HashMap, VecDeque};
 
@@ -23,6 +25,9 @@ pub struct Converter<'a> {
     names: HashMap<*const Value, String>, // of definitions
     waiting: VecDeque<(String, Target<'a>)>,
     num_probes: usize,
+    pub budget: &'a Budget,
+    /// Whether the "patternProperties" beside these keywords have to go.
+    pub lost_patterns: HashMap<*const Fields, bool>,
     places: HashMap<String, Place>,
 }
 
@@ -85,13 +90,21 @@ fn spoken_of(keyword: &str) -> &'static [&'static str] {
     }
 }
 
+/// Keywords that are read behind their neighbours, of which they take account.
+const LATE: [&str; 2] = ["propertyNames", "not"];
+
+fn is_late(keyword: &str) -> bool {
+    LATE.contains(&keyword)
+}
+
 pub fn and_all(fields: &mut Fields, more: Vec<Value>) {
     if let Value::Array(all) = fields.entry("allOf").or_insert_with(|| json!([])) {
         all.extend(more);
     }
 }
 
-pub fn convert(root: &Value) -> Converted {
+/// An error where the budget does not suffice.
+pub fn convert<'a>(root: &'a Value, budget: &'a Budget) -> Outcome<Converted> {
     let mut converter = Converter {
         refs: Refs::new(root),
         notes: Notes::default(),
@@ -99,6 +112,8 @@ pub fn convert(root: &Value) -> Converted {
         names: HashMap::new(),
         waiting: VecDeque::new(),
         num_probes: 0,
+        budget,
+        lost_patterns: HashMap::new(),
         places: HashMap::new(),
     };
     let mut place = Place::root();
@@ -115,16 +130,17 @@ pub fn convert(root: &Value) -> Converted {
             fields.insert("$defs".into(), Value::Object(definitions));
         }
     }
-    disjoint::settle(&mut schema, &mut converter.notes);
-    Converted {
+    budget.check()?;
+    disjoint::settle(&mut schema, &mut converter.notes, budget);
+    Ok(Converted {
         schema,
         notes: converter.notes,
         places: converter.places,
-    }
+    })
 }
 
 fn base_of(root: &Value) -> &str {
-    let id = root.get("$id").and_then(Value::as_str).unwrap_or("");
+    let id = id_of(root).unwrap_or("");
     id.trim_end_matches('#')
 }
 
@@ -134,13 +150,16 @@ impl<'a> Converter<'a> {
     pub fn fault(&mut self, schema: &Value) -> Option<String> {
         const MOST: usize = 500;
         self.num_probes += 1;
-        match self.num_probes > MOST {
+        match self.num_probes > MOST || !self.budget.has_time() {
             true => None,
             false => probe::fault(schema),
         }
     }
 
     pub fn schema(&mut self, given: &'a Value, place: &Place) -> Value {
+        if !self.budget.pay(1) {
+            return json!(true);
+        }
         let fields = match given {
             Value::Bool(_) => return given.clone(),
             Value::Object(fields) => fields,
@@ -151,7 +170,7 @@ impl<'a> Converter<'a> {
             }
         };
         let mut place = place.clone();
-        if let Some(target) = fields.get("$id").and_then(Value::as_str) {
+        if let Some(target) = id_of(given) {
             if let Some(found) = self.refs.find(&place.base, target) {
                 if std::ptr::eq(found.schema, given) {
                     place.base = found.place.base;
@@ -164,11 +183,11 @@ impl<'a> Converter<'a> {
             return Value::Object(out);
         }
         values::types(self, fields, &place, &mut out);
-        for (keyword, value) in fields.iter().filter(|(keyword, _)| *keyword != "not") {
+        for (keyword, value) in fields.iter().filter(|(keyword, _)| !is_late(keyword)) {
             self.keyword(fields, keyword, value, &place, &mut out);
         }
-        if let Some(value) = fields.get("not") {
-            negation::not(self, value, &place, &mut out);
+        for keyword in LATE.iter().filter(|keyword| fields.contains_key(**keyword)) {
+            self.keyword(fields, keyword, &fields[*keyword], &place, &mut out);
         }
         values::formats_of_strings(self, fields, &place, &mut out);
         Value::Object(out)
@@ -191,6 +210,7 @@ impl<'a> Converter<'a> {
             "$ref" => self.reference(value, at, out),
             "$dynamicRef" | "$recursiveRef" => self.notes.add(at, keyword, ""),
             "allOf" | "anyOf" | "oneOf" => self.combination(keyword, value, at, out),
+            "not" => negation::not(self, value, at, out),
             "if" | "then" | "else" => negation::condition(self, all, keyword, at, out),
             "enum" | "const" => values::literals(self, keyword, value, at, out),
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
@@ -253,6 +273,9 @@ impl<'a> Converter<'a> {
 
     fn end_of_chain(&self, mut target: Target<'a>) -> Option<Target<'a>> {
         for _ in 0..100 {
+            if !self.budget.pay(1) {
+                return None;
+            }
             let Some(fields) = target.schema.as_object() else {
                 return Some(target);
             };

@@ -1,6 +1,8 @@
 //! "oneOf" as "anyOf", which is the same where no value fits two of the options.
 
+use super::budget::Budget;
 use super::convert::{and_all, types_of, Fields, TYPES};
+use super::equality::ValueSet;
 use super::notes::{Notes, Place};
 use super::walk;
 use serde_json::{json, Map, Value};
@@ -8,7 +10,7 @@ use serde_json::{json, Map, Value};
 /// Where a "oneOf" stood in the schema that was given; gone when it is settled.
 pub const PATH: &str = "x-path";
 
-pub fn settle(schema: &mut Value, notes: &mut Notes) {
+pub fn settle(schema: &mut Value, notes: &mut Notes, budget: &Budget) {
     let definitions = schema
         .get("$defs")
         .and_then(Value::as_object)
@@ -22,10 +24,11 @@ pub fn settle(schema: &mut Value, notes: &mut Notes) {
             .remove(PATH)
             .and_then(|path| path.as_str().map(String::from))
             .unwrap_or_default();
-        let within = kinds_of(fields, &definitions, MAX_DEPTH);
+        let within = kinds_of(fields, &definitions, budget, MAX_DEPTH);
         let mut options = options;
         let judge = Judge {
             definitions: &definitions,
+            budget,
         };
         if !judge.all_differ(&options, within) {
             match exclusive(&options, within) {
@@ -78,16 +81,16 @@ fn followed<'a>(reference: &Value, definitions: &'a Fields) -> Option<&'a Value>
 }
 
 /// The types that a schema can take, as bits.
-fn kinds_of(fields: &Fields, definitions: &Fields, depth: usize) -> u32 {
+fn kinds_of(fields: &Fields, definitions: &Fields, budget: &Budget, depth: usize) -> u32 {
     let mut kinds = types_of(fields).iter().fold(0, |all, name| all | bit(name));
     if let Some(values) = literals(fields) {
         kinds &= values.iter().fold(0, |all, value| all | kind_of(value));
     }
-    if depth == 0 {
+    if depth == 0 || !budget.compare() {
         return kinds;
     }
     let of = |schema: &Value| match schema {
-        Value::Object(inner) => kinds_of(inner, definitions, depth - 1),
+        Value::Object(inner) => kinds_of(inner, definitions, budget, depth - 1),
         Value::Bool(false) => 0,
         _ => u32::MAX,
     };
@@ -103,65 +106,53 @@ fn kinds_of(fields: &Fields, definitions: &Fields, depth: usize) -> u32 {
     kinds
 }
 
-fn literals(fields: &Fields) -> Option<Vec<Value>> {
+fn literals(fields: &Fields) -> Option<&[Value]> {
     match (fields.get("const"), fields.get("enum")) {
-        (Some(one), _) => Some(vec![one.clone()]),
-        (None, Some(Value::Array(all))) => Some(all.clone()),
+        (Some(one), _) => Some(std::slice::from_ref(one)),
+        (None, Some(Value::Array(all))) => Some(all),
         _ => None,
-    }
-}
-
-/// As JSON schemas see it: 1 is 1.0.
-pub fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => {
-            x == y || (x.as_f64() == y.as_f64() && x.is_f64() != y.is_f64())
-        }
-        (Value::Array(x), Value::Array(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| equal(x, y))
-        }
-        (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len()
-                && x.iter()
-                    .all(|(key, x)| y.get(key).is_some_and(|y| equal(x, y)))
-        }
-        _ => a == b,
     }
 }
 
 struct Judge<'a> {
     definitions: &'a Fields,
+    budget: &'a Budget,
 }
 
 impl Judge<'_> {
     fn all_differ(&self, options: &[Value], within: u32) -> bool {
-        let pairs = options
+        if let Some(differ) = literals_differ(options) {
+            return differ;
+        }
+        let mut pairs = options
             .iter()
             .enumerate()
             .flat_map(|(i, a)| options[i + 1..].iter().map(move |b| (a, b)));
-        pairs
-            .into_iter()
-            .all(|(a, b)| self.differ(a, b, within, MAX_DEPTH))
+        pairs.all(|(a, b)| self.differ(a, b, within, MAX_DEPTH))
     }
 
     /// Whether certainly no value fits both.
     fn differ(&self, a: &Value, b: &Value, within: u32, depth: usize) -> bool {
-        if *a == json!(false) || *b == json!(false) {
-            return true;
+        match (a, b) {
+            (Value::Bool(false), _) | (_, Value::Bool(false)) => true,
+            (Value::Object(a), Value::Object(b)) => self.fields_differ(a, b, within, depth),
+            _ => false,
         }
-        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
-            return false;
-        };
-        if depth == 0 {
+    }
+
+    fn fields_differ(&self, a: &Fields, b: &Fields, within: u32, depth: usize) -> bool {
+        if depth == 0 || !self.budget.compare() {
             return false;
         }
-        let common =
-            within & kinds_of(a, self.definitions, depth) & kinds_of(b, self.definitions, depth);
+        let kinds = |fields| kinds_of(fields, self.definitions, self.budget, depth);
+        let common = within & kinds(a) & kinds(b);
         if common == 0 {
             return true;
         }
         if let (Some(x), Some(y)) = (literals(a), literals(b)) {
-            return !x.iter().any(|x| y.iter().any(|y| equal(x, y)));
+            let (fewer, more) = if x.len() < y.len() { (x, y) } else { (y, x) };
+            let fewer = ValueSet::of(fewer);
+            return !more.iter().any(|one| fewer.contains(one));
         }
         self.splits(a, b, common, depth)
             || self.splits(b, a, common, depth)
@@ -170,8 +161,10 @@ impl Judge<'_> {
 
     /// By what `a` refers to or is made of.
     fn splits(&self, a: &Fields, b: &Fields, common: u32, depth: usize) -> bool {
-        let b = Value::Object(b.clone());
-        let apart = |one: &Value| self.differ(one, &b, common, depth - 1);
+        let apart = |one: &Value| match one {
+            Value::Object(one) => self.fields_differ(one, b, common, depth - 1),
+            one => *one == Value::Bool(false),
+        };
         let target = a.get("$ref").and_then(|to| followed(to, self.definitions));
         let all = a.get("allOf").and_then(Value::as_array);
         let any = a.get("anyOf").and_then(Value::as_array);
@@ -184,33 +177,45 @@ impl Judge<'_> {
         if common != OBJECT {
             return false;
         }
-        let needs = |fields: &Fields| -> Vec<String> {
-            let names = fields.get("required").and_then(Value::as_array);
-            names
-                .into_iter()
-                .flatten()
-                .filter_map(|name| name.as_str().map(String::from))
-                .collect()
-        };
-        let mut keys = needs(a);
-        keys.extend(needs(b));
-        keys.iter().any(|key| {
-            let (x, y) = (property(a, key), property(b, key));
-            self.differ(&x, &y, u32::MAX, depth - 1)
+        let needs = [a.get("required"), b.get("required")];
+        let mut keys = needs
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_array)
+            .flatten();
+        keys.any(|key| {
+            let key = key.as_str().unwrap_or_default();
+            self.budget.compare()
+                && self.differ(property(a, key), property(b, key), u32::MAX, depth - 1)
         })
     }
 }
 
-fn property(fields: &Fields, key: &str) -> Value {
+/// Whether options that only list values have none in common; none where one says something else.
+fn literals_differ(options: &[Value]) -> Option<bool> {
+    let lists: Option<Vec<&[Value]>> = options
+        .iter()
+        .map(|option| literals(option.as_object()?))
+        .collect();
+    let mut seen = ValueSet::default();
+    for list in lists? {
+        let own = ValueSet::of(list);
+        if list.iter().any(|one| seen.contains(one)) {
+            return Some(false);
+        }
+        seen.join(own);
+    }
+    Some(true)
+}
+
+fn property<'a>(fields: &'a Fields, key: &str) -> &'a Value {
+    const ANY: &Value = &Value::Bool(true);
     if let Some(found) = fields.get("properties").and_then(|all| all.get(key)) {
-        return found.clone();
+        return found;
     }
     match fields.contains_key("patternProperties") {
-        true => json!(true),
-        false => fields
-            .get("additionalProperties")
-            .cloned()
-            .unwrap_or(json!(true)),
+        true => ANY,
+        false => fields.get("additionalProperties").unwrap_or(ANY),
     }
 }
 
@@ -226,8 +231,11 @@ fn exclusive(options: &[Value], within: u32) -> Option<Vec<Value>> {
             _ => None,
         }
     };
+    // Each is told of all others.
+    const MOST: usize = 300;
     let names: Vec<String> = options.iter().map(only).collect::<Option<_>>()?;
     let is_pure = within == OBJECT
+        && names.len() <= MOST
         && names
             .iter()
             .enumerate()

@@ -1,9 +1,12 @@
 //! JSON schemas before llguidance reads them.
 
 mod arrays;
+mod budget;
 mod close;
+mod conjunction;
 mod convert;
 mod disjoint;
+mod equality;
 mod negation;
 mod notes;
 mod objects;
@@ -15,6 +18,7 @@ mod walk;
 mod whitespace;
 
 use crate::ffi::{Failure, Outcome};
+use budget::Budget;
 use serde_json::{json, Map, Value};
 
 pub struct JsonOptions<'a> {
@@ -72,8 +76,10 @@ fn is_note(keyword: &str) -> bool {
 /// Keeps of a schema what can be enforced. An error where nothing is left of what it says, where no
 /// value fits, or where llguidance refuses the rest.
 pub fn relaxed(given: &Value) -> Outcome<Relaxed> {
-    let mut made = convert::convert(given);
-    repair::repair(&mut made)?;
+    let budget = Budget::new();
+    let mut made = convert::convert(given, &budget)?;
+    conjunction::check(&made.schema, &budget)?;
+    repair::repair(&mut made, &budget)?;
     let notes = made.notes.texts;
     if !notes.is_empty() && convert::is_any(&made.schema) {
         return Err(Failure::new(format!(

@@ -1,6 +1,7 @@
 //! "not" and "if", as far as other keywords can say the same.
 
 use super::convert::{and_all, is_any, types_of, Converter, Fields, TYPES};
+use super::equality::ValueSet;
 use super::notes::Place;
 use serde_json::{json, Value};
 
@@ -50,16 +51,12 @@ fn without_types(rules: &Fields, out: &Fields) -> Option<Value> {
 }
 
 fn without_literals(keyword: &str, rule: &Value, out: &Fields) -> Option<Value> {
-    let refused = if keyword == "enum" {
-        rule.as_array()?.clone()
-    } else {
-        vec![rule.clone()]
+    let refused = match keyword {
+        "enum" => ValueSet::of(rule.as_array()?),
+        _ => ValueSet::of([rule]),
     };
     let all = out.get("enum")?.as_array()?;
-    let rest: Vec<&Value> = all
-        .iter()
-        .filter(|one| !refused.iter().any(|no| super::disjoint::equal(no, one)))
-        .collect();
+    let rest: Vec<&Value> = all.iter().filter(|one| !refused.contains(one)).collect();
     Some(if rest.is_empty() {
         json!(false)
     } else {

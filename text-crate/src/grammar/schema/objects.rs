@@ -1,6 +1,7 @@
 //! Keywords of objects.
 
 use super::arrays::APPLICATORS;
+use super::budget::Budget;
 use super::convert::{and_all, is_any, Converter, Fields};
 use super::notes::Place;
 use super::probe;
@@ -25,7 +26,7 @@ pub fn keyword<'a>(
         "additionalProperties" => {
             let made = to.schema(value, &at.child(name));
             // Patterns that have to go take it with them.
-            if !has_lost_pattern(all) {
+            if !has_lost_pattern(to, all) {
                 out.insert(name.into(), made);
             }
         }
@@ -49,6 +50,15 @@ fn map<'a>(to: &mut Converter<'a>, name: &str, value: &'a Value, at: &Place) -> 
         .collect()
 }
 
+/// Of which a schema is made: what a copy of it costs.
+fn num_values(schema: &Value) -> usize {
+    1 + match schema {
+        Value::Array(items) => items.iter().map(num_values).sum(),
+        Value::Object(map) => map.values().map(num_values).sum(),
+        _ => 0,
+    }
+}
+
 /// "properties" and the names that patterns list; what is said twice of one holds together.
 fn join_properties(out: &mut Fields, made: Map<String, Value>) {
     let all = out.entry("properties").or_insert_with(|| json!({}));
@@ -63,7 +73,25 @@ fn join_properties(out: &mut Fields, made: Map<String, Value>) {
     }
 }
 
-fn fault_of_patterns(patterns: &[&String]) -> Option<String> {
+/// Many are looked at by pairs, so that it does not take long to see that there is no more time.
+fn fault_of_patterns(budget: &Budget, patterns: &[&String]) -> Option<String> {
+    const FEW: usize = 8;
+    if patterns.len() <= FEW {
+        return fault_of_few(budget, patterns);
+    }
+    let pairs = patterns
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| patterns[i + 1..].iter().map(move |b| [*a, *b]));
+    pairs
+        .into_iter()
+        .find_map(|pair| fault_of_few(budget, &pair))
+}
+
+fn fault_of_few(budget: &Budget, patterns: &[&String]) -> Option<String> {
+    if !budget.has_time() {
+        return None;
+    }
     let all: Map<String, Value> = patterns
         .iter()
         .map(|p| ((*p).clone(), json!(true)))
@@ -71,7 +99,17 @@ fn fault_of_patterns(patterns: &[&String]) -> Option<String> {
     probe::fault(&json!({ "type": "object", "patternProperties": all }))
 }
 
-fn has_lost_pattern(all: &Fields) -> bool {
+fn has_lost_pattern(to: &mut Converter, all: &Fields) -> bool {
+    let key = all as *const Fields;
+    if let Some(known) = to.lost_patterns.get(&key) {
+        return *known;
+    }
+    let lost = loses_pattern(to.budget, all);
+    to.lost_patterns.insert(key, lost);
+    lost
+}
+
+fn loses_pattern(budget: &Budget, all: &Fields) -> bool {
     match all.get("patternProperties") {
         None => false,
         Some(Value::Object(map)) => {
@@ -80,16 +118,17 @@ fn has_lost_pattern(all: &Fields) -> bool {
                 .filter(|(pattern, _)| names_of(all, pattern).is_none())
                 .map(|(pattern, one)| (pattern.clone(), one.clone()))
                 .collect();
-            fault_of_patterns(&rest.keys().collect::<Vec<_>>()).is_some() && !is_one(&rest)
+            fault_of_patterns(budget, &rest.keys().collect::<Vec<_>>()).is_some()
+                && !is_one(budget, &rest)
         }
         Some(_) => true,
     }
 }
 
 /// Patterns with one schema for all are one pattern.
-fn is_one(map: &Map<String, Value>) -> bool {
+fn is_one(budget: &Budget, map: &Map<String, Value>) -> bool {
     let same = map.values().all(|one| Some(one) == map.values().next());
-    same && fault_of_patterns(&[&either(map)]).is_none()
+    same && fault_of_patterns(budget, &[&either(map)]).is_none()
 }
 
 fn either(map: &Map<String, Value>) -> String {
@@ -133,6 +172,9 @@ fn patterns<'a>(
     for (pattern, schema) in map(to, name, value, at) {
         match names_of(all, &pattern) {
             Some(names) => {
+                if !to.budget.pay(names.len() * num_values(&schema)) {
+                    return;
+                }
                 let each = names.into_iter().map(|name| (name, schema.clone()));
                 join_properties(out, each.collect());
             }
@@ -145,11 +187,11 @@ fn patterns<'a>(
     if made.is_empty() {
         return;
     }
-    let Some(fault) = fault_of_patterns(&made.keys().collect::<Vec<_>>()) else {
+    let Some(fault) = fault_of_patterns(to.budget, &made.keys().collect::<Vec<_>>()) else {
         out.insert(name.into(), Value::Object(made));
         return;
     };
-    if is_one(&given) {
+    if is_one(to.budget, &given) {
         let only = made.values().next().expect("not empty").clone();
         out.insert(name.into(), json!({ either(&given): only }));
         return;
@@ -206,12 +248,11 @@ fn names<'a>(
         _ => None,
     };
     let alone = !all.contains_key("properties") && !all.contains_key("patternProperties");
-    match pattern.filter(|text| alone && fault_of_patterns(&[text]).is_none()) {
+    match pattern.filter(|text| alone && fault_of_patterns(to.budget, &[text]).is_none()) {
         Some(text) => {
-            let rest = all
-                .get("additionalProperties")
-                .unwrap_or(&Value::Bool(true));
-            let rest = to.schema(rest, &at.child("additionalProperties"));
+            let rest = out
+                .shift_remove("additionalProperties")
+                .unwrap_or(json!(true));
             let only =
                 json!({ "patternProperties": { text: rest }, "additionalProperties": false });
             and_all(out, vec![only]);
@@ -250,7 +291,7 @@ fn unevaluated<'a>(
     if beside {
         return to.notes.add(at, name, "beside other schemas");
     }
-    if has_lost_pattern(all) {
+    if has_lost_pattern(to, all) {
         return;
     }
     let made = to.schema(value, &at.child(name));

@@ -101,6 +101,13 @@ fn decoded(segment: &str) -> String {
         .replace("~0", "~")
 }
 
+/// The address that a schema gives itself; all below it begin with it.
+pub fn id_of(schema: &Value) -> Option<&str> {
+    const MOST_BYTES: usize = 2000;
+    let id = schema.get("$id")?.as_str()?;
+    (id.len() <= MOST_BYTES).then_some(id)
+}
+
 impl<'a> Refs<'a> {
     pub fn new(root: &'a Value) -> Self {
         let mut refs = Refs {
@@ -123,8 +130,9 @@ impl<'a> Refs<'a> {
         let Some(fields) = schema.as_object() else {
             return;
         };
-        let hides = old && fields.contains_key("$ref");
-        if let (Some(id), false) = (fields.get("$id").and_then(Value::as_str), hides) {
+        // What is behind it is the document, whose address holds whatever stands beside it.
+        let hides = old && fields.contains_key("$ref") && !std::ptr::eq(schema, self.root);
+        if let (Some(id), false) = (id_of(schema), hides) {
             place.base = match id.strip_prefix('#') {
                 Some(name) => {
                     self.add(format!("{}#{name}", place.base), schema, &place);
@@ -194,7 +202,7 @@ impl<'a> Refs<'a> {
                 }
                 _ => return None,
             }
-            if let Some(id) = schema.get("$id").and_then(Value::as_str) {
+            if let Some(id) = id_of(schema) {
                 if !std::ptr::eq(schema, self.root) && !id.starts_with('#') {
                     place.base = joined(&place.base, id.trim_end_matches('#')).into();
                 }

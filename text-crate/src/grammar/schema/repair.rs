@@ -1,14 +1,16 @@
 //! What is left out where llguidance refuses a schema for what several keywords say together.
 
+use super::budget::Budget;
 use super::convert::Converted;
 use super::notes::Place;
 use super::probe;
 use super::walk::{self, Step};
 use crate::ffi::{Failure, Outcome};
 use serde_json::{json, Map, Value};
+use std::collections::HashSet;
 
 /// Of one schema, and the bytes that all of them read.
-const MAX_TRIALS: usize = 400;
+const MAX_TRIALS: usize = 4000;
 const MAX_BYTES: usize = 16 << 20;
 
 /// Left out first, since they say least; what is not here comes before them all.
@@ -29,49 +31,70 @@ const ORDER: [&str; 12] = [
 
 struct Repair<'a> {
     given: &'a mut Converted,
+    budget: &'a Budget,
     trials: usize,
     bytes: usize,
-    size: usize, // of the schema as a text
     /// Definitions are judged as if they took everything, so that a fault shows where it is.
     alone: bool,
+    first_fault: String,
 }
 
-/// Leaves out what llguidance refuses, with notes. An error where that does not help.
-pub fn repair(given: &mut Converted) -> Outcome<()> {
+/// Leaves out what llguidance refuses, with notes. An error where that does not help, or where the
+/// budget does not suffice.
+pub fn repair(given: &mut Converted, budget: &Budget) -> Outcome<()> {
+    budget.check()?;
     let Some(fault) = probe::fault(&given.schema) else {
         return Ok(());
     };
     if probe::is_unsatisfiable(&fault) {
         return Err(Failure::new(fault));
     }
-    let size = given.schema.to_string().len();
     let mut repair = Repair {
-        size,
         given,
+        budget,
         trials: 0,
         bytes: 0,
         alone: true,
+        first_fault: fault,
     };
     for alone in [true, false] {
         repair.alone = alone;
-        for start in repair.starts() {
-            while let Some(fault) = repair.fault_at(&start) {
-                if probe::is_unsatisfiable(&fault) {
-                    break;
-                }
-                if !repair.apply(&start, &fault) {
-                    return Err(Failure::new(fault));
-                }
-            }
+        repair.all()?;
+        match probe::fault(&repair.given.schema) {
+            None => return Ok(()),
+            Some(fault) => repair.first_fault = fault,
         }
     }
-    match probe::fault(&given.schema) {
-        Some(fault) => Err(Failure::new(fault)),
-        None => Ok(()),
+    Err(Failure::new(repair.first_fault))
+}
+
+/// The names of definitions that a schema refers to.
+fn add_refs<'a>(schema: &'a Value, names: &mut HashSet<&'a str>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|one| add_refs(one, names)),
+        Value::Object(map) => map.iter().for_each(|(key, one)| match one.as_str() {
+            Some(text) if key == "$ref" => drop(names.insert(text.trim_start_matches("#/$defs/"))),
+            _ => add_refs(one, names),
+        }),
+        _ => {}
     }
 }
 
 impl Repair<'_> {
+    fn all(&mut self) -> Outcome<()> {
+        for start in self.starts() {
+            while let Some(fault) = self.fault_at(&start)? {
+                if probe::is_unsatisfiable(&fault) {
+                    break;
+                }
+                if !self.apply(&start, &fault)? {
+                    return Err(Failure::new(fault));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The definitions, then the schema itself.
     fn starts(&self) -> Vec<Vec<Step>> {
         let definitions = self.given.schema.get("$defs").and_then(Value::as_object);
@@ -91,46 +114,66 @@ impl Repair<'_> {
         found.clone()
     }
 
-    fn fault_of(&mut self, mut schema: Value) -> Option<String> {
-        self.trials += 1;
-        self.bytes += self.size;
-        let definitions = self.given.schema.get("$defs").and_then(Value::as_object);
-        let (Some(definitions), Some(fields)) = (definitions, schema.as_object_mut()) else {
-            return probe::fault(&schema);
+    /// The definitions that a schema needs.
+    fn told(&self, schema: &Value) -> Map<String, Value> {
+        let mut told = Map::new();
+        let Some(all) = self.given.schema.get("$defs").and_then(Value::as_object) else {
+            return told;
         };
-        let told: Map<String, Value> = match self.alone {
-            true => definitions
-                .keys()
-                .map(|name| (name.clone(), json!(true)))
-                .collect(),
-            false => definitions.clone(),
-        };
-        fields.insert("$defs".into(), Value::Object(told));
-        probe::fault(&schema)
+        let mut names = HashSet::new();
+        add_refs(schema, &mut names);
+        let mut fresh: Vec<&str> = names.iter().copied().collect();
+        while let Some(name) = fresh.pop() {
+            let Some(definition) = all.get(name) else {
+                continue;
+            };
+            if self.alone {
+                told.insert(name.into(), json!(true));
+                continue;
+            }
+            told.insert(name.into(), definition.clone());
+            let mut found = HashSet::new();
+            add_refs(definition, &mut found);
+            fresh.extend(found.into_iter().filter(|name| names.insert(name)));
+        }
+        told
     }
 
-    fn fault_at(&mut self, path: &[Step]) -> Option<String> {
+    fn fault_of(&mut self, mut schema: Value) -> Outcome<Option<String>> {
+        let told = self.told(&schema);
+        if let (Some(fields), false) = (schema.as_object_mut(), told.is_empty()) {
+            fields.insert("$defs".into(), Value::Object(told));
+        }
+        self.trials += 1;
+        self.bytes += schema.to_string().len();
+        if self.trials > MAX_TRIALS || self.bytes > MAX_BYTES || !self.budget.has_time() {
+            return Err(Failure::new(format!(
+                "{}; the JSON schema is too large to find what of it can be left out: change that, or split it",
+                self.first_fault
+            )));
+        }
+        Ok(probe::fault(&schema))
+    }
+
+    fn fault_at(&mut self, path: &[Step]) -> Outcome<Option<String>> {
         self.fault_of(self.find(path))
     }
 
     /// Leaves out one keyword in the smallest schema that is refused; false where nothing helps.
-    fn apply(&mut self, start: &[Step], fault: &str) -> bool {
+    fn apply(&mut self, start: &[Step], fault: &str) -> Outcome<bool> {
         let mut path = start.to_vec();
         let mut fault = fault.to_string();
         'deeper: loop {
             let schema = self.find(&path);
             let Some(fields) = schema.as_object() else {
-                return false;
+                return Ok(false);
             };
             for step in walk::steps(fields)
                 .into_iter()
                 .filter(|step| !is_definition(step))
             {
                 let inner = [path.clone(), vec![step]].concat();
-                if self.trials > MAX_TRIALS || self.bytes > MAX_BYTES {
-                    return false;
-                }
-                match self.fault_at(&inner) {
+                match self.fault_at(&inner)? {
                     Some(found) if !probe::is_unsatisfiable(&found) => {
                         fault = found;
                         path = inner;
@@ -143,7 +186,7 @@ impl Repair<'_> {
         }
     }
 
-    fn leave_out(&mut self, path: &[Step], schema: &Value, fault: &str) -> bool {
+    fn leave_out(&mut self, path: &[Step], schema: &Value, fault: &str) -> Outcome<bool> {
         let rank = |name: &str| {
             ORDER
                 .iter()
@@ -160,13 +203,13 @@ impl Repair<'_> {
         for name in &names {
             let mut less = schema.clone();
             let gone = without(&mut less, name);
-            let left = self.fault_of(less.clone());
+            let left = self.fault_of(less.clone())?;
             if left.is_none_or(|left| probe::is_unsatisfiable(&left)) {
                 self.put(path, less);
                 let place = self.place_of(path);
                 gone.iter()
                     .for_each(|name| self.given.notes.add(&place, name, fault));
-                return true;
+                return Ok(true);
             }
         }
         let place = self.place_of(path);
@@ -174,7 +217,7 @@ impl Repair<'_> {
             .iter()
             .for_each(|name| self.given.notes.add(&place, name, fault));
         self.put(path, json!({}));
-        !names.is_empty()
+        Ok(!names.is_empty())
     }
 
     fn put(&mut self, path: &[Step], schema: Value) {

@@ -1,0 +1,179 @@
+//! What it takes to find texts that several patterns fit at once: llguidance goes on by each place of
+//! each pattern with each place of all others, in one piece.
+
+use super::budget::Budget;
+use super::convert::Fields;
+use crate::ffi::{Failure, Outcome};
+use regex_syntax::hir::{Hir, HirKind};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// Of places together; takes about a second.
+const MOST: f64 = 1e6;
+
+/// Levels below an intersection that are looked at.
+const MAX_DEPTH: usize = 4;
+
+/// The places that a value's patterns have together, and those of what lies in it by name.
+#[derive(Clone, Default)]
+struct Places {
+    product: f64,
+    within: BTreeMap<String, Places>,
+}
+
+impl Places {
+    fn none() -> Places {
+        Places {
+            product: 1.0,
+            within: BTreeMap::new(),
+        }
+    }
+
+    fn join(&mut self, other: Places, how: fn(f64, f64) -> f64) {
+        self.product = how(self.product, other.product);
+        for (name, places) in other.within {
+            match self.within.get_mut(&name) {
+                Some(own) => own.join(places, how),
+                None => drop(self.within.insert(name, places)),
+            }
+        }
+    }
+
+    fn most(&self) -> f64 {
+        let within = self.within.values().map(Places::most);
+        within.fold(self.product, f64::max)
+    }
+
+    fn count(&self) -> usize {
+        1 + self.within.values().map(Places::count).sum::<usize>()
+    }
+}
+
+fn places_of(regex: &Hir) -> f64 {
+    let sum = |parts: &[Hir]| parts.iter().map(places_of).sum();
+    match regex.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0.0,
+        HirKind::Literal(text) => text.0.len() as f64,
+        HirKind::Class(_) => 1.0,
+        HirKind::Repetition(repeated) => {
+            let count = repeated.max.unwrap_or(repeated.min).max(1);
+            f64::from(count) * places_of(&repeated.sub)
+        }
+        HirKind::Capture(group) => places_of(&group.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
+    }
+}
+
+fn places_of_pattern(pattern: &Value) -> f64 {
+    let parsed = pattern
+        .as_str()
+        .and_then(|text| regex_syntax::parse(text).ok());
+    1.0 + parsed.map_or(0.0, |regex| places_of(&regex))
+}
+
+struct Reader<'a> {
+    definitions: Option<&'a Fields>,
+    budget: &'a Budget,
+    /// By reference and depth; what refers to itself adds nothing.
+    known: HashMap<(&'a str, usize), Places>,
+}
+
+impl<'a> Reader<'a> {
+    fn places(&mut self, schema: &'a Value, depth: usize) -> Places {
+        let mut places = Places::none();
+        let Some(fields) = schema.as_object().filter(|_| self.budget.pay(1)) else {
+            return places;
+        };
+        if let Some(pattern) = fields.get("pattern") {
+            places.product *= places_of_pattern(pattern);
+        }
+        if fields.contains_key("format") {
+            const OF_FORMAT: f64 = 30.0;
+            places.product *= OF_FORMAT;
+        }
+        if depth < MAX_DEPTH {
+            self.add_inner(fields, depth, &mut places);
+        }
+        let list = |name: &str| fields.get(name).and_then(Value::as_array);
+        for part in list("allOf").into_iter().flatten() {
+            places.join(self.places(part, depth), |a, b| a * b);
+        }
+        let mut options = Places::none();
+        for option in list("anyOf").into_iter().flatten() {
+            options.join(self.places(option, depth), f64::max);
+        }
+        places.join(options, |a, b| a * b);
+        if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+            places.join(self.places_of_target(reference, depth), |a, b| a * b);
+        }
+        places
+    }
+
+    fn add_inner(&mut self, fields: &'a Fields, depth: usize, to: &mut Places) {
+        let mut add = |name: String, schema: &'a Value| {
+            let places = self.places(schema, depth + 1);
+            if places.most() > 1.0 {
+                to.within.insert(name, places);
+            }
+        };
+        for keyword in ["properties", "patternProperties"] {
+            let inner = fields.get(keyword).and_then(Value::as_object);
+            for (name, schema) in inner.into_iter().flatten() {
+                add(format!("{keyword} {name}"), schema);
+            }
+        }
+        for keyword in ["items", "additionalProperties"] {
+            if let Some(schema) = fields.get(keyword) {
+                add(keyword.into(), schema);
+            }
+        }
+    }
+
+    fn places_of_target(&mut self, reference: &'a str, depth: usize) -> Places {
+        let name = reference.trim_start_matches("#/$defs/");
+        let Some(target) = self.definitions.and_then(|all| all.get(name)) else {
+            return Places::none();
+        };
+        if let Some(known) = self.known.get(&(name, depth)) {
+            self.budget.pay(known.count());
+            return known.clone();
+        }
+        self.known.insert((name, depth), Places::none());
+        let places = self.places(target, depth);
+        self.known.insert((name, depth), places.clone());
+        places
+    }
+
+    /// Looks at every schema that is an intersection.
+    fn check(&mut self, schema: &'a Value) -> Outcome<()> {
+        match schema {
+            Value::Array(items) => items.iter().try_for_each(|one| self.check(one)),
+            Value::Object(fields) => {
+                let meets = fields.contains_key("allOf")
+                    || (fields.len() > 1
+                        && ["$ref", "anyOf"]
+                            .iter()
+                            .any(|name| fields.contains_key(*name)));
+                if meets && self.places(schema, 0).most() > MOST {
+                    return Err(Failure::new(
+                        "the patterns of the JSON schema that hold for one text at once ('allOf') are too many or too long; join them, or leave some out",
+                    ));
+                }
+                fields.values().try_for_each(|one| self.check(one))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An error where patterns meet that are too many.
+pub fn check(schema: &Value, budget: &Budget) -> Outcome<()> {
+    let definitions = schema.get("$defs").and_then(Value::as_object);
+    let mut reader = Reader {
+        definitions,
+        budget,
+        known: HashMap::new(),
+    };
+    reader.check(schema)?;
+    budget.check()
+}
