@@ -33,7 +33,7 @@ void add_special_tokens(const PlainJson& config, std::map<std::string, std::stri
   }
 }
 
-// Either one source, or a list of {"name", "template"}.
+// Either one source, an object of sources by name, or a list of {"name", "template"}.
 Status add_templates(const std::filesystem::path& file, const PlainJson& config,
                      std::map<std::string, std::string>& templates) {
   const auto found = config.find("chat_template");
@@ -44,6 +44,13 @@ Status add_templates(const std::filesystem::path& file, const PlainJson& config,
   }
   const Status broken = invalid_argument(
       file.string() + ": chat_template must be a string or a list of {\"name\", \"template\"}");
+  if (found->is_object()) {
+    for (const auto& [name, source] : found->items()) {
+      if (!source.is_string()) return broken;
+      templates[name] = source.get<std::string>();
+    }
+    return {};
+  }
   if (!found->is_array()) return broken;
   for (const PlainJson& entry : *found) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||

@@ -42,6 +42,10 @@ TEST(TokenizerConfig, NamedTemplatesAndTheFileThatWins) {
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config.value().chat_templates.at("default"), "from the file");
   EXPECT_EQ(config.value().chat_templates.at("tool_use"), "t");
+  folder.write("tokenizer_config.json", R"({"chat_template": {"default": "d", "rag": "r"}})");
+  config = load_tokenizer_config(folder.path());
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config.value().chat_templates.at("rag"), "r") << "an object of templates";
 }
 
 TEST(TokenizerConfig, TemplatesBesideTheUsualOne) {

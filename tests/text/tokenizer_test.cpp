@@ -86,7 +86,7 @@ TEST(Tokenizer, BadInputIsAnErrorWithWords) {
   EXPECT_EQ(tokenizer->decode(Ids{}, false).value(), "");
 }
 
-TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
+TEST(Tokenizer, WhatTrainingsRunsSetIsIgnored) {
   test::ScratchFolder folder;
   std::string file_text = read_text_file(data_folder("byte_level") / "tokenizer.json").value();
   const auto swap = [&](const std::string& from, const std::string& to) {
@@ -99,9 +99,12 @@ TEST(Tokenizer, TruncationAndPaddingOfTheFileAreIgnored) {
   swap(R"("padding": null)",
        R"("padding": {"strategy":{"Fixed":8},"direction":"Left","pad_to_multiple_of":null,)"
        R"("pad_id":0,"pad_type_id":0,"pad_token":"!"})");
-  folder.write("tokenizer.json", file_text);
+  swap(R"("dropout": null)", R"("dropout": 1.0)");
+  folder.write("tokenizer.json", "\xEF\xBB\xBF" + file_text);
   auto tokenizer = load_fixture(folder.path());
   EXPECT_EQ(tokenizer->encode("a b c d e f", false).value().size(), 11u);
+  EXPECT_EQ(tokenizer->encode("the story", false).value(),
+            load_fixture(data_folder("byte_level"))->encode("the story", false).value());
   EXPECT_EQ(tokenizer->encode("a", false).value().size(), 1u);
   EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
 }

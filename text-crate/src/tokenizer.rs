@@ -3,7 +3,7 @@
 use crate::ffi::{bytes, guard, slice, utf8, Failure, FtIds, FtText, Outcome, FAILED};
 use crate::token_bytes::TokenBytes;
 use std::collections::HashSet;
-use tokenizers::Tokenizer;
+use tokenizers::{ModelWrapper, Tokenizer};
 
 pub struct FtTokenizer {
     inner: Tokenizer,
@@ -30,11 +30,25 @@ impl FtTokenizer {
     }
 }
 
+/// Merges that are left out at random are for training: a text has one list of ids here.
+fn without_dropout(mut tokenizer: Tokenizer) -> Tokenizer {
+    let ModelWrapper::BPE(model) = tokenizer.get_model() else {
+        return tokenizer;
+    };
+    if model.dropout.is_some() {
+        let mut model = model.clone();
+        model.dropout = None;
+        tokenizer.with_model(model);
+    }
+    tokenizer
+}
+
 fn load(json: &[u8]) -> Outcome<FtTokenizer> {
     let mut inner = Tokenizer::from_bytes(json).map_err(Failure::new)?;
     // The file may carry the truncation and padding of its training run.
     inner.with_truncation(None).map_err(Failure::new)?;
     inner.with_padding(None);
+    inner = without_dropout(inner);
     let largest = inner.get_vocab(true).into_values().max();
     let added = inner.get_added_tokens_decoder().into_keys().collect();
     let decoder = serde_json::to_value(inner.get_decoder()).map_err(Failure::new)?;

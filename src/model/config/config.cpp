@@ -56,6 +56,17 @@ constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"XverseForCausalLM", "LlamaForCausalLM"},
 };
 
+// What the family is called here. type: the file's model_type, or null.
+std::string own_name(std::string name, const Json* type) {
+  for (const SavedAs& family : kSavedAs) {
+    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
+  }
+  for (const auto& [other, own] : kSameClass) {
+    if (name == other) name = own;
+  }
+  return name;
+}
+
 Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   if (names != nullptr && names->is_array() && names->empty()) names = nullptr;
@@ -72,20 +83,20 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
     of_type = Json::array({found});
     names = &of_type;
   }
-  if (names == nullptr || !names->is_array() || names->size() != 1 || !(*names)[0].is_string()) {
+  const bool are_names =
+      names != nullptr && names->is_array() && !names->empty() &&
+      std::all_of(names->begin(), names->end(), [](const Json& name) { return name.is_string(); });
+  if (!are_names) {
     return invalid_argument(
         fields.where() +
-        ": 'architectures' must be a list of one name; supported: " + architecture_names());
+        ": 'architectures' must be a list of a name; supported: " + architecture_names());
   }
-  auto name = (*names)[0].get<std::string>();
-  for (const SavedAs& family : kSavedAs) {
-    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
+  // Of several names the first that loads, as vLLM has it.
+  for (const Json& name : *names) {
+    *out = find_architecture(own_name(name.get<std::string>(), type));
+    if (*out != nullptr) return {};
   }
-  for (const auto& [other, own] : kSameClass) {
-    if (name == other) name = own;
-  }
-  *out = find_architecture(name);
-  return *out != nullptr ? Status() : refuse_architecture(name, file, fields.where());
+  return refuse_architecture(own_name((*names)[0].get<std::string>(), type), file, fields.where());
 }
 
 // Files of transformers before 4.52 have some models' decoder fields beside text_config's place.
@@ -218,11 +229,12 @@ Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* 
   }
   const Json* value = fields.find("dtype");
   if (value == nullptr) value = fields.find("torch_dtype");
-  const Json name = value == nullptr ? Json("float32") : *value;
-  if (name == "bfloat16" || name == "torch.bfloat16") {
+  const Json name = value == nullptr || *value == "auto" ? Json("float32") : *value;
+  std::string_view plain = name.is_string() ? name.get_ref<const std::string&>() : "";
+  if (plain.starts_with("torch.")) plain.remove_prefix(std::string_view("torch.").size());
+  if (plain == "bfloat16") {
     *out = DType::kBF16;
-  } else if (name == "float32" || name == "torch.float32" || name == "float16" ||
-             name == "torch.float16") {
+  } else if (plain == "float32" || plain == "float" || plain == "float16" || plain == "half") {
     *out = DType::kF32;
   } else {
     return unsupported(fields.where() + ": dtype " + name.dump() +

@@ -9,6 +9,12 @@ namespace {
 
 constexpr int64_t kMaxCount = 1 << 24;
 
+// Other languages than Python write 4096.0 for 4096.
+bool is_whole(const nlohmann::json& value) {
+  return value.is_number_integer() ||
+         (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
+}
+
 bool is_positive(const nlohmann::json& value) {
   return value.is_number() && value.get<double>() > 0 &&
          std::isfinite(static_cast<float>(value.get<double>()));
@@ -29,8 +35,8 @@ Status ConfigFields::read_count_or_none(const char* name, int32_t* out) const {
 Status ConfigFields::read_count(const char* name, int32_t* out) const {
   const nlohmann::json* value = find(name);
   if (value == nullptr) return {};
-  if (!value->is_number_integer() || value->get<int64_t>() < 1 ||
-      value->get<int64_t>() > kMaxCount) {
+  if (!is_whole(*value) || value->get<double>() < 1 ||
+      value->get<double>() > static_cast<double>(kMaxCount)) {
     return wrong(name, "an integer from 1 to 2^24");
   }
   *out = value->get<int32_t>();

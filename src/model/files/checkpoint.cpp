@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 
 #include "base/log.h"
 #include "gguf/hf_config.h"
@@ -76,6 +77,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(const WeightFiles weights, find_weight_files(folder));
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
+  checkpoint.unwrap_names();
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());
@@ -88,8 +90,13 @@ Result<const TensorView*> Checkpoint::find(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it != tensors_.end()) return it->second;
   const auto own = architecture_ != nullptr ? gguf_tensor_name(*architecture_, name) : std::nullopt;
+  const char* tied = gguf_ == nullptr && name.ends_with("lm_head.weight")
+                         ? ", or its head is its embedding (--hf-overrides "
+                           "'{\"tie_word_embeddings\": true}')"
+                         : "";
   return not_found("tensor '" + own.value_or(name) + "' is missing in " + folder_ +
-                   "; the weights do not belong to " + config_name() + ", or a shard is missing");
+                   "; the weights do not belong to " + config_name() + ", or a shard is missing" +
+                   tied);
 }
 
 void Checkpoint::add_identity(const std::string& name, int64_t size) {
@@ -142,6 +149,24 @@ Status Checkpoint::add_tensors(const std::map<std::string, TensorView>& tensors,
     }
   }
   return {};
+}
+
+// Of several models in a folder none is the one.
+void Checkpoint::unwrap_names() {
+  std::set<std::string> wrappers;
+  for (const auto& [name, tensor] : tensors_) {
+    if (const std::string_view wrapper = wrapper_of(name); !wrapper.empty()) {
+      wrappers.emplace(wrapper);
+    }
+    if (name.starts_with("model.embed_tokens.")) return;
+  }
+  if (wrappers.size() != 1) return;
+  const std::string& wrapper = *wrappers.begin();
+  std::map<std::string, const TensorView*> plain;
+  for (const auto& [name, tensor] : tensors_) {
+    plain.emplace(name.starts_with(wrapper) ? name.substr(wrapper.size()) : name, tensor);
+  }
+  tensors_ = std::move(plain);
 }
 
 // What the folder's config.json says, which must say something.
@@ -285,6 +310,7 @@ Status Checkpoint::add_widened() {
 }
 
 bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
+  if (is_of_training(plain_tensor_name(tensor.name))) return true;
   constexpr std::string_view kBias = ".bias";
   if (!tensor.name.ends_with(kBias) || !check_convertible(tensor).ok()) return false;
   const std::string base = tensor.name.substr(0, tensor.name.size() - kBias.size());

@@ -44,8 +44,8 @@ class Checkpoint {
   std::string config_name() const;
   // Whether the tool that quantised the weights rounds activations too, which is not done here.
   bool rounds_activations() const { return rounds_activations_; }
-  // Whether a model may do without the tensor: a bias of zeros, which GPTQ writes beside every
-  // matrix.
+  // Whether a model may do without the tensor: one that only training reads, or a bias of zeros,
+  // which GPTQ writes beside every matrix.
   bool may_be_left_out(const TensorView& tensor) const;
 
  private:
@@ -64,6 +64,8 @@ class Checkpoint {
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
   Status check_index(const std::string& index_path) const;
+  // Takes off what a trainer put before every name.
+  void unwrap_names();
 
   std::string folder_;
   bool rounds_activations_ = false;

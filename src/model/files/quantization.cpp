@@ -399,7 +399,9 @@ std::span<const QuantizationMethod> quantization_methods() { return kMethods; }
 Result<std::optional<Quantization>> read_quantization(const Json& config,
                                                       const std::string& where) {
   const auto found = config.find("quantization_config");
-  if (found == config.end() || found->is_null()) return std::optional<Quantization>();
+  const bool says_nothing =
+      found == config.end() || found->is_null() || (found->is_object() && found->empty());
+  if (says_nothing) return std::optional<Quantization>();
   if (!found->is_object()) {
     return invalid_argument(where + ": 'quantization_config' must be an object; correct the file");
   }

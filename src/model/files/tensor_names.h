@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 namespace foretoken {
 
@@ -7,6 +8,15 @@ namespace foretoken {
 // "_orig_mod.", DistributedDataParallel's "module.", FSDP's "_fsdp_wrapped_module." and PEFT's
 // "base_model.model." and "base_layer.".
 std::string plain_tensor_name(const std::string& name);
+
+// What a trainer of its own put before the name of a model's first tensor ("pretrained_model.",
+// "_forward_module.", the name of its field), which then stands before all; empty for other tensors
+// and for the places that families with a text part have.
+std::string_view wrapper_of(std::string_view name);
+
+// Whether a tensor is one that generation never reads: buffers of rotary positions, and the heads
+// that judge texts while a model is trained.
+bool is_of_training(std::string_view name);
 
 // Whether the name is one of an adapter that was not merged into the weights.
 bool is_adapter_tensor(const std::string& name);

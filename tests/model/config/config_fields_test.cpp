@@ -28,6 +28,16 @@ TEST(ConfigFields, ReadsWhatIsThere) {
   EXPECT_EQ(list, (std::vector<double>{1, 2.5}));
 }
 
+TEST(ConfigFields, WholeNumbersMayHaveAPoint) {
+  const nlohmann::json object = {{"whole", 4096.0}, {"broken", 4096.5}, {"huge", 1e300}};
+  const ConfigFields fields(object, "file");
+  int32_t count = 0;
+  EXPECT_TRUE(fields.read_count("whole", &count).ok());
+  EXPECT_EQ(count, 4096);
+  EXPECT_FALSE(fields.read_count("broken", &count).ok());
+  EXPECT_FALSE(fields.read_count("huge", &count).ok());
+}
+
 TEST(ConfigFields, LeavesWhatIsMissing) {
   const ConfigFields fields(kObject, "file");
   int32_t count = 5;

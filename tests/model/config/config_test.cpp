@@ -75,6 +75,10 @@ TEST(Config, OptionalFieldsAndOtherNames) {
       std::vector<int32_t>{6})
       << "ids outside the vocabulary end nothing";
   EXPECT_EQ(parse(json, "bfloat16").value().dtype, DType::kBF16);
+  for (const char* name : {"auto", "half", "float", "torch.float16"}) {
+    json["dtype"] = name;
+    EXPECT_EQ(parse(json).value().dtype, DType::kF32) << name;
+  }
   EXPECT_EQ(parse(llama(), "float32").value().dtype, DType::kF32);
 }
 
@@ -230,6 +234,9 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   EXPECT_EQ(qwen.value().architecture, "Qwen3ForCausalLM");
   json["architectures"] = Json::array();
   EXPECT_EQ(parse(json).value().architecture, "Qwen3ForCausalLM") << "a list of none";
+  json["architectures"] = {"MyOwnForSomething", "Qwen2ForCausalLM", "LlamaForCausalLM"};
+  EXPECT_EQ(parse(json).value().architecture, "Qwen2ForCausalLM") << "the first that loads";
+  json["architectures"] = Json::array();
   json["model_type"] = "falcon_h1";
   EXPECT_NE(
       parse(json).status().message().find("'FalconH1ForCausalLM' (Falcon H1) is not supported"),

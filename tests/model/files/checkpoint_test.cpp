@@ -104,6 +104,30 @@ TEST(Checkpoint, NamesLoseTheirWrappers) {
   EXPECT_TRUE(checkpoint.value().find("lm_head.weight").ok());
 }
 
+TEST(Checkpoint, NamesLoseWhatStandsBeforeAll) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors",
+              {"model.model.embed_tokens.weight", "model.model.norm.weight", "model.lm_head.weight",
+               "v_head.summary.weight", "model.model.rotary_emb.inv_freq", "score.weight"});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto& tensors = checkpoint.value().tensors();
+  for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}) {
+    EXPECT_TRUE(tensors.contains(name)) << name;
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const bool left = name == "v_head.summary.weight" || name == "model.rotary_emb.inv_freq";
+    EXPECT_EQ(checkpoint.value().may_be_left_out(*tensor), left) << name;
+  }
+}
+
+TEST(Checkpoint, AMissingHeadMayBeTheEmbedding) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"model.embed_tokens.weight"});
+  const auto head = Checkpoint::open(folder.path()).value().find("lm_head.weight");
+  EXPECT_NE(head.status().message().find("tie_word_embeddings"), std::string::npos);
+}
+
 TEST(Checkpoint, AdaptersMustBeMerged) {
   const ScratchFolder folder;
   write_shard(folder, "model.safetensors", {"base_model.model.model.q_proj.lora_A.weight"});

@@ -134,10 +134,13 @@ TEST(Quantization, UnusualForms) {
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
   }
-  const auto plain = read_quantization_text(
-      R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {}})");
-  ASSERT_TRUE(plain.ok()) << plain.status().message();
-  EXPECT_FALSE(plain.value().has_value());
+  for (const char* json :
+       {R"({"quant_method": "compressed-tensors", "format": "dense", "config_groups": {}})",
+        "{}"}) {
+    const auto plain = read_quantization_text(json);
+    ASSERT_TRUE(plain.ok()) << plain.status().message();
+    EXPECT_FALSE(plain.value().has_value()) << json;
+  }
 }
 
 TEST(Quantization, OthersAreNamedWithARemedy) {

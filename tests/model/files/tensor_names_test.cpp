@@ -22,6 +22,15 @@ TEST(TensorNames, LoseWhatWrappersPutBeforeThem) {
   EXPECT_EQ(plain_tensor_name("model.module.weight"), "model.module.weight");
 }
 
+TEST(TensorNames, WrappersBeforeTheFirstTensor) {
+  EXPECT_EQ(wrapper_of("_forward_module.model.embed_tokens.weight"), "_forward_module.");
+  EXPECT_EQ(wrapper_of("pretrained_model.transformer.wte.weight"), "pretrained_model.");
+  for (const char* name : {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
+                           "text_model.embed_tokens.weight", "a.model.norm.weight"}) {
+    EXPECT_EQ(wrapper_of(name), "") << name;
+  }
+}
+
 TEST(TensorNames, OfAdapters) {
   EXPECT_TRUE(is_adapter_tensor("base_model.model.model.layers.0.mlp.up_proj.lora_A.weight"));
   EXPECT_FALSE(is_adapter_tensor("model.layers.0.mlp.up_proj.weight"));

@@ -3,7 +3,7 @@
 use super::arguments::{missing, size, text, truth, whole, Arguments};
 use super::budget::{self, Broken, Outcome};
 use super::value::Value;
-use super::{format, json, methods, ops, python};
+use super::{format, json, methods, ops, python, splitting};
 
 /// Every filter by name, those of `sequences.rs` included.
 pub const NAMES: &[&str] = &[
@@ -272,7 +272,8 @@ fn indent(content: &str, arguments: &Arguments) -> Outcome<String> {
             " ".repeat(width)
         }
     };
-    let lines: Vec<&str> = content.split('\n').collect();
+    budget::room(content.len().saturating_mul(16))?;
+    let lines = splitting::lines(&format!("{content}\n"), false);
     budget::reserve(lines.len().saturating_mul(prefix.len()) + content.len())?;
     let mut out = String::new();
     for (index, line) in lines.iter().enumerate() {

@@ -111,8 +111,10 @@ fn call_dict(dict: &Entries, name: &str, arguments: &Arguments) -> Outcome<Value
     match name {
         "get" => {
             let [key, default] = arguments.bind(name, ["", ""])?;
-            let key = Key::new(&key.ok_or_else(|| missing(name, "key"))?)?;
-            let found = dict.get(&key).cloned();
+            let found = match key.ok_or_else(|| missing(name, "key"))? {
+                Value::Undefined(_) => None,
+                key => dict.get(&Key::new(&key)?).cloned(),
+            };
             Ok(found.or(default).unwrap_or(Value::None))
         }
         "keys" => Value::list(dict.keys().map(Key::value).collect()),

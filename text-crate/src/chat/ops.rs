@@ -242,6 +242,7 @@ pub fn contains(container: &Value, value: &Value) -> Outcome<bool> {
             budget::work(items.len() as u64 / 16)?;
             items.iter().any(|item| item.equals(value))
         }
+        Value::Dict(_) if matches!(value, Value::Undefined(_)) => false,
         Value::Dict(dict) => dict.contains_key(&Key::new(value)?),
         Value::Generator(generator) => generator
             .take()
