@@ -150,9 +150,16 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     ${PROJECT_SOURCE_DIR}/tests/e2e/packaging_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/packaging PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slow)
   # Ranks as threads, processes and hosts, killed and stopped ones among them.
-  add_test(NAME e2e/ranks COMMAND ${Python3_EXECUTABLE}
-    ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/ranks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-1")
+  foreach(parts IN ITEMS "0 load faults" "1 layouts two_hosts" "2 experts" "4 contexts"
+      "6 expert_hosts start_many")
+    string(REPLACE " " ";" parts ${parts})
+    list(POP_FRONT parts turn)
+    list(GET parts 0 name)
+    add_test(NAME e2e/ranks_${name} COMMAND ${Python3_EXECUTABLE}
+      ${PROJECT_SOURCE_DIR}/tests/e2e/ranks_suite.py $<TARGET_FILE:foretoken> --only ${parts})
+    set_tests_properties(e2e/ranks_${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600
+      RESOURCE_LOCK processes COST 90 LABELS "slow;turn-${turn}")
+  endforeach()
   # The call that a host of eight GPUs is for, tried out with eight ranks of tiny models.
   add_test(NAME e2e/eight_gpus COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tools/cuda/eight_gpus.py --bin ${PROJECT_BINARY_DIR}

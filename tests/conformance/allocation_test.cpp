@@ -132,11 +132,11 @@ TEST(Allocation, NoneInAThousandWarmSteps) {
   ASSERT_TRUE(made.ok()) << made.message();
   run_steps(*engine, 200);
   counting.store(true);
-  run_steps(*engine, 1000);
+  run_steps(*engine, num_repeats(1000));
   counting.store(false);
   EXPECT_EQ(num_allocations.load(), 0);
   EXPECT_GT(num_elsewhere.load(), 0);
-  EXPECT_GT(engine->stats().num_finished_requests, 200);
+  EXPECT_GE(engine->stats().num_finished_requests, 200);
 }
 
 // The same with drafters that have KV, two in one engine, and lengths that change.
@@ -163,7 +163,7 @@ TEST(Allocation, NoneWithDraftersOfTheAdaptivePolicy) {
   };
   run(12);
   counting.store(true);
-  run(60);
+  run(num_repeats(60));
   counting.store(false);
   EXPECT_EQ(num_allocations.load(), 0);
   EXPECT_GT(engine->stats().requests.num_accepted_tokens, 0);
