@@ -108,6 +108,10 @@ Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
                              {"enable_expert_parallel", &cell.ep},
                              {"enable_dbo", &cell.dbo}};
   FT_RETURN_IF_ERROR(read_row_fields(json, "cell", fields));
+  // As tables have it.
+  for (std::string* name : {&cell.drafter, &cell.quantization}) {
+    if (*name == "none") name->clear();
+  }
   if (find_device_type(cell.device) == nullptr) {
     return invalid_argument("cell: 'device' must be cpu or cuda, not '" + cell.device + "'");
   }

@@ -161,21 +161,23 @@ Result<ResultsFile> open_results(const MatrixOptions& given) {
                            cell_options(given));
 }
 
-Result<std::vector<CellResult>> run_chosen(const MatrixOptions& given, const MatrixFacts& facts,
-                                           const std::vector<MatrixCell>& cells,
-                                           ResultsFile& known) {
+// Adds to `results` as cells end.
+Status run_chosen(const MatrixOptions& given, const MatrixFacts& facts,
+                  const std::vector<MatrixCell>& cells, ResultsFile& known,
+                  std::vector<CellResult>& results) {
   const MatrixRunOptions options{.cell = cell_options(given),
                                  .time_limit = std::chrono::seconds(given.time_limit),
                                  .cells_per_process = static_cast<size_t>(cells_per_process(given)),
                                  .own_rows = !given.rows_file.empty(),
                                  .cancel = &interrupt_flag()};
-  size_t done = 0;
-  return run_cells(cells, options, known, [&](const CellResult& result) {
+  const auto tell = [&](const CellResult& result) {
+    results.push_back(result);
     const std::string reason = result.value("reason", "");
-    std::fprintf(stderr, "%zu of %zu: %s: %s%s%s\n", ++done, cells.size(),
+    std::fprintf(stderr, "%zu of %zu: %s: %s%s%s\n", results.size(), cells.size(),
                  cell_id(read_cell(result["cell"]).value()).c_str(),
                  status_words(result, facts).c_str(), reason.empty() ? "" : ": ", reason.c_str());
-  });
+  };
+  return run_cells(cells, options, known, tell).status();
 }
 
 Status write_reports(const MatrixOptions& given, const MatrixFacts& facts,
@@ -232,10 +234,13 @@ Status run_matrix(const MatrixOptions& given) {
     return {};
   }
   const MatrixFacts facts = make_facts(given);
-  FT_ASSIGN_OR_RETURN(const std::vector<CellResult> results,
-                      run_chosen(given, facts, cells, *known));
-  if (product.empty() && given.rows_file.empty()) product = decided_cells(all);
-  return write_reports(given, facts, results, product);
+  std::vector<CellResult> results;
+  const Status ran = run_chosen(given, facts, cells, *known, results);
+  // What ended has its report, whatever stopped the others.
+  if (!ran.ok() && results.empty()) return ran;
+  if (ran.ok() && product.empty() && given.rows_file.empty()) product = decided_cells(all);
+  const Status written = write_reports(given, facts, results, product);
+  return ran.ok() ? written : ran;
 }
 
 int matrix(const MatrixOptions& given) {

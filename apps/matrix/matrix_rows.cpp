@@ -96,6 +96,12 @@ std::vector<std::string> kv_names() {
   return names;
 }
 
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const MatrixModel& model : matrix_models()) names.push_back(model.architecture);
+  return names;
+}
+
 // That the value of a field is one of `known`.
 Status check_name(const char* field, const std::string& value,
                   const std::vector<std::string>& known) {
@@ -106,6 +112,11 @@ Status check_name(const char* field, const std::string& value,
 
 // Names that a cell would otherwise be told to be unsupported for, though they are misspelt.
 Status check_names(const MatrixCell& cell) {
+  if (find_matrix_model(cell.architecture) == nullptr) {
+    return invalid_argument(
+        "cell: architecture '" + cell.architecture +
+        "' has no synthetic checkpoint; use one of: " + comma_list(model_names()));
+  }
   FT_RETURN_IF_ERROR(check_name("drafter", cell.drafter, drafter_names()));
   FT_RETURN_IF_ERROR(check_name("kv_cache_dtype", cell.kv_cache_dtype, kv_names()));
   return check_name("cudagraph_mode", cell.graph_mode,

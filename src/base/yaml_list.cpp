@@ -99,6 +99,8 @@ std::string_view before_comment(std::string_view line) {
 }
 
 Result<nlohmann::ordered_json> parse_yaml_list(std::string_view text, const std::string& what) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(3);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string_view::npos && (text[begin] == '[' || text[begin] == '{')) {
     return parse_ordered_json(text, what);

@@ -38,6 +38,7 @@ TEST(YamlList, DeepValuesInBracesAreRefused) {
 
 TEST(YamlList, JsonIsYaml) {
   EXPECT_EQ(parse_yaml_list(" [{\"row\": 1}]", "x").value().dump(), "[{\"row\":1}]");
+  EXPECT_EQ(parse_yaml_list("\xef\xbb\xbf- row: 1", "x").value().dump(), "[{\"row\":1}]");
   EXPECT_TRUE(parse_yaml_list("", "x").value().empty());
   EXPECT_FALSE(parse_yaml_list("[{", "x").ok());
 }

@@ -7,6 +7,7 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -146,18 +147,21 @@ class Matrix(unittest.TestCase):
     def test_rows_are_yaml(self):
         rows = self.folder / "rows.yaml"
         rows.write_text("# two rows\n- row: 3\n  tensor_parallel_size: 8\n  drafter: eagle\n"
-                        "  attention_backend: FLASHMLA\n- cudagraph_mode: [FULL, NONE]\n")
+                        "  attention_backend: FLASHMLA\n- cudagraph_mode: [FULL, NONE]\n"
+                        "  drafter: none\n")
         done = self.run_matrix("--rows", rows, "--print-cells", "--max-ranks", "2")
         cells = json.loads(done.stdout)
         self.assertEqual([cell["cudagraph_mode"] for cell in cells],
                          ["FULL_AND_PIECEWISE", "FULL", "NONE"])
         self.assertEqual((cells[0]["tensor_parallel_size"], cells[0]["stands_in_for"]),
                          (2, "FLASHMLA"))
+        self.assertEqual([cell["drafter"] for cell in cells], ["eagle", "", ""])
         for flags in (["--skip-rows"], ["--max-cells", "9"], ["--every-cell"]):
             self.assertIn("--rows is a list of its own",
                           self.run_matrix("--rows", rows, "--print-cells", *flags).stderr)
         for text, part in (("- row", "rows.yaml, line 1: "), ("- drafterr: a", "entry 1: cell: "),
                            ("- drafter: nope", "entry 1: cell: drafter 'nope' is unknown"),
+                           ("- architecture: Llama", "architecture 'Llama' has no synthetic"),
                            ("- cudagraph_mode: FOO", "cudagraph_mode 'FOO' is unknown"),
                            ("", "must be a list of cells"),
                            ("- architecture: \udcff", "line 1: the line is not UTF-8"),
@@ -270,6 +274,22 @@ class Matrix(unittest.TestCase):
             seconds.append([cell["seconds"] for cell in self.report()["cells"]])
         self.assertEqual(len(results.read_text().splitlines()), 2)
         self.assertEqual(seconds[0], seconds[1])
+
+    def test_a_run_that_is_interrupted_reports_what_ended(self):
+        rows = self.folder / "cells.json"
+        rows.write_text(json.dumps([{}, {"drafter": "ngram"}, {"drafter": "eagle"}]))
+        with subprocess.Popen([sys.argv[1], "matrix", "--rows", rows, "--num-prompts", "6",
+                               "--work-folder", self.models.name, "--output",
+                               self.folder / "matrix"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            self.assertIn("1 of 3: ", process.stderr.readline())
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate()
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("running again goes on behind the last one", err)
+        self.assertIn("green reduced", out)
+        self.assertLess(0, len(self.report()["cells"]))
+        self.assertLess(len(self.report()["cells"]), 3)
 
     def test_results_of_another_size_are_not_taken(self):
         self.run_file([{}])
