@@ -46,10 +46,11 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
 // The arguments as CLI11 gets them.
 Result<std::vector<std::string>> read_arguments(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(1, argc), argv + argc);
-  arguments = expand_vllm_flags(arguments);
   for (std::string& argument : arguments) argument = normalise_flag(std::move(argument));
+  arguments = expand_vllm_flags(arguments);
   if (!arguments.empty() && arguments.front() == "serve") {
     FT_ASSIGN_OR_RETURN(arguments, expand_config_file(std::move(arguments)));
+    arguments = expand_vllm_flags(arguments);
   }
   return fold_dotted_flags(arguments);
 }

@@ -8,12 +8,12 @@
 namespace foretoken {
 namespace {
 
-struct ShortFlag {
+struct OtherName {
   const char* given;
   const char* meant;
 };
 
-constexpr ShortFlag kShortFlags[] = {
+constexpr OtherName kOtherNames[] = {
     {"-tp", "--tensor-parallel-size"},
     {"-pp", "--pipeline-parallel-size"},
     {"-dp", "--data-parallel-size"},
@@ -37,6 +37,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"-asc", "--api-server-count"},
     {"-hf", "--hf-overrides"},
     {"-O", "--optimization-level"},
+    {"--device-memory-utilization", "--gpu-memory-utilization"},
 };
 
 std::string flag_of(const VllmName& row) {
@@ -66,7 +67,7 @@ bool is_llama_cpps(const std::vector<std::string>& arguments, size_t i) {
 }
 
 std::string expand(const std::string& argument) {
-  for (const ShortFlag& flag : kShortFlags) {
+  for (const OtherName& flag : kOtherNames) {
     const std::string name = flag.given;
     if (argument == name) return flag.meant;
     if (argument.rfind(name + "=", 0) == 0 || argument.rfind(name + ".", 0) == 0) {

@@ -25,8 +25,9 @@ class VllmFlags {
 };
 
 // The arguments with "--tensor-parallel-size" for "-tp", also before a '=' or a '.', and so for all
-// short forms of vLLM that are longer than a letter, "-O3" included. What can only be llama.cpp's
-// stays as it is: "-hf org/model", and "-n 128" on a line that names no host.
+// short forms of vLLM that are longer than a letter, "-O3" and second names of its flags included.
+// What can only be llama.cpp's stays as it is: "-hf org/model", and "-n 128" on a line that names
+// no host.
 std::vector<std::string> expand_vllm_flags(const std::vector<std::string>& arguments);
 
 }  // namespace foretoken

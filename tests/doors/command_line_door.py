@@ -169,6 +169,9 @@ class LinesOfVllm(unittest.TestCase):
                 "--reasoning-config {\"reasoning_start_str\":\"<think>\"} --log-error-stack",
                 "--mamba-cache-mode align --gdn-prefill-backend triton --mm-processor-cache-type shm "
                 "--distributed-timeout-seconds 600 --watermark 0.01 --ir-op-priority {}",
+                "--device-memory-utilization 0.9 --mamba-config {\"backend\":\"triton\"} --dcp-q-replicate "
+                "--jit-monitor-mode error --mm-hasher-algorithm sha256 --max-num-scheduled-tokens 8192 "
+                "--tool-strict-level auto --no-enable-fault-tolerance --prefix-match-unit 32",
                 # Names that vLLM has dropped since, in charts that still have them.
                 "--cuda-graph-sizes 1 2 4 --guided-decoding-disable-any-whitespace "
                 "--guided-decoding-disable-fallback --lora-extra-vocab-size 256 "
@@ -197,6 +200,8 @@ class LinesOfVllm(unittest.TestCase):
                             "weights are those of the model"),
                            (("--kv-events-config", '{"enable_kv_cache_events": true}'),
                             "KV blocks are not moved between servers"),
+                           (("--device-ids", "2,3"), "set CUDA_VISIBLE_DEVICES"),
+                           (("--tool-strict-level", "parameter"), '"strict": true'),
                            (("--enable-prompt-adapter",), "use --enable-lora"),
                            (("--enable-microbatching",), "use --enable-dbo"),
                            (("--load-format", "tensorizer"), "'tensorizer' is unknown")):
