@@ -176,6 +176,8 @@ Status PeftConfig::read_layers(const json& config) {
 Result<bool> PeftConfig::targets(const std::string& module) const {
   FT_ASSIGN_OR_RETURN(const bool excluded, matches(exclude_modules_, module));
   if (excluded) return false;
+  // A file that names none means those that it holds.
+  if (std::holds_alternative<std::monostate>(target_modules_)) return is_in_layers(module);
   const auto* pattern = std::get_if<std::string>(&target_modules_);
   if (pattern != nullptr && *pattern == "all-linear") return true;
   FT_ASSIGN_OR_RETURN(const bool named, matches(target_modules_, module));

@@ -12,14 +12,13 @@
 #include "model/config/peft_config.h"
 #include "model/files/convert.h"
 #include "model/files/safetensors.h"
+#include "model/files/tensor_names.h"
 #include "model/files/torch_file.h"
 
 namespace foretoken {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kPrefix = "base_model.model.";
 
 // The two matrices of a module.
 struct LoraPair {
@@ -70,8 +69,8 @@ Result<LoraPairs> find_pairs(const AdapterFile& file) {
     if (ending == std::end(kLoraEndings)) {
       return unsupported(path + ": tensor '" + name + "': " + why_not_applied(name));
     }
-    std::string module = name.substr(0, name.size() - std::strlen(ending->text));
-    if (module.starts_with(kPrefix)) module.erase(0, kPrefix.size());
+    const std::string module =
+        plain_tensor_name(name.substr(0, name.size() - std::strlen(ending->text)));
     LoraPair& pair = pairs[module];
     const TensorView*& place = ending->is_a ? pair.a : pair.b;
     if (place != nullptr) {
@@ -162,6 +161,11 @@ Result<AdapterFile> open_weights(const fs::path& folder) {
   if (fs::exists(file.path, error)) {
     FT_ASSIGN_OR_RETURN(file.torch, TorchFile::open(file.path));
     return file;
+  }
+  if (fs::exists(folder / "adapters.safetensors", error)) {
+    return unsupported(folder.string() +
+                       " is an adapter of MLX, which is not read; fuse it into its model "
+                       "(mlx_lm.fuse --de-quantize), or train it with PEFT");
   }
   return not_found(missing +
                    " cannot be found; an adapter is a PEFT folder with "

@@ -76,8 +76,26 @@ TEST_F(LoraAdapterFolder, HoldsTheMatricesAndTheirScale) {
   }
 }
 
+// torch.compile, DistributedDataParallel and FSDP write names of their own; the modules may be
+// those of the file.
+TEST_F(LoraAdapterFolder, WrappersAndModulesThatAreNotNamed) {
+  for (const std::string name : {"base_model.model._orig_mod.model.layers.0.self_attn.q_proj",
+                                 "module.base_model.model.model.layers.0.self_attn.q_proj",
+                                 "base_model.model.model.layers.0._orig_mod.self_attn.q_proj"}) {
+    write({{"target_modules", nullptr}},
+          {tensor(name + ".lora_A.weight", {2, 3}), tensor(name + ".lora_B.weight", {5, 2})});
+    const auto adapter = read();
+    ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+    EXPECT_EQ(adapter.value().linears.front().module, "model.layers.0.self_attn.q_proj");
+  }
+}
+
 TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
   expect_error(StatusCode::kNotFound, "adapter_config.json");
+  folder_.write("adapter_config.json", R"({"fine_tune_type": "lora"})");
+  folder_.write("adapters.safetensors", "");
+  expect_error(StatusCode::kUnsupported, "adapter of MLX");
+  std::filesystem::remove(folder_.file("adapters.safetensors"));
   folder_.write("adapter_config.json", R"({"peft_type": "LORA"})");
   expect_error(StatusCode::kNotFound, "adapter_model.safetensors");
   folder_.write("adapter_model.bin", "short");
