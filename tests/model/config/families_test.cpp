@@ -107,12 +107,83 @@ Json small_config(const char* name, const Json& more) {
   return config;
 }
 
+// As published, where lists go on with the layers of draft modules.
+Json step_config() {
+  return small_config(
+      "Step3p5ForCausalLM",
+      {{"num_attention_groups", 2},
+       {"head_dim", 16},
+       {"layer_types", {"full_attention", "sliding_attention", "full_attention"}},
+       {"sliding_window", 8},
+       {"rope_theta", {5e6, 1e4, 5e6}},
+       {"partial_rotary_factors", {0.5, 1.0, 0.5}},
+       {"rope_scaling",
+        {{"rope_type", "llama3"},
+         {"factor", 2.0},
+         {"low_freq_factor", 1.0},
+         {"high_freq_factor", 32.0},
+         {"original_max_position_embeddings", 32}}},
+       {"attention_other_setting", {{"num_attention_heads", 6}, {"num_attention_groups", 2}}},
+       {"moe_layers_enum", "1"},
+       {"moe_num_experts", 4},
+       {"moe_top_k", 2},
+       {"moe_intermediate_size", 32},
+       {"share_expert_dim", 32},
+       {"moe_router_scaling_factor", 3.0},
+       {"swiglu_limits", {0.0, 7.0, 0.0}},
+       {"swiglu_limits_shared", {nullptr, 16, 0}}});
+}
+
+TEST(Families, StepSaysMuchByLayer) {
+  const auto parsed = parse_model_config(step_config(), Json::object(), {}, "f");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  ASSERT_EQ(config.layers.size(), 2u);
+  EXPECT_FALSE(config.layers[0].experts);
+  const LayerConfig& second = config.layers[1];
+  EXPECT_TRUE(second.experts);
+  EXPECT_EQ(std::tuple(second.window, second.num_heads, second.num_kv_heads), std::tuple(8, 6, 2));
+  EXPECT_EQ(std::pair(second.expert_limit, second.shared_limit), std::pair(7.0f, 16.0f));
+  EXPECT_EQ(config.layers[0].shared_limit, 0);
+  EXPECT_EQ(std::pair(config.rope.full.theta, config.rope.full.rotary_dim), std::pair(5e6, 8));
+  EXPECT_EQ(config.rope.full.type, RopeType::kLlama3);
+  ASSERT_TRUE(config.rope.windowed.has_value());
+  EXPECT_EQ(std::pair(config.rope.windowed->theta, config.rope.windowed->rotary_dim),
+            std::pair(1e4, 16));
+  EXPECT_EQ(config.rope.windowed->type, RopeType::kDefault);
+  EXPECT_EQ(std::pair(config.experts.shared_inner, config.experts.scale), std::pair(32, 3.0f));
+}
+
+TEST(Families, ListsByLayerThatDoNotFit) {
+  Json laguna = small_config("LagunaForCausalLM", {{"num_key_value_heads", 2}, {"head_dim", 16}});
+  for (const auto& [base, field, value] :
+       {std::tuple(step_config(), "moe_layers_enum", Json("1;2")),
+        std::tuple(step_config(), "swiglu_limits", Json{0.5}),
+        std::tuple(step_config(), "swiglu_limits_shared", Json{-1, 0}),
+        std::tuple(step_config(), "rope_theta", Json{1e4}),
+        std::tuple(step_config(), "attention_other_setting", Json(6)),
+        std::tuple(laguna, "gating", Json("per-row")),
+        std::tuple(laguna, "num_attention_heads_per_layer", Json{4})}) {
+    ASSERT_TRUE(parse_model_config(base, Json::object(), {}, "f").ok());
+    Json config = base;
+    config[field] = value;
+    const Status status = parse_model_config(config, Json::object(), {}, "f").status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << field;
+    EXPECT_NE(status.message().find(field), std::string::npos) << status.message();
+  }
+  laguna["moe_router_logit_softcapping"] = 30.0;
+  EXPECT_EQ(parse_model_config(laguna, Json::object(), {}, "f").status().code(),
+            StatusCode::kUnsupported);
+}
+
 TEST(Families, FieldsThatAFamilyHasNot) {
   for (const auto& [name, more, field] :
        {std::tuple("PhiForCausalLM", Json{{"qk_layernorm", true}}, "qk_layernorm"),
         std::tuple("MiniCPMForCausalLM", Json{{"sparse_config", {{"dense_len", 8192}}}},
                    "--hf-overrides '{\"sparse_config\": null}'"),
         std::tuple("ChatGLMModel", Json{{"original_rope", false}}, "original_rope false"),
+        std::tuple("Spark2_5ForCausalLM", Json{{"gate_attn_act_mode", "silu"}},
+                   "gate_attn_act_mode other than sigmoid"),
         std::tuple("OPTForCausalLM", Json{{"layer_norm_elementwise_affine", false}},
                    "layer_norm_elementwise_affine false"),
         std::tuple("DbrxForCausalLM", Json{{"ffn_config", {{"moe_normalize_expert_weights", 2.0}}}},
