@@ -252,6 +252,22 @@ TEST(JsonSchema, SaysTheSameWithOtherKeywords) {
   }
 }
 
+// Optional parts that no value fits, as unions of types that were reduced to nothing.
+TEST(JsonSchema, WhatNothingFitsMayBeLeftOut) {
+  const GrammarRig rig;
+  const std::string schema = R"({"type":"object","additionalProperties":false,"properties":{
+      "a":{"$ref":"#/$defs/A"},"b":{"anyOf":[{"$ref":"#/$defs/B"},{"type":"null"}]}},
+      "$defs":{"A":{"not":{}},"B":{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},
+                                   "required":["a"]}}})";
+  const auto grammar = rig.compile(form(schema, true));
+  ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+  EXPECT_TRUE(rig.accepts(*grammar.value(), "{}"));
+  EXPECT_TRUE(rig.accepts(*grammar.value(), R"({"b":null})"));
+  EXPECT_FALSE(rig.accepts(*grammar.value(), R"({"a":null})"));
+  EXPECT_NE(schema_fault(R"({"$ref":"#/$defs/A","$defs":{"A":{"not":{}}}})").find("nsatisf"),
+            std::string::npos);
+}
+
 TEST(JsonSchema, LenientFormsAreEnforcedInPart) {
   const GrammarRig rig;
   const std::string schema =

@@ -46,9 +46,6 @@ pub fn repair(given: &mut Converted, budget: &Budget) -> Outcome<()> {
     let Some(fault) = probe::fault(&given.schema) else {
         return Ok(());
     };
-    if probe::is_unsatisfiable(&fault) {
-        return Err(Failure::new(fault));
-    }
     let mut repair = Repair {
         given,
         budget,
@@ -57,6 +54,14 @@ pub fn repair(given: &mut Converted, budget: &Budget) -> Outcome<()> {
         alone: true,
         first_fault: fault,
     };
+    if probe::is_unsatisfiable(&repair.first_fault) {
+        repair.forbid_what_nothing_fits()?;
+        match probe::fault(&repair.given.schema) {
+            None => return Ok(()),
+            Some(fault) if probe::is_unsatisfiable(&fault) => return Err(Failure::new(fault)),
+            Some(fault) => repair.first_fault = fault,
+        }
+    }
     for alone in [true, false] {
         repair.alone = alone;
         repair.all()?;
@@ -93,6 +98,35 @@ impl Repair<'_> {
             }
         }
         Ok(())
+    }
+
+    /// References to definitions that no value fits become schemas that say so: llguidance sees an
+    /// optional property that cannot be there, but not through a reference.
+    fn forbid_what_nothing_fits(&mut self) -> Outcome<()> {
+        self.alone = true;
+        loop {
+            let mut never = HashSet::new();
+            for start in self.starts() {
+                let fault = self.fault_at(&start)?;
+                let is_never = fault.is_some_and(|fault| probe::is_unsatisfiable(&fault));
+                if let (true, Some(Step::Name(_, name))) = (is_never, start.first()) {
+                    never.insert(format!("#/$defs/{name}"));
+                }
+            }
+            let mut num_forbidden = 0;
+            walk::each(&mut self.given.schema, &mut |fields| {
+                let target = fields.get("$ref").and_then(Value::as_str);
+                if target.is_some_and(|target| never.contains(target)) {
+                    let definitions = fields.shift_remove("$defs");
+                    *fields = Map::from_iter([("allOf".to_string(), json!([false]))]);
+                    fields.extend(definitions.map(|all| ("$defs".to_string(), all)));
+                    num_forbidden += 1;
+                }
+            });
+            if num_forbidden == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// The definitions, then the schema itself.
