@@ -1,5 +1,7 @@
 #include "gguf/vocabulary/merges_tokenizer.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 namespace foretoken {
@@ -12,6 +14,13 @@ constexpr const char* kEndOfText = "<|endoftext|>";
 bool is_qwen(const TokenizerSettings& settings) {
   if (!settings.class_name.empty()) return settings.class_name.starts_with("Qwen2Tokenizer");
   return settings.model_type.starts_with("qwen2") || settings.model_type.starts_with("qwen3");
+}
+
+// Both classes of tokenizers give it to the roles that a folder does not name.
+bool is_special(const TokenizerSettings& settings, const std::string& token) {
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"bos_token", "eos_token", "unk_token"},
+      [&](const char* role) { return settings.role(role, kEndOfText) == token; });
 }
 
 // A merge on each line; none for a line that is none.
@@ -61,8 +70,10 @@ Result<MadeTokenizer> merges_tokenizer(std::string_view vocab, std::string_view 
   std::optional<Json> list = parse_merges(merges);
   if (!list) return broken("a line of merges.txt is no merge of two tokens");
   std::vector<AddedToken> own;
-  if (const auto end = ids.find(kEndOfText); end != ids.end())
+  const auto end = ids.find(kEndOfText);
+  if (end != ids.end() && is_special(settings, kEndOfText)) {
     own.push_back({end->second, kEndOfText});
+  }
   const std::vector<AddedToken> added = all_added_tokens(settings, own, &ids);
   Json all = Json::object();
   for (const auto& [token, id] : ids) all[token] = id;

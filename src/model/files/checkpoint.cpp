@@ -90,7 +90,8 @@ Result<const TensorView*> Checkpoint::find(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it != tensors_.end()) return it->second;
   const auto own = architecture_ != nullptr ? gguf_tensor_name(*architecture_, name) : std::nullopt;
-  const char* tied = gguf_ == nullptr && name.ends_with("lm_head.weight")
+  const bool is_model = gguf_ == nullptr && tensors_.contains("model.embed_tokens.weight");
+  const char* tied = is_model && name == "lm_head.weight"
                          ? ", or its head is its embedding (--hf-overrides "
                            "'{\"tie_word_embeddings\": true}')"
                          : "";

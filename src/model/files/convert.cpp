@@ -171,11 +171,17 @@ Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
 }
 
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
+  const auto count = static_cast<size_t>(tensor.num_elements());
+  if (tensor.dtype_name == "I32") {
+    std::vector<int32_t> narrow(count);
+    if (count > 0) std::memcpy(narrow.data(), tensor.data, count * sizeof(int32_t));
+    return std::vector<int64_t>(narrow.begin(), narrow.end());
+  }
   if (tensor.dtype != FileDType::kI64) {
     return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
-                       tensor.dtype_name + ", but must be I64; convert it");
+                       tensor.dtype_name + ", but must be I64 or I32; convert it");
   }
-  std::vector<int64_t> values(static_cast<size_t>(tensor.num_elements()));
+  std::vector<int64_t> values(count);
   if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(int64_t));
   return values;
 }

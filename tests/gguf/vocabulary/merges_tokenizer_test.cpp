@@ -19,6 +19,19 @@ TEST(MergesTokenizer, ReadsBothFiles) {
   EXPECT_EQ(made.value().config["eos_token"], "<|endoftext|>");
 }
 
+// OPT's vocabulary holds it as a word.
+TEST(MergesTokenizer, TheEndOfTextIsSpecialWhereARoleHasIt) {
+  TokenizerSettings settings;
+  settings.roles = {{"bos_token", "ab"}, {"eos_token", "ab"}, {"unk_token", "ab"}};
+  const auto added = [&] {
+    return merges_tokenizer(kVocab, "a b\n", settings, "x").value().tokenizer["added_tokens"];
+  };
+  ASSERT_EQ(added().size(), 1u);
+  EXPECT_EQ(added()[0]["content"], "ab");
+  settings.roles.erase("unk_token");
+  EXPECT_EQ(added().size(), 2u);
+}
+
 TEST(MergesTokenizer, QwenCutsOtherwise) {
   TokenizerSettings settings;
   settings.model_type = "qwen3";

@@ -94,6 +94,9 @@ TEST(Convert, Integers) {
   float out = 0;
   EXPECT_EQ(convert_tensor(view.view, DType::kF32, &out).code(), StatusCode::kUnsupported);
   const OddView floats(FileDType::kF32, values, 8, 2);
+  const int32_t narrow[] = {7, -2, 3};
+  const OddView ids(FileDType::kOther, narrow, 12, 3);
+  EXPECT_EQ(read_integers(ids.view).value(), (std::vector<int64_t>{7, -2, 3})) << "I32";
   EXPECT_EQ(read_integers(floats.view).status().code(), StatusCode::kUnsupported);
 }
 
