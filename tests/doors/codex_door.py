@@ -163,6 +163,12 @@ class Codex(door.DoorCase):
                       {"type": "apply_patch"}],
             "tool_choice": {"type": "web_search_preview"}}).json
         self.assertEqual(len(answer["warnings"]), 10, answer["warnings"])
+        # vLLM's: what is told to workers has no effect, a history that would be lost is refused.
+        body = {"input": "Hi", "max_output_tokens": 3}
+        answer = self.post("/v1/responses", {**body, "session_id": "a", "vllm_xargs": {"a": 1}})
+        self.assertEqual(len(answer.json["warnings"]), 1)
+        self.assertIn("has no effect here", answer.json["warnings"][0])
+        self.post("/v1/responses", {**body, "previous_input_messages": [{"role": "user"}]}, 400)
 
 
 class History(door.DoorCase):

@@ -214,7 +214,8 @@ class Addresses(door.DoorCase):
                            ("/inference/v1/generate", "return_token_ids"),
                            ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
                            ("/openai/deployments/gpt-4o/chat/completions?api-version=1", "/v1"),
-                           ("/v2/chat", "/v1/chat"), ("/v2/embed", "/v1"), ("/api/v0/chat/completions", "/v1"), ("/api/v1/generate", "/v1")):
+                           ("/v2/chat", "/v1/chat"), ("/cohere/v2/chat", "use /v1/chat"),
+                           ("/v1/decisions", "choice"), ("/v2/embed", "/v1"), ("/api/v0/chat/completions", "/v1"), ("/api/v1/generate", "/v1")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
         # lm-eval asks for it where its tokenizer is remote.
         self.assertIn("--enable-tokenizer-info-endpoint",

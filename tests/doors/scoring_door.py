@@ -23,10 +23,10 @@ class Scoring(door.DoorCase):
         query, *others = self.vectors([QUERY, *TEXTS])
         return [sum(x * y for x, y in zip(query, other)) for other in others]
 
-    def assert_near(self, got, wanted):
+    def assert_near(self, got, wanted, places=6):
         self.assertEqual(len(got), len(wanted))
         for one, other in zip(got, wanted):
-            self.assertAlmostEqual(one, other, places=6)
+            self.assertAlmostEqual(one, other, places=places)
 
     def test_score_names_its_texts_as_vllm(self):
         for first, second in (("text_1", "text_2"), ("data_1", "data_2"), ("queries", "documents"),
@@ -94,6 +94,10 @@ class Scoring(door.DoorCase):
             self.post(path, score, 400)
             self.assertEqual(len(self.post(path, {**score, "truncate_prompt_tokens": -1})
                                  .json["data"]), 1)
+            cut = self.post(path, {"text_1": long, "text_2": long, "max_tokens_per_query": 9,
+                                   "max_tokens_per_doc": 9, "truncation_side": "left"}).json
+            self.assertNotIn("warnings", cut)
+            self.assert_near([cut["data"][0]["score"]], [1])
 
     def test_pooling(self):
         wanted = self.vectors(TEXTS)
@@ -103,6 +107,15 @@ class Scoring(door.DoorCase):
         packed = self.post("/pooling", {"input": TEXTS[0], "encoding_format": "base64"}).json
         data = base64.b64decode(packed["data"][0]["data"])
         self.assert_near(struct.unpack(f"<{len(data) // 4}f", data), wanted[0])
+        # vLLM's clients choose how many bytes a number has, and in which order they come.
+        packed = self.post("/pooling", {"input": TEXTS[0], "encoding_format": "base64",
+                                        "embed_dtype": "float16", "endianness": "big"}).json
+        data = base64.b64decode(packed["data"][0]["data"])
+        self.assert_near(struct.unpack(f">{len(data) // 2}e", data), wanted[0], places=3)
+        self.post("/v1/embeddings", {"input": "a", "embed_dtype": "fp8_e4m3"}, 400)
+        raw, = self.vectors([TEXTS[0]], use_activation=False)
+        self.assertEqual([raw], self.vectors([TEXTS[0]], normalize=False))
+        self.assertNotEqual(raw, wanted[0])
         self.post("/pooling", {"messages": door.USER})
         self.assertIn("one vector", self.post(
             "/pooling", {"input": "a", "task": "token_classify"}, 501).json["error"]["message"])

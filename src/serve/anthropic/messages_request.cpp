@@ -214,6 +214,7 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",
                  "anthropic_beta", "cache_control", "speed", "diagnostics", "user_profile_id",
                  "workspace_id", "billing_policy", "fallback_credit_token", "compaction"});
+  fields.pass_over_vllms();
   fields.pass_over({"container", "mcp_servers", "fallbacks"});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());

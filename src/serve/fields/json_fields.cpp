@@ -176,6 +176,11 @@ void JsonFields::pass_over(std::initializer_list<const char*> names) {
   }
 }
 
+void JsonFields::pass_over_vllms() {
+  pass_over({"kv_transfer_params", "ec_transfer_params", "vllm_xargs", "mm_payload",
+             "mm_processor_kwargs", "media_io_kwargs", "return_mm_kwargs", "watermarking"});
+}
+
 bool JsonFields::asks_for_something(const char* name) const {
   const json* value = find(name);
   return value != nullptr && *value != false && *value != "" && !value->empty();

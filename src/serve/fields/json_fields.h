@@ -66,6 +66,9 @@ class JsonFields {
   void refuse_later(std::initializer_list<const char*> names);
   // A warning for each of them, as above.
   void pass_over(std::initializer_list<const char*> names);
+  // The same for fields in which vLLM's servers and their routers tell each other what was computed
+  // elsewhere, or what to do with images, and for what plug-ins read.
+  void pass_over_vllms();
   // An error for the first field that nobody asked for, with the nearest name that somebody did.
   void refuse_unread();
   // A warning for each of them, or that error, as the notes have it.

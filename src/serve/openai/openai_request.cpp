@@ -43,8 +43,10 @@ void refuse_later_fields(JsonFields& fields) {
   // Without these the answer would be to another question.
   fields.refuse_later(
       {"suffix", "chat_template", "prompt_embeds", "logprob_token_ids", "use_beam_search"});
-  fields.pass_over({"audio", "kv_transfer_params", "mm_processor_kwargs", "repetition_detection",
-                    "thinking_token_budget", "vllm_xargs", "watermarking", "web_search_options"});
+  fields.pass_over_vllms();
+  fields.pass_over({"audio", "repetition_detection", "thinking_token_budget", "return_prompt_text",
+                    "return_token_offsets", "return_weight_versions", "routed_experts_prompt_start",
+                    "padding", "web_search_options"});
 }
 
 // Labels and hints that change no token.
@@ -298,20 +300,11 @@ void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults&
   read_prompts(fields, body, "prompt", shared, &request->requests);
 }
 
-void read_encoding(JsonFields& fields, bool* base64) {
-  std::string format = "float";
-  fields.read("encoding_format", &format);
-  if (format != "float" && format != "base64") {
-    fields.fail("'encoding_format' must be \"float\" or \"base64\", not \"" + format + "\"");
-  }
-  *base64 = format == "base64";
-}
-
 void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& defaults,
                     OpenAiRequest* request) {
   Request shared;
   shared.pooling = defaults.pooling;
-  read_encoding(fields, &request->base64);
+  request->vectors = read_vector_form(fields);
   fields.read("dimensions", &request->dimensions);
   if (fields.has("dimensions") && request->dimensions < 1) {
     fields.fail("'dimensions' must be at least 1");
@@ -322,6 +315,7 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
   }
   fields.read("request_id", &request->request_id);
   fields.read("normalize", &shared.normalize);
+  fields.read("use_activation", &shared.normalize);  // as vLLM calls it
   if (fields.has("messages")) {
     if (fields.has("input")) fields.fail("give 'input' or 'messages', not both");
     fields.ignore({"input"});

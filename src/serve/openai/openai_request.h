@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "chat/calls/chat_parser.h"
 #include "serve/fields/json_fields.h"
+#include "serve/openai/vector_form.h"
 
 namespace foretoken {
 
@@ -75,7 +76,7 @@ struct OpenAiRequest {
   bool prompt_only = false;              // echo with max_tokens 0: only the prompt is wanted
   bool timings = false;                  // answers and chunks have llama.cpp's timings
   int dimensions = 0;                    // of embeddings; 0: all
-  bool base64 = false;                   // embeddings as base64 of little-endian floats
+  VectorForm vectors;                    // how embeddings are written
   bool return_token_ids = false;         // vLLM's extension
   bool tokens_as_token_ids = false;      // log-probabilities name tokens "token_id:42"
   bool return_token_origins = false;     // who proposed each token: a drafter or the target

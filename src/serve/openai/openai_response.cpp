@@ -1,9 +1,7 @@
 #include "serve/openai/openai_response.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "serve/answer/timings.h"
@@ -59,24 +57,6 @@ ordered_json completion_choice(const OpenAiRequest& request, const Request& aske
     object["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
   }
   return object;
-}
-
-std::string base64_of(const std::vector<float>& values) {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr const char* kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes(values.size() * sizeof(float), '\0');
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    }
-    for (size_t k = 0; k < 4; ++k) text += k > count ? '=' : kDigits[group >> (18 - 6 * k) & 63];
-  }
-  return text;
 }
 
 UsageCounts counts_of(const std::vector<const OutputSum*>& sums) {
@@ -190,7 +170,7 @@ ordered_json embedding_value(const OpenAiRequest& request, std::vector<float> va
       for (float& value : values) value = static_cast<float>(value / length);
     }
   }
-  return request.base64 ? ordered_json(base64_of(values)) : ordered_json(values);
+  return vector_json(values, request.vectors);
 }
 
 ordered_json start_openai_body(const char* object, const OpenAiLabel& label) {

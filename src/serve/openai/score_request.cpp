@@ -50,17 +50,30 @@ Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>
   return {};
 }
 
+void read_lengths(JsonFields& fields, ScoreRequest* request) {
+  fields.read("max_tokens_per_query", &request->max_tokens_per_query);
+  fields.read("max_tokens_per_doc", &request->max_tokens_per_doc);
+  if (request->max_tokens_per_query < 0) {
+    fields.fail("'max_tokens_per_query' must be at least 0 (whole queries)");
+  }
+  if (request->max_tokens_per_doc < 0) {
+    fields.fail("'max_tokens_per_doc' must be at least 0 (whole documents)");
+  }
+}
+
 // Reads what embeddings know beside the texts, and makes the request for all of them.
 Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* request) {
   json body = {{"input", request->first}};
   for (const std::string& text : request->second) body["input"].push_back(text);
-  for (const char* name : {"model", "truncate_prompt_tokens", "priority", "cache_salt", "user",
-                           "request_id", "add_special_tokens"}) {
+  for (const char* name : {"model", "truncate_prompt_tokens", "truncation_side", "priority",
+                           "cache_salt", "user", "request_id", "add_special_tokens"}) {
     if (const json* value = fields.raw(name); value != nullptr) body[name] = *value;
   }
   // Hints of classifiers and of other servers.
   fields.ignore({"activation", "use_activation", "softmax", "rank_fields", "max_chunks_per_doc"});
-  fields.refuse_later({"mm_processor_kwargs"});
+  fields.pass_over_vllms();
+  fields.pass_over({"padding", "instruction", "chat_template_kwargs"});
+  read_lengths(fields, request);
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request->embeddings,
@@ -85,21 +98,27 @@ Result<std::string> beginning(const Engine& engine, const std::string& text,
   return is_whole ? common : decoded;
 }
 
-}  // namespace
-
-Status shorten_documents(const Engine& engine, ScoreRequest* request) {
-  const auto most = static_cast<size_t>(request->max_tokens_per_doc);
-  if (most == 0) return {};
-  for (size_t i = 0; i < request->second.size(); ++i) {
-    const std::string& text = request->second[i];
+// Of `texts`, whose requests begin at `requests`.
+Status shorten(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
+               Request* requests) {
+  const auto most = static_cast<size_t>(max_tokens);
+  for (size_t i = 0; most > 0 && i < texts.size(); ++i) {
     std::vector<int32_t> ids;
-    FT_RETURN_IF_ERROR(engine.encode(text, false, &ids));
+    FT_RETURN_IF_ERROR(engine.encode(texts[i], false, &ids));
     if (ids.size() <= most) continue;
     ids.resize(most);
-    FT_ASSIGN_OR_RETURN(request->embeddings.requests[request->first.size() + i].prompt,
-                        beginning(engine, text, ids));
+    FT_ASSIGN_OR_RETURN(requests[i].prompt, beginning(engine, texts[i], ids));
   }
   return {};
+}
+
+}  // namespace
+
+Status shorten_texts(const Engine& engine, ScoreRequest* request) {
+  Request* requests = request->embeddings.requests.data();
+  FT_RETURN_IF_ERROR(shorten(engine, request->first, request->max_tokens_per_query, requests));
+  return shorten(engine, request->second, request->max_tokens_per_doc,
+                 requests + request->first.size());
 }
 
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {
@@ -140,10 +159,6 @@ Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults
   fields.read(request.is_tei ? "return_text" : "return_documents", &request.return_documents);
   if (request.is_tei) fields.ignore({"raw_scores", "truncate", "truncation_direction"});
   if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
-  fields.read("max_tokens_per_doc", &request.max_tokens_per_doc);
-  if (request.max_tokens_per_doc < 0) {
-    fields.fail("'max_tokens_per_doc' must be at least 0 (whole documents)");
-  }
   FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
   return request;
 }

@@ -11,8 +11,10 @@ struct ScoreRequest {
   OpenAiRequest embeddings;        // of `first`, then of `second`
   std::vector<std::string> first;  // one, which stands against all of `second`, or equally many
   std::vector<std::string> second;
-  int top_n = 0;               // of a ranking; 0: all
-  int max_tokens_per_doc = 0;  // of a ranking: longer documents are compared by their beginning
+  int top_n = 0;  // of a ranking; 0: all
+  // Longer texts of `first` and of `second` are compared by their beginning; 0: none is.
+  int max_tokens_per_query = 0;
+  int max_tokens_per_doc = 0;
   bool return_documents = true;
   // A ranking in the form of Hugging Face's text-embeddings-inference, as llama.cpp has it, too.
   bool is_tei = false;
@@ -22,13 +24,13 @@ struct ScoreRequest {
 Result<ScoreRequest> parse_score_request(const nlohmann::ordered_json& body,
                                          const OpenAiDefaults& defaults);
 
-// Jina's and Cohere's "query", "documents", "top_n", "max_tokens_per_doc" and "return_documents",
+// Jina's and Cohere's "query", "documents", "top_n", "return_documents",
 // or "query", "texts" and "return_text" of text-embeddings-inference.
 Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
                                           const OpenAiDefaults& defaults);
 
-// Leaves the first `max_tokens_per_doc` tokens of each document to the comparison; the documents of
-// the answer stay whole. Needs the model's tokenizer.
-Status shorten_documents(const Engine& engine, ScoreRequest* request);
+// Leaves the first `max_tokens_per_query` and `max_tokens_per_doc` tokens of the texts to the
+// comparison; the documents of the answer stay whole. Needs the model's tokenizer.
+Status shorten_texts(const Engine& engine, ScoreRequest* request);
 
 }  // namespace foretoken

@@ -279,7 +279,7 @@ constexpr const char* kAnswers = R"json({
     "data": {"type": "array", "items": {"type": "object", "required": ["index", "object", "embedding"],
       "properties": {"index": {"type": "integer"}, "object": {"const": "embedding"},
         "embedding": {"anyOf": [{"type": "array", "items": {"type": "number"}},
-          {"type": "string", "description": "base64 of little-endian floats"}]}}}}}},
+          {"type": "string", "description": "base64 of little-endian floats, or as embed_dtype and endianness say"}]}}}}}},
 "Response": {
   "type": "object", "required": ["id", "object", "created_at", "status", "model", "output"],
   "properties": {

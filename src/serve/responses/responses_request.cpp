@@ -227,9 +227,10 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   fields.read("background", &request.background);
   fields.ignore({"metadata", "client_metadata", "user", "service_tier", "safety_identifier",
                  "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-                 "stream_options"});
-  fields.pass_over({"max_tool_calls", "context_management"});
-  fields.refuse_later({"conversation", "prompt"});
+                 "stream_options", "session_id"});
+  fields.pass_over_vllms();
+  fields.pass_over({"max_tool_calls", "context_management", "enable_response_messages"});
+  fields.refuse_later({"conversation", "prompt", "previous_input_messages"});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));

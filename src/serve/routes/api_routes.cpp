@@ -390,6 +390,9 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/embed", "use /v1/embeddings with 'input'"},
     {"POST", "/v2/embed", "use /v1/embeddings with 'input'"},
     {"POST", "/v2/chat", "use /v1/chat/completions"},
+    {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
+    {"POST", "/v1/decisions", kNoClasses},
+    {"POST", "/generative_scoring", kNoClasses},
     {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
 };
 

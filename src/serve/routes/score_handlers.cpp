@@ -30,7 +30,7 @@ Status take_task(Body& body) {
   }
   body.erase("task");
   // Of classifiers.
-  for (const char* name : {"activation", "use_activation", "softmax"}) body.erase(name);
+  for (const char* name : {"activation", "softmax"}) body.erase(name);
   return {};
 }
 
@@ -54,6 +54,7 @@ Status run_pooled(ServeContext& context, const std::shared_ptr<http::Exchange>& 
 Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                     const Body& body) {
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_score_request(body, context.defaults));
+  FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
   return run_pooled(context, exchange, "score-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<ScoreFormat>(request, std::move(label));
   });
@@ -62,7 +63,7 @@ Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>
 Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      const Body& body) {
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
-  FT_RETURN_IF_ERROR(shorten_documents(context.engine, &request));
+  FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
   return run_pooled(context, exchange, "rerank-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<RerankFormat>(request, std::move(label));
   });

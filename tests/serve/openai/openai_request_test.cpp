@@ -179,7 +179,7 @@ TEST(OpenAiRequest, Embeddings) {
   const auto parsed =
       parse(OpenAiKind::kEmbedding, R"({"input": ["a", "b"], "encoding_format": "base64"})");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-  EXPECT_TRUE(parsed.value().base64);
+  EXPECT_TRUE(parsed.value().vectors.base64);
   EXPECT_EQ(parsed.value().requests[1].pooling, Pooling::kLast);
   const auto chat =
       parse(OpenAiKind::kEmbedding, R"({"messages": [{"role": "user", "content": "a"}]})");
