@@ -75,11 +75,12 @@ Status EngineImpl::find_step_times(const EngineConfig& config, Start start) {
   return use_step_times("measured");
 }
 
-// Those of all ranks are rank 0's. Where they are a guess slots get the drafts that the policy
-// grants, which learns from steps.
+// Those of all ranks are rank 0's. Where they are a guess, or brief, slots get the drafts that the
+// policy grants, which learns from steps.
 Status EngineImpl::use_step_times(const char* source) {
   FT_RETURN_IF_ERROR(share_step_times());
-  FT_RETURN_IF_ERROR(runner_->set_step_times(step_times_.is_guess ? nullptr : &step_times_));
+  const bool decides = !step_times_.is_guess && !step_times_.is_brief;
+  FT_RETURN_IF_ERROR(runner_->set_step_times(decides ? &step_times_ : nullptr));
   info_.step_times = step_times_.text();
   info_.step_times_source = source;
   return {};
@@ -122,6 +123,7 @@ Status EngineImpl::measure_briefly(const EngineConfig& config) {
   device_->mark_touched();
   StepProfile profile(*device_, *queue_, *runner_, *memory_, borrowed_drafters(), brief);
   FT_ASSIGN_OR_RETURN(step_times_, profile.measure_briefly(guessed_step_times(kRowsPerStep)));
+  step_times_.is_brief = true;
   FT_RETURN_IF_ERROR(give_back_touched());
   measures_later_ = true;
   FT_LOG(info,

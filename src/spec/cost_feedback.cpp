@@ -16,8 +16,8 @@ size_t CostFeedback::row_of(int num_seqs) {
 void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
   if (num_seqs <= 0 || table_ns <= 0 || ns <= 0) return;
   const int own = std::clamp(drafts, 0, kMaxDraftTokens);
-  const int64_t ratio =
-      std::clamp(ns * kRatioOne / table_ns, kRatioOne / kMaxRatio, kRatioOne * kMaxRatio);
+  const int64_t most = of_rough_ ? kMaxRoughRatio : kMaxRatio;
+  const int64_t ratio = std::clamp(ns * kRatioOne / table_ns, kRatioOne / most, kRatioOne * most);
   add_ratio(row_of(num_seqs), static_cast<size_t>(own), ratio, table_ns);
 }
 
@@ -25,7 +25,7 @@ void CostFeedback::add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t 
   max_drafts_ = std::max(max_drafts_, static_cast<int>(drafts));
   Cell& cell = rows_[size][drafts];
   ++num_added_;
-  if (cell.count == 0 || num_added_ - cell.last > kForgotten) {
+  if (cell.count == 0 || num_added_ - cell.last > forgotten()) {
     cell = {};
     cell.recent.fill(std::numeric_limits<int64_t>::max());
   }
@@ -33,7 +33,8 @@ void CostFeedback::add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t 
   cell.recent[static_cast<size_t>(cell.count++ % kMemory)] = ratio;
   cell.table_ns = table_ns;
   std::array<int64_t, kMemory> sorted = cell.recent;
-  const auto counts = sorted.begin() + (cell.count < kMemory ? 0 : kMemory / 2);
+  const bool is_shortest = of_rough_ || cell.count < kMemory;
+  const auto counts = sorted.begin() + (is_shortest ? 0 : kMemory / 2);
   std::nth_element(sorted.begin(), counts, sorted.end());
   cell.ratio = *counts;
 }
@@ -50,7 +51,8 @@ int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   if (nearest < 0) return 0;
   const Cell& cell = row[static_cast<size_t>(nearest)];
   const auto extra = [&](int64_t of_ns) { return of_ns * cell.ratio / kRatioOne - of_ns; };
-  if (nearest == own || of_guess_) return extra(table_ns);
+  const bool by_factor = of_guess_ || (of_rough_ && nearest > own);
+  if (nearest == own || by_factor) return extra(table_ns);
   const int64_t difference = extra(cell.table_ns);
   if (nearest > own) return std::max(std::min<int64_t>(difference, 0), -table_ns / 2);
   const int64_t more = nearest > 0 ? extra(table_ns) : difference;
@@ -69,9 +71,10 @@ std::vector<CostFeedback::Known> CostFeedback::known() const {
   return all;
 }
 
-void CostFeedback::begin_with(std::span<const Known> known, bool of_guess) {
+void CostFeedback::begin_with(std::span<const Known> known, bool of_guess, bool of_rough) {
   *this = {};
   of_guess_ = of_guess;
+  of_rough_ = of_rough;
   for (const Known& each : known) {
     for (int i = 0; i < kFew; ++i) {
       add_ratio(static_cast<size_t>(each.size), static_cast<size_t>(each.drafts), each.ratio,

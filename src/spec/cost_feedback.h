@@ -26,6 +26,8 @@ class CostFeedback {
   static constexpr int64_t kRatioOne = 65536;
   // A step that took longer, or shorter, by more than this tells of something else than its size.
   static constexpr int64_t kMaxRatio = 8;
+  // The same of a table that is rough (CostTable::is_rough).
+  static constexpr int64_t kMaxRoughRatio = 64;
 
   // What steps of one kind take of their times in a table, for a later run with the same table.
   struct Known {
@@ -40,7 +42,7 @@ class CostFeedback {
   // Forgets all else. It is as if two such steps had been the first ones: five more outweigh them.
   // `of_guess`: the table's unit is a guess (CostTable::is_guess), so that all steps tell of their
   // neighbours by a factor.
-  void begin_with(std::span<const Known> known, bool of_guess);
+  void begin_with(std::span<const Known> known, bool of_guess, bool of_rough = false);
 
   // A step of so many sequences took `ns`; the table says `table_ns`.
   void add(int num_seqs, int drafts, int64_t table_ns, int64_t ns);
@@ -52,6 +54,11 @@ class CostFeedback {
   // less are tried: the cause may be in the drafts.
   int64_t extra_ns(int num_seqs, int drafts, int64_t table_ns) const;
 
+  // Whether steps like it ran of late.
+  bool knows(int num_seqs, int drafts) const {
+    return num_seqs > 0 && is_known(rows_[row_of(num_seqs)][static_cast<size_t>(drafts)]);
+  }
+
  private:
   // Steps of which the middle one counts. Fewer, and one slow step moves all; more, and a card that
   // got hot is noticed late.
@@ -61,6 +68,8 @@ class CostFeedback {
   // Steps after which a cell is tried again. Fewer, and what was slow is tried too often; more, and
   // it is never found to be fast again.
   static constexpr int64_t kForgotten = 4096;
+  // The same beside a rough table: five interrupted steps in a row would stand for long.
+  static constexpr int64_t kForgottenRough = 256;
 
   struct Cell {
     int64_t count = 0;
@@ -72,13 +81,15 @@ class CostFeedback {
   using Row = std::array<Cell, kMaxDraftTokens + 1>;
 
   static size_t row_of(int num_seqs);
+  int64_t forgotten() const { return of_rough_ ? kForgottenRough : kForgotten; }
   void add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t table_ns);
   bool is_known(const Cell& cell) const {
-    return cell.count >= kFew && num_added_ - cell.last <= kForgotten;
+    return cell.count >= kFew && num_added_ - cell.last <= forgotten();
   }
 
   std::array<Row, kNumSizes> rows_{};
   bool of_guess_ = false;
+  bool of_rough_ = false;
   int max_drafts_ = 0;  // of any step so far
   int64_t num_added_ = 0;
 };

@@ -90,6 +90,11 @@ struct CostTable {
   int known_tokens = 0;
   // Ratios of times may hold, their unit may be far off: at most one step was measured.
   bool is_guess = false;
+  // Measured in an instant, beside whatever else the machine did: a time may be many times what the
+  // step takes.
+  bool is_brief = false;
+  // Whether what steps take is to be believed rather than this.
+  bool is_rough() const { return is_brief && !is_guess; }
 
   // What `num_seqs` sequences that know `num_tokens` tokens together add to step_ns.
   int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens) const;

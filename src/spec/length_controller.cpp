@@ -70,10 +70,13 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
     states_[i] = State{config.drafters[i].learned};
     state_of(static_cast<int>(i), Kind::kListed) = State{config.drafters[i].learned_in_lists};
   }
-  feedback_.begin_with(config.steps, times.is_guess);
+  feedback_.begin_with(config.steps, times.is_guess, times.is_rough());
 }
 
-void LengthController::times_changed() { feedback_.begin_with({}, times_.is_guess); }
+void LengthController::times_changed() {
+  feedback_.begin_with({}, times_.is_guess, times_.is_rough());
+  trials_ = {};
+}
 
 const PolicyState& LengthController::learned(int drafter, Kind kind) const {
   const auto index = static_cast<size_t>(drafter);
@@ -199,7 +202,9 @@ int LengthController::payable_class(int drafter, int64_t saved_ns, int64_t num_m
   const auto index = static_cast<size_t>(drafter);
   const int most = std::max(Tuning::kAlone, config_.drafters[index].max_catch_up_rows);
   const auto rows = static_cast<int>(std::clamp<int64_t>(num_missing, Tuning::kAlone, most));
-  const int64_t together_ns = times_.drafters[index].catch_up.at(rows);
+  int64_t together_ns = times_.drafters[index].catch_up.at(rows);
+  // No dearer than the model's own rows.
+  if (times_.is_rough()) together_ns = std::min(together_ns, times_.target.at(rows));
   int last = kNoClass;
   for (int i = 0; i < kNumCatchUpClasses - 1; ++i) {
     if ((together_ns << i) * 2 <= saved_ns * 16 * rows) last = i;
@@ -287,7 +292,29 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
     if (state.num_ever > 0) state.num_ever = Tuning::kFirstSeen;
   }
   state.num_draft_tokens = grant.num_draft_tokens;
+  if (try_more(drafter, own, grant)) return grant;
   return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
+}
+
+// A trial of more drafts than pay by a rough table, which nothing else would correct. Those that
+// lack the fewest entries are caught up for it.
+bool LengthController::try_more(int drafter, const DraftDemand& own, DraftGrant& grant) {
+  if (!times_.is_rough() || !config_.follows_device || own.num_decoding == 0) return false;
+  const auto index = static_cast<size_t>(drafter);
+  const auto& traits = config_.drafters[index];
+  int limit = trials_.limit_of(drafter);
+  if (limit == 0) {
+    limit = untried_limit(drafter, states_[index], grant.num_draft_tokens, own.num_decoding);
+    if (limit == 0) return false;
+    const int64_t loss = trial_loss_ns(drafter, limit, own.num_decoding);
+    if (!trials_.begin(drafter, limit, loss, plain_ns(num_decoding_))) return false;
+  }
+  grant.num_draft_tokens = limit;
+  grant.max_spans = std::numeric_limits<int>::max();
+  if (!traits.has_kv) return true;
+  grant.catch_up_rows = traits.max_catch_up_rows;
+  grant.max_class = std::max(grant.max_class, Tuning::kFirstClass);
+  return true;
 }
 
 // To what pays for the sequences of a kind. At least one draft every Tuning::kProbeSteps steps, so
@@ -386,6 +413,7 @@ void LengthController::planned(uint64_t step, const PlannedStep& plan) {
   record.num_live = 0;
   if (!adaptive()) return;
   record.plan = plan;
+  record.is_trial = trials_.planned();
   if (plan.num_rows == 0) return;  // beside the steps of other engines
   const int64_t step_ns = times_.target.at(plan.num_rows);
   budget_ns_ =

@@ -10,6 +10,7 @@
 #include "spec/cost_feedback.h"
 #include "spec/cost_table.h"
 #include "spec/draft_budget.h"
+#include "spec/draft_trials.h"
 #include "spec/learned_rates.h"
 
 namespace foretoken {
@@ -153,11 +154,16 @@ class LengthController {
   // A step of the last kRingSize.
   struct StepRecord {
     PlannedStep plan;
-    int num_live = 0;  // drafts that it verified
+    int num_live = 0;       // drafts that it verified
+    bool is_trial = false;  // of DraftTrials
   };
   StepRecord& record_of(uint64_t step) { return records_[step % kRingSize]; }
   bool tells(const PlannedStep& plan) const;
   int64_t table_ns(const StepRecord& record) const;
+  int64_t plain_ns(int num_seqs) const;
+  int64_t trial_loss_ns(int drafter, int limit, int num_sequences) const;
+  int untried_limit(int drafter, const State& state, int limit, int num_sequences) const;
+  bool try_more(int drafter, const DraftDemand& own, DraftGrant& grant);
   int trial_limit(int drafter, int limit, int num_sequences) const;
 
   const LengthControllerConfig config_;
@@ -175,6 +181,7 @@ class LengthController {
   std::array<ByKind<State>, kMaxDrafters> kind_states_{};  // kOwn is not used
   std::array<StepRecord, kRingSize> records_{};            // the last steps
   CostFeedback feedback_;
+  DraftTrials trials_;
   int64_t budget_ns_ = 0;    // for probes
   int64_t mean_tokens_ = 0;  // that a sequence knows
   int num_decoding_ = 0;     // sequences of the step that was decided last

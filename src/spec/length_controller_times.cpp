@@ -7,7 +7,8 @@
 namespace foretoken {
 namespace {
 
-// Shorter steps tell of what else the host does rather than of the device.
+// Shorter steps tell of what else the host does rather than of the device, which is more than a
+// rough table knows.
 constexpr int64_t kShortStepNs = 2'000'000;
 
 // Of `granted` drafts, rounded, but one where a part of the sequences draft: such steps are of
@@ -78,10 +79,46 @@ int64_t LengthController::table_ns(const StepRecord& record) const {
 void LengthController::step_took(uint64_t step, int64_t ns) {
   const StepRecord& record = record_of(step);
   const PlannedStep& plan = record.plan;
+  if (adaptive() && config_.follows_device)
+    trials_.took(record.is_trial, ns, plain_ns(plan.num_spans));
   if (!adaptive() || !config_.follows_device || !tells(plan)) return;
-  if (times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
+  if (!times_.is_rough() && times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int drafts = drafts_each(plan.num_rows - plan.num_spans, plan.num_spans);
   feedback_.add(plan.num_spans, drafts, table_ns(record), ns);
+}
+
+// A step without drafts.
+int64_t LengthController::plain_ns(int num_seqs) const {
+  return really_ns(num_seqs, 0, times_.step_ns(num_seqs, 0, 0) + context_ns(num_seqs, 0));
+}
+
+// What a trial of `limit` drafts each loses by the table in a step, or where that is less, if each
+// of its rows takes as long as the first: no row takes longer.
+int64_t LengthController::trial_loss_ns(int drafter, int limit, int num_sequences) const {
+  const int64_t plain = plain_ns(num_decoding_);
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  const int64_t rows = int64_t{num_sequences} * limit;
+  const DraftUse use{.num_draft_tokens = limit,
+                     .catch_up_rows = traits.has_kv ? num_sequences * (limit + 1) : 0,
+                     .num_spans = num_sequences};
+  const int64_t by_table =
+      times_.step_ns(num_decoding_, rows, rows) + times_.draft_ns(drafter, use);
+  return std::clamp<int64_t>(by_table - plain, 0, 2 * plain * limit);
+}
+
+// More drafts than `limit`, of which nothing is known and which would gain by more than an eighth
+// if they cost nothing more. 0: none.
+int LengthController::untried_limit(int drafter, const State& state, int limit,
+                                    int num_sequences) const {
+  const int most = config_.drafters[static_cast<size_t>(drafter)].max_draft_tokens;
+  constexpr int64_t kOne = BatchRates::kOne;
+  const int64_t tokens = kOne + state.rates.expected_drafts(limit);
+  for (int more = limit + 1; more <= most; ++more) {
+    const int each = drafts_each(int64_t{num_sequences} * more, num_decoding_);
+    if (each == 0 || feedback_.knows(num_decoding_, each)) continue;
+    if (kOne + state.rates.expected_drafts(more) > tokens + tokens / 8) return more;
+  }
+  return 0;
 }
 
 // Of `limit` drafts each, so many that steps lose few plain ones until results count, though none

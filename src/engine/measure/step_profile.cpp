@@ -242,13 +242,20 @@ Result<bool> StepProfile::run_round(bool slow_too) {
   return shorter;
 }
 
-// A smaller step never takes longer than a larger one.
+// What else a machine does makes times longer, never shorter: a step takes no longer than a larger
+// one, nor than several smaller ones that have its size together.
 std::map<int, int64_t> StepProfile::shortest(const Curve& curve) {
   std::map<int, int64_t> times;
   int64_t least = INT64_MAX;
   for (auto probe = curve.probes.rbegin(); probe != curve.probes.rend(); ++probe) {
     least = std::min(least, probe->second.ns);
     times[probe->first] = least;
+  }
+  for (auto larger = times.begin(); larger != times.end(); ++larger) {
+    for (auto smaller = times.begin(); smaller != larger; ++smaller) {
+      const int count = (larger->first + smaller->first - 1) / smaller->first;
+      larger->second = std::min(larger->second, count * smaller->second);
+    }
   }
   return times;
 }
