@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <string>
 #include <vector>
@@ -55,6 +56,33 @@ Result<std::vector<std::string>> read_arguments(int argc, char** argv) {
   return fold_dotted_flags(arguments);
 }
 
+struct Command {
+  const char* name;
+  void (*add)(CLI::App& app, std::function<int()>* run);
+};
+constexpr Command kCommands[] = {{"generate", add_generate_command},
+                                 {"chat", add_chat_command},
+                                 {"embed", add_embed_command},
+                                 {"serve", add_serve_command},
+                                 {"run-batch", add_run_batch_command},
+                                 {"bench", add_bench_command},
+                                 {"inspect", add_inspect_command},
+                                 {"download", add_download_command},
+                                 {"convert", add_convert_command},
+                                 {"matrix", add_matrix_command},
+                                 {"tune", add_tune_command}};
+
+// The one that the line calls, or all where it calls none of these: the flags of all take most of
+// the time of a short command.
+void add_commands(CLI::App& app, const std::string& called, std::function<int()>* run) {
+  const auto is_called = [&](const Command& command) { return command.name == called; };
+  const bool is_one = std::any_of(std::begin(kCommands), std::end(kCommands), is_called);
+  for (const Command& command : kCommands) {
+    if (!is_one || is_called(command)) command.add(app, run);
+  }
+  if (!is_one) add_manual_commands(app, run);
+}
+
 int run_main(int argc, char** argv) {
   CLI::App app("Foretoken: text generation with speculative decoding", "foretoken");
   app.set_version_flag("--version", std::string("foretoken ") + kVersion);
@@ -62,18 +90,7 @@ int run_main(int argc, char** argv) {
   // Scripts append to command lines that hold defaults.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::function<int()> run;
-  add_generate_command(app, &run);
-  add_chat_command(app, &run);
-  add_embed_command(app, &run);
-  add_serve_command(app, &run);
-  add_run_batch_command(app, &run);
-  add_bench_command(app, &run);
-  add_inspect_command(app, &run);
-  add_download_command(app, &run);
-  add_convert_command(app, &run);
-  add_matrix_command(app, &run);
-  add_tune_command(app, &run);
-  add_manual_commands(app, &run);
+  add_commands(app, argc > 1 ? argv[1] : "", &run);
   Result<std::vector<std::string>> read = read_arguments(argc, argv);
   if (!read.ok()) {
     report_error(read.status().message());

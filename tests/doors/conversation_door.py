@@ -75,6 +75,9 @@ CHATS = {
 class Prompts(door.DoorCase):
     """Reads prompts back through /tokenize and /detokenize."""
 
+    shallow = door.model_copy(**door.one_layer())
+    model = shallow.name
+
     def prompt(self, messages, **more):
         ids = self.post("/tokenize", {"messages": messages, **more}).json["tokens"]
         return self.post("/detokenize", {"tokens": ids}).json["prompt"]

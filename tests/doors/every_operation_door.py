@@ -88,8 +88,10 @@ def body_schema(operation):
 class EveryOperation(door.DoorCase):
     """Operations of a server with a drafter, whose answers end soon: bodies that say nothing of a length are most."""
 
-    flags = ("--max-model-len", "320", "--max-num-seqs", "4", "--override-generation-config",
-             '{"max_new_tokens": 16}', "--speculative-config",
+    folder = door.model_copy(**door.one_layer())
+    model = folder.name
+    flags = ("--served-model-name", "foretoken-7m", "--max-model-len", "320", "--max-num-seqs", "4",
+             "--override-generation-config", '{"max_new_tokens": 16}', "--speculative-config",
              '{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "fixed"}')
 
     @classmethod
