@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -462,6 +463,30 @@ TEST_F(GrammarTest, ChainsHaveRoomOrAreRefused) {
   }
   EXPECT_TRUE(
       compile(json_schema(Json{{"$ref", "#/$defs/d0"}, {"$defs", definitions}}.dump())).ok());
+}
+
+// The automaton of what several regexes fit goes on by the product of their places.
+TEST_F(GrammarTest, RegexesThatMeetAreBounded) {
+  const auto fault_of = [&](const std::string& text) {
+    return compile(grammar(text)).status().message();
+  };
+  const auto joined = [](const char* between, const std::function<std::string(int)>& one) {
+    std::string all = one(1);
+    for (int i = 2; i < 60; ++i) all += between + one(i);
+    return all;
+  };
+  const auto counted = [](int i) { return ".*a.{" + std::to_string(i) + "}b"; };
+  const auto regexes = [&](int i) { return "/" + counted(i) + "/"; };
+  EXPECT_NE(fault_of("start: X\nX: " + joined(" & ", regexes)).find("'X' joins with '&'"),
+            std::string::npos);
+  EXPECT_EQ(fault_of("start: X\nX: " + joined(" | ", regexes)), "");
+  EXPECT_NE(
+      fault_of("start: %json {\"type\":\"string\",\"allOf\":[" +
+               joined(",", [&](int i) { return "{\"pattern\":\"" + counted(i) + "\"}"; }) + "]}")
+          .find("hold for one text at once"),
+      std::string::npos);
+  const auto words = [](int i) { return "~/word" + std::to_string(i) + "/ & ~(W | \"x)\")"; };
+  EXPECT_EQ(fault_of("start: X\nX: /[a-z]+/ & " + joined(" & ", words) + "\nW: \"w\"\n"), "");
 }
 
 // What a hostile text may cost: an error or a grammar, within seconds, and no crash.

@@ -3,6 +3,7 @@
 use super::calls;
 use super::either;
 use super::gbnf;
+use super::lark;
 use super::matcher::{told, FtGrammar};
 use super::reasoning::Reasoning;
 use super::schema::{self, JsonOptions};
@@ -63,7 +64,10 @@ fn grammar_of(
         Kind::Grammar if gbnf::is_gbnf(text) => {
             TopLevelGrammar::from_lark(gbnf::to_lark(text, env)?)
         }
-        Kind::Grammar => TopLevelGrammar::from_lark(text.to_string()),
+        Kind::Grammar => {
+            lark::check(text)?;
+            TopLevelGrammar::from_lark(text.to_string())
+        }
         Kind::StructuralTag => TopLevelGrammar::from_lark(
             either::to_lark(text, options, env)
                 .or_else(|| calls::to_lark(text, options, env))

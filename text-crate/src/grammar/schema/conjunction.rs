@@ -1,15 +1,11 @@
-//! What it takes to find texts that several patterns fit at once: llguidance goes on by each place of
-//! each pattern with each place of all others, in one piece.
+//! What it takes to find texts that several patterns fit at once.
 
 use super::budget::Budget;
 use super::convert::Fields;
 use crate::ffi::{Failure, Outcome};
-use regex_syntax::hir::{Hir, HirKind};
+use crate::grammar::places::{places_of, MOST_TOGETHER};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-
-/// Of places together; takes about a second.
-const MOST: f64 = 1e6;
 
 /// Levels below an intersection that are looked at.
 const MAX_DEPTH: usize = 4;
@@ -49,28 +45,6 @@ impl Places {
     }
 }
 
-fn places_of(regex: &Hir) -> f64 {
-    let sum = |parts: &[Hir]| parts.iter().map(places_of).sum();
-    match regex.kind() {
-        HirKind::Empty | HirKind::Look(_) => 0.0,
-        HirKind::Literal(text) => text.0.len() as f64,
-        HirKind::Class(_) => 1.0,
-        HirKind::Repetition(repeated) => {
-            let count = repeated.max.unwrap_or(repeated.min).max(1);
-            f64::from(count) * places_of(&repeated.sub)
-        }
-        HirKind::Capture(group) => places_of(&group.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
-    }
-}
-
-fn places_of_pattern(pattern: &Value) -> f64 {
-    let parsed = pattern
-        .as_str()
-        .and_then(|text| regex_syntax::parse(text).ok());
-    1.0 + parsed.map_or(0.0, |regex| places_of(&regex))
-}
-
 struct Reader<'a> {
     definitions: Option<&'a Fields>,
     budget: &'a Budget,
@@ -85,7 +59,7 @@ impl<'a> Reader<'a> {
             return places;
         };
         if let Some(pattern) = fields.get("pattern") {
-            places.product *= places_of_pattern(pattern);
+            places.product *= pattern.as_str().map_or(1.0, places_of);
         }
         if fields.contains_key("format") {
             const OF_FORMAT: f64 = 30.0;
@@ -154,7 +128,7 @@ impl<'a> Reader<'a> {
                         && ["$ref", "anyOf"]
                             .iter()
                             .any(|name| fields.contains_key(*name)));
-                if meets && self.places(schema, 0).most() > MOST {
+                if meets && self.places(schema, 0).most() > MOST_TOGETHER {
                     return Err(Failure::new(
                         "the patterns of the JSON schema that hold for one text at once ('allOf') are too many or too long; join them, or leave some out",
                     ));

@@ -93,6 +93,13 @@ pub fn relaxed(given: &Value) -> Outcome<Relaxed> {
     })
 }
 
+/// An error where reading a schema, or what its patterns say together, would take too long.
+pub fn check_cost(given: &Value) -> Outcome<()> {
+    let budget = Budget::new();
+    let made = convert::convert(given, &budget)?;
+    conjunction::check(&made.schema, &budget)
+}
+
 /// The same for a text; options of llguidance stay as they are.
 pub fn relaxed_text(text: &str) -> Outcome<Relaxed> {
     let given = parse(text)?;
