@@ -31,8 +31,8 @@ class DraftTrials {
     return true;
   }
   // A step took so long, where one without drafts takes `plain_ns`.
-  void took(bool is_trial, int64_t ns, int64_t plain_ns) {
-    saved_ns_ = std::min(saved_ns_ + ns / kShare, kMostSteps * plain_ns);
+  void step_ended(bool is_trial, int64_t ns, int64_t plain_ns) {
+    saved_ns_ = std::min(saved_ns_ + ns / kShare, kMaxSteps * plain_ns);
     if (!is_trial) return;
     num_running_ = std::max(num_running_ - 1, 0);
     saved_ns_ -= std::max<int64_t>(ns - plain_ns, 0);
@@ -46,7 +46,7 @@ class DraftTrials {
   // What the first trial may lose, in steps. Fewer, and short texts end before it.
   static constexpr int64_t kFirstSteps = 16;
   // What is saved up at most. More, and a long rest is followed by trial after trial.
-  static constexpr int64_t kMostSteps = 128;
+  static constexpr int64_t kMaxSteps = 128;
 
   int64_t saved_ns_ = 0;
   bool has_begun_ = false;

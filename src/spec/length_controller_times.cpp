@@ -80,7 +80,7 @@ void LengthController::step_took(uint64_t step, int64_t ns) {
   const StepRecord& record = record_of(step);
   const PlannedStep& plan = record.plan;
   if (adaptive() && config_.follows_device)
-    trials_.took(record.is_trial, ns, plain_ns(plan.num_spans));
+    trials_.step_ended(record.is_trial, ns, plain_ns(plan.num_spans));
   if (!adaptive() || !config_.follows_device || !tells(plan)) return;
   if (!times_.is_rough() && times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs) return;
   const int drafts = drafts_each(plan.num_rows - plan.num_spans, plan.num_spans);
