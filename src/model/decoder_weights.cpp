@@ -67,26 +67,34 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
   return sum;
 }
 
-double norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  if (!traits.norms.weighted) return 0;
-  return (traits.norms.bias ? 2.0 : 1.0) * config.hidden_size;
+NormForm last_form(const DecoderTraits& traits) {
+  return traits.last_norm_form.value_or(traits.norms);
+}
+
+NormForm embedding_form(const DecoderTraits& traits) {
+  return traits.embedding_norm_form.value_or(traits.norms);
+}
+
+double norm_weights(const ModelConfig& config, const NormForm& norms) {
+  if (!norms.weighted) return 0;
+  return (norms.bias ? 2.0 : 1.0) * config.hidden_size;
 }
 
 double last_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  return config.last_norm ? norm_weights(config, traits) : 0;
+  return config.last_norm ? norm_weights(config, last_form(traits)) : 0;
 }
 
 double embedding_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  return traits.embedding_norm != nullptr ? norm_weights(config, traits) : 0;
+  return traits.embedding_norm != nullptr ? norm_weights(config, embedding_form(traits)) : 0;
 }
 
 // A norm that another stage has is missed here too.
-Status expect_norm(WeightLoader& loader, const DecoderTraits& traits, const std::string& name,
+Status expect_norm(WeightLoader& loader, const NormForm& norms, const std::string& name,
                    int64_t hidden) {
-  if (traits.norms.weighted) {
+  if (norms.weighted) {
     FT_RETURN_IF_ERROR(loader.expect(name + ".weight", {&hidden, 1}));
   }
-  return traits.norms.bias ? loader.expect(name + ".bias", {&hidden, 1}) : Status();
+  return norms.bias ? loader.expect(name + ".bias", {&hidden, 1}) : Status();
 }
 
 // The largest where it is larger.
@@ -233,8 +241,9 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   if (traits.embedding_norm != nullptr) {
     const std::string name = body + traits.embedding_norm;
     FT_RETURN_IF_ERROR(stages.is_first()
-                           ? parts.load_norm(name, config.hidden_size, &weights.embedding_norm)
-                           : expect_norm(loader, traits, name, config.hidden_size));
+                           ? parts.with(traits.embedding_norm_form)
+                                 .load_norm(name, config.hidden_size, &weights.embedding_norm)
+                           : expect_norm(loader, embedding_form(traits), name, config.hidden_size));
   }
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   loader.enter_layers(traits.transposed && !config.plain_matrices);
@@ -257,7 +266,8 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   const std::string head = output_matrix_name(config, traits, place);
   if (stages.is_last()) {
     if (config.last_norm) {
-      FT_RETURN_IF_ERROR(parts.load_norm(norm, config.hidden_size, &weights.final_norm));
+      FT_RETURN_IF_ERROR(parts.with(traits.last_norm_form)
+                             .load_norm(norm, config.hidden_size, &weights.final_norm));
     }
     const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
     TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
@@ -269,7 +279,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
     }
   } else {
     if (config.last_norm) {
-      FT_RETURN_IF_ERROR(expect_norm(loader, traits, norm, config.hidden_size));
+      FT_RETURN_IF_ERROR(expect_norm(loader, last_form(traits), norm, config.hidden_size));
     }
     FT_RETURN_IF_ERROR(loader.expect(head, table));
     if (config.head_bias) FT_RETURN_IF_ERROR(loader.expect(bias_name(place), {&table[0], 1}));

@@ -342,6 +342,16 @@ MODELS = {
                     rope_parameters={
                         "full_attention": {"rope_theta": 50000.0, "partial_rotary_factor": 0.25},
                         "sliding_attention": {"rope_theta": 1000.0, "partial_rotary_factor": 1.0}}),
+    "muse_glimmer": around(
+        "MuseGlimmerForConditionalGeneration", "muse_glimmer",
+        inner("muse_glimmer_text", head_dim=16, hidden_activation="silu", sliding_window=24,
+              layer_types=WINDOWS, layer_rope_theta=[10000.0, 0], qk_scale_factor=1.5,
+              output_multiplier=0.7, final_logit_softcapping=20.0, post_norm_eps=1e-8,
+              attention_bias=False),
+        vision_config={"model_type": "muse_glimmer_vision", "hidden_size": 16, "intermediate_size": 16,
+                       "num_hidden_layers": 1, "num_attention_heads": 2, "patch_size": 4,
+                       "pos_emb_height": 2, "pos_emb_width": 2, "max_position_embeddings": 4},
+        image_token_id=200, video_token_id=201, out_hidden_size=64, projector_hidden_size=16),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -396,7 +406,7 @@ TERNARY = ("bitnet-online",)
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
                "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_neo": 99, "gpt_bigcode": 99, "opt-350m": 299,
-               "bitnet-online": 199}
+               "bitnet-online": 199, "muse_glimmer": 299}
 
 
 def is_tied(config):
@@ -404,7 +414,7 @@ def is_tied(config):
     return inner.get("tie_word_embeddings", config["tie_word_embeddings"])
 
 
-OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron", "step3p7")
+OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron", "step3p7", "muse_glimmer")
 
 
 def random_weight(name, weight, config):
@@ -428,7 +438,8 @@ def random_weight(name, weight, config):
     if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
         return (torch.rand_like(weight) + 0.5) * 0.3  # scores are not scaled
     if weight.dim() == 1 or "norm" in name:
-        center = 0.0 if kind in OFFSET_NORMS else 1.0
+        plain = kind == "muse_glimmer" and "language_model.norm" in name
+        center = 0.0 if kind in OFFSET_NORMS and not plain else 1.0
         if tied and name.endswith(("model.norm.weight", "ln_f.weight", "norm_f.weight", "decoder.final_layer_norm.weight")):
             center += 2.0
         if kind.startswith("gemma") and ("post_attention" in name or "post_feedforward" in name):

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -53,7 +54,10 @@ struct DecoderTraits {
   std::span<const char* const> ignored = {};
   // Composes a layer from the config and what the pattern of layers says about this one.
   LayerSpec (*layer)(const ModelConfig& config, const LayerConfig& layer) = llama_layer;
-  NormForm norms = {};            // of all norms
+  NormForm norms = {};  // of all norms
+  // Of the embedding's norm and of the last one, where they are of other kinds (Muse Glimmer).
+  std::optional<NormForm> embedding_norm_form = {};
+  std::optional<NormForm> last_norm_form = {};
   bool scaled_embedding = false;  // times sqrt(hidden_size)
 };
 

@@ -46,6 +46,7 @@ struct ModelConfig {
   int32_t max_position_embeddings = 0;
   int32_t max_context = 0;      // longest sequence, with what a rope scaling adds
   float rms_norm_eps = 0;       // of all norms
+  float post_norm_eps = 0;      // of those behind a part; 0: as all
   float attention_scale = 0;    // of scores; 1 / sqrt(head_dim) unless the model says otherwise
   float attention_softcap = 0;  // of scores; 0: none
   float logits_softcap = 0;     // 0: none

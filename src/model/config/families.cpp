@@ -52,8 +52,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"MiniMaxM3SparseForConditionalGeneration", "MiniMax M3 with vision", kSparseAttention},
     {"MiniMaxText01ForCausalLM", "MiniMax Text 01", kLinearAttention},
     {"MistralLarge4ForConditionalGeneration", "Mistral Large 4", kSparseAttention},
-    {"MuseGlimmerForCausalLM", "Muse Glimmer", kNormKinds},
-    {"MuseGlimmerForConditionalGeneration", "Muse Glimmer with vision", kNormKinds},
     {"MuseSparkForConditionalGeneration", "Muse Spark", kNormKinds | kResidualGates},
     {"NanbeigeForCausalLM", "Nanbeige 4.2", kLoopedLayers},
     {"NemotronHForCausalLM", "Nemotron H and Nemotron 3", kStateSpaceLayers},

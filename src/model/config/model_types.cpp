@@ -104,6 +104,8 @@ constexpr ModelType kModelTypes[] = {
     {"mixtral", "MixtralForCausalLM"},
     {"mllama", "MllamaForConditionalGeneration"},
     {"mpt", "MptForCausalLM"},
+    {"muse_glimmer", "MuseGlimmerForConditionalGeneration"},
+    {"muse_glimmer_text", "MuseGlimmerForCausalLM"},
     {"nanochat", "NanoChatForCausalLM"},
     {"nemotron", "NemotronForCausalLM"},
     {"nemotron-nas", "DeciLMForCausalLM"},

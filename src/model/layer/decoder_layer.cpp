@@ -40,6 +40,7 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
+  out->mixer_post_norm.eps = out->feed_forward_post_norm.eps = spec.post_norm_eps;
   const auto factors = [&](const char* name, const float** to) {
     return name == nullptr ? Status()
                            : loader.load_vector({{base + name, loader.config().hidden_size}}, to);

@@ -260,6 +260,7 @@ struct LayerSpec {
   const char* feed_forward_norm = nullptr;
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
+  float post_norm_eps = 0;  // of both; 0: that of all norms
   std::optional<BesideSpec> beside = {};
   // A mixture that reads what the feed-forward part reads, whose sum is added behind the next
   // layer, which joins it (LongCat Flash).

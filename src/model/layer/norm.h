@@ -12,6 +12,7 @@ struct Norm {
   const float* weight = nullptr;  // null: rows pass as they are
   const float* bias = nullptr;
   NormKind kind = NormKind::kRms;
+  float eps = 0;  // its own; 0: that of NormSize
 
   // A norm that ops which know root mean squares alone can do.
   bool is_rms() const { return weight != nullptr && kind == NormKind::kRms; }
@@ -42,7 +43,7 @@ inline RmsNormArgs norm_args(const StepCounts* counts, float* residual, const fl
           .row_offset = 0,
           .max_rows = 0,
           .hidden = size.hidden,
-          .eps = size.eps,
+          .eps = norm.eps > 0 ? norm.eps : size.eps,
           .out_dtype = out.dtype,
           .bias = norm.bias,
           .centred = norm.kind == NormKind::kLayer ? 1 : 0,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class PartLoader {
   PartLoader(Arena& arena, const ModelConfig& config, const NormForm& norms, WeightLoader& loader,
              const Sharding& sharding = {})
       : arena_(arena), config_(config), norms_(norms), loader_(loader), sharding_(sharding) {}
+
+  // One whose norms are of that form, where there is one.
+  PartLoader with(const std::optional<NormForm>& norms) const {
+    return {arena_, config_, norms.value_or(norms_), loader_, sharding_};
+  }
 
   const ModelConfig& config() const { return config_; }
   const Sharding& sharding() const { return sharding_; }
