@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "gguf/pre_tokenizer.h"
 #include "gguf/vocabulary/piece_merges.h"
 #include "gguf/vocabulary/tokenizer_build.h"
@@ -69,12 +70,15 @@ Json ids_of(const Vocabulary& vocabulary) {
   return ids;
 }
 
+// An id outside the vocabulary is none, as llama.cpp has it: converters write -1 as 4294967295.
 Result<std::string> token_of(const GgufFile& file, const Vocabulary& vocabulary,
                              const std::string& key) {
   FT_ASSIGN_OR_RETURN(const auto id, file.integer(key));
   if (!id) return std::string();
   if (*id < 0 || *id >= std::ssize(vocabulary.tokens)) {
-    return file.error("'" + key + "' is " + std::to_string(*id) + ", beyond the vocabulary");
+    FT_LOG(warn, "{}: '{}' is {}, beyond the vocabulary, and counts as none", file.path(), key,
+           *id);
+    return std::string();
   }
   return vocabulary.tokens[static_cast<size_t>(*id)];
 }
