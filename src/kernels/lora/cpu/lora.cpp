@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/hot.h"
+#include "kernels/cpu/lane_pair.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/gemm/cpu/packed_weight.h"
@@ -15,18 +15,18 @@ constexpr int kDotsAtOnce = 4;  // rows of a that share what is read of x
 constexpr int kExpandCols = 512;
 static_assert(kLoraRankStep % kDotsAtOnce == 0);
 
-// Sums of products of four rows of a, k apart, with x.
-template <class T>
+// Sums of products of four rows of a, k apart, with x. V: Lanes or LanePair, here and below.
+template <class V, class T>
 FT_INLINE void multiply_four(const T* a, const T* x, int64_t k, float* sums) {
-  Lanes sum[kDotsAtOnce] = {};
+  V sum[kDotsAtOnce] = {};
   int64_t i = 0;
   for (; i + kLanes <= k; i += kLanes) {
-    Lanes right;
+    V right;
     load(right, x + i);
     for (int j = 0; j < kDotsAtOnce; ++j) {
-      Lanes left;
+      V left;
       load(left, a + j * k + i);
-      sum[j] += left * right;
+      add_product(sum[j], left, right);
     }
   }
   for (int j = 0; j < kDotsAtOnce; ++j) {
@@ -36,26 +36,30 @@ FT_INLINE void multiply_four(const T* a, const T* x, int64_t k, float* sums) {
 }
 
 FT_HOT void multiply_four_f32(const float* a, const float* x, int64_t k, float* sums) {
-  multiply_four(a, x, k, sums);
+  multiply_four<Lanes>(a, x, k, sums);
 }
 FT_HOT void multiply_four_bf16(const uint16_t* a, const uint16_t* x, int64_t k, float* sums) {
-  multiply_four(a, x, k, sums);
+  multiply_four<Lanes>(a, x, k, sums);
+}
+template <class T>
+FT_AVX2 void multiply_four_pairs(const T* a, const T* x, int64_t k, float* sums) {
+  multiply_four<LanePair>(a, x, k, sums);
 }
 
 // y[c] += sum over j of b[j, c] t[j], each one chain over j.
-template <class T>
+template <class V, class T>
 FT_INLINE void add_columns(const T* b, int64_t stride, const float* t, int rank, float* y,
                            int cols) {
   int c = 0;
   for (; c + kLanes <= cols; c += kLanes) {
-    Lanes sum = {}, into;
+    V sum = {}, into;
     for (int j = 0; j < rank; ++j) {
-      Lanes column;
+      V column;
       load(column, b + j * stride + c);
-      sum += column * t[j];
+      add_product(sum, column, t[j]);
     }
     load(into, y + c);
-    into += sum;
+    add_product(into, sum, 1.0f);
     store(y + c, into);
   }
   for (; c < cols; ++c) {
@@ -67,11 +71,16 @@ FT_INLINE void add_columns(const T* b, int64_t stride, const float* t, int rank,
 
 FT_HOT void add_columns_f32(const float* b, int64_t stride, const float* t, int rank, float* y,
                             int cols) {
-  add_columns(b, stride, t, rank, y, cols);
+  add_columns<Lanes>(b, stride, t, rank, y, cols);
 }
 FT_HOT void add_columns_bf16(const uint16_t* b, int64_t stride, const float* t, int rank, float* y,
                              int cols) {
-  add_columns(b, stride, t, rank, y, cols);
+  add_columns<Lanes>(b, stride, t, rank, y, cols);
+}
+template <class T>
+FT_AVX2 void add_columns_pairs(const T* b, int64_t stride, const float* t, int rank, float* y,
+                               int cols) {
+  add_columns<LanePair>(b, stride, t, rank, y, cols);
 }
 
 // Columns [first, first + count) of a product, and where they lie in a row of y.
@@ -105,15 +114,18 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
   const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
   if (matrix.rank == 0) return;
   const int64_t stride = lora_stride(a.part_cols[part]);
+  static const bool pairs = has_lane_pairs();
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
     const float* t = a.t + (int64_t{i} * a.num_parts + part) * lora_splits(a.k) * a.max_rank;
     float* y = a.y + int64_t{a.rows.rows[i]} * a.y_stride + segment.place;
     if (a.dtype == DType::kF32) {
-      add_columns_f32(static_cast<const float*>(matrix.b) + segment.first, stride, t, matrix.rank,
-                      y, segment.count);
+      const auto add = pairs ? add_columns_pairs<float> : add_columns_f32;
+      add(static_cast<const float*>(matrix.b) + segment.first, stride, t, matrix.rank, y,
+          segment.count);
     } else {
-      add_columns_bf16(static_cast<const uint16_t*>(matrix.b) + segment.first, stride, t,
-                       matrix.rank, y, segment.count);
+      const auto add = pairs ? add_columns_pairs<uint16_t> : add_columns_bf16;
+      add(static_cast<const uint16_t*>(matrix.b) + segment.first, stride, t, matrix.rank, y,
+          segment.count);
     }
   }
 }
@@ -121,15 +133,18 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
 void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int first_rank) {
   const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
   if (first_rank >= matrix.rank) return;
+  static const bool pairs = has_lane_pairs();
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
     float sums[kDotsAtOnce];
     const int64_t at = int64_t{first_rank} * a.k, row = int64_t{a.rows.rows[i]} * a.k;
     if (a.dtype == DType::kF32) {
-      multiply_four_f32(static_cast<const float*>(matrix.a) + at,
-                        static_cast<const float*>(a.x) + row, a.k, sums);
+      const auto multiply = pairs ? multiply_four_pairs<float> : multiply_four_f32;
+      multiply(static_cast<const float*>(matrix.a) + at, static_cast<const float*>(a.x) + row, a.k,
+               sums);
     } else {
-      multiply_four_bf16(static_cast<const uint16_t*>(matrix.a) + at,
-                         static_cast<const uint16_t*>(a.x) + row, a.k, sums);
+      const auto multiply = pairs ? multiply_four_pairs<uint16_t> : multiply_four_bf16;
+      multiply(static_cast<const uint16_t*>(matrix.a) + at, static_cast<const uint16_t*>(a.x) + row,
+               a.k, sums);
     }
     const int64_t place = (int64_t{i} * a.num_parts + part) * lora_splits(a.k);
     float* t = a.t + place * a.max_rank + first_rank;
