@@ -361,6 +361,13 @@ TEST(JsonSchemaCost, IsBounded) {
          list_of(60,
                  [](int i) { return json{{"pattern", "a.{" + std::to_string(i + 1) + "}b"}}; })}},
        "hold for one text at once"},
+      {{{"type", "array"},
+        {"allOf", list_of(60,
+                          [](int i) {
+                            const json one = {{"pattern", "a.{" + std::to_string(i + 1) + "}b"}};
+                            return json{{"prefixItems", json::array({one})}};
+                          })}},
+       "hold for one text at once"},
   };
   for (const auto& one : cases) {
     const std::string schema = one.schema.dump();

@@ -35,9 +35,18 @@ impl Places {
         }
     }
 
+    /// What lies in it may be described by name and as one of the rest at once.
     fn most(&self) -> f64 {
+        let of = |starts: &[&str]| {
+            let each = self.within.iter();
+            let found = each.filter(|(name, _)| starts.iter().any(|start| name.starts_with(start)));
+            found.map(|(_, places)| places.product).fold(1.0, f64::max)
+        };
+        let together = of(&["properties ", "prefixItems "])
+            * of(&["patternProperties "])
+            * of(&["items", "additionalProperties"]);
         let within = self.within.values().map(Places::most);
-        within.fold(self.product, f64::max)
+        within.fold(self.product.max(together), f64::max)
     }
 
     fn count(&self) -> usize {
@@ -95,6 +104,10 @@ impl<'a> Reader<'a> {
             for (name, schema) in inner.into_iter().flatten() {
                 add(format!("{keyword} {name}"), schema);
             }
+        }
+        let first = fields.get("prefixItems").and_then(Value::as_array);
+        for (index, schema) in first.into_iter().flatten().enumerate() {
+            add(format!("prefixItems {index}"), schema);
         }
         for keyword in ["items", "additionalProperties"] {
             if let Some(schema) = fields.get(keyword) {
