@@ -27,21 +27,6 @@ void DraftLedger::open(std::span<const DraftGrant> grants) {
   }
 }
 
-// Of those that gain too little some are tried in each step.
-bool DraftLedger::has_turn(const Sequence& sequence, size_t lookup) const {
-  if (sequence.is_predicted || sequence.lookup_gain >= budgets_[lookup].grant.min_gain) return true;
-  const int turn = sequence.lookup_is_likely ? LookupGain::kLikelyTurn : LookupGain::kTurn;
-  return (sequence.arrival + num_dealt_) % static_cast<uint64_t>(turn) == 0;
-}
-
-void DraftLedger::note_lookups(const Span& span, int num_accepted, bool is_likely) const {
-  span.sequence->lookup_is_likely = is_likely;
-  if (!span.had_lookups) return;
-  int& gain = span.sequence->lookup_gain;
-  const int rise = num_accepted * LookupGain::kOne - gain;
-  gain += rise / (rise > 0 ? LookupGain::kRisingMemory : LookupGain::kMemory);
-}
-
 // Drafts that a sequence of `len` tokens can have verified next.
 int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
   const int64_t by_drafter = int64_t{drafter_of(sequence).max_len} - len + 1;
@@ -50,9 +35,7 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
-  const auto drafter = static_cast<size_t>(sequence.drafter);
-  if (!drafters_[drafter].has_kv && !has_turn(sequence, drafter)) return 0;
-  const int granted = budgets_[drafter].grant.num_draft_tokens;
+  const int granted = budgets_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
 }
@@ -62,7 +45,6 @@ int DraftLedger::hoped_lookups(const Sequence& sequence) const {
   int granted = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     if ((sequence.lookups >> i & 1) == 0 || budgets_[i].num_spans <= 0) continue;
-    if (!has_turn(sequence, i)) continue;
     granted = std::max(granted, budgets_[i].grant.num_draft_tokens);
   }
   const int left = sequence.max_len - sequence.len_floor() - 2;
@@ -98,7 +80,6 @@ void DraftLedger::deal(StepPlan& plan) {
   }
   for (Span& span : plan.spans) deal_lookups(span, plan);
   for (const Span& span : plan.spans) settle(span);
-  ++num_dealt_;
 }
 
 // Entries before `num_ids` that may be missing.
@@ -171,7 +152,6 @@ void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
     DraftBudget& budget = budgets_[i];
     const int granted = std::min(budget.grant.num_draft_tokens, span.num_lookup_tokens);
     if ((span.sequence->lookups >> i & 1) == 0 || granted == 0 || budget.num_lookups == 0) continue;
-    if (!has_turn(*span.sequence, i)) continue;
     --budget.num_lookups;
     most = std::max(most, granted);
     DraftUse& use = plan.drafts[i];
@@ -184,9 +164,6 @@ void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
 void DraftLedger::settle(const Span& span) const {
   Sequence& sequence = *span.sequence;
   sequence.draft_bound = std::max(span.num_draft_tokens, span.num_lookup_tokens);
-  sequence.lookup_bound = span.num_lookup_tokens;
-  if (drafts(sequence) && !drafter_of(sequence).has_kv)
-    sequence.lookup_bound = sequence.draft_bound;
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);
   const int known = span.samples ? sequence.sure_len() : sequence.num_scheduled;
@@ -204,7 +181,7 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
   demand.num_tokens += std::max(len, sequence.prompt_len);
   if (!drafts(sequence)) return;
   for (size_t i = 0; i < drafters_.size() && sequence.caught_up; ++i) {
-    if ((sequence.lookups >> i & 1) != 0 && has_turn(sequence, i)) ++demand.drafters[i].num_listed;
+    if ((sequence.lookups >> i & 1) != 0) ++demand.drafters[i].num_listed;
   }
   if (drafts_left(sequence, len + 1) <= 0) return;
   DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
@@ -216,8 +193,6 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
     ++own.num_coming;
     return;
   }
-  const auto drafter = static_cast<size_t>(sequence.drafter);
-  if (!drafters_[drafter].has_kv && !has_turn(sequence, drafter)) return;
   ++own.num_decoding;
   if (!drafter_of(sequence).has_kv || sequence.draft_caught_up) {
     ++own.num_ready;
@@ -234,7 +209,6 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
 
 void DraftLedger::restart(Sequence& sequence, int exact) const {
   sequence.draft_bound = 0;
-  sequence.lookup_bound = 0;
   sequence.draft_caught_up = false;
   sequence.draft_floor = keeps_entries(sequence) ? exact : 0;
 }

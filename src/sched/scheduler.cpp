@@ -216,7 +216,6 @@ Span Scheduler::next_token(Sequence& sequence, const StepPlan& plan) const {
   const int budget = std::min(row_budget(plan), logits_budget(plan)) - 1 - num_behind(plan);
   span.max_verified =
       std::max(0, std::min({sequence.max_draft_tokens, sequence.draft_bound, room - 1, budget}));
-  span.had_lookups = std::min(sequence.lookup_bound, span.max_verified) > 0;
   return span;
 }
 
@@ -419,7 +418,6 @@ SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
     kv_.remember(sequence, sequence.num_computed);
   }
   note_drafter(span, outcome.draft_missing);
-  drafts_.note_lookups(span, outcome.num_looked_up, outcome.lookup_is_likely);
   if (outcome.ended) return finish(sequence);
   if (sequence.draining && sequence.num_inflight == 0) {
     preempt(sequence);

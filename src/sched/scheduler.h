@@ -96,11 +96,9 @@ class Scheduler {
 
   // The published result of a planned span.
   struct Outcome {
-    std::span<const int32_t> ids = {};          // committed
-    bool ended = false;                         // the device finished the sequence
-    int draft_missing = 0;                      // of its SpanResult
-    int num_looked_up = kMaxSpeculativeTokens;  // accepted drafts of a look-up
-    bool lookup_is_likely = false;              // one knows a long piece of text behind the ids
+    std::span<const int32_t> ids = {};  // committed
+    bool ended = false;                 // the device finished the sequence
+    int draft_missing = 0;              // of its SpanResult
   };
   // Applies it, in step order. Ids of a sequence that has ended on the host's side are dropped.
   SequenceEvent reconcile(const Span& span, const Outcome& outcome);

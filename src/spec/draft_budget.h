@@ -14,29 +14,9 @@ namespace foretoken {
 // class all others.
 inline constexpr int kNumCatchUpClasses = 14;
 
-// The accepted drafts that a look-up brought a sequence in each step of late, in 1/kOne.
-struct LookupGain {
-  static constexpr int kOne = 256;
-  static constexpr int kFirst = 4 * kOne;  // where nothing is known
-  // Steps that it looks back on where it falls. Fewer, and a sequence for which a look-up finds
-  // drafts now and then loses its turn by chance; more, and room for drafts that do not come costs
-  // for longer.
-  static constexpr int kMemory = 8;
-  // The same where it rises. More, and a text that begins to repeat itself is believed late.
-  static constexpr int kRisingMemory = 2;
-  // Steps between turns of a sequence that gains too little. Fewer, and its room costs time; more,
-  // and a text that begins to repeat itself is noticed late.
-  static constexpr int kTurn = 16;
-  // The same where it knows a long piece of text behind the sequence's. One, and texts that only
-  // seem to repeat themselves have room in all steps.
-  static constexpr int kLikelyTurn = 4;
-};
-
 // What the running sequences of one drafter could use in the next step.
 struct DraftDemand {
-  // Sequences whose next span is one token and its drafts. Those for which a look-up has no turn
-  // (DraftGrant::min_gain of the step before) do not count here.
-  int num_decoding = 0;
+  int num_decoding = 0;   // sequences whose next span is one token and its drafts
   int num_ready = 0;      // of those, the ones whose last span caught up everything
   int num_predicted = 0;  // sequences with a prediction, which count nowhere else here
   int num_listed = 0;  // decoding sequences that have it before another drafter in their lists, and
@@ -71,9 +51,6 @@ struct DraftGrant {
   int max_class = kNumCatchUpClasses - 1;
   // Spans at most that have it before another drafter and may have its drafts.
   int max_lookups = std::numeric_limits<int>::max();
-  // Of a look-up: sequences that gained less by it of late (LookupGain) have no turn, but for one
-  // in LookupGain::kTurn steps, or kLikelyTurn.
-  int min_gain = 0;
 };
 
 // Draft passes of a planned step.

@@ -44,9 +44,6 @@ struct Tuning {
   // Rows of a catch-up that are rated together, at least. Fewer, and one sequence alone seems too
   // dear to be caught up, though others would share its pass.
   static constexpr int kAlone = 64;
-  // Room for drafts that takes less than 1/32 of a step is given to all. Less, and what a CPU's
-  // clock says decides.
-  static constexpr int64_t kFreeRoom = 32;
 };
 int rows_of(const LengthControllerConfig::PolicyDrafter& drafter, int num_sequences, int limit) {
   if (!drafter.has_kv) return 0;
@@ -95,7 +92,6 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
       grant = adaptive_grant(step, static_cast<int>(i), demand);
       raise_limit(step, static_cast<int>(i), demand, Kind::kListed, grant);
       raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
-      grant.min_gain = payable_gain(static_cast<int>(i));
       continue;
     }
     if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
@@ -218,22 +214,6 @@ int LengthController::num_drafting(int drafter, const DraftDemand& own, int max_
   int sum = own.num_ready + (prompts ? own.num_coming : 0);
   for (int i = 0; i <= max_class; ++i) sum += own.num_resting[static_cast<size_t>(i)];
   return sum;
-}
-
-// Accepted drafts that a look-up must bring a sequence in each step to pay for its room. Example: a
-// step of 64 sequences takes 5 ms without room and 12.5 with room for 8 drafts each: 7.5 / 64 ms
-// for the room of one, and a token takes 5 / 64. So it must bring 1.5.
-int LengthController::payable_gain(int drafter) const {
-  const auto index = static_cast<size_t>(drafter);
-  if (config_.drafters[index].has_kv || num_decoding_ == 0) return 0;
-  const int limit =
-      std::max({1, states_[index].num_draft_tokens,
-                kind_states_[index][static_cast<size_t>(Kind::kListed)].num_draft_tokens});
-  const int64_t plain = std::max<int64_t>(times_.step_ns(num_decoding_, 0, 0), 1);
-  const int64_t room = times_.step_ns(num_decoding_, int64_t{num_decoding_} * limit, 0) - plain;
-  if (room <= plain / Tuning::kFreeRoom) return 0;
-  constexpr int64_t kMaxGain = int64_t{LookupGain::kOne} * kMaxDraftTokens;
-  return static_cast<int>(std::min(room * LookupGain::kOne / plain, kMaxGain));
 }
 
 // Sequences that show what drafts are worth when nothing is known: some, as one alone would take as

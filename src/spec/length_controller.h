@@ -140,7 +140,6 @@ class LengthController {
   int64_t context_ns(int num_seqs, int drafts) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
-  int payable_gain(int drafter) const;
   int num_first_learners(int drafter, const DraftDemand& own) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);

@@ -66,7 +66,7 @@ TEST(FirstRound, RandomTextLosesLittle) {
       work.drafters.push_back({.has_kv = true});
       work.last = 1;
     }
-    work.acceptance = [](int, int) { return 0.0; };
+    work.acceptance = [](int) { return 0.0; };
     work.finds = [](int sequence, int position) {
       std::mt19937 random(static_cast<uint32_t>(sequence * 4096 + position));
       return random() % 5 == 0 ? 2 : 0;
@@ -82,48 +82,6 @@ TEST(FirstRound, RandomTextLosesLittle) {
       }
     }
   }
-}
-
-// Texts of a part of the sequences begin to repeat themselves, which a look-up sees. The others
-// have no room for its drafts: a batch that ends with them takes hardly longer than without drafts,
-// and where requests come all the time those that repeat themselves make room for more of them.
-TEST(FirstRound, TextsThatRepeatThemselvesPayForTheirOwnRoom) {
-  CostTable times = hopper_times();
-  times.drafters = {suffix_times()};
-  const LengthControllerConfig policy{
-      .mode = LengthMode::kAdaptive, .steps_in_flight = 2, .drafters = {{.max_draft_tokens = 8}}};
-  int percent = 0;
-  ListWorld::Workload work;
-  work.drafters = {{}};
-  work.lookups = 1;
-  const auto repeats = [&](int sequence, int position) {
-    return (sequence * 37 + 11) % 100 < percent && position >= 148 + sequence * 53 % 120;
-  };
-  work.acceptance = [&](int, int sequence) {
-    return (sequence * 37 + 11) % 100 < percent ? 0.93 : 0.0;
-  };
-  work.finds = [&](int sequence, int position) {
-    if (repeats(sequence, position)) return 8;
-    std::mt19937 random(static_cast<uint32_t>(sequence * 4096 + position));
-    return random() % 5 == 0 ? 2 : 0;
-  };
-  work.sure_drafts = 8;
-  const auto speed = [&](int batch, int part, int num_requests) {
-    percent = part;
-    work.batch = batch;
-    work.num_requests = num_requests;
-    double over_off = 0;
-    run_beside_off(times, policy, work, &over_off);
-    return over_off;
-  };
-  for (const int batch : {4, 16, 64}) {
-    EXPECT_GE(speed(batch, 33, batch), 0.965) << batch << " sequences, a third";
-    EXPECT_GE(speed(batch, 66, batch), 0.955) << batch << " sequences, two thirds";
-  }
-  EXPECT_GE(speed(64, 100, 64), 1.25);
-  EXPECT_GE(speed(4, 66, 24), 1.45);
-  EXPECT_GE(speed(16, 33, 96), 1.04);
-  EXPECT_GE(speed(16, 66, 96), 1.28);
 }
 
 TEST(FirstRound, BlocksThatFitAreMadeAtOnce) {
@@ -149,7 +107,7 @@ TEST(FirstRound, BlocksThatFitAreMadeAtOnce) {
         run_beside_off(times, policy,
                        {.batch = one.batch,
                         .drafters = {{.has_kv = true, .entries_ahead = 15}},
-                        .acceptance = [&](int, int) { return one.acceptance; }},
+                        .acceptance = [&](int) { return one.acceptance; }},
                        &speed);
     EXPECT_GE(speed, one.at_least) << one.batch << " sequences, " << one.acceptance;
     EXPECT_EQ(totals.first_accepting_step, 1) << one.batch << " sequences, " << one.acceptance;

@@ -29,26 +29,23 @@ ListWorld::ListWorld(const CostTable& times, const LengthControllerConfig& polic
       workload_(workload),
       policy_(policy, times),
       scheduler_(list_scheduler_config(workload)),
-      slots_(static_cast<size_t>(std::max(workload.batch, workload.num_requests))) {
-  for (int i = 0; i < workload.batch; ++i) submit();
-}
-
-void ListWorld::submit() {
-  if (sequences_.size() == slots_.size()) return;
-  auto sequence = std::make_unique<Sequence>();
-  sequence->id = sequences_.size();
-  sequence->prompt_len = workload_.prompt_len;
-  sequence->max_len = sequence->min_len = workload_.prompt_len + workload_.output_len;
-  sequence->drafter = workload_.last;
-  sequence->lookups = workload_.lookups & ~(1u << workload_.last);
-  for (const auto& drafter : config_.drafters) {
-    sequence->max_draft_tokens = std::max(sequence->max_draft_tokens, drafter.max_draft_tokens);
+      slots_(static_cast<size_t>(workload.batch)) {
+  for (int i = 0; i < workload.batch; ++i) {
+    auto sequence = std::make_unique<Sequence>();
+    sequence->id = static_cast<uint64_t>(i);
+    sequence->prompt_len = workload.prompt_len;
+    sequence->max_len = sequence->min_len = workload.prompt_len + workload.output_len;
+    sequence->drafter = workload.last;
+    sequence->lookups = workload.lookups & ~(1u << workload.last);
+    for (const auto& drafter : policy.drafters) {
+      sequence->max_draft_tokens = std::max(sequence->max_draft_tokens, drafter.max_draft_tokens);
+    }
+    sequence->tokens.assign(static_cast<size_t>(workload.prompt_len), 1);
+    slots_[static_cast<size_t>(i)].len = workload.prompt_len;
+    scheduler_.add(*sequence);
+    sequences_.push_back(std::move(sequence));
+    ++num_running_;
   }
-  sequence->tokens.assign(static_cast<size_t>(workload_.prompt_len), 1);
-  slots_[sequence->id].len = workload_.prompt_len;
-  scheduler_.add(*sequence);
-  sequences_.push_back(std::move(sequence));
-  ++num_running_;
 }
 
 ListWorld::Totals ListWorld::run() {
@@ -105,7 +102,7 @@ ListWorld::Result ListWorld::verify(const Span& span) {
       std::min({slot.num_drafts, span.max_verified, sequence.max_len - slot.len - 1});
   std::uniform_real_distribution<double> draw(0, 1);
   while (result.num_accepted < result.num_drafted &&
-         draw(random_) < workload_.acceptance(slot.drafter, static_cast<int>(sequence.id))) {
+         draw(random_) < workload_.acceptance(slot.drafter)) {
     ++result.num_accepted;
   }
   result.num_committed = result.num_accepted + 1;
@@ -211,12 +208,6 @@ void ListWorld::propose(int drafter, const Step& step) {
   }
 }
 
-bool ListWorld::is_likely(const Span& span, const Result& result) const {
-  return workload_.sure_drafts > 0 && result.goes_on &&
-         workload_.finds(static_cast<int>(span.sequence->id), result.slot->len) >=
-             workload_.sure_drafts;
-}
-
 void ListWorld::reconcile(const Step& step) {
   using Kind = LengthController::Kind;
   for (size_t i = 0; i < step.spans.size(); ++i) {
@@ -224,25 +215,17 @@ void ListWorld::reconcile(const Step& step) {
     const Result& result = step.results[i];
     for (int drafter = 0; drafter < static_cast<int>(config_.drafters.size()); ++drafter) {
       if (result.num_committed == 0) break;
-      if (looks_up(drafter) && is_likely(span, result)) {
-        policy_.found(step.number, drafter, is_listed(drafter) ? Kind::kListed : Kind::kOwn);
-      }
       const bool is_own = result.drafter == drafter;
       policy_.observe(step.number, drafter, span.max_verified, is_own ? result.num_drafted : 0,
                       is_own ? result.num_accepted : 0,
                       is_listed(drafter) ? Kind::kListed : Kind::kOwn);
     }
     const std::vector<int32_t> ids(static_cast<size_t>(result.num_committed), 1);
-    const SequenceEvent event = scheduler_.reconcile(
-        span, {.ids = ids,
-               .ended = result.slot->len >= span.sequence->max_len,
-               .draft_missing = span.sequence->max_len,
-               .num_looked_up =
-                   result.num_drafted > 0 && looks_up(result.drafter) ? result.num_accepted : 0,
-               .lookup_is_likely = is_likely(span, result)});
-    if (event != SequenceEvent::kReleased) continue;
-    --num_running_;
-    submit();
+    const SequenceEvent event =
+        scheduler_.reconcile(span, {.ids = ids,
+                                    .ended = result.slot->len >= span.sequence->max_len,
+                                    .draft_missing = span.sequence->max_len});
+    if (event == SequenceEvent::kReleased) --num_running_;
   }
 }
 

@@ -20,8 +20,7 @@ namespace foretoken {
 class ListWorld {
  public:
   struct Workload {
-    int batch = 1;         // sequences at a time, the first of which begin together
-    int num_requests = 0;  // of which the next begins where one ends; 0: the batch
+    int batch = 1;  // sequences, which begin together
     int prompt_len = 128;
     int output_len = 272;
     std::vector<SchedulerDrafter> drafters;
@@ -29,10 +28,8 @@ class ListWorld {
     int last = 0;          // the drafter of the sequences; look-ups but it stand before it
     // Chance that a draft is accepted when those before it are, and the drafts that a look-up finds
     // behind a text of so many tokens.
-    std::function<double(int drafter, int sequence)> acceptance;
+    std::function<double(int drafter)> acceptance;
     std::function<int(int sequence, int position)> finds = nullptr;
-    int sure_drafts =
-        0;  // so many are found behind a long piece of text alone; 0: that is not told
   };
   struct Totals {
     int64_t ns = 0;
@@ -66,7 +63,6 @@ class ListWorld {
     std::vector<Result> results;
   };
 
-  void submit();
   bool plan();
   void finish_step();
   Result verify(const Span& span);
@@ -76,7 +72,6 @@ class ListWorld {
   void propose(int drafter, const Step& step);
   void reconcile(const Step& step);
   int64_t step_ns(const Step& step) const;
-  bool is_likely(const Span& span, const Result& result) const;
   bool looks_up(int drafter) const { return (workload_.lookups >> drafter & 1) != 0; }
   bool is_listed(int drafter) const { return looks_up(drafter) && drafter != workload_.last; }
 

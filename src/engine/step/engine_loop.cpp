@@ -394,12 +394,6 @@ void EngineLoop::note_step(uint64_t step) {
                    step_details(plans_[(step - 1) % kStepRingSize]));
 }
 
-// Accepted drafts that a look-up made.
-int EngineLoop::num_looked_up(const Sequence& sequence, const SpanResult& result) {
-  const bool is_lookup = sequence.lookups == 0 || (sequence.lookups >> result.drafter & 1) != 0;
-  return is_lookup ? result.num_accepted : 0;
-}
-
 // Each drafter of the sequence's list hears of the span, and the one that made the drafts of those.
 void EngineLoop::observe_drafts(uint64_t step, const Span& span, const SpanResult& result) {
   using Kind = LengthController::Kind;
@@ -443,9 +437,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   }
   const Scheduler::Outcome outcome{.ids = {result.ids, static_cast<size_t>(result.num_committed)},
                                    .ended = finish != DeviceFinish::kNone,
-                                   .draft_missing = result.draft_missing,
-                                   .num_looked_up = num_looked_up(sequence, result),
-                                   .lookup_is_likely = result.found_by > 0};
+                                   .draft_missing = result.draft_missing};
   event.released = scheduler_.reconcile(span, outcome) == SequenceEvent::kReleased;
   if (event.released) forget(sequence);
   if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||

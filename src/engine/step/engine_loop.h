@@ -130,7 +130,6 @@ class EngineLoop {
   // Tokens of the step, the drafts that were kept among them.
   int64_t num_computed(const StepPlan& plan, const ResultView& view) const;
   void observe_drafts(uint64_t step, const Span& span, const SpanResult& result);
-  static int num_looked_up(const Sequence& sequence, const SpanResult& result);
   void reconcile(const StepPlan& plan, size_t index, const ResultView& view);
   void take_rows(const StepPlan& plan, size_t index, const ResultView& view);
   void end_sequence(Sequence& sequence, FinishReason reason);
