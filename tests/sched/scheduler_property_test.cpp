@@ -11,6 +11,7 @@
 #include "sched/device_model.h"
 #include "sched/scheduler.h"
 #include "sched/time_bound.h"
+#include "support/short_run.h"
 
 // Thousands of random requests, aborts and accepted counts against a model of the device: whatever
 // the order, counts stay in their bounds, every KV entry that is read is right, and all comes free.
@@ -304,23 +305,27 @@ class RandomRun {
 
   // Counts references, and sees that only full blocks are shared: nobody writes to those again.
   void check_blocks(bool windowed, const BlockPool& pool) {
-    std::map<BlockId, int> holders;
+    std::vector<int> holders(static_cast<size_t>(pool.num_usable()) + 1);
     for (const auto& sequence : sequences_) {
       for (const BlockId block : windowed ? sequence->window_blocks : sequence->blocks) {
         ASSERT_TRUE(windowed || block != kNullBlock);
-        if (block != kNullBlock) ++holders[block];
+        if (block != kNullBlock) ++holders[static_cast<size_t>(block)];
       }
       if (windowed) check_window(*sequence);
     }
-    for (const auto& [block, count] : holders) {
-      ASSERT_EQ(pool.num_refs(block), count) << "block " << block;
+    int num_held = 0;
+    for (size_t block = 0; block < holders.size(); ++block) {
+      if (holders[block] == 0) continue;
+      ++num_held;
+      ASSERT_EQ(pool.num_refs(static_cast<BlockId>(block)), holders[block]) << "block " << block;
     }
-    EXPECT_EQ(pool.num_free(), pool.num_usable() - static_cast<int>(holders.size()));
+    EXPECT_EQ(pool.num_free(), pool.num_usable() - num_held);
     for (const auto& sequence : sequences_) {
-      const int written = std::max(sequence->num_scheduled, sequence->known_len() - 1);
       const std::vector<BlockId>& blocks = windowed ? sequence->window_blocks : sequence->blocks;
+      if (blocks.empty()) continue;
+      const int written = std::max(sequence->num_scheduled, sequence->known_len() - 1);
       for (size_t i = 0; i < blocks.size(); ++i) {
-        if (holders[blocks[i]] < 2) continue;
+        if (holders[static_cast<size_t>(blocks[i])] < 2) continue;
         EXPECT_LE(static_cast<int>(i + 1) * config_.block_size, written) << "shared and not full";
       }
     }
@@ -364,6 +369,8 @@ struct Totals {
   int64_t num_found = 0;
 };
 
+unsigned num_runs(int whole) { return static_cast<unsigned>(test::repetitions(whole)); }
+
 Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows, int num_stages = 1) {
   Totals totals;
   for (unsigned seed = 0; seed < num_seeds; ++seed) {
@@ -384,10 +391,10 @@ Totals run_seeds(unsigned num_seeds, const std::vector<int>& windows, int num_st
 
 TEST(SchedulerProperty, StagesKeepEveryInvariant) {
   for (const int num_stages : {2, 3, 4}) {
-    const Totals totals = run_seeds(100, {0, 7}, num_stages);
-    EXPECT_GT(totals.num_preemptions, 10);
-    EXPECT_GT(totals.num_hit_tokens, 100);
-    EXPECT_GT(totals.num_proposed, 500);
+    const Totals totals = run_seeds(num_runs(100), {0, 7}, num_stages);
+    EXPECT_GT(totals.num_preemptions, test::repetitions(10));
+    EXPECT_GT(totals.num_hit_tokens, test::repetitions(100));
+    EXPECT_GT(totals.num_proposed, test::repetitions(500));
   }
 }
 
@@ -407,26 +414,26 @@ TEST(SchedulerProperty, RandomRunsWithABoundKeepEveryInvariant) {
 }
 
 TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
-  const Totals totals = run_seeds(400, {0});
+  const Totals totals = run_seeds(num_runs(400), {0});
   // The runs must have met what they are about.
-  EXPECT_GT(totals.num_preemptions, 100);
-  EXPECT_GT(totals.num_hit_tokens, 1000);
-  EXPECT_GT(totals.num_proposed, 5000);
-  EXPECT_GT(totals.num_caught_up, 20000);
-  EXPECT_GT(totals.num_found, 500);
+  EXPECT_GT(totals.num_preemptions, test::repetitions(100));
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(1000));
+  EXPECT_GT(totals.num_proposed, test::repetitions(5000));
+  EXPECT_GT(totals.num_caught_up, test::repetitions(20000));
+  EXPECT_GT(totals.num_found, test::repetitions(500));
 }
 
 TEST(SchedulerProperty, RandomRunsWithWindowsKeepEveryInvariant) {
-  const Totals totals = run_seeds(800, {1, 2, 3, 5, 8, 13, 30, 100});
-  EXPECT_GT(totals.num_preemptions, 200);
-  EXPECT_GT(totals.num_hit_tokens, 1000);
-  EXPECT_GT(totals.num_proposed, 10000);
+  const Totals totals = run_seeds(num_runs(800), {1, 2, 3, 5, 8, 13, 30, 100});
+  EXPECT_GT(totals.num_preemptions, test::repetitions(200));
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(1000));
+  EXPECT_GT(totals.num_proposed, test::repetitions(10000));
 }
 
 // Blocks that moved to host memory and back hold what they held, the drafters' entries too.
 TEST(SchedulerProperty, RandomRunsWithHostMemoryKeepEveryInvariant) {
   HostBlockStats totals;
-  for (unsigned seed = 0; seed < 400; ++seed) {
+  for (unsigned seed = 0; seed < num_runs(400); ++seed) {
     RandomRun run({.seed = seed,
                    .num_stages = 1 + static_cast<int>(seed % 5 == 0),
                    .num_host_blocks = seed % 3 == 0 ? 3 : 60});
@@ -438,10 +445,10 @@ TEST(SchedulerProperty, RandomRunsWithHostMemoryKeepEveryInvariant) {
     totals.num_moved_out += run.host_stats().num_moved_out;
     totals.num_moved_in += run.host_stats().num_moved_in;
   }
-  EXPECT_GT(totals.num_hit_tokens, 200);
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(200));
   EXPECT_GE(totals.num_queried_tokens, totals.num_hit_tokens);
-  EXPECT_GT(totals.num_moved_in, 50);
-  EXPECT_GT(totals.num_moved_out, 100);
+  EXPECT_GT(totals.num_moved_in, test::repetitions(50));
+  EXPECT_GT(totals.num_moved_out, test::repetitions(100));
 }
 
 TEST(SchedulerProperty, TheSameCallsGiveTheSamePlans) {

@@ -1,3 +1,2 @@
 # See tests/entries.cmake.
 set(sanitizers tsan)
-set(slow "ResponseStore\\.(Bytes|AReplaced)")

@@ -7,7 +7,6 @@
 namespace foretoken {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr const char* kCancelled = "cancelled";
 
 size_t num_bytes_of(const StoredResponse& response) {
@@ -71,7 +70,7 @@ void ResponseStore::put_locked(const std::string& id, StoredResponse response, s
     num_bytes_ += num_bytes;
   }
   index_items(*by_id_[id], true);
-  while (!entries_.empty() && (entries_.size() > max_responses_ || num_bytes_ > kMaxBytes)) {
+  while (!entries_.empty() && (entries_.size() > max_responses_ || num_bytes_ > max_bytes_)) {
     drop_oldest();
   }
 }

@@ -23,11 +23,12 @@ struct StoredResponse {
   std::shared_ptr<EventLog> events = nullptr;  // of one that streams in the background
 };
 
-// The latest responses, at most so many and at most 256 MiB of text; the oldest are forgotten,
-// those that run after all others. Any thread.
+// The latest responses, at most so many and at most so many bytes of text; the oldest are
+// forgotten, those that run after all others. Any thread.
 class ResponseStore {
  public:
-  explicit ResponseStore(size_t max_responses) : max_responses_(max_responses) {}
+  explicit ResponseStore(size_t max_responses, size_t max_bytes = size_t{256} << 20)
+      : max_responses_(max_responses), max_bytes_(max_bytes) {}
 
   // Adds a response or replaces the one of this id.
   void put(const std::string& id, StoredResponse response);
@@ -58,6 +59,7 @@ class ResponseStore {
   void drop_oldest();
 
   const size_t max_responses_;
+  const size_t max_bytes_;
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 
 #include "chat/calls/call_samples.h"
 #include "chat/chat_cases.h"
+#include "support/short_run.h"
 
 namespace foretoken {
 namespace {
@@ -34,8 +34,7 @@ std::vector<size_t> cuts_of(const std::string& text) {
 // of a value, so that a short run takes pieces a little longer than these.
 size_t max_gap() {
   constexpr size_t kLongerThanMarkers = 32;
-  const bool is_short = std::getenv("FORETOKEN_TEST_PROMPTS") != nullptr;
-  return is_short ? kLongerThanMarkers : SIZE_MAX / 2;
+  return test::is_short_run() ? kLongerThanMarkers : SIZE_MAX / 2;
 }
 
 std::string joined(const std::vector<std::string>& parts, size_t begin, size_t end) {

@@ -23,14 +23,15 @@ TEST(ResponseStore, ForgetsTheOldest) {
 }
 
 TEST(ResponseStore, AReplacedOneIsCountedOnce) {
-  ResponseStore store(10);
-  for (int i = 0; i < 20; ++i) store.put("a", stored(i, size_t{20} << 20));
+  ResponseStore store(10, 4000);
+  for (int i = 0; i < 20; ++i) store.put("a", stored(i, 1000));
+  EXPECT_EQ(store.size(), 1u);
   EXPECT_EQ(store.find("a")->response["number"], 19);
 }
 
 TEST(ResponseStore, BytesAreBounded) {
-  ResponseStore store(1000);
-  for (int i = 0; i < 8; ++i) store.put(std::to_string(i), stored(i, size_t{60} << 20));
+  ResponseStore store(1000, 4500);  // the fifth of these is too much
+  for (int i = 0; i < 8; ++i) store.put(std::to_string(i), stored(i, 1000));
   EXPECT_EQ(store.size(), 4u);
   EXPECT_TRUE(store.find("7").has_value());
   EXPECT_FALSE(store.find("3").has_value());
