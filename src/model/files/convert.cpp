@@ -172,7 +172,7 @@ Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
 
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
   const auto count = static_cast<size_t>(tensor.num_elements());
-  if (tensor.dtype_name == "I32") {
+  if (tensor.dtype == FileDType::kOther && tensor.dtype_name == "I32") {
     std::vector<int32_t> narrow(count);
     if (count > 0) std::memcpy(narrow.data(), tensor.data, count * sizeof(int32_t));
     return std::vector<int64_t>(narrow.begin(), narrow.end());

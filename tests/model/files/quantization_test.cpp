@@ -188,7 +188,7 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
       {R"({"quant_method": "hqq"})", "quant_method 'hqq'"},
       {R"({"quant_method": 4})", "quant_method 4"},
-      {R"({})", "quant_method ''"}};
+      {R"({"bits": null})", "quant_method ''"}};
   for (const auto& [json, wanted] : cases) {
     const Status status = read_quantization_text(json).status();
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << json;
