@@ -230,7 +230,8 @@ Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* 
   const Json* value = fields.find("dtype");
   if (value == nullptr) value = fields.find("torch_dtype");
   const Json name = value == nullptr || *value == "auto" ? Json("float32") : *value;
-  std::string_view plain = name.is_string() ? name.get_ref<const std::string&>() : "";
+  std::string_view plain;
+  if (name.is_string()) plain = name.get_ref<const std::string&>();
   if (plain.starts_with("torch.")) plain.remove_prefix(std::string_view("torch.").size());
   if (plain == "bfloat16") {
     *out = DType::kBF16;
