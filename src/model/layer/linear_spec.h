@@ -1,0 +1,74 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/linear/gated_norm.h"
+#include "kernels/linear/linear_inputs.h"
+#include "kernels/linear/linear_shape.h"
+#include "model/layer/layer_state.h"
+
+namespace foretoken {
+
+// How a checkpoint holds the first projection of a linear attention.
+enum class LinearFiles : uint8_t {
+  kApart,    // tensors of their own: qkv, z, a (decays) and b (scales) (Qwen 3.5)
+  kByGroup,  // qkvz and ba, in which a key head's q, k, v of its value heads and z lie together
+             // (Qwen3 Next)
+  kStep,     // one tensor [z | x | B | C | dt] (Mamba 2)
+};
+
+// Linear attention behind a causal convolution of queries, keys and values, with a gated norm
+// before the last product: gated delta networks and Mamba 2.
+struct LinearSpec {
+  LinearShape shape;
+  int32_t inputs = 0;      // width of the rows that all is made of
+  int32_t conv_width = 0;  // 0: there is no convolution
+  bool conv_bias = false;
+  bool conv_silu = true;
+  LinearGates gates = LinearGates::kDelta;
+  bool unit = false;  // as of LinearInputsArgs, and so are the next
+  bool silu = false;
+  float q_scale = 1;
+  float min_step = 0;
+  float max_step = 0;
+  bool skips = false;     // there are weights `skip` ("D") [value_heads]
+  bool in_bias = false;   // of the first projection
+  bool out_bias = false;  // of the last
+  // Of what it leaves: the norm's groups of a row (0: no norm, gates alone), whether each has
+  // weights of its own, and what gates are.
+  int32_t norm_groups = 0;
+  bool norm_own_weights = false;
+  bool gates_first = false;
+  NormGate gate = NormGate::kSilu;
+  float norm_eps = 0;  // 0: that of all norms
+  LinearFiles files = LinearFiles::kApart;
+  // Names in the checkpoint, behind the layer's.
+  const char* base = "linear_attn.";
+  const char* in_qkv = "in_proj_qkv";  // kByGroup: in_proj_qkvz; kStep: in_proj
+  const char* in_gate = "in_proj_z";
+  const char* in_decay = "in_proj_a";  // kByGroup: in_proj_ba
+  const char* in_scale = "in_proj_b";
+  const char* conv = "conv1d";
+  const char* norm = "norm";
+  const char* out = "out_proj";
+
+  // Channels that the convolution sees: [queries | keys | values].
+  int32_t conv_channels() const { return 2 * shape.q_size() + shape.v_size(); }
+  StateSpec state() const { return {conv_width > 0 ? conv_channels() : 0, conv_width, shape}; }
+};
+
+// out(C * conv(B * x)) where [B | C | x] is one product of a row: the gated short convolution of
+// LFM 2 (Liquid AI 2025).
+struct ShortConvSpec {
+  int32_t inputs = 0;    // width of the rows
+  int32_t channels = 0;  // of the convolution
+  int32_t width = 0;
+  bool bias = false;  // of both products and the convolution
+  const char* base = "conv.";
+  const char* in = "in_proj";
+  const char* conv = "conv";
+  const char* out = "out_proj";
+
+  StateSpec state() const { return {channels, width, {}}; }
+};
+
+}  // namespace foretoken
