@@ -21,20 +21,20 @@ struct LinearShape {
   bool scaled = false;  // there are scales; else they are 1
   bool delta = false;
 
-  FT_HD_INLINE int32_t q_size() const { return key_heads * key_dim; }
-  FT_HD_INLINE int32_t v_size() const { return value_heads * value_dim; }
-  FT_HD_INLINE int32_t decay_size() const { return value_heads * (channel_decay ? key_dim : 1); }
-  FT_HD_INLINE int32_t scale_size() const { return scaled ? value_heads : 0; }
+  FT_HD int32_t q_size() const { return key_heads * key_dim; }
+  FT_HD int32_t v_size() const { return value_heads * value_dim; }
+  FT_HD int32_t decay_size() const { return value_heads * (channel_decay ? key_dim : 1); }
+  FT_HD int32_t scale_size() const { return scaled ? value_heads : 0; }
   // Of a packed row: [queries | keys | values | decays | scales], each by head.
-  FT_HD_INLINE int32_t k_offset() const { return q_size(); }
-  FT_HD_INLINE int32_t v_offset() const { return 2 * q_size(); }
-  FT_HD_INLINE int32_t decay_offset() const { return v_offset() + v_size(); }
-  FT_HD_INLINE int32_t scale_offset() const { return decay_offset() + decay_size(); }
-  FT_HD_INLINE int32_t row_size() const { return scale_offset() + scale_size(); }
+  FT_HD int32_t k_offset() const { return q_size(); }
+  FT_HD int32_t v_offset() const { return 2 * q_size(); }
+  FT_HD int32_t decay_offset() const { return v_offset() + v_size(); }
+  FT_HD int32_t scale_offset() const { return decay_offset() + decay_size(); }
+  FT_HD int32_t row_size() const { return scale_offset() + scale_size(); }
   // What of it changes S: all but the queries.
-  FT_HD_INLINE int32_t update_size() const { return row_size() - q_size(); }
+  FT_HD int32_t update_size() const { return row_size() - q_size(); }
   // Floats of all S of a sequence.
-  FT_HD_INLINE int64_t state_size() const { return int64_t{value_heads} * key_dim * value_dim; }
+  FT_HD int64_t state_size() const { return int64_t{value_heads} * key_dim * value_dim; }
 };
 
 }  // namespace foretoken
