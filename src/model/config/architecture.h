@@ -103,6 +103,9 @@ struct Architecture {
   MtpForm mtp = {};
   // Some layers have a window: those without one know no positions (NoPE).
   bool only_windows_turn = false;
+  // What layer_types has for layers whose mixer is no attention (LayerConfig::recurrent); null:
+  // there are none.
+  const char* recurrent_type = nullptr;
   // Translates fields of a config.json that have other names than Llama's, before anything is read
   // and behind `defaults`; null: there are none.
   Status (*translate)(const ConfigFields& fields, nlohmann::json* json) = nullptr;

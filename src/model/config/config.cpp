@@ -383,9 +383,10 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
       fields.read_count_or_none("num_nextn_predict_layers", &config.num_mtp_modules));
   FT_RETURN_IF_ERROR(check_sizes(config, where));
   FT_RETURN_IF_ERROR(read_model_numbers(fields, &config));
-  FT_ASSIGN_OR_RETURN(config.layers,
-                      read_layer_configs(fields, architecture.window_rule, config.num_layers,
-                                         architecture.only_windows_turn));
+  FT_ASSIGN_OR_RETURN(
+      config.layers,
+      read_layer_configs(fields, architecture.window_rule, config.num_layers,
+                         architecture.only_windows_turn, architecture.recurrent_type));
   FT_RETURN_IF_ERROR(read_model_rope(json, where, &config));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));

@@ -36,16 +36,21 @@ Status read_rope_layers(const ConfigFields& fields, std::vector<LayerConfig>* la
   return {};
 }
 
-Status mark_listed(const ConfigFields& fields, std::vector<bool>* windowed) {
+Status mark_listed(const ConfigFields& fields, const char* recurrent_type,
+                   std::vector<LayerConfig>* layers, std::vector<bool>* windowed) {
   const char* name = "layer_types";
-  FT_RETURN_IF_ERROR(check_length(fields, name, windowed->size(), windowed->size()));
-  for (size_t i = 0; i < windowed->size(); ++i) {
+  FT_RETURN_IF_ERROR(check_length(fields, name, layers->size(), layers->size()));
+  const std::string others =
+      recurrent_type != nullptr ? ", " + std::string(recurrent_type) : std::string();
+  for (size_t i = 0; i < layers->size(); ++i) {
     const Json& type = (*fields.find(name))[i];
-    if (type != "full_attention" && type != "sliding_attention") {
-      return unsupported(fields.where() + ": layer type " + type.dump().substr(0, 80) +
-                         " is not supported; supported: full_attention, sliding_attention");
-    }
+    (*layers)[i].recurrent = recurrent_type != nullptr && type == recurrent_type;
     (*windowed)[i] = type == "sliding_attention";
+    if (!(*layers)[i].recurrent && !(*windowed)[i] && type != "full_attention") {
+      return unsupported(fields.where() + ": layer type " + type.dump().substr(0, 80) +
+                         " is not supported; supported: full_attention, sliding_attention" +
+                         others);
+    }
   }
   return {};
 }
@@ -83,12 +88,13 @@ Status mark_by_rule(const ConfigFields& fields, WindowRule rule,
 }  // namespace
 
 Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
-                                                    int32_t num_layers, bool only_windows_turn) {
+                                                    int32_t num_layers, bool only_windows_turn,
+                                                    const char* recurrent_type) {
   std::vector<LayerConfig> layers(static_cast<size_t>(num_layers));
   FT_RETURN_IF_ERROR(read_rope_layers(fields, &layers));
   std::vector<bool> windowed(layers.size(), false);
   const bool listed = fields.find("layer_types") != nullptr;
-  if (listed) FT_RETURN_IF_ERROR(mark_listed(fields, &windowed));
+  if (listed) FT_RETURN_IF_ERROR(mark_listed(fields, recurrent_type, &layers, &windowed));
   bool use_window = rule != WindowRule::kFromLayer && rule != WindowRule::kWithoutRope;
   FT_RETURN_IF_ERROR(fields.read_flag("use_sliding_window", &use_window));
   // A window of null is a choice, except where a pattern asks for one.

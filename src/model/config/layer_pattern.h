@@ -30,6 +30,9 @@ struct LayerConfig {
   // Parts that a layer may lack (DeciLM).
   bool attention = true;
   bool feed_forward = true;
+  // Its mixer is what the architecture has in the place of attention: linear attention, a state
+  // space, a convolution.
+  bool recurrent = false;
   bool experts = false;  // its feed-forward part is the mixture that ModelConfig::experts tells of
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;
@@ -43,11 +46,12 @@ struct LayerConfig {
 };
 
 // One entry a layer, from layer_types or the rule, sliding_window, and no_rope_layers or
-// no_rope_layer_interval. only_windows_turn as of Architecture. InvalidArgument names the field at
-// fault.
+// no_rope_layer_interval. only_windows_turn and recurrent_type as of Architecture. InvalidArgument
+// names the field at fault.
 Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, WindowRule rule,
                                                     int32_t num_layers,
-                                                    bool only_windows_turn = false);
+                                                    bool only_windows_turn = false,
+                                                    const char* recurrent_type = nullptr);
 
 // Lets the last num_kv_shared_layers of the layers read what the last one of their kind before them
 // keeps (Gemma 3n and 4). InvalidArgument where there is none.
