@@ -10,6 +10,10 @@ Status load_part(PartLoader& loader, const std::string& base, const GqaSpec& spe
 Status load_part(PartLoader& loader, const std::string& base, const LatentSpec& spec, Mixer* out) {
   return out->emplace<Latent>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const ShortConvSpec& spec,
+                 Mixer* out) {
+  return out->emplace<ShortConv>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
                  FeedForward* out) {
   return out->emplace<GatedMlp>().load(loader, base, spec);

@@ -16,11 +16,12 @@
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
 #include "model/layer/residual_streams.h"
+#include "model/layer/short_conv.h"
 
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Latent, Absent>;
+using Mixer = std::variant<Gqa, Latent, ShortConv, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // BesideSpec with its weights.

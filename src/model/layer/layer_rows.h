@@ -10,6 +10,7 @@
 #include "kernels/comm/context_exchange.h"
 #include "kernels/rows/move_rows.h"
 #include "kernels/step_types.h"
+#include "model/layer/layer_state.h"
 #include "model/layer/lora.h"
 
 namespace foretoken {
@@ -62,7 +63,7 @@ inline void cast_rows(const LayerRows& rows, const RowCast& cast) {
                          .in_stride = cast.in_stride});
 }
 
-// Where a layer keeps the keys and values of the rows, and what it sees of them.
+// Where a layer keeps the keys and values of the rows or its state, and what it sees of them.
 struct LayerKv {
   KvLayer kv;
   const int32_t* kv_slot;       // [max_rows]
@@ -75,6 +76,7 @@ struct LayerKv {
   bool repeats = false;        // as of AttentionArgs
   // [max_rows] the last KV position that each row sees; null: its own.
   const int32_t* last_seen = nullptr;
+  LayerState state = {};  // of layers that keep one
 };
 
 // What the buffers of a layer's parts are taken from and for. "act" stands for `dtype` in their

@@ -99,6 +99,7 @@ class LayerRunner {
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
   Latent::Scratch& scratch_of(const Latent&) { return latent_; }
+  ShortConv::Scratch& scratch_of(const ShortConv&) { return short_conv_; }
   Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
   PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
@@ -134,6 +135,7 @@ class LayerRunner {
   void* rounded_ = nullptr;
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;
+  ShortConv::Scratch short_conv_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;

@@ -22,6 +22,7 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
           .value_dim = mixer.kv_rank};
 }
 
+KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
 int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
@@ -58,6 +59,13 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
           .o_bias = config.attention_out_bias,
           .kv_scale = latent.kv_scale,
           .paired = latent.paired};
+}
+
+ShortConvSpec short_conv_of(const ModelConfig& config) {
+  return {.inputs = config.hidden_size,
+          .channels = config.conv.channels,
+          .width = config.conv.width,
+          .bias = config.conv.bias};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -180,6 +188,12 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding) {
   LatentSpec part = whole;
   part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
+  return part;
+}
+
+ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding) {
+  ShortConvSpec part = whole;
+  part.channels = static_cast<int32_t>(shard_of(whole.channels, sharding).count);
   return part;
 }
 

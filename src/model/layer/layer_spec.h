@@ -11,6 +11,7 @@
 #include "kernels/experts/route_experts.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
+#include "model/layer/linear_spec.h"
 #include "model/weights/sharding.h"
 #include "model/weights/tensor_part.h"
 
@@ -245,7 +246,7 @@ struct BesideSpec {
 // What a layer lacks.
 struct Absent {};
 
-using MixerSpec = std::variant<GqaSpec, LatentSpec, Absent>;
+using MixerSpec = std::variant<GqaSpec, LatentSpec, ShortConvSpec, Absent>;
 using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
@@ -286,6 +287,7 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer);
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
+ShortConvSpec short_conv_of(const ModelConfig& config);
 ExpertsSpec experts_of(const ModelConfig& config);
 // The same under Mixtral's names.
 ExpertsSpec mixtral_experts_of(const ModelConfig& config);
@@ -318,6 +320,7 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
+ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
 // How a mixer keeps what later rows read: a group of one layer.

@@ -67,6 +67,13 @@ class LayerTensorList {
     add_linear(base + "o_proj", hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
   }
 
+  void add(const ShortConvSpec& mixer) {
+    const std::string base = mixer.base;
+    add_linear(base + mixer.in, 3 * int64_t{mixer.channels}, mixer.inputs, mixer.bias);
+    add_conv(base + mixer.conv, mixer.channels, mixer.width, mixer.bias);
+    add_linear(base + mixer.out, hidden_, mixer.channels, mixer.bias);
+  }
+
   void add(const GatedMlpSpec& mlp, const std::string& before = {}) {
     const std::string base = before + mlp.base;
     if (mlp.fused) {
@@ -195,6 +202,12 @@ class LayerTensorList {
                   int32_t turned_rows = 0) {
     all_.push_back({name + ".weight", rows, cols, turned_rows});
     if (bias) all_.push_back({name + ".bias", rows, 0, turned_rows});
+  }
+
+  // Of each channel by itself.
+  void add_conv(const std::string& name, int64_t channels, int64_t width, bool bias) {
+    all_.push_back({name + ".weight", channels, width, 0, channels, true});
+    if (bias) all_.push_back({name + ".bias", channels});
   }
 
   void add_head_norm(const std::string& name, const GqaSpec& mixer, int32_t heads) {

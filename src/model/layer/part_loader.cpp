@@ -29,6 +29,15 @@ Status PartLoader::load_vector(const std::vector<TensorPart>& parts, const float
   return {};
 }
 
+Status PartLoader::load_conv(const std::string& name, const ColumnRange& channels, int64_t width,
+                             const float** out) {
+  TensorPart part{name + ".weight", channels.total * width, channels.first * width,
+                  channels.count * width};
+  part.row_size = width;
+  part.stacked = channels.total;
+  return load_vector({part}, out);
+}
+
 Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,
                                const PaddedHeads& padded) {
   const ShardRange own = shard_of(inputs, sharding_);

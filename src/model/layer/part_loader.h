@@ -45,6 +45,10 @@ class PartLoader {
                      WeightOrder order = WeightOrder::kPlain) {
     return load_columns(parts, {cols, 0, cols}, has_bias, out, order);
   }
+  // The channels [channels.first, channels.first + channels.count) of a convolution of each channel
+  // by itself, `name` without ".weight", as floats [channels.count, width].
+  Status load_conv(const std::string& name, const ColumnRange& channels, int64_t width,
+                   const float** out);
   // A matrix [hidden, inputs] of which each rank has a part of the inputs; its bias counts once.
   // `padded`: of its columns.
   Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,

@@ -50,7 +50,9 @@ struct TensorPart {
   int64_t first_row = 0;
   int64_t num_rows = -1;  // -1: all that follow
   PairedHeads paired = {};
-  int64_t row_size = 0;  // of a vector that the file has as rows of so many elements; 0: it has not
+  // Of a vector that the file has as rows of so many elements, of a matrix or (`stacked`) of
+  // several; 0: it has not.
+  int64_t row_size = 0;
 
   // Where columns are wanted as rows: the rows named above are the columns of what is made, a
   // matrix [transposed.count, wanted_of_file()].

@@ -63,10 +63,12 @@ Status WeightLoader::check_cancelled(const std::string& name) const {
 
 namespace {
 
-// A number alone is stored without a shape, and a matrix of one row may be a vector.
+// A number alone has no shape, a matrix of one row may be a vector, several of those a matrix.
 bool has_wanted_shape(std::span<const int64_t> own, std::span<const int64_t> wanted) {
   if (std::equal(wanted.begin(), wanted.end(), own.begin(), own.end())) return true;
   if (own.empty()) return wanted.size() == 1 && wanted[0] == 1;
+  const bool are_rows = wanted.size() == 3 && wanted[1] == 1 && own.size() == 2;
+  if (are_rows) return own[0] == wanted[0] && own[1] == wanted[2];
   const bool is_row = wanted.size() == 2 && wanted[0] == 1;
   return is_row && own.size() == 1 && own[0] == wanted[1];
 }
@@ -399,6 +401,8 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
   for (const TensorPart& part : parts) {
     std::vector<int64_t> shape = {part.rows};
     if (part.row_size > 0) shape = {part.rows / part.row_size, part.row_size};
+    if (part.stacked > 0) shape.insert(shape.begin(), {part.stacked});
+    if (part.stacked > 0) shape[1] /= part.stacked;
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
     tensor = in_halves(tensor, part.alternating, true);
     if (tensor != nullptr && tensor->is_whole_norm) piece.offset = 0;

@@ -1,0 +1,32 @@
+"""Makes tests/golden/architectures/ of models whose layers keep states of sequences with Hugging Face transformers on a
+CPU.
+
+    python3 tools/golden/gen_recurrent.py            # all; some minutes
+    python3 tools/golden/gen_recurrent.py --only lfm2
+
+Needs torch, transformers and safetensors. recurrent.py has the models, gen_mixtures.py does the work.
+"""
+
+import argparse
+
+import torch
+import transformers
+
+import gen_mixtures
+import recurrent
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(recurrent.MODELS), nargs="*", help="some models")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    gen_mixtures.mixtures = recurrent
+    for name in arguments.only or recurrent.MODELS:
+        gen_mixtures.generate(name)
+
+
+if __name__ == "__main__":
+    main()
