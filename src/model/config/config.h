@@ -8,10 +8,10 @@
 #include "device/dtype.h"
 #include "gguf/model_files.h"
 #include "kernels/activation.h"
-#include "model/config/conv_config.h"
 #include "model/config/expert_config.h"
 #include "model/config/latent_config.h"
 #include "model/config/layer_pattern.h"
+#include "model/config/recurrent_config.h"
 #include "model/config/rope_config.h"
 
 namespace foretoken {
@@ -93,7 +93,7 @@ struct ModelConfig {
   DType dtype = DType::kF32;        // of weights, activations and KV
   ExpertConfig experts;             // of the layers that have some
   LatentConfig latent;              // of attention
-  ConvConfig conv;                  // of layers with a convolution in the place of attention
+  RecurrentConfig recurrent;        // of the layers that have it in the place of attention
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;
   std::vector<int32_t> eos_token_ids;

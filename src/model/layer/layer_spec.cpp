@@ -63,9 +63,9 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
 
 ShortConvSpec short_conv_of(const ModelConfig& config) {
   return {.inputs = config.hidden_size,
-          .channels = config.conv.channels,
-          .width = config.conv.width,
-          .bias = config.conv.bias};
+          .channels = config.recurrent.channels,
+          .width = config.recurrent.conv_width,
+          .bias = config.recurrent.bias};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {

@@ -18,8 +18,14 @@ bool divides(const ExpertConfig& experts, int32_t size, bool deals_experts) {
          experts.shared_inner % size == 0;
 }
 
+bool divides(const RecurrentConfig& recurrent, int32_t size) {
+  const int32_t keys = recurrent.key_heads;
+  const bool keys_fit = keys == 0 || keys % size == 0 || size % keys == 0;
+  return keys_fit && recurrent.value_heads % size == 0 && recurrent.channels % size == 0;
+}
+
 bool divides(const ModelConfig& config, int32_t size, bool deals_experts) {
-  if (config.conv.channels % size != 0) return false;
+  if (!divides(config.recurrent, size)) return false;
   if (config.experts.count > 0 && !divides(config.experts, size, deals_experts)) return false;
   const auto or_of_config = [](int32_t own, int32_t of_config) {
     return own > 0 ? own : of_config;
@@ -50,9 +56,14 @@ std::string expert_text(const ExpertConfig& experts, bool deals_experts) {
   return text;
 }
 
-std::string conv_text(const ConvConfig& conv) {
-  if (!conv.exists()) return "";
-  return ", and " + std::to_string(conv.channels) + " channels of convolutions";
+// ", and 2 heads of keys and 8 of values of recurrent layers".
+std::string recurrent_text(const RecurrentConfig& recurrent) {
+  if (!recurrent.exists()) return "";
+  if (recurrent.value_heads == 0) {
+    return ", and " + std::to_string(recurrent.channels) + " channels of convolutions";
+  }
+  return ", and " + std::to_string(recurrent.key_heads) + " heads of keys and " +
+         std::to_string(recurrent.value_heads) + " of values of recurrent layers";
 }
 
 // "1, 2 or 4".
@@ -130,7 +141,7 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                             " heads, " + std::to_string(config.num_kv_heads) +
                             " of keys and values, and " + std::to_string(config.intermediate_size) +
                             " inner columns" + expert_text(config.experts, deals_experts) +
-                            conv_text(config.conv) + "; use " +
+                            recurrent_text(config.recurrent) + "; use " +
                             possible_sizes(config, deals_experts));
   }
   FT_RETURN_IF_ERROR(check_context(config, sharding));
@@ -140,7 +151,12 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
   part.intermediate_size = config.intermediate_size / sharding.size;
   if (!deals_experts) part.experts.inner /= sharding.size;
   part.experts.shared_inner /= sharding.size;
-  part.conv.channels /= sharding.size;
+  if (config.recurrent.key_heads > 0) {
+    part.recurrent.key_heads =
+        static_cast<int32_t>(shard_of_kv_heads(config.recurrent.key_heads, sharding).count);
+  }
+  part.recurrent.value_heads /= sharding.size;
+  part.recurrent.channels /= sharding.size;
   for (LayerConfig& layer : part.layers) {
     layer.num_heads /= sharding.size;
     if (layer.num_kv_heads > 0) {

@@ -143,12 +143,13 @@ Status translate_lfm3(const ConfigFields& fields, Json* json) {
 }
 
 Status read_lfm2(const ConfigFields& fields, ModelConfig* config) {
-  config->conv.channels = config->hidden_size;
-  FT_RETURN_IF_ERROR(fields.need_count("conv_L_cache", &config->conv.width));
-  if (config->conv.width < 2 || config->conv.width > kMaxConvWidth) {
+  RecurrentConfig& recurrent = config->recurrent;
+  recurrent.channels = config->hidden_size;
+  FT_RETURN_IF_ERROR(fields.need_count("conv_L_cache", &recurrent.conv_width));
+  if (recurrent.conv_width < 2 || recurrent.conv_width > kMaxConvWidth) {
     return fields.wrong("conv_L_cache", "from 2 to " + std::to_string(kMaxConvWidth));
   }
-  return fields.read_flag("conv_bias", &config->conv.bias);
+  return fields.read_flag("conv_bias", &recurrent.bias);
 }
 
 Status read_lfm2_moe(const ConfigFields& fields, ModelConfig* config) {
