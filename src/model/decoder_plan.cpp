@@ -28,6 +28,7 @@ Sight sight_of(const LatentSpec& spec) {
           .value_dim = spec.kv_rank};
 }
 Sight sight_of(const ShortConvSpec&) { return {}; }
+Sight sight_of(const LinearSpec&) { return {}; }
 Sight sight_of(const Absent&) { return {}; }
 
 LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {

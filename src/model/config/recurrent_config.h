@@ -1,6 +1,9 @@
 #pragma once
 #include <cstdint>
 
+#include "base/result.h"
+#include "model/config/config_fields.h"
+
 namespace foretoken {
 
 // Sizes of what layers have in the place of attention (LayerConfig::recurrent): heads as of
@@ -18,5 +21,13 @@ struct RecurrentConfig {
   bool exists() const { return value_heads > 0 || channels > 0; }
   bool operator==(const RecurrentConfig&) const = default;
 };
+
+// Reads linear_num_key_heads, linear_num_value_heads, linear_key_head_dim, linear_value_head_dim
+// and linear_conv_kernel_dim, which must all be there, and checks them.
+Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out);
+
+// InvalidArgument where value heads are no multiple of key heads, Unsupported where a convolution
+// is wider than kernels take; the object of `fields` is named.
+Status check_recurrent_sizes(const ConfigFields& fields, const RecurrentConfig& config);
 
 }  // namespace foretoken

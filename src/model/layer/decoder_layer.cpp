@@ -14,6 +14,9 @@ Status load_part(PartLoader& loader, const std::string& base, const ShortConvSpe
                  Mixer* out) {
   return out->emplace<ShortConv>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const LinearSpec& spec, Mixer* out) {
+  return out->emplace<LinearMixer>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
                  FeedForward* out) {
   return out->emplace<GatedMlp>().load(loader, base, spec);

@@ -12,6 +12,7 @@
 #include "model/layer/laurel.h"
 #include "model/layer/layer_inputs.h"
 #include "model/layer/layer_spec.h"
+#include "model/layer/linear_mixer.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
@@ -21,7 +22,7 @@
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Latent, ShortConv, Absent>;
+using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // BesideSpec with its weights.

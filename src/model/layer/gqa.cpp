@@ -29,6 +29,14 @@ std::vector<TensorPart> grouped_parts(const std::string& name, const GqaSpec& wh
   return parts;
 }
 
+// Of each head's rows in a tensor that has two of `dim` rows side by side, the first or the second.
+void add_each_second(const std::string& name, int64_t dim, int64_t all, const ShardRange& heads,
+                     bool second, std::vector<TensorPart>* parts) {
+  for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+    parts->push_back({name, 2 * all, (2 * head + (second ? 1 : 0)) * dim, dim});
+  }
+}
+
 // The rows of some heads, of each its second half first.
 void add_turned_back(const std::string& name, int64_t dim, int64_t all, const ShardRange& heads,
                      std::vector<TensorPart>* parts) {
@@ -89,6 +97,13 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   if (!whole.fused) {
     TensorPart values{base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows};
     values.padded = whole.padding(false);
+    if (whole.gates_in_q) {
+      std::vector<TensorPart> parts;
+      add_each_second(base + "q_proj", dim, q, heads, false, &parts);
+      parts.push_back({base + "k_proj", kv, kv_first, kv_rows});
+      parts.push_back(values);
+      return parts;
+    }
     if (whole.turns_back) {
       std::vector<TensorPart> parts;
       add_turned_back(base + "q_proj", dim, q, heads, &parts);
@@ -132,10 +147,16 @@ std::vector<TensorPart> norm_parts(const std::string& name, const GqaSpec& spec,
 }
 
 // The gates of the rank's heads.
-TensorPart gate_part(const std::string& base, const GqaSpec& whole, const Sharding& sharding) {
+std::vector<TensorPart> gate_parts(const std::string& base, const GqaSpec& whole,
+                                   const Sharding& sharding) {
   const ShardRange heads = shard_of(whole.num_heads, sharding);
+  if (whole.gates_in_q) {
+    std::vector<TensorPart> parts;
+    add_each_second(base + "q_proj", whole.head_dim, whole.q_size(), heads, true, &parts);
+    return parts;
+  }
   const int64_t each = whole.num_gates() / whole.num_heads;
-  return {base + whole.gate_proj, whole.num_gates(), heads.begin * each, heads.count * each};
+  return {{base + whole.gate_proj, whole.num_gates(), heads.begin * each, heads.count * each}};
 }
 
 bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkNorm::kUnit; }
@@ -170,8 +191,8 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     }
   }
   if (whole.num_gates() > 0) {
-    FT_RETURN_IF_ERROR(
-        loader.load_linear({gate_part(base, whole, sharding)}, whole.inputs, false, &gates));
+    FT_RETURN_IF_ERROR(loader.load_linear(gate_parts(base, whole, sharding), whole.inputs,
+                                          whole.gates_in_q && whole.qkv_bias, &gates));
   }
   if (whole.dynamic_mask) FT_RETURN_IF_ERROR(mask.load(loader, base, whole));
   if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));

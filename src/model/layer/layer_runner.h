@@ -100,6 +100,7 @@ class LayerRunner {
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
   Latent::Scratch& scratch_of(const Latent&) { return latent_; }
   ShortConv::Scratch& scratch_of(const ShortConv&) { return short_conv_; }
+  LinearMixer::Scratch& scratch_of(const LinearMixer&) { return linear_; }
   Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
   PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
@@ -136,6 +137,7 @@ class LayerRunner {
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;
   ShortConv::Scratch short_conv_;
+  LinearMixer::Scratch linear_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;

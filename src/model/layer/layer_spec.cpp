@@ -1,5 +1,7 @@
 #include "model/layer/layer_spec.h"
 
+#include <cmath>
+
 namespace foretoken {
 namespace {
 
@@ -23,6 +25,7 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
 }
 
 KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
+KvGroupSpec layout_of(const LinearSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
 int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
@@ -66,6 +69,21 @@ ShortConvSpec short_conv_of(const ModelConfig& config) {
           .channels = config.recurrent.channels,
           .width = config.recurrent.conv_width,
           .bias = config.recurrent.bias};
+}
+
+LinearSpec gated_delta_of(const ModelConfig& config) {
+  const RecurrentConfig& linear = config.recurrent;
+  return {.shape = {.key_heads = linear.key_heads,
+                    .value_heads = linear.value_heads,
+                    .key_dim = linear.key_dim,
+                    .value_dim = linear.value_dim,
+                    .scaled = true,
+                    .delta = true},
+          .inputs = config.hidden_size,
+          .conv_width = linear.conv_width,
+          .unit = true,
+          .q_scale = 1 / std::sqrt(static_cast<float>(linear.key_dim)),
+          .norm_groups = linear.value_heads};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -194,6 +212,21 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding) {
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding) {
   ShortConvSpec part = whole;
   part.channels = static_cast<int32_t>(shard_of(whole.channels, sharding).count);
+  return part;
+}
+
+LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding) {
+  if (!sharding.is_cut()) return whole;
+  LinearSpec part = whole;
+  const ShardRange values = shard_of(whole.shape.value_heads, sharding);
+  part.shape.value_heads = static_cast<int32_t>(values.count);
+  part.shape.key_heads =
+      static_cast<int32_t>(shard_of_kv_heads(whole.shape.key_heads, sharding).count);
+  part.norm_groups = whole.norm_groups / sharding.size;
+  if (!whole.fixed_rates.empty()) {
+    const auto first = whole.fixed_rates.begin() + values.begin;
+    part.fixed_rates.assign(first, first + values.count);
+  }
   return part;
 }
 

@@ -88,6 +88,9 @@ struct GqaSpec {
   bool dynamic_mask = false;
   HeadGates gates = HeadGates::kNone;
   HeadGate gate = HeadGate::kSigmoid;
+  // Of q_proj: a head's queries, then as many gates of its elements, instead of gate_proj (Qwen 3
+  // Next).
+  bool gates_in_q = false;
   QueryScale query_scale = {};     // as of RopeKvArgs
   std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
@@ -246,7 +249,7 @@ struct BesideSpec {
 // What a layer lacks.
 struct Absent {};
 
-using MixerSpec = std::variant<GqaSpec, LatentSpec, ShortConvSpec, Absent>;
+using MixerSpec = std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, Absent>;
 using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
@@ -288,6 +291,8 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
 ShortConvSpec short_conv_of(const ModelConfig& config);
+// Gated delta networks, under Qwen's names; without a kind of files.
+LinearSpec gated_delta_of(const ModelConfig& config);
 ExpertsSpec experts_of(const ModelConfig& config);
 // The same under Mixtral's names.
 ExpertsSpec mixtral_experts_of(const ModelConfig& config);
@@ -321,9 +326,10 @@ GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
+LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
-// How a mixer keeps what later rows read: a group of one layer.
+// How a mixer keeps what later rows read by position: a group of one layer, or of none.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);
 // The format of latents where heads have `format`: they have no int8.
 KvFormat latent_format(KvFormat format);

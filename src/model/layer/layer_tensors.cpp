@@ -27,7 +27,8 @@ class LayerTensorList {
     } else {
       const int64_t key_dim = mixer.dynamic_mask ? value_dim : mixer.head_dim;
       const int64_t queries = mixer.differs() ? mixer.o_size() : mixer.num_heads * key_dim;
-      add_linear(base + "q_proj", queries, mixer.inputs, mixer.qkv_bias, turned);
+      add_linear(base + "q_proj", mixer.gates_in_q ? 2 * queries : queries, mixer.inputs,
+                 mixer.qkv_bias, turned);
       if (mixer.kv_of < 0) {
         add_linear(base + "k_proj", mixer.num_kv_heads * key_dim, mixer.inputs, mixer.qkv_bias,
                    turned);
@@ -39,7 +40,7 @@ class LayerTensorList {
     const int64_t attended =
         mixer.differs() ? mixer.o_size() : int64_t{mixer.num_heads} * value_dim;
     add_linear(base + mixer.o, hidden_, attended, mixer.o_bias);
-    if (mixer.num_gates() > 0) {
+    if (mixer.num_gates() > 0 && !mixer.gates_in_q) {
       add_linear(base + mixer.gate_proj, mixer.num_gates(), mixer.inputs, false);
     }
     if (mixer.differs()) add_lambdas(base, mixer.head_dim / 2);
@@ -72,6 +73,43 @@ class LayerTensorList {
     add_linear(base + mixer.in, 3 * int64_t{mixer.channels}, mixer.inputs, mixer.bias);
     add_conv(base + mixer.conv, mixer.channels, mixer.width, mixer.bias);
     add_linear(base + mixer.out, hidden_, mixer.channels, mixer.bias);
+  }
+
+  void add(const LinearSpec& mixer) {
+    const std::string base = mixer.base;
+    const LinearShape& shape = mixer.shape;
+    const int64_t channels = mixer.conv_channels(), heads = shape.value_heads;
+    switch (mixer.files) {
+      case LinearFiles::kApart:
+        add_linear(base + mixer.in_qkv, channels, mixer.inputs, mixer.in_bias);
+        if (mixer.gate != NormGate::kNone) {
+          add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
+        }
+        add_exact(base + mixer.in_decay, heads, mixer);
+        add_exact(base + mixer.in_scale, heads, mixer);
+        break;
+      case LinearFiles::kByGroup:
+        add_linear(base + mixer.in_qkv, mixer.first_size(), mixer.inputs, mixer.in_bias);
+        add_exact(base + mixer.in_decay, 2 * heads, mixer);
+        break;
+      case LinearFiles::kStep:
+        add_linear(base + mixer.in_qkv, mixer.first_size() + heads, mixer.inputs, mixer.in_bias);
+        break;
+    }
+    if (mixer.conv_width > 0) {
+      add_conv(base + mixer.conv, channels, mixer.conv_width, mixer.conv_bias);
+    }
+    if (mixer.decays()) all_.push_back({base + mixer.rates, heads});
+    if (mixer.decay_bias != nullptr) {
+      all_.push_back({base + mixer.decay_bias, shape.decay_size()});
+    }
+    if (mixer.skip != nullptr) all_.push_back({base + mixer.skip, heads});
+    if (mixer.norm_groups > 0) {
+      const int64_t size = shape.v_size();
+      all_.push_back({base + mixer.norm + ".weight",
+                      mixer.norm_own_weights ? size : size / mixer.norm_groups});
+    }
+    add_linear(base + mixer.out, hidden_, shape.v_size(), mixer.out_bias);
   }
 
   void add(const GatedMlpSpec& mlp, const std::string& before = {}) {
@@ -208,6 +246,11 @@ class LayerTensorList {
   void add_conv(const std::string& name, int64_t channels, int64_t width, bool bias) {
     all_.push_back({name + ".weight", channels, width, 0, channels, true});
     if (bias) all_.push_back({name + ".bias", channels});
+  }
+
+  void add_exact(const std::string& name, int64_t rows, const LinearSpec& mixer) {
+    add_linear(name, rows, mixer.inputs, mixer.in_bias);
+    all_[all_.size() - (mixer.in_bias ? 2 : 1)].is_exact = true;
   }
 
   void add_head_norm(const std::string& name, const GqaSpec& mixer, int32_t heads) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "kernels/linear/gated_norm.h"
 #include "kernels/linear/linear_inputs.h"
@@ -30,9 +31,9 @@ struct LinearSpec {
   float q_scale = 1;
   float min_step = 0;
   float max_step = 0;
-  bool skips = false;     // there are weights `skip` ("D") [value_heads]
-  bool in_bias = false;   // of the first projection
-  bool out_bias = false;  // of the last
+  std::vector<float> fixed_rates = {};  // [value_heads] of kFixed
+  bool in_bias = false;                 // of the first projection
+  bool out_bias = false;                // of the last
   // Of what it leaves: the norm's groups of a row (0: no norm, gates alone), whether each has
   // weights of its own, and what gates are.
   int32_t norm_groups = 0;
@@ -48,11 +49,24 @@ struct LinearSpec {
   const char* in_decay = "in_proj_a";  // kByGroup: in_proj_ba
   const char* in_scale = "in_proj_b";
   const char* conv = "conv1d";
+  const char* rates = "A_log";         // [value_heads], their logarithms; not with kFixed
+  const char* decay_bias = "dt_bias";  // [shape.decay_size()]; null: there is none
+  const char* skip = nullptr;          // as of LinearAttentionArgs ("D"); null: there is none
   const char* norm = "norm";
   const char* out = "out_proj";
 
+  bool decays() const { return gates != LinearGates::kFixed; }
+  bool scales() const { return gates == LinearGates::kDelta; }
   // Channels that the convolution sees: [queries | keys | values].
   int32_t conv_channels() const { return 2 * shape.q_size() + shape.v_size(); }
+  // Of the first product: these, and the gates of what leaves.
+  int32_t first_size() const {
+    return conv_channels() + (gate != NormGate::kNone ? shape.v_size() : 0);
+  }
+  // Of the product that decays and scales are made of.
+  int32_t steps_size() const {
+    return (decays() ? shape.decay_size() : 0) + (scales() ? shape.value_heads : 0);
+  }
   StateSpec state() const { return {conv_width > 0 ? conv_channels() : 0, conv_width, shape}; }
 };
 

@@ -28,6 +28,7 @@ class PartLoader {
     return {arena_, config_, norms.value_or(norms_), loader_, sharding_};
   }
 
+  Arena& arena() const { return arena_; }
   const ModelConfig& config() const { return config_; }
   const Sharding& sharding() const { return sharding_; }
   WeightLoader& weights() const { return loader_; }
