@@ -65,6 +65,11 @@ constexpr GgufKey kMptKeys[] = {
     {"attention.head_count", "n_heads"}, {"context_length", "max_seq_len"},
     {"attention.clamp_kqv", "clip_qkv"}, {"attention.max_alibi_bias", "alibi_bias_max"}};
 
+constexpr GgufName kSparkModel[] = {{"token_embd.weight", "model.embedding.weight"}};
+constexpr GgufName kSparkTensors[] = {{"attn_qkv", "self_attn.q_k_v_proj"},
+                                      {"attn_output", "self_attn.out_proj"},
+                                      {"attn_gate", "self_attn.g_proj"}};
+
 constexpr GgufName kPhi2Model[] = {{"output_norm.weight", "model.final_layernorm.weight"},
                                    {"output_norm.bias", "model.final_layernorm.bias"}};
 constexpr GgufName kPhi2Tensors[] = {{"attn_qkv", "self_attn.qkv_proj"},
@@ -269,6 +274,13 @@ constexpr GgufArchitecture kEarlyArchitectures[] = {
      .model_tensors = kDbrxModel,
      .layers = "transformer.blocks.",
      .keys = kDbrxKeys},
+    {.name = "spark2_5",
+     .hf_class = "Spark2_5ForCausalLM",
+     .model_type = "spark2_5",
+     .tensors = kSparkTensors,
+     .model_tensors = kSparkModel,
+     .fields = R"({"hidden_act": "gelu"})",
+     .read = read_spark_file},
 };
 
 }  // namespace

@@ -24,6 +24,17 @@ Status read_gemma4_file(const GgufFile& file, nlohmann::json& config);
 // Layers of DeciLM, some without attention or without an MLP: block_configs.
 Status read_deci_file(const GgufFile& file, nlohmann::json& config);
 
+// Laguna: numbers of heads by layer, whether each element has a gate, dense layers in front, every
+// which layer has no window, and how layers of both kinds turn.
+Status read_laguna_file(const GgufFile& file, nlohmann::json& config);
+
+// Step 3.5: heads of layers with and without a window, which layers have experts, limits of gates
+// and ups, and how much of a head turns. Layers of MTP modules, behind the model's, are left out.
+Status read_step35_file(const GgufFile& file, nlohmann::json& config);
+
+// Spark X2.5: how layers with a window and others turn.
+Status read_spark_file(const GgufFile& file, nlohmann::json& config);
+
 // MiMo V2: what layers with and without a window have, and which of them have experts. Layers of
 // MTP modules, behind the model's, are left out.
 Status read_mimo2_file(const GgufFile& file, nlohmann::json& config);

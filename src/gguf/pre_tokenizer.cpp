@@ -30,11 +30,11 @@ constexpr Step kBailing[] = {
 constexpr Step kExaoneMoe[] = {
     {Kind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}};
-constexpr Step kDeepSeek3[] = {
-    {Kind::kRegex, R"(\p{N}{1,3})"},
-    {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
-    {Kind::kRegex,
-     R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+constexpr std::string_view kSymbolsAndWordsPattern =
+    R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr Step kDeepSeek3[] = {{Kind::kRegex, R"(\p{N}{1,3})"},
+                               {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+                               {Kind::kRegex, kSymbolsAndWordsPattern}};
 constexpr Step kDeepSeekCoder[] = {{Kind::kRegex, R"([\r\n])"},
                                    {Kind::kRegex, R"(\s?\p{L}+)"},
                                    {Kind::kRegex, R"(\s?\p{P}+)"},
@@ -56,6 +56,22 @@ constexpr Step kKimi[] = {{Kind::kRegex, kHanRunsPattern}};
 // Digits in threes from the end.
 constexpr Step kTinyAya[] = {{Kind::kRegex, R"(\d{1,3}(?=(?:\d{3})*\b))"},
                              {Kind::kRegex, kO200kPattern}};
+constexpr Step kAfmoe[] = {
+    {Kind::kRegex, R"(\p{Nd}{1,3}(?=(?:\p{Nd}{3})*(?!\p{Nd})))"},
+    {Kind::kRegex,
+     "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f"
+     "\u2f00-\u2fdf]+|[\u0e40-\u0e7f]+|[\u0e80-\u0eff]+|[\u1780-\u17ff]+|"
+     "[\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff]+|[\uac00-\ud7af\u1100-\u11ff]+"},
+    {Kind::kRegex, kSymbolsAndWordsPattern}};
+// Line breaks begin pieces.
+constexpr Step kLaguna[] = {{Kind::kRegex, R"((?:\r?\n)+(?!\r?\n))"},
+                            {Kind::kRegex, kOneDigitPattern}};
+constexpr Step kSpark[] = {
+    {Kind::kRegex, R"(\p{N}{1,3})"},
+    {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+    {Kind::kRegex,
+     R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)"},
+    {Kind::kDigits}};
 constexpr Step kYoutu[] = {
     {Kind::kRegex,
      "[\uac00-\ud7a3\u3131-\u318e]+|["
@@ -136,6 +152,9 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "tiny_aya", .steps = kTinyAya},
     {.name = "cohere2moe", .steps = kTinyAya},
     {.name = "youtu", .steps = kYoutu},
+    {.name = "afmoe", .steps = kAfmoe},
+    {.name = "laguna", .steps = kLaguna},
+    {.name = "spark2_5", .steps = kSpark},
     {.name = "glm5", .steps = kLlama3, .ignores_merges = true},
 };
 

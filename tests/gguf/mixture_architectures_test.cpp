@@ -40,6 +40,10 @@ TEST(MixtureArchitectures, NamesOfTheirOwnAndBack) {
                    "model.layers.0.block_sparse_moe.experts.w2.weight"),
         std::tuple("hunyuan-moe", "blk.0.attn_q_norm.weight",
                    "model.layers.0.self_attn.query_layernorm.weight"),
+        std::tuple("afmoe", "blk.1.ffn_norm.weight", "model.layers.1.pre_mlp_layernorm.weight"),
+        std::tuple("laguna", "blk.1.exp_probs_b.bias",
+                   "model.layers.1.mlp.experts.e_score_correction_bias"),
+        std::tuple("step35", "blk.1.ffn_gate_exps.weight", "model.layers.1.moe.gate_proj.weight"),
         std::tuple("llama4", "blk.1.ffn_gate.weight",
                    "model.layers.1.feed_forward.gate_proj.weight")}) {
     EXPECT_EQ(hf_tensor_name(mixture(family), theirs), ours);
