@@ -41,7 +41,7 @@ ROOMS = {
     "device": ["", "cpu", "cuda"],
     "group": ["", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "flex", "attention",
-                "latent", "experts", "draft", "step", "comm", "devices"],
+                "linear", "latent", "experts", "draft", "step", "comm", "devices"],
     "gguf": ["blocks", "vocabulary", ""],
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "arch", "", "heads"],

@@ -16,9 +16,9 @@ inline constexpr int kMaxConvWidth = 8;
 // Rows of one sequence lie side by side at consecutive positions, the first at any position that
 // its rows have reached or at an earlier one. What lies before it comes from `history`: the input
 // of position p is row p % history_rows of the slot. The op leaves its own rows there, of each
-// sequence the last history_rows. Rows that are taken back (rejected drafts) need nothing: they
-// are written anew before they are read, as long as history_rows is at least width - 1 and the rows
-// that may be taken back at once.
+// sequence the last history_rows. Rows that are taken back need nothing: they are written anew
+// before they are read, as long as history_rows is at least width - 1 and the rows that may be
+// taken back at once, which are the drafts of a step and the last known row before them.
 struct CausalConvArgs {
   static constexpr Op kOp = Op::kCausalConv;
   const StepCounts* counts;

@@ -9,14 +9,14 @@ namespace foretoken {
 // Linear attention over the packed rows of LinearShape, for the live token rows, position by
 // position, so that a row's bits depend on the rows before it in its sequence alone: not on how
 // these were cut into steps, nor on drafts that were rejected.
-// Rows of one sequence lie side by side at consecutive positions. Rows at positions from
-// SlotState::len of their slot on are drafts: what they do to S may be taken back. So `states`
-// keeps S behind the last position below len, committed[slot][head] says how many positions that
-// are, and `pending` keeps the updates of later ones, position p in row p % pending_rows. A run
-// that begins at position p goes on from there: S = states, then the pending updates of positions
-// [committed, p), which a step has accepted by now, then its own rows. A run at position 0 starts
-// with S = 0, whatever is there. Runs that do not follow (measurements with made-up rows) take S as
-// it is.
+// Rows of one sequence lie side by side at consecutive positions. A step may take back what its
+// last rows did to S: drafts, at positions from SlotState::len of their slot on, and the last known
+// row before them, which comes again where a grammar let nothing be committed. So `states` keeps S
+// behind the last position below len - 1, `committed` says how many positions that are (0: S is
+// zero, whatever is there), and `pending` keeps the updates of later ones, position p in row
+// p % pending_rows. A run that begins at position p goes on from there: S = states, then the
+// pending updates of positions [committed, p), which hold by now, then its own rows. A run at
+// position 0 begins anew. Runs that do not follow (measurements with made-up rows) take S as it is.
 // With `skip`, skip[h] * v is added to the output of value head h.
 struct LinearAttentionArgs {
   static constexpr Op kOp = Op::kLinearAttention;
@@ -27,12 +27,12 @@ struct LinearAttentionArgs {
   const int32_t* row_slot;   // [max_rows]
   const SlotState* slots;    // [slots + 1]
   float* states;             // [slots + 1, value_heads, key_dim, value_dim]
-  int32_t* committed;        // [slots + 1, value_heads]
+  int32_t* committed;        // [slots + 1]
   float* pending;            // [slots + 1, pending_rows, shape.update_size()]
   float* out;                // [max_rows, value_heads * value_dim]
   LinearShape shape;
   int32_t max_rows;
-  int32_t pending_rows;  // at least the drafts of a step
+  int32_t pending_rows;  // more than the drafts of a step
 };
 
 void linear_attention(Queue& queue, const LinearAttentionArgs& args);

@@ -27,9 +27,9 @@ struct LinearInputsArgs {
   const float* q;  // [max_rows, stride], heads side by side, and so are k and v
   const float* k;
   const float* v;
-  const float* decay;       // [max_rows, gate_stride]: decay_size of them; null with kFixed
-  const float* scale;       // [max_rows, gate_stride]: value_heads of them; null but with kDelta
-  const float* rates;       // [value_heads]
+  const float* decay;       // [max_rows, decay_stride]: decay_size of them; null with kFixed
+  const float* scale;       // [max_rows, scale_stride]: value_heads of them; null but with kDelta
+  const float* rates;       // [value_heads], none below 0
   const float* decay_bias;  // [decay_size], or null: zero
   float* out;               // [max_rows, shape.row_size()]
   LinearShape shape;

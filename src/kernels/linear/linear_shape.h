@@ -5,6 +5,8 @@
 
 namespace foretoken {
 
+inline constexpr int kMaxLinearKeyDim = 256;
+
 // The heads of a linear attention: a matrix S [key_dim, value_dim] of each value head and sequence
 // takes in a key and a value of each position and answers a query,
 //   S = decay * S;  S += k (x) scale * (v - delta * S^T k);  out = S^T q,
@@ -12,9 +14,9 @@ namespace foretoken {
 // 2024; lightning attention, Qin et al. 2024). Value head h reads query and key of head
 // h / (value_heads / key_heads).
 struct LinearShape {
-  int32_t key_heads = 0;  // of queries and keys
-  int32_t value_heads = 0;
-  int32_t key_dim = 0;
+  int32_t key_heads = 0;    // of queries and keys
+  int32_t value_heads = 0;  // a multiple of them
+  int32_t key_dim = 0;      // at most kMaxLinearKeyDim
   int32_t value_dim = 0;
   bool channel_decay =
       false;            // each of key_dim rows of S decays by itself (Kimi's delta attention)
