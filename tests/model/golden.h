@@ -131,6 +131,7 @@ inline std::vector<GoldenCase> mixture_cases() {
   return golden_cases({"axk1",
                        "trinity",
                        "laguna",
+                       "kolibri1",
                        "step3p7",
                        "flint",
                        "cohere2_vision-moe",

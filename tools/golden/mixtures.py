@@ -313,6 +313,11 @@ MODELS = {
                                                           partial_rotary_factor=0.5),
                           "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                                 "partial_rotary_factor": 1.0}}),
+    "kolibri1": mixture("Kolibri1ForCausalLM", "kolibri1", without=["intermediate_size"],
+                        num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32,
+                        shared_expert_intermediate_size=32, norm_topk_prob=True,
+                        sliding_window=24,
+                        layer_types=["sliding_attention", "full_attention"]),
     "step3p7": families.around(
         "Step3p7ForConditionalGeneration", "step3p7",
         families.family("", "step3p5", without=["architectures", "torch_dtype",

@@ -12,6 +12,8 @@ namespace foretoken {
 enum class ExpertScore : int32_t {
   kSoftmax,          // over all experts (Mixtral, Qwen, DeepSeek V2)
   kSigmoid,          // each by itself (DeepSeek V3, Llama 4)
+  kSigmoidOfChosen,  // experts are chosen by their logits and corrections of these, then sigmoids
+                     // of the logits of those (Kolibri 1)
   kSoftmaxOfChosen,  // experts are chosen by their logits, then softmax over those (gpt-oss)
   kSparseMixer,      // Phi 3.5 (Liu et al. 2023) at inference: one after the other, each weighed
                      // among the experts whose logits lie near the largest that is left
@@ -26,10 +28,11 @@ enum class ExpertGroups : int32_t {
 // Chooses top_k of the experts for each live token row and lists the rows of each expert. A row's
 // choice depends on its own logits alone.
 //   score = softmax(logits) or sigmoid(logits), in float;
-//   experts are ranked by score + correction, the lower id first where these are equal; with
-//   groups, only those of the top_groups best groups (ranked the same way) count; weight = score of
-//   the chosen (without the correction), divided by their sum where normalised (plus 1e-20 with
-//   sigmoids), times `scale`, times the weight_scales of its expert where these are given.
+//   experts are ranked by score + correction (or, as said above, logit + correction), the lower id
+//   first where these are equal; with groups, only those of the top_groups best groups (ranked the
+//   same way) count; weight = score of the chosen (without the correction), divided by their sum
+//   where normalised (plus 1e-20 with sigmoids), times `scale`, times the weight_scales of its
+//   expert where these are given.
 // Without logits, ids and weights are those of rows that were routed before, elsewhere, and are
 // only listed. Slots of a row are in the order of that ranking. Which expert is chosen never
 // depends on rounding that differs between devices except through the logits themselves.

@@ -21,6 +21,7 @@ inline constexpr int kChains = 32;
 // them, which have the same order and fewer ties.
 FT_HD inline bool ranks_by_score(const RouteExpertsArgs& args) {
   if (args.score == ExpertScore::kSoftmaxOfChosen) return false;
+  if (args.score == ExpertScore::kSigmoidOfChosen) return false;
   const bool adds_scores = args.num_groups > 1 && args.groups == ExpertGroups::kBestTwo;
   return args.correction != nullptr || adds_scores;
 }
@@ -49,6 +50,10 @@ FT_HD_INLINE bool is_far(float logit, float largest, float jitter) {
 // Whether the scores of a row's choices are logits, of which those choices alone make a softmax.
 FT_HD_INLINE bool softens_chosen(const RouteExpertsArgs& args) {
   return args.score == ExpertScore::kSoftmaxOfChosen;
+}
+// Whether scores are sigmoids of logits.
+FT_HD_INLINE bool takes_sigmoids(const RouteExpertsArgs& args) {
+  return args.score == ExpertScore::kSigmoid || args.score == ExpertScore::kSigmoidOfChosen;
 }
 // Whether they are divided by their sum, taken in the order of the choices.
 FT_HD_INLINE bool divides_by_sum(const RouteExpertsArgs& args) {

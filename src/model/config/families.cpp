@@ -37,7 +37,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"JetMoeForCausalLM", "JetMoE", kAttentionExperts},
     {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},
     {"KimiLinearForCausalLM", "Kimi Linear", kLinearAttention},
-    {"Kolibri1ForCausalLM", "Kolibri 1", kLogitCorrections},
     {"LaraMiniForCausalLM", "Lara 4 Mini", kLinearAttention},
     {"Mamba2ForCausalLM", "Mamba 2", kStateSpaceLayers},
     {"MambaForCausalLM", "Mamba", kStateSpaceLayers},

@@ -20,7 +20,6 @@ constexpr MissingPartName kPartNames[] = {
     {kLoopedLayers, "layers that run several times"},
     {kShardedProjections, "projections fused by shards"},
     {kAttentionExperts, "experts of attention"},
-    {kLogitCorrections, "corrections of a router's logits"},
     {kGateLimits, "limits of experts' gates"},
 };
 

@@ -9,7 +9,6 @@ namespace foretoken {
 // What published models are made of and this engine has not. Sets are sums of bits.
 enum MissingPart : uint32_t {
   kNoMissingPart = 0,
-  kLogitCorrections = 1u << 0,
   kGateLimits = 1u << 1,
   kSparseAttention = 1u << 2,
   kLinearAttention = 1u << 3,

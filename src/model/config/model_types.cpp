@@ -84,6 +84,7 @@ constexpr ModelType kModelTypes[] = {
     {"kimi_k2", "DeepseekV3ForCausalLM"},
     {"kimi_k25", "KimiK25ForConditionalGeneration"},
     {"kimi_vl", "KimiVLForConditionalGeneration"},
+    {"kolibri1", "Kolibri1ForCausalLM"},
     {"laguna", "LagunaForCausalLM"},
     {"lfm2", "Lfm2ForCausalLM"},
     {"lfm2_moe", "Lfm2MoeForCausalLM"},

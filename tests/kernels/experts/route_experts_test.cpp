@@ -65,10 +65,10 @@ Choice expected(const RouteExpertsArgs& a, const std::vector<double>& logits,
   if (a.score == ExpertScore::kSparseMixer) return mixed(logits, a.lists.top_k, a.jitter);
   std::vector<double> scores = logits;
   if (a.score == ExpertScore::kSoftmax) scores = softmax_of(logits);
-  if (a.score == ExpertScore::kSigmoid) {
+  if (a.score == ExpertScore::kSigmoid || a.score == ExpertScore::kSigmoidOfChosen) {
     for (double& score : scores) score = 1 / (1 + std::exp(-score));
   }
-  std::vector<double> ranks = scores;
+  std::vector<double> ranks = a.score == ExpertScore::kSigmoidOfChosen ? logits : scores;
   for (size_t e = 0; e < correction.size(); ++e) ranks[e] += correction[e];
   const int size = a.num_experts / a.num_groups;
   std::vector<double> groups;
@@ -218,8 +218,9 @@ TEST_F(RouteExpertsTest, SparseMixer) {
 TEST_F(RouteExpertsTest, TiesGoToTheLowestId) {
   RouteExpertsArgs args = args_of(64, 6, 3, ExpertScore::kSigmoid);
   const std::vector<float> zeros(3 * 64, 0.0f);
-  for (const ExpertScore score : {ExpertScore::kSigmoid, ExpertScore::kSoftmax,
-                                  ExpertScore::kSoftmaxOfChosen, ExpertScore::kSparseMixer}) {
+  for (const ExpertScore score :
+       {ExpertScore::kSigmoid, ExpertScore::kSigmoidOfChosen, ExpertScore::kSoftmax,
+        ExpertScore::kSoftmaxOfChosen, ExpertScore::kSparseMixer}) {
     args.score = score;
     const Routed routed = route(args, zeros, 3);
     for (int i = 0; i < 18; ++i) EXPECT_EQ(routed.ids[size_t(i)], i % 6);

@@ -47,7 +47,7 @@ void softmax(const float* logits, int count, float* to) {
 void score(const RouteExpertsArgs& a, const float* logits, ExpertRow& row) {
   if (a.score == ExpertScore::kSoftmax) {
     softmax(logits, a.num_experts, row.scores);
-  } else if (a.score == ExpertScore::kSigmoid) {
+  } else if (route_math::takes_sigmoids(a)) {
     for (int e = 0; e < a.num_experts; ++e) {
       row.scores[e] = activation_math::sigmoid(logits[e]);
     }

@@ -110,7 +110,7 @@ struct WarpRow {
     if (args.score == ExpertScore::kSoftmax) return softmax();
 #pragma unroll
     for (int j = 0; j < Each; ++j) scores[j] = logits[j];
-    if (args.score == ExpertScore::kSigmoid) activation_math::sigmoid(scores);
+    if (route_math::takes_sigmoids(args)) activation_math::sigmoid(scores);
   }
 
   // What a group is ranked by whose experts are the j-th of all lanes.
