@@ -199,6 +199,7 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const MtpForm& form = config_.mtp;
   const std::string base = layer_base({form.layers + number + "."});
   const auto before = [&](const std::string& name) {
+    if (form.all_together) return own_name(form.together + name);
     return form.numbered_apart ? own_name(name + "." + number) : base + name;
   };
   const auto behind = [&](const std::string& name) {

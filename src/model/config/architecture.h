@@ -77,6 +77,7 @@ struct MtpForm {
   // Before the names of the embedding and of output_norm where modules have them together, and
   // empty where these are the target's; null: each has its own.
   const char* together = nullptr;
+  bool all_together = false;  // projection and the norms before it lie there, too
   // projection and the norms before it are no parts of the layer, and a module's number stands
   // behind their names (ERNIE).
   bool numbered_apart = false;
