@@ -15,6 +15,7 @@
 #include "draft/parts/device_ids.h"
 #include "kernels/comm/collectives.h"
 #include "model/draft_head.h"
+#include "model/layer/layer_spec.h"
 #include "model/registry.h"
 #include "model/weights/weight_loader.h"
 
@@ -86,6 +87,7 @@ class DraftModelDrafter final : public Drafter {
         traits_(traits),
         probabilistic_(probabilistic),
         target_vocab_(context.target.config().vocab_size),
+        state_use_{.num_slots = context.max_spans, .max_draft_tokens = traits.max_draft_tokens},
         model_(std::move(model)),
         ids_(context.device, MemoryKind::kDevice),
         passes_(context.device, context.max_rows, context.max_spans) {
@@ -113,8 +115,9 @@ class DraftModelDrafter final : public Drafter {
   std::vector<BlockPart> block_parts() const override { return cache_->block_parts(); }
   int64_t memory_bytes() const override {
     const int64_t rows = reduced_.get() == nullptr ? 0 : matrix_.rows;
-    return model_->weight_bytes() + model_->scratch_bytes() + passes_.bytes() + output_->bytes() +
-           static_cast<int64_t>(ids_.bytes_taken()) + (block_ ? block_->bytes() : 0) +
+    return model_->weight_bytes() + model_->scratch_bytes() + model_->state_bytes(state_use_) +
+           passes_.bytes() + output_->bytes() + static_cast<int64_t>(ids_.bytes_taken()) +
+           (block_ ? block_->bytes() : 0) +
            rows * matrix_.hidden * static_cast<int64_t>(dtype_size(matrix_.dtype));
   }
   const KvCache* kv_cache() const override { return cache_.get(); }
@@ -142,6 +145,7 @@ class DraftModelDrafter final : public Drafter {
   const DrafterTraits traits_;
   const bool probabilistic_;
   const int32_t target_vocab_;
+  const StateUse state_use_;
   const std::unique_ptr<Model> model_;
   Arena ids_;
   PackedWeight reduced_;
@@ -202,6 +206,7 @@ Status DraftModelDrafter::load_matrix(const DrafterContext& context) {
 }
 
 Status DraftModelDrafter::load(const DrafterContext& context) {
+  FT_RETURN_IF_ERROR(model_->take_states(state_use_));
   FT_RETURN_IF_ERROR(load_matrix(context));
   FT_ASSIGN_OR_RETURN(const int32_t* token_map,
                       upload_ids(device_, ids_, context.token_map, "the token map"));
@@ -232,6 +237,12 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.max_draft_tokens = context.config.num_speculative_tokens;
   traits.max_len = max_len;
   const bool at_once = mask_id >= 0;
+  traits.keeps_states = keeps_states(config);
+  if (at_once && traits.keeps_states) {
+    return unsupported("speculative config: the layers of " + context.folder +
+                       " keep states of sequences, which drafts in one pass would spoil; use "
+                       "method draft_model");
+  }
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

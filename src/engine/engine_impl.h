@@ -91,6 +91,8 @@ class EngineImpl final : public Engine {
   Status load(ResolvedConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_adapters(const EngineConfig& config);
+  // Before the KV cache is sized.
+  Status take_states(ResolvedConfig& config);
   Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
@@ -197,6 +199,7 @@ class EngineImpl final : public Engine {
   RequestLimits limits_;
   int64_t free_at_start_ = 0;  // bytes of the device
   int num_adapter_slots_ = 0;
+  int64_t state_bytes_ = 0;  // of sequences, in the target's layers
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;

@@ -19,6 +19,7 @@
 #include "engine/step/rank_loop.h"
 #include "gguf/model_texts.h"
 #include "group/local_link.h"
+#include "model/layer/layer_spec.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -48,6 +49,17 @@ Status check_ranks(const EngineConfig& config, bool idle) {
                  .has_profile = !config.profile.empty(),
                  .host_blocks = config.kv_offloading_size > 0,
                  .prefix_caching = config.enable_prefix_caching});
+}
+
+// `whose`: as of Combination::states_of.
+Status check_states(const EngineConfig& config, const char* whose) {
+  const ParallelConfig& parallel = config.parallel;
+  return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
+                 .num_stages = parallel.pipeline_parallel_size,
+                 .num_context_ranks = parallel.decode_context_parallel_size,
+                 .host_blocks = config.kv_offloading_size > 0,
+                 .prefix_caching = config.enable_prefix_caching,
+                 .states_of = whose});
 }
 
 // One step for each stage and one that is planned meanwhile, as far as the ring goes.
@@ -107,6 +119,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                       resolve_kv_cache_dtype(config, *device_, target, model));
   FT_RETURN_IF_ERROR(compat({.expert_parallel = config.parallel.enable_expert_parallel,
                              .num_experts = model.experts.count}));
+  if (keeps_states(model)) FT_RETURN_IF_ERROR(check_states(config, "the model"));
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
   // From here on a block is that of all ranks that share its positions.
@@ -214,10 +227,31 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   }
   // A drafter may have brought its number of drafts, which rates and schedules must fit.
   FT_RETURN_IF_ERROR(check_speculative(config));
+  FT_RETURN_IF_ERROR(take_states(config));
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
   clock.end_phase("drafters");
+  return {};
+}
+
+// A prefix hit brings the entries of its positions, and no layer's state behind them.
+Status EngineImpl::take_states(ResolvedConfig& config) {
+  const bool target = keeps_states(model_->config());
+  const bool drafter = std::any_of(drafters_.begin(), drafters_.end(),
+                                   [](const auto& each) { return each->traits().keeps_states; });
+  if (!target && !drafter) return {};
+  FT_RETURN_IF_ERROR(check_states(config, target ? "the model" : "a draft model"));
+  if (config.enable_prefix_caching && ranks_.is_first()) {
+    FT_LOG(info,
+           "{} keeps states of sequences, which blocks of a prefix do not bring: no prefix caching",
+           target ? "the model" : "a draft model");
+  }
+  config.enable_prefix_caching = false;
+  const StateUse use{.num_slots = config.max_num_seqs,
+                     .max_draft_tokens = max_draft_tokens(config)};
+  FT_RETURN_IF_ERROR(model_->take_states(use));
+  state_bytes_ = model_->state_bytes(use);
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer/layer_runner.h"
+#include "model/layer_states.h"
 #include "model/learned_positions.h"
 #include "model/lora_pool.h"
 #include "model/taps.h"
@@ -48,6 +49,7 @@ class Decoder final : public Model {
             part, compose_layers(part, source.traits),
             {max_model_len_, options.one_kv_group, options.kv_format, options.sharding.context},
             options.stages)),
+        states_(device),
         layers_(device, part_, *options.attention, max_rows_, sharding_),
         taps_(source.config.hidden_size, source.config.dtype) {
     if (options.second_lane != nullptr) {
@@ -74,6 +76,10 @@ class Decoder final : public Model {
   }
   void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                const KvCaches& caches, const ForwardRows& rows) override;
+  int64_t state_bytes(const StateUse& use) const override {
+    return LayerStates::bytes(plan_.layers, use);
+  }
+  Status take_states(const StateUse& use) override { return states_.take(plan_.layers, use); }
   Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
   LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
@@ -141,6 +147,7 @@ class Decoder final : public Model {
   const DecoderPlan plan_;
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
+  LayerStates states_;
   LayerRunner layers_;
   std::unique_ptr<LayerRunner> second_lane_;  // null: there is one lane
   std::unique_ptr<LoraPool> adapters_;        // null: there is no room for any
@@ -276,21 +283,9 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
   return own;
 }
 
-// The matrices of this stage's layers.
 Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
   FT_CHECK(adapters_ == nullptr);
-  std::vector<AdaptedLinear> linears;
-  const auto add = [&](auto& part, bool feed_forward) {
-    const auto one = [&](Linear& linear) {
-      if (linear.weight.get() != nullptr) linears.push_back({&linear, feed_forward});
-    };
-    if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
-  };
-  for (DecoderLayer& layer : weights_.layers) {
-    std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
-    std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
-  }
-  FT_ASSIGN_OR_RETURN(adapters_, LoraPool::create(device_, linears, config_.dtype,
+  FT_ASSIGN_OR_RETURN(adapters_, LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
                                                   {.num_slots = num_slots,
                                                    .max_rank = max_rank,
                                                    .max_rows = max_rows_,
@@ -401,7 +396,9 @@ const void* Decoder::hidden_states(Queue& queue, const StepTensors& tensors, int
 LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
   const auto i = static_cast<size_t>(layer);
   const LayerPlan& plan = plan_.layers[i];
-  if (plan.num_heads == 0) return {};
+  LayerKv own{};
+  own.state = states_.of(layer, stages_.is_last() ? pass.batch.slots : nullptr);
+  if (plan.num_heads == 0) return own;
   const bool is_first = layer == stages_.layers(config_.num_layers).begin;
   const KvCache& cache = *(plan.windowed_group ? pass.caches.windowed : pass.caches.full);
   return {.kv = cache.layer(plan.group_index),
@@ -410,7 +407,8 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .max_blocks = pass.batch.max_blocks,
           .rope = ropes_[static_cast<size_t>(plan.rope)],
           .window = plan.window,
-          .repeats = !is_first && plan.sees_as(plan_.layers[i - 1])};
+          .repeats = !is_first && plan.sees_as(plan_.layers[i - 1]),
+          .state = own.state};
 }
 
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,

@@ -175,6 +175,21 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
   return embedding_name(traits, place);
 }
 
+std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
+  std::vector<AdaptedLinear> linears;
+  const auto add = [&](auto& part, bool feed_forward) {
+    const auto one = [&](Linear& linear) {
+      if (linear.weight.get() != nullptr) linears.push_back({&linear, feed_forward});
+    };
+    if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
+  };
+  for (DecoderLayer& layer : weights.layers) {
+    std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
+    std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
+  }
+  return linears;
+}
+
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
   const double matrix = double(config.vocab_size) * hidden;

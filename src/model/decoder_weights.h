@@ -8,6 +8,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/layer/decoder_layer.h"
+#include "model/lora_pool.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
 #include "model/weights/weight_loader.h"
@@ -33,6 +34,9 @@ struct DecoderWeights {
   PackedWeight head;
   const float* head_bias = nullptr;  // [part] or null
 };
+
+// The matrices of the stage's layers that adapters may change.
+std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights);
 
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);

@@ -9,6 +9,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
+#include "model/layer/layer_state.h"
 #include "model/weights/sharding.h"
 
 namespace foretoken {
@@ -93,6 +94,12 @@ class Model {
   // functions below are the last one's.
   virtual void forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                        const KvCaches& caches, const ForwardRows& rows) = 0;
+
+  // Bytes of device memory that take_states takes; 0: no layer keeps states of sequences.
+  virtual int64_t state_bytes(const StateUse& use) const = 0;
+  // Takes the states of the layers that keep some, before the first forward; once. Errors name
+  // --max-num-seqs.
+  virtual Status take_states(const StateUse& use) = 0;
 
   // Takes room for `num_slots` adapters of at most `max_rank`. Start-up only, once.
   virtual Status take_adapter_slots(int32_t num_slots, int32_t max_rank) = 0;

@@ -52,8 +52,11 @@ struct DrafterTraits {
   bool proposes_unmasked = false;
   bool has_kv = false;         // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;  // entries of accepted drafts stay exact
-  bool learns = false;         // it is called for every step, as it keeps what texts said
-  bool one_pass = false;       // the time of a proposal hardly depends on the number of drafts
+  // It keeps a state of each sequence beside its entries, so that it begins at the first token of
+  // each. Known of one that was made.
+  bool keeps_states = false;
+  bool learns = false;    // it is called for every step, as it keeps what texts said
+  bool one_pass = false;  // the time of a proposal hardly depends on the number of drafts
   // Proposing any drafts writes entries of so many positions behind the known ids, where the
   // sequence may get as long; 0: proposing n writes n - 1.
   int entries_ahead = 0;

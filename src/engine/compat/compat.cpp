@@ -222,6 +222,21 @@ Status check_measuring(const Combination& c) {
   return {};
 }
 
+// States of sequences, which belong to one position alone.
+Status check_states(const Combination& c) {
+  if (c.states_of.empty()) return {};
+  if (c.num_context_ranks > 1) {
+    return unsupported("--decode-context-parallel-size " + std::to_string(c.num_context_ranks) +
+                       " is not built where " + c.states_of +
+                       " keeps states of sequences, which all positions go through; leave it out");
+  }
+  if (c.host_blocks) {
+    return unsupported("--kv-offloading-size is not built where " + c.states_of +
+                       " keeps states of sequences, which blocks do not bring; leave it out");
+  }
+  return {};
+}
+
 // KV blocks in host memory.
 Status check_host_blocks(const Combination& c) {
   if (!c.host_blocks) return {};
@@ -243,7 +258,7 @@ Status check_host_blocks(const Combination& c) {
 Status compat(const Combination& c) {
   for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
                            check_ranks, check_context, check_experts, check_lanes, check_requests,
-                           check_measuring, check_host_blocks}) {
+                           check_measuring, check_states, check_host_blocks}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

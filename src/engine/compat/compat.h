@@ -41,6 +41,8 @@ struct Combination {
   bool host_blocks = false;             // --kv-offloading-size
   bool prefix_caching = true;           // --enable-prefix-caching
   bool windowed = false;                // the model has layers with a window of their own blocks
+  // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
+  std::string states_of = {};
 };
 
 // The one place that decides what goes together: OK, or the sentence that says what contradicts and

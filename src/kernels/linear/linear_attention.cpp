@@ -11,7 +11,7 @@ namespace foretoken {
 void linear_attention(Queue& queue, const LinearAttentionArgs& args) {
   const LinearShape& shape = args.shape;
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.out != nullptr);
-  FT_CHECK(args.positions != nullptr && args.row_slot != nullptr && args.slots != nullptr);
+  FT_CHECK(args.positions != nullptr && args.row_slot != nullptr);
   FT_CHECK(args.states != nullptr && args.committed != nullptr && args.pending != nullptr);
   FT_CHECK(shape.key_heads > 0 && shape.value_heads % shape.key_heads == 0);
   FT_CHECK(shape.key_dim > 0 && shape.key_dim <= kMaxLinearKeyDim && shape.value_dim > 0);

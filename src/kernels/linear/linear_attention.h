@@ -17,6 +17,8 @@ namespace foretoken {
 // p % pending_rows. A run that begins at position p goes on from there: S = states, then the
 // pending updates of positions [committed, p), which hold by now, then its own rows. A run at
 // position 0 begins anew. Runs that do not follow (measurements with made-up rows) take S as it is.
+// Without `slots` (stages before the last one do not know lengths) the last pending_rows rows of
+// each run are those that may be taken back.
 // With `skip`, skip[h] * v is added to the output of value head h.
 struct LinearAttentionArgs {
   static constexpr Op kOp = Op::kLinearAttention;
@@ -25,7 +27,7 @@ struct LinearAttentionArgs {
   const float* skip;         // [value_heads] or null
   const int32_t* positions;  // [max_rows]
   const int32_t* row_slot;   // [max_rows]
-  const SlotState* slots;    // [slots + 1]
+  const SlotState* slots;    // [slots + 1], or null
   float* states;             // [slots + 1, value_heads, key_dim, value_dim]
   int32_t* committed;        // [slots + 1]
   float* pending;            // [slots + 1, pending_rows, shape.update_size()]

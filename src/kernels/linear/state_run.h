@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "kernels/step_types.h"
 
 // How the rows of an op make runs, and what a run of rows does to a state that keeps rows which may
 // be taken back apart (kernels/linear/linear_attention.h).
@@ -39,6 +40,13 @@ struct StateRun {
   int32_t end;    // of the run
   int32_t keep;   // the state behind so many positions is to be kept, at least `from`
 };
+
+// Known positions of a slot, of whose rows those before `end` are in question: the run's, or those
+// up to one of them. Without slots `pending_rows` of a run may be taken back.
+FT_HD inline int32_t known_len(const SlotState* slots, int32_t slot, int32_t end,
+                               int32_t pending_rows) {
+  return slots != nullptr ? slots[slot].len : end - pending_rows + 1;
+}
 
 // The positions whose state may be kept among those before `end`, of `len` known ones.
 FT_HD inline int32_t lasting(int32_t end, int32_t len) { return end < len - 1 ? end : len - 1; }

@@ -1,5 +1,6 @@
 #include "model/layer/layer_spec.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foretoken {
@@ -250,6 +251,26 @@ ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
   }
   part.shared_inner = static_cast<int32_t>(shard_of(whole.shared_inner, sharding).count);
   return part;
+}
+
+StateSpec state_of(const MixerSpec& mixer) {
+  return std::visit(
+      [](const auto& spec) -> StateSpec {
+        if constexpr (requires { spec.state(); }) {
+          return spec.state();
+        } else {
+          return {};
+        }
+      },
+      mixer);
+}
+
+bool keeps_states(const ModelConfig& config) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) return false;
+  const std::vector<LayerSpec> layers = compose_layers(config, architecture->decoder);
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& layer) { return state_of(layer.mixer).exists(); });
 }
 
 KvFormat latent_format(KvFormat format) {

@@ -11,6 +11,7 @@
 #include "kernels/experts/route_experts.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
+#include "model/layer/layer_state.h"
 #include "model/layer/linear_spec.h"
 #include "model/weights/sharding.h"
 #include "model/weights/tensor_part.h"
@@ -328,6 +329,12 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
+
+// What a mixer keeps of each sequence beside entries of positions.
+StateSpec state_of(const MixerSpec& mixer);
+// Whether any layer of the model does. A sequence of it begins at its first token, wherever entries
+// of later positions may be.
+bool keeps_states(const ModelConfig& config);
 
 // How a mixer keeps what later rows read by position: a group of one layer, or of none.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);

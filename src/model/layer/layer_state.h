@@ -17,6 +17,15 @@ struct StateSpec {
   bool exists() const { return conv_channels > 0 || linear.value_heads > 0; }
 };
 
+// How many sequences a model with such layers has at once, and drafts of each in a step. These and
+// the last known token before them may come again: masks may be late, drafts are rejected.
+struct StateUse {
+  int32_t num_slots = 0;
+  int32_t max_draft_tokens = 0;
+
+  int32_t rows_to_take_back() const { return max_draft_tokens + 1; }
+};
+
 // The same in device memory, for all slots, of one layer. A sequence's part is begun anew by the
 // rows at its position 0, so that nothing is cleared when a slot changes hands, and drafts that are
 // rejected leave nothing behind: that is for the ops to see to.

@@ -155,19 +155,20 @@ const float* pending_row(const LinearAttentionArgs& a, int slot, int position) {
 void run_slab(StateSlab& slab, ApplyRow apply, int begin, int end) {
   const LinearAttentionArgs& a = slab.args;
   const int slot = a.row_slot[begin];
-  const StateRun run = state_run(a.positions[begin], end - begin, a.committed[slot],
-                                 a.slots[slot].len, a.pending_rows);
+  const int position = a.positions[begin];
+  const int len = known_len(a.slots, slot, position + end - begin, a.pending_rows);
+  const StateRun run = state_run(position, end - begin, a.committed[slot], len, a.pending_rows);
   load_state(slab, slot, run.from == 0);
   alignas(64) float sums[kSlab];
-  for (int position = run.from; position < run.end; ++position) {
-    if (position == run.keep && run.keep > run.from) store_state(slab, slot);
-    if (position < run.begin) {
-      const float* packed = pending_row(a, slot, position);
+  for (int at = run.from; at < run.end; ++at) {
+    if (at == run.keep && run.keep > run.from) store_state(slab, slot);
+    if (at < run.begin) {
+      const float* packed = pending_row(a, slot, at);
       const SlabUpdate update = update_of(slab, packed);
       apply(slab, update, update.k, sums);
       continue;
     }
-    const int row = begin + position - run.begin;
+    const int row = begin + at - run.begin;
     const float* x = a.x + int64_t{row} * a.shape.row_size();
     const SlabUpdate update = update_of(slab, x + a.shape.k_offset());
     apply(slab, update, x + slab.key_head * a.shape.key_dim, sums);
@@ -179,7 +180,8 @@ void run_slab(StateSlab& slab, ApplyRow apply, int begin, int end) {
 // What the next run goes on from, once no task reads what this one went on from.
 void keep_updates(const LinearAttentionArgs& a, const StateRows& rows) {
   for (int row = 0; row < rows.count; ++row) {
-    const int slot = a.row_slot[row], len = a.slots[slot].len;
+    const int slot = a.row_slot[row];
+    const int len = known_len(a.slots, slot, a.positions[row] + 1, a.pending_rows);
     if (stays_pending(rows, row, len, a.pending_rows)) {
       std::copy_n(a.x + int64_t{row} * a.shape.row_size() + a.shape.k_offset(),
                   a.shape.update_size(),
