@@ -11,7 +11,7 @@ enum class Activation : int32_t {
   kReluSquared,  // max(x, 0)^2 (So et al. 2021)
   kXielu,        // a x^2 + b x for x > 0, else n (expm1(min(x, e)) - x) + b x (Huang and Schlag
                  // 2024), with a = softplus(p[0]), b = p[2], n = b + softplus(p[1]), e = p[3]
-  kRelu,         // max(x, 0)
+  kRelu,         // max(x, 0); also of experts and of the op gated_act
   // Of experts (gpt-oss, Step 3.5) and of the op gated_act: g sigmoid(alpha g) (u + shift) of
   // g = min(gate, limit) and u = clamp(up, -up_limit, up_limit).
   kClampedSilu,
@@ -21,7 +21,8 @@ enum class Activation : int32_t {
 constexpr bool has_gated_form(Activation activation) { return activation <= Activation::kGeluTanh; }
 // What experts may have.
 constexpr bool has_expert_form(Activation activation) {
-  return has_gated_form(activation) || activation == Activation::kClampedSilu;
+  return has_gated_form(activation) || activation == Activation::kClampedSilu ||
+         activation == Activation::kRelu;
 }
 
 // The numbers of kClampedSilu.
@@ -33,8 +34,7 @@ struct GateClamp {
 };
 // What the op gated_act may have where the gates do not come from a gated product.
 constexpr bool has_gated_act(Activation activation) {
-  return has_gated_form(activation) || activation == Activation::kReluSquared ||
-         activation == Activation::kClampedSilu;
+  return has_expert_form(activation) || activation == Activation::kReluSquared;
 }
 
 }  // namespace foretoken

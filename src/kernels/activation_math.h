@@ -126,8 +126,14 @@ FT_HD_INLINE float gated(float gate, float up) {
   gate_all<kActivation>(gates, {up});
   return gates[0];
 }
+// Activation::kRelu. A NaN becomes 0.
+FT_HD_INLINE float rectified_gated(float gate, float up) {
+  return mul(gate > 0.0f ? gate : 0.0f, up);
+}
 FT_HD_INLINE float gated(Activation activation, float gate, float up) {
   switch (activation) {
+    case Activation::kRelu:
+      return rectified_gated(gate, up);
     case Activation::kSilu:
       return gated<Activation::kSilu>(gate, up);
     case Activation::kGelu:

@@ -29,6 +29,13 @@ double others_experts(const LayerSpec& layer, const Sharding& sharding) {
   return double(experts->count - own) * (3.0 * experts->inner * experts->inputs + biases);
 }
 
+// The ups of experts, and of what all rows share, which are their gates, too.
+double twice_loaded(const LayerSpec& layer) {
+  const auto* experts = std::get_if<ExpertsSpec>(&layer.feed_forward);
+  if (experts == nullptr || std::string_view(experts->gate) != experts->up) return 0;
+  return (double(experts->count) * experts->inner + experts->shared_inner) * experts->inputs;
+}
+
 // Zeros behind heads of values that are smaller than those of keys, and beside the queries of pairs
 // of heads with what takes their differences, where layers are as loaded.
 double padding_of(const LayerSpec& layer, int32_t hidden) {
@@ -58,7 +65,8 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
         one += tensor.size();
       }
       if (sharding != nullptr) {
-        one += padding_of(spec, config.hidden_size) - others_experts(spec, *sharding);
+        one += padding_of(spec, config.hidden_size) + twice_loaded(spec) -
+               others_experts(spec, *sharding);
       }
     }
     before = &layer;

@@ -237,6 +237,8 @@ TEST_P(FamilyIdentity, SameIdsAndCountsWithDraftsAndBesideOthers) {
 INSTANTIATE_TEST_SUITE_P(All, FamilyIdentity, ::testing::ValuesIn(test::family_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Early, FamilyIdentity, ::testing::ValuesIn(test::early_cases()),
                          case_name);
+INSTANTIATE_TEST_SUITE_P(Recurrent, FamilyIdentity, ::testing::ValuesIn(test::recurrent_cases()),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Mixtures, FamilyIdentity, ::testing::ValuesIn(test::mixture_cases()),
                          case_name);
 

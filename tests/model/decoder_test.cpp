@@ -123,6 +123,8 @@ INSTANTIATE_TEST_SUITE_P(All, DecoderGolden, testing::ValuesIn(test::architectur
 INSTANTIATE_TEST_SUITE_P(Families, DecoderGolden, testing::ValuesIn(test::family_cases()),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Early, DecoderGolden, testing::ValuesIn(test::early_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Recurrent, DecoderGolden, testing::ValuesIn(test::recurrent_cases()),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(Mixtures, DecoderGolden, testing::ValuesIn(test::mixture_cases()),
                          case_name);
 

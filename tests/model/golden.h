@@ -126,6 +126,9 @@ inline std::vector<GoldenCase> early_cases() {
                        "phi"});
 }
 
+// Layers that keep a state of each sequence.
+inline std::vector<GoldenCase> recurrent_cases() { return golden_cases({"lfm2", "lfm2_moe"}); }
+
 // Mixtures of experts, some of them with latent attention.
 inline std::vector<GoldenCase> mixture_cases() {
   return golden_cases({"axk1",

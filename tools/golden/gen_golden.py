@@ -9,6 +9,7 @@ Needs torch, transformers and safetensors. tests/golden/README.md describes the 
 """
 
 import argparse
+import inspect
 import json
 import pathlib
 import shutil
@@ -104,10 +105,11 @@ def logits_of(model, ids):
 def greedy(model, ids):
     """Continues with a KV cache, then checks every choice by one forward over the whole text."""
     tokens, past, current = list(ids), None, torch.tensor([ids])
+    name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
     with torch.no_grad():
         for _ in range(GREEDY_TOKENS):
-            output = model(current, past_key_values=past, use_cache=True)
-            past, current = output.past_key_values, output.logits[:, -1:].argmax(-1)
+            output = model(current, **{name: past}, use_cache=True)
+            past, current = getattr(output, name), output.logits[:, -1:].argmax(-1)
             tokens.append(current.item())
     scores = logits_of(model, tokens[:-1])[len(ids) - 1:]
     assert scores.argmax(-1).tolist() == tokens[len(ids):], "cached and full forward disagree"

@@ -32,16 +32,15 @@ MODELS = {
     "lfm2": recurrent("Lfm2ForCausalLM", "lfm2", without=[*NOT_LFM, "intermediate_size"], num_hidden_layers=3,
                       norm_eps=1e-5, block_ff_dim=96, block_multiple_of=16, block_ffn_dim_multiplier=1.0,
                       block_auto_adjust_ff_dim=True, conv_L_cache=3, conv_bias=False, rope_theta=1000000.0,
-                      layer_types=["conv", "full_attention", "conv"], tie_embedding=True, hidden_size=32,
-                      tie_word_embeddings=True),
+                      layer_types=["conv", "full_attention", "conv"], tie_embedding=False, hidden_size=32),
     "lfm2_moe": recurrent("Lfm2MoeForCausalLM", "lfm2_moe", without=NOT_LFM, norm_eps=1e-5,
                           moe_intermediate_size=32, num_dense_layers=1, num_experts=4, num_experts_per_tok=2,
                           use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.0, conv_L_cache=3,
                           conv_bias=False, rope_theta=1000000.0, layer_types=["conv", "full_attention"]),
-    "lfm3": recurrent("Lfm3ForCausalLM", "lfm3", without=[*NOT_LFM, "rope_theta"], num_hidden_layers=4, norm_eps=1e-5,
+    "lfm3": recurrent("Lfm3ForCausalLM", "lfm3", without=[*NOT_LFM, "rope_theta"], num_hidden_layers=3, norm_eps=1e-5,
                       hidden_size=32, head_dim=16, conv_L_cache=7, conv_bias=True, use_sandwich_norm=True,
                       use_attention_gate=True, attention_bias=False, sliding_window=24,
-                      layer_types=["conv", "sliding_attention", "conv", "full_attention"],
+                      layer_types=["conv", "sliding_attention", "full_attention"],
                       rope_parameters={
                           "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
                           "full_attention": {"rope_type": "proportional", "rope_theta": 1000000.0,
@@ -94,6 +93,8 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) + 2.5
     if name.endswith("feed_forward.w2.weight") and families.is_tied(config):
         return torch.randn_like(weight) * 3.0 * weight.shape[-1] ** -0.5
+    if "post_operator_norm" in name or "post_ffn_norm" in name:
+        return torch.rand_like(weight) * 0.5 + 0.25
     if short == "weight" and name.endswith("embeddings.weight"):
         return torch.randn_like(weight)
     return mixtures.random_weight(name, weight, config)

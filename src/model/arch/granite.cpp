@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "model/config/families.h"
-#include "model/config/missing_parts.h"
+#include "model/config/state_space_config.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -149,24 +149,28 @@ LayerSpec granite_hybrid_layer(const ModelConfig& config, const LayerConfig& lay
     shared->gate_up = "input_linear";
     shared->down = "output_linear";
   }
+  if (layer.recurrent) spec.mixer = state_space_of(config);
   return spec;
 }
 
-// Which layers have attention; files that do not say it have none.
-Status translate_hybrid_types(const ConfigFields& fields, Json* json) {
+// Which layers have attention; in files that do not say it none has.
+Status translate_hybrid_types(const ConfigFields& fields, int32_t num_layers, Json* json) {
   const char* name = fields.find("layer_types") != nullptr ? "layer_types" : "layers_block_type";
   const Json* types = fields.find(name);
-  if (types == nullptr) return refuse_parts(kStateSpaceLayers, fields.where());
+  if (types == nullptr) {
+    (*json)["layer_types"] = std::vector<std::string>(static_cast<size_t>(num_layers), "mamba");
+    return {};
+  }
   if (!types->is_array()) return fields.wrong(name, "a list with one entry for each layer");
+  Json own = Json::array();
   for (const Json& type : *types) {
-    if (type == "mamba" || type == "linear_attention") {
-      return refuse_parts(kStateSpaceLayers, fields.where());
-    }
-    if (type != "attention" && type != "full_attention") {
+    const bool attends = type == "attention" || type == "full_attention";
+    if (!attends && type != "mamba" && type != "linear_attention") {
       return fields.wrong(name, "a list of \"attention\" or \"mamba\"");
     }
+    own.push_back(attends ? "full_attention" : "mamba");
   }
-  (*json)["layer_types"] = std::vector<std::string>(types->size(), "full_attention");
+  (*json)["layer_types"] = std::move(own);
   return {};
 }
 
@@ -174,7 +178,7 @@ Status translate_granite_hybrid(const ConfigFields& fields, Json* json) {
   int32_t num_layers = 0, num_experts = 0, shared = 1024;
   FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
   if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  FT_RETURN_IF_ERROR(translate_hybrid_types(fields, json));
+  FT_RETURN_IF_ERROR(translate_hybrid_types(fields, num_layers, json));
   FT_RETURN_IF_ERROR(fields.read_count_or_none("num_local_experts", &num_experts));
   FT_RETURN_IF_ERROR(fields.read_count("shared_intermediate_size", &shared));
   if (num_experts == 0) (*json)["intermediate_size"] = shared;
@@ -183,6 +187,16 @@ Status translate_granite_hybrid(const ConfigFields& fields, Json* json) {
     (*json)["no_rope_layers"] = std::vector<int>(static_cast<size_t>(num_layers), 0);
   }
   return {};
+}
+
+Status read_granite_hybrid(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_granite_moe(fields, config));
+  const auto& layers = config->layers;
+  const auto recurs = [](const LayerConfig& layer) { return layer.recurrent; };
+  if (std::none_of(layers.begin(), layers.end(), recurs)) return {};
+  int32_t expand = 2;
+  FT_RETURN_IF_ERROR(fields.read_count("mamba_expand", &expand));
+  return read_state_space(fields, {}, int64_t{expand} * config->hidden_size, &config->recurrent);
 }
 
 constexpr const char* kGraniteMoeDefaults =
@@ -216,16 +230,18 @@ constinit const Architecture kGraniteMoeSharedArchitecture = {
     .read = read_granite_moe,
 };
 
-// IBM 2025: the same, with state-space layers in most models; those that have none are read.
+// IBM 2025: the same, with Mamba 2 instead of attention in most layers of most models.
 constinit const Architecture kGraniteMoeHybridArchitecture = {
     .name = "GraniteMoeHybridForCausalLM",
-    .description = "Granite 4 without state-space layers: Micro, 1B and 350M",
+    .description = "Granite 4",
     .defaults = R"({"max_position_embeddings": 2048, "intermediate_size": 11008,
                     "num_local_experts": 8, "num_experts_per_tok": 2,
-                    "shared_intermediate_size": 1024})",
+                    "shared_intermediate_size": 1024, "mamba_n_heads": 128,
+                    "mamba_d_state": 256, "mamba_d_conv": 4})",
     .decoder = {.layer = granite_hybrid_layer},
+    .recurrent_type = "mamba",
     .translate = translate_granite_hybrid,
-    .read = read_granite_moe,
+    .read = read_granite_hybrid,
 };
 
 // NAVER Cloud 2025: Granite's multipliers, norms before and behind both parts.

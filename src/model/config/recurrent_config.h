@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "base/result.h"
 #include "model/config/config_fields.h"
@@ -17,6 +18,10 @@ struct RecurrentConfig {
   int32_t conv_width = 0;
   bool conv_bias = false;
   bool bias = false;  // of the products before and behind
+  // Of Mamba 2: bounds of steps, and whether what leaves is normed, by the groups.
+  float min_step = 0;
+  float max_step = std::numeric_limits<float>::infinity();
+  bool normed = true;
 
   bool exists() const { return value_heads > 0 || channels > 0; }
   bool operator==(const RecurrentConfig&) const = default;

@@ -87,6 +87,30 @@ LinearSpec gated_delta_of(const ModelConfig& config) {
           .norm_groups = linear.value_heads};
 }
 
+LinearSpec state_space_of(const ModelConfig& config) {
+  const RecurrentConfig& recurrent = config.recurrent;
+  return {.shape = {.key_heads = recurrent.key_heads,
+                    .value_heads = recurrent.value_heads,
+                    .key_dim = recurrent.key_dim,
+                    .value_dim = recurrent.value_dim,
+                    .scaled = true},
+          .inputs = config.hidden_size,
+          .conv_width = recurrent.conv_width,
+          .conv_bias = recurrent.conv_bias,
+          .gates = LinearGates::kStep,
+          .min_step = recurrent.min_step,
+          .max_step = recurrent.max_step,
+          .in_bias = recurrent.bias,
+          .out_bias = recurrent.bias,
+          .norm_groups = recurrent.normed ? recurrent.key_heads : 0,
+          .norm_own_weights = true,
+          .gates_first = true,
+          .files = LinearFiles::kStep,
+          .base = "mamba.",
+          .in_qkv = "in_proj",
+          .skip = "D"};
+}
+
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
   return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
           .activation = config.activation,
@@ -134,6 +158,7 @@ GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
           .clamp = experts.shared_clamp.value_or(GateClamp{}),
           .base = "",
           .gate_up = experts.shared_gate_up,
+          .gate = experts.shared_gate_proj,
           .down = experts.shared_down};
 }
 

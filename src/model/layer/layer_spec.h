@@ -218,6 +218,7 @@ struct ExpertsSpec {
   const char* correction = nullptr;  // [count]; null: there is none
   bool correction_is_row = false;    // [1, count]
   const char* experts = "experts.";  // before an expert's number, or the fused tensors' names
+  // The gates may be the ups: with kRelu experts are then down(max(up x, 0)^2) (Nemotron 3).
   const char* gate = "gate_proj";
   const char* up = "up_proj";
   const char* down = "down_proj";
@@ -227,6 +228,7 @@ struct ExpertsSpec {
   bool shared_bias = false;                    // of the shared one
   bool shared_fused = false;                   // the shared one has gates and ups in one tensor
   const char* shared_gate_up = "gate_up_proj";
+  const char* shared_gate_proj = "gate_proj";
   const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
   bool halves_shared = false;         // the shared one counts half (Cohere 2)
@@ -294,6 +296,8 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
 ShortConvSpec short_conv_of(const ModelConfig& config);
 // Gated delta networks, under Qwen's names; without a kind of files.
 LinearSpec gated_delta_of(const ModelConfig& config);
+// Mamba 2, under the names that most files have.
+LinearSpec state_space_of(const ModelConfig& config);
 ExpertsSpec experts_of(const ModelConfig& config);
 // The same under Mixtral's names.
 ExpertsSpec mixtral_experts_of(const ModelConfig& config);

@@ -1,7 +1,12 @@
 #include "model/layer/layer_tensors.h"
 
+#include <string_view>
+
 namespace foretoken {
 namespace {
+
+// Whether a tensor serves as two.
+bool is_same(std::string_view name, std::string_view other) { return name == other; }
 
 class LayerTensorList {
  public:
@@ -117,7 +122,7 @@ class LayerTensorList {
     if (mlp.fused) {
       add_linear(base + mlp.gate_up, 2 * int64_t{mlp.inner}, hidden_, mlp.bias);
     } else {
-      add_linear(base + mlp.gate, mlp.inner, hidden_, mlp.bias);
+      if (!is_same(mlp.gate, mlp.up)) add_linear(base + mlp.gate, mlp.inner, hidden_, mlp.bias);
       add_linear(base + mlp.up, mlp.inner, hidden_, mlp.bias);
     }
     add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
@@ -230,7 +235,9 @@ class LayerTensorList {
     }
     for (int64_t e = 0; experts.files == ExpertFiles::kEach && e < count; ++e) {
       const std::string one = base + std::to_string(e) + ".";
-      add_linear(one + experts.gate, inner, hidden_, false);
+      if (!is_same(experts.gate, experts.up)) {
+        add_linear(one + experts.gate, inner, hidden_, false);
+      }
       add_linear(one + experts.up, inner, hidden_, false);
       add_linear(one + experts.down, hidden_, inner, false);
     }

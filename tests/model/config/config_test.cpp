@@ -94,9 +94,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"Mamba2ForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"MambaForCausalLM"}}}; },
        kUnsupported,
-       {"'Mamba2ForCausalLM'", "state-space layers"}},
+       {"'MambaForCausalLM'", "state-space layers"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

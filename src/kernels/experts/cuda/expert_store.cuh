@@ -89,6 +89,12 @@ class ExpertPartStore {
           gates[i] = activation_math::clamped_gated(args_.clamp, gates[i], ups[i]);
         }
         return;
+      case Activation::kRelu:
+#pragma unroll
+        for (int i = 0; i < Count; ++i) {
+          gates[i] = activation_math::rectified_gated(gates[i], ups[i]);
+        }
+        return;
       default:
         return activation_math::gate_all<Activation::kGeluTanh>(gates, ups);
     }

@@ -81,6 +81,14 @@ FT_INLINE void write_squared(const GatedRow& row, Out* out) {
 }
 
 template <class Out>
+FT_INLINE void write_rectified(const GatedRow& row, Out* out) {
+  for (int i = 0; i < row.size; ++i) {
+    const float gate = sum_at(row.gate, row.gate_bias, i);
+    store_one(out + i, activation_math::rectified_gated(gate, sum_at(row.up, row.up_bias, i)));
+  }
+}
+
+template <class Out>
 FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
   switch (activation) {
     case Activation::kSilu:
@@ -91,6 +99,8 @@ FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
       return write_clamped(row, out);
     case Activation::kReluSquared:
       return write_squared(row, out);
+    case Activation::kRelu:
+      return write_rectified(row, out);
     default:
       return write_gated_row<Activation::kGeluTanh>(row, out);
   }

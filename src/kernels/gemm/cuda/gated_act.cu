@@ -16,6 +16,8 @@ __device__ float gated_value(const GateClamp& clamp, float gate, float up) {
   if constexpr (kActivation == Activation::kReluSquared) {
     const float positive = fmaxf(gate, 0.0f);
     return __fmul_rn(__fmul_rn(positive, positive), up);
+  } else if constexpr (kActivation == Activation::kRelu) {
+    return activation_math::rectified_gated(gate, up);
   } else if constexpr (kActivation == Activation::kClampedSilu) {
     return activation_math::clamped_gated(clamp, gate, up);
   } else {
@@ -67,6 +69,8 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kGelu>(args, stream);
     case Activation::kReluSquared:
       return launch<Activation::kReluSquared>(args, stream);
+    case Activation::kRelu:
+      return launch<Activation::kRelu>(args, stream);
     case Activation::kClampedSilu:
       return launch<Activation::kClampedSilu>(args, stream);
     default:
