@@ -12,7 +12,7 @@ void linear_inputs(Queue& queue, const LinearInputsArgs& args) {
   FT_CHECK(args.counts != nullptr && args.q != nullptr && args.k != nullptr && args.v != nullptr);
   FT_CHECK(args.rates != nullptr && args.out != nullptr && args.max_rows > 0 && args.stride > 0);
   FT_CHECK(shape.key_heads > 0 && shape.value_heads % shape.key_heads == 0);
-  FT_CHECK(shape.key_dim > 0 && shape.value_dim > 0);
+  FT_CHECK(shape.key_dim > 0 && shape.key_dim <= kMaxLinearKeyDim && shape.value_dim > 0);
   FT_CHECK(shape.scaled == (args.gates != LinearGates::kFixed));
   FT_CHECK(!shape.channel_decay || args.gates == LinearGates::kDelta);
   FT_CHECK(args.gates == LinearGates::kFixed || args.decay != nullptr);

@@ -1,0 +1,109 @@
+#include "kernels/linear/linear_inputs.h"
+
+#include "kernels/attention/gate_heads.h"
+#include "kernels/cuda/block_sum.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/launchers.h"
+
+namespace foretoken::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kCached = kMaxLinearKeyDim / kThreads;
+
+using activation_math::mul;
+
+__device__ float activated(const LinearInputsArgs& args, float x) {
+  return args.silu != 0 ? mul(x, activation_math::sigmoid(x)) : x;
+}
+
+// A head of q or k. The block's first call, or behind a barrier.
+__device__ void write_key_head(const LinearInputsArgs& args, const float* from, float* to,
+                               float scale) {
+  float values[kCached];
+  float squares = 0;
+#pragma unroll
+  for (int j = 0; j < kCached; ++j) {
+    const int i = threadIdx.x + j * kThreads;
+    values[j] = i < args.shape.key_dim ? activated(args, from[i]) : 0.0f;
+    squares = fmaf(values[j], values[j], squares);
+  }
+  const float total = block_sum<kThreads>(squares);
+  const float factor = args.unit != 0 ? scale / sqrtf(total + 1e-6f) : scale;
+#pragma unroll
+  for (int j = 0; j < kCached; ++j) {
+    const int i = threadIdx.x + j * kThreads;
+    if (i < args.shape.key_dim) to[i] = mul(values[j], factor);
+  }
+}
+
+__device__ float decay_of(float rate, float step) {
+  return sample_math::exp_nonpositive(mul(-rate, step));
+}
+
+// softplus of what the row has for decay `i`.
+__device__ float step_of(const LinearInputsArgs& args, int row, int i) {
+  const float bias = args.decay_bias == nullptr ? 0.0f : args.decay_bias[i];
+  return gate_softplus(
+      activation_math::add(args.decay[int64_t{row} * args.decay_stride + i], bias));
+}
+
+__device__ void write_decays(const LinearInputsArgs& args, int row, int head, float* out) {
+  const LinearShape& shape = args.shape;
+  float* decays = out + shape.decay_offset();
+  const float rate = args.rates[head];
+  if (shape.channel_decay) {
+    for (int i = threadIdx.x; i < shape.key_dim; i += kThreads) {
+      const int at = head * shape.key_dim + i;
+      decays[at] = decay_of(rate, step_of(args, row, at));
+    }
+  }
+  if (threadIdx.x != 0) return;
+  if (args.gates == LinearGates::kFixed) {
+    decays[head] = decay_of(rate, 1.0f);
+  } else if (args.gates == LinearGates::kStep) {
+    const float step = activation_math::at_most(
+        activation_math::at_least(step_of(args, row, head), args.min_step), args.max_step);
+    decays[head] = decay_of(rate, step);
+    out[shape.scale_offset() + head] = step;
+  } else {
+    if (!shape.channel_decay) decays[head] = decay_of(rate, step_of(args, row, head));
+    out[shape.scale_offset() + head] =
+        activation_math::sigmoid(args.scale[int64_t{row} * args.scale_stride + head]);
+  }
+}
+
+// One block: a key head of a row, behind these a value head with its gates.
+__global__ void __launch_bounds__(kThreads) linear_inputs_kernel(LinearInputsArgs args) {
+  wait_for_previous();
+  let_next_start();
+  const int row = blockIdx.x;
+  if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
+  const LinearShape& shape = args.shape;
+  float* out = args.out + int64_t{row} * shape.row_size();
+  const int64_t at = int64_t{row} * args.stride;
+  const int unit = blockIdx.y;
+  if (unit < shape.key_heads) {
+    const int head = unit * shape.key_dim;
+    write_key_head(args, args.q + at + head, out + head, args.q_scale);
+    __syncthreads();  // block_sum has one buffer
+    write_key_head(args, args.k + at + head, out + shape.k_offset() + head, 1.0f);
+    return;
+  }
+  const int head = unit - shape.key_heads;
+  const int first = head * shape.value_dim;
+  for (int i = threadIdx.x; i < shape.value_dim; i += kThreads) {
+    out[shape.v_offset() + first + i] = activated(args, args.v[at + first + i]);
+  }
+  write_decays(args, row, head, out);
+}
+
+}  // namespace
+
+void launch_linear_inputs(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<LinearInputsArgs>(packed);
+  const dim3 grid(args.max_rows, args.shape.key_heads + args.shape.value_heads);
+  launch_kernel(linear_inputs_kernel, grid, kThreads, 0, stream, args);
+}
+
+}  // namespace foretoken::cuda
