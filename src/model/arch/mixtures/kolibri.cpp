@@ -9,10 +9,14 @@ LayerSpec kolibri_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
   ExpertsSpec experts = experts_of(config);
-  experts.correction = "gate.e_score_correction_bias";
+  experts.base = "";
+  experts.router = "mlp.gate";
+  experts.correction = "moe.router.expert_bias";
+  experts.experts = "mlp.experts.";
+  experts.shared = "mlp.shared_experts.";
   LayerSpec spec = pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
-  spec.mixer_post_norm = "post_self_attn_layernorm";
-  spec.feed_forward_post_norm = "post_mlp_layernorm";
+  spec.mixer_post_norm = "post_attn_norm";
+  spec.feed_forward_post_norm = "post_ffn_norm";
   return spec;
 }
 
@@ -31,7 +35,8 @@ constinit const Architecture kKolibri1Architecture = {
     .name = "Kolibri1ForCausalLM",
     .description = "Kolibri 1",
     .defaults = R"({"max_position_embeddings": 262144, "num_key_value_heads": 4, "head_dim": 128,
-                    "sliding_window": 513, "sliding_window_pattern": 5, "num_experts": 384,
+                    "intermediate_size": 512, "sliding_window": 513,
+                    "sliding_window_pattern": 5, "num_experts": 384,
                     "num_experts_per_tok": 6, "moe_intermediate_size": 512,
                     "shared_expert_intermediate_size": 512})",
     .window_rule = WindowRule::kPattern,
