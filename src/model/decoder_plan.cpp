@@ -105,7 +105,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     if (mixes) widen(own, &group);
     const auto index = static_cast<int32_t>(plan.layers.size());
     const bool owned = stages.owns(index, static_cast<int32_t>(layers.size()));
-    if (owned) out.state = state_of(layer.mixer);
+    if (owned) out.state = state_of(layer);
     if (sight.kv_of >= 0) {
       out.group_index = plan.layers.at(static_cast<size_t>(sight.kv_of)).group_index;
     } else if (mixes && owned) {

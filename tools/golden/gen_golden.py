@@ -105,10 +105,15 @@ def logits_of(model, ids):
 def greedy(model, ids):
     """Continues with a KV cache, then checks every choice by one forward over the whole text."""
     tokens, past, current = list(ids), None, torch.tensor([ids])
-    name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+    known = inspect.signature(model.forward).parameters
+    name = "cache" if "cache" in known else "past_key_values"
+    has_positions = name == "cache" and "position_ids" in known
     with torch.no_grad():
         for _ in range(GREEDY_TOKENS):
-            output = model(current, **{name: past}, use_cache=True)
+            # Caches whose first layer attends to nothing know no length.
+            first = len(tokens) - current.shape[1]
+            positions = {"position_ids": torch.arange(first, len(tokens))[None]} if has_positions else {}
+            output = model(current, **{name: past}, **positions, use_cache=True)
             past, current = getattr(output, name), output.logits[:, -1:].argmax(-1)
             tokens.append(current.item())
     scores = logits_of(model, tokens[:-1])[len(ids) - 1:]

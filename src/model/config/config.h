@@ -54,6 +54,10 @@ struct ModelConfig {
   float logits_scale = 1;       // before the soft cap
   float embedding_scale = 1;
   float residual_scale = 1;  // of what a part adds to the residual
+  // Of what attention adds, of gates before their activation, and of what MLPs add (Falcon H1).
+  float attention_out_scale = 1;
+  float gate_scale = 1;
+  float mlp_out_scale = 1;
   Activation activation = Activation::kSilu;
   bool tie_word_embeddings = false;
   bool attention_bias = false;      // of q, k and v

@@ -20,7 +20,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"DoryForCausalLM", "Dory", kLoopedLayers},
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},
-    {"FalconH1ForCausalLM", "Falcon H1", kStateSpaceLayers},
     {"FalconMambaForCausalLM", "Falcon Mamba", kStateSpaceLayers},
     {"Glm5NextForConditionalGeneration", "GLM 5 Next", kSparseAttention | kLinearAttention},
     {"GlmMoeDsaForCausalLM", "GLM 5", kSparseAttention},

@@ -7,6 +7,18 @@
 
 namespace foretoken {
 
+// What the rows of the first product of LinearFiles::kStep, and what the last one leaves, are
+// multiplied with (Falcon H1).
+struct LinearFactors {
+  float gates = 1;
+  float values = 1;
+  float keys = 1;
+  float queries = 1;
+  float steps = 1;
+  float out = 1;
+  bool operator==(const LinearFactors&) const = default;
+};
+
 // Sizes of what layers have in the place of attention (LayerConfig::recurrent): heads as of
 // LinearShape, or a convolution alone. Of a rank's part heads and channels are divided.
 struct RecurrentConfig {
@@ -22,6 +34,8 @@ struct RecurrentConfig {
   float min_step = 0;
   float max_step = std::numeric_limits<float>::infinity();
   bool normed = true;
+  bool gates_first = true;  // as of LinearSpec, and so are the next
+  LinearFactors factors;
 
   bool exists() const { return value_heads > 0 || channels > 0; }
   bool operator==(const RecurrentConfig&) const = default;

@@ -79,6 +79,7 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   if (spec.scaled) {
     FT_ASSIGN_OR_RETURN(out->scale, loader.weights().number(base + "layer_scalar"));
   }
+  if (spec.side) FT_RETURN_IF_ERROR(out->side.emplace().load(loader, base, *spec.side));
   FT_RETURN_IF_ERROR(std::visit(
       [&](const auto& mixer) { return load_part(loader, base, mixer, &out->mixer); }, spec.mixer));
   return std::visit(

@@ -37,7 +37,8 @@ struct Beside {
 struct DecoderLayer {
   Norm mixer_norm;
   Mixer mixer;
-  Norm mixer_post_norm;  // of what the mixer adds
+  std::optional<LinearMixer> side;  // beside it, as of LayerSpec
+  Norm mixer_post_norm;             // of what the mixer adds
   Norm feed_forward_norm;
   FeedForward feed_forward;
   Norm feed_forward_post_norm;

@@ -16,8 +16,9 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
   const int64_t inner = whole.inner;
   const ShardRange own = shard_of(inner, sharding);
   if (!whole.fused) {
-    return {{base + whole.gate, inner, own.begin, own.count},
-            {base + whole.up, inner, own.begin, own.count}};
+    TensorPart gates{base + whole.gate, inner, own.begin, own.count};
+    gates.padded = PaddedHeads::scaled(whole.gate_scale);
+    return {gates, {base + whole.up, inner, own.begin, own.count}};
   }
   const std::string fused = base + whole.gate_up;
   if (!sharding.is_cut()) return {{fused, 2 * inner}};
@@ -76,7 +77,8 @@ Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedM
     FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.inner, &sub_norm));
   }
   eps = loader.config().rms_norm_eps;
-  return loader.load_summed(base + whole.down, whole.inner, whole.bias, &down);
+  return loader.load_summed(base + whole.down, whole.inner, whole.bias, &down,
+                            PaddedHeads::scaled(whole.out_scale, true));
 }
 
 void GatedMlp::Scratch::fit(const GatedMlpSpec& part) {

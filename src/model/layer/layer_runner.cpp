@@ -49,6 +49,7 @@ Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Ar
 void LayerRunner::fit(const DecoderLayer& layer) {
   const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
   with_part(layer.mixer, make_room);
+  if (layer.side) make_room(*layer.side);
   with_part(layer.feed_forward, make_room);
   if (layer.beside) make_room(layer.beside->experts);
   if (layer.shortcut) make_room(*layer.shortcut);
@@ -130,6 +131,7 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   if (x != nullptr) project(rows, layer, x);
   with_part(layer.mixer, [&](const auto& mixer) { mixer.attend(rows, kv, scratch_of(mixer)); });
+  if (layer.side) layer.side->attend(rows, kv, scratch_of(*layer.side));
   if (const TailLayer tail = tail_of(rows, layer); tail.mixer != nullptr) {
     return run_tail(rows, tail, layer, next);
   }
@@ -179,7 +181,7 @@ bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
   return sharding_.is_cut() && !std::holds_alternative<Absent>(layer.mixer) &&
          !std::holds_alternative<Absent>(layer.feed_forward) && layer.feed_forward_norm.is_rms() &&
          layer.mixer_post_norm.weight == nullptr && !layer.parallel && !layer.beside &&
-         !layer.laurel.exists();
+         !layer.side && !layer.laurel.exists();
 }
 
 // What follows attention, one op after the other. next: as norms_behind promises, or null.
@@ -191,6 +193,9 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
   with_part(layer.mixer, [&](const auto& mixer) {
     if (sums_later) {
       mixer.output(rows, scratch_of(mixer), {delta_});
+    } else if (layer.side) {
+      mixer.output(rows, scratch_of(mixer), {delta_});
+      delta = add_side(rows, *layer.side);
     } else {
       delta = add_part(rows, mixer, layer, layer.mixer_post_norm);
     }
@@ -232,6 +237,13 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
     delta = add_part(own, part, layer, layer.feed_forward_post_norm);
   });
   return delta;
+}
+
+// The sum of what both mixers leave, of which the first has left its own rows in delta_.
+const float* LayerRunner::add_side(const LayerRows& rows, const LinearMixer& side) {
+  side.output(rows, scratch_of(side), {delta_, true});
+  if (sharding_.is_cut()) sum_over_ranks(rows);
+  return delta_;
 }
 
 // The mixture beside a feed-forward part, which has left its own rows in delta_, and their sum.
@@ -340,7 +352,7 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
                      layer.mixer_residual == nullptr && !layer.shortcut && !layer.joins_shortcut &&
-                     layer.scale == 1 && config_.residual_scale == 1;
+                     !layer.side && layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.
@@ -381,7 +393,8 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
                      .eps = config_.rms_norm_eps,
                      .dtype = config_.dtype,
                      .activation = mlp.spec.activation};
-  const Gqa* next_mixer = next != nullptr ? std::get_if<Gqa>(&next->mixer) : nullptr;
+  const bool joins = next != nullptr && !next->side;
+  const Gqa* next_mixer = joins ? std::get_if<Gqa>(&next->mixer) : nullptr;
   const bool enters =
       next_mixer != nullptr && next->mixer_norm.is_rms() && !next_mixer->has_gates();
   if (enters) {
@@ -407,6 +420,7 @@ void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, cons
     layer.laurel.add_path(rows, x, laurel_);
   }
   with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
+  if (layer.side) layer.side->project(rows, x, scratch_of(*layer.side));
 }
 
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to

@@ -91,6 +91,7 @@ class LayerRunner {
                          const DecoderLayer* next);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
+  const float* add_side(const LayerRows& rows, const LinearMixer& side);
   void join_laurel(const LayerRows& rows, const float* delta);
   void scale_residual(const LayerRows& rows, float scale);
   void run_shortcut(const LayerRows& rows, const DecoderLayer& layer);

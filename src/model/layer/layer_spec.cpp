@@ -45,6 +45,7 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .qkv_bias = config.attention_bias,
           .o_bias = config.attention_out_bias,
           .clip = config.qkv_clip,
+          .out_scale = config.attention_out_scale,
           .kv_of = layer.kv_of,
           .slopes = config.alibi_slopes};
 }
@@ -104,7 +105,8 @@ LinearSpec state_space_of(const ModelConfig& config) {
           .out_bias = recurrent.bias,
           .norm_groups = recurrent.normed ? recurrent.key_heads : 0,
           .norm_own_weights = true,
-          .gates_first = true,
+          .gates_first = recurrent.gates_first,
+          .factors = recurrent.factors,
           .files = LinearFiles::kStep,
           .base = "mamba.",
           .in_qkv = "in_proj",
@@ -115,7 +117,9 @@ GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
   return {.inner = own_or(layer.intermediate_size, config.intermediate_size),
           .activation = config.activation,
           .bias = config.mlp_bias,
-          .sparsity = layer.sparsity};
+          .sparsity = layer.sparsity,
+          .gate_scale = config.gate_scale,
+          .out_scale = config.mlp_out_scale};
 }
 
 ExpertsSpec experts_of(const ModelConfig& config) {
@@ -278,7 +282,8 @@ ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding) {
   return part;
 }
 
-StateSpec state_of(const MixerSpec& mixer) {
+StateSpec state_of(const LayerSpec& layer) {
+  if (layer.side) return layer.side->state();
   return std::visit(
       [](const auto& spec) -> StateSpec {
         if constexpr (requires { spec.state(); }) {
@@ -287,7 +292,7 @@ StateSpec state_of(const MixerSpec& mixer) {
           return {};
         }
       },
-      mixer);
+      layer.mixer);
 }
 
 bool keeps_states(const ModelConfig& config) {
@@ -295,7 +300,7 @@ bool keeps_states(const ModelConfig& config) {
   if (architecture == nullptr) return false;
   const std::vector<LayerSpec> layers = compose_layers(config, architecture->decoder);
   return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerSpec& layer) { return state_of(layer.mixer).exists(); });
+                     [](const LayerSpec& layer) { return state_of(layer).exists(); });
 }
 
 KvFormat latent_format(KvFormat format) {

@@ -73,6 +73,7 @@ struct GqaSpec {
   // multiplied with.
   int32_t value_dim = 0;
   float value_scale = 1;
+  float out_scale = 1;           // of what o leaves
   bool values_normed = false;    // each head of v by root mean squares, without weights (Gemma 4)
   bool keys_are_values = false;  // v is k before its norm, and there is no v_proj
   // The layer whose keys and values are read; then only queries are made. -1: its own.
@@ -110,7 +111,7 @@ struct GqaSpec {
   int32_t own_kv_heads() const { return kv_of < 0 ? num_kv_heads : 0; }
   // What the checkpoint's heads of v, and the inputs of o, are widened from; no `to`: they are not.
   PaddedHeads padding(bool of_columns) const {
-    if (value_dim == 0) return {};
+    if (value_dim == 0) return PaddedHeads::scaled(of_columns ? out_scale : 1, of_columns);
     return {value_dim, head_dim, of_columns, of_columns ? 1 : value_scale};
   }
   int32_t qkv_size() const { return q_size() + 2 * own_kv_heads() * head_dim; }
@@ -156,6 +157,8 @@ struct GatedMlpSpec {
   bool fused = false;              // the tensor gate_up_proj instead of gate_proj and up_proj
   float sparsity = 0;              // as of LayerConfig
   GateClamp clamp = {};            // of Activation::kClampedSilu
+  float gate_scale = 1;            // of gates, where they are not fused, before their activation
+  float out_scale = 1;             // of what `down` leaves
   const char* sub_norm = nullptr;  // of what enters `down` (BitNet)
   const char* base = "mlp.";
   const char* gate_up = "gate_up_proj";
@@ -263,6 +266,8 @@ using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Ab
 struct LayerSpec {
   const char* mixer_norm = nullptr;
   MixerSpec mixer;
+  // A mixer beside it that reads the same rows; what both leave is added (Falcon H1).
+  std::optional<LinearSpec> side = {};
   const char* mixer_post_norm = nullptr;
   const char* feed_forward_norm = nullptr;
   FeedForwardSpec feed_forward;
@@ -334,8 +339,8 @@ ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
-// What a mixer keeps of each sequence beside entries of positions.
-StateSpec state_of(const MixerSpec& mixer);
+// What the mixers of a layer keep of each sequence beside entries of positions.
+StateSpec state_of(const LayerSpec& layer);
 // Whether any layer of the model does. A sequence of it begins at its first token, wherever entries
 // of later positions may be.
 bool keeps_states(const ModelConfig& config);

@@ -296,6 +296,7 @@ std::vector<LayerTensor> layer_tensors(const LayerSpec& layer, const NormForm& n
   LayerTensorList list(hidden_size, norms);
   list.add_layer_norm(layer.mixer_norm);
   std::visit([&](const auto& mixer) { list.add(mixer); }, layer.mixer);
+  if (layer.side) list.add(*layer.side);
   list.add_layer_norm(layer.mixer_post_norm);
   list.add_layer_norm(layer.feed_forward_norm);
   std::visit([&](const auto& part) { list.add(part); }, layer.feed_forward);

@@ -107,7 +107,8 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
         loader.load_vector({by_value_head(base + whole.skip, whole, sharding)}, &skip));
   }
   FT_RETURN_IF_ERROR(load_norm(loader, base, whole, &norm));
-  return loader.load_summed(base + whole.out, whole.shape.v_size(), whole.out_bias, &out);
+  return loader.load_summed(base + whole.out, whole.shape.v_size(), whole.out_bias, &out,
+                            PaddedHeads::scaled(whole.factors.out, true));
 }
 
 void LinearMixer::Scratch::fit(const LinearSpec& part) {

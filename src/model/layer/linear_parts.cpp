@@ -81,6 +81,9 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
       parts = {at.of_keys(name, all, 2 * at.v_size + at.q_size),
                at.of_keys(name, all, 2 * at.v_size), at.of_values(name, all, at.v_size),
                at.of_values(name, all, 0)};
+      const LinearFactors& factors = whole.factors;
+      const float by[] = {factors.queries, factors.keys, factors.values, factors.gates};
+      for (size_t i = 0; i < parts.size(); ++i) parts[i].padded = PaddedHeads::scaled(by[i]);
       break;
     }
     case LinearFiles::kApart: {
@@ -108,6 +111,7 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
     case LinearFiles::kStep: {
       const int64_t before = 2 * (at.q_size + at.v_size);
       parts = {at.of_heads(base + whole.in_qkv, before + whole.shape.value_heads, before)};
+      parts[0].padded = PaddedHeads::scaled(whole.factors.steps);
       break;
     }
     case LinearFiles::kApart:

@@ -5,6 +5,7 @@
 #include "kernels/linear/gated_norm.h"
 #include "kernels/linear/linear_inputs.h"
 #include "kernels/linear/linear_shape.h"
+#include "model/config/recurrent_config.h"
 #include "model/layer/layer_state.h"
 
 namespace foretoken {
@@ -41,6 +42,7 @@ struct LinearSpec {
   bool gates_first = false;
   NormGate gate = NormGate::kSilu;
   float norm_eps = 0;  // 0: that of all norms
+  LinearFactors factors = {};
   LinearFiles files = LinearFiles::kApart;
   // Names in the checkpoint, behind the layer's.
   const char* base = "linear_attn.";

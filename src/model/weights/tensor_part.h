@@ -27,6 +27,11 @@ struct PaddedHeads {
   bool of_columns = false;
   float scale = 1;  // of what the file has
 
+  // Rows, or columns, that are only multiplied; by 1: they are as they are wanted.
+  static PaddedHeads scaled(float scale, bool of_columns = false) {
+    return scale == 1 ? PaddedHeads{} : PaddedHeads{1, 1, of_columns, scale};
+  }
+
   // Rows of the file among `rows` that are wanted.
   int64_t of_file(int64_t rows) const { return to == 0 ? rows : rows / to * from; }
   // Which row of the file is wanted at `row`; -1: a zero.

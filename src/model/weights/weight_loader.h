@@ -261,7 +261,7 @@ class WeightLoader {
   int32_t num_rounded_ = 0;
   int64_t rounded_columns_ = 0;
   std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;
-  std::map<const TensorView*, std::unique_ptr<MadeMatrix>> made_;
+  std::map<std::pair<const TensorView*, float>, std::unique_ptr<MadeMatrix>> made_;  // by scale
   std::vector<std::unique_ptr<HostMatrix>> host_matrices_;
   std::set<std::string> used_;
   std::map<std::pair<const TensorView*, bool>, TensorView> in_halves_;

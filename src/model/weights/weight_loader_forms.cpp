@@ -60,12 +60,12 @@ Result<const TensorView*> WeightLoader::find_matrix(const TensorPart& part,
   if (padded.to > 0 && tensor != nullptr) {
     const auto making = padded.of_columns ? Making::kPaddedColumns : Making::kPaddedRows;
     const Padding padding{padded.from, padded.to, padded.scale};
-    std::unique_ptr<MadeMatrix>& made = made_[tensor];
+    std::unique_ptr<MadeMatrix>& made = made_[{tensor, padded.scale}];
     if (made == nullptr) made = std::make_unique<MadeMatrix>(*tensor, making, padding);
     return &made->view;
   }
   if (part.unit_rows && tensor != nullptr) {
-    std::unique_ptr<MadeMatrix>& made = made_[tensor];
+    std::unique_ptr<MadeMatrix>& made = made_[{tensor, 1.0f}];
     if (made == nullptr) made = std::make_unique<MadeMatrix>(*tensor, Making::kUnitRows);
     return &made->view;
   }
