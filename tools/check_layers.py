@@ -44,7 +44,7 @@ ROOMS = {
                 "linear", "latent", "experts", "draft", "step", "comm", "devices"],
     "gguf": ["blocks", "vocabulary", ""],
     "draft": ["parts", ""],
-    "model": ["files", "config", "weights", "layer", "arch", "", "heads"],
+    "model": ["files", "config", "weights", "layer", "stack", "arch", "", "heads"],
     "engine": ["compat", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],

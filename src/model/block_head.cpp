@@ -11,7 +11,7 @@
 #include "kernels/rows/embed.h"
 #include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
-#include "model/layer/layer_runner.h"
+#include "model/stack/layer_runner.h"
 
 namespace foretoken {
 namespace {

@@ -17,10 +17,10 @@
 #include "kernels/rows/softcap.h"
 #include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
-#include "model/layer/layer_runner.h"
 #include "model/layer_states.h"
 #include "model/learned_positions.h"
 #include "model/lora_pool.h"
+#include "model/stack/layer_runner.h"
 #include "model/taps.h"
 
 namespace foretoken {

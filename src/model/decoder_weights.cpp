@@ -12,8 +12,8 @@
 #include "model/layer/key_mask.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
-#include "model/layer/residual_streams.h"
 #include "model/learned_positions.h"
+#include "model/stack/residual_streams.h"
 
 namespace foretoken {
 namespace {

@@ -13,7 +13,7 @@
 #include "kernels/draft/pair_rows.h"
 #include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
-#include "model/layer/layer_runner.h"
+#include "model/stack/layer_runner.h"
 
 namespace foretoken {
 namespace {

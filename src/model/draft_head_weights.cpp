@@ -9,9 +9,9 @@
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
 #include "model/draft_head_spec.h"
-#include "model/layer/layer_runner.h"
 #include "model/layer/part_loader.h"
 #include "model/output_rows.h"
+#include "model/stack/layer_runner.h"
 
 namespace foretoken {
 namespace {

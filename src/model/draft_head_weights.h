@@ -7,7 +7,7 @@
 #include "device/arena.h"
 #include "model/draft_head.h"
 #include "model/files/checkpoint.h"
-#include "model/layer/decoder_layer.h"
+#include "model/stack/decoder_layer.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {

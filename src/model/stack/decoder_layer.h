@@ -9,15 +9,15 @@
 #include "model/layer/gated_mlp.h"
 #include "model/layer/gqa.h"
 #include "model/layer/latent.h"
-#include "model/layer/laurel.h"
-#include "model/layer/layer_inputs.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear_mixer.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
-#include "model/layer/residual_streams.h"
 #include "model/layer/short_conv.h"
+#include "model/stack/laurel.h"
+#include "model/stack/layer_inputs.h"
+#include "model/stack/residual_streams.h"
 
 namespace foretoken {
 

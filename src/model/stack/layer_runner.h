@@ -5,8 +5,8 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "model/config/config.h"
-#include "model/layer/decoder_layer.h"
 #include "model/layer/layer_rows.h"
+#include "model/stack/decoder_layer.h"
 #include "model/weights/sharding.h"
 #include "model/weights/weight_loader.h"
 

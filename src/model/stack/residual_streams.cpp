@@ -1,4 +1,4 @@
-#include "model/layer/residual_streams.h"
+#include "model/stack/residual_streams.h"
 
 #include "kernels/rows/match_magnitude.h"
 #include "kernels/rows/mix_streams.h"

@@ -1,4 +1,4 @@
-#include "model/layer/residual_streams.h"
+#include "model/stack/residual_streams.h"
 
 #include "model/layer/part_rig.h"
 

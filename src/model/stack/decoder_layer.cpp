@@ -1,4 +1,4 @@
-#include "model/layer/decoder_layer.h"
+#include "model/stack/decoder_layer.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/layer/layer_inputs.h"
+#include "model/stack/layer_inputs.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "model/layer/layer_runner.h"
+#include "model/stack/layer_runner.h"
 
 #include <gtest/gtest.h>
 

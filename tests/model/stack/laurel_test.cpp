@@ -1,4 +1,4 @@
-#include "model/layer/laurel.h"
+#include "model/stack/laurel.h"
 
 #include "model/layer/part_rig.h"
 
