@@ -14,6 +14,7 @@ using AttendCase = std::tuple<int, int, int, int, bool, bool, bool>;
 class LinearAttentionTest : public SteppedRowsTest, public testing::WithParamInterface<AttendCase> {
  protected:
   static constexpr int kSlots = 3, kMaxDrafts = 4;
+  bool knows_lengths_ = true;
 
   struct Memory {
     float* states;
@@ -153,6 +154,11 @@ TEST_P(LinearAttentionTest, MatchesDouble) {
 TEST_P(LinearAttentionTest, ChunksHaveTheBitsOfOneRun) { expect_same({9, 0, false}); }
 TEST_P(LinearAttentionTest, RejectedDraftsLeaveNothing) { expect_same({9, kMaxDrafts, false}); }
 TEST_P(LinearAttentionTest, DraftPassesLeaveNothing) { expect_same({9, kMaxDrafts, true}); }
+
+TEST_P(LinearAttentionTest, RejectedDraftsLeaveNothingWhereLengthsAreUnknown) {
+  knows_lengths_ = false;
+  expect_same({9, kMaxDrafts, false});
+}
 
 INSTANTIATE_TEST_SUITE_P(Forms, LinearAttentionTest,
                          testing::Values(AttendCase{2, 4, 16, 32, false, true, true},

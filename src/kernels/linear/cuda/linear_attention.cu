@@ -152,13 +152,22 @@ __device__ void answer(const LinearAttentionArgs& args, const Slab& slab, int ro
       value;
 }
 
+// Whether S behind `position`, which the run reaches, is to be kept. `len`: known tokens; without
+// slots it counts from the run's end.
+__device__ bool keeps_before(const LinearAttentionArgs& args, const StateRows& rows, int first_row,
+                             int len, int position) {
+  if (args.slots != nullptr) return position == len - 1;
+  const int last = first_row + position + args.pending_rows - 1 - args.positions[first_row];
+  return last >= first_row && rows.same_run(first_row, last) && !rows.same_run(first_row, last + 1);
+}
+
 // The run that begins with `first_row`.
 template <int Rows>
 __device__ void run_slab(const LinearAttentionArgs& args, const StateRows& rows, const Slab& slab,
                          int first_row, Shared& shared) {
   const LinearShape& shape = args.shape;
   const int slot = args.row_slot[first_row], begin = args.positions[first_row];
-  const int len = args.slots[slot].len;
+  const int len = args.slots != nullptr ? args.slots[slot].len : 0;
   const int from = state_run(begin, 1, args.committed[slot], len, args.pending_rows).from;
   const int lane = threadIdx.x % kSlab, part = threadIdx.x / kSlab;
   ColumnPart<Rows> column;
@@ -176,7 +185,9 @@ __device__ void run_slab(const LinearAttentionArgs& args, const StateRows& rows,
   __syncthreads();
   int position = from, buffer = 0;
   for (bool more = true; more; ++position, buffer ^= 1) {
-    if (position == len - 1 && position > from) column.store(args, slab, slot);
+    if (position > from && keeps_before(args, rows, first_row, len, position)) {
+      column.store(args, slab, slot);
+    }
     more = position + 1 <= begin || rows.continues(first_row + position + 1 - begin);
     RowPart next;
     if (more) next = fetch_at(position + 1);
@@ -222,10 +233,11 @@ __global__ void __launch_bounds__(kKeepThreads) keep_updates_kernel(LinearAttent
   const StateRows rows = rows_of(args);
   const int row = blockIdx.x;
   if (row >= rows.count) return;
-  const int slot = args.row_slot[row], len = args.slots[slot].len;
+  const int slot = args.row_slot[row], position = args.positions[row];
+  const int len = known_len(args.slots, slot, position + 1, args.pending_rows);
   if (stays_pending(rows, row, len, args.pending_rows)) {
     const float* from = args.x + int64_t{row} * args.shape.row_size() + args.shape.k_offset();
-    float* to = pending_row(args, slot, args.positions[row]);
+    float* to = pending_row(args, slot, position);
     for (int i = blockIdx.y * kKeepThreads + threadIdx.x; i < args.shape.update_size();
          i += gridDim.y * kKeepThreads) {
       to[i] = from[i];
