@@ -23,8 +23,8 @@ TensorPart query_part(const std::string& name, const LatentSpec& whole, const Sh
 }
 
 // Compressed or whole queries, then what goes to the cache.
-std::vector<TensorPart> first_parts(const std::string& base, const LatentSpec& whole,
-                                    const ShardRange& heads) {
+std::vector<TensorPart> latent_first_parts(const std::string& base, const LatentSpec& whole,
+                                           const ShardRange& heads) {
   const PairedHeads paired{whole.entry_dim(), whole.paired ? whole.rope_dim : 0, whole.kv_rank};
   const TensorPart kv = {base + "kv_a_proj_with_mqa", whole.entry_dim(), 0, -1, paired};
   if (whole.q_rank > 0) return {{base + "q_a_proj", whole.q_rank}, kv};
@@ -119,7 +119,7 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   dtype = loader.config().dtype;
   eps = kLatentNormEps;
   FT_RETURN_IF_ERROR(
-      loader.load_linear(first_parts(base, whole, heads), whole.inputs, whole.bias, &first));
+      loader.load_linear(latent_first_parts(base, whole, heads), whole.inputs, whole.bias, &first));
   FT_RETURN_IF_ERROR(load_queries(loader, base, whole, this));
   FT_RETURN_IF_ERROR(load_kv_norm(loader, base + "kv_a_layernorm.weight", whole, &kv_norm));
   FT_RETURN_IF_ERROR(load_absorbed(loader, base, whole, this));
