@@ -16,6 +16,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "attention/backend.h"
+#include "attention/kv_cache.h"
 #include "draft/registry.h"
 #include "engine/compat/compat.h"
 #include "engine/compat/support_matrix.h"
@@ -28,6 +29,8 @@
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
 #include "model/decoder_weights.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer_states.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -144,6 +147,7 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"num_blocks", info.num_blocks},
           {"weights_mib", mebibytes(info.weight_bytes)},
           {"kv_cache_mib", mebibytes(info.kv_cache_bytes)},
+          {"states_mib", mebibytes(info.state_bytes)},
           {"token_pages_mib", mebibytes(info.token_page_bytes)},
           {"block_tables_mib", mebibytes(info.block_table_bytes)},
           {"drafter_mib_beyond_kv_cache_token_pages_block_tables", mebibytes(info.drafter_bytes)},
@@ -174,6 +178,14 @@ ordered_json inspect_experts(const ModelConfig& config) {
           {"num_expert_layers", layers}};
 }
 
+int64_t kv_bytes_per_token(const ModelConfig& config, const DecoderTraits& traits) {
+  int64_t bytes = 0;
+  for (const LayerSpec& layer : compose_layers(config, traits)) {
+    bytes += kv_bytes_per_block(kv_layout(layer.mixer, config.dtype, KvFormat::kPlain), 1);
+  }
+  return bytes;
+}
+
 // What config.json says, without loading anything else.
 Result<ordered_json> inspect_config(const EngineConfig& engine) {
   const ModelFiles files(engine.model);
@@ -183,23 +195,22 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   if (architecture == nullptr) return compat({.architecture = config.architecture});
   FT_ASSIGN_OR_RETURN(const int64_t weight_bytes,
                       count_weights(engine, files, config, architecture->decoder));
-  const int64_t bytes = config.dtype == DType::kF32 ? 4 : 2;
-  const int64_t parts = config.latent.exists() ? 1 : 2;  // keys and values, or what is both
-  const int64_t kv_bytes =
-      parts * bytes * config.num_layers * config.num_kv_heads * config.head_dim;
-  ordered_json sizes = {{"architecture", config.architecture},
-                        {"dtype", bytes == 4 ? "float32" : "bfloat16"},
-                        {"vocab_size", config.vocab_size},
-                        {"hidden_size", config.hidden_size},
-                        {"intermediate_size", config.intermediate_size},
-                        {"num_layers", config.num_layers},
-                        {"num_heads", config.num_heads},
-                        {"num_kv_heads", config.num_kv_heads},
-                        {"head_dim", config.head_dim},
-                        {"max_position_embeddings", config.max_position_embeddings},
-                        {"weights_mib", mebibytes(weight_bytes)},
-                        {"kv_cache_bytes_per_token", kv_bytes},
-                        {"tokenizer", has_model_text(files, "tokenizer.json")}};
+  ordered_json sizes = {
+      {"architecture", config.architecture},
+      {"dtype", config.dtype == DType::kF32 ? "float32" : "bfloat16"},
+      {"vocab_size", config.vocab_size},
+      {"hidden_size", config.hidden_size},
+      {"intermediate_size", config.intermediate_size},
+      {"num_layers", config.num_layers},
+      {"num_heads", config.num_heads},
+      {"num_kv_heads", config.num_kv_heads},
+      {"head_dim", config.head_dim},
+      {"max_position_embeddings", config.max_position_embeddings},
+      {"weights_mib", mebibytes(weight_bytes)},
+      {"kv_cache_bytes_per_token", kv_bytes_per_token(config, architecture->decoder)},
+      {"tokenizer", has_model_text(files, "tokenizer.json")}};
+  if (keeps_states(config))
+    sizes["state_mib_per_sequence"] = mebibytes(state_bytes_each(config, 0));
   sizes.update(inspect_experts(config));
   if (const auto mask = parallel_draft_mask(files.text())) {
     sizes["drafter"] = "pard";

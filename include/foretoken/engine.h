@@ -117,6 +117,7 @@ struct EngineInfo {
   int64_t kv_cache_bytes = 0;
   int64_t token_page_bytes = 0;
   int64_t block_table_bytes = 0;
+  int64_t state_bytes = 0;       // of the model's recurrent layers, for max_num_seqs sequences
   int64_t num_host_blocks = 0;   // KV blocks that host memory keeps (kv_offloading_size)
   int64_t host_block_bytes = 0;  // of one, of all ranks
   int64_t drafter_bytes = 0;     // beyond KV cache, token pages and block tables

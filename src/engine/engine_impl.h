@@ -199,7 +199,6 @@ class EngineImpl final : public Engine {
   RequestLimits limits_;
   int64_t free_at_start_ = 0;  // bytes of the device
   int num_adapter_slots_ = 0;
-  int64_t state_bytes_ = 0;  // of sequences, in the target's layers
   int max_blocks_ = 0;
   KvBlockCounts num_blocks_;
   EngineInfo info_;

@@ -134,8 +134,8 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
          info_.kv_cache_bytes >> 20,
          static_cast<double>(tokens) / static_cast<double>(config.max_model_len),
          config.max_model_len);
-  if (state_bytes_ > 0) {
-    FT_LOG(info, "states of {} sequences: {} MiB", config.max_num_seqs, state_bytes_ >> 20);
+  if (info_.state_bytes > 0) {
+    FT_LOG(info, "states of {} sequences: {} MiB", config.max_num_seqs, info_.state_bytes >> 20);
   }
   return {};
 }

@@ -251,7 +251,7 @@ Status EngineImpl::take_states(ResolvedConfig& config) {
   const StateUse use{.num_slots = config.max_num_seqs,
                      .max_draft_tokens = max_draft_tokens(config)};
   FT_RETURN_IF_ERROR(model_->take_states(use));
-  state_bytes_ = model_->state_bytes(use);
+  info_.state_bytes = model_->state_bytes(use);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/config/architecture.h"
 
 namespace foretoken {
 namespace {
@@ -32,6 +33,15 @@ Result<LayerState> take_state(Arena& arena, const StateSpec& spec, const StateUs
 }
 
 }  // namespace
+
+int64_t state_bytes_each(const ModelConfig& config, int32_t max_draft_tokens) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) return 0;
+  const auto layers = compose_layers(config, architecture->decoder);
+  const DecoderPlan plan = plan_decoder(config, layers, {});
+  // The null slot's.
+  return LayerStates::bytes(plan.layers, {0, max_draft_tokens});
+}
 
 int64_t LayerStates::bytes(std::span<const LayerPlan> layers, const StateUse& use) {
   Arena counted(nullptr, MemoryKind::kDevice);

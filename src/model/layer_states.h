@@ -5,10 +5,14 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
+#include "model/config/config.h"
 #include "model/decoder_plan.h"
 #include "model/layer/layer_state.h"
 
 namespace foretoken {
+
+// Bytes of the states of one sequence of a whole model; 0: it keeps none.
+int64_t state_bytes_each(const ModelConfig& config, int32_t max_draft_tokens);
 
 // The states of a model's layers, or of a rank's part of them, for all slots: device memory that is
 // taken once.

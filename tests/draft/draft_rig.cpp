@@ -39,6 +39,9 @@ DraftRig::DraftRig(const std::string& target_folder, std::vector<SpeculativeConf
   options.max_logits_rows = kMaxRows;
   options.max_model_len = kMaxLen;
   target_ = load_model(device_, target_folder, options).value();
+  const Status states =
+      target_->take_states({.num_slots = kSlots, .max_draft_tokens = kMaxDraftTokens});
+  FT_CHECK_MSG(states.ok(), states.message());
   for (const SpeculativeConfig& config : configs_) {
     DrafterContext context{.config = config,
                            .device = device_,

@@ -128,6 +128,25 @@ TEST(DecoderPlan, LayersMayLackAttentionOrHaveFewerHeads) {
   EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[0]));
 }
 
+TEST(DecoderPlan, StatesAreThoseOfTheStagesLayers) {
+  const ModelConfig config = config_of({{}, {}, {}, {}});
+  auto layers = compose_layers(config, {});
+  const ShortConvSpec conv{.inputs = 32, .channels = 32, .width = 3};
+  layers[0].mixer = layers[3].mixer = conv;
+  const DecoderPlan whole = plan_decoder(config, layers, {100, false});
+  EXPECT_EQ(whole.layers[0].state.conv_channels, 32);
+  EXPECT_EQ(whole.layers[0].num_heads, 0);
+  EXPECT_FALSE(whole.layers[1].state.exists());
+  EXPECT_EQ(whole.groups[0].num_layers, 2);
+  const DecoderPlan second = plan_decoder(config, layers, {100, false}, {.rank = 1, .count = 2});
+  EXPECT_FALSE(second.layers[0].state.exists());
+  EXPECT_TRUE(second.layers[3].state.exists());
+  for (LayerSpec& layer : layers) layer.mixer = conv;
+  const DecoderPlan pure = plan_decoder(config, layers, {100, false});
+  ASSERT_EQ(pure.groups.size(), 1u);
+  EXPECT_EQ(pure.groups[0].num_layers, 0) << "token pages alone";
+}
+
 TEST(DecoderPlan, LatentsAreOneGroupOfOneHead) {
   ModelConfig config = config_of({{}, {}, {}});
   config.latent = {.q_rank = 0, .kv_rank = 32, .nope_dim = 12, .rope_dim = 8, .value_dim = 16};

@@ -22,7 +22,10 @@ inline Device& model_device() {
   return *foretoken::test_device();
 }
 
-// The model in `folder`, with scratch for max_rows rows of either kind.
+// Sequences of a harness.
+inline constexpr int32_t kHarnessSlots = 4;
+
+// The model in `folder`, with scratch for max_rows rows of either kind and the states of a harness.
 inline std::unique_ptr<Model> load_test_model(const std::string& folder,
                                               const ConfigOptions& config, int32_t max_rows,
                                               int32_t max_model_len = 0) {
@@ -31,7 +34,10 @@ inline std::unique_ptr<Model> load_test_model(const std::string& folder,
   options.max_model_len = max_model_len;
   options.max_rows = max_rows;
   options.max_logits_rows = max_rows;
-  return load_model(model_device(), folder, options).value();
+  std::unique_ptr<Model> model = load_model(model_device(), folder, options).value();
+  const Status taken = model->take_states({.num_slots = kHarnessSlots, .max_draft_tokens = 3});
+  FT_CHECK_MSG(taken.ok(), taken.message());
+  return model;
 }
 
 // A span of one step: the next num_tokens known tokens of a slot.
@@ -44,7 +50,7 @@ struct SpanWish {
 // pinned memory, so that the test reads and writes it between steps on every device.
 class ForwardHarness {
  public:
-  static constexpr int32_t kSlots = 4;
+  static constexpr int32_t kSlots = kHarnessSlots;
   static constexpr int32_t kBlockSize = 16;
 
   ForwardHarness(Device& device, Model& model, int32_t max_rows, int32_t max_blocks)

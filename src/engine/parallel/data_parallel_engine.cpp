@@ -376,6 +376,7 @@ EngineInfo sum_of(const std::vector<const EngineInfo*>& infos) {
     sum.weight_bytes += info.weight_bytes;
     sum.kv_cache_bytes += info.kv_cache_bytes;
     sum.num_host_blocks += info.num_host_blocks;
+    sum.state_bytes += info.state_bytes;
     sum.token_page_bytes += info.token_page_bytes;
     sum.block_table_bytes += info.block_table_bytes;
     sum.drafter_bytes += info.drafter_bytes;

@@ -9,9 +9,12 @@
 #include "base/log.h"
 #include "config/engine_fields.h"
 #include "engine/compat/kv_format.h"
+#include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
 #include "engine/step/graph_mode.h"
 #include "kernels/devices/open_device.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer_states.h"
 
 namespace foretoken {
 namespace {
@@ -46,9 +49,23 @@ int rows_by_default(const Device& device) {
   return device.total_memory() < kLargeMemory ? 2048 : 8192;
 }
 
-Status resolve_batch(EngineConfig& config, const Device& device) {
+// Fewer where the states of so many would take more than this, of all ranks together.
+int seqs_by_default(const EngineConfig& config, const Device& device, const ModelConfig& model) {
   const bool cpu = device.type() == DeviceType::kCpu;
-  if (config.max_num_seqs == 0) config.max_num_seqs = cpu ? 64 : 256;
+  const int usual = cpu ? 64 : 256;
+  if (!keeps_states(model)) return usual;
+  const int64_t most = int64_t{cpu ? 4 : 16} << 30;
+  const int64_t each = state_bytes_each(model, max_draft_tokens(config));
+  const auto seqs = static_cast<int>(std::clamp<int64_t>(most / each - 1, 1, usual));
+  if (seqs < usual) {
+    FT_LOG(info, "--max-num-seqs {} by default, as each sequence keeps a state of {} MiB", seqs,
+           each >> 20);
+  }
+  return seqs;
+}
+
+Status resolve_batch(EngineConfig& config, const Device& device, const ModelConfig& model) {
+  if (config.max_num_seqs == 0) config.max_num_seqs = seqs_by_default(config, device, model);
   if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = rows_by_default(device);
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
                                  INT32_MAX / config.block_size));
@@ -99,7 +116,7 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   ResolvedConfig resolved;
   static_cast<EngineConfig&>(resolved) = config;
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
-  FT_RETURN_IF_ERROR(resolve_batch(resolved, device));
+  FT_RETURN_IF_ERROR(resolve_batch(resolved, device, model));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
   FT_ASSIGN_OR_RETURN(resolved.kv_format, choose_kv_format(config.kv_cache_dtype, device.type(),

@@ -12,7 +12,7 @@ namespace foretoken {
 struct StateSpec {
   int32_t conv_channels = 0;  // 0: there is no convolution
   int32_t conv_width = 0;
-  LinearShape linear;  // without heads: there is no linear attention
+  LinearShape linear = {};  // without heads: there is no linear attention
 
   bool exists() const { return conv_channels > 0 || linear.value_heads > 0; }
 };

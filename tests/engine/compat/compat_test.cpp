@@ -102,6 +102,10 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.host_blocks = true, .prefix_caching = false},
        {"--kv-offloading-size", "--enable-prefix-caching off"}},
       {{.host_blocks = true, .windowed = true}, {"--kv-offloading-size", "sliding-window"}},
+      {{.host_blocks = true, .states_of = "a draft model"},
+       {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
+      {{.num_ranks = 2, .num_context_ranks = 2, .states_of = "the model"},
+       {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
   };
   for (const auto& c : cases) {
     const Status status = compat(c.combination);
