@@ -19,6 +19,7 @@ constexpr std::string_view kBodies[] = {"",
                                         "language_model.model.",
                                         "model.language_model.",
                                         "transformer.",
+                                        "backbone.",
                                         "gpt_neox.",
                                         "model.decoder.",
                                         "decoder."};

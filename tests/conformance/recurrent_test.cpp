@@ -1,0 +1,190 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "conformance/harness.h"
+#include "conformance/layouts.h"
+#include "model/golden.h"
+
+// Models whose layers keep states of sequences, which drafts change and rejected ones must not have
+// changed: ids and counts are the same whoever drafts, itself such a model, however many steps are
+// in flight, however prompts are cut and whoever had the slot before.
+
+namespace foretoken {
+namespace {
+
+constexpr int kRecurrentTokens = 48;
+constexpr int kRecurrentDrafts = 3;
+
+// Pieces of the golden texts, so that prompts are of many lengths, half of them sampled.
+std::vector<Request> recurrent_requests(const test::GoldenCase& golden, int count) {
+  std::vector<int32_t> text;
+  for (const nlohmann::json& entry : *golden.prompts) {
+    for (const char* part : {"ids", "greedy"}) {
+      const auto ids = entry.at(part).get<std::vector<int32_t>>();
+      text.insert(text.end(), ids.begin(), ids.end());
+    }
+  }
+  std::vector<Request> requests;
+  for (int i = 0; i < count; ++i) {
+    Request& request = requests.emplace_back();
+    const int length = 1 + 11 * i % 67;
+    const int begin = 29 * i % (static_cast<int>(text.size()) - length);
+    request.prompt_token_ids.assign(text.begin() + begin, text.begin() + begin + length);
+    request.sampling.max_tokens = kRecurrentTokens;
+    request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.7f;
+    request.sampling.seed = 40 + static_cast<uint64_t>(i);
+    request.sampling.ignore_eos = true;
+  }
+  return requests;
+}
+
+class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
+ protected:
+  static EngineConfig config(const Variant& variant) {
+    EngineConfig config = config_of(variant, GetParam().folder);
+    config.max_model_len = GetParam().max_model_len;
+    config.hf_overrides = GetParam().hf_overrides;
+    config.dtype = "float32";
+    config.skip_tokenizer_init = true;
+    return config;
+  }
+  // The model drafts for itself: greedy drafts are right, sampled ones often not.
+  static Variant drafting(Variant variant) {
+    variant.num_drafts = kRecurrentDrafts;
+    variant.drafter = "draft_model";
+    variant.draft_model = GetParam().folder;
+    return variant;
+  }
+
+  static RunResult run(const Variant& variant, const std::vector<Request>& requests,
+                       const Layout& layout = {}) {
+    EngineConfig all = config(variant);
+    layout.apply(all);
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(all, &engine);
+    EXPECT_TRUE(made.ok()) << variant.describe() << ": " << made.message();
+    if (!made.ok()) return {};
+    RunResult result;
+    for (int round = 0; round < (variant.warm ? 2 : 1); ++round) {
+      result = run_requests(*engine, variant, requests);
+    }
+    expect_all_free(*engine);
+    return result;
+  }
+  // Alone, one after the other, without drafts.
+  static const RunResult& plain(const std::vector<Request>& requests) {
+    static std::string of;
+    static RunResult result;
+    if (of != GetParam().name) result = run({.name = "plain"}, requests);
+    of = GetParam().name;
+    return result;
+  }
+  static RunResult expect_same(const Variant& variant, const Layout& layout = {}) {
+    const std::vector<Request> requests = recurrent_requests(GetParam(), num_test_prompts(12));
+    const RunResult other = run(variant, requests, layout);
+    const std::string what = variant.describe() + ", " + layout.name();
+    EXPECT_EQ(count_differences(plain(requests), other, what), 0);
+    if (variant.num_drafts > 0) {
+      EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << what;
+    }
+    if (variant.drafter == "draft_model") {
+      EXPECT_GT(other.stats.num_accepted_tokens, 0) << what;
+    }
+    return other;
+  }
+};
+
+TEST_P(RecurrentIdentity, IdsAndCountsAreTheSameForAnyStepsInFlight) {
+  for (const Variant& drafts :
+       {drafting({}), Variant{.num_drafts = 4}, Variant{.num_drafts = 1, .drafter = "suffix"}}) {
+    RunResult base;
+    for (const int in_flight : {1, 2, 3}) {
+      Variant variant = drafts;
+      variant.name = "in flight";
+      variant.steps_in_flight = in_flight;
+      variant.batch = 12;
+      const RunResult other = expect_same(variant);
+      if (in_flight == 1) base = other;
+      // One that learns drafts by what came before, and these arrive as they may.
+      if (variant.drafter == "suffix") continue;
+      EXPECT_EQ(other.stats.num_draft_tokens, base.stats.num_draft_tokens) << in_flight;
+      EXPECT_EQ(other.stats.num_accepted_tokens, base.stats.num_accepted_tokens) << in_flight;
+    }
+  }
+}
+
+TEST_P(RecurrentIdentity, ChunkedPreemptedAndInSlotsOfOthers) {
+  expect_same(drafting({.name = "chunked and eager",
+                        .steps_in_flight = 2,
+                        .batch = 12,
+                        .max_batched_tokens = 23,
+                        .eager = true}));
+  const RunResult preempted = expect_same(
+      drafting({.name = "preempted", .steps_in_flight = 2, .batch = 12, .num_blocks = 14}));
+  EXPECT_GT(preempted.stats.num_preemptions, 0);
+  // What the first run left in the slots and what a prefix cache would have kept.
+  const RunResult warm = expect_same(drafting(
+      {.name = "warm", .steps_in_flight = 2, .batch = 5, .prefix_caching = true, .warm = true}));
+  EXPECT_EQ(warm.stats.num_cached_tokens, 0) << "blocks do not bring states";
+  expect_same({.name = "adaptive", .num_drafts = 4, .policy = "adaptive", .batch = 12});
+}
+
+TEST_P(RecurrentIdentity, AbortsHarmNobody) {
+  const std::vector<Request> requests = recurrent_requests(GetParam(), num_test_prompts(12));
+  EngineConfig one = config(drafting({.steps_in_flight = 2}));
+  one.max_num_seqs = 2;
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(make_engine(one, &engine).ok());
+  for (const size_t after : {0, 1, 7}) {
+    expect_cancel_harms_nobody(*engine, requests[3], requests[2], plain(requests).ids[2], after);
+  }
+  EXPECT_EQ(engine->generate({requests[1]})[0].token_ids, plain(requests).ids[1]);
+}
+
+// Stages before the last one do not know how long sequences are, so that they tell what may be
+// taken back by the rows alone.
+TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
+  for (const Layout& layout : {Layout{.pp = 2}, Layout{.tp = 2}, Layout{.dbo = true}}) {
+    if (!missing_for(layout).empty()) continue;
+    // Sums of several ranks have other bits, and some norms are not divided.
+    if (layout.tp > 1) {
+      EngineConfig divided = config({});
+      layout.apply(divided);
+      std::unique_ptr<Engine> engine;
+      if (make_engine(divided, &engine).code() == StatusCode::kUnsupported) continue;
+      const std::vector<Request> requests = recurrent_requests(GetParam(), 4);
+      const RunResult alone = run({.batch = 4}, requests, layout);
+      const RunResult drafts = run(drafting({.steps_in_flight = 2, .batch = 4}), requests, layout);
+      EXPECT_EQ(count_differences(alone, drafts, layout.name()), 0);
+      continue;
+    }
+    expect_same(drafting({.name = "ranks", .steps_in_flight = 2, .batch = 12}), layout);
+    expect_same({.name = "ranks", .num_drafts = 4, .batch = 12, .max_batched_tokens = 23}, layout);
+  }
+}
+
+TEST_P(RecurrentIdentity, WhatNeedsStatesOfEarlierPositionsIsRefused) {
+  const auto refusal = [](const EngineConfig& config) {
+    std::unique_ptr<Engine> engine;
+    return make_engine(config, &engine).message();
+  };
+  EngineConfig offload = config({});
+  offload.kv_offloading_size = 1;
+  EXPECT_NE(refusal(offload).find("the model keeps states of sequences"), std::string::npos);
+  EngineConfig context = config({});
+  Layout{.tp = 2, .dcp = 2}.apply(context);
+  EXPECT_NE(refusal(context).find("--decode-context-parallel-size 2"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecurrentIdentity, testing::ValuesIn(test::recurrent_cases()),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace foretoken
