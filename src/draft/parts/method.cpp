@@ -51,16 +51,17 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
   bool block = false, markov = false, masks = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    fc |= name.ends_with("fc.weight");
+    const bool of_module = name.starts_with("mtp.");
+    fc |= name.ends_with("fc.weight") && !of_module;
     eagle3 |= name == "d2t" || contains(name, "midlayer.") || name.ends_with("hidden_norm.weight");
     // EAGLE heads norm each layer's state; one that makes entries of states norms them once.
     block |= name == "hidden_norm.weight" || name == "model.hidden_norm.weight";
     markov |= contains(name, "markov_head.");
     masks |= name == "mask_hidden" || name == "model.mask_hidden";
     mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.") ||
-           contains(name, "mtp_linear_proj.");
-    embedding |= name.ends_with("embed_tokens.weight");
-    first_layer |= contains(name, "layers.0.self_attn.");
+           contains(name, "mtp_linear_proj.") || name == "mtp.fc.weight";
+    embedding |= name.ends_with("embed_tokens.weight") || name.ends_with("embeddings.weight");
+    first_layer |= contains(name, "layers.0.") && !of_module;
   }
   if (fc && block) return {markov ? "dspark" : "dflash", true};
   if (fc && masks) return {"p_eagle", true};

@@ -43,6 +43,11 @@ TEST(Method, OfTensors) {
     EXPECT_EQ(method_of_files(chains + name).method, "mlp_speculator") << name;
     EXPECT_TRUE(method_of_files(chains + name).certain);
   }
+  // Whatever the first layer's mixer is.
+  const std::string models = std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/";
+  for (const char* name : {"lfm2", "qwen3", "mamba2"}) {
+    EXPECT_EQ(method_of_files(models + name).method, "draft_model") << name;
+  }
   // A target with modules can be used either way.
   DialledShape shape = dialled_target();
   shape.num_mtp_modules = 1;
