@@ -27,7 +27,11 @@ constexpr const char* kOneRoom = "texts and embeddings come from one engine; lea
 constexpr const char* kOnDevice =
     "weights stay on the device; leave it out (KV blocks go to host memory with "
     "--kv-offloading-size)";
-constexpr const char* kNoRecurrence = "there are no recurrent layers";
+constexpr const char* kStateType = "recurrent layers keep their states in float32";
+constexpr const char* kNoStateBlocks =
+    "recurrent layers keep a state of each running sequence and none for a prefix cache";
+constexpr const char* kOneRecurrence = "recurrent layers have one kernel for prompts and decoding";
+constexpr const char* kReplays = "states leave rejected drafts behind by replaying accepted rows";
 constexpr const char* kWorkers = "workers cannot be replaced; leave it out";
 constexpr const char* kRestarted =
     "a server whose engine failed ends; let whoever started it start it again";
@@ -248,21 +252,21 @@ constexpr VllmName kTable[] = {
      "preempted requests find their blocks in the prefix cache, and behind it in host memory with "
      "--kv-offloading-size"},
     {"kv_sharing_fast_prefill", kFlag, "false", kWarned, "there is no such path"},
-    {"mamba_cache_dtype", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_ssm_cache_dtype", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_block_size", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_cache_mode", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_backend", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_cache_philox_rounds", kValue, "", kWarned, kNoRecurrence},
-    {"enable_mamba_cache_stochastic_rounding", kFlag, "", kWarned, kNoRecurrence},
-    {"gdn_prefill_backend", kValue, "", kWarned, kNoRecurrence},
-    {"kda_prefill_backend", kValue, "", kWarned, kNoRecurrence},
-    {"kda_decode_backend", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_config", kValue, "", kWarned, kNoRecurrence},
-    {"mamba_ssu_algorithm", kValue, "", kWarned, kNoRecurrence},
-    {"enable_mamba_shared_prefix_checkpoint", kFlag, "", kWarned, kNoRecurrence},
-    {"use_replayssm", kFlag, "", kWarned, kNoRecurrence},
-    {"replayssm_buffer_len", kValue, "", kWarned, kNoRecurrence},
+    {"mamba_cache_dtype", kValue, "", kWarned, kStateType},
+    {"mamba_ssm_cache_dtype", kValue, "", kWarned, kStateType},
+    {"mamba_block_size", kValue, "", kWarned, kNoStateBlocks},
+    {"mamba_cache_mode", kValue, "", kWarned, kNoStateBlocks},
+    {"mamba_backend", kValue, "", kWarned, kOneRecurrence},
+    {"mamba_cache_philox_rounds", kValue, "", kWarned, kStateType},
+    {"enable_mamba_cache_stochastic_rounding", kFlag, "", kWarned, kStateType},
+    {"gdn_prefill_backend", kValue, "", kWarned, kOneRecurrence},
+    {"kda_prefill_backend", kValue, "", kWarned, kOneRecurrence},
+    {"kda_decode_backend", kValue, "", kWarned, kOneRecurrence},
+    {"mamba_config", kValue, "", kWarned, kOneRecurrence},
+    {"mamba_ssu_algorithm", kValue, "", kWarned, kOneRecurrence},
+    {"enable_mamba_shared_prefix_checkpoint", kFlag, "", kWarned, kNoStateBlocks},
+    {"use_replayssm", kFlag, "", kWarned, kReplays},
+    {"replayssm_buffer_len", kValue, "", kWarned, kReplays},
     {"engram_config", kValue, "", kWarned, "there are no such embeddings"},
     {"swa_bounded_replay", kFlag, "", kWarned, "cached prefixes keep all of their blocks"},
     {"prefix_cache_retention_interval", kValue, "", kWarned,
