@@ -29,6 +29,7 @@
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
 #include "model/decoder_weights.h"
+#include "model/files/quantization.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer_states.h"
 #include "model/registry.h"
@@ -155,14 +156,20 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"load_seconds", info.load_seconds}};
 }
 
-// The list of a GGUF file's tensors is read; a folder may lack its weights.
+// The list of a quantised model's tensors is read; a folder may lack its weights.
 Result<int64_t> count_weights(const EngineConfig& engine, const ModelFiles& files,
                               const ModelConfig& config, const DecoderTraits& traits) {
-  if (!files.is_gguf() || is_dummy(engine.load_format)) {
-    return decoder_weight_bytes(config, traits);
+  const int64_t plain = decoder_weight_bytes(config, traits);
+  if (is_dummy(engine.load_format)) return plain;
+  if (!files.is_gguf()) {
+    FT_ASSIGN_OR_RETURN(const auto json, read_config_json(files));
+    if (!json.contains("quantization_config")) return plain;
   }
   FT_ASSIGN_OR_RETURN(const auto device, open_configured_device(engine));
-  return gguf_weight_bytes(*device, files, config, traits);
+  const auto stored = stored_weight_bytes(*device, files, config, traits);
+  if (stored.ok() || stored.status().code() != StatusCode::kNotFound) return stored;
+  if (files.is_gguf()) return stored;
+  return plain;
 }
 
 // Of a mixture of experts, under vLLM's names; empty for other models.

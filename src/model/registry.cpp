@@ -100,10 +100,9 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
 
 }  // namespace
 
-Result<int64_t> gguf_weight_bytes(const Device& device, const ModelFiles& file,
-                                  const ModelConfig& config, const DecoderTraits& traits) {
-  FT_CHECK(file.is_gguf());
-  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(file));
+Result<int64_t> stored_weight_bytes(const Device& device, const ModelFiles& files,
+                                    const ModelConfig& config, const DecoderTraits& traits) {
+  FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(files));
   return bytes_to_load(device, config, traits, &checkpoint, {});
 }
 

@@ -51,10 +51,11 @@ struct LoadOptions {
   const std::atomic<bool>* cancelled = nullptr;  // looked at between pieces of tensors; may be null
 };
 
-// Bytes that the weights of a whole GGUF file are going to take in the memory of `device`, which
-// keeps some quantised. `config` is read from the same file. Errors as of Checkpoint::open.
-Result<int64_t> gguf_weight_bytes(const Device& device, const ModelFiles& file,
-                                  const ModelConfig& config, const DecoderTraits& traits);
+// Bytes that the weights of a whole model are going to take in the memory of `device`, which keeps
+// some quantised; lists of tensors are read, weights are not. `config` is read from the same files.
+// Errors as of Checkpoint::open.
+Result<int64_t> stored_weight_bytes(const Device& device, const ModelFiles& files,
+                                    const ModelConfig& config, const DecoderTraits& traits);
 
 // Reads a model into the memory of `device`, which must outlive it. Blocks until
 // done. Aborted when `cancelled` was set; ResourceExhausted when memory is short; otherwise an

@@ -89,6 +89,7 @@ TEST(Convert, AQuantisedFolderLoads) {
       run_command({"convert", kModel, "--type", "gptq-int8", "--group-size", "32", "-o", folder});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(ids_of(folder).size(), 32u);
+  EXPECT_DOUBLE_EQ(weights_mib(folder, {"--config-only"}), weights_mib(folder, {}));
 }
 
 TEST(Convert, BadFlagsAreNamed) {
