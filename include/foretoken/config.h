@@ -24,6 +24,7 @@ struct SpeculativeConfig {
   bool leads = false;
   std::string model;  // folder or Hub id of the draft model or head; empty: the target's (mtp)
   std::string revision;
+  std::string quantization;        // as EngineConfig's, of the drafter's own files
   int num_speculative_tokens = 0;  // K, 1..16
   int prompt_lookup_min = 0;       // 0: as prompt_lookup_max, or 5 when neither is set
   int prompt_lookup_max = 0;

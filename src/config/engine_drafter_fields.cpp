@@ -18,6 +18,9 @@ constexpr DrafterField kTable[] = {
      "how drafts are made, as foretoken inspect lists it; without it the model says"},
     {"model", &S::model, "folder or Hub id of the draft model or head", "", false, kModelConfig},
     {"revision", &S::revision, "branch, tag or commit of a Hub id"},
+    {"quantization", &S::quantization,
+     "of the drafter's own files: their method, or fp8, which rounds weights that are not "
+     "quantised"},
     {"num_speculative_tokens", &S::num_speculative_tokens, "drafts of a step at most: 1 to 64", "",
      false, kValue, !kOfFiles},
     {"parallel_drafting", {}, "vLLM's word for the method pard, and beside eagle3 for p_eagle"},
@@ -94,8 +97,6 @@ constexpr RefusedDrafterField kRefused[] = {
      "chooses kernels for mixtures of experts, of which there is one kind; remove it"},
     {"posterior_alpha", "null", kTypical},
     {"posterior_threshold", "null", kTypical},
-    {"quantization", "null",
-     "is read from the drafter's own files, which may be quantised; remove it"},
     {"speculative_token_tree", "null", kTree},
     {"synthetic_acceptance_rate", "null",
      "is an old name; give a rate for each position in synthetic_acceptance_rates"},

@@ -193,7 +193,7 @@ Result<std::unique_ptr<Drafter>> make_block_drafter(const DrafterContext& contex
                                   .attention = context.attention,
                                   .dummy = context.dummy,
                                   .kv_format = context.kv_format,
-                                  .rounding = WeightRounding::kNone,
+                                  .rounding = context.own_rounding,
                                   .vocab_ids = context.draft_vocab_ids,
                                   .target_folder = context.target_folder,
                                   .sharding = sharding_of_drafter(config.layer, context.sharding),

@@ -121,6 +121,11 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
   DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
+  if (context.own_rounding != WeightRounding::kNone) {
+    return unsupported(
+        "speculative config: quantization fp8 does not round the weights of method " +
+        std::string(name) + "; leave it out");
+  }
   if (context.is_absent) return make_absent_drafter(name, traits);
   const DraftHeadOptions options{.max_rows = context.max_spans,
                                  .max_logits_rows = context.max_spans,

@@ -37,6 +37,9 @@ Status check_without_files(const SpeculativeConfig& config, const DrafterEntry& 
                    "which has no distribution");
   }
   if (!config.revision.empty()) return useless("revision", entry.name, "which has no files");
+  if (!config.quantization.empty()) {
+    return useless("quantization", entry.name, "which has no weights");
+  }
   return {};
 }
 

@@ -253,6 +253,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   options.max_logits_rows = drafting_rows;
   options.one_kv_group = true;
   options.kv_format = context.kv_format;
+  options.rounding = context.own_rounding;
   options.attention = context.attention;
   options.sharding = sharding_of_drafter(config, context.sharding);
   FT_ASSIGN_OR_RETURN(auto model, load_model(context.device, context.folder, options));

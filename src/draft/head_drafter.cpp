@@ -258,22 +258,23 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   if (at_once) traits.entries_ahead = drafts - 1;
   const int drafting_rows = context.max_spans * (at_once ? drafts : 1);
   if (context.is_absent) return make_absent_drafter(name, traits);
+  const bool follows_target = kind == HeadKind::kMtp && context.config.quantization.empty();
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
   FT_ASSIGN_OR_RETURN(
-      auto head, load_draft_head(
-                     context.device, context.folder, config, context.target,
-                     {.max_model_len = max_len,
-                      .max_rows = std::max(context.max_rows, drafting_rows),
-                      .max_logits_rows = drafting_rows,
-                      .attention = context.attention,
-                      .dummy = context.dummy,
-                      .kv_format = context.kv_format,
-                      .rounding = kind == HeadKind::kMtp ? context.rounding : WeightRounding::kNone,
-                      .vocab_ids = context.draft_vocab_ids,
-                      .target_folder = context.target_folder,
-                      .sharding = sharding_of_drafter(config.layer, context.sharding),
-                      .states = context.target.shared_head().sharding.context}));
+      auto head,
+      load_draft_head(context.device, context.folder, config, context.target,
+                      {.max_model_len = max_len,
+                       .max_rows = std::max(context.max_rows, drafting_rows),
+                       .max_logits_rows = drafting_rows,
+                       .attention = context.attention,
+                       .dummy = context.dummy,
+                       .kv_format = context.kv_format,
+                       .rounding = follows_target ? context.rounding : context.own_rounding,
+                       .vocab_ids = context.draft_vocab_ids,
+                       .target_folder = context.target_folder,
+                       .sharding = sharding_of_drafter(config.layer, context.sharding),
+                       .states = context.target.shared_head().sharding.context}));
   auto drafter =
       std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

@@ -32,6 +32,8 @@ struct DrafterContext {
   const GgufRecipe* dummy_recipe = nullptr;  // by which a draft model's are quantised, or null
   KvFormat kv_format = KvFormat::kPlain;     // of the drafter's own KV
   WeightRounding rounding = WeightRounding::kNone;  // of the target, which its MTP modules follow
+  // Of the drafter's own files, where its `quantization` says so.
+  WeightRounding own_rounding = WeightRounding::kNone;
   bool with_grammars = false;  // steps may hold grammars, under whose masks drafts are made
   // Where the draft model has another vocabulary (engine/start/token_map.h); empty: the same ids.
   std::vector<int32_t> token_map;       // target id to a draft id, never negative

@@ -137,7 +137,7 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
       {R"("kv_cache_dtype": "fp8")", "not built yet"},
       {R"("moe_backend": "triton")", "of which there is one kind"},
       {R"("parallel_drafting": true)", "goes with method draft_model or eagle3, not with ngram"},
-      {R"("quantization": "fp8")", "'quantization' is read from the drafter's own files"},
+      {R"("quantization": "fp8")", "quantization does nothing with method ngram"},
       {R"("speculative_token_tree": "[(0,)]")", "trees"},
       {R"("suffix_decoding_max_tree_depth": 24)", "suffix"},
       {R"("suffix_decoding_max_cached_requests": 0)", "suffix"},

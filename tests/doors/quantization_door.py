@@ -47,6 +47,15 @@ class Quantization(unittest.TestCase):
         for more in (("-tp", "2", *drafts), ("-pp", "2")):
             self.assertEqual(ids(door.BUNDLED, "--quantization", "fp8", *more)[0], self.rounded, more)
 
+    def test_a_draft_model_is_rounded_by_its_own_field(self):
+        config = json.dumps({"method": "draft_model", "model": door.BUNDLED, "num_speculative_tokens": 3,
+                             "quantization": "fp8"})
+        self.assertEqual(ids(door.BUNDLED, "--speculative-config", config)[0], ids(door.BUNDLED)[0])
+        wrong = config.replace("fp8", "awq")
+        done = door.run_program("generate", "--model", door.BUNDLED, "--prompt", "a", "--speculative-config", wrong)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("speculative config: quantization awq: the weights of", done.stderr)
+
     def test_rounded_activations(self):
         flags = ("--activation-scheme", "dynamic")
         alone, said = ids(self.written["fp8"], *flags)

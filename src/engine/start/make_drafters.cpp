@@ -7,6 +7,7 @@
 #include "engine/start/token_map.h"
 #include "gguf/model_texts.h"
 #include "model/config/config.h"
+#include "model/files/quantization_choice.h"
 
 namespace foretoken {
 namespace {
@@ -46,6 +47,12 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
     FT_ASSIGN_OR_RETURN(map, token_map_of(speculative, parts.folders[index], parts));
   }
   FT_ASSIGN_OR_RETURN(const Sharding sharding, sharding_of(speculative, parts.sharding));
+  WeightRounding own_rounding = WeightRounding::kNone;
+  if (!parts.folders[index].empty()) {
+    FT_ASSIGN_OR_RETURN(own_rounding,
+                        choose_quantization(speculative.quantization, parts.folders[index],
+                                            "speculative config: quantization"));
+  }
   const DrafterContext context{.config = speculative,
                                .device = parts.device,
                                .target = parts.target,
@@ -61,6 +68,7 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                .dummy_recipe = parts.dummy_recipe,
                                .kv_format = parts.kv_format,
                                .rounding = parts.rounding,
+                               .own_rounding = own_rounding,
                                .with_grammars = parts.tokenizer != nullptr,
                                .token_map = std::move(map.to_draft),
                                .token_map_back = std::move(map.to_target),

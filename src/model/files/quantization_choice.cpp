@@ -79,24 +79,25 @@ Result<std::optional<FilesMethod>> method_of(const ModelFiles& model) {
 
 }  // namespace
 
-Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model) {
+Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model,
+                                           const std::string& flag) {
   if (name.empty() || name == "none") return WeightRounding::kNone;
   const std::string_view wanted = method_named(name);
   if (std::find(std::begin(kNamedMethods), std::end(kNamedMethods), wanted) ==
       std::end(kNamedMethods)) {
-    return unsupported("--quantization " + name + " is not known; use fp8, or leave it out for " +
+    return unsupported(flag + " " + name + " is not known; use fp8, or leave it out for " +
                        "weights as the files hold them (" + known_methods() + ")");
   }
   FT_ASSIGN_OR_RETURN(const auto found, method_of(model));
   if (!found) {
     if (wanted == "fp8") return WeightRounding::kFp8;
     if (wanted == "gguf" && model.is_gguf()) return WeightRounding::kNone;
-    return invalid_argument("--quantization " + name + ": the weights of " + model.text() +
+    return invalid_argument(flag + " " + name + ": the weights of " + model.text() +
                             " are not quantised; remove it, or use fp8, which rounds them while "
                             "they are loaded");
   }
   if (found->name == wanted || (wanted == "fp8" && found->is_fp8)) return WeightRounding::kNone;
-  return invalid_argument("--quantization " + name + ": the weights of " + model.text() +
+  return invalid_argument(flag + " " + name + ": the weights of " + model.text() +
                           " are quantised by " + found->name +
                           "; remove it, or name the model as it was before");
 }

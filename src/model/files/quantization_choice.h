@@ -15,8 +15,9 @@ enum class WeightRounding : uint8_t {
 
 // What --quantization asks for, given by a name of vLLM's: a method by which the model's files are
 // quantised already, which changes nothing, or fp8 for files that are not quantised. Empty and
-// "none": nothing. InvalidArgument names the method of the files where it is another, and
-// Unsupported one that is not known.
-Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model);
+// "none": nothing. `flag` is where it was given, for messages. InvalidArgument names the method of
+// the files where it is another, and Unsupported one that is not known.
+Result<WeightRounding> choose_quantization(const std::string& name, const ModelFiles& model,
+                                           const std::string& flag = "--quantization");
 
 }  // namespace foretoken
