@@ -70,6 +70,9 @@ constexpr GgufName kSparkTensors[] = {{"attn_qkv", "self_attn.q_k_v_proj"},
                                       {"attn_output", "self_attn.out_proj"},
                                       {"attn_gate", "self_attn.g_proj"}};
 
+constexpr GgufKey kNanbeigeKeys[] = {{"num_loops", "num_loops"},
+                                     {"skip_loop_final_norm", "skip_loop_final_norm", false, true}};
+
 constexpr GgufName kPhi2Model[] = {{"output_norm.weight", "model.final_layernorm.weight"},
                                    {"output_norm.bias", "model.final_layernorm.bias"}};
 constexpr GgufName kPhi2Tensors[] = {{"attn_qkv", "self_attn.qkv_proj"},
@@ -274,6 +277,11 @@ constexpr GgufArchitecture kEarlyArchitectures[] = {
      .model_tensors = kDbrxModel,
      .layers = "transformer.blocks.",
      .keys = kDbrxKeys},
+    {.name = "nanbeige",
+     .hf_class = "NanbeigeForCausalLM",
+     .model_type = "nanbeige",
+     .interleaves_heads = true,
+     .keys = kNanbeigeKeys},
     {.name = "spark2_5",
      .hf_class = "Spark2_5ForCausalLM",
      .model_type = "spark2_5",

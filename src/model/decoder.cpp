@@ -122,6 +122,9 @@ class Decoder final : public Model {
   }
   bool is_passed_on(int32_t layer) const;
   bool follows_at_once(int32_t layer) const;
+  const DecoderLayer& layer_of(int32_t layer) const {
+    return weights_.layers.at(size_t(layer % config_.num_stored_layers()));
+  }
   void run_layer(const Pass& pass, int32_t layer);
   void run_stage(const Pass& pass);
   void run_lanes(const Pass& whole);
@@ -296,22 +299,25 @@ Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
 // Whether nothing looks at the residual between this layer of the stage and the one before it.
 bool Decoder::follows_at_once(int32_t layer) const {
   const ShardRange own = stages_.layers(config_.num_layers);
-  return layer > own.begin && layer < own.begin + own.count && !taps_.has(layer);
+  return layer > own.begin && layer < own.begin + own.count && !taps_.has(layer) &&
+         !config_.begins_loop(layer);
 }
 
 void Decoder::run_layer(const Pass& pass, int32_t index) {
-  const auto i = static_cast<size_t>(index);
-  const DecoderLayer& layer = weights_.layers[i];
+  const DecoderLayer& layer = layer_of(index);
   LayerRunner& layers = pass.layers;
   const float*& last_delta = last_delta_[static_cast<size_t>(pass.lane)];
   const void* x = nullptr;
+  if (config_.begins_loop(index)) {
+    layers.norm_residual(pass.rows, std::exchange(last_delta, nullptr), weights_.final_norm);
+  }
   if (!follows_at_once(index)) {
-    if (i > 0) layers.enter(pass.rows, last_delta, layer);
+    if (index > 0) layers.enter(pass.rows, last_delta, layer);
     tap(pass, index, layers.residual());
     if (is_passed_on(index)) send_residual(pass);
     x = layers.normed();
   }
-  const DecoderLayer* next = follows_at_once(index + 1) ? &weights_.layers[i + 1] : nullptr;
+  const DecoderLayer* next = follows_at_once(index + 1) ? &layer_of(index + 1) : nullptr;
   last_delta = layers.run(pass.rows, layer_kv(pass, index), layer, x, next);
 }
 
@@ -471,10 +477,7 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
                           .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
-  if (own.weight != nullptr) {
-    norm_rows(pass.rows, layers.residual(), nullptr, own, layers.norm_size(),
-              {layers.residual(), DType::kF32});
-  }
+  if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
   if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());

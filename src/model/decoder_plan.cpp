@@ -57,6 +57,11 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
                                   [](const LayerConfig& layer) { return layer.kv_of >= 0; });
   const bool adds_later = std::any_of(config.layers.begin(), config.layers.end(),
                                       [](const LayerConfig& layer) { return layer.part > 0; });
+  if (has_stages && config.num_loops > 1) {
+    return unsupported(config.architecture +
+                       ": layers run several times, which stages do not have; use "
+                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
+  }
   if (has_stages && adds_later) {
     return unsupported(config.architecture +
                        ": layers add what the layer before left, which stages do not have; use "

@@ -207,14 +207,17 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
                          (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       ResidualStreams::num_weights(config) +
-                      layer_weights(config, traits, {0, config.num_layers}));
+                      layer_weights(config, traits, {0, config.num_stored_layers()}));
 }
 
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
                              const Sharding& sharding, const Stages& stages) {
   const double hidden = config.hidden_size;
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  double count = layer_weights(config, traits, stages.layers(config.num_layers), &sharding);
+  const ShardRange range = stages.layers(config.num_layers);
+  const ShardRange stored = {range.begin,
+                             std::min<int64_t>(range.count, config.num_stored_layers())};
+  double count = layer_weights(config, traits, stored, &sharding);
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +
@@ -268,7 +271,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                                  .load_norm(name, config.hidden_size, &weights.embedding_norm)
                            : expect_norm(loader, embedding_form(traits), name, config.hidden_size));
   }
-  weights.layers.resize(static_cast<size_t>(config.num_layers));
+  weights.layers.resize(static_cast<size_t>(config.num_stored_layers()));
   loader.enter_layers(traits.transposed && !config.plain_matrices);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const size_t number = i / static_cast<size_t>(traits.layers_each);

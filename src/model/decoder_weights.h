@@ -26,8 +26,9 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
 struct DecoderWeights {
   // [vocab, hidden] of the model's type; the first stage's, and of others that lend it to drafters.
   const void* embedding = nullptr;
-  Norm embedding_norm;               // the first stage's; without weights: there is none
-  std::vector<DecoderLayer> layers;  // of all layers; those of other stages are empty
+  Norm embedding_norm;  // the first stage's; without weights: there is none
+  // Of all layers that files hold; those of other stages are empty.
+  std::vector<DecoderLayer> layers;
   // The last stage's. The head has this rank's part of the vocabulary, [part, hidden]; it is a copy
   // of the embedding where they are tied.
   Norm final_norm;

@@ -93,6 +93,7 @@ inline std::vector<GoldenCase> family_cases() {
 inline std::vector<GoldenCase> early_cases() {
   return golden_cases({"cwm",
                        "spark",
+                       "nanbeige",
                        "muse_glimmer",
                        "diffllama",
                        "doge",

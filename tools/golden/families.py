@@ -352,6 +352,8 @@ MODELS = {
                        "num_hidden_layers": 1, "num_attention_heads": 2, "patch_size": 4,
                        "pos_emb_height": 2, "pos_emb_width": 2, "max_position_embeddings": 4},
         image_token_id=200, video_token_id=201, out_hidden_size=64, projector_hidden_size=16),
+    "nanbeige": family("NanbeigeForCausalLM", "nanbeige", head_dim=16, num_loops=2,
+                       skip_loop_final_norm=False, attention_bias=False, mlp_bias=False),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
@@ -391,6 +393,7 @@ REFERENCES = {
                                      "partial_rotary_factor": 0.25},
                   "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                         "partial_rotary_factor": 1.0}}},
+    "nanbeige": _LLAMA,
 }
 # Gates of a reference's heads are sigmoids, and queries and keys have no norms.
 SIGMOID_GATES = ("spark",)

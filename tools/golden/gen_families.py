@@ -115,6 +115,31 @@ def with_sigmoid_gates(model):
     return model
 
 
+class LoopedLayers(torch.nn.ModuleList):
+    """Layers, and behind them `rest`, which holds no weights of its own."""
+
+    rest = ()
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return [*found, *self.rest] if isinstance(index, slice) else found
+
+
+def with_loops(model, loops):
+    """The layers run several times, with the last norm between and keys and values of their own each time."""
+    layers, decoder = list(model.model.layers), model.model
+    decoder.layers, rest = LoopedLayers(layers), []
+    for loop in range(1, loops):
+        rest.append(lambda states, **_: decoder.norm(states))
+        for layer in layers:
+            twin = copy.deepcopy(layer, {id(weight): weight for weight in layer.parameters()})
+            twin.self_attn.layer_idx += loop * len(layers)
+            rest.append(twin)
+    decoder.layers.rest = tuple(rest)
+    model.config.num_hidden_layers *= loops
+    return model
+
+
 def as_computed(name, key, weight):
     """What a family's own code makes of a weight before it multiplies."""
     if name in families.NORMED_HEADS and key == "lm_head.weight":
@@ -146,6 +171,8 @@ def new_model(name, config):
         return without_positions(model)
     if name in families.SIGMOID_GATES:
         return with_sigmoid_gates(model)
+    if "num_loops" in config:
+        return with_loops(model, config["num_loops"])
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model
 
 

@@ -313,11 +313,6 @@ MODELS = {
                                                           partial_rotary_factor=0.5),
                           "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                                 "partial_rotary_factor": 1.0}}),
-    "kolibri1": mixture("Kolibri1ForCausalLM", "kolibri1", without=["intermediate_size"],
-                        num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32,
-                        shared_expert_intermediate_size=32, norm_topk_prob=True,
-                        sliding_window=24,
-                        layer_types=["sliding_attention", "full_attention"]),
     "step3p7": families.around(
         "Step3p7ForConditionalGeneration", "step3p7",
         families.family("", "step3p5", without=["architectures", "torch_dtype",
@@ -340,6 +335,11 @@ MODELS = {
         vision_config={"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
                        "image_size": 56, "patch_size": 14, "mlp_ratio": 2.0,
                        "max_position_embeddings": 16}),
+    "kolibri1": mixture("Kolibri1ForCausalLM", "kolibri1", without=["intermediate_size"],
+                        num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32,
+                        shared_expert_intermediate_size=32, norm_topk_prob=True,
+                        sliding_window=24,
+                        layer_types=["sliding_attention", "full_attention"]),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,

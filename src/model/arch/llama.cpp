@@ -1,6 +1,46 @@
+#include <nlohmann/json.hpp>
+
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Parts that configurations of Nanbeige can ask for and published models leave out.
+Status check_nanbeige_parts(const ConfigFields& fields) {
+  for (const char* name :
+       {"qk_layernorm", "emb_neighbor_num", "insert_ngram_layer_idx", "ngram_insert_all_layers",
+        "enable_double_loop_split", "loop_middle_layers", "loop_share_kv",
+        "enable_hyper_connection", "enable_mhc", "enable_depth_attention"}) {
+    const Json* value = fields.find(name);
+    if (value == nullptr || *value == false || *value == 0 || value->empty()) continue;
+    return unsupported(fields.where() + ": '" + name +
+                       "' is not supported; use a model like Nanbeige 4.2 3B");
+  }
+  return {};
+}
+
+// The layers stand once in the files and run `num_loops` times.
+Status read_nanbeige(const ConfigFields& fields, ModelConfig* config) {
+  constexpr int32_t kMostLoops = 16;
+  FT_RETURN_IF_ERROR(check_nanbeige_parts(fields));
+  int32_t loops = 1;
+  bool skips = false;
+  FT_RETURN_IF_ERROR(fields.read_count("num_loops", &loops));
+  FT_RETURN_IF_ERROR(fields.read_flag("skip_loop_final_norm", &skips));
+  if (loops > kMostLoops) return fields.wrong("num_loops", "a number from 1 to 16");
+  const std::vector<LayerConfig> once = config->layers;
+  for (int32_t i = 1; i < loops; ++i) {
+    config->layers.insert(config->layers.end(), once.begin(), once.end());
+  }
+  config->num_layers *= loops;
+  config->num_loops = loops;
+  config->norms_loops = loops > 1 && !skips;
+  return {};
+}
+
+}  // namespace
 
 // Touvron et al. 2023, Grattafiori et al. 2024; also SmolLM 1 and 2, TinyLlama, Yi and many others
 // that are published under this name. Pre-norm blocks of grouped-query attention with rotary
@@ -13,6 +53,14 @@ constinit const Architecture kLlamaArchitecture = {
     .name = "LlamaForCausalLM",
     .description = "Llama 2, 3, 3.1 and 3.2; SmolLM; TinyLlama",
     .defaults = R"({"max_position_embeddings": 2048})",
+};
+
+// Nanbeige Lab 2026: the same, whose layers run twice, with the last norm between.
+constinit const Architecture kNanbeigeArchitecture = {
+    .name = "NanbeigeForCausalLM",
+    .description = "Nanbeige 4, 4.1 and 4.2",
+    .defaults = R"({"max_position_embeddings": 32768, "rms_norm_eps": 1e-5})",
+    .read = read_nanbeige,
 };
 
 // IQuest Lab 2025: the same.

@@ -40,6 +40,10 @@ struct ModelConfig {
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
   int32_t num_layers = 0;
+  // How often the layers of the files run one behind the other, each time with keys and values of
+  // their own; num_layers counts all of these. And whether the last norm stands behind each time.
+  int32_t num_loops = 1;
+  bool norms_loops = false;
   int32_t num_mtp_modules = 0;  // num_nextn_predict_layers: draft layers after the num_layers
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
@@ -101,6 +105,13 @@ struct ModelConfig {
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;
   std::vector<int32_t> eos_token_ids;
+
+  // Layers that have weights of their own.
+  int32_t num_stored_layers() const { return num_layers / num_loops; }
+  // Whether they begin again with this one, behind a norm.
+  bool begins_loop(int32_t layer) const {
+    return norms_loops && layer > 0 && layer % num_stored_layers() == 0;
+  }
 };
 
 // What a user may change about the files.

@@ -46,7 +46,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"MiniMaxText01ForCausalLM", "MiniMax Text 01", kLinearAttention},
     {"MistralLarge4ForConditionalGeneration", "Mistral Large 4", kSparseAttention},
     {"MuseSparkForConditionalGeneration", "Muse Spark", kNormKinds | kResidualGates},
-    {"NanbeigeForCausalLM", "Nanbeige 4.2", kLoopedLayers},
     {"OlmoHybridForCausalLM", "OLMo, hybrid", kLinearAttention},
     {"Qwen4ExpForCausalLM", "Qwen 4, experimental", kLinearAttention},
     {"Qwen4ExpForConditionalGeneration", "Qwen 4, experimental, with vision", kLinearAttention},

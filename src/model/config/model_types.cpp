@@ -113,6 +113,7 @@ constexpr ModelType kModelTypes[] = {
     {"muse_glimmer", "MuseGlimmerForConditionalGeneration"},
     {"muse_glimmer_text", "MuseGlimmerForCausalLM"},
     {"nanochat", "NanoChatForCausalLM"},
+    {"nanbeige", "NanbeigeForCausalLM"},
     {"nemotron", "NemotronForCausalLM"},
     {"nemotron-nas", "DeciLMForCausalLM"},
     {"nemotron_h", "NemotronHForCausalLM"},

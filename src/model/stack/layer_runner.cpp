@@ -485,4 +485,9 @@ void LayerRunner::add_and_norm(const LayerRows& rows, const float* delta, const 
   norm_rows(rows, residual_, delta, norm, norm_size(), {normed_, config_.dtype});
 }
 
+void LayerRunner::norm_residual(const LayerRows& rows, const float* delta, const Norm& norm) {
+  if (delta != nullptr) add_and_norm(rows, delta, {});
+  norm_rows(rows, residual_, nullptr, norm, norm_size(), {residual_, DType::kF32});
+}
+
 }  // namespace foretoken

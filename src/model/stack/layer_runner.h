@@ -58,6 +58,8 @@ class LayerRunner {
   void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
   // The same with what else becomes of the residual before a layer, whose norm it is.
   void enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
+  // residual = norm(residual + delta).
+  void norm_residual(const LayerRows& rows, const float* delta, const Norm& norm);
 
   // The mixer over x, rows of the config's type that are as wide as it reads, added to the
   // residual, then the feed-forward part. Returns what is still to be added to the residual, valid

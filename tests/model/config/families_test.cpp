@@ -175,12 +175,36 @@ TEST(Families, ListsByLayerThatDoNotFit) {
             StatusCode::kUnsupported);
 }
 
+// Layers that run twice, each time with keys and values of their own, have weights once.
+TEST(Families, LayersThatRunSeveralTimes) {
+  const Json once = small_config("NanbeigeForCausalLM", Json::object());
+  const ModelConfig single = parse_model_config(once, Json::object(), {}, "f").value();
+  Json twice = once;
+  twice["num_loops"] = 2;
+  ModelConfig config = parse_model_config(twice, Json::object(), {}, "f").value();
+  EXPECT_EQ(config.num_layers, 2 * single.num_layers);
+  EXPECT_EQ(config.layers.size(), 2 * single.layers.size());
+  EXPECT_EQ(config.num_stored_layers(), single.num_layers);
+  EXPECT_TRUE(config.begins_loop(single.num_layers));
+  EXPECT_FALSE(config.begins_loop(0));
+  twice["skip_loop_final_norm"] = true;
+  config = parse_model_config(twice, Json::object(), {}, "f").value();
+  EXPECT_FALSE(config.begins_loop(single.num_layers));
+  for (const auto& [field, value] : {std::pair("num_loops", 17), std::pair("num_loops", 0)}) {
+    Json wrong = once;
+    wrong[field] = value;
+    EXPECT_EQ(parse_model_config(wrong, Json::object(), {}, "f").status().code(),
+              StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(Families, FieldsThatAFamilyHasNot) {
   for (const auto& [name, more, field] :
        {std::tuple("PhiForCausalLM", Json{{"qk_layernorm", true}}, "qk_layernorm"),
         std::tuple("MiniCPMForCausalLM", Json{{"sparse_config", {{"dense_len", 8192}}}},
                    "--hf-overrides '{\"sparse_config\": null}'"),
         std::tuple("ChatGLMModel", Json{{"original_rope", false}}, "original_rope false"),
+        std::tuple("NanbeigeForCausalLM", Json{{"loop_share_kv", true}}, "loop_share_kv"),
         std::tuple("Spark2_5ForCausalLM", Json{{"gate_attn_act_mode", "silu"}},
                    "gate_attn_act_mode other than sigmoid"),
         std::tuple("OPTForCausalLM", Json{{"layer_norm_elementwise_affine", false}},

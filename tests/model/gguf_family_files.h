@@ -1,0 +1,275 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gguf/gguf_bytes.h"
+#include "gguf/hf_names.h"
+#include "model/config/config.h"
+#include "model/config/rope_table.h"
+#include "model/files/checkpoint.h"
+#include "model/files/convert.h"
+#include "model/gguf_metadata.h"
+
+namespace foretoken::test {
+
+// Families whose tensors converters put in another order than Hugging Face: the tiny models of
+// tests/golden/architectures as llama.cpp's converter would write them.
+
+struct Matrix {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+using Matrices = std::map<std::string, Matrix>;
+
+inline Matrices matrices_of(const std::string& folder) {
+  const Checkpoint checkpoint = Checkpoint::open(folder).value();
+  Matrices all;
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    Matrix matrix{view->shape, std::vector<float>(static_cast<size_t>(view->num_elements()))};
+    std::vector<std::byte> raw;
+    EXPECT_TRUE(
+        read_elements(*view, 0, view->num_elements(), DType::kF32, matrix.values.data(), raw).ok());
+    all[name] = std::move(matrix);
+  }
+  return all;
+}
+
+inline Matrix transposed(const Matrix& from) {
+  Matrix to{{from.shape[1], from.shape[0]}, std::vector<float>(from.values.size())};
+  for (int64_t r = 0; r < from.shape[0]; ++r) {
+    for (int64_t c = 0; c < from.shape[1]; ++c) {
+      to.values[size_t(c * from.shape[0] + r)] = from.values[size_t(r * from.shape[1] + c)];
+    }
+  }
+  return to;
+}
+
+// From the queries of a key head, it and its value head, and so on, to all queries, keys, values.
+inline Matrix by_kind(const Matrix& from, const ModelConfig& config) {
+  const int64_t queries = config.num_heads / config.num_kv_heads;
+  const int64_t width = from.shape.size() > 1 ? from.shape[1] : 1, head = config.head_dim * width;
+  Matrix to{from.shape, {}};
+  const auto take = [&](int64_t group, int64_t index) {
+    const auto begin = from.values.begin() + (group * (queries + 2) + index) * head;
+    to.values.insert(to.values.end(), begin, begin + head);
+  };
+  for (int64_t h = 0; h < config.num_heads; ++h) take(h / queries, h % queries);
+  for (int64_t g = 0; g < config.num_kv_heads; ++g) take(g, queries);
+  for (int64_t g = 0; g < config.num_kv_heads; ++g) take(g, queries + 1);
+  return to;
+}
+
+// Tensors "<name>.<i>.weight" become one of three dimensions.
+inline void stack(const std::string& name, int count, Matrices* all) {
+  Matrix stacked;
+  for (int i = 0; i < count; ++i) {
+    const auto one = all->extract(name + "." + std::to_string(i) + ".weight");
+    ASSERT_FALSE(one.empty()) << name;
+    stacked.shape = {count, one.mapped().shape[0], one.mapped().shape[1]};
+    stacked.values.insert(stacked.values.end(), one.mapped().values.begin(),
+                          one.mapped().values.end());
+  }
+  (*all)[name + ".weight"] = stacked;
+}
+
+// One tensor of q, k and v becomes three.
+inline void take_apart(const std::string& fused, const std::string& base, const ModelConfig& config,
+                       Matrices* all) {
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    const std::string before = "model.layers." + std::to_string(layer) + ".";
+    const auto whole = all->extract(before + fused);
+    ASSERT_FALSE(whole.empty()) << before + fused;
+    auto from = whole.mapped().values.begin();
+    for (const auto& [name, heads] : {std::pair("q_proj.weight", config.num_heads),
+                                      std::pair("k_proj.weight", config.num_kv_heads),
+                                      std::pair("v_proj.weight", config.num_kv_heads)}) {
+      const int64_t rows = int64_t{heads} * config.head_dim, cols = whole.mapped().shape[1];
+      (*all)[before + base + name] = {{rows, cols}, {from, from + rows * cols}};
+      from += rows * cols;
+    }
+  }
+}
+
+// Rows of the two halves of a head take turns.
+inline Matrix alternating(const Matrix& from, int64_t head) {
+  Matrix to = from;
+  const int64_t width = from.shape.size() > 1 ? from.shape[1] : 1;
+  for (int64_t row = 0; row < from.shape[0]; ++row) {
+    const int64_t at = row % head, half = head / 2;
+    const int64_t there = row - at + at % half * 2 + at / half;
+    std::copy_n(from.values.begin() + row * width, width, to.values.begin() + there * width);
+  }
+  return to;
+}
+
+inline void interleave_heads(const ModelConfig& config, Matrices* all) {
+  for (auto& [name, matrix] : *all) {
+    if (name.find(".q_proj.") == std::string::npos && name.find(".k_proj.") == std::string::npos) {
+      continue;
+    }
+    matrix = alternating(matrix, config.head_dim);
+  }
+}
+
+// The matrices of all experts below each other become one tensor of three dimensions.
+inline void stack_experts(const ModelConfig& config, Matrices* all) {
+  const int64_t count = config.experts.count, inner = config.experts.inner;
+  Matrices stacked;
+  for (auto& [name, matrix] : *all) {
+    if (name.find(".experts.") == std::string::npos) {
+      stacked[name] = std::move(matrix);
+      continue;
+    }
+    const int64_t hidden = matrix.shape[1];
+    Matrix& to = stacked[name + ".weight"];
+    to = {{count, inner, hidden}, matrix.values};
+    if (!name.ends_with("w2")) continue;
+    to.shape = {count, hidden, inner};
+    for (int64_t i = 0; i < count * inner * hidden; ++i) {
+      const int64_t expert = i / (inner * hidden), row = i / hidden % inner, col = i % hidden;
+      to.values[size_t((expert * hidden + col) * inner + row)] = matrix.values[size_t(i)];
+    }
+  }
+  *all = std::move(stacked);
+}
+
+// The matrices of each expert become a tensor of three dimensions of all.
+inline void stack_each_expert(const ModelConfig& config, Matrices* all) {
+  constexpr std::string_view kFirst = ".experts.0.";
+  std::vector<std::string> first;
+  for (const auto& [name, matrix] : *all) {
+    if (name.find(kFirst) != std::string::npos) first.push_back(name);
+  }
+  for (const std::string& name : first) {
+    const size_t at = name.find(kFirst);
+    const std::string before = name.substr(0, at + 9), after = name.substr(at + kFirst.size() - 1);
+    Matrix stacked;
+    for (int32_t i = 0; i < config.experts.count; ++i) {
+      const auto one = all->extract(before + std::to_string(i) + after);
+      ASSERT_FALSE(one.empty()) << name;
+      stacked.shape = {config.experts.count, one.mapped().shape[0], one.mapped().shape[1]};
+      stacked.values.insert(stacked.values.end(), one.mapped().values.begin(),
+                            one.mapped().values.end());
+    }
+    (*all)[before.substr(0, before.size() - 1) + after] = std::move(stacked);
+  }
+}
+
+// Tensors of this name get the ending that all of GGUF files have.
+inline void end_in_weight(const std::string& part, Matrices* all) {
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    renamed[name.ends_with(part) ? name + ".weight" : name] = std::move(matrix);
+  }
+  *all = std::move(renamed);
+}
+
+inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
+  if (family == "gemma3n") {
+    stack("model.altup_projections", 2, all);
+    stack("model.altup_unembed_projections", 2, all);
+  }
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    std::string own = name;
+    if (const size_t at = own.find("ln_mlp"); at != std::string::npos) {
+      own.replace(at, 6, "input_layernorm");
+    }
+    const bool turned =
+        family == "gpt2" && matrix.shape.size() == 2 &&
+        (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
+    const bool grouped =
+        own.find("wqkv") != std::string::npos || (family != "chatglm" && family != "bailingmoe2" &&
+                                                  own.find("query_key_value") != std::string::npos);
+    renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
+  }
+  *all = std::move(renamed);
+  // Converters leave ERNIE's module out.
+  std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("model.mtp_"); });
+  if (family == "dbrx") stack_experts(config, all);
+  // Of vision, which lies in a file of its own.
+  std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("vi"); });
+  if (family == "mistral4") end_in_weight("mlp.experts.down_proj", all);
+  stack_each_expert(config, all);
+  if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
+  if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
+  if (family == "apertus") {
+    std::erase_if(
+        *all, [](const auto& entry) { return entry.first.find(".act_fn.") != std::string::npos; });
+  }
+}
+
+// Norms' weights, which folders of some families have less one.
+inline void count_from_zero(Matrices* all) {
+  for (auto& [name, matrix] : *all) {
+    if (!name.ends_with("norm.weight")) continue;
+    for (float& value : matrix.values) ++value;
+  }
+}
+
+// What Llama 3's scaling divides frequencies by, and ones for what turns with a window alone.
+inline Matrix step_divisors(const ModelConfig& config) {
+  RopeConfig plain = config.rope.full;
+  plain.type = RopeType::kDefault;
+  const std::vector<float> scaled = make_rope_table(config.rope.full, 512).inv_freq;
+  const std::vector<float> own = make_rope_table(plain, 512).inv_freq;
+  Matrix divisors{{config.head_dim / 2}, std::vector<float>(size_t(config.head_dim / 2), 1.0f)};
+  for (size_t i = 0; i < own.size(); ++i) divisors.values[i] = own[i] / scaled[i];
+  return divisors;
+}
+
+inline const GgufArchitecture& architecture_of(const std::string& family) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (architecture.name == family) return architecture;
+  }
+  ADD_FAILURE() << family;
+  return gguf_architectures()[0];
+}
+
+inline void write_gguf(const std::string& path, const std::string& family,
+                       const std::string& folder) {
+  const ModelConfig config = read_model_config(folder, {}).value();
+  Matrices all = matrices_of(folder);
+  std::map<std::string, std::vector<float>> numbers;  // of layers, by key
+  for (const GgufName& number : architecture_of(family).numbers) {
+    for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+      const Matrix& one =
+          all.at("model.layers." + std::to_string(layer) + "." + std::string(number.hf));
+      numbers[std::string(number.gguf)].push_back(one.values[0]);
+    }
+  }
+  put_in_order(family, config, &all);
+  if (architecture_of(family).interleaves_heads) interleave_heads(config, &all);
+  if (architecture_of(family).whole_norms) count_from_zero(&all);
+  // Of layers without a window.
+  if (family == "step35") all["rope_freqs"] = step_divisors(config);
+  const auto values = metadata(family, config);
+  GgufBytes file(all.size(), 1 + values.size() + numbers.size());
+  file.text_value("general.architecture", family);
+  for (const auto& [key, write] : values) write(file, family + "." + key);
+  for (const auto& [key, each] : numbers) floats(each)(file, key);
+  uint64_t offset = 0;
+  for (const auto& [name, matrix] : all) {
+    const auto own = name == "rope_freqs" ? std::optional<std::string>("rope_freqs.weight")
+                                          : gguf_tensor_name(architecture_of(family), name);
+    ASSERT_TRUE(own.has_value()) << name;
+    file.text(*own).number(static_cast<uint32_t>(matrix.shape.size()));
+    for (auto extent = matrix.shape.rbegin(); extent != matrix.shape.rend(); ++extent) {
+      file.number(static_cast<uint64_t>(*extent));
+    }
+    file.number(uint32_t{0}).number(offset);
+    offset += (matrix.values.size() * 4 + 31) / 32 * 32;
+  }
+  file.align();
+  for (const auto& [name, matrix] : all) {
+    for (const float value : matrix.values) file.number(value);
+    file.align();
+  }
+  file.write(path);
+}
+
+}  // namespace foretoken::test

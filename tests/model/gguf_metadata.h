@@ -1,0 +1,228 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gguf/gguf_bytes.h"
+#include "model/config/config.h"
+
+namespace foretoken::test {
+
+// A metadata value, written behind its key.
+using Write = std::function<void(test::GgufBytes&, const std::string&)>;
+inline Write u32(int64_t value) {
+  return [value](test::GgufBytes& file, const std::string& key) {
+    file.u32_value(key, static_cast<uint32_t>(value));
+  };
+}
+inline Write f32(double value) {
+  return [value](test::GgufBytes& file, const std::string& key) {
+    file.f32_value(key, static_cast<float>(value));
+  };
+}
+inline Write flag(bool value) {
+  return [value](test::GgufBytes& file, const std::string& key) { file.bool_value(key, value); };
+}
+inline Write floats(const std::vector<float>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{6}).number(uint64_t{values.size()});
+    for (const float value : values) file.number(value);
+  };
+}
+inline Write flags(const std::vector<bool>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{7}).number(uint64_t{values.size()});
+    for (const bool value : values) file.number(static_cast<uint8_t>(value));
+  };
+}
+
+inline Write integers(const std::vector<int64_t>& values) {
+  return [values](test::GgufBytes& file, const std::string& key) {
+    file.key(key, 9).number(uint32_t{5}).number(uint64_t{values.size()});
+    for (const int64_t value : values) file.number(static_cast<int32_t>(value));
+  };
+}
+
+inline Write text(const char* value) {
+  return [value](test::GgufBytes& file, const std::string& key) { file.text_value(key, value); };
+}
+
+// Of mixtures, under the keys that all of them share.
+inline void add_expert_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const ExpertConfig& experts = config.experts;
+  int32_t dense = 0;
+  while (dense < config.num_layers && !config.layers[size_t(dense)].experts) ++dense;
+  (*all)["expert_count"] = u32(experts.count);
+  (*all)["expert_used_count"] = u32(experts.top_k);
+  (*all)["expert_feed_forward_length"] = u32(experts.inner);
+  (*all)["expert_shared_count"] = u32(experts.shared_inner / experts.inner);
+  (*all)["expert_weights_scale"] = f32(experts.scale);
+  (*all)["expert_weights_norm"] = flag(experts.normalised);
+  (*all)["expert_group_count"] = u32(experts.num_groups);
+  (*all)["expert_group_used_count"] = u32(experts.top_groups);
+  (*all)["leading_dense_block_count"] = u32(dense);
+}
+
+// Modules stand behind the layers and count among them.
+inline void add_module_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  (*all)["nextn_predict_layers"] = u32(config.num_mtp_modules);
+  (*all)["block_count"] = u32(config.num_layers + config.num_mtp_modules);
+}
+
+// Numbers of each layer, 0 of parts that it does not have.
+inline void add_layer_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<int64_t> heads, kv_heads, inner;
+  for (const LayerConfig& layer : config.layers) {
+    heads.push_back(layer.attention ? config.num_heads : 0);
+    kv_heads.push_back(layer.attention ? layer.num_kv_heads : 0);
+    inner.push_back(layer.feed_forward ? layer.intermediate_size : 0);
+  }
+  (*all)["attention.head_count"] = integers(heads);
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["feed_forward_length"] = integers(inner);
+}
+
+// Layers with a window have more key heads; the window is that of published folders.
+inline void add_mimo2_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<int64_t> kv_heads;
+  std::vector<bool> windowed;
+  int32_t window = 0;
+  for (const LayerConfig& layer : config.layers) {
+    kv_heads.push_back(layer.num_kv_heads > 0 ? layer.num_kv_heads : config.num_kv_heads);
+    windowed.push_back(layer.window > 0);
+    window = std::max(window, layer.window);
+  }
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["attention.sliding_window_pattern"] = flags(windowed);
+  (*all)["attention.sliding_window"] = u32(window - 1);
+  (*all)["attention.value_length"] = u32(config.value_head_dim);
+  (*all)["attention.value_scale"] = f32(config.value_scale);
+  (*all)["rope.freq_base_swa"] = f32(config.rope.windowed->theta);
+}
+
+// Heads as the cache holds them, and as they are.
+inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const LatentConfig& latent = config.latent;
+  (*all)["attention.head_count_kv"] = u32(1);
+  (*all)["attention.key_length"] = u32(latent.kv_rank + latent.rope_dim);
+  (*all)["attention.value_length"] = u32(latent.kv_rank);
+  (*all)["attention.key_length_mla"] = u32(latent.nope_dim + latent.rope_dim);
+  (*all)["attention.value_length_mla"] = u32(latent.value_dim);
+  (*all)["attention.q_lora_rank"] = u32(latent.q_rank);
+  (*all)["attention.kv_lora_rank"] = u32(latent.kv_rank);
+  (*all)["rope.dimension_count"] = u32(latent.rope_dim);
+}
+
+// Of families with gates on attention heads. Heads, and how they turn, may differ by layer.
+inline void add_gated_keys(const std::string& family, const ModelConfig& config,
+                           std::map<std::string, Write>* all) {
+  const bool by_layer = family == "laguna" || family == "step35";
+  if (!by_layer && family != "spark2_5" && family != "afmoe") return;
+  std::vector<int64_t> heads, kv_heads;
+  std::vector<bool> windowed;
+  std::vector<float> limits, shared_limits;
+  for (const LayerConfig& layer : config.layers) {
+    heads.push_back(layer.num_heads > 0 ? layer.num_heads : config.num_heads);
+    kv_heads.push_back(layer.num_kv_heads > 0 ? layer.num_kv_heads : config.num_kv_heads);
+    windowed.push_back(layer.window > 0);
+    limits.push_back(layer.expert_limit);
+    shared_limits.push_back(layer.shared_limit);
+  }
+  (*all)["attention.sliding_window"] = u32(24);
+  if (family == "afmoe") return;
+  const RopeConfig& other = *config.rope.windowed;
+  (*all)["rope.freq_base_swa"] = f32(other.theta);
+  (*all)["rope.dimension_count_swa"] = u32(other.rotary_dim);
+  if (by_layer) (*all)["attention.head_count"] = integers(heads);
+  if (family != "laguna") (*all)["attention.sliding_window_pattern"] = flags(windowed);
+  if (by_layer) (*all)["expert_shared_feed_forward_length"] = u32(config.experts.shared_inner);
+  if (family == "step35") {
+    (*all)["attention.head_count_kv"] = integers(kv_heads);
+    (*all)["swiglu_clamp_exp"] = floats(limits);
+    (*all)["swiglu_clamp_shexp"] = floats(shared_limits);
+    // Half of it turns in layers without a window.
+    (*all)["rope.dimension_count"] = u32(config.head_dim);
+  }
+  if (family != "laguna") return;
+  (*all)["rope.scaling.type"] = text("yarn");
+  (*all)["rope.scaling.factor"] = f32(config.rope.full.factor);
+  (*all)["rope.scaling.original_context_length"] = u32(config.rope.full.original_context);
+  (*all)["rope.scaling.yarn_attn_factor"] = f32(config.rope.full.attention_factor);
+}
+
+// Of families whose goldens are under names of their own in newer files.
+inline void add_own_keys(const std::string& family, const ModelConfig& config,
+                         std::map<std::string, Write>* all) {
+  (*all)["attention.key_length"] = u32(config.head_dim);
+  (*all)["attention.value_length"] = u32(config.head_dim);
+  (*all)["rope.freq_base"] = f32(config.rope.full.theta);
+  (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
+  if (config.experts.count > 0) add_expert_keys(config, all);
+  if (family == "glm4moe" || family == "bailingmoe2") add_module_keys(config, all);
+  if (family == "nanbeige") (*all)["num_loops"] = u32(config.num_loops);
+  if (family == "deci") add_layer_keys(config, all);
+  if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
+  if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
+  if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
+  if (family == "minicpm") {
+    (*all)["embedding_scale"] = f32(config.embedding_scale);
+    (*all)["residual_scale"] = f32(config.residual_scale);
+    (*all)["logit_scale"] = f32(1 / config.logits_scale);
+  }
+  if (family == "cohere2moe") {
+    (*all)["attention.sliding_window"] = u32(24);
+    (*all)["attention.sliding_window_pattern"] = flags({true, false});
+    (*all)["logit_scale"] = f32(config.logits_scale);
+    (*all)["expert_gating_func"] = u32(1);
+  }
+  if (family == "mimo2") add_mimo2_keys(config, all);
+  add_gated_keys(family, config, all);
+  if (family == "mistral4") add_latent_keys(config, all);
+  if (family != "mistral3" && family != "mistral4") return;
+  (*all)["attention.temperature_scale"] = f32(config.query_growth.beta);
+  (*all)["rope.scaling.type"] = text("yarn");
+  (*all)["rope.scaling.factor"] = f32(config.rope.full.factor);
+  (*all)["rope.scaling.original_context_length"] = u32(config.rope.full.original_context);
+  // A tenth of DeepSeek's number, and Ministral's own.
+  (*all)["rope.scaling.yarn_log_multiplier"] = f32(family == "mistral3" ? 1 : 0.1);
+}
+
+inline std::map<std::string, Write> metadata(const std::string& family, const ModelConfig& config) {
+  std::map<std::string, Write> all = {
+      {"embedding_length", u32(config.hidden_size)},
+      {"block_count", u32(config.num_stored_layers())},
+      {"feed_forward_length", u32(config.intermediate_size)},
+      {"context_length", u32(512)},
+      {"attention.head_count", u32(config.num_heads)},
+      {"attention.head_count_kv", u32(config.num_kv_heads)},
+      {family == "gemma3n" ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+       f32(1e-5)}};
+  if (family == "gptneox") {
+    all["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
+    all["use_parallel_residual"] = flag(config.parallel_blocks);
+  } else if (family == "mpt") {
+    all["attention.clamp_kqv"] = f32(config.qkv_clip);
+    all["attention.max_alibi_bias"] = f32(8);
+  } else if (family == "gemma3n") {
+    all["attention.key_length"] = u32(config.head_dim);
+    all["attention.sliding_window"] = u32(24);
+    all["attention.sliding_window_pattern"] = flags({true, false, true, false});
+    all["attention.shared_kv_layers"] = u32(2);
+    all["final_logit_softcapping"] = f32(config.logits_softcap);
+    all["rope.freq_base"] = f32(1e6);
+    all["rope.freq_base_swa"] = f32(1000);
+    all["embedding_length_per_layer_input"] = u32(config.layer_input_size);
+    all["altup.num_inputs"] = u32(config.streams.count);
+    all["altup.active_idx"] = u32(config.streams.active);
+    const float none = -INFINITY;
+    all["activation_sparsity_scale"] = floats({0.8416212f, none, none, none});
+  } else if (family != "falcon" && family != "bloom" && family != "gpt2") {
+    add_own_keys(family, config, &all);
+  }
+  return all;
+}
+
+}  // namespace foretoken::test
