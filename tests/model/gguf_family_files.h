@@ -176,6 +176,8 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   Matrices renamed;
   for (auto& [name, matrix] : *all) {
     std::string own = name;
+    const bool is_conv = matrix.shape.size() == 3 && matrix.shape[1] == 1;
+    if (is_conv) matrix.shape = {matrix.shape[0], matrix.shape[2]};
     if (const size_t at = own.find("ln_mlp"); at != std::string::npos) {
       own.replace(at, 6, "input_layernorm");
     }

@@ -103,6 +103,16 @@ inline void add_mimo2_keys(const ModelConfig& config, std::map<std::string, Writ
   (*all)["rope.freq_base_swa"] = f32(config.rope.windowed->theta);
 }
 
+// Layers with a convolution have no heads of keys.
+inline void add_conv_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<int64_t> kv_heads;
+  for (const LayerConfig& layer : config.layers) {
+    kv_heads.push_back(layer.recurrent ? 0 : config.num_kv_heads);
+  }
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["shortconv.l_cache"] = u32(config.recurrent.conv_width);
+}
+
 // Heads as the cache holds them, and as they are.
 inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   const LatentConfig& latent = config.latent;
@@ -179,6 +189,7 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["expert_gating_func"] = u32(1);
   }
   if (family == "mimo2") add_mimo2_keys(config, all);
+  if (config.recurrent.channels > 0) add_conv_keys(config, all);
   add_gated_keys(family, config, all);
   if (family == "mistral4") add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;

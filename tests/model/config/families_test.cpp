@@ -133,6 +133,49 @@ Json step_config() {
        {"swiglu_limits_shared", {nullptr, 16, 0}}});
 }
 
+// LFM 2 as first published: layers with attention by number, and two thirds of block_ff_dim.
+TEST(Families, Lfm2ListsItsLayersAndAdjustsItsWidth) {
+  const Json json = small_config("Lfm2ForCausalLM", {{"full_attn_idxs", {1}},
+                                                     {"block_ff_dim", 100},
+                                                     {"block_multiple_of", 16},
+                                                     {"conv_L_cache", 3},
+                                                     {"tie_embedding", false}});
+  const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  EXPECT_TRUE(config.layers[0].recurrent);
+  EXPECT_FALSE(config.layers[1].recurrent);
+  EXPECT_EQ(config.intermediate_size, 80) << "66 rounded up to a multiple of 16";
+  EXPECT_EQ(config.recurrent.channels, 32);
+  EXPECT_FALSE(config.tie_word_embeddings);
+  Json wrong = json;
+  wrong["full_attn_idxs"] = {2};
+  EXPECT_NE(
+      parse_model_config(wrong, Json::object(), {}, "f").status().message().find("full_attn_idxs"),
+      std::string::npos);
+}
+
+// Layers of one part each, by letters or by names.
+TEST(Families, NemotronHsLayersAreOnePartEach) {
+  const Json sizes = {{"mamba_num_heads", 4}, {"mamba_head_dim", 16}, {"n_groups", 2}};
+  Json json = small_config("NemotronHForCausalLM", sizes);
+  json["hybrid_override_pattern"] = "M-*E";
+  const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& layers = parsed.value().layers;
+  ASSERT_EQ(layers.size(), 4u);
+  EXPECT_TRUE(layers[0].recurrent && layers[0].attention && !layers[0].feed_forward);
+  EXPECT_TRUE(layers[1].feed_forward && !layers[1].attention && !layers[1].experts);
+  EXPECT_TRUE(layers[2].attention && !layers[2].recurrent && !layers[2].rope);
+  EXPECT_TRUE(layers[3].experts);
+  json["hybrid_override_pattern"] = "MX";
+  EXPECT_NE(parse_model_config(json, Json::object(), {}, "f")
+                .status()
+                .message()
+                .find("hybrid_override_pattern"),
+            std::string::npos);
+}
+
 TEST(Families, StepSaysMuchByLayer) {
   const auto parsed = parse_model_config(step_config(), Json::object(), {}, "f");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
