@@ -4,6 +4,7 @@
 
 #include "gguf/early_architectures.h"
 #include "gguf/hf_names.h"
+#include "gguf/linear_architectures.h"
 #include "gguf/mixture_architectures.h"
 #include "gguf/own_keys.h"
 #include "gguf/recurrent_architectures.h"
@@ -478,7 +479,7 @@ std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> kAll = [] {
     std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
     for (const auto part : {mixture_gguf_architectures(), early_gguf_architectures(),
-                            recurrent_gguf_architectures()}) {
+                            recurrent_gguf_architectures(), linear_gguf_architectures()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -2,6 +2,7 @@
 
 heads/mimo_v2-following has modules for MiMo that follow the first golden text, so that their drafts are accepted.
 That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
+So do those of qwen3_next and qwen3_5, as published (behind gen_recurrent.py).
 
     python3 tools/golden/gen_mtp_modules.py
     python3 tools/golden/gen_mtp_modules.py --only mimo_v2
@@ -12,6 +13,7 @@ them is written here. Needs torch, transformers and safetensors. tests/golden/he
 
 import argparse
 import json
+import types
 
 import torch
 import transformers
@@ -19,6 +21,8 @@ from safetensors.torch import load_file, save_file
 from transformers.models.ernie4_5_moe import modeling_ernie4_5_moe as ernie
 from transformers.models.longcat_flash import modeling_longcat_flash as longcat
 from transformers.models.mimo_v2_flash import modeling_mimo_v2_flash as mimo
+from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen3_5
+from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
 import gen_mixtures
 from gen_golden import GOLDEN, SEED, write_json
@@ -36,6 +40,10 @@ def target_of(name):
     parsed, architecture = gen_mixtures.parsed_config(name, config)
     model = getattr(transformers, architecture).from_pretrained(folder, config=parsed, dtype=torch.float32,
                                                                 attn_implementation="eager")
+    if hasattr(model.model, "language_model"):
+        model = types.SimpleNamespace(config=model.config.text_config, model=model.model.language_model.eval(),
+                                      lm_head=model.lm_head)
+        return model, config["text_config"]
     return model.eval(), config
 
 
@@ -113,6 +121,30 @@ class ErnieModule(Module):
         return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
 
 
+class QwenModule(Module):
+    """A layer with attention, and around it what lies beside the layers."""
+
+    together = {}
+    own = {"enorm": "mtp.pre_fc_norm_embedding", "hnorm": "mtp.pre_fc_norm_hidden", "projection": "mtp.fc",
+           "before": "mtp.layers.0.input_layernorm", "between": "mtp.layers.0.post_attention_layernorm",
+           "attention": "mtp.layers.0.self_attn", "mlp": "mtp.layers.0.mlp", "last": "mtp.norm"}
+
+    def __init__(self, model):
+        config = model.config
+        is_next = config.model_type == "qwen3_next"
+        code = qwen3_next if is_next else qwen3_5
+        super().__init__(config, code.Qwen3NextRMSNorm if is_next else code.Qwen3_5RMSNorm)
+        self.rope = model.model.rotary_emb
+        self.attention = (code.Qwen3NextAttention if is_next else code.Qwen3_5Attention)(config, 1)
+        self.mlp = (code.Qwen3NextSparseMoeBlock(config) if is_next
+                    else code.Qwen3_5MLP(config, config.intermediate_size))
+
+    def attend(self, x, positions):
+        count = x.shape[1]
+        mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
+        return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
+
+
 class Chain:
     """All modules over one text. Entry i of module m pairs token i with a state and has rotary position i - 1 - m."""
 
@@ -163,7 +195,10 @@ class Chain:
 
 
 LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False),
-           "ernie4_5_moe": (ErnieModule, 1, False)}
+           "ernie4_5_moe": (ErnieModule, 1, False), "qwen3_next": (QwenModule, 1, False),
+           "qwen3_5": (QwenModule, 1, False)}
+# Whose modules lie in the files of their target.
+INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5")
 
 
 def config_of(name, config):
@@ -183,13 +218,24 @@ def random_modules(make, count, model, generator):
         for key, weight in module.named_parameters():
             values = torch.randn(weight.shape, generator=generator)
             if "sinks" not in key and weight.dim() == 1:
-                values = torch.rand(weight.shape, generator=generator) + 0.5
+                values = torch.rand(weight.shape, generator=generator) + (-0.5 if make is QwenModule else 0.5)
+            elif weight.dim() == 3:
+                values *= 1.5 * weight.shape[2] ** -0.5
             elif weight.dim() == 2:
                 values *= (1.0 if make is LongcatModule else 1.5) * weight.shape[1] ** -0.5
             weight.data = values.bfloat16().float()
         if hasattr(module, "last_of_model"):
             module.last.weight.data = module.last_of_model
     return torch.nn.ModuleList(modules).eval()
+
+
+def each_expert(name, weight):
+    """Matrices of all experts, as published files of Qwen 3 Next have them."""
+    base, kind = name.rsplit(".", 1)
+    for number, matrix in enumerate(weight):
+        parts = {"gate_proj": matrix[:len(matrix) // 2], "up_proj": matrix[len(matrix) // 2:]}
+        for part, rows in (parts if kind == "gate_up_proj" else {kind: matrix}).items():
+            yield f"{base}.{number}.{part}.weight", rows.bfloat16().contiguous()
 
 
 def stored(modules):
@@ -201,7 +247,12 @@ def stored(modules):
                               if key.startswith(part))
             layer = "model." if "0" in module.own.get(part, "") else f"model.mtp.layers.{number}."
             name = module.together.get(part) or layer + module.own[part]
-            tensors[name + rest] = weight.bfloat16().contiguous()
+            if isinstance(module, QwenModule):
+                name = module.own[part]
+            if weight.dim() == 3:
+                tensors.update(each_expert(name + rest, weight))
+            else:
+                tensors[name + rest] = weight.bfloat16().contiguous()
     return tensors
 
 
@@ -256,7 +307,7 @@ def generate(name):
     print(name, [row["ids"] for row in drafts], flush=True)
     module = {"ids": ids, "drafts": drafts}
     files = stored(modules)
-    if name == "ernie4_5_moe":
+    if name in INSIDE:
         add_to_target(name, module, files, tensors)
         return
     if name == "longcat_flash":

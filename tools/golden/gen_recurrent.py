@@ -23,7 +23,7 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    gen_mixtures.mixtures = recurrent
+    gen_mixtures.mixtures, gen_mixtures.ROUNDING = recurrent, recurrent.ROUNDING
     for name in arguments.only or recurrent.MODELS:
         gen_mixtures.generate(name)
 

@@ -5,9 +5,11 @@ state spaces. Names and fields are those of published checkpoints.
 import torch
 
 import families
+import linear_models
 import mixtures
 
 LENGTH = families.LENGTH
+ROUNDING = 9e-3  # as of gen_mixtures.py; of what is computed in bf16 here, the engine has most in float
 BAILING = ()
 
 
@@ -73,6 +75,8 @@ MODELS = {
                            ssm_out_multiplier=0.8, ssm_multipliers=[0.9, 0.8, 0.7, 1.1, 1.2]),
 }
 
+MODELS.update(linear_models.MODELS)
+
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 # What is read by another class of transformers than the one that the checkpoint names.
 REFERENCES = {}
@@ -86,6 +90,8 @@ def random_weight(name, weight, config):
     if short == "dt_bias":
         return torch.rand_like(weight) * 2.0 - 3.0
     if short == "D":
+        return torch.rand_like(weight) + 0.5
+    if name.endswith("linear_attn.norm.weight"):  # adds nothing to its weights
         return torch.rand_like(weight) + 0.5
     if "conv" in name and weight.dim() == 3:
         return torch.randn_like(weight) * weight.shape[-1] ** -0.5

@@ -8,8 +8,8 @@ namespace foretoken {
 
 // How the decays and scales of a row are made; with r = rates, b = decay_bias.
 enum class LinearGates : int32_t {
-  // decay = exp(-r * softplus(decay + b)), scale = sigmoid(scale), by head, or for channel_decay by
-  // channel with the rate of its head (gated delta rule, Kimi).
+  // decay = exp(-r * softplus(decay + b)), scale = scale_factor * sigmoid(scale), by head, or for
+  // channel_decay by channel with the rate of its head (gated delta rule, Kimi).
   kDelta,
   // step = clamp(softplus(decay + b), min_step, max_step); decay = exp(-r * step), scale = step
   // (Mamba 2).
@@ -43,6 +43,7 @@ struct LinearInputsArgs {
   float q_scale;
   float min_step;
   float max_step;
+  float scale_factor = 1;
 };
 
 void linear_inputs(Queue& queue, const LinearInputsArgs& args);

@@ -12,7 +12,7 @@ inline constexpr int kMaxLinearKeyDim = 256;
 //   S = decay * S;  S += k (x) scale * (v - delta * S^T k);  out = S^T q,
 // with `delta` 1 (the gated delta rule, Yang et al. 2024) or 0 (state-space duality, Dao and Gu
 // 2024; lightning attention, Qin et al. 2024). Value head h reads query and key of head
-// h / (value_heads / key_heads).
+// key_head_of(h).
 struct LinearShape {
   int32_t key_heads = 0;    // of queries and keys
   int32_t value_heads = 0;  // a multiple of them
@@ -22,7 +22,11 @@ struct LinearShape {
       false;            // each of key_dim rows of S decays by itself (Kimi's delta attention)
   bool scaled = false;  // there are scales; else they are 1
   bool delta = false;
+  bool tiled = false;  // value heads take turns among key heads, as in GGUF files of Qwen 3.5
 
+  FT_HD int32_t key_head_of(int32_t value_head) const {
+    return tiled ? value_head % key_heads : value_head / (value_heads / key_heads);
+  }
   FT_HD int32_t q_size() const { return key_heads * key_dim; }
   FT_HD int32_t v_size() const { return value_heads * value_dim; }
   FT_HD int32_t decay_size() const { return value_heads * (channel_decay ? key_dim : 1); }

@@ -26,6 +26,7 @@ Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out) {
   FT_RETURN_IF_ERROR(fields.need_count("linear_key_head_dim", &out->key_dim));
   FT_RETURN_IF_ERROR(fields.need_count("linear_value_head_dim", &out->value_dim));
   FT_RETURN_IF_ERROR(fields.need_count("linear_conv_kernel_dim", &out->conv_width));
+  FT_RETURN_IF_ERROR(fields.read_flag("linear_heads_tiled", &out->tiled));
   return check_recurrent_sizes(fields, *out);
 }
 

@@ -29,7 +29,9 @@ struct RecurrentConfig {
   int32_t channels = 0;  // of a convolution alone
   int32_t conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;  // of the products before and behind
+  bool bias = false;       // of the products before and behind
+  float scale_factor = 1;  // as of LinearInputsArgs
+  bool tiled = false;      // as of LinearShape
   // Of Mamba 2: bounds of steps, and whether what leaves is normed, by the groups.
   float min_step = 0;
   float max_step = std::numeric_limits<float>::infinity();
@@ -42,7 +44,8 @@ struct RecurrentConfig {
 };
 
 // Reads linear_num_key_heads, linear_num_value_heads, linear_key_head_dim, linear_value_head_dim
-// and linear_conv_kernel_dim, which must all be there, and checks them.
+// and linear_conv_kernel_dim, which must all be there, and linear_heads_tiled, of GGUF files alone,
+// and checks them.
 Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out);
 
 // InvalidArgument where value heads are no multiple of key heads, Unsupported where a convolution

@@ -93,6 +93,17 @@ class LayerTensorList {
         add_exact(base + mixer.in_decay, heads, mixer);
         add_exact(base + mixer.in_scale, heads, mixer);
         break;
+      case LinearFiles::kEach:
+        add_linear(base + "q_proj", shape.q_size(), mixer.inputs, mixer.in_bias);
+        add_linear(base + "k_proj", shape.q_size(), mixer.inputs, mixer.in_bias);
+        add_linear(base + "v_proj", shape.v_size(), mixer.inputs, mixer.in_bias);
+        add_low(base, mixer);
+        add_exact(base + mixer.in_scale, heads, mixer);
+        break;
+      case LinearFiles::kByHead:
+        add_linear(base + mixer.in_qkv, channels, mixer.inputs, mixer.in_bias);
+        add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
+        break;
       case LinearFiles::kByGroup:
         add_linear(base + mixer.in_qkv, mixer.first_size(), mixer.inputs, mixer.in_bias);
         add_exact(base + mixer.in_decay, 2 * heads, mixer);
@@ -101,7 +112,12 @@ class LayerTensorList {
         add_linear(base + mixer.in_qkv, mixer.first_size() + heads, mixer.inputs, mixer.in_bias);
         break;
     }
-    if (mixer.conv_width > 0) {
+    if (mixer.conv_width > 0 && mixer.files == LinearFiles::kEach) {
+      for (const char* name : {"q_conv1d", "k_conv1d"}) {
+        add_conv(base + name, shape.q_size(), mixer.conv_width, false);
+      }
+      add_conv(base + "v_conv1d", shape.v_size(), mixer.conv_width, false);
+    } else if (mixer.conv_width > 0) {
       add_conv(base + mixer.conv, channels, mixer.conv_width, mixer.conv_bias);
     }
     if (mixer.decays()) all_.push_back({base + mixer.rates, heads});
@@ -253,6 +269,18 @@ class LayerTensorList {
   void add_conv(const std::string& name, int64_t channels, int64_t width, bool bias) {
     all_.push_back({name + ".weight", channels, width, 0, channels, true});
     if (bias) all_.push_back({name + ".bias", channels});
+  }
+
+  // Decays and gates of kEach.
+  void add_low(const std::string& base, const LinearSpec& mixer) {
+    const LinearShape& shape = mixer.shape;
+    const auto add_by_way = [&](const char* low, const char* name, int64_t rows, int32_t rank) {
+      if (rank > 0) add_exact(base + low, rank, mixer);
+      add_linear(base + name, rows, rank > 0 ? rank : mixer.inputs, mixer.in_bias);
+      all_.back().is_exact = rank > 0 || rows == shape.value_heads;
+    };
+    add_by_way(mixer.low_decay, mixer.in_decay, shape.decay_size(), mixer.decay_rank);
+    add_by_way(mixer.low_gate, mixer.in_gate, shape.v_size(), mixer.gate_rank);
   }
 
   void add_exact(const std::string& name, int64_t rows, const LinearSpec& mixer) {

@@ -17,6 +17,11 @@ struct LinearMixer {
   float eps = 0;  // of the norm
   Linear first;   // [queries | keys | values | gates of what leaves, spec.inputs]
   Linear steps;   // [decays | scales, spec.inputs], exact; without outputs: there are none
+  // Of spec.decay_rank and gate_rank, where there are some: [decay_rank | gate_rank, inputs], then
+  // [decays, decay_rank] and [v_size, gate_rank].
+  Linear low;
+  Linear low_decays;
+  Linear low_gates;
   const float* conv = nullptr;        // [conv_channels, conv_width] or null
   const float* conv_bias = nullptr;   // [conv_channels] or null
   const float* rates = nullptr;       // as of LinearInputsArgs
@@ -27,8 +32,12 @@ struct LinearMixer {
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
-    float* first = nullptr;   // [max_rows, first outputs]
-    float* steps = nullptr;   // [max_rows, steps outputs], where a layer has some
+    float* first = nullptr;  // [max_rows, first outputs]
+    float* steps = nullptr;  // [max_rows, steps outputs], where a layer has some
+    float* low = nullptr;    // [max_rows, low outputs], where a layer has some, and so are the next
+    void* low_act = nullptr;  // [max_rows, decay_rank or gate_rank] act
+    float* decays = nullptr;  // [max_rows, decays]
+    float* gates = nullptr;   // [max_rows, v_size]
     float* mixed = nullptr;   // [max_rows, conv_channels] behind the convolution, if there is one
     float* packed = nullptr;  // [max_rows, shape.row_size()]
     float* left = nullptr;    // [max_rows, v_size]
@@ -41,6 +50,9 @@ struct LinearMixer {
    private:
     int32_t first_size_ = 0;
     int32_t steps_size_ = 0;
+    int32_t low_size_ = 0;
+    int32_t decay_size_ = 0;
+    int32_t gate_size_ = 0;
     int32_t conv_size_ = 0;
     int32_t row_size_ = 0;
     int32_t v_size_ = 0;
@@ -56,6 +68,9 @@ struct LinearMixer {
   void for_each_linear(const F& f) {
     f(first);
     if (has_steps()) f(steps);
+    for (Linear* part : {&low, &low_decays, &low_gates}) {
+      if (part->outputs > 0) f(*part);
+    }
     f(out);
   }
 
@@ -70,6 +85,7 @@ struct LinearMixer {
   }
 
  private:
+  void project_low(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void convolve(const LayerRows& rows, const LayerState& state, const Scratch& scratch) const;
   void pack(const LayerRows& rows, const Scratch& scratch) const;
 };

@@ -52,6 +52,19 @@ std::vector<TensorPart> grouped_first_parts(const std::string& name, const Linea
   return parts;
 }
 
+// Of each head its query, key and value.
+std::vector<TensorPart> parts_by_head(const std::string& name, const LinearSpec& whole,
+                                      const Sharding& sharding) {
+  const LinearPlaces at(whole, sharding);
+  std::vector<TensorPart> parts;
+  for (int64_t which = 0; which < 3; ++which) {
+    for (int64_t head = at.keys.begin; head < at.keys.begin + at.keys.count; ++head) {
+      parts.push_back({name, 3 * at.q_size, (3 * head + which) * at.key_dim, at.key_dim});
+    }
+  }
+  return parts;
+}
+
 // The same of scales, which lie before the decays.
 std::vector<TensorPart> grouped_step_parts(const std::string& name, const LinearSpec& whole,
                                            const Sharding& sharding) {
@@ -86,16 +99,24 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
       for (size_t i = 0; i < parts.size(); ++i) parts[i].padded = PaddedHeads::scaled(by[i]);
       break;
     }
+    case LinearFiles::kEach:
+      parts = {at.of_keys(base + "q_proj", at.q_size, 0), at.of_keys(base + "k_proj", at.q_size, 0),
+               at.of_values(base + "v_proj", at.v_size, 0)};
+      break;
+    case LinearFiles::kByHead:
+      parts = parts_by_head(name, whole, sharding);
+      break;
     case LinearFiles::kApart: {
       const int64_t all = 2 * at.q_size + at.v_size;
       parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size),
                at.of_values(name, all, 2 * at.q_size)};
       if (!sharding.is_cut()) parts = {{name, all}};
-      if (whole.gate != NormGate::kNone) {
-        parts.push_back(at.of_values(base + whole.in_gate, at.v_size, 0));
-      }
       break;
     }
+  }
+  const bool has_gates = whole.gate != NormGate::kNone && whole.gate_rank == 0;
+  if (has_gates && whole.files != LinearFiles::kStep) {
+    parts.push_back(at.of_values(base + whole.in_gate, at.v_size, 0));
   }
   return parts;
 }
@@ -115,11 +136,38 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
       break;
     }
     case LinearFiles::kApart:
-      parts = {at.of_heads(base + whole.in_decay, whole.shape.value_heads, 0),
-               at.of_heads(base + whole.in_scale, whole.shape.value_heads, 0)};
+    case LinearFiles::kEach:
+      if (whole.decay_rank == 0) {
+        parts.push_back(at.of_heads(base + whole.in_decay, whole.shape.value_heads, 0));
+      }
+      parts.push_back(at.of_heads(base + whole.in_scale, whole.shape.value_heads, 0));
+      break;
+    case LinearFiles::kByHead:
       break;
   }
   for (TensorPart& part : parts) part.is_exact = true;
+  return parts;
+}
+
+TensorPart low_part(const std::string& name, const LinearSpec& whole, const Sharding& sharding,
+                    int64_t each) {
+  const ShardRange heads = shard_of(whole.shape.value_heads, sharding);
+  return {name, whole.shape.value_heads * each, heads.begin * each, heads.count * each};
+}
+
+std::vector<TensorPart> apart_conv_parts(const std::string& base, const LinearSpec& whole,
+                                         const Sharding& sharding) {
+  const LinearPlaces at(whole, sharding);
+  std::vector<TensorPart> parts = {at.of_keys(base + "q_conv1d.weight", at.q_size, 0),
+                                   at.of_keys(base + "k_conv1d.weight", at.q_size, 0),
+                                   at.of_values(base + "v_conv1d.weight", at.v_size, 0)};
+  for (TensorPart& part : parts) {
+    part.stacked = part.rows;
+    part.row_size = whole.conv_width;
+    part.rows *= whole.conv_width;
+    part.first_row *= whole.conv_width;
+    part.num_rows *= whole.conv_width;
+  }
   return parts;
 }
 

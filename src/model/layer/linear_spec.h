@@ -16,6 +16,10 @@ enum class LinearFiles : uint8_t {
   kByGroup,  // qkvz and ba, in which a key head's q, k, v of its value heads and z lie together
              // (Qwen3 Next)
   kStep,     // one tensor [z | x | B | C | dt] (Mamba 2)
+  // As kApart, but queries, keys and values too are tensors of their own, and so are their
+  // convolutions, or these are one (OLMo, Kimi).
+  kEach,
+  kByHead,  // qkv, in which a head's q, k and v lie together, and z (MiniMax)
 };
 
 // Linear attention behind a causal convolution of queries, keys and values, with a gated norm
@@ -32,6 +36,7 @@ struct LinearSpec {
   float q_scale = 1;
   float min_step = 0;
   float max_step = 0;
+  float scale_factor = 1;
   std::vector<float> fixed_rates = {};  // [value_heads] of kFixed
   bool in_bias = false;                 // of the first projection
   bool out_bias = false;                // of the last
@@ -43,6 +48,10 @@ struct LinearSpec {
   NormGate gate = NormGate::kSilu;
   float norm_eps = 0;  // 0: that of all norms
   LinearFactors factors = {};
+  // Decays, and gates, are made of so many numbers, which are made of the row (low_decay and
+  // low_gate); 0: of the row itself.
+  int32_t decay_rank = 0;
+  int32_t gate_rank = 0;
   LinearFiles files = LinearFiles::kApart;
   // Names in the checkpoint, behind the layer's.
   const char* base = "linear_attn.";
@@ -50,12 +59,18 @@ struct LinearSpec {
   const char* in_gate = "in_proj_z";
   const char* in_decay = "in_proj_a";  // kByGroup: in_proj_ba
   const char* in_scale = "in_proj_b";
-  const char* conv = "conv1d";
+  const char* low_gate = "g_a_proj";
+  const char* low_decay = "f_a_proj";
+  const char* conv = "conv1d";         // kEach: also q_conv1d, k_conv1d and v_conv1d
   const char* rates = "A_log";         // [value_heads], their logarithms; not with kFixed
   const char* decay_bias = "dt_bias";  // [shape.decay_size()]; null: there is none
   const char* skip = nullptr;          // as of LinearAttentionArgs ("D"); null: there is none
   const char* norm = "norm";
   const char* out = "out_proj";
+  // Of GGUF files: rates as they are, but below zero, instead of their logarithms; and kApart's
+  // tensor in the place of kByGroup's.
+  static constexpr const char* kNegativeRates = "A";
+  static constexpr const char* kApartQkv = "in_proj_qkv";
 
   bool decays() const { return gates != LinearGates::kFixed; }
   bool scales() const { return gates == LinearGates::kDelta; }
@@ -63,11 +78,12 @@ struct LinearSpec {
   int32_t conv_channels() const { return 2 * shape.q_size() + shape.v_size(); }
   // Of the first product: these, and the gates of what leaves.
   int32_t first_size() const {
-    return conv_channels() + (gate != NormGate::kNone ? shape.v_size() : 0);
+    return conv_channels() + (gate != NormGate::kNone && gate_rank == 0 ? shape.v_size() : 0);
   }
   // Of the product that decays and scales are made of.
   int32_t steps_size() const {
-    return (decays() ? shape.decay_size() : 0) + (scales() ? shape.value_heads : 0);
+    const bool from_rows = decays() && decay_rank == 0;
+    return (from_rows ? shape.decay_size() : 0) + (scales() ? shape.value_heads : 0);
   }
   StateSpec state() const { return {conv_width > 0 ? conv_channels() : 0, conv_width, shape}; }
 };

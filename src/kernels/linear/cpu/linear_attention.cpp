@@ -200,14 +200,14 @@ void linear_attention(const void* args, CpuPool& pool) {
   const StateRows rows{a.positions, a.row_slot,
                        live_rows(*a.counts, RowKind::kToken, 0, a.max_rows)};
   const int slabs = (a.shape.value_dim + kSlab - 1) / kSlab;
-  const int heads_of_key = a.shape.value_heads / a.shape.key_heads;
   const ApplyRow apply = apply_of(a.shape);
   if (rows.count == 0) return;
   pool.parallel_for(int64_t{a.shape.value_heads} * slabs, [&](int64_t index, int) {
     const int head = static_cast<int>(index) / slabs;
     const int column = static_cast<int>(index) % slabs * kSlab;
     StateSlab slab{
-        a, head, head / heads_of_key, column, std::min(kSlab, a.shape.value_dim - column), {}};
+        a, head, a.shape.key_head_of(head), column, std::min(kSlab, a.shape.value_dim - column),
+        {}};
     for (int begin = 0; begin < rows.count;) {
       const int end = rows.run_end(begin);
       run_slab(slab, apply, begin, end);

@@ -52,7 +52,7 @@ void write_delta_gates(const LinearInputsArgs& a, int64_t row, float* decays, fl
       const float step = gate_softplus(decay[i] + bias_of(a, i));
       decays[i] = sample_math::exp_nonpositive(-a.rates[head] * step);
     }
-    scales[head] = activation_math::sigmoid(scale[head]);
+    scales[head] = a.scale_factor * activation_math::sigmoid(scale[head]);
   }
 }
 

@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kThreads) linear_attention_kernel(LinearAttent
   const StateRows rows = rows_of(args);
   const int slabs = ceil_div(args.shape.value_dim, kSlab);
   const int head = blockIdx.x / slabs;
-  const Slab slab{head, head / (args.shape.value_heads / args.shape.key_heads),
+  const Slab slab{head, args.shape.key_head_of(head),
                   static_cast<int>(blockIdx.x % slabs * kSlab + threadIdx.x % kSlab)};
   for (int row = blockIdx.y; row < rows.count; row += gridDim.y) {
     if (!rows.continues(row)) run_slab<Rows>(args, rows, slab, row, shared);

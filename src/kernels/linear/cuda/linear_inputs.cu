@@ -69,7 +69,8 @@ __device__ void write_decays(const LinearInputsArgs& args, int row, int head, fl
   } else {
     if (!shape.channel_decay) decays[head] = decay_of(rate, step_of(args, row, head));
     out[shape.scale_offset() + head] =
-        activation_math::sigmoid(args.scale[int64_t{row} * args.scale_stride + head]);
+        mul(args.scale_factor,
+            activation_math::sigmoid(args.scale[int64_t{row} * args.scale_stride + head]));
   }
 }
 
