@@ -48,6 +48,8 @@ constexpr HeadCase kCases[] = {
     {"glm4_moe_lite", HeadKind::kMtp, true},
     {"bailing_moe_v2", HeadKind::kMtp, true},
     {"ernie4_5_moe", HeadKind::kMtp, true},
+    {"qwen3_5", HeadKind::kMtp, true},
+    {"qwen3_next", HeadKind::kMtp, true},
     {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
     {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},
 };

@@ -34,6 +34,10 @@ TEST(Method, OfTensors) {
   const std::string heads = std::string(foretoken::kSourceFolder) + "/tests/golden/heads/";
   EXPECT_EQ(method_of_files(heads + "eagle3-speculators").method, "eagle3");
   EXPECT_EQ(method_of_files(heads + "mtp-2").method, "mtp");
+  const std::string targets =
+      std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/";
+  EXPECT_EQ(method_of_files(targets + "qwen3_5").method, "mtp");
+  EXPECT_FALSE(method_of_files(targets + "qwen3_5").certain);
   const std::string chains = std::string(foretoken::kSourceFolder) + "/tests/golden/chain_heads/";
   for (const char* name : {"medusa", "medusa-shared", "medusa-mapped"}) {
     EXPECT_EQ(method_of_files(chains + name).method, "medusa") << name;
