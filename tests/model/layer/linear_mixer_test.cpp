@@ -9,7 +9,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int32_t kRows = 5;
+constexpr int32_t kStateRows = 5;
 constexpr size_t kHidden = 8, kKeys = 2, kValues = 4, kKeyDim = 4, kValueDim = 6, kWidth = 3;
 constexpr size_t kQ = kKeys * kKeyDim, kV = kValues * kValueDim, kChannels = 2 * kQ + kV;
 
@@ -150,14 +150,15 @@ class LinearMixerTest : public test::PartTest {
   void run(const LinearMixer& mixer, const float* x, Sum to, int32_t cut = 0) {
     LinearMixer::Scratch scratch;
     scratch.fit(mixer.spec);
-    ASSERT_TRUE(scratch.take(scratch_source(kRows)).ok());
+    ASSERT_TRUE(scratch.take(scratch_source(kStateRows)).ok());
     const LayerKv kv{.kv = {},
                      .kv_slot = nullptr,
                      .block_tables = nullptr,
                      .max_blocks = 0,
                      .rope = {},
                      .state = state_of(mixer.spec)};
-    for (int32_t first = 0, end = cut > 0 ? cut : kRows; first < kRows; first = end, end = kRows) {
+    for (int32_t first = 0, end = cut > 0 ? cut : kStateRows; first < kStateRows;
+         first = end, end = kStateRows) {
       std::vector<int32_t> positions;
       for (int32_t i = first; i < end; ++i) positions.push_back(i);
       const LayerRows rows = rows_of(end - first, positions);
@@ -215,12 +216,12 @@ class LinearMixerTest : public test::PartTest {
   }
 
   std::vector<double> expected(const LinearSpec& spec) {
-    std::vector<float> numbers(kRows * kHidden);
-    foretoken::fill_random("x", kRows * kHidden, 0.8f, DType::kF32, numbers.data());
+    std::vector<float> numbers(kStateRows * kHidden);
+    foretoken::fill_random("x", kStateRows * kHidden, 0.8f, DType::kF32, numbers.data());
     std::vector<Row> qkv;
     std::vector<Row> states(kValues, Row(kKeyDim * kValueDim, 0));
     std::vector<double> all;
-    for (size_t row = 0; row < kRows; ++row) {
+    for (size_t row = 0; row < kStateRows; ++row) {
       const Row x(numbers.begin() + ptrdiff_t(row * kHidden),
                   numbers.begin() + ptrdiff_t((row + 1) * kHidden));
       qkv.emplace_back();
@@ -274,15 +275,15 @@ TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
-    const float* rows = random_rows(kRows, kHidden, &first);
-    float* y = allocate<float>(kRows * kHidden);
+    const float* rows = random_rows(kStateRows, kHidden, &first);
+    float* y = allocate<float>(kStateRows * kHidden);
     run(load(spec), rows, {y});
     EXPECT_EQ(unused_, "") << int(spec.files);
     expect_near(y, expected(spec));
     // The second step begins among drafts.
-    float* cut = allocate<float>(kRows * kHidden);
+    float* cut = allocate<float>(kStateRows * kHidden);
     run(load(spec), rows, {cut}, 4);
-    EXPECT_EQ(read(cut, kRows * kHidden), read(y, kRows * kHidden)) << int(spec.files);
+    EXPECT_EQ(read(cut, kStateRows * kHidden), read(y, kStateRows * kHidden)) << int(spec.files);
   }
 }
 
@@ -292,8 +293,8 @@ TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
-    const float* rows = random_rows(kRows, kHidden, &first);
-    float* y = to_device(std::vector<float>(kRows * kHidden, 0.0f));
+    const float* rows = random_rows(kStateRows, kHidden, &first);
+    float* y = to_device(std::vector<float>(kStateRows * kHidden, 0.0f));
     for (const int32_t rank : {0, 1}) {
       const LinearMixer part = load(spec, {rank, 2});
       EXPECT_EQ(part.spec.shape.key_heads, 1);
