@@ -10,7 +10,7 @@ namespace foretoken {
 namespace {
 
 constexpr int32_t kStateRows = 5;
-constexpr size_t kHidden = 8, kKeys = 2, kValues = 4, kKeyDim = 4, kValueDim = 6, kWidth = 3;
+constexpr size_t kStateInputs = 8, kKeys = 2, kValues = 4, kKeyDim = 4, kValueDim = 6, kWidth = 3;
 constexpr size_t kQ = kKeys * kKeyDim, kV = kValues * kValueDim, kChannels = 2 * kQ + kV;
 
 using Row = std::vector<double>;
@@ -62,7 +62,7 @@ class LinearMixerTest : public test::PartTest {
   void fill(const LinearSpec& spec) {
     for (const auto& [name, rows] :
          {std::pair{"q", kQ}, {"k", kQ}, {"v", kV}, {"z", kV}, {"a", kValues}, {"b", kValues}}) {
-      test::RigTensor& made = add(name, {int64_t(rows), int64_t(kHidden)});
+      test::RigTensor& made = add(name, {int64_t(rows), int64_t(kStateInputs)});
       plain_[name] = made;
       tensors_.erase(name);
     }
@@ -73,7 +73,7 @@ class LinearMixerTest : public test::PartTest {
     add(base + "dt_bias", {int64_t(kValues)});
     if (spec.skip != nullptr) add(base + "D", {int64_t(kValues)});
     add(base + "norm.weight", {int64_t(spec.norm_own_weights ? kV : kValueDim)});
-    add(base + "out_proj.weight", {int64_t(kHidden), int64_t(kV)});
+    add(base + "out_proj.weight", {int64_t(kStateInputs), int64_t(kV)});
     switch (spec.files) {
       case LinearFiles::kApart:
         store(base + "in_proj_qkv", {{"q", 0, kQ}, {"k", 0, kQ}, {"v", 0, kV}});
@@ -118,10 +118,10 @@ class LinearMixerTest : public test::PartTest {
     size_t rows;
   };
   void store(const std::string& name, const std::vector<Piece>& pieces) {
-    test::RigTensor all{{0, int64_t(kHidden)}, {}};
+    test::RigTensor all{{0, int64_t(kStateInputs)}, {}};
     for (const Piece& piece : pieces) {
-      const auto from = plain_[piece.name].values.begin() + ptrdiff_t(piece.first * kHidden);
-      all.values.insert(all.values.end(), from, from + ptrdiff_t(piece.rows * kHidden));
+      const auto from = plain_[piece.name].values.begin() + ptrdiff_t(piece.first * kStateInputs);
+      all.values.insert(all.values.end(), from, from + ptrdiff_t(piece.rows * kStateInputs));
       all.shape[0] += int64_t(piece.rows);
     }
     tensors_[name + ".weight"] = all;
@@ -162,9 +162,9 @@ class LinearMixerTest : public test::PartTest {
       std::vector<int32_t> positions;
       for (int32_t i = first; i < end; ++i) positions.push_back(i);
       const LayerRows rows = rows_of(end - first, positions);
-      mixer.project(rows, x + size_t(first) * kHidden, scratch);
+      mixer.project(rows, x + size_t(first) * kStateInputs, scratch);
       mixer.attend(rows, kv, scratch);
-      mixer.output(rows, scratch, {to.rows + size_t(first) * kHidden, to.adds});
+      mixer.output(rows, scratch, {to.rows + size_t(first) * kStateInputs, to.adds});
     }
     read(to.rows, 1);
   }
@@ -216,14 +216,14 @@ class LinearMixerTest : public test::PartTest {
   }
 
   std::vector<double> expected(const LinearSpec& spec) {
-    std::vector<float> numbers(kStateRows * kHidden);
-    foretoken::fill_random("x", kStateRows * kHidden, 0.8f, DType::kF32, numbers.data());
+    std::vector<float> numbers(kStateRows * kStateInputs);
+    foretoken::fill_random("x", kStateRows * kStateInputs, 0.8f, DType::kF32, numbers.data());
     std::vector<Row> qkv;
     std::vector<Row> states(kValues, Row(kKeyDim * kValueDim, 0));
     std::vector<double> all;
     for (size_t row = 0; row < kStateRows; ++row) {
-      const Row x(numbers.begin() + ptrdiff_t(row * kHidden),
-                  numbers.begin() + ptrdiff_t((row + 1) * kHidden));
+      const Row x(numbers.begin() + ptrdiff_t(row * kStateInputs),
+                  numbers.begin() + ptrdiff_t((row + 1) * kStateInputs));
       qkv.emplace_back();
       for (const char* name : {"q", "k", "v"}) {
         for (const double number : plain_[name].times(x)) qkv.back().push_back(number);
@@ -275,15 +275,16 @@ TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
-    const float* rows = random_rows(kStateRows, kHidden, &first);
-    float* y = allocate<float>(kStateRows * kHidden);
+    const float* rows = random_rows(kStateRows, kStateInputs, &first);
+    float* y = allocate<float>(kStateRows * kStateInputs);
     run(load(spec), rows, {y});
     EXPECT_EQ(unused_, "") << int(spec.files);
     expect_near(y, expected(spec));
     // The second step begins among drafts.
-    float* cut = allocate<float>(kStateRows * kHidden);
+    float* cut = allocate<float>(kStateRows * kStateInputs);
     run(load(spec), rows, {cut}, 4);
-    EXPECT_EQ(read(cut, kStateRows * kHidden), read(y, kStateRows * kHidden)) << int(spec.files);
+    EXPECT_EQ(read(cut, kStateRows * kStateInputs), read(y, kStateRows * kStateInputs))
+        << int(spec.files);
   }
 }
 
@@ -293,8 +294,8 @@ TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
-    const float* rows = random_rows(kStateRows, kHidden, &first);
-    float* y = to_device(std::vector<float>(kStateRows * kHidden, 0.0f));
+    const float* rows = random_rows(kStateRows, kStateInputs, &first);
+    float* y = to_device(std::vector<float>(kStateRows * kStateInputs, 0.0f));
     for (const int32_t rank : {0, 1}) {
       const LinearMixer part = load(spec, {rank, 2});
       EXPECT_EQ(part.spec.shape.key_heads, 1);
@@ -323,7 +324,7 @@ TEST_F(LinearMixerTest, TensorsAreCounted) {
        {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup), step_spec()}) {
     tensors_.clear();
     fill(spec);
-    const auto listed = layer_tensors({.mixer = spec, .feed_forward = Absent()}, {}, kHidden);
+    const auto listed = layer_tensors({.mixer = spec, .feed_forward = Absent()}, {}, kStateInputs);
     EXPECT_EQ(listed.size(), tensors_.size());
     for (const LayerTensor& tensor : listed) {
       ASSERT_TRUE(tensors_.contains(tensor.name)) << tensor.name;
