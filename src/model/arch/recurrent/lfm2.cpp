@@ -64,7 +64,6 @@ LayerSpec lfm3_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
   if (config.head_gates) attention.gates = HeadGates::kEachHead;
-  attention.gate_proj = "g_proj";
   spec.mixer = attention;
   return spec;
 }
