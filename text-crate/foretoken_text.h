@@ -48,11 +48,14 @@ typedef struct FtTokenizer FtTokenizer;
 int32_t ft_tokenizer_new(const char* json, size_t size, FtTokenizer** out, FtText* error);
 void ft_tokenizer_free(FtTokenizer* tokenizer);
 
+// From now on special tokens written out in a text are text like any other. Before the first use.
+void ft_tokenizer_split_special_tokens(FtTokenizer* tokenizer);
+
 // One more than the largest token id, added tokens included.
 size_t ft_tokenizer_vocab_size(const FtTokenizer* tokenizer);
 
 // `add_special_tokens` runs the file's post-processor (for example a leading BOS). Special tokens
-// written out in the text become their ids either way.
+// written out in the text become their ids either way, unless they are to be split.
 int32_t ft_tokenizer_encode(const FtTokenizer* tokenizer, const char* text, size_t size,
                             bool add_special_tokens, FtIds* out, FtText* error);
 

@@ -173,6 +173,7 @@ Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model) {
     return invalid_argument(vocabulary_file(model) + " is not a usable tokenizer (" + error.str() +
                             "); download the file again");
   }
+  if (config.split_special_tokens) ft_tokenizer_split_special_tokens(raw);
   return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(CrateTokenizer(raw), config));
 }
 

@@ -82,6 +82,8 @@ Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
     const std::filesystem::path file = folder / name;
     FT_ASSIGN_OR_RETURN(const PlainJson parsed, read_object(model, name));
     add_special_tokens(parsed, config.special_tokens);
+    const auto split = parsed.find("split_special_tokens");
+    if (split != parsed.end() && split->is_boolean()) config.split_special_tokens = *split;
     FT_RETURN_IF_ERROR(add_templates(file, parsed, config.chat_templates));
   }
   const std::filesystem::path old_style = folder / "chat_template.json";

@@ -13,6 +13,8 @@ struct TokenizerConfig {
   std::map<std::string, std::string> special_tokens;
   // Jinja sources by name; the usual one is "default".
   std::map<std::string, std::string> chat_templates;
+  // Special tokens written out in a text are text like any other.
+  bool split_special_tokens = false;
 };
 
 // Reads tokenizer_config.json, special_tokens_map.json and chat_template.jinja (or .json) and

@@ -217,6 +217,11 @@ class Addresses(door.DoorCase):
                            ("/v2/chat", "/v1/chat"), ("/cohere/v2/chat", "use /v1/chat"),
                            ("/v1/decisions", "choice"), ("/v2/embed", "/v1"), ("/api/v0/chat/completions", "/v1"), ("/api/v1/generate", "/v1")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
+        # Behind a prefix, and whatever is done with what is not kept here.
+        for path in ("/foo/v1/batches", "/v1/batches/batch_1/cancel", "/v1/files"):
+            self.assertIn("run-batch", self.post(path, {}, 404).json["error"]["message"])
+        for path in ("/v1/batches?limit=2", "/v1/files/file-1/content", "/v1/messages/batches"):
+            self.assertIn("run-batch", self.get(path, 404).json["error"]["message"])
         # lm-eval asks for it where its tokenizer is remote.
         self.assertIn("--enable-tokenizer-info-endpoint",
                       self.get("/tokenizer_info", 404).json["error"]["message"])

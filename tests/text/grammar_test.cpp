@@ -1,5 +1,6 @@
 #include "text/grammar.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -182,6 +183,23 @@ number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
   EXPECT_NE(fault_of("root ::= <[0]>").find("ends an output"), std::string::npos);
   EXPECT_NE(fault_of("root ::= <[99999999]>").find("no token of this model"), std::string::npos);
   EXPECT_NE(fault_of("root ::= " + std::string(5000, '(')).find("deeply"), std::string::npos);
+}
+
+// A text had as many readings as it has cuts.
+TEST_F(GrammarTest, NestedRepetitionsOfGbnf) {
+  const std::string letters(300, 'a');
+  const auto began = std::chrono::steady_clock::now();
+  for (const char* nested :
+       {"root ::= ((((\"a\"*)*)*)*)*", "root ::= ((\"a\"+ \"b\"?)+ | (\"c\"* \"d\"*))*",
+        "root ::= many*\nmany ::= (one | \"\")+\none ::= \"a\"*"}) {
+    EXPECT_TRUE(accepts(grammar(nested), letters)) << nested;
+    EXPECT_FALSE(accepts(grammar(nested), letters + "x")) << nested;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  const StructuredOutputs pairs = grammar("root ::= (\"a\"{2} | \"b\"? \"c\")* (\"d\" | ){2}");
+  for (const char* text : {"", "aa", "bccaa", "cd", "dd"})
+    EXPECT_TRUE(accepts(pairs, text)) << text;
+  for (const char* text : {"a", "b", "aab", "ddd"}) EXPECT_FALSE(accepts(pairs, text)) << text;
 }
 
 // Each character looks at the rest of the grammar, which must not mean reading it.

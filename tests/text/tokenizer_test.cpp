@@ -109,6 +109,19 @@ TEST(Tokenizer, WhatTrainingsRunsSetIsIgnored) {
   EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
 }
 
+TEST(Tokenizer, SpecialTokensAreSplitWhereTheFolderSaysSo) {
+  test::ScratchFolder folder;
+  folder.write("tokenizer.json",
+               read_text_file(data_folder("byte_level") / "tokenizer.json").value());
+  const auto whole = load_fixture(folder.path());
+  const std::string bos = whole->id_to_token(275).value();
+  EXPECT_EQ(whole->encode(bos, false).value(), Ids{275});
+  folder.write("tokenizer_config.json", R"({"split_special_tokens": true})");
+  const auto split = load_fixture(folder.path());
+  EXPECT_GT(split->encode(bos, false).value().size(), 1u);
+  EXPECT_EQ(split->encode("the", true).value(), whole->encode("the", true).value());
+}
+
 TEST(Tokenizer, UnusableFoldersNameTheFile) {
   test::ScratchFolder folder;
   auto loaded = load_hf_tokenizer(folder.path());

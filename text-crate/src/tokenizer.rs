@@ -83,6 +83,11 @@ pub unsafe extern "C" fn ft_tokenizer_free(tokenizer: *mut FtTokenizer) {
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn ft_tokenizer_split_special_tokens(tokenizer: *mut FtTokenizer) {
+    (*tokenizer).inner.set_encode_special_tokens(true);
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn ft_tokenizer_vocab_size(tokenizer: *const FtTokenizer) -> usize {
     (*tokenizer).vocab_size
 }

@@ -73,6 +73,8 @@ struct Route {
   Handler handler;
   bool needs_key = true;      // where API keys are configured
   size_t max_body_bytes = 0;  // 0: the server's limit
+  // Of a route that only says what to use instead: that, also for paths with something before it.
+  std::string instead = {};
 };
 
 }  // namespace foretoken::http

@@ -25,10 +25,7 @@ OwnAnswer preflight_answer(CorsPolicy::Preflight preflight) {
   return answer;
 }
 
-bool has_path(const Router& router, std::string_view method, std::string_view path) {
-  const RouteMatch match = router.match(method, path);
-  return match.route != nullptr || !match.methods.empty();
-}
+bool is_found(const RouteMatch& match) { return match.route != nullptr || !match.methods.empty(); }
 
 // What to do about a path that is one of the server's behind something else: an address of a client
 // that goes too far, or a proxy that leaves its prefix on.
@@ -41,9 +38,13 @@ std::string prefix_hint(const Router& router, const Request& request) {
     if (at == std::string::npos || at + 1 == path.size()) return {};
     const std::string prefix = path.substr(0, at);
     const std::string known = path.substr(at);
-    if (!has_path(router, request.method, known)) continue;
+    const RouteMatch match = router.match(request.method, known);
+    if (!is_found(match)) continue;
+    if (match.route != nullptr && !match.route->instead.empty()) {
+      return "; " + match.route->instead;
+    }
     const std::string hint = "; " + known + " is: leave " + prefix + " out of the client's address";
-    if (has_path(router, request.method, prefix)) return hint;
+    if (is_found(router.match(request.method, prefix))) return hint;
     return hint + ", or start the server with --root-path " + prefix;
   }
   return {};

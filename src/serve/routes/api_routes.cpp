@@ -8,6 +8,7 @@
 #include "serve/routes/adapter_handlers.h"
 #include "serve/routes/chat_batch.h"
 #include "serve/routes/count_handlers.h"
+#include "serve/routes/elsewhere_routes.h"
 #include "serve/routes/infill_prompt.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/llama_handlers.h"
@@ -321,81 +322,6 @@ Route refused(const char* method, const char* pattern, const char* why) {
   });
 }
 
-Route missing(const char* method, const char* pattern, const char* why) {
-  return at_once(method, pattern, [why](Exchange& exchange) {
-    respond_error(exchange, openai_error, not_found(why));
-  });
-}
-
-// Endpoints of OpenAI's and of other servers that clients try, and what they can do here instead.
-struct EndpointElsewhere {
-  const char* method;
-  const char* pattern;
-  const char* why;
-};
-
-constexpr const char* kTextsAlone =
-    "only texts are read and written here; sounds and images need a server of their own models";
-constexpr const char* kNoFiles =
-    "files and batches are not kept here; 'foretoken run-batch' answers a file of requests";
-constexpr const char* kNoClasses =
-    "the model has no classes; /v1/embeddings, /v1/score and /v1/rerank tell how near texts are, "
-    "and a chat with structured_outputs '{\"choice\": [...]}' picks one of several";
-constexpr const char* kNoConversations =
-    "conversations have no ids of their own here; /v1/responses goes on from "
-    "previous_response_id";
-constexpr const char* kRendersElsewhere =
-    "use /apply-template, or /tokenize with 'messages', which tells the ids";
-
-constexpr const char* kNotGemini =
-    "Google's own form is not spoken here; take a client for OpenAI's API, with this server's "
-    "address and /v1";
-constexpr const char* kNotAzure =
-    "deployments have no paths of their own here; take the client for OpenAI's API instead of "
-    "Azure's, with this server's address and /v1";
-constexpr const char* kNotLmStudio =
-    "LM Studio's and KoboldCpp's own forms are not spoken here; take a client for OpenAI's API, "
-    "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
-
-constexpr EndpointElsewhere kElsewhere[] = {
-    {"POST", "/v1beta/models/{id...}", kNotGemini},
-    {"GET", "/v1beta/models", kNotGemini},
-    {"POST", "/openai/deployments/{id...}", kNotAzure},
-    {"GET", "/api/v0/models", kNotLmStudio},
-    {"POST", "/api/v0/chat/completions", kNotLmStudio},
-    {"GET", "/api/v1/models", kNotLmStudio},
-    {"POST", "/api/v1/chat", kNotLmStudio},
-    {"GET", "/api/v1/model", kNotLmStudio},
-    {"POST", "/api/v1/generate", kNotLmStudio},
-    {"POST", "/v1/audio/transcriptions", kTextsAlone},
-    {"POST", "/v1/audio/translations", kTextsAlone},
-    {"POST", "/v1/audio/speech", kTextsAlone},
-    {"POST", "/v1/images/generations", kTextsAlone},
-    {"POST", "/v1/images/edits", kTextsAlone},
-    {"POST", "/v1/files", kNoFiles},
-    {"POST", "/v1/batches", kNoFiles},
-    {"POST", "/v1/moderations", kNoClasses},
-    {"POST", "/classify", kNoClasses},
-    {"POST", "/v1/classify", kNoClasses},
-    {"POST", "/v1/conversations", kNoConversations},
-    {"POST", "/v1/threads", kNoConversations},
-    {"POST", "/v1/assistants", kNoConversations},
-    {"POST", "/v1/chat/completions/render", kRendersElsewhere},
-    {"POST", "/v1/completions/render", kRendersElsewhere},
-    {"POST", "/inference/v1/generate",
-     "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
-    {"POST", "/start_profile", "start the server with --profile FILE"},
-    {"POST", "/stop_profile", "start the server with --profile FILE"},
-    {"POST", "/v1/fim/completions", "use /infill, or 'suffix' of /v1/completions"},
-    {"POST", "/embed", "use /v1/embeddings with 'input'"},
-    {"POST", "/v2/embed", "use /v1/embeddings with 'input'"},
-    {"POST", "/v2/chat", "use /v1/chat/completions"},
-    {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
-    {"POST", "/v1/decisions", kNoClasses},
-    {"POST", "/generative_scoring", kNoClasses},
-    {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
-};
-
 // What servers without them answer where others serve adapters.
 void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* others) {
   constexpr const char* kNotAllowed =
@@ -408,12 +334,12 @@ void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* 
                                [&](const Route& route) { return route.pattern == pattern; });
   };
   for (const char* pattern : {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}) {
-    if (!serves(pattern)) others->push_back(missing("POST", pattern, kNotAllowed));
+    if (!serves(pattern)) others->push_back(missing_route("POST", pattern, kNotAllowed));
   }
   if (serves("/lora-adapters")) return;
   others->push_back(get("/lora-adapters",
                         [](Exchange& exchange) { respond_json(exchange, 200, json::array()); }));
-  others->push_back(missing("POST", "/lora-adapters", kNone));
+  others->push_back(missing_route("POST", "/lora-adapters", kNone));
 }
 
 }  // namespace
@@ -430,11 +356,11 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
   const auto answer_model_info = [&context](Exchange& exchange) {
     respond_json(exchange, 200, sglang_model_info(context));
   };
-  std::vector<Route> others = {missing("POST", "/api/generate", kNotOllama),
-                               missing("POST", "/api/embed", kNotOllama),
-                               missing("POST", "/api/embeddings", kNotOllama),
-                               missing("POST", "/api/pull", kNotOllama),
-                               missing("GET", "/api/ps", kNotOllama),
+  std::vector<Route> others = {missing_route("POST", "/api/generate", kNotOllama),
+                               missing_route("POST", "/api/embed", kNotOllama),
+                               missing_route("POST", "/api/embeddings", kNotOllama),
+                               missing_route("POST", "/api/pull", kNotOllama),
+                               missing_route("GET", "/api/ps", kNotOllama),
                                refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps),
@@ -448,12 +374,10 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                get("/get_model_info", answer_model_info),
                                get("/model_info", answer_model_info),
                                open_get("/api/version", answer_ollama)};
-  for (const EndpointElsewhere& other : kElsewhere) {
-    others.push_back(missing(other.method, other.pattern, other.why));
-  }
+  for (Route& other : elsewhere_routes()) others.push_back(std::move(other));
   if (!context.config.tokenizer_info) {
-    others.push_back(missing("GET", "/tokenizer_info",
-                             "start the server with --enable-tokenizer-info-endpoint"));
+    others.push_back(missing_route("GET", "/tokenizer_info",
+                                   "start the server with --enable-tokenizer-info-endpoint"));
   }
   add_missing_adapters(routes, &others);
   for (const Alias& alias : kAliases) {

@@ -75,6 +75,8 @@ TEST(HttpServer, ErrorsSpeakTheConfiguredFormat) {
   EXPECT_EQ(server.ask(get("/throws/hello")).body,
             "<404 /throws/hello>there is no /throws/hello here; /hello is: leave /throws out of "
             "the client's address");
+  EXPECT_EQ(server.ask(get("/api/elsewhere")).body,
+            "<404 /api/elsewhere>there is no /api/elsewhere here; use /hello");
   EXPECT_TRUE(server.ask(get("/throws")).body.starts_with("<500 /throws>"));
   EXPECT_TRUE(server.ask("bad\r\n\r\n").body.starts_with("<400 >"));
   // Refused before the head was read, or while it was.

@@ -90,6 +90,7 @@ class TestServer {
         {"GET", "/open", [text](auto exchange) { text(exchange, "open"); }, false},
         {"GET", "/throws", [](auto) { throw std::runtime_error("a fault of the handler"); }},
         {"GET", "/dropped", [](auto) {}},
+        {"GET", "/elsewhere", [](auto) {}, true, 0, "use /hello"},
         {"GET", "/held", hold},
         {"POST", "/held", hold},
     };

@@ -1,5 +1,6 @@
 //! GBNF, the grammars of llama.cpp, as Lark.
 
+use super::gbnf_form::{Form, Rules};
 use crate::ffi::{Failure, Outcome};
 use std::collections::HashSet;
 
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
 
     /// Each character is a lexeme of its own: the lexer takes the longest lexeme and never goes back,
     /// while GBNF tries every way to read a text.
-    fn literal(&mut self) -> Outcome<String> {
+    fn literal(&mut self) -> Outcome<Form> {
         self.at += 1;
         let mut parts = Vec::new();
         while self.peek() != Some(b'"') {
@@ -165,9 +166,9 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         Ok(match parts.len() {
-            0 => "\"\"".into(),
-            1 => parts.remove(0),
-            _ => format!("({})", parts.join(" ")),
+            0 => Form::empty(),
+            1 => Form::Text(parts.remove(0)),
+            _ => Form::Text(format!("({})", parts.join(" "))),
         })
     }
 
@@ -248,11 +249,12 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(&self.text[begin..self.at]).ok()?.parse().ok()
     }
 
-    fn repetition(&mut self) -> Outcome<String> {
+    /// How often the item before may stand there: from so many times to so many, or any number.
+    fn repetition(&mut self) -> Outcome<Option<(u32, Option<u32>)>> {
         match self.peek() {
             Some(c @ (b'*' | b'+' | b'?')) => {
                 self.at += 1;
-                Ok((c as char).to_string())
+                Ok(Some((u32::from(c == b'+'), (c == b'?').then_some(1))))
             }
             Some(b'{') => {
                 self.at += 1;
@@ -264,21 +266,20 @@ impl<'a> Reader<'a> {
                     return self.fail("a repetition is not {m}, {m,}, {,n} or {m,n}");
                 }
                 self.at += 1;
-                let most = most.map_or(String::new(), |n| n.to_string());
-                Ok(format!("{{{},{most}}}", least.unwrap_or(0)))
+                Ok(Some((least.unwrap_or(0), most)))
             }
-            _ => Ok(String::new()),
+            _ => Ok(None),
         }
     }
 
-    fn item(&mut self) -> Outcome<String> {
+    fn item(&mut self) -> Outcome<Form> {
         match self.peek() {
             Some(b'"') => self.literal(),
-            Some(b'[') => self.class(),
-            Some(b'<' | b'!') => self.token(),
+            Some(b'[') => Ok(Form::Text(self.class()?)),
+            Some(b'<' | b'!') => Ok(Form::Text(self.token()?)),
             Some(b'.') => {
                 self.at += 1;
-                Ok("/(?s:.)/".into())
+                Ok(Form::Text("/(?s:.)/".into()))
             }
             Some(b'(') => {
                 self.at += 1;
@@ -287,17 +288,17 @@ impl<'a> Reader<'a> {
                     return self.fail("a ')' is missing");
                 }
                 self.at += 1;
-                Ok(format!("({inner})"))
+                Ok(inner)
             }
             _ => {
                 let name = self.name()?;
                 self.used.push(name.clone());
-                Ok(rule_name(&name))
+                Ok(Form::Rule(rule_name(&name)))
             }
         }
     }
 
-    fn sequence(&mut self, nested: bool) -> Outcome<String> {
+    fn sequence(&mut self, nested: bool) -> Outcome<Form> {
         let mut out = Vec::new();
         loop {
             self.skip(nested);
@@ -307,14 +308,15 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
             let item = self.item()?;
-            let repeated = self.repetition()?;
-            out.push(item + &repeated);
+            out.push(match self.repetition()? {
+                Some((least, most)) => item.repeat(least, most),
+                None => item,
+            });
         }
-        // Lark has no empty alternative.
-        Ok(if out.is_empty() { "\"\"".into() } else { out.join(" ") })
+        Ok(Form::sequence(out))
     }
 
-    fn alternatives(&mut self, nested: bool) -> Outcome<String> {
+    fn alternatives(&mut self, nested: bool) -> Outcome<Form> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return self.fail("groups are nested too deeply");
@@ -333,10 +335,10 @@ impl<'a> Reader<'a> {
             out.push(self.sequence(nested)?);
         }
         self.depth -= 1;
-        Ok(out.join(" | "))
+        Ok(Form::either(out))
     }
 
-    fn rule(&mut self) -> Outcome<String> {
+    fn rule(&mut self) -> Outcome<(String, Form)> {
         let name = self.name()?;
         self.rule = name.clone();
         self.skip(false);
@@ -346,11 +348,10 @@ impl<'a> Reader<'a> {
         self.at += 3;
         self.skip(true);
         let body = self.alternatives(false)?;
-        let line = format!("{}: {body}\n", rule_name(&name));
         if !self.defined.insert(name.clone()) {
             return self.fail(&format!("the rule '{name}' is defined twice"));
         }
-        Ok(line)
+        Ok((rule_name(&name), body))
     }
 }
 
@@ -365,15 +366,20 @@ pub fn to_lark(text: &str, tokens: &dyn Tokens) -> Outcome<String> {
         defined: HashSet::new(),
         used: Vec::new(),
     };
-    let mut lark = format!("start: {}\n", rule_name("root"));
+    let mut read = Vec::new();
     reader.skip(true);
     while reader.peek().is_some() {
-        lark += &reader.rule()?;
+        read.push(reader.rule()?);
         reader.skip(true);
     }
     reader.used.push("root".into());
-    match reader.used.iter().find(|name| !reader.defined.contains(*name)) {
-        Some(name) => Err(Failure::new(format!("GBNF: there is no rule '{name}'"))),
-        None => Ok(lark),
+    if let Some(name) = reader.used.iter().find(|name| !reader.defined.contains(*name)) {
+        return Err(Failure::new(format!("GBNF: there is no rule '{name}'")));
     }
+    let mut rules = Rules::new(&read);
+    let mut lark = format!("start: {}\n", rule_name("root"));
+    for (name, body) in &read {
+        lark += &format!("{name}: {}\n", rules.simplified(body));
+    }
+    Ok(lark)
 }

@@ -6,6 +6,7 @@ mod deep;
 mod either;
 mod ffi;
 mod gbnf;
+mod gbnf_form;
 mod harmony;
 mod lark;
 mod matcher;

@@ -29,6 +29,7 @@ pub struct Converter<'a> {
     /// Whether the "patternProperties" beside these keywords have to go.
     pub lost_patterns: HashMap<*const Fields, bool>,
     places: HashMap<String, Place>,
+    pub joined_multiples: values::Multiple,
 }
 
 pub const TYPES: [&str; 7] = [
@@ -115,6 +116,7 @@ pub fn convert<'a>(root: &'a Value, budget: &'a Budget) -> Outcome<Converted> {
         budget,
         lost_patterns: HashMap::new(),
         places: HashMap::new(),
+        joined_multiples: values::Multiple::default(),
     };
     let mut place = Place::root();
     place.base = base_of(root).into();

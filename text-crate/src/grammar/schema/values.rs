@@ -62,6 +62,71 @@ pub fn count(to: &mut Converter, keyword: &str, value: &Value, at: &Place, out: 
     }
 }
 
+/// An automaton has a state for each remainder, and more than so many take seconds to walk through.
+const MOST_REMAINDERS: u64 = 10_000;
+const MOST_DECIMALS: u32 = 8;
+const TOO_MANY_REMAINDERS: &str = "more than 10000 remainders, or none, are not told apart";
+
+/// `digits` of the last of so many decimals.
+#[derive(Clone, Copy)]
+pub struct Multiple {
+    digits: u64,
+    decimals: u32,
+}
+
+impl Default for Multiple {
+    fn default() -> Self {
+        Multiple {
+            digits: 1,
+            decimals: 0,
+        }
+    }
+}
+
+impl Multiple {
+    fn of(value: &Value) -> Option<Multiple> {
+        let text = format!("{}", value.as_f64()?);
+        let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+        let digits: u64 = format!("{whole}{decimals}").parse().ok()?;
+        let decimals = decimals.len() as u32;
+        let told_apart = (1..=MOST_REMAINDERS).contains(&digits) && decimals <= MOST_DECIMALS;
+        told_apart.then_some(Multiple { digits, decimals })
+    }
+
+    /// What is a multiple of both; none where that is too large.
+    fn and(self, other: Multiple) -> Option<Multiple> {
+        let decimals = self.decimals.max(other.decimals);
+        let a = self.digits * 10u64.pow(decimals - self.decimals);
+        let b = other.digits * 10u64.pow(decimals - other.decimals);
+        let (mut gcd, mut rest) = (a, b);
+        while rest > 0 {
+            (gcd, rest) = (rest, gcd % rest);
+        }
+        let digits = (a / gcd).checked_mul(b)?;
+        (digits <= MOST_REMAINDERS).then_some(Multiple { digits, decimals })
+    }
+}
+
+/// Whether "multipleOf" leaves few enough remainders, also together with others that may hold for the
+/// same number.
+fn is_told_apart(to: &mut Converter, all: &Fields, value: &Value, at: &Place) -> bool {
+    let Some(multiple) = Multiple::of(value) else {
+        return false;
+    };
+    let joins = ["allOf", "anyOf", "oneOf", "$ref"];
+    let is_joined = joins
+        .iter()
+        .any(|key| all.contains_key(*key) || at.path.contains(key))
+        || at.path.contains("$defs")
+        || at.path.contains("definitions");
+    if !is_joined {
+        return true;
+    }
+    let both = to.joined_multiples.and(multiple);
+    to.joined_multiples = both.unwrap_or(to.joined_multiples);
+    both.is_some()
+}
+
 pub fn number(
     to: &mut Converter,
     all: &Fields,
@@ -79,6 +144,9 @@ pub fn number(
     }
     if !value.is_number() {
         return to.notes.add(at, keyword, "it is no number");
+    }
+    if keyword == "multipleOf" && !is_told_apart(to, all, value, at) {
+        return to.notes.add(at, keyword, TOO_MANY_REMAINDERS);
     }
     let alone = json!({ "type": "number", keyword: value });
     match to.fault(&alone) {

@@ -1,0 +1,121 @@
+#include "serve/routes/elsewhere_routes.h"
+
+#include "serve/flow/serve_context.h"
+
+namespace foretoken {
+namespace {
+
+using http::Route;
+
+struct EndpointElsewhere {
+  const char* method;
+  const char* pattern;
+  const char* why;
+};
+
+constexpr const char* kTextsAlone =
+    "only texts are read and written here; sounds and images need a server of their own models";
+constexpr const char* kNoFiles =
+    "files and batches are not kept here; 'foretoken run-batch' answers a file of requests";
+constexpr const char* kNoClasses =
+    "the model has no classes; /v1/embeddings, /v1/score and /v1/rerank tell how near texts are, "
+    "and a chat with structured_outputs '{\"choice\": [...]}' picks one of several";
+constexpr const char* kNoConversations =
+    "conversations have no ids of their own here; /v1/responses goes on from "
+    "previous_response_id";
+constexpr const char* kRendersElsewhere =
+    "use /apply-template, or /tokenize with 'messages', which tells the ids";
+
+constexpr const char* kNotGemini =
+    "Google's own form is not spoken here; take a client for OpenAI's API, with this server's "
+    "address and /v1";
+constexpr const char* kNotAzure =
+    "deployments have no paths of their own here; take the client for OpenAI's API instead of "
+    "Azure's, with this server's address and /v1";
+constexpr const char* kNotLmStudio =
+    "LM Studio's and KoboldCpp's own forms are not spoken here; take a client for OpenAI's API, "
+    "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
+
+constexpr EndpointElsewhere kElsewhere[] = {
+    {"POST", "/v1beta/models/{id...}", kNotGemini},
+    {"GET", "/v1beta/models", kNotGemini},
+    {"POST", "/openai/deployments/{id...}", kNotAzure},
+    {"GET", "/api/v0/models", kNotLmStudio},
+    {"POST", "/api/v0/chat/completions", kNotLmStudio},
+    {"GET", "/api/v1/models", kNotLmStudio},
+    {"POST", "/api/v1/chat", kNotLmStudio},
+    {"GET", "/api/v1/model", kNotLmStudio},
+    {"POST", "/api/v1/generate", kNotLmStudio},
+    {"POST", "/v1/audio/transcriptions", kTextsAlone},
+    {"POST", "/v1/audio/translations", kTextsAlone},
+    {"POST", "/v1/audio/speech", kTextsAlone},
+    {"POST", "/v1/images/generations", kTextsAlone},
+    {"POST", "/v1/images/edits", kTextsAlone},
+    {"POST", "/v1/moderations", kNoClasses},
+    {"POST", "/classify", kNoClasses},
+    {"POST", "/v1/classify", kNoClasses},
+    {"POST", "/v1/chat/completions/render", kRendersElsewhere},
+    {"POST", "/v1/completions/render", kRendersElsewhere},
+    {"POST", "/inference/v1/generate",
+     "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
+    {"POST", "/start_profile", "start the server with --profile FILE"},
+    {"POST", "/stop_profile", "start the server with --profile FILE"},
+    {"POST", "/v1/fim/completions", "use /infill, or 'suffix' of /v1/completions"},
+    {"POST", "/embed", "use /v1/embeddings with 'input'"},
+    {"POST", "/v2/embed", "use /v1/embeddings with 'input'"},
+    {"POST", "/v2/chat", "use /v1/chat/completions"},
+    {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
+    {"POST", "/v1/decisions", kNoClasses},
+    {"POST", "/generative_scoring", kNoClasses},
+    {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
+};
+
+// Things with ids that are not kept here, whatever is done with them.
+struct NotKept {
+  const char* path;
+  const char* why;
+};
+
+constexpr NotKept kNotKept[] = {
+    {"/v1/files", kNoFiles},
+    {"/v1/uploads", kNoFiles},
+    {"/v1/batches", kNoFiles},
+    {"/v1/messages/batches", kNoFiles},
+    {"/v1/conversations", kNoConversations},
+    {"/v1/threads", kNoConversations},
+    {"/v1/assistants", kNoConversations},
+    {"/v1/vector_stores", "texts are not kept here; /v1/embeddings gives the vectors of a store"},
+    {"/v1/fine_tuning",
+     "nothing is trained here; --lora-modules serves what was trained elsewhere"},
+};
+
+}  // namespace
+
+Route missing_route(const char* method, const char* pattern, const char* why) {
+  Route route;
+  route.method = method;
+  route.pattern = pattern;
+  route.handler = [why](const std::shared_ptr<http::Exchange>& exchange) {
+    const bool is_anthropic = exchange->request().path.starts_with("/v1/messages/");
+    respond_error(*exchange, is_anthropic ? anthropic_error : openai_error, not_found(why));
+  };
+  route.instead = why;
+  return route;
+}
+
+std::vector<Route> elsewhere_routes() {
+  std::vector<Route> routes;
+  for (const EndpointElsewhere& other : kElsewhere) {
+    routes.push_back(missing_route(other.method, other.pattern, other.why));
+  }
+  for (const NotKept& thing : kNotKept) {
+    const std::string below = std::string(thing.path) + "/{id...}";
+    for (const char* method : {"GET", "POST", "DELETE"}) {
+      routes.push_back(missing_route(method, thing.path, thing.why));
+      routes.push_back(missing_route(method, below.c_str(), thing.why));
+    }
+  }
+  return routes;
+}
+
+}  // namespace foretoken
