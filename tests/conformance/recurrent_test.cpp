@@ -87,7 +87,7 @@ class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
     const RunResult other = run(variant, requests, layout);
     const std::string what = variant.describe() + ", " + layout.name();
     EXPECT_EQ(count_differences(plain(requests), other, what), 0);
-    if (variant.num_drafts > 0) {
+    if (variant.num_drafts > 0 && variant.policy == "fixed") {
       EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << what;
     }
     if (variant.drafter == "draft_model") {
@@ -129,6 +129,7 @@ TEST_P(RecurrentIdentity, ChunkedPreemptedAndInSlotsOfOthers) {
   const RunResult warm = expect_same(drafting(
       {.name = "warm", .steps_in_flight = 2, .batch = 5, .prefix_caching = true, .warm = true}));
   EXPECT_EQ(warm.stats.num_cached_tokens, 0) << "blocks do not bring states";
+  // Made-up rows, whose times are measured at start, leave states in the slots.
   expect_same({.name = "adaptive", .num_drafts = 4, .policy = "adaptive", .batch = 12});
 }
 
