@@ -90,6 +90,7 @@ constexpr ModelType kModelTypes[] = {
     {"laguna", "LagunaForCausalLM"},
     {"lfm2", "Lfm2ForCausalLM"},
     {"lfm2_moe", "Lfm2MoeForCausalLM"},
+    {"lfm2_vl", "Lfm2VlForConditionalGeneration"},
     {"lfm3", "Lfm3ForCausalLM"},
     {"llama", "LlamaForCausalLM"},
     {"llama4", "Llama4ForConditionalGeneration"},

@@ -173,6 +173,14 @@ Status read_lfm3(const ConfigFields& fields, ModelConfig* config) {
   return read_lfm2(fields, config);
 }
 
+constexpr const char* kLfm2Defaults =
+    R"({"max_position_embeddings": 128000, "intermediate_size": 12288, "num_key_value_heads": 8,
+        "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_L_cache": 3,
+        "block_ffn_dim_multiplier": 1.0})";
+
+constexpr const char* kLfm2Vision[] = {"model.vision_tower.", "vision_tower.",
+                                       "model.multi_modal_projector.", "multi_modal_projector."};
+
 }  // namespace
 
 // Liquid AI 2025: gated short convolutions in most layers, and attention whose queries and keys are
@@ -180,11 +188,24 @@ Status read_lfm3(const ConfigFields& fields, ModelConfig* config) {
 constinit const Architecture kLfm2Architecture = {
     .name = "Lfm2ForCausalLM",
     .description = "LFM 2 and 2.5",
-    .defaults = R"({"max_position_embeddings": 128000, "intermediate_size": 12288,
-                    "num_key_value_heads": 8, "norm_eps": 1e-5, "rope_theta": 1000000.0,
-                    "tie_word_embeddings": true, "conv_L_cache": 3,
-                    "block_ffn_dim_multiplier": 1.0})",
+    .defaults = kLfm2Defaults,
     .decoder = {.last_norm = "embedding_norm", .layer = lfm2_layer},
+    .recurrent_type = "conv",
+    .translate = translate_lfm2,
+    .read = read_lfm2,
+};
+
+// Liquid AI 2025: the same with vision, of which only the text part is read.
+constinit const Architecture kLfm2VlArchitecture = {
+    .name = "Lfm2VlForConditionalGeneration",
+    .description = "LFM 2 VL; its text part",
+    .defaults = kLfm2Defaults,
+    .decoder = {.places = {{{"model.language_model.", "lm_head.weight"},
+                            {"language_model.model.", "language_model.lm_head.weight"}}},
+                .last_norm = "embedding_norm",
+                .ignored = kLfm2Vision,
+                .layer = lfm2_layer},
+    .text_config = true,
     .recurrent_type = "conv",
     .translate = translate_lfm2,
     .read = read_lfm2,
