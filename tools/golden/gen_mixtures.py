@@ -134,6 +134,20 @@ def with_bailing_module(stored, module):
             for key, weight in stored.items() if key not in left_out}
 
 
+def with_stacked_experts(stored):
+    """Gates and ups of all experts in one tensor and downs in another, as published."""
+    stacked, number = dict(stored), ".experts.0."
+    for base in sorted({key.split(number)[0] for key in stored if number in key}):
+        parts = {part: [] for part in ("gate_proj", "up_proj", "down_proj")}
+        for part, matrices in parts.items():
+            while (matrix := stacked.pop(f"{base}.experts.{len(matrices)}.{part}.weight", None)) is not None:
+                matrices.append(matrix)
+        both = torch.cat((torch.stack(parts["gate_proj"]), torch.stack(parts["up_proj"])), 1)
+        stacked.update({f"{base}.experts.gate_up_proj": both,
+                        f"{base}.experts.down_proj": torch.stack(parts["down_proj"])})
+    return stacked
+
+
 def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -144,6 +158,8 @@ def write_weights(name, model, folder, config):
         stored = with_mxfp4(stored)
     if name in mixtures.BAILING:
         stored = with_bailing_module(stored, f"model.layers.{config['num_hidden_layers']}.")
+    if name == "qwen3_5_moe":
+        stored = with_stacked_experts(stored)
     if name == "axk1":  # a norm that is there and not applied, as in published files
         stored["model.layers.0.post_mlp_layernorm.weight"] = stored["model.norm.weight"].clone()
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
