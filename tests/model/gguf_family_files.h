@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -168,6 +169,93 @@ inline void end_in_weight(const std::string& part, Matrices* all) {
   *all = std::move(renamed);
 }
 
+// Rows of a tensor, or elements of a vector, by their numbers.
+inline Matrix picked_rows(const Matrix& from, const std::vector<int64_t>& rows) {
+  Matrix to{from.shape, {}};
+  to.shape[0] = std::ssize(rows);
+  const int64_t width = std::ssize(from.values) / from.shape[0];
+  for (const int64_t row : rows) {
+    const auto begin = from.values.begin() + row * width;
+    to.values.insert(to.values.end(), begin, begin + width);
+  }
+  return to;
+}
+
+// Value heads of `each` rows, behind `before` others, so that those of one key do not lie together
+// but take turns with those of others.
+inline std::vector<int64_t> turns_of_heads(const RecurrentConfig& sizes, int64_t before,
+                                           int64_t each) {
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < before; ++row) rows.push_back(row);
+  const int64_t of_key = sizes.value_heads / sizes.key_heads;
+  for (int64_t turn = 0; turn < of_key; ++turn) {
+    for (int64_t key = 0; key < sizes.key_heads; ++key) {
+      for (int64_t i = 0; i < each; ++i) rows.push_back(before + (key * of_key + turn) * each + i);
+    }
+  }
+  return rows;
+}
+
+// Of Qwen 3.5: every tensor that has rows, elements or columns of value heads.
+inline void let_heads_take_turns(const RecurrentConfig& sizes, Matrices* all) {
+  const int64_t keys = 2 * int64_t{sizes.key_heads} * sizes.key_dim;
+  for (auto& [name, matrix] : *all) {
+    const auto ends = [&](const char* ending) { return name.ends_with(ending); };
+    if (ends("in_proj_qkv.weight") || ends("conv1d.weight")) {
+      matrix = picked_rows(matrix, turns_of_heads(sizes, keys, sizes.value_dim));
+    } else if (ends("in_proj_z.weight")) {
+      matrix = picked_rows(matrix, turns_of_heads(sizes, 0, sizes.value_dim));
+    } else if (ends("in_proj_a.weight") || ends("in_proj_b.weight") || ends("linear_attn.A") ||
+               ends("dt_bias")) {
+      matrix = picked_rows(matrix, turns_of_heads(sizes, 0, 1));
+    } else if (ends("linear_attn.out_proj.weight")) {
+      matrix =
+          transposed(picked_rows(transposed(matrix), turns_of_heads(sizes, 0, sizes.value_dim)));
+    }
+  }
+}
+
+// Of Qwen 3 Next: queries, keys and values of all heads, and gates apart from them.
+inline void divide_groups(const RecurrentConfig& sizes, const std::string& base, Matrices* all) {
+  const auto whole = all->extract(base + "in_proj_qkvz.weight");
+  if (whole.empty()) return;
+  const int64_t key = sizes.key_dim;
+  const int64_t values = sizes.value_heads / sizes.key_heads * int64_t{sizes.value_dim};
+  std::vector<int64_t> first, gates;
+  const auto take = [&](int64_t at, int64_t count, std::vector<int64_t>* rows) {
+    for (int64_t head = 0; head < sizes.key_heads; ++head) {
+      for (int64_t i = 0; i < count; ++i) rows->push_back(head * 2 * (key + values) + at + i);
+    }
+  };
+  take(0, key, &first);
+  take(key, key, &first);
+  take(2 * key, values, &first);
+  take(2 * key + values, values, &gates);
+  (*all)[base + "in_proj_qkv.weight"] = picked_rows(whole.mapped(), first);
+  (*all)[base + "in_proj_z.weight"] = picked_rows(whole.mapped(), gates);
+}
+
+// Linear attention; draft modules and vision are left out.
+inline void put_linear_in_order(const std::string& family, const ModelConfig& config,
+                                Matrices* all) {
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    if (name.starts_with("mtp.") || name.starts_with("model.visual.")) continue;
+    std::string own = name;
+    if (const size_t at = own.find("language_model."); at != std::string::npos) own.erase(at, 15);
+    if (own.ends_with(".A_log")) {
+      own.resize(own.size() - 4);
+      for (float& rate : matrix.values) rate = -std::exp(rate);
+    }
+    renamed[own] = std::move(matrix);
+  }
+  *all = std::move(renamed);
+  if (family != "qwen3next") return let_heads_take_turns(config.recurrent, all);
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    divide_groups(config.recurrent, "model.layers." + std::to_string(layer) + ".linear_attn.", all);
+  }
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -195,7 +283,8 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   if (family == "dbrx") stack_experts(config, all);
   // Of vision, which lies in a file of its own.
   std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("vi"); });
-  if (family == "mistral4") end_in_weight("mlp.experts.down_proj", all);
+  if (family.starts_with("qwen3")) put_linear_in_order(family, config, all);
+  if (family == "mistral4" || family == "qwen35moe") end_in_weight("mlp.experts.down_proj", all);
   stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
@@ -208,7 +297,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
 // Norms' weights, which folders of some families have less one.
 inline void count_from_zero(Matrices* all) {
   for (auto& [name, matrix] : *all) {
-    if (!name.ends_with("norm.weight")) continue;
+    if (!name.ends_with("norm.weight") || name.ends_with("linear_attn.norm.weight")) continue;
     for (float& value : matrix.values) ++value;
   }
 }

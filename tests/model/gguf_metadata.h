@@ -114,6 +114,19 @@ inline void add_conv_keys(const ModelConfig& config, std::map<std::string, Write
 }
 
 // Heads as the cache holds them, and as they are.
+inline void add_linear_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const RecurrentConfig& sizes = config.recurrent;
+  (*all)["ssm.conv_kernel"] = u32(sizes.conv_width);
+  (*all)["ssm.state_size"] = u32(sizes.key_dim);
+  (*all)["ssm.group_count"] = u32(sizes.key_heads);
+  (*all)["ssm.time_step_rank"] = u32(sizes.value_heads);
+  (*all)["ssm.inner_size"] = u32(int64_t{sizes.value_heads} * sizes.value_dim);
+  (*all)["full_attention_interval"] = u32(2);
+  if (config.experts.count > 0) {
+    (*all)["expert_shared_feed_forward_length"] = u32(config.experts.shared_inner);
+  }
+}
+
 inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   const LatentConfig& latent = config.latent;
   (*all)["attention.head_count_kv"] = u32(1);
@@ -190,6 +203,7 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   }
   if (family == "mimo2") add_mimo2_keys(config, all);
   if (config.recurrent.channels > 0) add_conv_keys(config, all);
+  if (family.starts_with("qwen3")) add_linear_keys(config, all);
   add_gated_keys(family, config, all);
   if (family == "mistral4") add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;

@@ -220,6 +220,9 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
   if (whole.files == ExpertFiles::kFusedTurned && is_unturned(loader, from)) {
     from.files = ExpertFiles::kFused;
   }
+  if (whole.files == ExpertFiles::kFused) {
+    from.ends_in_weight = loader.weights().has_optional(from.base + whole.down + ".weight");
+  }
   if (whole.files != ExpertFiles::kEach) return from;
   if (loader.weights().has_optional(from.base + whole.gate_up)) {
     from.files = ExpertFiles::kFused;
