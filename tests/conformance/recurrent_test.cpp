@@ -177,7 +177,7 @@ TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
 }
 
 TEST_P(RecurrentIdentity, WhatNeedsStatesOfEarlierPositionsIsRefused) {
-  EngineConfig offload = config({});
+  EngineConfig offload = config({.prefix_caching = true});
   offload.kv_offloading_size = 1;
   EXPECT_NE(refusal_of(offload).find("the model keeps states of sequences"), std::string::npos);
   EngineConfig context = config({});
