@@ -82,6 +82,7 @@ constexpr ModelType kModelTypes[] = {
     {"internlm2", "InternLM2ForCausalLM"},
     {"internlm3", "InternLM3ForCausalLM"},
     {"jais2", "Jais2ForCausalLM"},
+    {"jamba", "JambaForCausalLM"},
     {"kimi_k2", "DeepseekV3ForCausalLM"},
     {"kimi_k25", "KimiK25ForConditionalGeneration"},
     {"kimi_linear", "KimiLinearForCausalLM"},
@@ -152,6 +153,7 @@ constexpr ModelType kModelTypes[] = {
     {"step3p5", "Step3p5ForCausalLM"},
     {"step3p7", "Step3p7ForConditionalGeneration"},
     {"youtu", "YoutuForCausalLM"},
+    {"zamba2", "Zamba2ForCausalLM"},
 };
 
 }  // namespace

@@ -237,10 +237,9 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   json["architectures"] = {"MyOwnForSomething", "Qwen2ForCausalLM", "LlamaForCausalLM"};
   EXPECT_EQ(parse(json).value().architecture, "Qwen2ForCausalLM") << "the first that loads";
   json["architectures"] = Json::array();
-  json["model_type"] = "falcon_h1";
-  EXPECT_NE(
-      parse(json).status().message().find("'FalconH1ForCausalLM' (Falcon H1) is not supported"),
-      std::string::npos);
+  json["model_type"] = "zamba2";
+  EXPECT_NE(parse(json).status().message().find("'Zamba2ForCausalLM' (Zamba 2) is not supported"),
+            std::string::npos);
   json["model_type"] = "t5";
   EXPECT_NE(parse(json).status().message().find("model_type \"t5\" is not known"),
             std::string::npos);
