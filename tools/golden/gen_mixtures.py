@@ -148,6 +148,27 @@ def with_stacked_experts(stored):
     return stacked
 
 
+def with_olmo_names(stored):
+    """As published: transformers gives all layers the norms of those with linear attention, and cuts convolutions in thirds."""
+    renamed = {}
+    for key, weight in stored.items():
+        layer = key.rsplit(".", 2)[0] + "."
+        attends = layer + "self_attn.q_proj.weight" in stored
+        renamed[key.replace("feedforward_layer_norm", "post_attention_layernorm") if attends else key] = weight
+    for base in {key.split("q_conv1d")[0] for key in stored if "q_conv1d" in key}:
+        parts = [f"{base}{part}_conv1d.weight" for part in "qkv"]
+        sizes = [len(stored[f"{base}{part}_proj.weight"]) for part in "qkv"]
+        renamed.update(zip(parts, torch.cat([stored[part] for part in parts]).split(sizes)))
+    return {key: weight.contiguous() for key, weight in renamed.items()}
+
+
+def with_kimi_names(stored):
+    """As published: transformers calls dense layers by the name of mixtures."""
+    dense = {key.split("gate_proj")[0] for key in stored if key.endswith("block_sparse_moe.gate_proj.weight")}
+    return {key.replace("block_sparse_moe", "mlp") if key.rsplit(".", 2)[0] + "." in dense else key: weight
+            for key, weight in stored.items()}
+
+
 def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -158,6 +179,10 @@ def write_weights(name, model, folder, config):
         stored = with_mxfp4(stored)
     if name in mixtures.BAILING:
         stored = with_bailing_module(stored, f"model.layers.{config['num_hidden_layers']}.")
+    if name == "olmo_hybrid":
+        stored = with_olmo_names(stored)
+    if name == "kimi_linear":
+        stored = with_kimi_names(stored)
     if name == "qwen3_5_moe":
         stored = with_stacked_experts(stored)
     if name == "axk1":  # a norm that is there and not applied, as in published files
