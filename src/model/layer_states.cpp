@@ -25,8 +25,7 @@ Result<LayerState> take_state(Arena& arena, const StateSpec& spec, const StateUs
   state.pending_rows = back;
   FT_ASSIGN_OR_RETURN(state.states, arena.take_array<float>(
                                         slots * static_cast<size_t>(linear.state_size()), kWhat));
-  FT_ASSIGN_OR_RETURN(state.committed, arena.take_array<int32_t>(
-                                           slots * static_cast<size_t>(linear.value_heads), kWhat));
+  FT_ASSIGN_OR_RETURN(state.committed, arena.take_array<int32_t>(slots, kWhat));
   const auto updates = static_cast<size_t>(back) * static_cast<size_t>(linear.update_size());
   FT_ASSIGN_OR_RETURN(state.pending, arena.take_array<float>(slots * updates, kWhat));
   return state;
