@@ -138,6 +138,7 @@ TEST(Families, Lfm2ListsItsLayersAndAdjustsItsWidth) {
   const Json json = small_config("Lfm2ForCausalLM", {{"full_attn_idxs", {1}},
                                                      {"block_ff_dim", 100},
                                                      {"block_multiple_of", 16},
+                                                     {"num_key_value_heads", 2},
                                                      {"conv_L_cache", 3},
                                                      {"tie_embedding", false}});
   const auto parsed = parse_model_config(json, Json::object(), {}, "f");
@@ -159,6 +160,7 @@ TEST(Families, Lfm2ListsItsLayersAndAdjustsItsWidth) {
 TEST(Families, NemotronHsLayersAreOnePartEach) {
   const Json sizes = {{"mamba_num_heads", 4}, {"mamba_head_dim", 16}, {"n_groups", 2}};
   Json json = small_config("NemotronHForCausalLM", sizes);
+  json["num_key_value_heads"] = 2;
   json["hybrid_override_pattern"] = "M-*E";
   const auto parsed = parse_model_config(json, Json::object(), {}, "f");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
