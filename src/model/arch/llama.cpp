@@ -23,13 +23,13 @@ Status check_nanbeige_parts(const ConfigFields& fields) {
 
 // The layers stand once in the files and run `num_loops` times.
 Status read_nanbeige(const ConfigFields& fields, ModelConfig* config) {
-  constexpr int32_t kMostLoops = 16;
+  constexpr int32_t kMaxLoops = 16;
   FT_RETURN_IF_ERROR(check_nanbeige_parts(fields));
   int32_t loops = 1;
   bool skips = false;
   FT_RETURN_IF_ERROR(fields.read_count("num_loops", &loops));
   FT_RETURN_IF_ERROR(fields.read_flag("skip_loop_final_norm", &skips));
-  if (loops > kMostLoops) return fields.wrong("num_loops", "a number from 1 to 16");
+  if (loops > kMaxLoops) return fields.wrong("num_loops", "a number from 1 to 16");
   const std::vector<LayerConfig> once = config->layers;
   for (int32_t i = 1; i < loops; ++i) {
     config->layers.insert(config->layers.end(), once.begin(), once.end());
