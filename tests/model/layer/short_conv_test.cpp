@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int32_t kHidden = 8, kWidth = 3, kRows = 5;
+constexpr int32_t kHidden = 8, kTaps = 3, kConvRows = 5;
 
 class ShortConvTest : public test::PartTest {
  protected:
@@ -18,13 +18,13 @@ class ShortConvTest : public test::PartTest {
     EXPECT_EQ(unused_, "");
     ShortConv::Scratch scratch;
     scratch.fit(mixer.spec);
-    EXPECT_TRUE(scratch.take(scratch_source(kRows)).ok());
+    EXPECT_TRUE(scratch.take(scratch_source(kConvRows)).ok());
     LayerKv kv{};
-    kv.state.history_rows = kWidth;
-    kv.state.history = allocate<float>(size_t{2} * kWidth * kHidden);
-    float* out = allocate<float>(size_t{kRows} * kHidden);
-    for (int32_t first = 0; first < kRows; first += each) {
-      const int32_t count = std::min(each, kRows - first);
+    kv.state.history_rows = kTaps;
+    kv.state.history = allocate<float>(size_t{2} * kTaps * kHidden);
+    float* out = allocate<float>(size_t{kConvRows} * kHidden);
+    for (int32_t first = 0; first < kConvRows; first += each) {
+      const int32_t count = std::min(each, kConvRows - first);
       std::vector<int32_t> positions;
       for (int32_t i = 0; i < count; ++i) positions.push_back(first + i);
       const LayerRows rows = rows_of(count, positions);
@@ -32,30 +32,30 @@ class ShortConvTest : public test::PartTest {
       mixer.attend(rows, kv, scratch);
       mixer.output(rows, scratch, {out + first * kHidden});
     }
-    return read(out, size_t{kRows} * kHidden);
+    return read(out, size_t{kConvRows} * kHidden);
   }
 };
 
 TEST_F(ShortConvTest, GatesAroundAConvolutionWhateverTheSteps) {
   const auto& in = add("layers.0.conv.in_proj.weight", {3 * kHidden, kHidden});
   const auto& in_bias = add("layers.0.conv.in_proj.bias", {3 * kHidden});
-  const auto& conv = add("layers.0.conv.conv.weight", {kHidden, 1, kWidth});
+  const auto& conv = add("layers.0.conv.conv.weight", {kHidden, 1, kTaps});
   const auto& conv_bias = add("layers.0.conv.conv.bias", {kHidden});
   const auto& out = add("layers.0.conv.out_proj.weight", {kHidden, kHidden});
   const auto& out_bias = add("layers.0.conv.out_proj.bias", {kHidden});
-  const ShortConvSpec spec{.inputs = kHidden, .channels = kHidden, .width = kWidth, .bias = true};
-  std::vector<float> x(size_t{kRows} * kHidden);
+  const ShortConvSpec spec{.inputs = kHidden, .channels = kHidden, .width = kTaps, .bias = true};
+  std::vector<float> x(size_t{kConvRows} * kHidden);
   fill_random("x", std::ssize(x), 0.8f, DType::kF32, x.data());
-  std::vector<double> want, before[kWidth - 1];
+  std::vector<double> want, before[kTaps - 1];
   for (auto& row : before) row.assign(kHidden, 0);
-  for (int32_t row = 0; row < kRows; ++row) {
+  for (int32_t row = 0; row < kConvRows; ++row) {
     const auto at = x.begin() + row * kHidden;
     std::vector<double> gates = in.times({at, at + kHidden});
     for (size_t i = 0; i < gates.size(); ++i) gates[i] += in_bias.values[i];
     std::vector<double> mixed(kHidden), now(kHidden);
     for (size_t c = 0; c < kHidden; ++c) {
       now[c] = gates[c] * gates[2 * kHidden + c];
-      const float* w = conv.values.data() + c * kWidth;
+      const float* w = conv.values.data() + c * kTaps;
       mixed[c] = conv_bias.values[c] + w[0] * before[0][c] + w[1] * before[1][c] + w[2] * now[c];
       mixed[c] *= gates[kHidden + c];
     }
@@ -65,7 +65,7 @@ TEST_F(ShortConvTest, GatesAroundAConvolutionWhateverTheSteps) {
     for (size_t c = 0; c < kHidden; ++c) want.push_back(one[c] + out_bias.values[c]);
   }
   const float* rows = to_device(x);
-  const std::vector<float> whole = run(spec, rows, kRows);
+  const std::vector<float> whole = run(spec, rows, kConvRows);
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(whole[i], want[i], 1e-5) << i;
   EXPECT_EQ(run(spec, rows, 1), whole);
   EXPECT_EQ(run(spec, rows, 2), whole);
