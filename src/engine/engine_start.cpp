@@ -464,46 +464,4 @@ StepBenchParts EngineImpl::bench_parts() {
           .num_window_blocks = window_cache_ != nullptr ? num_blocks_.windowed : 0};
 }
 
-void EngineImpl::fill_text_info() {
-  if (tokenizer_ == nullptr) return;
-  const auto text_of = [this](std::optional<int32_t> id) {
-    return id ? tokenizer_->id_to_token(*id).value_or("") : std::string();
-  };
-  info_.bos_token = text_of(tokenizer_->bos_id());
-  info_.eos_token = text_of(tokenizer_->eos_id());
-}
-
-void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend& attention) {
-  const ModelConfig& model = model_->config();
-  info_.device = device_->name();
-  info_.ranks_per_engine = ranks_.size();
-  info_.architecture = model.architecture;
-  info_.dtype = dtype_name(model.dtype);
-  info_.attention_backend = config.attention.text();
-  info_.batch_invariant = attention.traits().batch_invariant;
-  for (const std::string& name : drafter_names_) {
-    info_.drafter += (info_.drafter.empty() ? "" : ", ") + name;
-  }
-  if (!drafters_.empty()) {
-    info_.rejection_sample_method = acceptance_method_name(config.acceptance);
-  }
-  info_.has_synthetic_acceptance = config.acceptance == AcceptanceMethod::kSynthetic;
-  info_.weight_bytes = model_->weight_bytes();
-  info_.num_parameters = model_->num_weights();
-  info_.vocab_size = model.vocab_size;
-  info_.hidden_size = model.hidden_size;
-  info_.max_position_embeddings = model.max_position_embeddings;
-  fill_text_info();
-  info_.max_model_len = config.max_model_len;
-  info_.max_num_seqs = config.max_num_seqs;
-  info_.max_num_batched_tokens = config.max_num_batched_tokens;
-  info_.max_logprobs = config.max_logprobs;
-  info_.max_new_tokens = generation_.max_new_tokens;
-  info_.block_size = config.block_size;
-  info_.cudagraph_mode = graph_mode_name(graphs_.mode);
-  if (ranks_.is_alone()) return;
-  FT_LOG(debug, "rank {}, stage {}: {} bytes of weights, drafters' own left out", ranks_.rank(),
-         ranks_.stages().rank, info_.weight_bytes);
-}
-
 }  // namespace foretoken
