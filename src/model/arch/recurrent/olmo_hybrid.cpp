@@ -60,13 +60,12 @@ Status translate_olmo_hybrid(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// Files without rotary embeddings have attention without positions.
+// A rope_theta of null says that heads do not turn; where there is none, it is 10000.
 Status read_olmo_hybrid(const ConfigFields& fields, ModelConfig* config) {
   const Json* rope = fields.find("rope_parameters");
-  const bool turns =
-      fields.find("rope_theta") != nullptr ||
-      (rope != nullptr && rope->is_object() && rope->value("rope_theta", Json()) != Json());
-  for (LayerConfig& layer : config->layers) layer.rope = turns;
+  const bool still = rope != nullptr && rope->is_object() && rope->contains("rope_theta") &&
+                     rope->at("rope_theta").is_null();
+  for (LayerConfig& layer : config->layers) layer.rope = !still;
   bool negative = true;
   FT_RETURN_IF_ERROR(fields.read_flag("linear_allow_neg_eigval", &negative));
   config->recurrent.scale_factor = negative ? 2 : 1;
