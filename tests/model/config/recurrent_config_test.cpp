@@ -19,7 +19,7 @@ Status read_sizes(const nlohmann::json& changes, RecurrentConfig* out) {
 
 TEST(RecurrentConfig, SizesOfLinearAttention) {
   RecurrentConfig config;
-  ASSERT_TRUE(read_sizes({}, &config).ok());
+  ASSERT_TRUE(read_sizes(nlohmann::json::object(), &config).ok());
   EXPECT_EQ(config.value_heads, 4);
   EXPECT_EQ(config.value_dim, 24);
   EXPECT_EQ(config.conv_width, 4);
