@@ -58,9 +58,10 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
     const float* row = data.data() + position * stride() + 3;
     return gates() ? double{row[c]} * row[channels() + c] : double{row[c]};
   }
-  double wanted(const std::vector<float>& data, int position, int c) const {
-    double sum = activates() ? bias()[static_cast<size_t>(c)] : 0;
-    const auto w = weights();
+  // `w`, `b`: of weights() and bias().
+  double wanted(const std::vector<float>& data, const std::vector<float>& w,
+                const std::vector<float>& b, int position, int c) const {
+    double sum = activates() ? b[static_cast<size_t>(c)] : 0;
     for (int j = 0; j < width(); ++j) {
       sum += w[static_cast<size_t>(c * width() + j)] * input(data, position - width() + 1 + j, c);
     }
@@ -103,9 +104,10 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
 TEST_P(CausalConvTest, MatchesDouble) {
   const auto data = sequence(4);
   const auto out = at_once(data);
+  const auto w = weights(), b = bias();
   for (int p = 0; p < kSize; ++p) {
     for (int c = 0; c < channels(); ++c) {
-      const double want = wanted(data, p, c);
+      const double want = wanted(data, w, b, p, c);
       ASSERT_NEAR(out[static_cast<size_t>(p * channels() + c)], want,
                   storage_error(dtype()) * (1 + 3 * std::abs(want)))
           << p << " " << c;
