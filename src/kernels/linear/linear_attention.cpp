@@ -1,5 +1,7 @@
 #include "kernels/linear/linear_attention.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/check.h"
@@ -26,8 +28,9 @@ struct Costs<LinearAttentionArgs> {
   }
   static OpCost cost(const LinearAttentionArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
-    const StateRows listed{live.positions.data(), live.row_slot.data(),
-                           static_cast<int32_t>(live.row_slot.size())};
+    const StateRows listed{
+        live.positions.data(), live.row_slot.data(),
+        static_cast<int32_t>(std::min<int64_t>(rows, std::ssize(live.row_slot)))};
     int64_t runs = 0;
     for (int32_t row = 0; row < listed.count; ++row) runs += listed.continues(row) ? 0 : 1;
     const int64_t products = a.shape.delta ? 3 : 2;  // with S

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/hot.h"
-#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/lane_pair.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/linear/state_run.h"
@@ -12,12 +12,18 @@ namespace foretoken::cpu {
 namespace {
 
 // Columns of S that a task takes through all rows: as many rows of S lie in the first cache, and a
-// row's sums stay in registers.
-constexpr int kSlabOctets = 4;
-constexpr int kSlab = kSlabOctets * kOctet;
+// row's sums stay in registers, as two of Lanes or of LanePair.
+constexpr int kSlab = 2 * kLanes;
 
 // Of one task: a slab of one head's S. Columns behind the last one are zero.
 struct StateSlab {
+  StateSlab(const LinearAttentionArgs& a, int of_head, int first_column)
+      : args(a),
+        head(of_head),
+        key_head(a.shape.key_head_of(of_head)),
+        column(first_column),
+        count(std::min(kSlab, a.shape.value_dim - first_column)) {}
+
   const LinearAttentionArgs& args;
   int head;
   int key_head;
@@ -61,79 +67,109 @@ void store_state(const StateSlab& slab, int slot) {
 // `packed`: a row of LinearShape from its keys on.
 SlabUpdate update_of(const StateSlab& slab, const float* packed) {
   const LinearShape& shape = slab.args.shape;
-  const float* base = packed - shape.k_offset();
+  const int own_decays = slab.head * (shape.channel_decay ? shape.key_dim : 1);
+  const int own_values = slab.head * shape.value_dim + slab.column;
   SlabUpdate update;
   update.k = packed + slab.key_head * shape.key_dim;
-  update.decay =
-      base + shape.decay_offset() + slab.head * (shape.channel_decay ? shape.key_dim : 1);
-  update.scale = shape.scaled ? base[shape.scale_offset() + slab.head] : 1.0f;
+  update.decay = packed + (shape.decay_offset() - shape.k_offset() + own_decays);
+  update.scale = shape.scaled ? packed[shape.scale_offset() - shape.k_offset() + slab.head] : 1.0f;
   std::fill_n(update.v, kSlab, 0.0f);
-  std::copy_n(base + shape.v_offset() + slab.head * shape.value_dim + slab.column, slab.count,
-              update.v);
+  std::copy_n(packed + (shape.v_offset() - shape.k_offset() + own_values), slab.count, update.v);
   return update;
 }
 
-FT_INLINE void load_columns(Octet (&to)[kSlabOctets], const float* from) {
-  for (int c = 0; c < kSlabOctets; ++c) load(to[c], from + c * kOctet);
+// s = s * decay + u * k
+FT_INLINE void fold(Lanes& s, float decay, const Lanes& u, float k) { s = s * decay + u * k; }
+FT_INLINE void fold(Octet& s, float decay, const Octet& u, float k) { s = s * decay + u * k; }
+FT_INLINE void fold(LanePair& s, float decay, const LanePair& u, float k) {
+  fold(s.low, decay, u.low, k);
+  fold(s.high, decay, u.high, k);
 }
 
-// u = scale * (v - S^T (decay * k)) with delta, else scale * v.
-template <bool kDelta, bool kChannels>
-FT_INLINE void make_update(Octet (&u)[kSlabOctets], const StateSlab& slab,
-                           const SlabUpdate& update) {
-  Octet sums[kSlabOctets] = {};
-  const int key_dim = slab.args.shape.key_dim;
-  for (int i = 0; kDelta && i < key_dim; ++i) {
-    const float k = kChannels ? update.decay[i] * update.k[i] : update.k[i];
-    Octet s[kSlabOctets];
-    load_columns(s, slab.s + i * kSlab);
-    for (int c = 0; c < kSlabOctets; ++c) sums[c] += s[c] * k;
-  }
-  load_columns(u, update.v);
-  for (int c = 0; c < kSlabOctets; ++c) {
-    if (kDelta) u[c] -= kChannels ? sums[c] : sums[c] * update.decay[0];
-    u[c] *= update.scale;
-  }
+// u = (v - known * decay) * scale
+template <class V>
+FT_INLINE void finish(V& u, const V& known, float decay, float scale) {
+  u = (u - known * decay) * scale;
+}
+FT_INLINE void finish(LanePair& u, const LanePair& known, float decay, float scale) {
+  finish(u.low, known.low, decay, scale);
+  finish(u.high, known.high, decay, scale);
 }
 
-// S = decay * S + k (x) u, and where there is a query out = S^T q.
-template <bool kDelta, bool kChannels>
+// S = decay * S + k (x) u with u = scale * (v - S^T (decay * k)) where kDelta, else scale * v; and
+// where there is a query out = S^T q.
+template <class V, bool kDelta, bool kChannels>
 FT_INLINE void apply_row(StateSlab& slab, const SlabUpdate& update, const float* q, float* out) {
-  Octet u[kSlabOctets];
-  make_update<kDelta, kChannels>(u, slab, update);
-  Octet sums[kSlabOctets] = {};
   const int key_dim = slab.args.shape.key_dim;
-  for (int i = 0; i < key_dim; ++i) {
-    const float decay = update.decay[kChannels ? i : 0], k = update.k[i], query = q[i];
-    Octet s[kSlabOctets];
-    load_columns(s, slab.s + i * kSlab);
-    for (int c = 0; c < kSlabOctets; ++c) {
-      s[c] = s[c] * decay + u[c] * k;
-      sums[c] += s[c] * query;
-      store(slab.s + i * kSlab + c * kOctet, s[c]);
-    }
+  const float *k = update.k, *decay = update.decay;
+  float* s = slab.s;
+  V known0 = {}, known1 = {}, u0, u1;
+  for (int i = 0; kDelta && i < key_dim; ++i) {
+    const float factor = kChannels ? decay[i] * k[i] : k[i];
+    V s0, s1;
+    load(s0, s + i * kSlab);
+    load(s1, s + i * kSlab + kLanes);
+    add_product(known0, s0, factor);
+    add_product(known1, s1, factor);
   }
-  for (int c = 0; c < kSlabOctets; ++c) store(out + c * kOctet, sums[c]);
+  load(u0, update.v);
+  load(u1, update.v + kLanes);
+  finish(u0, known0, kChannels ? 1.0f : decay[0], update.scale);
+  finish(u1, known1, kChannels ? 1.0f : decay[0], update.scale);
+  V sum0 = {}, sum1 = {};
+  for (int i = 0; i < key_dim; ++i) {
+    V s0, s1;
+    load(s0, s + i * kSlab);
+    load(s1, s + i * kSlab + kLanes);
+    fold(s0, decay[kChannels ? i : 0], u0, k[i]);
+    fold(s1, decay[kChannels ? i : 0], u1, k[i]);
+    if (q != nullptr) {
+      add_product(sum0, s0, q[i]);
+      add_product(sum1, s1, q[i]);
+    }
+    store(s + i * kSlab, s0);
+    store(s + i * kSlab + kLanes, s1);
+  }
+  store(out, sum0);
+  store(out + kLanes, sum1);
 }
 
 FT_HOT void apply_plain(StateSlab& slab, const SlabUpdate& update, const float* q, float* out) {
-  apply_row<false, false>(slab, update, q, out);
+  apply_row<Lanes, false, false>(slab, update, q, out);
 }
 FT_HOT void apply_plain_channels(StateSlab& slab, const SlabUpdate& update, const float* q,
                                  float* out) {
-  apply_row<false, true>(slab, update, q, out);
+  apply_row<Lanes, false, true>(slab, update, q, out);
 }
 FT_HOT void apply_delta(StateSlab& slab, const SlabUpdate& update, const float* q, float* out) {
-  apply_row<true, false>(slab, update, q, out);
+  apply_row<Lanes, true, false>(slab, update, q, out);
 }
 FT_HOT void apply_delta_channels(StateSlab& slab, const SlabUpdate& update, const float* q,
                                  float* out) {
-  apply_row<true, true>(slab, update, q, out);
+  apply_row<Lanes, true, true>(slab, update, q, out);
+}
+FT_AVX2 void pair_plain(StateSlab& slab, const SlabUpdate& update, const float* q, float* out) {
+  apply_row<LanePair, false, false>(slab, update, q, out);
+}
+FT_AVX2 void pair_plain_channels(StateSlab& slab, const SlabUpdate& update, const float* q,
+                                 float* out) {
+  apply_row<LanePair, false, true>(slab, update, q, out);
+}
+FT_AVX2 void pair_delta(StateSlab& slab, const SlabUpdate& update, const float* q, float* out) {
+  apply_row<LanePair, true, false>(slab, update, q, out);
+}
+FT_AVX2 void pair_delta_channels(StateSlab& slab, const SlabUpdate& update, const float* q,
+                                 float* out) {
+  apply_row<LanePair, true, true>(slab, update, q, out);
 }
 
 using ApplyRow = void (*)(StateSlab&, const SlabUpdate&, const float*, float*);
 
 ApplyRow apply_of(const LinearShape& shape) {
+  if (has_lane_pairs()) {
+    if (shape.delta) return shape.channel_decay ? pair_delta_channels : pair_delta;
+    return shape.channel_decay ? pair_plain_channels : pair_plain;
+  }
   if (shape.delta) return shape.channel_decay ? apply_delta_channels : apply_delta;
   return shape.channel_decay ? apply_plain_channels : apply_plain;
 }
@@ -165,7 +201,7 @@ void run_slab(StateSlab& slab, ApplyRow apply, int begin, int end) {
     if (at < run.begin) {
       const float* packed = pending_row(a, slot, at);
       const SlabUpdate update = update_of(slab, packed);
-      apply(slab, update, update.k, sums);
+      apply(slab, update, nullptr, sums);
       continue;
     }
     const int row = begin + at - run.begin;
@@ -203,11 +239,7 @@ void linear_attention(const void* args, CpuPool& pool) {
   const ApplyRow apply = apply_of(a.shape);
   if (rows.count == 0) return;
   pool.parallel_for(int64_t{a.shape.value_heads} * slabs, [&](int64_t index, int) {
-    const int head = static_cast<int>(index) / slabs;
-    const int column = static_cast<int>(index) % slabs * kSlab;
-    StateSlab slab{
-        a, head, a.shape.key_head_of(head), column, std::min(kSlab, a.shape.value_dim - column),
-        {}};
+    StateSlab slab(a, static_cast<int>(index) / slabs, static_cast<int>(index) % slabs * kSlab);
     for (int begin = 0; begin < rows.count;) {
       const int end = rows.run_end(begin);
       run_slab(slab, apply, begin, end);

@@ -61,9 +61,8 @@ struct RowPart {
 __device__ RowPart fetch(const LinearAttentionArgs& args, const Slab& slab, const float* packed,
                          const float* q) {
   const LinearShape& shape = args.shape;
-  const float* base = packed - shape.k_offset();
-  const float* decays =
-      base + shape.decay_offset() + slab.head * (shape.channel_decay ? shape.key_dim : 1);
+  const float* decays = packed + (shape.decay_offset() - shape.k_offset() +
+                                  slab.head * (shape.channel_decay ? shape.key_dim : 1));
   RowPart part;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
@@ -73,10 +72,11 @@ __device__ RowPart fetch(const LinearAttentionArgs& args, const Slab& slab, cons
     part.q[j] = live ? q[i] : 0.0f;
     part.decay[j] = live ? decays[shape.channel_decay ? i : 0] : 0.0f;
   }
-  part.v = slab.column < shape.value_dim
-               ? base[shape.v_offset() + slab.head * shape.value_dim + slab.column]
-               : 0.0f;
-  part.scale = shape.scaled ? base[shape.scale_offset() + slab.head] : 1.0f;
+  part.v =
+      slab.column < shape.value_dim
+          ? packed[shape.v_offset() - shape.k_offset() + slab.head * shape.value_dim + slab.column]
+          : 0.0f;
+  part.scale = shape.scaled ? packed[shape.scale_offset() - shape.k_offset() + slab.head] : 1.0f;
   return part;
 }
 
