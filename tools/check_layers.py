@@ -80,7 +80,7 @@ def check_room(path, folder, name, where):
             yield f"{where}: the room {folder}/{room} is not in the table of tools/check_layers.py"
             return
     if order.index(other) > order.index(own):
-        yield f'{where}: {folder}/{own} must not include "{name}", which is above it'
+        yield f'{where}: {folder}/{own} must not include "{name}", which is above it (ROOMS in tools/check_layers.py); move what is needed down'
 
 
 def check_source(path, folder, allowed):
@@ -89,7 +89,7 @@ def check_source(path, folder, allowed):
         top = name.split("/")[0]
         where = f"{path.relative_to(ROOT)}:{number}"
         if quoted and top not in allowed | {folder}:
-            yield f'{where}: {folder}/ must not include "{name}"'
+            yield f'{where}: {folder}/ must not include "{name}", which lies above or beside it (ALLOWED in tools/check_layers.py); move what is needed down'
         elif not quoted and CUDA_HEADER.match(name) and not in_cuda_folder:
             yield f"{where}: <{name}> belongs below a cuda/ folder"
         elif quoted and not any((base / name).exists() for base in (ROOT / "src", ROOT)):
