@@ -6,6 +6,7 @@
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/linear/cpu/silu.h"
 #include "kernels/linear/state_run.h"
 
 namespace foretoken::cpu {
@@ -53,17 +54,6 @@ FT_INLINE void add_weighted(float* sums, const float* weights, const float* inpu
   for (int c = 0; c < count; ++c) sums[c] += weights[c] * inputs[c];
 }
 
-FT_INLINE void pass_silu(float* values, int count) {
-  int c = 0;
-  for (; c + kOctet <= count; c += kOctet) {
-    Octet value, share;
-    load(value, values + c);
-    sigmoid(share, value);
-    store(values + c, value * share);
-  }
-  for (; c < count; ++c) values[c] *= activation_math::sigmoid(values[c]);
-}
-
 // The row's input, which takes the place of the oldest one, and what it leaves in `sums`.
 FT_HOT void convolve(const CausalConvArgs& a, ConvTask& task, int row, int position) {
   const int64_t at = int64_t{row} * a.stride + task.first;
@@ -77,7 +67,7 @@ FT_HOT void convolve(const CausalConvArgs& a, ConvTask& task, int row, int posit
     // Position p - width + 1 + j lies where p + 1 + j would.
     add_weighted(task.sums, task.weights[j], task.inputs[(position + 1 + j) % a.width], task.count);
   }
-  if (a.silu != 0) pass_silu(task.sums, task.count);
+  if (a.silu != 0) pass_silu(task.sums, task.sums, task.count);
   if (a.out_gate != nullptr) {
     for (int c = 0; c < task.count; ++c) task.sums[c] *= a.out_gate[at + c];
   }

@@ -8,6 +8,7 @@
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/linear/cpu/silu.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -18,14 +19,7 @@ FT_HOT void copy_activated(const float* from, float* to, int count, bool silu) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
     return;
   }
-  int i = 0;
-  for (; i + kOctet <= count; i += kOctet) {
-    Octet value, share;
-    load(value, from + i);
-    sigmoid(share, value);
-    store(to + i, value * share);
-  }
-  for (; i < count; ++i) to[i] = from[i] * activation_math::sigmoid(from[i]);
+  pass_silu(from, to, count);
 }
 
 // Divides each head by its length where `unit`, and multiplies with `scale`.
