@@ -17,6 +17,7 @@
 #include "apps/terminal/report.h"
 #include "attention/backend.h"
 #include "attention/kv_cache.h"
+#include "device/device_traits.h"
 #include "draft/registry.h"
 #include "engine/compat/compat.h"
 #include "engine/compat/support_matrix.h"
@@ -59,13 +60,13 @@ ordered_json inspect_build() {
   return {{"type", type}, {"compiler", std::string(__VERSION__)}};
 }
 
-ordered_json inspect_device(const char* name, DeviceType type, const EngineConfig& config) {
+ordered_json inspect_device(const DeviceTraits& type, const EngineConfig& config) {
   const Result<std::unique_ptr<Device>> device =
-      open_device(type, config.device_ordinal, config.cpu_threads);
+      open_device(type.type, config.device_ordinal, config.cpu_threads);
   if (!device.ok()) {
-    return {{"device", name}, {"available", false}, {"reason", device.status().message()}};
+    return {{"device", type.name}, {"available", false}, {"reason", device.status().message()}};
   }
-  return {{"device", name},
+  return {{"device", type.name},
           {"available", true},
           {"name", device.value()->name()},
           {"free_memory_mib", mebibytes(device.value()->free_memory())}};
@@ -106,12 +107,13 @@ ordered_json inspect_registries() {
     const AttentionTraits& traits = backend->traits();
     ordered_json aliases = ordered_json::array();
     for (const char* alias : traits.aliases) aliases.push_back(alias);
-    all["attention_backends"].push_back({{"name", traits.name},
-                                         {"aliases", aliases},
-                                         {"description", traits.description},
-                                         {"cpu", traits.runs_on(DeviceType::kCpu)},
-                                         {"cuda", traits.runs_on(DeviceType::kCuda)},
-                                         {"batch_invariant", traits.batch_invariant}});
+    ordered_json told = {
+        {"name", traits.name}, {"aliases", aliases}, {"description", traits.description}};
+    for (const DeviceTraits& device : device_types()) {
+      told[device.name] = traits.runs_on(device.type);
+    }
+    told["batch_invariant"] = traits.batch_invariant;
+    all["attention_backends"].push_back(std::move(told));
   }
   return all;
 }
@@ -351,8 +353,10 @@ int inspect(const InspectOptions& options) {
     all["model"] = model.value();
   }
   all.update({{"name", "foretoken"}, {"version", kVersion}, {"build", inspect_build()}});
-  all["devices"] = {inspect_device("cpu", DeviceType::kCpu, config),
-                    inspect_device("cuda", DeviceType::kCuda, config)};
+  all["devices"] = ordered_json::array();
+  for (const DeviceTraits& type : device_types()) {
+    all["devices"].push_back(inspect_device(type, config));
+  }
   all.update(inspect_registries());
   print(all, options.json);
   return 0;

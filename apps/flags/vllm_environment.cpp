@@ -8,6 +8,7 @@
 
 #include "base/text/ascii_text.h"
 #include "config/engine_variables.h"
+#include "device/device_traits.h"
 
 namespace foretoken {
 namespace {
@@ -60,7 +61,9 @@ Status apply(const std::string& name, const std::string& value, EngineConfig* en
   if (name == "VLLM_LOGGING_LEVEL") {
     return *log_level == "info" ? read_log_level(value, log_level) : Status();
   }
-  if (name == "VLLM_CPU_KVCACHE_SPACE" && engine->device == "cpu") {
+  const DeviceTraits* device = find_device_type(engine->device);
+  const bool of_host = device != nullptr && device->uses_host_memory;
+  if (name == "VLLM_CPU_KVCACHE_SPACE" && of_host) {
     FT_ASSIGN_OR_RETURN(const int64_t gib, whole_number(name, value));
     if (engine->kv_cache_memory_bytes == 0) engine->kv_cache_memory_bytes = gib << 30;
     return {};

@@ -47,6 +47,8 @@ std::string attention_name(const MatrixCell& cell) {
   return cell.attention + (cell.stands_in_for.empty() ? "" : " for " + cell.stands_in_for);
 }
 
+bool is_on_reference(const MatrixCell& cell) { return cell.device == kReferenceDevice; }
+
 bool is_batch_invariant(const MatrixCell& cell) {
   const AttentionBackend* backend = named_backend(cell.attention);
   return backend == nullptr || backend->traits().batch_invariant;
@@ -113,7 +115,8 @@ Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
     if (*name == "none") name->clear();
   }
   if (find_device_type(cell.device) == nullptr) {
-    return invalid_argument("cell: 'device' must be cpu or cuda, not '" + cell.device + "'");
+    return invalid_argument("cell: 'device' must be " + device_names() + ", not '" + cell.device +
+                            "'");
   }
   return cell;
 }

@@ -6,6 +6,9 @@
 
 namespace foretoken {
 
+// The device whose portable attention in float32 other devices and backends are held to.
+inline constexpr const char* kReferenceDevice = "cpu";
+
 // One combination that `foretoken matrix` decides and runs.
 struct MatrixCell {
   int row = 0;  // of vLLM's list; 0: of the product of all parts
@@ -16,7 +19,7 @@ struct MatrixCell {
   std::string graph_mode = "FULL_AND_PIECEWISE";
   std::string kv_cache_dtype = "auto";
   std::string quantization;  // as --quantization; empty: none
-  std::string device = "cpu";
+  std::string device = kReferenceDevice;
   std::string hardware;  // that the row names; empty: any
   int tp = 1;
   int pp = 1;
@@ -37,6 +40,8 @@ std::string attention_name(const MatrixCell& cell);
 // False where the named backend gives a row other bits in other batches, so that texts may differ.
 bool is_batch_invariant(const MatrixCell& cell);
 
+bool is_on_reference(const MatrixCell& cell);
+
 // What tells cells apart, without blanks: the name under which results are kept.
 std::string cell_id(const MatrixCell& cell);
 
@@ -48,7 +53,8 @@ bool differ_in_drafters(const MatrixCell& a, const MatrixCell& b);
 // as it stands above (the device as it is given) and refuses unknown fields and wrong types by name
 // (InvalidArgument).
 nlohmann::ordered_json cell_json(const MatrixCell& cell);
-Result<MatrixCell> read_cell(const nlohmann::ordered_json& json, const std::string& device = "cpu");
+Result<MatrixCell> read_cell(const nlohmann::ordered_json& json,
+                             const std::string& device = kReferenceDevice);
 
 // What `compat` says of the cell: OK, or the sentence of what does not go together.
 Status check_cell(const MatrixCell& cell);

@@ -18,6 +18,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "base/log.h"
+#include "device/device_traits.h"
 #include "kernels/devices/open_device.h"
 
 namespace foretoken {
@@ -27,7 +28,7 @@ namespace {
 constexpr int kCellsPerProcess = 16;
 
 struct MatrixOptions {
-  std::string device = "cpu";
+  std::string device = kReferenceDevice;
   std::string rows_file;
   std::string run_cell;
   std::string part;
@@ -112,10 +113,12 @@ Result<MatrixPart> read_part(const std::string& text) {
   return own;
 }
 
-std::string device_name(const std::string& type) {
-  if (type == "cpu") return "CPU";
-  const auto device = open_device(DeviceType::kCuda, 0, 0);
-  return device.ok() ? device.value()->name() : "CUDA";
+// Of the host not how many cores it has.
+std::string device_name(const std::string& name) {
+  const DeviceTraits& traits = *find_device_type(name);
+  if (traits.uses_host_cores) return "CPU";
+  const auto device = open_device(traits.type, 0, 0);
+  return device.ok() ? device.value()->name() : traits.title;
 }
 
 MatrixFacts make_facts(const MatrixOptions& given) {
@@ -298,9 +301,11 @@ void add_matrix_command(CLI::App& app, std::function<int()>* run) {
   auto options = std::make_shared<MatrixOptions>();
   CLI::App* command = app.add_subcommand(
       "matrix", "Decide what goes together, and run it: each cell in a process of its own");
-  command->add_option("--device", options->device, "cpu or cuda")
+  std::vector<std::string> devices;
+  for (const DeviceTraits& device : device_types()) devices.emplace_back(device.name);
+  command->add_option("--device", options->device, device_names())
       ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+      ->check(CLI::IsMember(devices));
   command->add_option(
       "--rows", options->rows_file,
       "YAML or JSON file of cells to run instead of vLLM's list, as --print-cells writes it");

@@ -76,7 +76,7 @@ Result<MatrixFiles> write_cell_files(const MatrixCell& cell, const CellRunOption
     return unsupported("no synthetic checkpoint is written of " + cell.architecture);
   }
   return write_matrix_files(*model, {.drafter = cell.drafter,
-                                     .dtype = cell.device == "cpu" ? "float32" : "bfloat16",
+                                     .dtype = is_on_reference(cell) ? "float32" : "bfloat16",
                                      .size = options.size,
                                      .one_kv_head = cell.dcp > 1,
                                      .num_prompts = options.num_prompts,

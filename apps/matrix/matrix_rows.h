@@ -8,7 +8,7 @@ namespace foretoken {
 
 // Where rows are run.
 struct MatrixPlace {
-  std::string device = "cpu";
+  std::string device = kReferenceDevice;
   int max_ranks = 8;  // rows of more have so many, or the power of two below
 };
 

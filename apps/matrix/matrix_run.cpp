@@ -153,7 +153,7 @@ class CellRun {
   }
 
   size_t num_reference_prompts() const {
-    const bool is_own = cell_.attention == "auto" && cell_.device == "cpu";
+    const bool is_own = cell_.attention == "auto" && is_on_reference(cell_);
     const auto asked = static_cast<size_t>(options_.num_reference_prompts);
     return std::min(requests_.size(), options_.size != "tiny" ? asked
                                       : is_own                ? 0
@@ -167,14 +167,14 @@ class CellRun {
     if (num_reference_prompts() == 0) return {};
     watch_.begins("on the CPU");
     MatrixCell alone = on_one_rank(cell_);
-    alone.device = "cpu";
+    alone.device = kReferenceDevice;
     alone.attention = "auto";
     std::vector<Request> requests = requests_;
     requests.resize(num_reference_prompts());
     FT_ASSIGN_OR_RETURN(const RunOutput* reference, plain_runs_.of(alone, files_, requests));
     const double gap = largest_gap(plain_->scores, reference->scores);
     report_["score_gap_to_reference"] = gap;
-    if (gap > (cell_.device == "cpu" ? kMaxReferenceGap : kMaxReferenceGapOfBf16)) {
+    if (gap > (is_on_reference(cell_) ? kMaxReferenceGap : kMaxReferenceGapOfBf16)) {
       report_.wrong("log-probabilities differ by up to " + std::to_string(gap) +
                     " from those of the CPU's own attention");
     }
@@ -185,7 +185,7 @@ class CellRun {
   // where the CPU's rounding hides it; of others the gap is told. Expressions are computed by
   // kernels of their own, so that their partner is one.
   Status check_portable() {
-    if (cell_.device == "cpu") return {};
+    if (is_on_reference(cell_)) return {};
     watch_.begins("with portable attention");
     MatrixCell partner = on_one_rank(cell_);
     partner.stands_in_for.clear();

@@ -67,7 +67,7 @@ std::string AttentionBackend::model_needs() const {
 
 int64_t AttentionBackend::workspace_floats(const Device& device, int32_t max_rows,
                                            int32_t num_heads, int32_t head_dim) const {
-  if (device.type() == DeviceType::kCpu) return 0;
+  if (!device_traits(device.type()).cuts_attention) return 0;
   // Partial results of a split: its accumulator, maximum and sum. Splits are shared between blocks
   // only while there are few rows, since many rows fill the device alone; so the bound below, which
   // holds 12 rows of 32 heads over 128k positions, costs the larger batches nothing.

@@ -23,14 +23,14 @@ const char* attention_family_name(AttentionFamily family) {
 }
 
 bool has_attention(const Device& device, AttentionFamily family) {
-  const auto* families = dynamic_cast<const AttentionFamilies*>(&device);
+  const AttentionFamilies* families = device.attention_families();
   if (families != nullptr) return families->has_attention(family);
   return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
 }
 
 Result<std::shared_ptr<const void>> hold_flex(const Device& device, const FlexProgram& program,
                                               DType dtype, KvFormat format) {
-  const auto* families = dynamic_cast<const AttentionFamilies*>(&device);
+  const AttentionFamilies* families = device.attention_families();
   if (families != nullptr) return families->hold_flex(program, dtype, format);
   return std::shared_ptr<const void>();
 }

@@ -24,7 +24,7 @@ const char* attention_family_name(AttentionFamily family);
 enum class KvFormat : uint8_t;
 struct FlexProgram;
 
-// Of a device that has several families.
+// Of a device that has several families (Device::attention_families).
 class AttentionFamilies {
  public:
   virtual ~AttentionFamilies() = default;

@@ -15,6 +15,8 @@
 
 namespace foretoken {
 
+class AttentionFamilies;
+
 enum class DeviceType : uint8_t { kCpu, kCuda };
 
 // kDevice: fast for ops; on CUDA the host must not touch it. kPinned: host memory that ops read
@@ -130,6 +132,10 @@ class Device {
                                                 WeightOrder, int64_t /*unit_rows*/ = 0) {
     return {nullptr, 0};
   }
+
+  // What it has beside the one implementation of attention that each device has; null: nothing.
+  // Callers ask has_attention and hold_flex (device/attention_families.h).
+  virtual const AttentionFamilies* attention_families() const { return nullptr; }
 };
 
 // Opens libforetoken_cuda.so beside the executable, on LD_LIBRARY_PATH or at

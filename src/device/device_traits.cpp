@@ -10,13 +10,29 @@ namespace {
 constexpr DeviceTraits kDeviceTypes[] = {{.type = DeviceType::kCpu,
                                           .name = "cpu",
                                           .title = "the CPU",
+                                          .uses_host_memory = true,
+                                          .uses_host_cores = true,
                                           .exchanges_by_mpi = true,
-                                          .measures_at_start = false},
+                                          .cuts_attention = false,
+                                          .measures_at_start = false,
+                                          .bytes_per_second = 10'000'000'000,
+                                          .usual = {.num_seqs = 64,
+                                                    .state_bytes = int64_t{4} << 30,
+                                                    .step_tokens = 512,
+                                                    .step_tokens_of_large_memory = 512}},
                                          {.type = DeviceType::kCuda,
                                           .name = "cuda",
                                           .title = "CUDA",
+                                          .uses_host_memory = false,
+                                          .uses_host_cores = false,
                                           .exchanges_by_mpi = false,
-                                          .measures_at_start = true}};
+                                          .cuts_attention = true,
+                                          .measures_at_start = true,
+                                          .bytes_per_second = 1'000'000'000'000,
+                                          .usual = {.num_seqs = 256,
+                                                    .state_bytes = int64_t{16} << 30,
+                                                    .step_tokens = 2048,
+                                                    .step_tokens_of_large_memory = 8192}}};
 
 }  // namespace
 
@@ -27,6 +43,13 @@ const DeviceTraits& device_traits(DeviceType type) {
                                   [&](const DeviceTraits& each) { return each.type == type; });
   FT_CHECK(found != std::end(kDeviceTypes));
   return *found;
+}
+
+std::string device_names() {
+  std::string names;
+  for (const DeviceTraits& each : kDeviceTypes)
+    names += (names.empty() ? "" : " or ") + std::string(each.name);
+  return names;
 }
 
 const DeviceTraits* find_device_type(std::string_view name) {

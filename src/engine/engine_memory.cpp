@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "device/device_traits.h"
 #include "engine/engine_impl.h"
 #include "engine/start/logits_rows.h"
 
@@ -19,7 +20,9 @@ int max_init_words(int vocab_size, int max_prediction) {
 
 // Ranks that find the same memory free.
 int EngineImpl::local_shares(const EngineConfig& config) const {
-  if (device_->type() != DeviceType::kCpu || config.kv_cache_memory_bytes > 0) return 1;
+  if (!device_traits(device_->type()).uses_host_memory || config.kv_cache_memory_bytes > 0) {
+    return 1;
+  }
   return std::max(ranks_.size() / std::max(config.parallel.nnodes, 1), 1);
 }
 
@@ -81,7 +84,7 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
   FT_ASSIGN_OR_RETURN(const int64_t alone, ranks_.most(own_alone, "sizing the KV cache"));
   FT_ASSIGN_OR_RETURN(const int64_t own_budget,
                       kv_budget(config, {.device = device_->name(),
-                                         .type = device_->type(),
+                                         .of_host = device_traits(device_->type()).uses_host_memory,
                                          .total = device_->total_memory(),
                                          .free_at_start = free_at_start_,
                                          .free_now = device_->free_memory(),

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "device/cuda_plugin.h"
+#include "device/device_traits.h"
 #include "engine/compat/compat.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
@@ -96,7 +97,7 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
 Status EngineImpl::open_device(const EngineConfig& config) {
   FT_ASSIGN_OR_RETURN(device_, open_configured_device(config));
   const int local = ranks_.size() / std::max(config.parallel.nnodes, 1);
-  if (device_->type() == DeviceType::kCpu && config.cpu_threads == 0 && local > 1) {
+  if (device_traits(device_->type()).uses_host_cores && config.cpu_threads == 0 && local > 1) {
     EngineConfig shared = config;
     shared.cpu_threads = std::max(device_->num_workers() / local, 1);
     FT_ASSIGN_OR_RETURN(device_, open_configured_device(shared));

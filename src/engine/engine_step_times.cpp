@@ -24,11 +24,6 @@ constexpr double kBriefSeconds = 0.3;
 // take twice one's time where a CPU computes most of it, and hardly more where it waits for memory.
 constexpr int64_t kRowsPerStep = 4;
 
-// That a device reads weights with, at least.
-int64_t bytes_per_second(DeviceType type) {
-  return type == DeviceType::kCpu ? 10'000'000'000 : 1'000'000'000'000;
-}
-
 // The experts' part of what the model's weights take.
 CostsToGuess::Experts experts_to_guess(const Model& model) {
   const ExpertConfig& experts = model.config().experts;
@@ -105,7 +100,7 @@ Result<bool> EngineImpl::find_cached_step_times(const EngineConfig& config) {
 
 CostTable EngineImpl::guessed_step_times(int64_t rows_per_step) const {
   CostsToGuess what{.weight_bytes = model_->weight_bytes(),
-                    .bytes_per_second = bytes_per_second(device_->type()),
+                    .bytes_per_second = device_traits(device_->type()).bytes_per_second,
                     .rows_per_step = rows_per_step,
                     .experts = experts_to_guess(*model_)};
   for (size_t i = 0; i < drafters_.size(); ++i) {

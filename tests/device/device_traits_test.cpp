@@ -15,6 +15,25 @@ TEST(DeviceTraits, EveryTypeHasARow) {
   EXPECT_EQ(find_device_type("tpu"), nullptr);
   EXPECT_EQ(find_device_type(""), nullptr);
   EXPECT_EQ(device_types().size(), 2u);
+  EXPECT_EQ(device_names(), "cpu or cuda");
+}
+
+// The host's memory and cores are divided among ranks and engines; a GPU is one rank's.
+TEST(DeviceTraits, TheCpuIsTheHosts) {
+  const DeviceTraits& cpu = device_traits(DeviceType::kCpu);
+  const DeviceTraits& cuda = device_traits(DeviceType::kCuda);
+  EXPECT_TRUE(cpu.uses_host_memory && cpu.uses_host_cores);
+  EXPECT_FALSE(cuda.uses_host_memory || cuda.uses_host_cores);
+}
+
+TEST(DeviceTraits, EveryTypeSaysHowMuchAnEngineTakes) {
+  for (const DeviceTraits& device : device_types()) {
+    EXPECT_GT(device.bytes_per_second, 0) << device.name;
+    EXPECT_GT(device.usual.num_seqs, 0) << device.name;
+    EXPECT_GT(device.usual.state_bytes, 0) << device.name;
+    EXPECT_GT(device.usual.step_tokens, 0) << device.name;
+    EXPECT_GE(device.usual.step_tokens_of_large_memory, device.usual.step_tokens) << device.name;
+  }
 }
 
 // A server under a load that never pauses would otherwise not draft for as long as it lasts.

@@ -20,6 +20,7 @@ class ClaimedDevice final : public Device, public AttentionFamilies {
   void* allocate(size_t, MemoryKind) override { return nullptr; }
   void deallocate(void*, MemoryKind) override {}
   Result<std::unique_ptr<Queue>> make_queue() override { return unsupported("no queue"); }
+  const AttentionFamilies* attention_families() const override { return this; }
   bool has_attention(AttentionFamily family) const override {
     switch (family) {
       case AttentionFamily::kPortable:

@@ -38,6 +38,7 @@ class CudaDevice final : public Device, public AttentionFamilies {
     }
     return cuda::make_communicator(link, ordinal_, options, failure_);
   }
+  const AttentionFamilies* attention_families() const override { return this; }
   bool has_attention(AttentionFamily family) const override;
   Result<std::shared_ptr<const void>> hold_flex(const FlexProgram& program, DType dtype,
                                                 KvFormat format) const override;

@@ -26,7 +26,7 @@ const AttentionBackend& attention_instead(const Combination& c) {
   AttentionDemand demand = {.dtype = DType::kBF16, .head_dim = 128};
   if (c.latent || c.attention->traits().is_latent) demand = {DType::kBF16, 576, 0, true, 512};
   if (c.model != nullptr) demand = *c.model;
-  const DeviceType type = c.device != nullptr ? c.device->type : DeviceType::kCpu;
+  const DeviceType type = (c.device != nullptr ? *c.device : device_types().front()).type;
   return default_attention(demand, type, c.opened);
 }
 

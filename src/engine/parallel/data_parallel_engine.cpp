@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "device/cpu/cpu_quota.h"
+#include "device/device_traits.h"
 #include "engine/parallel/make_engine.h"
 #include "engine/parallel/process_ranks.h"
 #include "engine/request/generate_call.h"
@@ -352,12 +353,15 @@ EngineConfig config_of_engine(const EngineConfig& config, int index) {
   const ParallelConfig& parallel = config.parallel;
   const int ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size;
   part.parallel.data_parallel_size = 1;
-  if (config.device == "cuda") part.device_ordinal += index * ranks;
-  if (config.device == "cpu" && config.cpu_threads == 0) {
+  // A device that is not numbered has no use for it.
+  part.device_ordinal += index * ranks;
+  const DeviceTraits* device = find_device_type(config.device);
+  if (device != nullptr && device->uses_host_cores && config.cpu_threads == 0) {
     part.cpu_threads = std::max(1, cpu::usable_cores() / (parallel.data_parallel_size * ranks));
   }
-  // Engines of a CPU share its memory.
-  if (config.device == "cpu") part.gpu_memory_utilization /= parallel.data_parallel_size;
+  if (device != nullptr && device->uses_host_memory) {
+    part.gpu_memory_utilization /= parallel.data_parallel_size;
+  }
   if (parallel.master_port != 0) part.parallel.master_port += index;
   if (index == 0) return part;
   part.on_load_progress = nullptr;

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <string>
 
+#include "device/device_traits.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
 namespace {
 
-constexpr int64_t kMaxCpuKvBytes = int64_t{4} << 30;
+constexpr int64_t kMaxHostKvBytes = int64_t{4} << 30;
 constexpr int64_t kShortSequence = 512;  // tokens
 // That the driver takes for the graphs of an engine, those captured later included.
 constexpr int64_t kGraphBytes = int64_t{512} << 20;
@@ -117,7 +118,9 @@ std::string short_number(double value) {
 
 // Those that make more of it.
 std::string flags_of_budget(const EngineConfig& config) {
-  const bool by_share = config.kv_cache_memory_bytes == 0 && config.device != "cpu";
+  const DeviceTraits* device = find_device_type(config.device);
+  const bool of_host = device != nullptr && device->uses_host_memory;
+  const bool by_share = config.kv_cache_memory_bytes == 0 && !of_host;
   return by_share ? "--gpu-memory-utilization or --kv-cache-memory-bytes"
                   : "--kv-cache-memory-bytes";
 }
@@ -148,9 +151,9 @@ int64_t kv_bytes_alone(const EngineConfig& config, const KvDemand& demand) {
 Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use) {
   if (config.kv_cache_memory_bytes > 0) return config.kv_cache_memory_bytes;
   const double share = config.gpu_memory_utilization;
-  if (use.type == DeviceType::kCpu) {
+  if (use.of_host) {
     const auto budget = static_cast<int64_t>(static_cast<double>(use.free_now) * share);
-    return std::min(budget / 2, std::max(kMaxCpuKvBytes, use.one_sequence));
+    return std::min(budget / 2, std::max(kMaxHostKvBytes, use.one_sequence));
   }
   const auto granted = static_cast<int64_t>(static_cast<double>(use.total) * share);
   const int64_t graphs = config.enforce_eager ? 0 : kGraphBytes;

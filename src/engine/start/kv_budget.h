@@ -6,7 +6,6 @@
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
-#include "device/device.h"
 
 namespace foretoken {
 
@@ -38,8 +37,8 @@ struct KvBlockCounts {
 
 // The memory of a device while an engine starts, in bytes.
 struct MemoryUse {
-  std::string device;  // for messages
-  DeviceType type = DeviceType::kCpu;
+  std::string device;   // for messages
+  bool of_host = true;  // DeviceTraits::uses_host_memory
   int64_t total = 0;
   int64_t free_at_start = 0;  // before the engine took any
   int64_t free_now = 0;       // weights and the models' scratch are there
@@ -48,8 +47,8 @@ struct MemoryUse {
 };
 
 // Bytes for keys, values, token pages and what drafters keep: kv_cache_memory_bytes where it is
-// given. Otherwise, on CUDA, what gpu_memory_utilization of the device's memory leaves beside what
-// the engine took and will take; on the CPU that share of half of what is free, at most 4 GiB
+// given. Otherwise, of a device's own memory, what gpu_memory_utilization of it leaves beside what
+// the engine took and will take; of the host's that share of half of what is free, at most 4 GiB
 // or what one sequence needs. ResourceExhausted, with the remedy, when other processes hold what
 // was granted, or nothing is left; not with num_gpu_blocks_override.
 Result<int64_t> kv_budget(const EngineConfig& config, const MemoryUse& use);

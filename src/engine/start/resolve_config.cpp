@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "config/engine_fields.h"
+#include "device/device_traits.h"
 #include "engine/compat/kv_format.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
@@ -44,19 +45,18 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
 
 // More rows make prompts faster, and the scratch of a step larger.
 int rows_by_default(const Device& device) {
-  constexpr int64_t kLargeMemory = int64_t{64} << 30;
-  if (device.type() == DeviceType::kCpu) return 512;
-  return device.total_memory() < kLargeMemory ? 2048 : 8192;
+  const EngineSizes& usual = device_traits(device.type()).usual;
+  return device.total_memory() < kLargeMemory ? usual.step_tokens
+                                              : usual.step_tokens_of_large_memory;
 }
 
 // Fewer where the states of so many would take more than this, of all ranks together.
 int seqs_by_default(const EngineConfig& config, const Device& device, const ModelConfig& model) {
-  const bool cpu = device.type() == DeviceType::kCpu;
-  const int usual = cpu ? 64 : 256;
+  const EngineSizes& sizes = device_traits(device.type()).usual;
+  const int usual = sizes.num_seqs;
   if (!keeps_states(model)) return usual;
-  const int64_t most = int64_t{cpu ? 4 : 16} << 30;
   const int64_t each = state_bytes_each(model, max_draft_tokens(config));
-  const auto seqs = static_cast<int>(std::clamp<int64_t>(most / each - 1, 1, usual));
+  const auto seqs = static_cast<int>(std::clamp<int64_t>(sizes.state_bytes / each - 1, 1, usual));
   if (seqs < usual) {
     FT_LOG(info, "--max-num-seqs {} by default, as each sequence keeps a state of {} MiB", seqs,
            each >> 20);
@@ -103,11 +103,11 @@ Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& config) {
-  if (config.device == "cpu") return open_device(DeviceType::kCpu, 0, config.cpu_threads);
-  if (config.device == "cuda") {
-    return open_device(DeviceType::kCuda, config.device_ordinal, config.cpu_threads);
+  const DeviceTraits* device = find_device_type(config.device);
+  if (device != nullptr) {
+    return open_device(device->type, config.device_ordinal, config.cpu_threads);
   }
-  return invalid_argument("--device '" + config.device + "' is unknown; use cpu or cuda");
+  return invalid_argument("--device '" + config.device + "' is unknown; use " + device_names());
 }
 
 Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,

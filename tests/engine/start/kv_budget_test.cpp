@@ -221,7 +221,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 MemoryUse gpu_use() {
   return {.device = "a GPU",
-          .type = DeviceType::kCuda,
+          .of_host = false,
           .total = 100 * kGiB,
           .free_at_start = 98 * kGiB,
           .free_now = 80 * kGiB,
@@ -237,7 +237,7 @@ TEST(KvBudget, TheConfiguredBytesGoFirst) {
   EXPECT_EQ(kv_budget(config, full).value(), 12345);
 }
 
-TEST(KvBudget, OnTheCpuAShareOfHalfOfWhatIsFree) {
+TEST(KvBudget, OfTheHostAShareOfHalfOfWhatIsFree) {
   EngineConfig config;
   config.gpu_memory_utilization = 0.5;
   MemoryUse use;
@@ -252,7 +252,7 @@ TEST(KvBudget, OnTheCpuAShareOfHalfOfWhatIsFree) {
 }
 
 // The share is one of the whole device: weights, scratch and graphs come out of it.
-TEST(KvBudget, OnAGpuWhatTheShareLeaves) {
+TEST(KvBudget, OfADeviceWhatTheShareLeaves) {
   EngineConfig config;
   config.gpu_memory_utilization = 0.5;
   config.enforce_eager = true;
