@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fails when an include points up or sideways in the layers of src/ and in the rooms of a layer."""
+"""Fails when an include points up or sideways in the layers of src/ and in the rooms of a layer, when a
+source above device/ and kernels/ asks which type of device it has, and when one asks an object for its
+class."""
 
 import pathlib
 import re
@@ -55,6 +57,16 @@ ROOMS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cub|cublas|nccl|cutlass|cute|flashinfer|sm90|nvrtc|cooperative_groups)")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+BELOW_QUESTIONS = ("src/device/", "src/kernels/")
+# Rows of a table by type of device are data: no code asks there.
+TABLES_BY_DEVICE = {"src/attention/families.cpp"}
+COMMENT = re.compile(r"//.*")
+DEVICE_QUESTION = re.compile(r"""\bDeviceType::k\w+|[!=]=\s*"(?:cpu|cuda)"|"(?:cpu|cuda)"\s*[!=]=|\bis_(?:cpu|cuda|gpu)\b""")
+# CLI11 tells its faults apart by their classes alone.
+CLASS_QUESTION = re.compile(r"\bdynamic_(?:pointer_)?cast<(?!const CLI::)")
+DEVICE_REMEDY = ("a field of DeviceTraits (src/device/device_traits.h) that says what is asked, as "
+                 "uses_host_memory, and device_traits(device.type()) or find_device_type(name) here")
+CLASS_REMEDY = "a virtual function of the interface, or a field of its traits"
 
 
 def includes(path):
@@ -77,7 +89,7 @@ def check_room(path, folder, name, where):
     own, other = room_of(path), room_of(included)
     for room in (own, other):
         if room not in order:
-            yield f"{where}: the room {folder}/{room} is not in the table of tools/check_layers.py"
+            yield f"{where}: the room {folder}/{room} is not in the table of tools/check_layers.py; add its place to ROOMS"
             return
     if order.index(other) > order.index(own):
         yield f'{where}: {folder}/{own} must not include "{name}", which is above it (ROOMS in tools/check_layers.py); move what is needed down'
@@ -91,17 +103,28 @@ def check_source(path, folder, allowed):
         if quoted and top not in allowed | {folder}:
             yield f'{where}: {folder}/ must not include "{name}", which lies above or beside it (ALLOWED in tools/check_layers.py); move what is needed down'
         elif not quoted and CUDA_HEADER.match(name) and not in_cuda_folder:
-            yield f"{where}: <{name}> belongs below a cuda/ folder"
+            yield f"{where}: <{name}> belongs below a cuda/ folder; move what needs it to one"
         elif quoted and not any((base / name).exists() for base in (ROOT / "src", ROOT)):
-            yield f'{where}: "{name}" does not exist (includes are relative to src/)'
+            yield f'{where}: "{name}" does not exist; includes are relative to src/, those of apps/ to the root of the tree'
         elif quoted and top == folder:
             yield from check_room(path, folder, name, where)
+
+
+def check_questions(name, text):
+    """Sentences about a source that asks for a device by its name, or for a class."""
+    for number, line in enumerate(text.splitlines(), 1):
+        code = COMMENT.sub("", line)
+        device = DEVICE_QUESTION.search(code)
+        if device and not name.startswith(BELOW_QUESTIONS) and name not in TABLES_BY_DEVICE:
+            yield f"{name}:{number}: {device[0]} asks which device it is; needed is {DEVICE_REMEDY}"
+        if CLASS_QUESTION.search(code):
+            yield f"{name}:{number}: dynamic_cast asks an object for its class; needed is {CLASS_REMEDY}"
 
 
 def check_public(path):
     for number, quoted, name in includes(path):
         if quoted or ("/" in name and not name.startswith("foretoken/")):
-            yield f"{path.relative_to(ROOT)}:{number}: public headers use std and <foretoken/...> only"
+            yield f"{path.relative_to(ROOT)}:{number}: public headers use std and <foretoken/...> only; hide what needs more behind them in src/"
 
 
 def sources(folder):
@@ -112,14 +135,17 @@ def main():
     problems = []
     for folder in sorted((ROOT / "src").iterdir()):
         if folder.is_dir() and folder.name not in ALLOWED:
-            problems.append(f"src/{folder.name}: not in the table of tools/check_layers.py")
+            problems.append(f"src/{folder.name}: not in the table of tools/check_layers.py; add what it may include to ALLOWED")
     for name, allowed in ALLOWED.items():
         folder = ROOT / name if name == "apps" else ROOT / "src" / name
         for path in sources(folder):
             problems.extend(check_source(path, name, allowed))
+            problems.extend(check_questions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")))
+    for path in sources(ROOT / "python"):
+        problems.extend(check_questions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")))
     for path in sources(ROOT / "include"):
         problems.extend(check_public(path))
-    print("\n".join(problems) if problems else "layers: all includes point downwards")
+    print("\n".join(problems) if problems else "layers: all includes point downwards, no source asks which device it has")
     return 1 if problems else 0
 
 

@@ -25,7 +25,7 @@ def read_exceptions():
 
 def main():
     exceptions = read_exceptions()
-    problems = [f"{path}: exception without a reason" for path, why in exceptions.items() if not why]
+    problems = [f"{path}: exception without a reason; write one behind the colon in tools/mirror_exceptions.txt" for path, why in exceptions.items() if not why]
     untested = set()
     headers = sorted((ROOT / "src").rglob("*.h"))
     for header in headers:
@@ -35,9 +35,10 @@ def main():
         if not test.exists():
             untested.add(path.as_posix())
             if path.as_posix() not in exceptions:
-                problems.append(f"{path}: no {test.relative_to(ROOT)}")
+                problems.append(f"{path}: no test; create {test.relative_to(ROOT)}, or say in "
+                                f"tools/mirror_exceptions.txt why it has none (\"{path}: reason\")")
     for path in sorted(set(exceptions) - untested):
-        problems.append(f"{path}: listed as an exception, but it is gone or has a test")
+        problems.append(f"{path}: listed as an exception, but it is gone or has a test; delete the line in tools/mirror_exceptions.txt")
     print("\n".join(problems) or f"mirror: {len(headers)} headers, {len(untested)} exceptions")
     return 1 if problems else 0
 

@@ -44,6 +44,9 @@ MACRO = re.compile(r"\s*#\s*(define|undef)\s+(\w+)")
 DROPPED = re.compile(r"\[\[.*?\]\]|\b(?:alignas|decltype|__attribute__|noexcept|explicit|requires)\s*\((?:[^()]|\([^()]*\))*\)"
                      r"|extern\s+\"C\"|\"(?:\\.|[^\"\\\n])*\"", re.S)
 WORD = re.compile(r"operator\s*(?:\(\)|\[\]|\"\"\s*\w+|[^\s\w(]+|\w+)|\w+|::|[<>(=\[;]|\S")
+MORE = re.compile(r"\s*[*&]*\s*(\w+)\s*(?=[=\[{(;,])")
+LEADING = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.S)
+MARK_OF_MORE = re.compile(r"[\"'/(){}\[\],]")
 # Functions that are found by the type of what they are given: each file has its own, as of an operator.
 BY_ARGUMENT = ("operator", "PrintTo", "missing_for")
 IGNORED = ("using ", "static_assert", "template class", "template struct", "friend ", "extern template",
@@ -89,9 +92,25 @@ def declared(head):
     return name, rest == ["("]
 
 
-def names_of(head, block, local):
-    """(name, kind, text) of what a declaration at namespace scope defines; `local`: in an unnamed
-    namespace. The kind `function` is one that other files see."""
+def further_names(text):
+    """Of `= 1, b = 2, c[3];`, what follows the first name of a declaration: b and c."""
+    depth, at = 0, 0
+    while match := MARK_OF_MORE.search(text, at):
+        at = match.end()
+        mark = match[0]
+        if mark in "\"'/":
+            at = past_literal(text, match.start())
+        elif mark == ",":
+            more = MORE.match(text, at)
+            if depth == 0 and more:
+                yield more[1]
+        else:
+            depth += 1 if mark in "({[" else -1
+
+
+def names_of(head, block, local, whole):
+    """(name, kind, text) of what a declaration at namespace scope defines; `head`: before its first
+    block; `local`: in an unnamed namespace. The kind `function` is one that other files see."""
     head = DROPPED.sub(" ", COMMENT.sub("", head)).strip()
     head = without_template(head)
     if not head:
@@ -119,6 +138,10 @@ def names_of(head, block, local):
     if head.startswith(IGNORED) or head.startswith("extern "):
         return
     name, is_function = declared(head)
+    if name and not is_function and "," in whole:
+        first = re.search(rf"\b{name}\b", whole)
+        for more in further_names(whole[first.end():]):
+            yield more, "own" if local or re.match(r"(?:static|const|constexpr)\b", head) else "function", ""
     if name:
         own = local or re.match(r"(?:static|constexpr|const|inline constexpr)\b", head)
         if name.startswith(BY_ARGUMENT):
@@ -206,7 +229,8 @@ class Source:
         head = self.text[self.start:at - 1 if self.first is None else self.first]
         block = None if self.first is None else self.text[self.first + 1:self.last]
         scope = "::".join(self.scopes)
-        self.found += [(scope, *name) for name in names_of(head, block, "{}" in self.scopes)]
+        whole = self.text[LEADING.match(self.text, self.start).end():at]
+        self.found += [(scope, *name) for name in names_of(head, block, "{}" in self.scopes, whole)]
         self.start, self.first = at, None
 
 

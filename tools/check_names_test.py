@@ -31,6 +31,9 @@ class Names(unittest.TestCase):
         self.meet("using Row = std::vector<int>;", "using Row = std::vector<float>;")
         self.meet("TEST(Suite, Test) {}", "TEST_F(Suite, Test) {}")
         self.meet("thread_local int counter{0};", "void counter(int) {}")
+        self.meet("constexpr int kA = f(1, 2), kB = 2;", "const std::array<int, 2> kB = {1, 2};")
+        self.meet("// A kA, c = 1 of the room's.\nconstexpr int kA = 1, kB = 2;", "constexpr int kB = 2, c = 1;")
+        self.meet("int a[] = {1, 2}, *b = nullptr, c{3};", "int c = 1, d;")
 
     def test_what_the_whole_namespace_sees_counts(self):
         self.meet("int f(int x) { return x; }", "int f(float x) { return 1; }", BESIDE)
@@ -52,13 +55,14 @@ class Names(unittest.TestCase):
         self.pass_by("void PrintTo(const A& a, std::ostream* out) {}",
                      "void PrintTo(const B& a, std::ostream* out) {}")
         self.pass_by("void f() {\n  int dump = 1;\n  struct Part {};\n}", "void dump() {}\nstruct Part {};")
+        self.pass_by("const auto kA = f<int, B>(1, b = 2), kC = [](int x, int b = 1) { return b; };", "int b, B;")
         self.pass_by("// int f() {\n/* int f(); { */", "int f() { return '}' + '{' + 1'000; }")
         self.assertEqual(found(INSIDE % "int f() { return 1; }", INSIDE.replace("foretoken", "other") % "int f();"), 0)
 
     def test_texts_do_not_confuse(self):
         text = INSIDE % ('const char* kText = R"x(\n} { "a" // )x";\nint f(const S& s = {1, {2}}) { return "}{"[0]; }\n'
                          "const auto kCall = [](int a) { return a; };\nint kList[] = {1, 2}, kMore;\nvoid g() {}")
-        self.assertEqual([name for _, name, _, _ in definitions(text)], ["kText", "f", "kCall", "kList", "g"])
+        self.assertEqual([name for _, name, _, _ in definitions(text)], ["kText", "f", "kCall", "kMore", "kList", "g"])
         self.assertEqual({scope for scope, _, _, _ in definitions(text)}, {"foretoken::{}"})
 
     def test_rooms_are_apart(self):

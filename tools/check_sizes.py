@@ -73,9 +73,9 @@ def main():
     for folder, count in sorted(halls):
         print(f"error: {folder}: {count} sources, the limit is {MAX_FILES}; make rooms")
     for a, b, there, back in pairs:
-        print(f"error: {a} and {b} include each other: {there}; {back}")
+        print(f"error: {a} and {b} include each other: {there}; {back}; move what both need to one of them, or below both")
     if median > MAX_MEDIAN:
-        print(f"error: the median of {len(files)} sources is {median:.0f} lines, above {MAX_MEDIAN}")
+        print(f"error: the median of {len(files)} sources is {median:.0f} lines, above {MAX_MEDIAN}; split new files by their ideas")
     print(f"sizes: {len(files)} sources in {len(folders)} folders; {len(halls)} folders over {MAX_FILES}, "
           f"{len(pairs)} mutual pairs, {len(long)} over {MAX_LINES} lines, median {median:.0f}")
     return 1 if long or halls or pairs or median > MAX_MEDIAN else 0
