@@ -134,7 +134,7 @@ EngineConfig with_drafts(EngineConfig config, const MatrixCell& cell,
   if (cell.drafter.empty()) return config;
   SpeculativeConfig& drafter = config.speculative.emplace_back();
   drafter.method = cell.drafter;
-  drafter.num_speculative_tokens = matrix_num_drafts(cell.drafter, options.num_drafts);
+  drafter.num_speculative_tokens = matrix_num_draft_tokens(cell.drafter, options.num_draft_tokens);
   drafter.length_policy = "fixed";
   drafter.model = matrix_draft_folder(cell.drafter, folder_of(cell, options));
   return config;

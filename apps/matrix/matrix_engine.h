@@ -16,7 +16,7 @@ struct CellRunOptions {
   std::string size = "tiny";  // 8b or r1, as MatrixFilesWish
   int num_prompts = 24;
   int max_tokens = 32;
-  int num_drafts = 3;
+  int num_draft_tokens = 3;
   // Whose likelihoods are compared with the CPU's where the checkpoints are not tiny: there it
   // takes a minute.
   int num_reference_prompts = 0;

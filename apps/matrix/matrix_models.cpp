@@ -130,7 +130,7 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
   return folder + "/" + drafter;
 }
 
-int matrix_num_drafts(const std::string& drafter, int wanted) {
+int matrix_num_draft_tokens(const std::string& drafter, int wanted) {
   if (drafter == "medusa" || drafter == "mlp_speculator") return std::min(wanted, kChainDrafts);
   return drafts_blocks(drafter) ? std::min(wanted, kBlockDrafts) : wanted;
 }

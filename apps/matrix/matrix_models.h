@@ -44,7 +44,7 @@ Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const MatrixFil
 
 // How many tokens such a drafter is to draft: `wanted`, or fewer where only the first of its drafts
 // can be right, so that 0.3 of them are.
-int matrix_num_drafts(const std::string& drafter, int wanted);
+int matrix_num_draft_tokens(const std::string& drafter, int wanted);
 
 // The folder of the drafter's own checkpoint below `folder`; empty for drafters without one.
 std::string matrix_draft_folder(const std::string& drafter, const std::string& folder);

@@ -21,8 +21,8 @@ namespace {
 // Whether the row of the last known token drafts, too.
 bool anchor_drafts(const DraftHeadConfig& head) { return head.kind == HeadKind::kDspark; }
 
-int block_rows(const DraftHeadConfig& head, int num_drafts) {
-  return num_drafts + (anchor_drafts(head) ? 0 : 1);
+int block_rows(const DraftHeadConfig& head, int num_draft_tokens) {
+  return num_draft_tokens + (anchor_drafts(head) ? 0 : 1);
 }
 
 class BlockDrafter final : public Drafter {
@@ -155,7 +155,7 @@ void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& 
   block_.take_drafts(queue, step, max_logits_rows);
 }
 
-Result<int> max_drafts(const SpeculativeConfig& config, const DraftHeadConfig& head) {
+Result<int> max_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int in_block = head.block_size - (anchor_drafts(head) ? 0 : 1);
   const int most = std::min(in_block, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
@@ -176,7 +176,7 @@ Result<std::unique_ptr<Drafter>> make_block_drafter(const DrafterContext& contex
   options.dtype = dtype_name(target.dtype);
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig config,
                       read_draft_head_config(context.folder, kind, target, options));
-  FT_ASSIGN_OR_RETURN(const int drafts, max_drafts(context.config, config));
+  FT_ASSIGN_OR_RETURN(const int drafts, max_draft_tokens(context.config, config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.layer.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   DrafterTraits traits = declared_traits(name);

@@ -68,7 +68,7 @@ void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
     is_bound_ = true;
     if (sits_out(*sequence)) continue;
     ++plan.load.num_seqs;
-    plan.load.num_drafts += std::min(sequence->max_draft_tokens, sequence->draft_bound);
+    plan.load.num_draft_tokens += std::min(sequence->max_draft_tokens, sequence->draft_bound);
     plan.load.num_tokens += sequence->len_floor();
   }
   if (is_bound_) bound_rows_ = bound.prompt_rows(plan.load);

@@ -89,11 +89,11 @@ struct PacedRows {
 
 // What a step has to compute.
 struct StepLoad {
-  int num_seqs = 0;         // that decode
-  int num_drafts = 0;       // bound on what they verify
-  int num_prompt_rows = 0;  // of all prompts together
-  int64_t num_tokens = 0;   // that the ones that decode know
-  int prefix_len = 0;       // computed of a prompt before, of the one where that is most
+  int num_seqs = 0;          // that decode
+  int num_draft_tokens = 0;  // bound on what they verify
+  int num_prompt_rows = 0;   // of all prompts together
+  int64_t num_tokens = 0;    // that the ones that decode know
+  int prefix_len = 0;        // computed of a prompt before, of the one where that is most
 };
 
 // Where the spans of a step are cut in two lanes of rows: leading spans are the first lane.

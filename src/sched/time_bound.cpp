@@ -22,10 +22,10 @@ TimeBound::TimeBound(int64_t bound_ns, int max_rows, const CostTable& times)
 }
 
 int64_t TimeBound::table_ns(const StepLoad& load) const {
-  const int rows = load.num_seqs + load.num_drafts;
+  const int rows = load.num_seqs + load.num_draft_tokens;
   const int64_t decoding =
-      times_.step_ns(load.num_seqs, load.num_drafts, load.num_drafts) +
-      times_.context_ns(load.num_seqs, load.num_drafts / std::max(load.num_seqs, 1),
+      times_.step_ns(load.num_seqs, load.num_draft_tokens, load.num_draft_tokens) +
+      times_.context_ns(load.num_seqs, load.num_draft_tokens / std::max(load.num_seqs, 1),
                         load.num_tokens);
   const int64_t prompts = times_.target.at(rows + load.num_prompt_rows) - times_.target.at(rows);
   return decoding + prompts;
@@ -45,7 +45,7 @@ double TimeBound::factor_of(size_t cell) const {
 }
 
 int TimeBound::prompt_rows(StepLoad load) const {
-  const int room = std::max(max_rows_ - load.num_seqs - load.num_drafts, 1);
+  const int room = std::max(max_rows_ - load.num_seqs - load.num_draft_tokens, 1);
   const double table_bound = static_cast<double>(bound_ns_) / factor_of(cell_of(load.prefix_len));
   int fits = std::min(kLeastRows, room);
   for (int above = room + 1; above - fits > 1;) {

@@ -22,7 +22,7 @@ void CostFeedback::add(int num_seqs, int drafts, int64_t table_ns, int64_t ns) {
 }
 
 void CostFeedback::add_ratio(size_t size, size_t drafts, int64_t ratio, int64_t table_ns) {
-  max_drafts_ = std::max(max_drafts_, static_cast<int>(drafts));
+  max_draft_tokens_ = std::max(max_draft_tokens_, static_cast<int>(drafts));
   Cell& cell = rows_[size][drafts];
   ++num_added_;
   if (cell.count == 0 || num_added_ - cell.last > forgotten()) {
@@ -44,7 +44,7 @@ int64_t CostFeedback::extra_ns(int num_seqs, int drafts, int64_t table_ns) const
   const Row& row = rows_[row_of(num_seqs)];
   const int own = std::clamp(drafts, 0, kMaxDraftTokens);
   int nearest = -1;
-  for (int i = 0; i <= max_drafts_; ++i) {
+  for (int i = 0; i <= max_draft_tokens_; ++i) {
     if (!is_known(row[static_cast<size_t>(i)])) continue;
     if (nearest < 0 || std::abs(i - own) < std::abs(nearest - own)) nearest = i;
   }

@@ -90,7 +90,7 @@ class CostFeedback {
   std::array<Row, kNumSizes> rows_{};
   bool of_guess_ = false;
   bool of_rough_ = false;
-  int max_drafts_ = 0;  // of any step so far
+  int max_draft_tokens_ = 0;  // of any step so far
   int64_t num_added_ = 0;
 };
 

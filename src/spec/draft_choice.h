@@ -12,9 +12,9 @@ namespace foretoken::spec {
 
 // One of the two drafters.
 struct Contender {
-  const DraftRates& rates;  // of the sequence
-  const DraftRates& prior;  // of all sequences of the drafter
-  int32_t num_drafts;       // that it has found, or may propose
+  const DraftRates& rates;   // of the sequence
+  const DraftRates& prior;   // of all sequences of the drafter
+  int32_t num_draft_tokens;  // that it has found, or may propose
 };
 
 // Drafts that are expected to be accepted, in 1/RateConstants::kOne.
@@ -22,7 +22,7 @@ FT_HD inline int64_t expected_drafts(const Contender& drafter) {
   const DraftRates& known = drafter.rates.num_rated > 0 ? drafter.rates : drafter.prior;
   int64_t sum = 0;
   int32_t survival = RateConstants::kOne;
-  for (int32_t i = 0; i < drafter.num_drafts && i < kMaxDraftTokens; ++i) {
+  for (int32_t i = 0; i < drafter.num_draft_tokens && i < kMaxDraftTokens; ++i) {
     const uint16_t rate = known.num_rated > 0 ? known.rates[i] : uint16_t{kFirstRate};
     survival = next_survival(survival, rate);
     sum += survival;
@@ -43,7 +43,7 @@ FT_HD inline bool wants_turn(const Contender& drafter) {
 // Whether the drafts of the look-up, at least one, are verified. The one that has to be tried is,
 // the look-up first; of equals the look-up's stand, as they exist already.
 FT_HD inline bool lookup_stands(const Contender& lookup, const Contender& other) {
-  if (other.num_drafts <= 0 || wants_turn(lookup)) return true;
+  if (other.num_draft_tokens <= 0 || wants_turn(lookup)) return true;
   if (wants_turn(other)) return false;
   return expected_drafts(lookup) >= expected_drafts(other);
 }

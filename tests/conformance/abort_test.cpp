@@ -54,7 +54,7 @@ class HeldEngine {
 
 TEST(Abort, TwoThousandRandomRequestsLeaveNothingBehind) {
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(config_of({.num_drafts = 3,
+  const Status made = make_engine(config_of({.num_draft_tokens = 3,
                                              .steps_in_flight = 2,
                                              .max_batched_tokens = 64,
                                              .num_blocks = 60,
@@ -117,7 +117,7 @@ TEST(Abort, AtEveryStepNumberTheNeighbourGoesOn) {
     committed += static_cast<size_t>(result.num_committed);
   };
   const auto made =
-      EngineImpl::create(config_of({.num_drafts = 3, .steps_in_flight = 2}, bundled_model()),
+      EngineImpl::create(config_of({.num_draft_tokens = 3, .steps_in_flight = 2}, bundled_model()),
                          {.on_result = keep_pace});
   ASSERT_TRUE(made.ok()) << made.status().message();
   Engine& engine = *made.value();
@@ -158,7 +158,7 @@ TEST(Abort, DestroyingABusyEngineEndsEveryRequest) {
 // Requests with every field in random combinations, each aborted after so many outputs.
 TEST(Abort, WithEveryFieldLeavesNothingBehind) {
   std::unique_ptr<Engine> engine;
-  ASSERT_TRUE(make_engine(config_of({.num_drafts = 3,
+  ASSERT_TRUE(make_engine(config_of({.num_draft_tokens = 3,
                                      .steps_in_flight = 2,
                                      .max_batched_tokens = 24,
                                      .num_blocks = 12,

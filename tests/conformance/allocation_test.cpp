@@ -122,7 +122,7 @@ void run_steps(Engine& engine, int64_t num_steps) {
 TEST(Allocation, NoneInAThousandWarmSteps) {
   if (!FT_HOOK_MALLOC) GTEST_SKIP() << "sanitizers own malloc";
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(config_of({.num_drafts = 4,
+  const Status made = make_engine(config_of({.num_draft_tokens = 4,
                                              .steps_in_flight = 2,
                                              .max_batched_tokens = 64,
                                              .num_blocks = 200,

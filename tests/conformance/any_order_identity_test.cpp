@@ -65,17 +65,20 @@ class AnyOrderIdentity : public ::testing::TestWithParam<bool> {
 
 TEST_P(AnyOrderIdentity, DraftsNeighboursStepsAndGraphs) {
   const RunResult alone = run({});
-  const RunResult drafted = run({.num_drafts = 4});
+  const RunResult drafted = run({.num_draft_tokens = 4});
   EXPECT_EQ(count_differences(alone, drafted, "drafts"), 0);
   EXPECT_GT(drafted.stats.num_accepted_tokens, 0);
   EXPECT_LT(drafted.stats.num_accepted_tokens, drafted.stats.num_draft_tokens);
-  EXPECT_EQ(count_differences(alone, run({.num_drafts = 4, .batch = 16}), "drafts, together"), 0);
-  EXPECT_EQ(count_differences(alone, run({.num_drafts = 4, .steps_in_flight = 2, .batch = 16}),
-                              "drafts, together, two in flight"),
+  EXPECT_EQ(count_differences(alone, run({.num_draft_tokens = 4, .batch = 16}), "drafts, together"),
             0);
+  EXPECT_EQ(
+      count_differences(alone, run({.num_draft_tokens = 4, .steps_in_flight = 2, .batch = 16}),
+                        "drafts, together, two in flight"),
+      0);
   for (const char* mode : {"NONE", "PIECEWISE", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}) {
-    EXPECT_EQ(
-        count_differences(alone, run({.num_drafts = 4, .batch = 16, .graph_mode = mode}), mode), 0);
+    EXPECT_EQ(count_differences(
+                  alone, run({.num_draft_tokens = 4, .batch = 16, .graph_mode = mode}), mode),
+              0);
   }
 }
 

@@ -32,7 +32,7 @@ std::unique_ptr<Engine> engine_of(const Variant& variant, int max_num_seqs = 32)
 }
 
 TEST(Choices, DifferAndTheFirstIsThatOfASingleRequest) {
-  const auto engine = engine_of({.num_drafts = 3, .steps_in_flight = 2});
+  const auto engine = engine_of({.num_draft_tokens = 3, .steps_in_flight = 2});
   const auto outputs = engine->generate({request_of(5, 20), request_of(1, 20)});
   ASSERT_EQ(outputs.size(), 6u);
   std::set<std::vector<int32_t>> different;
@@ -86,7 +86,7 @@ TEST(Choices, StreamUnderOneIdAndTheLastOneEndsTheRequest) {
 }
 
 TEST(Choices, AnAbortEndsAllOfThem) {
-  const auto engine = engine_of({.num_drafts = 2, .steps_in_flight = 2}, 3);
+  const auto engine = engine_of({.num_draft_tokens = 2, .steps_in_flight = 2}, 3);
   Request request = request_of(9, 900);
   request.request_id = "many";
   std::atomic<int> num_finished{0};

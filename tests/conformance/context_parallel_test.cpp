@@ -95,7 +95,7 @@ class ContextParallel : public testing::TestWithParam<ContextCase> {
   }
 
   EngineConfig config(const Layout& layout, Variant variant) const {
-    if (variant.drafter.empty()) variant.num_drafts = 0;
+    if (variant.drafter.empty()) variant.num_draft_tokens = 0;
     EngineConfig made = config_of(variant, set());
     layout.apply(made);
     // The dialled head of EAGLE-3 has two heads.
@@ -115,7 +115,7 @@ class ContextParallel : public testing::TestWithParam<ContextCase> {
   }
   void expect_no_hang(int num_requests) const {
     Variant variant = {.name = "mtp",
-                       .num_drafts = 3,
+                       .num_draft_tokens = 3,
                        .drafter = "mtp",
                        .policy = "adaptive",
                        .steps_in_flight = 2,
@@ -131,7 +131,7 @@ class ContextParallel : public testing::TestWithParam<ContextCase> {
 
 Variant context_variant(const std::string& kind, int steps_in_flight) {
   return {.name = kind,
-          .num_drafts = 3,
+          .num_draft_tokens = 3,
           .drafter = kind,
           .steps_in_flight = steps_in_flight,
           .batch = 16,

@@ -40,7 +40,7 @@ struct DialledModel {
       NgramDial dial;
       dial.acceptance = 0.4 + 0.03 * i;
       dial.num_output = kOutput;
-      dial.num_drafts = kCountedDrafts;
+      dial.num_draft_tokens = kCountedDrafts;
       dial.min_n = 1;
       dial.max_n = 4;
       dial.seed = static_cast<uint64_t>(i) + 1;
@@ -52,7 +52,7 @@ struct DialledModel {
   DialledRun run(int steps_in_flight, int batch, TestHooks hooks = {},
                  void (test::HeldQueue::*hold)() = nullptr) const {
     EngineConfig config = config_of(
-        {.num_drafts = kCountedDrafts, .steps_in_flight = steps_in_flight}, folder.path());
+        {.num_draft_tokens = kCountedDrafts, .steps_in_flight = steps_in_flight}, folder.path());
     config.max_model_len = 2048;
     config.num_gpu_blocks_override = 16 * 128;
     std::atomic<test::HeldQueue*> queue{nullptr};

@@ -16,7 +16,7 @@ namespace foretoken {
 namespace {
 
 // What the bundled head of a drafter can make at most.
-int max_drafts_of(const std::string& drafter) {
+int max_draft_tokens_of(const std::string& drafter) {
   if (drafter == "dflash" || drafter == "dspark") return 7;
   if (drafter == "medusa") return 2;
   return drafter == "mlp_speculator" ? 3 : kMaxSpeculativeTokens;
@@ -71,7 +71,7 @@ std::string folder_of(const std::string& drafter) {
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "p_eagle") return masked_eagle3();
-  if (max_drafts_of(drafter) < kMaxSpeculativeTokens) {
+  if (max_draft_tokens_of(drafter) < kMaxSpeculativeTokens) {
     return std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }
   return bundled_folder("foretoken-7m-" + drafter);
@@ -83,13 +83,13 @@ std::string bundled_folder(const std::string& name) {
   return std::string(foretoken::kSourceFolder) + "/models/" + name;
 }
 
-std::vector<DrafterCase> bundled_drafters(int num_drafts) {
+std::vector<DrafterCase> bundled_drafters(int num_draft_tokens) {
   std::vector<DrafterCase> cases;
   for (const DrafterEntry& entry : drafters()) {
     SpeculativeConfig config;
     config.method = entry.name;
     config.model = folder_of(entry.name);
-    config.num_speculative_tokens = std::min(num_drafts, max_drafts_of(config.method));
+    config.num_speculative_tokens = std::min(num_draft_tokens, max_draft_tokens_of(config.method));
     config.length_policy = "fixed";
     if (config.method == "ngram") {
       config.prompt_lookup_min = 1;
@@ -107,8 +107,8 @@ std::vector<DrafterCase> bundled_drafters(int num_drafts) {
   return cases;
 }
 
-DrafterCase bundled_drafter(const std::string& name, int num_drafts) {
-  for (DrafterCase& drafter : bundled_drafters(num_drafts)) {
+DrafterCase bundled_drafter(const std::string& name, int num_draft_tokens) {
+  for (DrafterCase& drafter : bundled_drafters(num_draft_tokens)) {
     if (drafter.name == name) return std::move(drafter);
   }
   ADD_FAILURE() << "no drafter '" << name << "'";

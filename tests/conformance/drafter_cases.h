@@ -17,9 +17,9 @@ struct DrafterCase {
 
 // Every drafter of the registry with the bundled target and the drafter that ships for it; a row of
 // the registry without a case is a failure. Lengths are fixed unless the caller changes that.
-std::vector<DrafterCase> bundled_drafters(int num_drafts);
+std::vector<DrafterCase> bundled_drafters(int num_draft_tokens);
 // The one of this name.
-DrafterCase bundled_drafter(const std::string& name, int num_drafts);
+DrafterCase bundled_drafter(const std::string& name, int num_draft_tokens);
 std::vector<std::string> drafter_names();
 
 // A parameter of tests that run every drafter, greedy and sampled.

@@ -50,8 +50,8 @@ class DrafterIdentity : public ::testing::TestWithParam<SampledDrafter> {
     return other;
   }
 
-  SpeculativeConfig drafter(int num_drafts) const {
-    return bundled_drafter(GetParam().drafter, num_drafts).config;
+  SpeculativeConfig drafter(int num_draft_tokens) const {
+    return bundled_drafter(GetParam().drafter, num_draft_tokens).config;
   }
 };
 

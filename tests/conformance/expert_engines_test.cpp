@@ -21,7 +21,7 @@ namespace {
 const test::DialledSet& mixture_set() { return test::DialledSet::of("Glm4MoeForCausalLM"); }
 
 EngineConfig expert_config(const Layout& layout, const std::string& policy) {
-  EngineConfig config = config_of({.num_drafts = 3,
+  EngineConfig config = config_of({.num_draft_tokens = 3,
                                    .drafter = "mtp",
                                    .policy = policy,
                                    .steps_in_flight = 2,

@@ -25,7 +25,7 @@ std::vector<GoldenCase> all_cases() {
 }
 
 EngineConfig golden_config(const GoldenCase& golden) {
-  EngineConfig config = config_of({.num_drafts = 4, .steps_in_flight = 2}, golden.folder);
+  EngineConfig config = config_of({.num_draft_tokens = 4, .steps_in_flight = 2}, golden.folder);
   config.max_model_len = golden.max_model_len;
   config.hf_overrides = golden.hf_overrides;
   config.dtype = "float32";
@@ -81,13 +81,13 @@ TEST(ShortcutMixture, RanksAddEachExpertOnce) {
   }
 }
 
-int64_t accepted_with_modules(const GoldenCase& golden, int num_drafts) {
-  SCOPED_TRACE(golden.folder + " " + std::to_string(num_drafts));
+int64_t accepted_with_modules(const GoldenCase& golden, int num_draft_tokens) {
+  SCOPED_TRACE(golden.folder + " " + std::to_string(num_draft_tokens));
   EngineConfig config = golden_config(golden);
   config.speculative[0] = {};
   config.speculative[0].method = "mtp";
   config.speculative[0].length_policy = "fixed";
-  config.speculative[0].num_speculative_tokens = num_drafts;
+  config.speculative[0].num_speculative_tokens = num_draft_tokens;
   int64_t accepted = 0, drafted = 0;
   for (const RequestOutput& output : expect_ids_of_reference(golden, config)) {
     accepted += output.stats.num_accepted_tokens;
@@ -102,7 +102,7 @@ int64_t accepted_with_modules(const GoldenCase& golden, int num_drafts) {
 // two texts, so that nearly all of its 256 tokens come from drafts of both.
 TEST(OwnModules, IdsMatchTheReference) {
   const GoldenCase ernie = test::golden_cases({"ernie4_5_moe"}).front();
-  for (const int num_drafts : {1, 2, 4}) accepted_with_modules(ernie, num_drafts);
+  for (const int num_draft_tokens : {1, 2, 4}) accepted_with_modules(ernie, num_draft_tokens);
   const std::pair<const char*, const char*> others[] = {{"mimo_v2", "mimo_v2-following"},
                                                         {"longcat_flash", "longcat_flash"}};
   for (const auto& [name, modules] : others) {
@@ -114,10 +114,10 @@ TEST(OwnModules, IdsMatchTheReference) {
     fs::copy_file(test::golden_folder() + "heads/" + modules + "/model.safetensors",
                   folder.file("model-2.safetensors"));
     golden.folder = folder.path();
-    for (const int num_drafts : {1, 2, 4}) {
-      const int64_t accepted = accepted_with_modules(golden, num_drafts);
+    for (const int num_draft_tokens : {1, 2, 4}) {
+      const int64_t accepted = accepted_with_modules(golden, num_draft_tokens);
       if (std::string(name) == "mimo_v2") {
-        EXPECT_GT(accepted, num_drafts == 1 ? 115 : 150);
+        EXPECT_GT(accepted, num_draft_tokens == 1 ? 115 : 150);
       }
     }
   }

@@ -158,9 +158,9 @@ const Outcome& base(bool sampled, int count) {
 
 class GrammarIdentity : public ::testing::TestWithParam<SampledDrafter> {
  protected:
-  EngineConfig config(const Variant& variant, int num_drafts = 4) const {
+  EngineConfig config(const Variant& variant, int num_draft_tokens = 4) const {
     EngineConfig config = config_with(variant);
-    config.speculative = {bundled_drafter(GetParam().drafter, num_drafts).config};
+    config.speculative = {bundled_drafter(GetParam().drafter, num_draft_tokens).config};
     return config;
   }
   void expect_base(const EngineConfig& config, int batch, const std::string& what,
@@ -241,8 +241,8 @@ INSTANTIATE_TEST_SUITE_P(AllDrafters, GrammarIdentity, ::testing::ValuesIn(sampl
 class GrammarEngine : public ::testing::Test {
  protected:
   void SetUp() override { start(2); }
-  void start(int num_drafts) {
-    Variant variant{.num_drafts = num_drafts, .steps_in_flight = 2};
+  void start(int num_draft_tokens) {
+    Variant variant{.num_draft_tokens = num_draft_tokens, .steps_in_flight = 2};
     auto made = EngineImpl::create(config_with(variant), {});
     ASSERT_TRUE(made.ok()) << made.status().message();
     engine_ = std::move(made).value();
@@ -343,7 +343,7 @@ TEST_F(GrammarEngine, RefusalsNameTheFieldAndHurtNobody) {
 }
 
 TEST(GrammarRules, SyntheticVerificationIsRefused) {
-  EngineConfig config = config_with({.num_drafts = 3});
+  EngineConfig config = config_with({.num_draft_tokens = 3});
   config.speculative[0].rejection_sample_method = "synthetic";
   config.speculative[0].synthetic_acceptance_rates = {0.8, 0.6, 0.4};
   const auto engine = EngineImpl::create(config, {});

@@ -53,7 +53,7 @@ TEST_P(GraphModeCounts, EqualForEveryNumberOfStepsInFlight) {
   const test::DialledSet& set = test::DialledSet::of();
   const std::string drafter = "eagle";
   const std::vector<Request> requests = dialled_requests(set, drafter, 6, 40);
-  const Variant base{.num_drafts = 3, .drafter = drafter, .steps_in_flight = 1, .batch = 6};
+  const Variant base{.num_draft_tokens = 3, .drafter = drafter, .steps_in_flight = 1, .batch = 6};
   const RunResult one = run_dialled(base, set, requests);
   const double acceptance = static_cast<double>(one.stats.num_accepted_tokens) /
                             static_cast<double>(one.stats.num_draft_tokens);

@@ -17,8 +17,8 @@
 namespace foretoken {
 
 std::string Variant::describe() const {
-  return name + " [" + (num_drafts > 0 ? drafter + " " + policy + ", " : "") + "drafts " +
-         std::to_string(num_drafts) + ", in flight " + std::to_string(steps_in_flight) +
+  return name + " [" + (num_draft_tokens > 0 ? drafter + " " + policy + ", " : "") + "drafts " +
+         std::to_string(num_draft_tokens) + ", in flight " + std::to_string(steps_in_flight) +
          ", batch " + std::to_string(batch) + ", rows " + std::to_string(max_batched_tokens) +
          ", blocks " + std::to_string(num_blocks) + (prefix_caching ? ", prefix cache" : "") +
          (warm ? ", warm" : "") + (eager ? ", eager" : ", " + graph_mode) +
@@ -72,11 +72,11 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
   config.steps_in_flight = variant.steps_in_flight;
   config.batch_invariant = "on";
   config.kv_cache_dtype = variant.kv_cache_dtype;
-  if (variant.num_drafts == 0) return config;
+  if (variant.num_draft_tokens == 0) return config;
   SpeculativeConfig& drafter = config.speculative.emplace_back();
   drafter.method = variant.drafter;
   drafter.model = variant.draft_model;
-  drafter.num_speculative_tokens = variant.num_drafts;
+  drafter.num_speculative_tokens = variant.num_draft_tokens;
   drafter.length_policy = variant.policy;
   if (drafter.method == "ngram") {
     drafter.prompt_lookup_min = 1;
@@ -87,10 +87,10 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
 
 EngineConfig config_of(const Variant& variant, const test::DialledSet& set) {
   Variant plain = variant;
-  plain.num_drafts = 0;
+  plain.num_draft_tokens = 0;
   EngineConfig config = config_of(plain, set.target(variant.drafter));
-  if (variant.num_drafts == 0) return config;
-  config.speculative = {set.drafter(variant.drafter, variant.num_drafts)};
+  if (variant.num_draft_tokens == 0) return config;
+  config.speculative = {set.drafter(variant.drafter, variant.num_draft_tokens)};
   config.speculative[0].length_policy = variant.policy;
   return config;
 }

@@ -14,7 +14,7 @@ namespace foretoken {
 // One way to run the same requests. Every variant must give the same ids.
 struct Variant {
   std::string name = "base";
-  int num_drafts = 0;             // 0: no drafter; otherwise the bound of the one below
+  int num_draft_tokens = 0;       // 0: no drafter; otherwise the bound of the one below
   std::string drafter = "ngram";  // a method, or a kind of test::DialledSet
   std::string draft_model = {};   // its folder, where a method needs one
   std::string policy = "fixed";   // SpeculativeConfig::length_policy

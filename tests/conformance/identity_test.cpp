@@ -49,7 +49,7 @@ class Identity : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(Identity, Ngram) {
-  const RunResult result = expect_same({.name = "n-gram", .num_drafts = 4});
+  const RunResult result = expect_same({.name = "n-gram", .num_draft_tokens = 4});
   EXPECT_GT(result.stats.num_accepted_tokens, 0);
   EXPECT_GT(result.stats.num_draft_tokens, result.stats.num_accepted_tokens);
 }
@@ -64,7 +64,7 @@ TEST_P(Identity, Chunked) {
 
 TEST_P(Identity, Preempted) {
   const RunResult result = expect_same({.name = "preempted",
-                                        .num_drafts = 4,
+                                        .num_draft_tokens = 4,
                                         .steps_in_flight = 2,
                                         .batch = 32,
                                         .num_blocks = kFewBlocks});
@@ -88,7 +88,7 @@ TEST_P(Identity, Eager) { expect_same({.name = "eager", .batch = 32, .eager = tr
 
 TEST_P(Identity, Everything) {
   expect_same({.name = "everything",
-               .num_drafts = 4,
+               .num_draft_tokens = 4,
                .steps_in_flight = 2,
                .batch = 32,
                .max_batched_tokens = 64,
@@ -112,7 +112,7 @@ TEST(IdentityCombinations, ThirtyRandomOnes) {
   const int num_combinations = num_test_prompts(200) < 200 ? 6 : 30;
   for (int i = 0; i < num_combinations; ++i) {
     const Variant variant{.name = "combination " + std::to_string(i),
-                          .num_drafts = pick({0, 1, 3, 8, 16}),
+                          .num_draft_tokens = pick({0, 1, 3, 8, 16}),
                           .steps_in_flight = pick({1, 2, 3}),
                           .batch = pick({1, 5, 20}),
                           .max_batched_tokens = pick({16, 37, 512}),
@@ -179,15 +179,15 @@ class ArchitectureIdentity : public ::testing::TestWithParam<test::GoldenCase> {
 TEST_P(ArchitectureIdentity, SameIdsHoweverTheyAreMade) {
   const RunResult base = run({});
   const Variant speculative = {
-      .name = "speculative", .num_drafts = 4, .steps_in_flight = 2, .batch = 6};
+      .name = "speculative", .num_draft_tokens = 4, .steps_in_flight = 2, .batch = 6};
   const Variant short_of_blocks = {.name = "short of blocks",
-                                   .num_drafts = 3,
+                                   .num_draft_tokens = 3,
                                    .steps_in_flight = 2,
                                    .batch = 6,
                                    .max_batched_tokens = 64,
                                    .num_blocks = kFewBlocks};
   const Variant cached = {.name = "cached",
-                          .num_drafts = 2,
+                          .num_draft_tokens = 2,
                           .steps_in_flight = 3,
                           .batch = 6,
                           .max_batched_tokens = 37,
@@ -222,7 +222,7 @@ TEST_P(FamilyIdentity, SameIdsAndCountsWithDraftsAndBesideOthers) {
   std::vector<RunResult> speculative;
   for (const int steps_in_flight : {1, 2}) {
     const Variant variant = {.name = "speculative",
-                             .num_drafts = 4,
+                             .num_draft_tokens = 4,
                              .steps_in_flight = steps_in_flight,
                              .batch = num_requests,
                              .max_batched_tokens = 37};

@@ -97,7 +97,7 @@ const test::DialledSet& dialled_set() {
 
 RunResult run_dialled_layout(const Layout& layout, const std::string& kind, int steps_in_flight,
                              const std::vector<Request>& requests) {
-  EngineConfig config = config_of({.num_drafts = kind.empty() ? 0 : 3,
+  EngineConfig config = config_of({.num_draft_tokens = kind.empty() ? 0 : 3,
                                    .drafter = kind,
                                    .steps_in_flight = steps_in_flight,
                                    .max_batched_tokens = 64},

@@ -20,8 +20,9 @@ std::string golden_path(const std::string& file) {
   return std::string(foretoken::kSourceFolder) + "/tests/golden/tiny-llama/" + file;
 }
 
-std::unique_ptr<Engine> golden_engine(int max_logprobs, int num_drafts) {
-  Variant variant{.num_drafts = num_drafts, .steps_in_flight = 2, .max_batched_tokens = 24};
+std::unique_ptr<Engine> golden_engine(int max_logprobs, int num_draft_tokens) {
+  Variant variant{
+      .num_draft_tokens = num_draft_tokens, .steps_in_flight = 2, .max_batched_tokens = 24};
   EngineConfig config = config_of(variant, golden_path(""));
   config.max_model_len = 0;
   config.dtype = "float32";

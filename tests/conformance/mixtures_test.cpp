@@ -100,7 +100,7 @@ class MixtureIdentity : public testing::TestWithParam<MixtureCase> {
     return run_dialled(variant, set(), requests_);
   }
   RunResult drafting(Variant variant) const {
-    variant.num_drafts = kMixtureDrafts;
+    variant.num_draft_tokens = kMixtureDrafts;
     return run(variant);
   }
   // Alone and without drafts.
@@ -172,12 +172,12 @@ class BundledMixture : public testing::TestWithParam<bool> {
   void SetUp() override {
     if (!std::filesystem::exists(folder() + "/config.json")) GTEST_SKIP() << "no " << folder();
   }
-  static RunResult run(Variant variant, const std::string& method, int num_drafts) {
+  static RunResult run(Variant variant, const std::string& method, int num_draft_tokens) {
     EngineConfig config = config_of(variant, folder());
-    if (num_drafts > 0) {
+    if (num_draft_tokens > 0) {
       SpeculativeConfig& drafter = config.speculative.emplace_back();
       drafter.method = method;
-      drafter.num_speculative_tokens = num_drafts;
+      drafter.num_speculative_tokens = num_draft_tokens;
       drafter.length_policy = variant.policy;
     }
     return run_config(config, variant, bench_prompts(num_test_prompts(60)), GetParam(), 40);
@@ -186,14 +186,14 @@ class BundledMixture : public testing::TestWithParam<bool> {
 
 TEST_P(BundledMixture, IdsAndCountsAreTheSame) {
   const RunResult plain = run({.batch = 8}, "", 0);
-  for (const auto& [method, num_drafts] :
+  for (const auto& [method, num_draft_tokens] :
        std::vector<std::pair<std::string, int>>{{"mtp", 1}, {"mtp", 3}, {"ngram", 4}}) {
     RunResult base;
     for (const int in_flight : {1, 2, 3}) {
-      const std::string what = method + ", drafts " + std::to_string(num_drafts) + ", in flight " +
-                               std::to_string(in_flight);
-      const RunResult other =
-          run({.name = "bundled", .steps_in_flight = in_flight, .batch = 8}, method, num_drafts);
+      const std::string what = method + ", drafts " + std::to_string(num_draft_tokens) +
+                               ", in flight " + std::to_string(in_flight);
+      const RunResult other = run({.name = "bundled", .steps_in_flight = in_flight, .batch = 8},
+                                  method, num_draft_tokens);
       EXPECT_EQ(count_differences(plain, other, what), 0);
       // Sampled words hardly stand behind the same ones again.
       const bool may_lack_drafts = GetParam() && method == "ngram";
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(All, BundledMixture, testing::Bool(),
 RunResult run_mixture_layout(const test::DialledSet& set, const Layout& layout,
                              const std::string& kind, int steps_in_flight,
                              const std::vector<Request>& requests) {
-  EngineConfig config = config_of({.num_drafts = kind.empty() ? 0 : 3,
+  EngineConfig config = config_of({.num_draft_tokens = kind.empty() ? 0 : 3,
                                    .drafter = kind,
                                    .steps_in_flight = steps_in_flight,
                                    .max_batched_tokens = 64},

@@ -56,7 +56,7 @@ std::vector<float> read_floats(const TensorView& view) {
 }
 
 TEST(Pooling, TheLastStateGivesTheReferencesLogits) {
-  const auto engine = pooling_engine({.num_drafts = 4, .steps_in_flight = 2});
+  const auto engine = pooling_engine({.num_draft_tokens = 4, .steps_in_flight = 2});
   const auto weights = SafetensorsFile::open(pooling_path("model-00001-of-00002.safetensors"));
   const auto golden = SafetensorsFile::open(pooling_path("golden.safetensors"));
   ASSERT_TRUE(weights.ok() && golden.ok());
@@ -117,8 +117,10 @@ TEST(Pooling, NormalizedStatesHaveLengthOne) {
 }
 
 TEST(Pooling, WorksBesideGenerationAndFillsTheModel) {
-  const auto engine = pooling_engine(
-      {.num_drafts = 3, .steps_in_flight = 2, .max_batched_tokens = 16, .prefix_caching = true});
+  const auto engine = pooling_engine({.num_draft_tokens = 3,
+                                      .steps_in_flight = 2,
+                                      .max_batched_tokens = 16,
+                                      .prefix_caching = true});
   const int longest = engine->info().max_model_len;
   std::vector<int32_t> ids;
   for (int i = 0; i < 40; ++i) ids.push_back(7 + 11 * i % 300);

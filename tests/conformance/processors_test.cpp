@@ -39,9 +39,9 @@ Request request_with(Apply apply, int max_tokens = 24) {
   return request;
 }
 
-std::unique_ptr<Engine> processor_engine(int num_drafts, int max_processor_rows) {
+std::unique_ptr<Engine> processor_engine(int num_draft_tokens, int max_processor_rows) {
   EngineConfig config =
-      config_of({.num_drafts = num_drafts, .steps_in_flight = 2}, bundled_model());
+      config_of({.num_draft_tokens = num_draft_tokens, .steps_in_flight = 2}, bundled_model());
   config.max_processor_rows = max_processor_rows;
   std::unique_ptr<Engine> engine;
   const Status made = make_engine(config, &engine);
@@ -73,12 +73,13 @@ TEST(Processors, DecideEveryTokenWithAndWithoutDrafts) {
     expected.push_back(successor({request.prompt_token_ids, expected, 0}, 2048));
   }
   for (const int rows : {1, 3, 64}) {
-    for (const int num_drafts : {0, 4}) {
-      const auto engine = processor_engine(num_drafts, rows);
+    for (const int num_draft_tokens : {0, 4}) {
+      const auto engine = processor_engine(num_draft_tokens, rows);
       const auto outputs = engine->generate({request, request_with(nullptr), request});
-      EXPECT_EQ(outputs[0].token_ids, expected) << rows << " rows, " << num_drafts << " drafts";
+      EXPECT_EQ(outputs[0].token_ids, expected)
+          << rows << " rows, " << num_draft_tokens << " drafts";
       EXPECT_EQ(outputs[2].token_ids, expected);
-      EXPECT_GE(outputs[0].stats.num_accepted_tokens, num_drafts > 0 ? 1 : 0);
+      EXPECT_GE(outputs[0].stats.num_accepted_tokens, num_draft_tokens > 0 ? 1 : 0);
     }
   }
 }
@@ -150,8 +151,8 @@ TEST(Processors, ThatMisbehaveEndTheirOwnRequestOnly) {
        },
        "every token masked"},
   };
-  for (const int num_drafts : {0, 4}) {
-    const auto engine = processor_engine(num_drafts, 8);
+  for (const int num_draft_tokens : {0, 4}) {
+    const auto engine = processor_engine(num_draft_tokens, 8);
     const auto expected = engine->generate({request_with(nullptr)})[0].token_ids;
     for (const Fault& fault : faults) {
       const auto outputs = engine->generate(

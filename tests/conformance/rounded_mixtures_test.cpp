@@ -69,13 +69,13 @@ class RoundedMixtures : public testing::TestWithParam<RoundedMixture> {
 
 TEST_P(RoundedMixtures, IdsAreTheSame) {
   const RunResult plain = run({.name = "plain"});
-  const RunResult alone = run({.name = "alone", .num_drafts = 4});
+  const RunResult alone = run({.name = "alone", .num_draft_tokens = 4});
   EXPECT_EQ(count_differences(plain, alone, GetParam().name() + ", alone"), 0);
   std::cout << GetParam().name() << ": drafted " << alone.stats.num_draft_tokens << ", accepted "
             << alone.stats.num_accepted_tokens << "\n";
   EXPECT_GT(alone.stats.num_accepted_tokens, 0);
   const RunResult chunked = run({.name = "chunked",
-                                 .num_drafts = 4,
+                                 .num_draft_tokens = 4,
                                  .steps_in_flight = 3,
                                  .batch = 32,
                                  .max_batched_tokens = 37});

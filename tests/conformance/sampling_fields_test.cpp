@@ -81,7 +81,7 @@ FieldsRun run_draws(const Variant& variant, int count, const std::string& model)
   for (int begin = 0; begin < count; begin += variant.batch) {
     const int end = std::min(begin + variant.batch, count);
     for (RequestOutput& output :
-         engine->generate(draws_from(begin, end, variant.num_drafts > 0, vocab_size))) {
+         engine->generate(draws_from(begin, end, variant.num_draft_tokens > 0, vocab_size))) {
       run.stats += output.stats;
       run.outputs.push_back(std::move(output));
     }
@@ -140,7 +140,7 @@ TEST(SamplingFields, AreAllDrawnAndMatter) {
 
 TEST(SamplingFields, WithDraftsAndTwoStepsInFlight) {
   const RequestStats stats = expect_same(
-      {.name = "drafts", .num_drafts = 4, .steps_in_flight = 2, .batch = 50}, num_draws());
+      {.name = "drafts", .num_draft_tokens = 4, .steps_in_flight = 2, .batch = 50}, num_draws());
   const double acceptance =
       static_cast<double>(stats.num_accepted_tokens) / static_cast<double>(stats.num_draft_tokens);
   EXPECT_GT(acceptance, 0.3);
@@ -149,7 +149,7 @@ TEST(SamplingFields, WithDraftsAndTwoStepsInFlight) {
 
 TEST(SamplingFields, WithDraftsChunksPreemptionAndPrefixHits) {
   const RequestStats stats = expect_same({.name = "everything",
-                                          .num_drafts = 3,
+                                          .num_draft_tokens = 3,
                                           .steps_in_flight = 3,
                                           .batch = 100,
                                           .max_batched_tokens = 24,
@@ -165,7 +165,7 @@ TEST(SamplingFields, Eager) {
 }
 
 TEST(SamplingFields, Alone) {
-  expect_same({.name = "alone", .num_drafts = 8, .batch = 1}, num_draws() / 10);
+  expect_same({.name = "alone", .num_draft_tokens = 8, .batch = 1}, num_draws() / 10);
 }
 
 // Windows, soft caps and normed queries below the same fields.
@@ -179,7 +179,7 @@ TEST_P(SamplingFieldsOf, AreEqualWithDraftsChunksAndPreemption) {
   const int count = num_draws() / 10;
   const FieldsRun base = run_draws({.name = "base", .batch = 20}, count, folder.path());
   const Variant variant{.name = GetParam(),
-                        .num_drafts = 3,
+                        .num_draft_tokens = 3,
                         .steps_in_flight = 2,
                         .batch = 50,
                         .max_batched_tokens = 24,

@@ -44,7 +44,7 @@ std::string attention_of(const MatrixRow& row) {
 // Without trimmed drafts and preemption, so that counts depend on nothing but the drafter.
 EngineConfig config_of_row(const MatrixRow& row, const std::string& graph_mode,
                            int steps_in_flight) {
-  EngineConfig config = config_of({.num_drafts = row.drafter.empty() ? 0 : kMatrixDrafts,
+  EngineConfig config = config_of({.num_draft_tokens = row.drafter.empty() ? 0 : kMatrixDrafts,
                                    .drafter = row.drafter,
                                    .steps_in_flight = steps_in_flight,
                                    .max_batched_tokens = 2048,

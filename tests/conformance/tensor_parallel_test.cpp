@@ -19,9 +19,11 @@ TEST_P(PipelineParallel, EveryArchitecture) {
     const std::vector<Request> requests = dialled_requests(set, "eagle", 4, 60);
     std::vector<RunResult> runs;
     for (const int stages : {1, std::min(GetParam(), set.shape().num_layers)}) {
-      EngineConfig config = config_of(
-          {.num_drafts = 2, .drafter = "eagle", .steps_in_flight = 2, .max_batched_tokens = 64},
-          set);
+      EngineConfig config = config_of({.num_draft_tokens = 2,
+                                       .drafter = "eagle",
+                                       .steps_in_flight = 2,
+                                       .max_batched_tokens = 64},
+                                      set);
       config.cpu_threads = 1;
       config.parallel.pipeline_parallel_size = stages;
       const auto engine = start_engine(config);

@@ -15,14 +15,14 @@ struct Rates {
   }
 };
 
-Rates measure(const DrafterCase& drafter, int num_drafts) {
-  DraftRig rig(drafter.target(), {drafter.config(num_drafts)});
+Rates measure(const DrafterCase& drafter, int num_draft_tokens) {
+  DraftRig rig(drafter.target(), {drafter.config(num_draft_tokens)});
   Rates rates{std::vector<int>(16), std::vector<int>(16)};
   rig.start(0, cycle_from(0, 2));
   while (rig.state(0).len < 260) {
     const RigOutput output = rig.step({.slot = 0,
                                        .num_tokens = rig.state(0).len - rig.state(0).computed,
-                                       .num_draft_tokens = num_drafts});
+                                       .num_draft_tokens = num_draft_tokens});
     for (size_t i = 0; i < output.drafted.size(); ++i) {
       if (static_cast<int>(i) > output.num_accepted) break;
       ++rates.reached[i];

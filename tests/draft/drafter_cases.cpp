@@ -62,7 +62,8 @@ std::string dialled_head_folder(const DialledShape& target, const DialledHead& h
 std::string dialled_chain_folder(const DialledShape& target, const DialledChain& chain) {
   std::string path;
   const std::string name = shape_name(target) + (chain.is_mlp ? "-mlp-" : "-medusa-") +
-                           std::to_string(chain.agreement) + "-" + std::to_string(chain.num_drafts);
+                           std::to_string(chain.agreement) + "-" +
+                           std::to_string(chain.num_draft_tokens);
   if (add_folder(name, &path)) {
     const Status status = write_dialled_chain(path, target, chain);
     FT_CHECK_MSG(status.ok(), status.message());
@@ -70,10 +71,10 @@ std::string dialled_chain_folder(const DialledShape& target, const DialledChain&
   return path;
 }
 
-SpeculativeConfig DrafterCase::config(int num_drafts) const {
+SpeculativeConfig DrafterCase::config(int num_draft_tokens) const {
   SpeculativeConfig config;
   config.method = method;
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   config.draft_vocab_size = draft_vocab_size;
   if (probabilistic) config.draft_sample_method = "probabilistic";
   const DialledShape shape = dialled_target(dtype, architecture);
@@ -88,7 +89,7 @@ SpeculativeConfig DrafterCase::config(int num_drafts) const {
   if (method == "medusa" || method == "mlp_speculator") {
     config.model = dialled_chain_folder(shape, {.is_mlp = method == "mlp_speculator",
                                                 .agreement = agreement,
-                                                .num_drafts = kMaxDraftTokens});
+                                                .num_draft_tokens = kMaxDraftTokens});
     return config;
   }
   DialledHead head;

@@ -36,7 +36,7 @@ struct DrafterCase {
   KvFormat kv_format = KvFormat::kPlain;
 
   std::string target() const { return dialled_folder(dialled_target(dtype, architecture)); }
-  SpeculativeConfig config(int num_drafts) const;
+  SpeculativeConfig config(int num_draft_tokens) const;
   // First position that has an entry in every layer of the drafter's KV.
   int first_entry() const { return method == "draft_model" || method == "pard" ? 0 : num_modules; }
 };

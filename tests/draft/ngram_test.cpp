@@ -13,10 +13,10 @@
 namespace foretoken::test {
 namespace {
 
-SpeculativeConfig config_of(int num_drafts, int min_n, int max_n) {
+SpeculativeConfig config_of(int num_draft_tokens, int min_n, int max_n) {
   SpeculativeConfig config;
   config.method = "ngram";
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   config.prompt_lookup_min = min_n;
   config.prompt_lookup_max = max_n;
   return config;

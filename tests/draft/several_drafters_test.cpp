@@ -7,10 +7,10 @@
 namespace foretoken::test {
 namespace {
 
-SpeculativeConfig ngram_config(int num_drafts) {
+SpeculativeConfig ngram_config(int num_draft_tokens) {
   SpeculativeConfig config;
   config.method = "ngram";
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   config.prompt_lookup_min = 1;
   config.prompt_lookup_max = 3;
   return config;

@@ -15,10 +15,11 @@
 namespace foretoken::test {
 namespace {
 
-SpeculativeConfig suffix_config(int num_drafts, const std::map<std::string, double>& fields = {}) {
+SpeculativeConfig suffix_config(int num_draft_tokens,
+                                const std::map<std::string, double>& fields = {}) {
   SpeculativeConfig config;
   config.method = "suffix";
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   for (const auto& [name, value] : fields) config.method_fields["suffix_decoding_" + name] = value;
   return config;
 }

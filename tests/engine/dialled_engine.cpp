@@ -33,10 +33,10 @@ std::string engine_test_device() {
   return device;
 }
 
-SpeculativeConfig ngram_config(int num_drafts) {
+SpeculativeConfig ngram_config(int num_draft_tokens) {
   SpeculativeConfig config;
   config.method = "ngram";
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   config.prompt_lookup_min = 1;
   config.prompt_lookup_max = 4;
   config.length_policy = "fixed";
@@ -57,7 +57,7 @@ const DialledCycle& DialledEngine::cycle() {
   return cycle;
 }
 
-EngineConfig DialledEngine::config(int num_drafts) {
+EngineConfig DialledEngine::config(int num_draft_tokens) {
   EngineConfig config;
   config.model = folder();
   config.device = engine_test_device();
@@ -65,7 +65,7 @@ EngineConfig DialledEngine::config(int num_drafts) {
   config.max_num_seqs = 8;
   config.max_num_batched_tokens = 64;
   config.num_gpu_blocks_override = 8 * 32;
-  if (num_drafts > 0) config.speculative = {ngram_config(num_drafts)};
+  if (num_draft_tokens > 0) config.speculative = {ngram_config(num_draft_tokens)};
   return config;
 }
 

@@ -18,8 +18,8 @@ class DialledEngine : public testing::Test {
   static const DialledCycle& cycle();
 
   // FORETOKEN_TEST_DEVICE (default cpu), room for every test here, n-gram drafts when
-  // `num_drafts` > 0.
-  static EngineConfig config(int num_drafts);
+  // `num_draft_tokens` > 0.
+  static EngineConfig config(int num_draft_tokens);
   static std::unique_ptr<Engine> make(const EngineConfig& config);
 
   // Greedy, with the ids at places [begin, begin + length) of the cycle as the prompt.
@@ -37,6 +37,6 @@ class DialledRanks : public DialledEngine {
 std::string engine_test_device();
 std::string bundled_model_folder();
 // N-gram drafts of any match, always as many as there can be.
-SpeculativeConfig ngram_config(int num_drafts);
+SpeculativeConfig ngram_config(int num_draft_tokens);
 
 }  // namespace foretoken

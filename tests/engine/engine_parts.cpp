@@ -10,7 +10,8 @@
 namespace foretoken {
 
 Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_folder,
-                                                       int num_drafts, const GraphConfig& graphs,
+                                                       int num_draft_tokens,
+                                                       const GraphConfig& graphs,
                                                        int captures_left) {
   auto parts = std::make_unique<EngineParts>();
   EngineConfig config;
@@ -34,8 +35,8 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
       .max_logits_rows = kMaxRows,
       .limits = {kNumSlots, kMaxRows + kNumSlots, 256, 8192},
       .result_limits = {kNumSlots, kMaxRows, kMaxTop, parts->model->config().hidden_size}};
-  if (num_drafts > 0) {
-    const SpeculativeConfig speculative = ngram_config(num_drafts);
+  if (num_draft_tokens > 0) {
+    const SpeculativeConfig speculative = ngram_config(num_draft_tokens);
     FT_ASSIGN_OR_RETURN(parts->drafter, make_drafter({.config = speculative,
                                                       .device = *parts->device,
                                                       .target = *parts->model,
@@ -47,8 +48,8 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                                                       .token_map = {},
                                                       .token_map_back = {},
                                                       .draft_vocab_ids = {}}));
-    parts->limits.drafters = {{"ngram", num_drafts}};
-    parts->grants.push_back({.num_draft_tokens = num_drafts});
+    parts->limits.drafters = {{"ngram", num_draft_tokens}};
+    parts->grants.push_back({.num_draft_tokens = num_draft_tokens});
   }
   FT_ASSIGN_OR_RETURN(parts->memory, StepMemory::make(*parts->device, memory_config));
   const std::vector<KvGroupSpec> groups = parts->model->kv_groups();
@@ -62,12 +63,13 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
                       .max_num_batched_tokens = kMaxRows,
                       .max_init_words = memory_config.limits.max_words,
                       .max_block_assignments = memory_config.limits.max_block_updates,
-                      .drafters = std::vector<SchedulerDrafter>(num_drafts > 0 ? 1 : 0)});
+                      .drafters = std::vector<SchedulerDrafter>(num_draft_tokens > 0 ? 1 : 0)});
   parts->policy = std::make_unique<LengthController>(
-      LengthControllerConfig{.mode = LengthMode::kFixed,
-                             .schedule = {},
-                             .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
-                                 num_drafts > 0 ? 1 : 0, {.max_draft_tokens = num_drafts})},
+      LengthControllerConfig{
+          .mode = LengthMode::kFixed,
+          .schedule = {},
+          .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
+              num_draft_tokens > 0 ? 1 : 0, {.max_draft_tokens = num_draft_tokens})},
       parts->step_times);
   std::vector<Drafter*> drafters;
   if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());

@@ -37,7 +37,8 @@ struct EngineParts {
   static constexpr int kNumSlots = 4;
   static constexpr int kMaxTop = 5;
 
-  static Result<std::unique_ptr<EngineParts>> make(const std::string& model_folder, int num_drafts,
+  static Result<std::unique_ptr<EngineParts>> make(const std::string& model_folder,
+                                                   int num_draft_tokens,
                                                    const GraphConfig& graphs = {},
                                                    int captures_left = INT_MAX);
   ~EngineParts();

@@ -34,9 +34,9 @@ class Speculation : public testing::Test {
     config.num_gpu_blocks_override = 8 * 32;
     return config;
   }
-  static EngineConfig config_with(const std::string& kind, int num_drafts = kDrafts) {
+  static EngineConfig config_with(const std::string& kind, int num_draft_tokens = kDrafts) {
     EngineConfig with = config(kind);
-    with.speculative = {set().drafter(kind, num_drafts)};
+    with.speculative = {set().drafter(kind, num_draft_tokens)};
     return with;
   }
   static std::unique_ptr<EngineImpl> make(const EngineConfig& config, const TestHooks& hooks = {}) {

@@ -22,7 +22,7 @@ TEST(TimeBound, AsManyRowsAsTheTableAllows) {
   const TimeBound bound(50 * kMs, 2048, times);
   EXPECT_EQ(bound.prompt_rows({.num_seqs = 1}), 399);
   EXPECT_EQ(bound.prompt_rows({.num_seqs = 100}), 300);
-  EXPECT_EQ(bound.prompt_rows({.num_seqs = 100, .num_drafts = 150}), 150);
+  EXPECT_EQ(bound.prompt_rows({.num_seqs = 100, .num_draft_tokens = 150}), 150);
   EXPECT_EQ(bound.prompt_rows({.num_seqs = 100, .num_prompt_rows = 77}), 300);
 }
 
@@ -44,7 +44,8 @@ TEST(TimeBound, PromptsAlwaysGetAFewRows) {
 
 TEST(TimeBound, DecodingSequencesKeepTheirRows) {
   const CostTable times = line(1, 1);
-  EXPECT_EQ(TimeBound(50 * kMs, 512, times).prompt_rows({.num_seqs = 12, .num_drafts = 100}), 400);
+  EXPECT_EQ(TimeBound(50 * kMs, 512, times).prompt_rows({.num_seqs = 12, .num_draft_tokens = 100}),
+            400);
 }
 
 TEST(TimeBound, StepsCorrectTheTable) {

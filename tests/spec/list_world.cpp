@@ -99,7 +99,7 @@ ListWorld::Result ListWorld::verify(const Span& span) {
   Result result{.slot = &slot, .drafter = slot.drafter};
   if (slot.len >= sequence.max_len || !span.samples) return result;
   result.num_drafted =
-      std::min({slot.num_drafts, span.max_verified, sequence.max_len - slot.len - 1});
+      std::min({slot.num_draft_tokens, span.max_verified, sequence.max_len - slot.len - 1});
   std::uniform_real_distribution<double> draw(0, 1);
   while (result.num_accepted < result.num_drafted &&
          draw(random_) < workload_.acceptance(slot.drafter)) {
@@ -107,7 +107,7 @@ ListWorld::Result ListWorld::verify(const Span& span) {
   }
   result.num_committed = result.num_accepted + 1;
   slot.len += result.num_committed;
-  slot.num_drafts = 0;
+  slot.num_draft_tokens = 0;
   result.goes_on = slot.len < sequence.max_len;
   totals_.num_accepted += result.num_accepted;
   if (result.num_accepted > 0 && totals_.first_accepting_step < 0) {
@@ -146,7 +146,7 @@ void ListWorld::learn(int drafter, const Step& step) {
 
 int ListWorld::room(int drafter, const Span& span, const Result& result) const {
   const Slot& slot = *result.slot;
-  if (!result.goes_on || (slot.num_drafts > 0 && slot.drafter != drafter)) return 0;
+  if (!result.goes_on || (slot.num_draft_tokens > 0 && slot.drafter != drafter)) return 0;
   const int granted = is_listed(drafter) ? span.num_lookup_tokens : span.num_draft_tokens;
   return std::max(0, std::min({granted, span.sequence->max_draft_tokens,
                                span.sequence->max_len - slot.len - 1}));
@@ -194,16 +194,16 @@ void ListWorld::propose(int drafter, const Step& step) {
     if (most == 0) continue;
     const DraftRates& rates = slot.rates[index];
     const int least = spec::least_drafts(rates, most);
-    slot.num_drafts = spec::drafts_down_to(rates, least, most, level);
+    slot.num_draft_tokens = spec::drafts_down_to(rates, least, most, level);
     slot.drafter = drafter;
     if (!looks_up(drafter)) continue;
     const int found = workload_.finds(static_cast<int>(span.sequence->id), slot.len);
-    slot.num_drafts = std::min(slot.num_drafts, found);
+    slot.num_draft_tokens = std::min(slot.num_draft_tokens, found);
     const auto last = static_cast<size_t>(workload_.last);
-    if (is_listed(drafter) && slot.num_drafts > 0 &&
-        !spec::lookup_stands({rates, priors_[index], slot.num_drafts},
+    if (is_listed(drafter) && slot.num_draft_tokens > 0 &&
+        !spec::lookup_stands({rates, priors_[index], slot.num_draft_tokens},
                              {slot.rates[last], priors_[last], span.num_draft_tokens})) {
-      slot.num_drafts = 0;
+      slot.num_draft_tokens = 0;
     }
   }
 }

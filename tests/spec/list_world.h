@@ -44,8 +44,8 @@ class ListWorld {
  private:
   struct Slot {
     int len = 0;
-    int num_drafts = 0;  // that stand
-    int drafter = -1;    // who made them
+    int num_draft_tokens = 0;  // that stand
+    int drafter = -1;          // who made them
     std::array<DraftRates, kMaxDrafters> rates{};
   };
   struct Result {

@@ -50,7 +50,7 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   for (const bool is_mlp : {false, true}) {
     expect_ok(write_dialled_chain(
         folder_.file(is_mlp ? "mlp_speculator" : "medusa"), shape_,
-        {.is_mlp = is_mlp, .agreement = agreement, .num_drafts = kMaxDraftTokens}));
+        {.is_mlp = is_mlp, .agreement = agreement, .num_draft_tokens = kMaxDraftTokens}));
   }
 }
 
@@ -89,12 +89,12 @@ bool DialledSet::looks_up(const std::string& kind) {
   return entry.ok() && entry.value()->traits.looks_up;
 }
 
-SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) const {
+SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_draft_tokens) const {
   SpeculativeConfig config;
   config.method = kind == "draft_model_shifted" ? "draft_model"
                   : kind.starts_with("mtp_")    ? "mtp"
                                                 : kind;
-  config.num_speculative_tokens = drafts_of(kind, num_drafts);
+  config.num_speculative_tokens = drafts_of(kind, num_draft_tokens);
   config.length_policy = "fixed";
   if (kind == "ngram") {
     config.prompt_lookup_min = 1;
@@ -108,16 +108,16 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_drafts) c
 
 double DialledSet::acceptance(const std::string& kind, int wanted) const {
   if (looks_up(kind)) return 0;
-  const int num_drafts = drafts_of(kind, wanted);
+  const int num_draft_tokens = drafts_of(kind, wanted);
   // Their later drafts look at no draft before.
-  if (kind == "dflash" || kind == "pard" || kind == "p_eagle") return agreement_ / num_drafts;
+  if (kind == "dflash" || kind == "pard" || kind == "p_eagle") return agreement_ / num_draft_tokens;
   double sum = 0;
   double chance = 1;
-  for (int i = 0; i < num_drafts; ++i) {
+  for (int i = 0; i < num_draft_tokens; ++i) {
     chance *= agreement_;
     sum += chance;
   }
-  return sum / num_drafts;
+  return sum / num_draft_tokens;
 }
 
 }  // namespace foretoken::test

@@ -32,11 +32,11 @@ class DialledSet {
   static int drafts_of(const std::string& kind, int wanted);
   // Whether that kind drafts from texts (DrafterTraits::looks_up), and so has no dial but prompts.
   static bool looks_up(const std::string& kind);
-  // drafts_of(kind, num_drafts) drafts, always as many as there can be.
-  SpeculativeConfig drafter(const std::string& kind, int num_drafts) const;
+  // drafts_of(kind, num_draft_tokens) drafts, always as many as there can be.
+  SpeculativeConfig drafter(const std::string& kind, int num_draft_tokens) const;
   // Share of the drafts of that kind that a fixed number of them is accepted with, as dialled; 0
   // where it looks texts up.
-  double acceptance(const std::string& kind, int num_drafts) const;
+  double acceptance(const std::string& kind, int num_draft_tokens) const;
 
  private:
   ScratchFolder folder_;

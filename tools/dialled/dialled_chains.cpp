@@ -33,7 +33,7 @@ Json add_medusa(const DialledShape& target, const DialledChain& chain, DialledTe
   const std::vector<int32_t> emitted = dialled_successors(target);
   const std::vector<int32_t> drafted = drafted_successors(target, chain.agreement);
   std::vector<int32_t> known = emitted;
-  for (int32_t head = 0; head < chain.num_drafts; ++head) {
+  for (int32_t head = 0; head < chain.num_draft_tokens; ++head) {
     const std::string base = std::to_string(head) + ".";
     out->add_blocks(base + "0.linear.weight", target.hidden_size, {0}, kDialledPerturbation);
     out->add_vector(base + "0.linear.bias", target.hidden_size, kDialledPerturbation);
@@ -41,7 +41,7 @@ Json add_medusa(const DialledShape& target, const DialledChain& chain, DialledTe
                    dialled_head_scale(target.hidden_size));
     known = behind(known, emitted);
   }
-  return {{"medusa_num_heads", chain.num_drafts},
+  return {{"medusa_num_heads", chain.num_draft_tokens},
           {"medusa_num_layers", 1},
           {"base_model_name_or_path", "dialled"}};
 }
@@ -68,7 +68,7 @@ Json add_speculator(const DialledShape& target, const DialledChain& chain, Diall
           {"emb_dim", hidden},
           {"inner_dim", hidden},
           {"vocab_size", target.vocab_size},
-          {"n_predict", chain.num_drafts},
+          {"n_predict", chain.num_draft_tokens},
           {"tie_weights", true},
           {"scale_input", true}};
 }
@@ -81,8 +81,8 @@ Status write_dialled_chain(const std::string& folder, const DialledShape& target
   if (chain.agreement < 0 || chain.agreement > 1) {
     return invalid_argument("agreement must lie between 0 and 1");
   }
-  if (chain.num_drafts < 1 || chain.num_drafts > 64) {
-    return invalid_argument("num_drafts of a dialled chain must lie between 1 and 64");
+  if (chain.num_draft_tokens < 1 || chain.num_draft_tokens > 64) {
+    return invalid_argument("num_draft_tokens of a dialled chain must lie between 1 and 64");
   }
   DialledTensors tensors(target.dtype, target.hidden_size);
   const Json config =

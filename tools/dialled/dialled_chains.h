@@ -12,7 +12,7 @@ namespace foretoken {
 struct DialledChain {
   bool is_mlp = false;  // an MLP speculator with tied weights; otherwise Medusa heads
   double agreement = 0.8;
-  int32_t num_drafts = 4;
+  int32_t num_draft_tokens = 4;
 };
 
 // Writes config.json and the weights of the head into `folder`, which is created: Medusa heads in

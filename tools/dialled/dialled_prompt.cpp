@@ -35,7 +35,7 @@ void simulate(const NgramDial& dial, DialledPrompt* prompt) {
   size_t done = 0;
   while (done < truth.size()) {
     const size_t room = truth.size() - done - 1;
-    const size_t wanted = std::min(static_cast<size_t>(dial.num_drafts), room);
+    const size_t wanted = std::min(static_cast<size_t>(dial.num_draft_tokens), room);
     std::vector<int32_t> drafts;
     const int64_t match = find_match(history, dial);
     while (match >= 0 && drafts.size() < wanted) {
@@ -76,7 +76,7 @@ DialledPrompt make_prompt(const DialledCycle& cycle, const NgramDial& dial, int6
 }  // namespace
 
 Result<DialledPrompt> make_dialled_prompt(const DialledCycle& cycle, const NgramDial& dial) {
-  FT_CHECK(dial.num_drafts >= 1 && dial.min_n >= 1 && dial.max_n >= dial.min_n);
+  FT_CHECK(dial.num_draft_tokens >= 1 && dial.min_n >= 1 && dial.max_n >= dial.min_n);
   if (dial.acceptance < 0.3 || dial.acceptance > 0.95) {
     return invalid_argument("acceptance " + std::to_string(dial.acceptance) +
                             " is outside 0.3 to 0.95, where counts are evidence");

@@ -79,9 +79,9 @@ Status write_dialled_checkpoint(const std::string& folder, const DialledShape& s
 
 // What a prompt for n-gram drafts is made for.
 struct NgramDial {
-  double acceptance = 0.7;  // wanted share of accepted drafts, 0.3 to 0.95
-  int32_t num_output = 64;  // tokens that will be generated
-  int32_t num_drafts = 4;   // drafts a step
+  double acceptance = 0.7;       // wanted share of accepted drafts, 0.3 to 0.95
+  int32_t num_output = 64;       // tokens that will be generated
+  int32_t num_draft_tokens = 4;  // drafts a step
   int32_t min_n = 1;
   int32_t max_n = 3;
   uint64_t seed = 1;

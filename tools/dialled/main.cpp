@@ -150,7 +150,7 @@ void add_prompt_options(CLI::App* app, PromptOptions* options) {
   app->add_option("--output-tokens", options->dial.num_output, "Tokens to be generated a prompt")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--num-speculative-tokens", options->dial.num_drafts, "Drafts a step")
+  app->add_option("--num-speculative-tokens", options->dial.num_draft_tokens, "Drafts a step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--prompt-lookup-min", options->dial.min_n, "Shortest n-gram")

@@ -135,9 +135,9 @@ class BlockHead:
             x = x + (gate * (inner @ weight("mlp.up_proj").T)) @ weight("mlp.down_proj").T
         return norm(x, self.weights["norm.weight"], eps)
 
-    def drafts(self, ids, num_drafts):
+    def drafts(self, ids, num_draft_tokens):
         markov = "markov_head.markov_w1.weight" in self.weights
-        rows = self.run([ids[-1]] + [MASK] * (num_drafts - markov), len(ids) - 1)[0 if markov else 1:]
+        rows = self.run([ids[-1]] + [MASK] * (num_draft_tokens - markov), len(ids) - 1)[0 if markov else 1:]
         drafts, gaps, before = [], [], ids[-1]
         for logits in rows @ self.target["head"].T:
             if markov:
@@ -150,7 +150,7 @@ class BlockHead:
         return drafts, min(gaps)
 
 
-def published_drafts(code, config, weights, target, ids, num_drafts):
+def published_drafts(code, config, weights, target, ids, num_draft_tokens):
     """The same by the module of the published code."""
     spec = importlib.util.spec_from_file_location("published", code)
     module = importlib.util.module_from_spec(spec)
@@ -160,9 +160,9 @@ def published_drafts(code, config, weights, target, ids, num_drafts):
     model = module.DFlashDraftModel(settings).eval()
     model.load_state_dict(weights)
     taps = [target["states"][layer + 1][:, :len(ids) - 1] for layer in config["dflash_config"]["target_layer_ids"]]
-    block = torch.tensor([[ids[-1]] + [MASK] * num_drafts])
+    block = torch.tensor([[ids[-1]] + [MASK] * num_draft_tokens])
     with torch.no_grad():
-        rows = model(position_ids=torch.arange(len(ids) + num_drafts)[None], target_hidden=torch.cat(taps, -1),
+        rows = model(position_ids=torch.arange(len(ids) + num_draft_tokens)[None], target_hidden=torch.cat(taps, -1),
                      noise_embedding=target["embedding"][block])[0, 1:]
     return (rows @ target["head"].T).argmax(-1).tolist()
 
@@ -171,19 +171,19 @@ def generate(name, ids, target, generator, published):
     """A head whose drafts vary and stay far from ties; the first such draw of the generator."""
     config = CONFIGS[name]
     markov = "markov_rank" in config["dflash_config"]
-    num_drafts = config["block_size"] - (0 if markov else 1)
+    num_draft_tokens = config["block_size"] - (0 if markov else 1)
     lengths = range(FIRST, FIRST + STEPS)
     while True:
         stored = random_weights(config, generator)
         weights = {key: value.float() for key, value in stored.items()}
         head = BlockHead(config, weights, target)
-        cases = [head.drafts(ids[:length], num_drafts) for length in lengths]
+        cases = [head.drafts(ids[:length], num_draft_tokens) for length in lengths]
         gap = min(gap for _, gap in cases)
         if gap > 2e-3 and len({token for drafts, _ in cases for token in drafts}) >= 40:
             break
     print(name, "smallest gap", gap, "different drafts", len({token for drafts, _ in cases for token in drafts}))
     if published is not None and not markov and name == "dflash":
-        same = [published_drafts(published, config, weights, target, ids[:length], num_drafts) == drafts
+        same = [published_drafts(published, config, weights, target, ids[:length], num_draft_tokens) == drafts
                 for length, (drafts, _) in zip(lengths, cases)]
         print(name, "as published", sum(same), "of", len(same))
     folder = OUT / name

@@ -156,7 +156,7 @@ FT_HD inline bool is_sure(const Entry& entry, int32_t tokens, int32_t max_depth)
 }
 
 // Most drafts behind a text whose last `matched` tokens were found.
-FT_HD inline int32_t max_drafts(int32_t matched, float max_factor, int32_t wanted) {
+FT_HD inline int32_t max_draft_tokens(int32_t matched, float max_factor, int32_t wanted) {
   const float most = max_factor * static_cast<float>(matched);
   return most < static_cast<float>(wanted) ? static_cast<int32_t>(most) : wanted;
 }

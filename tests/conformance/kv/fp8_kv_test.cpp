@@ -125,7 +125,7 @@ TEST_P(Fp8KvFamilies, IdsAreTheSame) {
       dialled_requests(set(), kind(), num_test_prompts(5), kFp8Tokens);
   const RunResult plain = run_dialled(fp8({.drafter = kind()}), set(), requests);
   const auto expect_same = [&](Variant variant) {
-    variant.num_drafts = kFp8Drafts;
+    variant.num_draft_tokens = kFp8Drafts;
     variant.drafter = kind();
     const RunResult other = run_dialled(fp8(variant), set(), requests);
     EXPECT_EQ(count_differences(plain, other, variant.name), 0);
@@ -162,9 +162,10 @@ class Fp8KvLayouts : public ::testing::TestWithParam<std::tuple<Layout, std::str
     if (!missing.empty()) GTEST_SKIP() << missing;
   }
 
-  static RunResult run(const Layout& layout, int num_drafts, const std::vector<Request>& requests) {
-    EngineConfig config = config_of(fp8({.num_drafts = num_drafts,
-                                         .drafter = num_drafts > 0 ? "mtp" : "",
+  static RunResult run(const Layout& layout, int num_draft_tokens,
+                       const std::vector<Request>& requests) {
+    EngineConfig config = config_of(fp8({.num_draft_tokens = num_draft_tokens,
+                                         .drafter = num_draft_tokens > 0 ? "mtp" : "",
                                          .steps_in_flight = 2,
                                          .max_batched_tokens = 64}),
                                     test::DialledSet::of(std::get<1>(GetParam())));

@@ -52,8 +52,8 @@ class Int8Kv : public ::testing::TestWithParam<SampledDrafter> {
     return other;
   }
 
-  static SpeculativeConfig drafter(int num_drafts) {
-    return bundled_drafter(GetParam().drafter, num_drafts).config;
+  static SpeculativeConfig drafter(int num_draft_tokens) {
+    return bundled_drafter(GetParam().drafter, num_draft_tokens).config;
   }
 };
 

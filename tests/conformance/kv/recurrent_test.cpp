@@ -53,7 +53,7 @@ class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
   }
   // The model drafts for itself: greedy drafts are right, sampled ones often not.
   static Variant drafting(Variant variant) {
-    variant.num_drafts = kRecurrentDrafts;
+    variant.num_draft_tokens = kRecurrentDrafts;
     variant.drafter = "draft_model";
     variant.draft_model = GetParam().folder;
     return variant;
@@ -93,7 +93,7 @@ class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
     const RunResult other = run(variant, requests, layout);
     const std::string what = variant.describe() + ", " + layout.name();
     EXPECT_EQ(count_differences(plain(requests), other, what), 0);
-    if (variant.num_drafts > 0 && variant.policy == "fixed") {
+    if (variant.num_draft_tokens > 0 && variant.policy == "fixed") {
       EXPECT_GT(other.stats.num_draft_tokens, other.stats.num_accepted_tokens) << what;
     }
     if (variant.drafter == "draft_model") {
@@ -104,8 +104,8 @@ class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
 };
 
 TEST_P(RecurrentIdentity, IdsAndCountsAreTheSameForAnyStepsInFlight) {
-  for (const Variant& drafts :
-       {drafting({}), Variant{.num_drafts = 4}, Variant{.num_drafts = 1, .drafter = "suffix"}}) {
+  for (const Variant& drafts : {drafting({}), Variant{.num_draft_tokens = 4},
+                                Variant{.num_draft_tokens = 1, .drafter = "suffix"}}) {
     RunResult base;
     for (const int in_flight : {1, 2, 3}) {
       Variant variant = drafts;
@@ -136,7 +136,7 @@ TEST_P(RecurrentIdentity, ChunkedPreemptedAndInSlotsOfOthers) {
       {.name = "warm", .steps_in_flight = 2, .batch = 5, .prefix_caching = true, .warm = true}));
   EXPECT_EQ(warm.stats.num_cached_tokens, 0) << "blocks do not bring states";
   // Made-up rows, whose times are measured at start, leave states in the slots.
-  expect_same({.name = "adaptive", .num_drafts = 4, .policy = "adaptive", .batch = 12});
+  expect_same({.name = "adaptive", .num_draft_tokens = 4, .policy = "adaptive", .batch = 12});
 }
 
 TEST_P(RecurrentIdentity, AbortsHarmNobody) {
@@ -172,7 +172,8 @@ TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
       continue;
     }
     expect_same(drafting({.name = "ranks", .steps_in_flight = 2, .batch = 12}), layout);
-    expect_same({.name = "ranks", .num_drafts = 4, .batch = 12, .max_batched_tokens = 23}, layout);
+    expect_same({.name = "ranks", .num_draft_tokens = 4, .batch = 12, .max_batched_tokens = 23},
+                layout);
   }
 }
 

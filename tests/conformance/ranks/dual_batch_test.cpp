@@ -58,7 +58,7 @@ class DualBatch : public testing::TestWithParam<LaneCase> {
 
   // Of two lanes, most steps of several sequences are in them.
   RunResult run(bool in_lanes, Variant variant, const std::vector<Request>& requests) const {
-    if (variant.drafter.empty()) variant.num_drafts = 0;
+    if (variant.drafter.empty()) variant.num_draft_tokens = 0;
     EngineConfig config = config_of(variant, set());
     Layout layout = GetParam().layout;
     layout.dbo = in_lanes;
@@ -76,7 +76,7 @@ class DualBatch : public testing::TestWithParam<LaneCase> {
 
 Variant lane_variant(const std::string& kind, int steps_in_flight) {
   return {.name = kind,
-          .num_drafts = 3,
+          .num_draft_tokens = 3,
           .drafter = kind,
           .steps_in_flight = steps_in_flight,
           .batch = 16,

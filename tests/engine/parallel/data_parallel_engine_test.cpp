@@ -13,8 +13,8 @@ namespace {
 
 class DataParallel : public DialledRanks {
  protected:
-  static std::unique_ptr<Engine> make_two(int num_drafts) {
-    EngineConfig two = config(num_drafts);
+  static std::unique_ptr<Engine> make_two(int num_draft_tokens) {
+    EngineConfig two = config(num_draft_tokens);
     two.parallel.data_parallel_size = 2;
     return make(two);
   }

@@ -149,8 +149,8 @@ TEST_F(OutputEvents, ADeviceErrorIsPassedOn) {
 
 class OutputText : public DialledEngine {
  protected:
-  static RequestOutput run(const Request& one, int num_drafts = 0) {
-    const auto engine = make(config(num_drafts));
+  static RequestOutput run(const Request& one, int num_draft_tokens = 0) {
+    const auto engine = make(config(num_draft_tokens));
     return engine->generate({one})[0];
   }
 };
@@ -159,8 +159,8 @@ class OutputText : public DialledEngine {
 // tokens a step.
 TEST_F(OutputText, StopStringsAcrossTokens) {
   const std::string whole = run(request(0, 40, 20)).text;
-  for (const int num_drafts : {0, 4}) {
-    const auto engine = make(config(num_drafts));
+  for (const int num_draft_tokens : {0, 4}) {
+    const auto engine = make(config(num_draft_tokens));
     for (size_t at = 3; at + 6 < whole.size(); at += 5) {
       Request one = request(0, 40, 20);
       one.sampling.stop = {"never", whole.substr(at, 6)};
@@ -198,10 +198,10 @@ TEST_F(OutputText, MinTokensPutsOffStopStringsAndStopIds) {
 
 TEST_F(OutputText, AStopIdEndsWithoutText) {
   const std::vector<int32_t> ids = expected(0, 40, 20);
-  for (const int num_drafts : {0, 4}) {
+  for (const int num_draft_tokens : {0, 4}) {
     Request one = request(0, 40, 20);
     one.sampling.stop_token_ids = {ids[7], ids[9]};
-    const RequestOutput output = run(one, num_drafts);
+    const RequestOutput output = run(one, num_draft_tokens);
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
     EXPECT_EQ(output.stop_reason, std::to_string(ids[7]));
     EXPECT_EQ(output.token_ids, std::vector<int32_t>(ids.begin(), ids.begin() + 8));

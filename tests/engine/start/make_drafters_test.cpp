@@ -15,10 +15,10 @@
 namespace foretoken {
 namespace {
 
-SpeculativeConfig of_method(const std::string& method, int num_drafts) {
+SpeculativeConfig of_method(const std::string& method, int num_draft_tokens) {
   SpeculativeConfig config;
   config.method = method;
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   return config;
 }
 

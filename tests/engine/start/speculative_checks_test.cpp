@@ -8,10 +8,10 @@
 namespace foretoken {
 namespace {
 
-SpeculativeConfig ngram(int num_drafts = 3) {
+SpeculativeConfig ngram(int num_draft_tokens = 3) {
   SpeculativeConfig config;
   config.method = "ngram";
-  config.num_speculative_tokens = num_drafts;
+  config.num_speculative_tokens = num_draft_tokens;
   return config;
 }
 

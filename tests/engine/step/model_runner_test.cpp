@@ -62,9 +62,9 @@ class ModelRunnerTest : public DialledEngine {
     return ids;
   }
 
-  static std::vector<std::vector<int32_t>> run_with(int num_drafts, const GraphConfig& graphs,
+  static std::vector<std::vector<int32_t>> run_with(int num_draft_tokens, const GraphConfig& graphs,
                                                     Launches* launches = nullptr) {
-    auto parts = EngineParts::make(folder(), num_drafts, graphs);
+    auto parts = EngineParts::make(folder(), num_draft_tokens, graphs);
     EXPECT_TRUE(parts.ok()) << parts.status().message();
     return parts.ok() ? run(*parts.value(), 4, launches) : std::vector<std::vector<int32_t>>();
   }
@@ -79,9 +79,10 @@ TEST_F(ModelRunnerTest, EveryGraphModeGivesEqualIds) {
   EXPECT_EQ(plain[0], expected(0, 5, 12));
   EXPECT_EQ(plain[2], expected(40, 39, 12));
   for (const GraphMode mode : kAllModes) {
-    for (const int num_drafts : {0, 3}) {
-      EXPECT_EQ(run_with(num_drafts, {mode}), plain) << graph_mode_name(mode) << num_drafts;
-      EXPECT_EQ(run_with(num_drafts, {mode, {1, 6, 20}}), plain) << graph_mode_name(mode);
+    for (const int num_draft_tokens : {0, 3}) {
+      EXPECT_EQ(run_with(num_draft_tokens, {mode}), plain)
+          << graph_mode_name(mode) << num_draft_tokens;
+      EXPECT_EQ(run_with(num_draft_tokens, {mode, {1, 6, 20}}), plain) << graph_mode_name(mode);
     }
   }
 }
@@ -94,14 +95,14 @@ TEST_F(ModelRunnerTest, LaunchesOfAStep) {
   const int num_layers = parts.value()->model->config().num_layers;
   const std::set<int> one = {1}, pieces = {2 * num_layers + 1};
   std::map<int, Launches> ops;
-  for (const int num_drafts : {0, 3}) {
-    (void)run_with(num_drafts, {GraphMode::kNone}, &ops[num_drafts]);
+  for (const int num_draft_tokens : {0, 3}) {
+    (void)run_with(num_draft_tokens, {GraphMode::kNone}, &ops[num_draft_tokens]);
     const auto launches_of = [&](GraphMode mode) {
       Launches launches;
-      (void)run_with(num_drafts, {mode}, &launches);
+      (void)run_with(num_draft_tokens, {mode}, &launches);
       return launches;
     };
-    const Launches& each = ops[num_drafts];
+    const Launches& each = ops[num_draft_tokens];
     // A layer is rope_kv, attention and what follows to the next one.
     EXPECT_GT(*each[1].begin(), 3 * num_layers + 5);
     EXPECT_EQ(launches_of(GraphMode::kFull), (Launches{one, one}));
@@ -136,8 +137,8 @@ TEST_F(ModelRunnerTest, AStepThatCannotBeRecordedRunsOpByOp) {
 
 // The clock of a step moves on from part to part and from step to step.
 TEST_F(ModelRunnerTest, StepsAreStamped) {
-  for (const int num_drafts : {0, 3}) {
-    const auto parts = EngineParts::make(folder(), num_drafts);
+  for (const int num_draft_tokens : {0, 3}) {
+    const auto parts = EngineParts::make(folder(), num_draft_tokens);
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     (void)run(*parts.value(), 2);
     ASSERT_TRUE(parts.value()->queue->drain().ok());

@@ -142,11 +142,11 @@ TEST(SuffixTable, AnswersOfLongAgoAreForgotten) {
 }
 
 TEST(SuffixTable, DraftsByTheLengthOfTheSuffix) {
-  EXPECT_EQ(max_drafts(6, 1.0f, 16), 6);
-  EXPECT_EQ(max_drafts(6, 4.0f, 16), 16);
-  EXPECT_EQ(max_drafts(6, 0.5f, 16), 3);
-  EXPECT_EQ(max_drafts(6, 0.0f, 16), 0);
-  EXPECT_EQ(max_drafts(64, 1000.0f, 16), 16);
+  EXPECT_EQ(max_draft_tokens(6, 1.0f, 16), 6);
+  EXPECT_EQ(max_draft_tokens(6, 4.0f, 16), 16);
+  EXPECT_EQ(max_draft_tokens(6, 0.5f, 16), 3);
+  EXPECT_EQ(max_draft_tokens(6, 0.0f, 16), 0);
+  EXPECT_EQ(max_draft_tokens(64, 1000.0f, 16), 16);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using SteppedLaunch = std::vector<SteppedRun>;
 // are taken back, and now and then all of a step's.
 struct StepChoice {
   int max_chunk;
-  int max_drafts;
+  int max_draft_tokens;
   bool by_passes;  // each draft in a launch of its own
 };
 
@@ -43,7 +43,7 @@ inline std::vector<SteppedLaunch> stepped_runs(int slot, int size, StepChoice ch
       computed += known;
       continue;
     }
-    const int drafts = at_most(choice.max_drafts), room = size - 1 - len;
+    const int drafts = at_most(choice.max_draft_tokens), room = size - 1 - len;
     const int accepted = std::min({at_most(drafts), drafts, room});
     const int together = choice.by_passes ? 0 : drafts;
     launches.push_back(

@@ -23,7 +23,8 @@ TEST(DialledChains, AreReadAsWhatTheyAre) {
   ASSERT_TRUE(write_dialled_checkpoint(folder.file("target"), small_chain_target()).ok());
   const ModelConfig target = read_model_config(folder.file("target"), {}).value();
   ASSERT_TRUE(
-      write_dialled_chain(folder.file("medusa"), small_chain_target(), {.num_drafts = 3}).ok());
+      write_dialled_chain(folder.file("medusa"), small_chain_target(), {.num_draft_tokens = 3})
+          .ok());
   EXPECT_EQ(read_medusa_config(folder.file("medusa"), target).value().num_heads, 3);
   ASSERT_TRUE(write_dialled_chain(folder.file("mlp"), small_chain_target(), {.is_mlp = true}).ok());
   const auto mlp = read_mlp_speculator_config(folder.file("mlp"), target).value();
@@ -39,7 +40,7 @@ TEST(DialledChains, WrongValuesAreNamed) {
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   };
   refused({.agreement = 1.5}, "agreement");
-  refused({.num_drafts = 0}, "num_drafts");
+  refused({.num_draft_tokens = 0}, "num_draft_tokens");
 }
 
 }  // namespace

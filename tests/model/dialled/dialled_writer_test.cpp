@@ -155,11 +155,13 @@ TEST(Dialled, ImpossibleShapesAreRefused) {
 class DialledPromptRate : public testing::TestWithParam<std::tuple<double, int, int>> {};
 
 TEST_P(DialledPromptRate, AcceptanceIsAboutTheDialledRate) {
-  const auto [rate, num_drafts, num_output] = GetParam();
+  const auto [rate, num_draft_tokens, num_output] = GetParam();
   const DialledCycle cycle(2048, 1);
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const NgramDial dial{
-        .acceptance = rate, .num_output = num_output, .num_drafts = num_drafts, .seed = seed};
+    const NgramDial dial{.acceptance = rate,
+                         .num_output = num_output,
+                         .num_draft_tokens = num_draft_tokens,
+                         .seed = seed};
     const auto prompt = make_dialled_prompt(cycle, dial);
     ASSERT_TRUE(prompt.ok()) << prompt.status().message();
     EXPECT_NEAR(prompt.value().acceptance(), rate, 0.1) << "seed " << seed;

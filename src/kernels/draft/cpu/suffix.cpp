@@ -85,7 +85,7 @@ TableDrafts draft_from_table(const SuffixArgs& a, int32_t slot, int32_t wanted) 
         chance, static_cast<uint16_t>(suffix_table::chance_of(*hit.entry, hit.tokens)));
     if (chance < a.min_chance) break;
     if (out.count == 0) {
-      most = suffix_table::max_drafts(hit.tokens, a.max_factor, wanted);
+      most = suffix_table::max_draft_tokens(hit.tokens, a.max_factor, wanted);
       if (most == 0) break;
       out.matched = hit.tokens;
     }
@@ -137,7 +137,7 @@ void propose_suffix(const SuffixArgs& a, const SpanPlan& span) {
                    a.max_depth);
   }
   if (own.position >= 0) {
-    draft_own(a.batch, slot, own, suffix_table::max_drafts(own.length, a.max_factor, wanted));
+    draft_own(a.batch, slot, own, suffix_table::max_draft_tokens(own.length, a.max_factor, wanted));
   } else if (key != 0 && length >= table.matched) {
     draft_predicted(state, predicted, key, wanted);
   } else {

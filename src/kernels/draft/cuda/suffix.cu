@@ -143,10 +143,10 @@ __global__ void __launch_bounds__(kThreads) suffix_learn_kernel(SuffixArgs args)
 struct Tail {
   const int32_t* known;  // known[i]: with i known ones behind it
   const int32_t* drafts;
-  int32_t num_drafts;
+  int32_t num_draft_tokens;
 
   __device__ int32_t operator()(int32_t i) const {
-    return i < num_drafts ? drafts[num_drafts - 1 - i] : known[i - num_drafts];
+    return i < num_draft_tokens ? drafts[num_draft_tokens - 1 - i] : known[i - num_draft_tokens];
   }
 };
 
@@ -193,7 +193,7 @@ __device__ void draft_from_table(const SuffixArgs& args, int slot, int wanted, c
     const int32_t id = __shfl_sync(0xffffffffu, entry.ids[0], lane);
     if (chance < args.min_chance) break;
     if (count == 0) {
-      most = table::max_drafts(tokens, args.max_factor, wanted);
+      most = table::max_draft_tokens(tokens, args.max_factor, wanted);
       if (most == 0) break;
       matched = tokens;
     }
@@ -274,7 +274,7 @@ __device__ void propose(const SuffixArgs& args, const SpanPlan& span, int chosen
   SlotState& state = args.batch.slots[slot];
   if (own != 0) {
     const int matched = static_cast<int>(own >> 32);
-    draft_own(args.batch, slot, own, table::max_drafts(matched, args.max_factor, wanted));
+    draft_own(args.batch, slot, own, table::max_draft_tokens(matched, args.max_factor, wanted));
   } else if (key != 0 && length >= drafts.matched) {
     draft_predicted(state, predicted, key, wanted);
   } else {
