@@ -463,8 +463,8 @@ void Decoder::embed_tokens(const Pass& pass) {
   LayerRunner& layers = pass.layers;
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
-  const bool norms_at_once =
-      norm.is_rms() && positions_.empty() && own.weight == nullptr && streams_.empty();
+  const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
+                             streams_.empty() && !weights_.layers.front().norms_residual;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,

@@ -43,4 +43,10 @@ MODELS = {
                                     first_k_dense_replace=1, moe_layer_freq=1, use_grouped_topk=True,
                                     linear_attn_config={"full_attn_layers": [2], "kda_layers": [1], "head_dim": 16,
                                                         "num_heads": 4, "short_conv_kernel_size": 4}),
+    "minimax": mixtures.mixture("MiniMaxForCausalLM", "minimax", num_local_experts=4, num_experts_per_tok=2,
+                                intermediate_size=32, num_hidden_layers=3, block_size=16, rotary_dim=8,
+                                partial_rotary_factor=0.5, sliding_window=None, router_jitter_noise=0.0,
+                                layer_types=["linear_attention", "full_attention", "linear_attention"],
+                                full_attn_alpha_factor=1.8, full_attn_beta_factor=0.9, linear_attn_alpha_factor=1.6,
+                                linear_attn_beta_factor=0.8, mlp_alpha_factor=1.7, mlp_beta_factor=1.1),
 }

@@ -62,6 +62,12 @@ struct ModelConfig {
   float attention_out_scale = 1;
   float gate_scale = 1;
   float mlp_out_scale = 1;
+  // Of what linear attention adds, and of the residual that it and attention, and MLPs, are added
+  // to (MiniMax 01).
+  float linear_out_scale = 1;
+  float linear_residual_scale = 1;
+  float attention_residual_scale = 1;
+  float mlp_residual_scale = 1;
   Activation activation = Activation::kSilu;
   bool tie_word_embeddings = false;
   bool attention_bias = false;      // of q, k and v
@@ -72,6 +78,7 @@ struct ModelConfig {
   bool last_norm = true;            // there is one before it
   bool rms_norms = false;           // norms are of root mean squares, whatever the architecture has
   bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
+  bool norms_residual = false;      // as of LayerSpec
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
   bool head_gates = false;          // each head has one gate, where left to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file

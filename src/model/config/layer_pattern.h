@@ -37,6 +37,7 @@ struct LayerConfig {
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;
   float lambda_init = 0;  // as of GqaSpec
+  float rate_scale = 1;   // of the decays of LinearGates::kFixed
   // What activated gates of experts, and of what all rows share, are at most, and ups either way
   // (Step 3.5); 0: anything.
   float expert_limit = 0;

@@ -104,6 +104,7 @@ constexpr ModelType kModelTypes[] = {
     {"mimo_v2_flash", "MiMoV2FlashForCausalLM"},
     {"minicpm", "MiniCPMForCausalLM"},
     {"minicpm3", "MiniCPM3ForCausalLM"},
+    {"minimax", "MiniMaxForCausalLM"},
     {"minimax_m2", "MiniMaxM2ForCausalLM"},
     {"ministral", "MinistralForCausalLM"},
     {"ministral3", "Ministral3ForCausalLM"},

@@ -280,6 +280,10 @@ struct LayerSpec {
   bool joins_shortcut = false;
   bool parallel = false;
   bool norms_sums = false;  // the post norms are of the residual with what a part adds (OPT-350m)
+  // What the norms before parts leave, times these, becomes the residual, too (MiniMax 01).
+  bool norms_residual = false;
+  float mixer_residual_scale = 1;
+  float feed_forward_residual_scale = 1;
   // Vectors [hidden] that multiply the residual before a part adds to it (Doge); null: none do.
   const char* mixer_residual = nullptr;
   const char* feed_forward_residual = nullptr;

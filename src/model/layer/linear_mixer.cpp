@@ -18,6 +18,7 @@ Status load_rates(PartLoader& loader, const std::string& base, const LinearSpec&
   std::vector<float> rates(heads, 0.5f);
   if (whole.gates == LinearGates::kFixed) {
     rates = whole.fixed_rates;
+    for (const char* name : LinearSpec::kDecayBuffers) loader.weights().ignore(base + name);
   } else {
     const std::string name = base + whole.rates;
     const std::string negative = base + LinearSpec::kNegativeRates;

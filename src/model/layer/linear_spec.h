@@ -71,6 +71,9 @@ struct LinearSpec {
   // tensor in the place of kByGroup's.
   static constexpr const char* kNegativeRates = "A";
   static constexpr const char* kApartQkv = "in_proj_qkv";
+  // What transformers stores beside the weights of fixed decays, which follow from the config.
+  static constexpr const char* kDecayBuffers[] = {"slope_rate", "query_decay", "key_decay",
+                                                  "diagonal_decay"};
 
   bool decays() const { return gates != LinearGates::kFixed; }
   bool scales() const { return gates == LinearGates::kDelta; }

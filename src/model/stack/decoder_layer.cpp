@@ -56,6 +56,9 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(factors(spec.feed_forward_residual, &out->feed_forward_residual));
   out->parallel = spec.parallel;
   out->norms_sums = spec.norms_sums;
+  out->norms_residual = spec.norms_residual;
+  out->mixer_residual_scale = spec.mixer_residual_scale;
+  out->feed_forward_residual_scale = spec.feed_forward_residual_scale;
   if (spec.input_size > 0) {
     FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
   }

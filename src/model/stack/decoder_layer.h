@@ -49,7 +49,10 @@ struct DecoderLayer {
   const float* mixer_residual = nullptr;
   const float* feed_forward_residual = nullptr;
   bool parallel = false;    // as of LayerSpec
-  bool norms_sums = false;  // the same
+  bool norms_sums = false;  // the same, and so are the next
+  bool norms_residual = false;
+  float mixer_residual_scale = 1;
+  float feed_forward_residual_scale = 1;
   LayerInput input;
   Laurel laurel;
   StreamMixer streams;

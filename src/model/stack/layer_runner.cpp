@@ -16,7 +16,6 @@ namespace foretoken {
 namespace {
 
 constexpr int32_t kFewRows = 64;
-constexpr int32_t kTailRows = 8;  // what devices may have a kernel of its own for
 
 // use(part) of a variant, unless the layer lacks it.
 template <class Parts, class Use>
@@ -158,6 +157,9 @@ void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const D
 
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
   if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
+  if (layer.norms_residual) {
+    return replace_residual(rows, delta, layer.mixer_norm, layer.mixer_residual_scale);
+  }
   add_and_norm(rows, delta, layer.mixer_norm);
 }
 
@@ -169,7 +171,9 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
   const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
                      !layer.input.exists() && layer.scale == 1 && !layer.joins_shortcut;
-  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists()) return false;
+  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists() || next->norms_residual) {
+    return false;
+  }
   if (sharding_.is_cut()) return true;
   const auto* experts = std::get_if<Experts>(&layer.feed_forward);
   return experts != nullptr && !experts->is_exchanged && config_.residual_scale == 1 &&
@@ -181,7 +185,7 @@ bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
   return sharding_.is_cut() && !std::holds_alternative<Absent>(layer.mixer) &&
          !std::holds_alternative<Absent>(layer.feed_forward) && layer.feed_forward_norm.is_rms() &&
          layer.mixer_post_norm.weight == nullptr && !layer.parallel && !layer.beside &&
-         !layer.side && !layer.laurel.exists();
+         !layer.side && !layer.laurel.exists() && !layer.norms_residual;
 }
 
 // What follows attention, one op after the other. next: as norms_behind promises, or null.
@@ -209,6 +213,8 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
     if (sums_later) {
       const bool sums_next = next != nullptr && sharding_.is_cut();
       sum_and_norm(rows, layer.feed_forward_norm, sums_next);
+    } else if (layer.norms_residual) {
+      replace_residual(rows, delta, layer.feed_forward_norm, layer.feed_forward_residual_scale);
     } else {
       add_and_norm(rows, delta, layer.feed_forward_norm);
     }
@@ -304,6 +310,14 @@ void LayerRunner::scale_residual(const LayerRows& rows, float scale) {
                        .scale = scale});
 }
 
+// normed = norm(residual + delta), residual = scale * norm(residual + delta).
+void LayerRunner::replace_residual(const LayerRows& rows, const float* delta, const Norm& norm,
+                                   float scale) {
+  norm_residual(rows, delta, norm);
+  add_and_norm(rows, nullptr, {});
+  if (scale != 1) scale_residual(rows, scale);
+}
+
 // Streams that nothing is routed to stay as they are, but for the vector.
 void LayerRunner::weigh_residual(const LayerRows& rows, const float* factors) {
   if (factors == nullptr) return;
@@ -341,76 +355,6 @@ const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer
   if (!adds) return nullptr;
   if (sharding_.is_cut()) sum_over_ranks(rows);
   return delta_;
-}
-
-// Nothing comes between the products of these layers, and a device may overlap them.
-LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
-                                            const DecoderLayer& layer) const {
-  const auto* mixer = std::get_if<Gqa>(&layer.mixer);
-  const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
-  const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
-                     layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
-                     layer.mixer_residual == nullptr && !layer.shortcut && !layer.joins_shortcut &&
-                     !layer.side && layer.scale == 1 && config_.residual_scale == 1;
-  if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
-  if (feed_forward->spec.apart()) return {};
-  // Its blocks wait for each other, which they could do for ever beside another lane.
-  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside ||
-      rows.rounded != nullptr) {
-    return {};
-  }
-  return {mixer, feed_forward};
-}
-
-const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
-                                   const DecoderLayer& layer, const DecoderLayer* next) {
-  const Gqa& mixer = *tail.mixer;
-  const GatedMlp& mlp = *tail.feed_forward;
-  LayerTailArgs args{.counts = rows.counts,
-                     .x = gqa_.attended,
-                     .o = mixer.o.weight.get(),
-                     .gate_up = mlp.gate_up.weight.get(),
-                     .down = mlp.down.weight.get(),
-                     .qkv = nullptr,
-                     .o_bias = mixer.o.bias,
-                     .gate_up_bias = mlp.gate_up.bias,
-                     .down_bias = mlp.down.bias,
-                     .qkv_bias = nullptr,
-                     .mlp_norm = layer.feed_forward_norm.weight,
-                     .next_norm = nullptr,
-                     .residual = residual_,
-                     .delta = delta_,
-                     .normed = normed_,
-                     .gated = gated_mlp_.gated,
-                     .qkv_out = gqa_.qkv,
-                     .sync = sync_,
-                     .max_rows = rows.max_rows,
-                     .hidden = config_.hidden_size,
-                     .x_size = mixer.o.inputs,
-                     .inner = mlp.down.inputs,
-                     .qkv_size = 0,
-                     .eps = config_.rms_norm_eps,
-                     .dtype = config_.dtype,
-                     .activation = mlp.spec.activation};
-  const bool joins = next != nullptr && !next->side;
-  const Gqa* next_mixer = joins ? std::get_if<Gqa>(&next->mixer) : nullptr;
-  const bool enters =
-      next_mixer != nullptr && next->mixer_norm.is_rms() && !next_mixer->has_gates();
-  if (enters) {
-    FT_CHECK(next_mixer->qkv.inputs == config_.hidden_size);
-    args.qkv = next_mixer->qkv.weight.get();
-    args.qkv_bias = next_mixer->qkv.bias;
-    args.qkv_size = next_mixer->qkv.outputs;
-    args.next_norm = next->mixer_norm.weight;
-  }
-  layer_tail(rows.queue, args);
-  if (next == nullptr) return delta_;
-  if (!enters) {
-    add_and_norm(rows, delta_, next->mixer_norm);
-    project(rows, *next, normed_);
-  }
-  return nullptr;
 }
 
 // What the mixer makes of x before it looks at other rows.

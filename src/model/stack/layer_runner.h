@@ -96,6 +96,7 @@ class LayerRunner {
   const float* add_side(const LayerRows& rows, const LinearMixer& side);
   void join_laurel(const LayerRows& rows, const float* delta);
   void scale_residual(const LayerRows& rows, float scale);
+  void replace_residual(const LayerRows& rows, const float* delta, const Norm& norm, float scale);
   void run_shortcut(const LayerRows& rows, const DecoderLayer& layer);
   void weigh_residual(const LayerRows& rows, const float* factors);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
