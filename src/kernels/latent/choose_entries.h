@@ -1,0 +1,68 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "base/host_device.h"
+#include "device/device.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Chooses which positions each live token row attends to (DeepSeek-AI 2025, V3.2): of those that a
+// row at p = positions[r] sees, from min(kv_begin, p) to p, the `top` with the highest score
+//   sum over heads h of weights[r, h] * max(q[r, h] . key, 0),
+// the lower position first where scores are equal; all of them where there are no more. Scores are
+// floats, their sums have one order whatever rows are beside, and NaN counts as the highest.
+//
+// What comes out is for an attention op that is told of a sequence for each row: positions as
+// ascending entries of the KV cache (block * block_size + place) are block tables of blocks of one
+// entry, max_blocks = top; `last` is the position of each row in its own; `rows` says that row r
+// reads table r.
+struct ChooseEntriesArgs {
+  static constexpr Op kOp = Op::kChooseEntries;
+  const StepCounts* counts;
+  const void* q;                // [max_rows, num_heads, head_dim] of dtype
+  const float* weights;         // [max_rows, num_heads]
+  const void* keys;             // [num_blocks, block_size, head_dim] of dtype
+  const int32_t* positions;     // [max_rows]
+  const int32_t* row_slot;      // [max_rows]
+  const int32_t* block_tables;  // [slots, max_blocks]
+  int32_t* entries;             // [max_rows, top]; what is behind `last` stays
+  int32_t* last;                // [max_rows] number of chosen positions - 1
+  int32_t* rows;                // [max_rows]
+  float* workspace;             // [choose_workspace_floats]
+  int32_t max_blocks;           // of at most kMaxScores positions
+  int32_t block_size;
+  int32_t kv_begin;
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t head_dim;  // a multiple of kIndexDimStep, at most kMaxIndexDim
+  int32_t top;       // at most kMaxChosen
+  DType dtype;       // kF32 or kBF16
+};
+
+inline constexpr int kIndexDimStep = 16;
+inline constexpr int kMaxChosen = 8192;
+inline constexpr int kMaxIndexHeads = 128;
+// Scores that wait to be compared: of one row over the longest context, or of many.
+inline constexpr int64_t kMaxScores = int64_t{16} << 20;
+
+inline int64_t choose_workspace_floats(DeviceType device) {
+  return device == DeviceType::kCpu ? 0 : kMaxScores;
+}
+
+// Ascending as scores are, as integers; both zeros are equal.
+FT_HD inline uint32_t score_order(float score) {
+  const float value = score + 0.0f;
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+void choose_entries(Queue& queue, const ChooseEntriesArgs& args);
+
+}  // namespace foretoken

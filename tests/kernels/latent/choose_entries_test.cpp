@@ -1,0 +1,159 @@
+#include "kernels/latent/choose_entries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kHeads = 3, kDim = 32, kBlockSize = 4, kTop = 9;
+constexpr int kMaxBlocks = 40, kNumBlocks = 3 * kMaxBlocks + 1, kSlots = 3;
+
+// Rows of three sequences whose blocks lie in any order.
+class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<DType> {
+ protected:
+  struct Rows {
+    std::vector<int32_t> positions;
+    std::vector<int32_t> slots;
+    std::vector<float> q;        // [rows, kHeads, kDim]
+    std::vector<float> weights;  // [rows, kHeads]
+
+    int count() const { return static_cast<int>(positions.size()); }
+    Rows from(int row, int rows) const {
+      const auto part = [&](const auto& all, ptrdiff_t width) {
+        return std::decay_t<decltype(all)>(all.begin() + row * width,
+                                           all.begin() + (row + rows) * width);
+      };
+      return {part(positions, 1), part(slots, 1), part(q, kHeads * kDim), part(weights, kHeads)};
+    }
+  };
+  struct Chosen {
+    std::vector<int32_t> entries;  // [rows, kTop]
+    std::vector<int32_t> last;
+    std::vector<int32_t> rows;
+
+    std::vector<int32_t> of(int row) const {
+      const auto first = entries.begin() + ptrdiff_t{row} * kTop;
+      return {first, first + last[size_t(row)] + 1};
+    }
+  };
+
+  void SetUp() override {
+    RowOpTest::SetUp();
+    if (test_device() == nullptr) return;
+    tables_.resize(kSlots * kMaxBlocks);
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      tables_[i] = static_cast<int32_t>(1 + i * 7 % (kNumBlocks - 1));
+    }
+    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kBlockSize * kDim, 1), GetParam());
+  }
+
+  static Rows rows_of(std::vector<int32_t> positions, std::vector<int32_t> slots) {
+    const size_t count = positions.size();
+    return {std::move(positions), std::move(slots), random_floats(count * kHeads * kDim, 2),
+            random_floats(count * kHeads, 3)};
+  }
+
+  Chosen choose(const Rows& rows, int kv_begin = 0) {
+    const auto count = static_cast<size_t>(rows.count());
+    const TypedData q = typed_data(rows.q, GetParam());
+    auto* entries = to_device(std::vector<int32_t>(count * kTop, -1));
+    auto* last = to_device(std::vector<int32_t>(count, -1));
+    auto* numbers = to_device(std::vector<int32_t>(count, -1));
+    const auto floats = choose_workspace_floats(device().type());
+    choose_entries(queue(), {.counts = counts(rows.count()),
+                             .q = upload_typed(q),
+                             .weights = to_device(rows.weights),
+                             .keys = upload_typed(keys_),
+                             .positions = to_device(rows.positions),
+                             .row_slot = to_device(rows.slots),
+                             .block_tables = to_device(tables_),
+                             .entries = entries,
+                             .last = last,
+                             .rows = numbers,
+                             .workspace = floats > 0 ? allocate<float>(size_t(floats)) : nullptr,
+                             .max_blocks = kMaxBlocks,
+                             .block_size = kBlockSize,
+                             .kv_begin = kv_begin,
+                             .max_rows = rows.count(),
+                             .num_heads = kHeads,
+                             .head_dim = kDim,
+                             .top = kTop,
+                             .dtype = GetParam()});
+    return {read(entries, count * kTop), read(last, count), read(numbers, count)};
+  }
+
+  int32_t entry_at(int slot, int position) const {
+    return tables_[size_t(slot) * kMaxBlocks + size_t(position / kBlockSize)] * kBlockSize +
+           position % kBlockSize;
+  }
+  double score(const Rows& rows, int row, int32_t entry) const {
+    const TypedData typed_q = typed_data(rows.q, GetParam());
+    double score = 0;
+    for (size_t h = 0; h < kHeads; ++h) {
+      const size_t at = (size_t(row) * kHeads + h) * kDim;
+      double product = 0;
+      for (size_t d = 0; d < kDim; ++d) {
+        product += double(typed_q.values[at + d]) * keys_.values[size_t(entry) * kDim + d];
+      }
+      score += rows.weights[size_t(row) * kHeads + h] * std::max(product, 0.0);
+    }
+    return score;
+  }
+
+  std::vector<int32_t> tables_;
+  TypedData keys_;
+};
+
+TEST_P(ChooseEntriesTest, TheBestThatEachRowSeesInOrder) {
+  const Rows rows = rows_of({3, 8, 9, 70, 159, 71, 72, 0}, {0, 0, 0, 1, 2, 1, 1, 2});
+  for (const int kv_begin : {0, 2}) {
+    const Chosen chosen = choose(rows, kv_begin);
+    for (int r = 0; r < rows.count(); ++r) {
+      const int position = rows.positions[size_t(r)], slot = rows.slots[size_t(r)];
+      const int begin = std::min(kv_begin, position);
+      const std::vector<int32_t> own = chosen.of(r);
+      EXPECT_EQ(chosen.rows[size_t(r)], r);
+      ASSERT_EQ(int(own.size()), std::min(kTop, position + 1 - begin)) << r;
+      size_t next = 0;
+      double worst = std::numeric_limits<double>::infinity(), best_left = -worst;
+      for (int p = begin; p <= position; ++p) {
+        const double value = score(rows, r, entry_at(slot, p));
+        const bool is_chosen = next < own.size() && own[next] == entry_at(slot, p);
+        next += is_chosen ? 1 : 0;
+        worst = is_chosen ? std::min(worst, value) : worst;
+        best_left = is_chosen ? best_left : std::max(best_left, value);
+      }
+      EXPECT_EQ(next, own.size()) << "in the order of positions, row " << r;
+      EXPECT_GE(worst, best_left - 1e-4) << r;
+    }
+  }
+}
+
+TEST_P(ChooseEntriesTest, EqualScoresGoToLowerPositions) {
+  Rows rows = rows_of({40, 155}, {0, 1});
+  std::fill(rows.weights.begin(), rows.weights.end(), 0.0f);
+  const Chosen chosen = choose(rows);
+  for (int r = 0; r < 2; ++r) {
+    std::vector<int32_t> first;
+    for (int p = 0; p < kTop; ++p) first.push_back(entry_at(r, p));
+    EXPECT_EQ(chosen.of(r), first);
+  }
+}
+
+TEST_P(ChooseEntriesTest, RowsDoNotDependOnOthers) {
+  const Rows rows = rows_of({20, 21, 22, 100, 150, 23}, {0, 0, 0, 1, 2, 0});
+  const Chosen all = choose(rows);
+  for (int r = 0; r < rows.count(); ++r) {
+    EXPECT_EQ(choose(rows.from(r, 1)).of(0), all.of(r)) << r;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChooseEntriesTest, testing::Values(DType::kF32, DType::kBF16));
+
+}  // namespace
+}  // namespace foretoken
