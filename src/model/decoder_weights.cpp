@@ -25,15 +25,16 @@ double others_experts(const LayerSpec& layer, const Sharding& sharding) {
                                          : std::get_if<ExpertsSpec>(&layer.feed_forward);
   if (experts == nullptr) return 0;
   const int64_t own = shard_of_experts(experts->count, sharding).count;
-  const double biases = experts->biased ? 2.0 * experts->inner + experts->inputs : 0;
-  return double(experts->count - own) * (3.0 * experts->inner * experts->inputs + biases);
+  const double biases = experts->biased ? 2.0 * experts->inner + experts->width() : 0;
+  return double(experts->count - own) * (3.0 * experts->inner * experts->width() + biases);
 }
 
 // The ups of experts, and of what all rows share, which are their gates, too.
 double twice_loaded(const LayerSpec& layer) {
   const auto* experts = std::get_if<ExpertsSpec>(&layer.feed_forward);
   if (experts == nullptr || std::string_view(experts->gate) != experts->up) return 0;
-  return (double(experts->count) * experts->inner + experts->shared_inner) * experts->inputs;
+  return double(experts->count) * experts->inner * experts->width() +
+         double(experts->shared_inner) * experts->inputs;
 }
 
 // Zeros behind heads of values that are smaller than those of keys, and beside the queries of pairs

@@ -17,6 +17,7 @@ struct ExpertConfig {
   int32_t top_k = 0;
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of what all rows share; 0: nothing
+  int32_t latent = 0;        // as of ExpertsSpec
   ExpertScore score = ExpertScore::kSoftmax;
   int32_t num_groups = 1;
   int32_t top_groups = 1;

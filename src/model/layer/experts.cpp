@@ -17,6 +17,8 @@ void Experts::Scratch::fit(const ExpertsSpec& part) {
   count_ = std::max(count_, part.choices());
   top_k_ = std::max(top_k_, part.top_k);
   inputs_ = std::max(inputs_, part.inputs);
+  width_ = std::max(width_, part.width());
+  latent_ = std::max(latent_, part.latent);
   inner_ = std::max(inner_, part.inner);
   has_shared_ = has_shared_ || part.shared_inner > 0;
   if (part.shared_inner > 0) shared.fit(shared_mlp_of(part));
@@ -39,9 +41,13 @@ Status Experts::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(begins,
                       source.arena.take_array<int32_t>(static_cast<size_t>(count_) + 1, what));
   FT_ASSIGN_OR_RETURN(gated, all.act(int64_t{top_k_} * inner_));
-  FT_ASSIGN_OR_RETURN(products, all.act(int64_t{top_k_} * inputs_));
+  FT_ASSIGN_OR_RETURN(products, all.act(int64_t{top_k_} * width_));
   if (source.rounds) FT_RETURN_IF_ERROR(take_rounded(all));
   if (num_engines_ > 1) FT_RETURN_IF_ERROR(take_exchange(all));
+  if (latent_ > 0) {
+    FT_ASSIGN_OR_RETURN(latent, source.floats(latent_));
+    FT_ASSIGN_OR_RETURN(latent_act, source.act(latent_));
+  }
   if (!has_shared_) return {};
   FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
   FT_ASSIGN_OR_RETURN(shared_logit, source.floats(1));
@@ -50,7 +56,7 @@ Status Experts::Scratch::take(const ScratchSource& source) {
 
 // `all`: for the rows of all engines.
 Status Experts::Scratch::take_rounded(const ScratchSource& all) {
-  const int64_t x = rounded_rows_bytes(all.max_rows, inputs_, all.dtype);
+  const int64_t x = rounded_rows_bytes(all.max_rows, width_, all.dtype);
   const int64_t entries_x = rounded_rows_bytes(int64_t{all.max_rows} * top_k_, inner_, all.dtype);
   FT_ASSIGN_OR_RETURN(
       rounded, all.arena.take(static_cast<size_t>(std::max(x, entries_x)), ScratchSource::kWhat));
@@ -142,7 +148,8 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
   if (is_exchanged) exchange(rows, x, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
   const float* weights = is_exchanged ? scratch.exchanged.weights : scratch.weights;
-  const void* own_x = rounded_x(all, is_exchanged ? scratch.exchanged.x : x, scratch);
+  const void* routed = spec.latent > 0 ? make_latents(rows, x, scratch) : x;
+  const void* own_x = rounded_x(all, is_exchanged ? scratch.exchanged.x : routed, scratch);
   const bool alike = shared.gate_up.weight.takes_rounded() == gate_up.takes_rounded();
   const void* shared_x = !joins_experts() ? nullptr
                          : alike          ? own_x
@@ -156,7 +163,7 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
                            .lists = lists(scratch),
                            .max_rows = all.max_rows,
                            .n = 2 * spec.inner,
-                           .k = spec.inputs,
+                           .k = spec.width(),
                            .dtype = dtype,
                            .gated = 1,
                            .activation = spec.activation,
@@ -170,7 +177,7 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
 // Whether the shared expert is computed by the ops of the others: it has no other rows, no part
 // between its matrices and no adapters.
 bool Experts::joins_experts() const {
-  return spec.shared_inner > 0 && !is_exchanged && !shared.spec.apart() &&
+  return spec.shared_inner > 0 && spec.latent == 0 && !is_exchanged && !shared.spec.apart() &&
          shared.gate_up.lora.matrices == nullptr && shared.down.lora.matrices == nullptr &&
          shared.spec.activation == spec.activation && has_gated_form(spec.activation);
 }
@@ -178,7 +185,7 @@ bool Experts::joins_experts() const {
 // What experts multiply with, rounded where their matrices take it so.
 const void* Experts::rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const {
   if (!gate_up.takes_rounded()) return x;
-  return rounded_rows(all, x, scratch.rounded, spec.inputs, dtype);
+  return rounded_rows(all, x, scratch.rounded, spec.width(), dtype);
 }
 
 const void* Experts::rounded_gated(const LayerRows& all, const Scratch& scratch) const {
@@ -221,12 +228,30 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
 void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
   multiply_down(rows, scratch);
   if (is_exchanged) return combine_exchanged(rows, scratch, to);
+  if (spec.latent > 0) return widen_latents(rows, scratch, to);
   combine_experts(rows.queue, combination(rows, scratch, to));
+}
+
+const void* Experts::make_latents(const LayerRows& rows, const void* x,
+                                  const Scratch& scratch) const {
+  multiply(rows, x, to_latent, {scratch.latent}, dtype);
+  cast_rows(rows, {scratch.latent, DType::kF32, scratch.latent_act, dtype, spec.latent});
+  return scratch.latent_act;
+}
+
+// The sum of what experts leave, widened, and the shared one's.
+void Experts::widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+  CombineExpertsArgs args = combination(rows, scratch, {scratch.latent});
+  args.shared = args.shared_gate = nullptr;
+  combine_experts(rows.queue, args);
+  cast_rows(rows, {scratch.latent, DType::kF32, scratch.latent_act, dtype, spec.latent});
+  multiply(rows, scratch.latent_act, of_latent, to, dtype);
+  if (spec.shared_inner > 0) shared.output(rows, scratch.shared, {to.rows, true});
 }
 
 void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float* residual,
                             const Norm& norm, float norm_eps, void* normed) const {
-  FT_CHECK(!is_exchanged && norm.is_rms());
+  FT_CHECK(!is_exchanged && spec.latent == 0 && norm.is_rms());
   multiply_down(rows, scratch);
   CombineExpertsArgs args = combination(rows, scratch, {residual, true});
   args.norm = norm.weight;
@@ -236,7 +261,7 @@ void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float
 }
 
 void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const {
-  if (spec.shared_inner > 0 && !joins_experts()) {
+  if (spec.shared_inner > 0 && spec.latent == 0 && !joins_experts()) {
     shared.output(rows, scratch.shared, {scratch.shared_out});
   }
   const LayerRows all = rows_of_experts(rows, scratch);
@@ -250,7 +275,7 @@ void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const
                            .x_scales = nullptr,
                            .lists = lists(scratch),
                            .max_rows = all.max_rows,
-                           .n = spec.inputs,
+                           .n = spec.width(),
                            .k = spec.inner,
                            .dtype = dtype,
                            .by_entry = 1,
@@ -271,7 +296,7 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .num_own = static_cast<int32_t>(own.count) + own_zeros,
           .top_k = spec.top_k,
           .max_rows = rows.max_rows,
-          .hidden = spec.inputs,
+          .hidden = spec.width(),
           .dtype = dtype,
           .add = to.adds ? 1 : 0};
 }

@@ -37,6 +37,10 @@ struct Experts {
   const float* down_bias = nullptr;
   GatedMlp shared;     // where spec.shared_inner > 0
   Linear shared_gate;  // [1, hidden]; without outputs: there is none
+  // [latent, hidden] and [hidden, latent], where the spec has latents; what the others have of
+  // hidden is then latent.
+  Linear to_latent;
+  Linear of_latent;
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
@@ -50,6 +54,8 @@ struct Experts {
     void* rounded = nullptr;        // what either product's x is rounded into; null: none is
     float* shared_out = nullptr;    // [max_rows, hidden]
     float* shared_logit = nullptr;  // [max_rows]
+    float* latent = nullptr;        // [max_rows, latent], where a layer has one, and so is the next
+    void* latent_act = nullptr;     // [max_rows, latent] act
     // With several engines, "all" being room for the rows of all of them: entries, gated, products
     // and rounded are for all rows.
     const void* comm = nullptr;  // as of ExpertRanks
@@ -71,6 +77,8 @@ struct Experts {
     int32_t count_ = 0;
     int32_t top_k_ = 0;
     int32_t inputs_ = 0;
+    int32_t width_ = 0;
+    int32_t latent_ = 0;
     int32_t inner_ = 0;
     bool has_shared_ = false;
   };
@@ -95,8 +103,8 @@ struct Experts {
   }
   // then what is added to the residual;
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const;
-  // or, where this rank alone makes the sum, that added to the residual [max_rows, hidden] and its
-  // norm of root mean squares, to `normed` [max_rows, hidden] act.
+  // or, where this rank alone makes the sum and there are no latents, that added to the residual
+  // [max_rows, hidden] and its norm of root mean squares, to `normed` [max_rows, hidden] act.
   void output_normed(const LayerRows& rows, const Scratch& scratch, float* residual,
                      const Norm& norm, float norm_eps, void* normed) const;
 
@@ -104,6 +112,8 @@ struct Experts {
   ExpertLists lists(const Scratch& scratch) const;
   void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   bool joins_experts() const;
+  const void* make_latents(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  void widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const;
   // Without a gate the logit is 0 at all times, which makes it half.
   bool weighs_shared() const { return shared_gate.outputs > 0 || spec.halves_shared; }
   SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;

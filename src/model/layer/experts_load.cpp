@@ -207,7 +207,7 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
   ExpertSource from{.base = base + whole.experts,
                     .whole = whole,
                     .files = whole.files,
-                    .hidden = whole.inputs,
+                    .hidden = whole.width(),
                     .own = {0, whole.inner},
                     .experts = shard_of_experts(whole.count, sharding)};
   if (!sharding.deals_experts()) from.own = shard_of(whole.inner, sharding);
@@ -264,9 +264,9 @@ Status load_expert_biases(PartLoader& loader, const ExpertSource& from, const fl
 }
 
 Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
-  if (part.inner % kExpertColumns == 0 && part.inputs % kExpertColumns == 0) return {};
+  if (part.inner % kExpertColumns == 0 && part.width() % kExpertColumns == 0) return {};
   return unsupported(loader.config().architecture + ": experts of " + std::to_string(part.inner) +
-                     " x " + std::to_string(part.inputs) +
+                     " x " + std::to_string(part.width()) +
                      " (of a rank) are not supported; both must " + "be multiples of " +
                      std::to_string(kExpertColumns) +
                      (loader.sharding().is_cut() && !loader.sharding().deals_experts()
@@ -293,6 +293,21 @@ Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpe
   TensorPart part{base + whole.correction, whole.choices()};
   if (whole.correction_is_row) part.row_size = whole.choices();
   return loader.load_vector({part}, &to->correction);
+}
+
+// What stands before and behind experts of narrow rows. Each rank widens its own sum.
+Status load_latents(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
+                    Experts* to) {
+  if (whole.latent == 0) return {};
+  if (to->is_exchanged) {
+    return unsupported(loader.config().architecture +
+                       ": experts between projections of rows (moe_latent_size) are not shared by "
+                       "engines; give --enable-expert-parallel without --data-parallel-size");
+  }
+  FT_RETURN_IF_ERROR(loader.load_linear({{base + whole.to_latent, whole.latent}}, whole.inputs,
+                                        false, &to->to_latent));
+  return loader.load_linear({{base + whole.of_latent, whole.inputs}}, whole.latent, false,
+                            &to->of_latent);
 }
 
 // The experts that every row takes.
@@ -346,10 +361,11 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   FT_ASSIGN_OR_RETURN(gate_up, loader.weights().matrix(gates.rows, gates.columns,
                                                        WeightOrder::kGateUp, spec.inner));
   FT_ASSIGN_OR_RETURN(
-      down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, spec.inputs));
+      down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, spec.width()));
   if (whole.biased) {
     FT_RETURN_IF_ERROR(load_expert_biases(loader, from, &gate_up_bias, &down_bias));
   }
+  FT_RETURN_IF_ERROR(load_latents(loader, base, whole, this));
   return load_shared_experts(loader, base, whole, this);
 }
 

@@ -131,6 +131,7 @@ ExpertsSpec experts_of(const ModelConfig& config) {
           .inputs = config.hidden_size,
           .inner = experts.inner,
           .shared_inner = experts.shared_inner,
+          .latent = experts.latent,
           .activation = config.activation,
           .score = experts.score,
           .num_groups = experts.num_groups,

@@ -199,7 +199,10 @@ struct ExpertsSpec {
   int32_t inputs = 0;        // width of the rows, which is that of what comes out
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of the shared one; 0: there is none
-  int32_t num_engines = 1;   // whose rows come to a rank's experts
+  // Rows are made so narrow before experts, but for the router and the shared one, and wide again
+  // behind their sum (Nemotron 3 Super); 0: they are not.
+  int32_t latent = 0;
+  int32_t num_engines = 1;  // whose rows come to a rank's experts
   Activation activation = Activation::kSilu;
   ExpertScore score = ExpertScore::kSoftmax;
   int32_t num_groups = 1;
@@ -240,7 +243,12 @@ struct ExpertsSpec {
   const char* router_scale = nullptr;
   const char* weight_scales = nullptr;
 
+  const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
+  const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
+
   int32_t choices() const { return count + zero_count; }
+  // Of the rows that experts read and leave.
+  int32_t width() const { return latent > 0 ? latent : inputs; }
 };
 
 // A mixture beside a layer's feed-forward part (Gemma 4): both read the residual, through a norm

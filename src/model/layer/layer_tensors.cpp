@@ -159,6 +159,10 @@ class LayerTensorList {
       if (experts.correction_is_row) correction = {correction.name, 1, experts.choices()};
       all_.push_back(correction);
     }
+    if (experts.latent > 0) {
+      add_linear(base + experts.to_latent, experts.latent, hidden_, false);
+      add_linear(base + experts.of_latent, hidden_, experts.latent, false);
+    }
     add_matrices(base + experts.experts, experts);
     if (experts.shared_inner == 0) return;
     add(shared_mlp_of(experts), base + experts.shared);
@@ -233,29 +237,29 @@ class LayerTensorList {
 
   // The matrices of all experts.
   void add_matrices(const std::string& base, const ExpertsSpec& experts) {
-    const int64_t count = experts.count, inner = experts.inner;
+    const int64_t count = experts.count, inner = experts.inner, width = experts.width();
     if (experts.files == ExpertFiles::kRows) {
       for (const char* name : {experts.gate, experts.up, experts.down}) {
-        all_.push_back({base + name, count * inner, hidden_});
+        all_.push_back({base + name, count * inner, width});
       }
     } else if (experts.files == ExpertFiles::kFused) {
-      all_.push_back({base + experts.gate_up, count * 2 * inner, hidden_, 0, count});
-      all_.push_back({base + experts.down, count * hidden_, inner, 0, count});
+      all_.push_back({base + experts.gate_up, count * 2 * inner, width, 0, count});
+      all_.push_back({base + experts.down, count * width, inner, 0, count});
     } else if (experts.files == ExpertFiles::kFusedTurned) {
-      all_.push_back({base + experts.gate_up, count * hidden_, 2 * inner, 0, count});
-      all_.push_back({base + experts.down, count * inner, hidden_, 0, count});
+      all_.push_back({base + experts.gate_up, count * width, 2 * inner, 0, count});
+      all_.push_back({base + experts.down, count * inner, width, 0, count});
     }
     if (experts.biased) {
       all_.push_back({base + experts.gate_up + "_bias", count, 2 * inner});
-      all_.push_back({base + experts.down + "_bias", count, hidden_});
+      all_.push_back({base + experts.down + "_bias", count, width});
     }
     for (int64_t e = 0; experts.files == ExpertFiles::kEach && e < count; ++e) {
       const std::string one = base + std::to_string(e) + ".";
       if (!is_same(experts.gate, experts.up)) {
-        add_linear(one + experts.gate, inner, hidden_, false);
+        add_linear(one + experts.gate, inner, width, false);
       }
-      add_linear(one + experts.up, inner, hidden_, false);
-      add_linear(one + experts.down, hidden_, inner, false);
+      add_linear(one + experts.up, inner, width, false);
+      add_linear(one + experts.down, width, inner, false);
     }
   }
 

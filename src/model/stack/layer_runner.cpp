@@ -176,8 +176,8 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
   }
   if (sharding_.is_cut()) return true;
   const auto* experts = std::get_if<Experts>(&layer.feed_forward);
-  return experts != nullptr && !experts->is_exchanged && config_.residual_scale == 1 &&
-         rows.lora == nullptr;
+  return experts != nullptr && !experts->is_exchanged && experts->spec.latent == 0 &&
+         config_.residual_scale == 1 && rows.lora == nullptr;
 }
 
 // The same of the mixer's sum over ranks and the norm of the feed-forward part.

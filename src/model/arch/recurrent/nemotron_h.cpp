@@ -117,11 +117,7 @@ Status translate_nemotron_h(const ConfigFields& fields, Json* json) {
 }
 
 Status read_nemotron_mixture(const ConfigFields& fields, ModelConfig* config) {
-  if (fields.find("moe_latent_size") != nullptr) {
-    return unsupported(fields.where() +
-                       ": experts between projections of rows (moe_latent_size) are not "
-                       "supported; use a model without them, such as Nemotron 3 Nano");
-  }
+  FT_RETURN_IF_ERROR(fields.read_count("moe_latent_size", &config->experts.latent));
   if (config->activation != Activation::kReluSquared || config->mlp_bias) {
     return unsupported(fields.where() +
                        ": experts with biases or another activation than relu2 are not "
@@ -164,7 +160,7 @@ constexpr const char* kNemotronModules[] = {"mtp.", "backbone.mtp.", "model.mtp.
 // ReLU or a mixture of those.
 constinit const Architecture kNemotronHArchitecture = {
     .name = "NemotronHForCausalLM",
-    .description = "Nemotron H, Nemotron Nano 2 and 3",
+    .description = "Nemotron H, Nemotron Nano 2, Nemotron 3 Nano, Super and Ultra",
     .defaults = R"({"max_position_embeddings": 4096, "num_key_value_heads": 8, "head_dim": 128,
                     "layer_norm_epsilon": 1e-5, "hidden_act": "relu2", "mamba_num_heads": 128,
                     "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4,
