@@ -16,15 +16,10 @@ Status translate_cwm(const ConfigFields& fields, nlohmann::json* json) {
                                {"high_freq_factor", 4.0},
                                {"original_max_position_embeddings", 8192}};
   }
-  if (fields.find("layer_types") != nullptr) return {};
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  nlohmann::json types = nlohmann::json::array();
-  for (int32_t i = 0; i < num_layers; ++i) {
-    types.push_back(i % kCwmPattern == 0 ? "full_attention" : "sliding_attention");
-  }
-  (*json)["layer_types"] = std::move(types);
-  return {};
+  const auto type_of = [](int32_t i, int32_t) {
+    return i % kCwmPattern == 0 ? "full_attention" : "sliding_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 }  // namespace

@@ -45,12 +45,10 @@ Status translate_gemma3n(const ConfigFields& fields, Json* json) {
     (*json)["intermediate_sizes"] = *sizes;
     (*json)["intermediate_size"] = *std::max_element(sizes->begin(), sizes->end());
   }
-  if (fields.find("layer_types") != nullptr) return {};
-  Json& types = (*json)["layer_types"] = Json::array();
-  for (int32_t i = 1; i <= num_layers; ++i) {
-    types.push_back(i % kGemma3nPattern == 0 ? "full_attention" : "sliding_attention");
-  }
-  return {};
+  const auto type_of = [](int32_t i, int32_t) {
+    return (i + 1) % kGemma3nPattern == 0 ? "full_attention" : "sliding_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 Status read_inner_sizes(const ConfigFields& fields, ModelConfig* config) {

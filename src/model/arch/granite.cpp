@@ -87,15 +87,6 @@ LayerSpec granite_moe_swa_layer(const ModelConfig& config, const LayerConfig& la
   return spec;
 }
 
-// Every fourth layer from the first on has no window.
-Json default_types(size_t num_layers) {
-  Json types = Json::array();
-  for (size_t i = 0; i < num_layers; ++i) {
-    types.push_back(i % 4 == 0 ? "full_attention" : "sliding_attention");
-  }
-  return types;
-}
-
 // A base of rotary positions for each layer, 0 for none: the layers of a type that turn must have
 // one in common.
 Status translate_thetas(const ConfigFields& fields, const Json& types, Json* json) {
@@ -126,12 +117,12 @@ Status translate_thetas(const ConfigFields& fields, const Json& types, Json* jso
   return {};
 }
 
+// Every fourth layer from the first on has no window.
 Status translate_granite_swa(const ConfigFields& fields, Json* json) {
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  const Json* types = fields.find("layer_types");
-  if (types == nullptr) (*json)["layer_types"] = default_types(static_cast<size_t>(num_layers));
+  const auto type_of = [](int32_t i, int32_t) {
+    return i % 4 == 0 ? "full_attention" : "sliding_attention";
+  };
+  FT_RETURN_IF_ERROR(write_layer_types(fields, type_of, json));
   if (fields.find("layer_rope_theta") == nullptr) return {};
   const Json own = (*json)["layer_types"];
   for (const Json& type : own) {

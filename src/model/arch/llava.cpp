@@ -20,14 +20,8 @@ Status translate_wrapped(const ConfigFields& fields, Json* json) {
   const Json* type = fields.find("model_type");
   if (type == nullptr || *type == "llama") return {};
   if (*type == "mistral") {
-    if (fields.find("sliding_window") == nullptr || fields.find("layer_types") != nullptr)
-      return {};
-    int32_t num_layers = 0;
-    FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-    if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-    (*json)["layer_types"] =
-        std::vector<std::string>(static_cast<size_t>(num_layers), "sliding_attention");
-    return {};
+    if (fields.find("sliding_window") == nullptr) return {};
+    return write_layer_types(fields, [](int32_t, int32_t) { return "sliding_attention"; }, json);
   }
   if (*type == "qwen2") {
     (*json)["attention_bias"] = true;

@@ -8,6 +8,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int32_t kMaxWrittenTypes = 1 << 16;
+
+Status count_layers(const ConfigFields& fields, int32_t* num_layers) {
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", num_layers));
+  if (*num_layers <= kMaxWrittenTypes) return {};
+  return fields.wrong("num_hidden_layers", "at most 2^16");
+}
+
 Status check_length(const ConfigFields& fields, const char* name, size_t at_least, size_t at_most) {
   const Json& list = *fields.find(name);
   if (!list.is_array()) return fields.wrong(name, "a list with one entry for each layer");
@@ -112,6 +120,36 @@ Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, 
     }
   }
   return layers;
+}
+
+Status write_layer_types(const ConfigFields& fields,
+                         const std::function<const char*(int32_t, int32_t)>& type_of, Json* json) {
+  if (fields.find("layer_types") != nullptr) return {};
+  int32_t num_layers = 0;
+  FT_RETURN_IF_ERROR(count_layers(fields, &num_layers));
+  Json types = Json::array();
+  for (int32_t i = 0; i < num_layers; ++i) types.push_back(type_of(i, num_layers));
+  (*json)["layer_types"] = std::move(types);
+  return {};
+}
+
+Status write_attending_layers(const ConfigFields& fields, const char* name, const char* other,
+                              Json* json) {
+  int32_t num_layers = 0;
+  FT_RETURN_IF_ERROR(count_layers(fields, &num_layers));
+  std::vector<std::string> types(static_cast<size_t>(num_layers), other);
+  const Json* numbers = fields.find(name);
+  const Json none = Json::array();
+  if (numbers == nullptr) numbers = &none;
+  if (!numbers->is_array()) return fields.wrong(name, "a list of the numbers of layers");
+  for (const Json& number : *numbers) {
+    if (!number.is_number_integer() || number < 0 || number >= num_layers) {
+      return fields.wrong(name, "a list of the numbers of layers");
+    }
+    types[number.get<size_t>()] = "full_attention";
+  }
+  (*json)["layer_types"] = std::move(types);
+  return {};
 }
 
 Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -53,6 +54,19 @@ Result<std::vector<LayerConfig>> read_layer_configs(const ConfigFields& fields, 
                                                     int32_t num_layers,
                                                     bool only_windows_turn = false,
                                                     const char* recurrent_type = nullptr);
+
+// Writes layer_types into *json, the object of `fields`, where it has none: `type_of` is given the
+// number of a layer, from 0 on, and how many there are. InvalidArgument without num_hidden_layers,
+// or where that is above 2^16.
+Status write_layer_types(const ConfigFields& fields,
+                         const std::function<const char*(int32_t, int32_t)>& type_of,
+                         nlohmann::json* json);
+
+// Writes layer_types, whatever there is: full_attention for the layers whose numbers stand in the
+// list `name`, `other` for the rest, and for all without the list. InvalidArgument as above, or
+// where the list has a number of no layer.
+Status write_attending_layers(const ConfigFields& fields, const char* name, const char* other,
+                              nlohmann::json* json);
 
 // Lets the last num_kv_shared_layers of the layers read what the last one of their kind before them
 // keeps (Gemma 3n and 4). InvalidArgument where there is none.

@@ -103,5 +103,36 @@ TEST(LayerPattern, BadFieldsAreNamed) {
   }
 }
 
+TEST(LayerPattern, TypesByARuleStandWhereTheFileHasNone) {
+  const auto type_of = [](int32_t i, int32_t num_layers) {
+    return i + 1 == num_layers ? "full_attention" : "linear_attention";
+  };
+  const auto written = [&](Json json) {
+    const Status status = write_layer_types(ConfigFields(json, "config.json"), type_of, &json);
+    return status.ok() ? json["layer_types"] : Json(status.message());
+  };
+  EXPECT_EQ(written({{"num_hidden_layers", 2}}),
+            Json::array({"linear_attention", "full_attention"}));
+  EXPECT_EQ(written({{"num_hidden_layers", 2}, {"layer_types", Json::array({"conv"})}}),
+            Json::array({"conv"}));
+  EXPECT_EQ(
+      written({{"num_hidden_layers", 65537}}),
+      "config.json: 'num_hidden_layers' is 65537, but must be at most 2^16; correct the file");
+}
+
+TEST(LayerPattern, LayersThatAttendAreListed) {
+  const auto written = [](Json json) {
+    const Status status =
+        write_attending_layers(ConfigFields(json, "config.json"), "listed", "mamba", &json);
+    return status.ok() ? json["layer_types"] : Json();
+  };
+  EXPECT_EQ(written({{"num_hidden_layers", 2}, {"listed", Json::array({1})}}),
+            Json::array({"mamba", "full_attention"}));
+  EXPECT_EQ(written({{"num_hidden_layers", 2}}), Json::array({"mamba", "mamba"}));
+  for (const Json& wrong : {Json::array({2}), Json::array({-1}), Json::array({0.5}), Json("all")}) {
+    EXPECT_EQ(written({{"num_hidden_layers", 2}, {"listed", wrong}}), Json()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

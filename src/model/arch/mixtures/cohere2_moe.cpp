@@ -18,19 +18,15 @@ LayerSpec cohere2_moe_layer(const ModelConfig& config, const LayerConfig& layer)
 // The first dense layers have a pattern of their own.
 Status translate_layer_types(const ConfigFields& fields, Json* json) {
   if (fields.find("layer_types") != nullptr) return {};
-  int32_t num_layers = 0, dense = 0, period = 4, dense_period = 1;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
+  int32_t dense = 0, period = 4, dense_period = 1;
   FT_RETURN_IF_ERROR(fields.read_count_or_none("first_k_dense_replace", &dense));
   FT_RETURN_IF_ERROR(fields.read_count("sliding_window_pattern", &period));
   FT_RETURN_IF_ERROR(fields.read_count("prefix_dense_sliding_window_pattern", &dense_period));
-  Json types = Json::array();
-  for (int32_t i = 0; i < num_layers; ++i) {
+  const auto type_of = [&](int32_t i, int32_t) {
     const bool full = i < dense ? (i + 1) % dense_period == 0 : (i - dense + 1) % period == 0;
-    types.push_back(full ? "full_attention" : "sliding_attention");
-  }
-  (*json)["layer_types"] = std::move(types);
-  return {};
+    return full ? "full_attention" : "sliding_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 Status translate_cohere2_moe(const ConfigFields& fields, Json* json) {

@@ -18,17 +18,11 @@ LayerSpec flint_layer(const ModelConfig& config, const LayerConfig& layer) {
 
 // The first two layers, each fourth and the last have no window; only those with one turn.
 Status translate_flint(const ConfigFields& fields, Json* json) {
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  if (fields.find("layer_types") == nullptr) {
-    Json types = Json::array();
-    for (int32_t i = 0; i < num_layers; ++i) {
-      const bool full = i < 2 || i % 4 == 1 || i == num_layers - 1;
-      types.push_back(full ? "full_attention" : "sliding_attention");
-    }
-    (*json)["layer_types"] = std::move(types);
-  }
+  const auto type_of = [](int32_t i, int32_t num_layers) {
+    const bool full = i < 2 || i % 4 == 1 || i == num_layers - 1;
+    return full ? "full_attention" : "sliding_attention";
+  };
+  FT_RETURN_IF_ERROR(write_layer_types(fields, type_of, json));
   const Json& types = (*json)["layer_types"];
   if (!types.is_array()) return fields.wrong("layer_types", "a list with one entry for each layer");
   Json turning = Json::array();

@@ -20,23 +20,7 @@ LayerSpec bamba_layer(const ModelConfig& config, const LayerConfig& layer) {
 
 // Layers with attention are listed.
 Status translate_bamba(const ConfigFields& fields, Json* json) {
-  const char* name = "attn_layer_indices";
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  std::vector<std::string> types(static_cast<size_t>(num_layers), "mamba");
-  const Json* numbers = fields.find(name);
-  const Json none = Json::array();
-  if (numbers == nullptr) numbers = &none;
-  if (!numbers->is_array()) return fields.wrong(name, "a list of the numbers of layers");
-  for (const Json& number : *numbers) {
-    if (!number.is_number_integer() || number < 0 || number >= num_layers) {
-      return fields.wrong(name, "a list of the numbers of layers");
-    }
-    types[number.get<size_t>()] = "full_attention";
-  }
-  (*json)["layer_types"] = types;
-  return {};
+  return write_attending_layers(fields, "attn_layer_indices", "mamba", json);
 }
 
 Status read_bamba(const ConfigFields& fields, ModelConfig* config) {

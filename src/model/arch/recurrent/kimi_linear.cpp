@@ -35,19 +35,15 @@ LayerSpec kimi_linear_layer(const ModelConfig& config, const LayerConfig& layer)
 // Layers are counted from 1 in files.
 Status mark_kimi_layers(const ConfigFields& fields, const Json& linear, Json* json) {
   if (fields.find("layer_types") != nullptr) return {};
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  Json types = Json::array();
   const auto attending = linear.find("full_attn_layers");
   if (attending == linear.end() || !attending->is_array()) {
     return fields.wrong("linear_attn_config", "an object with a list 'full_attn_layers'");
   }
-  for (int32_t i = 1; i <= num_layers; ++i) {
-    const bool attends = std::find(attending->begin(), attending->end(), i) != attending->end();
-    types.push_back(attends ? "full_attention" : "linear_attention");
-  }
-  (*json)["layer_types"] = types;
-  return {};
+  const auto type_of = [&](int32_t i, int32_t) {
+    const bool attends = std::find(attending->begin(), attending->end(), i + 1) != attending->end();
+    return attends ? "full_attention" : "linear_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 constexpr RenamedField kKimiNames[] = {{"model_max_length", "max_position_embeddings"},

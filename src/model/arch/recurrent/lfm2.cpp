@@ -96,21 +96,8 @@ Status translate_width(const ConfigFields& fields, Json* json) {
 // Files may list the layers with attention alone.
 Status translate_types(const ConfigFields& fields, Json* json) {
   const char* name = "full_attn_idxs";
-  const Json* numbers = fields.find(name);
-  if (fields.find("layer_types") != nullptr || numbers == nullptr) return {};
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  if (!numbers->is_array()) return fields.wrong(name, "a list of the numbers of layers");
-  std::vector<std::string> types(static_cast<size_t>(num_layers), "conv");
-  for (const Json& number : *numbers) {
-    if (!number.is_number_integer() || number < 0 || number >= num_layers) {
-      return fields.wrong(name, "a list of the numbers of layers");
-    }
-    types[number.get<size_t>()] = "full_attention";
-  }
-  (*json)["layer_types"] = types;
-  return {};
+  if (fields.find("layer_types") != nullptr || fields.find(name) == nullptr) return {};
+  return write_attending_layers(fields, name, "conv", json);
 }
 
 Status translate_lfm2_moe(const ConfigFields& fields, Json* json) {
@@ -127,18 +114,10 @@ Status translate_lfm2(const ConfigFields& fields, Json* json) {
 
 // Of four layers the first attends to a window, but for the very first, and the third to all.
 Status translate_lfm3(const ConfigFields& fields, Json* json) {
-  if (fields.find("layer_types") != nullptr) return {};
-  int32_t num_layers = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  Json types = Json::array();
-  for (int32_t i = 0; i < num_layers; ++i) {
-    types.push_back(i % 4 == 2            ? "full_attention"
-                    : i % 4 == 0 && i > 0 ? "sliding_attention"
-                                          : "conv");
-  }
-  (*json)["layer_types"] = std::move(types);
-  return {};
+  const auto type_of = [](int32_t i, int32_t) {
+    return i % 4 == 2 ? "full_attention" : i % 4 == 0 && i > 0 ? "sliding_attention" : "conv";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 Status read_lfm2(const ConfigFields& fields, ModelConfig* config) {

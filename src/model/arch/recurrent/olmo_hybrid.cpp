@@ -35,8 +35,7 @@ LayerSpec olmo_hybrid_layer(const ModelConfig& config, const LayerConfig& layer)
 
 // Sizes that a file leaves out follow from others.
 Status translate_olmo_hybrid(const ConfigFields& fields, Json* json) {
-  int32_t num_layers = 0, heads = 0, hidden = 0, key_dim = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
+  int32_t heads = 0, hidden = 0, key_dim = 0;
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
   FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
   const auto derive = [&](const char* name, int32_t value) {
@@ -50,14 +49,11 @@ Status translate_olmo_hybrid(const ConfigFields& fields, Json* json) {
   FT_RETURN_IF_ERROR(fields.read_count("linear_key_head_dim", &key_dim));
   derive("linear_key_head_dim", key_dim);
   derive("linear_value_head_dim", 2 * key_dim);
-  if (fields.find("layer_types") != nullptr) return {};
-  Json types = Json::array();
-  for (int32_t i = 0; i < num_layers; ++i) {
+  const auto type_of = [](int32_t i, int32_t num_layers) {
     const bool attends = i % 4 == 3 || (num_layers < 4 && i + 1 == num_layers);
-    types.push_back(attends ? "full_attention" : "linear_attention");
-  }
-  (*json)["layer_types"] = types;
-  return {};
+    return attends ? "full_attention" : "linear_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 // A rope_theta of null says that heads do not turn; where there is none, it is 10000.

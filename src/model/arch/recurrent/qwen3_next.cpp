@@ -55,16 +55,12 @@ Status translate_qwen3_next(const ConfigFields& fields, Json* json) {
     const Json* inner = fields.find("moe_intermediate_size");
     if (inner != nullptr) (*json)["intermediate_size"] = *inner;
   }
-  if (fields.find("layer_types") != nullptr) return {};
-  int32_t num_layers = 0, interval = 4;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
+  int32_t interval = 4;
   FT_RETURN_IF_ERROR(fields.read_count("full_attention_interval", &interval));
-  Json types = Json::array();
-  for (int32_t i = 1; i <= num_layers; ++i) {
-    types.push_back(i % interval == 0 ? "full_attention" : "linear_attention");
-  }
-  (*json)["layer_types"] = types;
-  return {};
+  const auto type_of = [&](int32_t i, int32_t) {
+    return (i + 1) % interval == 0 ? "full_attention" : "linear_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 Status read_qwen3_next(const ConfigFields& fields, ModelConfig* config) {
