@@ -113,6 +113,7 @@ class DraftModelDrafter final : public Drafter {
     return {};
   }
   std::vector<BlockPart> block_parts() const override { return cache_->block_parts(); }
+  std::vector<BlockPart> state_parts() const override { return model_->state_parts(); }
   int64_t memory_bytes() const override {
     const int64_t rows = reduced_.get() == nullptr ? 0 : matrix_.rows;
     return model_->weight_bytes() + model_->scratch_bytes() + model_->state_bytes(state_use_) +
@@ -213,7 +214,8 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
   FT_RETURN_IF_ERROR(passes_.take({.token_map = token_map,
                                    .first_entry = 0,
                                    .max_len = traits_.max_len,
-                                   .keeps_written = traits_.keeps_written}));
+                                   .keeps_written = traits_.keeps_written,
+                                   .in_order = traits_.keeps_states}));
   if (block_) FT_RETURN_IF_ERROR(block_->take());
   const int32_t logits_rows = block_ ? block_->max_logits_rows() : passes_.max_logits_rows();
   output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = logits_rows,

@@ -39,7 +39,8 @@ void DraftPasses::enqueue_first(Queue& queue, const DraftStep& step,
                      .first_entry = rules_.first_entry,
                      .max_rows = shape.max_catch_up_rows,
                      .max_len = rules_.max_len,
-                     .last_only = rules_.last_only ? 1 : 0});
+                     .last_only = rules_.last_only ? 1 : 0,
+                     .in_order = rules_.in_order ? 1 : 0});
 }
 
 void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {

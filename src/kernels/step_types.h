@@ -168,6 +168,7 @@ struct SlotInit {
   int32_t word_offset;  // in PlanView::words: the logit biases as (id, bits of the bias), the bad
                         // words, with has_allowed_ids mask_words words, then the prediction
   SlotParams params;
+  int32_t draft_computed = 0;  // DraftState::computed
 };
 
 struct BlockUpdate {

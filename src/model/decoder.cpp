@@ -80,6 +80,7 @@ class Decoder final : public Model {
     return LayerStates::bytes(plan_.layers, use);
   }
   Status take_states(const StateUse& use) override { return states_.take(plan_.layers, use); }
+  std::vector<BlockPart> state_parts() const override { return states_.parts(); }
   Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
   LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;

@@ -31,6 +31,17 @@ Result<LayerState> take_state(Arena& arena, const StateSpec& spec, const StateUs
   return state;
 }
 
+void add_parts(const StateSpec& spec, const LayerState& state, std::vector<BlockPart>* parts) {
+  const auto add = [&](auto* base, int64_t count) {
+    if (base == nullptr) return;
+    parts->push_back({reinterpret_cast<std::byte*>(base), count * int64_t{sizeof(*base)}});
+  };
+  add(state.history, int64_t{state.history_rows} * spec.conv_channels);
+  add(state.states, spec.linear.state_size());
+  add(state.committed, 1);
+  add(state.pending, int64_t{state.pending_rows} * spec.linear.update_size());
+}
+
 }  // namespace
 
 int64_t state_bytes_each(const ModelConfig& config, int32_t max_draft_tokens) {
@@ -61,6 +72,7 @@ Status LayerStates::take(std::span<const LayerPlan> layers, const StateUse& use)
   for (const LayerPlan& layer : layers) {
     FT_ASSIGN_OR_RETURN(const LayerState state, take_state(arena_, layer.state, use));
     layers_.push_back(state);
+    add_parts(layer.state, state, &parts_);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
+#include "kernels/step/move_blocks.h"
 #include "model/config/config.h"
 #include "model/decoder_plan.h"
 #include "model/layer/layer_state.h"
@@ -27,10 +28,13 @@ class LayerStates {
   // Nothing for a layer without a state, or before they are taken. `slots`: of BatchState, or null
   // where lengths are not known.
   LayerState of(int32_t layer, const SlotState* slots) const;
+  // All arrays, by slot.
+  const std::vector<BlockPart>& parts() const { return parts_; }
 
  private:
   Device& device_;
   Arena arena_;
+  std::vector<BlockPart> parts_;
   std::vector<LayerState> layers_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "device/queue.h"
 #include "kernels/attention/attention.h"
+#include "kernels/step/move_blocks.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
 #include "model/layer/layer_state.h"
@@ -100,6 +101,8 @@ class Model {
   // Takes the states of the layers that keep some, before the first forward; once. Errors name
   // --max-num-seqs.
   virtual Status take_states(const StateUse& use) = 0;
+  // Those states, once they are taken, by slot: all that a sequence has there.
+  virtual std::vector<BlockPart> state_parts() const = 0;
 
   // Takes room for `num_slots` adapters of at most `max_rank`. Start-up only, once.
   virtual Status take_adapter_slots(int32_t num_slots, int32_t max_rank) = 0;

@@ -17,6 +17,7 @@ struct SchedulerDrafter {
   bool keeps_written = false;
   int entries_ahead = 0;
   int max_len = std::numeric_limits<int>::max();
+  bool keeps_states = false;
 };
 
 // Which drafter entries each sequence lacks, as bounds, and how the grants of a step are dealt out
@@ -53,6 +54,15 @@ class DraftLedger {
   // Whether the sequence drafts with a drafter that has KV.
   bool keeps_entries(const Sequence& sequence) const {
     return drafts(sequence) && drafter_of(sequence).has_kv;
+  }
+  // Whether it drafts with one that keeps states.
+  bool keeps_states(const Sequence& sequence) const {
+    return drafts(sequence) && drafter_of(sequence).keeps_states;
+  }
+  // Whether, behind its spans so far, that one's state stands behind all scheduled tokens, none of
+  // which the sequence has sampled.
+  bool has_followed(const Sequence& sequence) const {
+    return sequence.draft_caught_up && sequence.draft_floor == sequence.num_scheduled;
   }
 
  private:

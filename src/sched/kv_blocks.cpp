@@ -32,6 +32,11 @@ KvBlocks::KvBlocks(const KvBlocksConfig& config)
       cache_(full_, windowed(), config.block_size),
       exact_(static_cast<size_t>(config.num_blocks)) {
   FT_CHECK(config.block_size > 0 && (!windowed_ || config.window > 0));
+  if (config.num_snapshots > 0 && config.prefix_caching) {
+    const int max_moves = 2 * config.max_num_seqs;
+    snapshots_.emplace(config.num_snapshots, config.num_blocks, 2 * max_moves);
+    left_states_.reserve(2 * static_cast<size_t>(max_moves));
+  }
   if (config.num_host_blocks == 0 || !config.prefix_caching) return;
   FT_CHECK(!windowed_);
   host_.emplace(config.num_host_blocks, config.block_size, 2 * config.max_block_assignments);
@@ -75,6 +80,7 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
   find_chain(sequence);
   const PrefixLink chain_end = sequence.cache_tail;
   const int chain_len = sequence.num_cached_blocks;
+  sequence.branch = 0;
   const int free_before = full_.num_free();
   const int window_free_before = windowed_ ? windowed_->num_free() : 0;
   retain_hits(sequence, usable_hits(sequence));
@@ -85,6 +91,12 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
   const int window_missing = !windowed_ ? 0 : alone ? 1 : blocks_for(horizon);
   if (missing <= full_.num_free() && (!windowed_ || window_missing <= windowed_->num_free())) {
     sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
+    // One block more is not worth a step.
+    if (snapshots_ && chain_len > sequence.num_cached_blocks + 1) {
+      sequence.branch = chain_len * config_.block_size;
+    }
+    sequence.last_state_len = sequence.num_scheduled;
+    sequence.output_state = {};
     find_images(sequence);
     return true;
   }
@@ -129,21 +141,27 @@ int KvBlocks::first_seen_block(int position) const {
   return std::max(0, position - config_.window + 1) / config_.block_size;
 }
 
-// The most leading blocks of the chain after which the next row finds its whole window. Example:
+// The most leading blocks of the chain after which the next row finds its whole window, and
+// recurrent layers a snapshot of their states. Example:
 // with blocks of 16 and a window of 20 a chain of 5 blocks ends at position 80, whose row sees
 // positions from 61 on, which begin in block 3. Where blocks 3 and 4 have companions still, all 5
 // are hits; where only blocks 0 and 1 have one, 2 are (position 32 sees from 13 on), and where only
 // block 1 has one, none is.
 int KvBlocks::usable_hits(const Sequence& sequence) const {
   const int chain_len = static_cast<int>(sequence.blocks.size());
-  if (!windowed_) return chain_len;
+  if (!windowed_) {
+    int hits = chain_len;
+    while (hits > 0 && !has_state(sequence.blocks[static_cast<size_t>(hits) - 1])) --hits;
+    return hits;
+  }
   int best = 0;
   int num_alive = 0;  // companions in a row up to block i
   for (int i = 0; i < chain_len; ++i) {
-    const bool alive = cache_.companion(sequence.blocks[static_cast<size_t>(i)]) != kNullBlock;
-    num_alive = alive ? num_alive + 1 : 0;
+    const BlockId block = sequence.blocks[static_cast<size_t>(i)];
+    num_alive = cache_.companion(block) != kNullBlock ? num_alive + 1 : 0;
     const int hits = i + 1;
-    if (num_alive >= hits - first_seen_block(hits * config_.block_size)) best = hits;
+    const bool is_seen = num_alive >= hits - first_seen_block(hits * config_.block_size);
+    if (is_seen && has_state(block)) best = hits;
   }
   return best;
 }

@@ -9,6 +9,7 @@
 #include "kv/block_pool.h"
 #include "kv/host_blocks.h"
 #include "kv/prefix_cache.h"
+#include "kv/state_snapshots.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
 
@@ -22,6 +23,9 @@ struct KvBlocksConfig {
   bool prefix_caching = true;
   int num_host_blocks = 0;        // that host memory keeps; 0: none, as without prefix caching
   int max_block_assignments = 0;  // of a plan
+  // Of states of recurrent layers; 0: there are no such layers, as without prefix caching.
+  int num_snapshots = 0;
+  int max_num_seqs = 0;  // with snapshots
 };
 
 // What became of blocks in host memory.
@@ -90,8 +94,31 @@ class KvBlocks {
 
   void release(Sequence& sequence);
 
+  // The end that a chunk of a prompt, which begins at `begin`, is to have at most, since a snapshot
+  // of the states behind it will be of use.
+  int next_state_end(const Sequence& sequence, int begin) const;
+  // A span of a prompt is planned, and its blocks are remembered: where it ends as next_state_end
+  // wished, the states behind it will be kept. `drafters`: as of StateSnapshots.
+  void note_state(Sequence& sequence, uint8_t drafters) const;
+  // The steps in flight leave the states of a sequence behind its first `begin` tokens, or any
+  // number up to `end`, as its next step would find them; all these are known. Where a block ends
+  // there, and the last snapshot is some way back, they will be kept.
+  void note_output_state(Sequence& sequence, int begin, int end);
+  // Before a plan is made: what was left by those that have given up their slots is copied first.
+  void begin_plan(StepPlan& plan);
+  // Plans the copy of what `note_state` or `note_output_state` said of a running sequence, none of
+  // whose steps has still to begin.
+  void keep_state(Sequence& sequence, StepPlan& plan);
+  // The same of a sequence that gives up its slot, in the plan that is being made or the next one.
+  void leave_state(Sequence& sequence);
+  // Plans the copy of the snapshot behind the hits of a sequence that has a slot now. Returns its
+  // leading entries that come with the state of its drafter, `drafter`.
+  int bring_state(const Sequence& sequence, StepPlan& plan);
+  // What slots were left with will be lost.
+  void drop_left_states() { left_states_.clear(); }
+
   // Before blocks are taken for another plan.
-  void end_plan();
+  void end_plan(StepPlan& plan);
 
   const HostBlockStats& host_stats() const { return host_stats_; }
   int num_groups() const { return windowed_ ? 2 : 1; }
@@ -109,6 +136,15 @@ class KvBlocks {
   int usable_hits(const Sequence& sequence) const;
   int first_seen_block(int position) const;
   void retain_hits(Sequence& sequence, int num_hits);
+  bool has_state(BlockId block) const { return !snapshots_ || snapshots_->find(block) >= 0; }
+  int last_state_end(const Sequence& sequence) const;
+  void plan_state(int slot, const StateToKeep& state, StepPlan& plan);
+
+  // Of a slot whose sequence is gone.
+  struct LeftState {
+    int slot = 0;
+    StateToKeep state;
+  };
 
   const KvBlocksConfig config_;
   BlockPool full_;
@@ -118,6 +154,8 @@ class KvBlocks {
   std::optional<HostBlocks> host_;
   std::vector<BlockId> images_;  // behind the hits of the last take_hits
   HostBlockStats host_stats_;
+  std::optional<StateSnapshots> snapshots_;
+  std::vector<LeftState> left_states_;
 };
 
 }  // namespace foretoken

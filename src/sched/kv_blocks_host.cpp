@@ -57,12 +57,9 @@ BlockId KvBlocks::take_block(StepPlan& plan) {
     }
   }
   cache_.forget(block);
+  if (snapshots_) snapshots_->forget(block);
   exact = 0;
   return block;
-}
-
-void KvBlocks::end_plan() {
-  if (host_) host_->end_plan();
 }
 
 }  // namespace foretoken

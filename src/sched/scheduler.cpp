@@ -34,7 +34,9 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .block_size = config.block_size,
            .prefix_caching = config.prefix_caching,
            .num_host_blocks = config.num_host_blocks,
-           .max_block_assignments = config.max_block_assignments}),
+           .max_block_assignments = config.max_block_assignments,
+           .num_snapshots = config.num_snapshots,
+           .max_num_seqs = config.max_num_seqs}),
       drafts_(config.drafters),
       adapters_(config.num_adapter_slots) {
   running_.reserve(config.max_num_seqs);
@@ -129,20 +131,46 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
   drafts_.open(grants);
   max_spans_ = config_.num_stages > 1 ? share_of_sequences() : config_.max_num_seqs;
   preempted_ = false;
+  keep_states(plan);
   make_way_for_waiting();
   plan_running(plan);
   plan_waiting(plan);
   drafts_.deal(plan);
-  // Remembered only now: blocks that this step fills can be hit from the next step on.
-  for (const Span& span : plan.spans) {
-    Sequence& sequence = *span.sequence;
-    if (span.first_new_id >= 0) kv_.remember(sequence, sequence.num_scheduled);
-  }
+  note_states(plan);
   if (is_bound_) plan.load.num_prompt_rows = plan.num_prompt_rows();
-  kv_.end_plan();
+  kv_.end_plan(plan);
   if (plan.spans.empty()) return false;
   ++num_plans_;
   return true;
+}
+
+// Before slots are used again. Behind a prompt, with one step in flight, a slot's states go as far
+// as that step's first row, whatever it accepts.
+void Scheduler::keep_states(StepPlan& plan) {
+  if (config_.num_snapshots == 0 || (running_.empty() && waiting_.empty())) return;
+  kv_.begin_plan(plan);
+  for (Sequence* running : running_) {
+    Sequence& sequence = *running;
+    if (rests(sequence)) continue;
+    const bool is_output = sequence.caught_up && !sequence.pools && sequence.num_inflight <= 1;
+    if (is_output && !drafts_.keeps_states(sequence)) {
+      const int known = sequence.known_len();
+      const bool grows = sequence.num_sampling == 1 && !sequence.may_pause;
+      kv_.note_output_state(sequence, known - 1, grows ? known : known - 1);
+    }
+    kv_.keep_state(sequence, plan);
+  }
+}
+
+// Remembered only now: blocks that this step fills can be hit from the next step on.
+void Scheduler::note_states(const StepPlan& plan) {
+  for (const Span& span : plan.spans) {
+    Sequence& sequence = *span.sequence;
+    if (span.first_new_id < 0) continue;
+    kv_.remember(sequence, sequence.num_scheduled);
+    const bool follows = drafts_.keeps_states(sequence) && drafts_.has_followed(sequence);
+    kv_.note_state(sequence, static_cast<uint8_t>(follows ? 1 << sequence.drafter : 0));
+  }
 }
 
 void Scheduler::plan_running(StepPlan& plan) {
@@ -187,7 +215,8 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   span.first_new_id = begin;
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
-  span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room});
+  span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room,
+                              kv_.next_state_end(sequence, begin) - begin});
   if (config_.whole_prompts && begin == 0) {
     span.num_tokens = sequence.prompt_len <= row_budget(plan) ? sequence.prompt_len : 0;
   }
@@ -302,6 +331,7 @@ void Scheduler::make_way_for_waiting() {
 
 void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
+  kv_.leave_state(sequence);
   kv_.release(sequence);
   give_back_adapter(sequence);
   free_slots_.push_back(sequence.slot);
@@ -384,13 +414,16 @@ bool Scheduler::admit(Sequence& sequence, StepPlan& plan) {
   stats_.num_prompt_tokens += sequence.known_len();
   stats_.num_hit_tokens += sequence.num_scheduled;
   kv_.announce_hits(sequence, plan);
-  drafts_.restart(sequence, kv_.num_exact_hits(sequence));
+  const int num_state_entries = kv_.bring_state(sequence, plan);
+  const bool in_order = drafts_.keeps_states(sequence);
+  drafts_.restart(sequence, in_order ? num_state_entries : kv_.num_exact_hits(sequence));
   const int num_hit_tokens = sequence.num_scheduled;
   const Placement placement = extend(sequence, plan);
   FT_CHECK(placement == Placement::kPlanned);
   plan.num_words += sequence.num_init_words;
   plan.spans.back().is_first = true;
   plan.spans.back().num_hit_tokens = num_hit_tokens;
+  plan.spans.back().num_state_entries = in_order ? num_state_entries : 0;
   return true;
 }
 
@@ -411,6 +444,7 @@ SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
   const int chunk_end = span.first_new_id + span.num_tokens;
   if (span.wants_all) sequence.num_scored = std::max(sequence.num_scored, chunk_end);
   if (!span.samples) sequence.num_computed = chunk_end;
+  const int known_before = sequence.known_len();
   if (!ids.empty()) {
     sequence.tokens.insert(sequence.tokens.end(), ids.begin(), ids.end());
     // The last id's KV entry is written by the next step.
@@ -418,6 +452,9 @@ SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
     kv_.remember(sequence, sequence.num_computed);
   }
   note_drafter(span, outcome.draft_missing);
+  if (outcome.ended && !ids.empty() && !drafts_.keeps_states(sequence)) {
+    kv_.note_output_state(sequence, known_before - 1, sequence.num_computed);
+  }
   if (outcome.ended) return finish(sequence);
   if (sequence.draining && sequence.num_inflight == 0) {
     preempt(sequence);
@@ -435,6 +472,7 @@ void Scheduler::note_drafter(const Span& span, int missing) {
 
 void Scheduler::release(Sequence& sequence) {
   FT_CHECK(sequence.num_inflight == 0);
+  kv_.leave_state(sequence);
   kv_.release(sequence);
   give_back_adapter(sequence);
   free_slots_.push_back(sequence.slot);

@@ -36,6 +36,8 @@ struct SchedulerConfig {
   int max_block_assignments = 8192;  // a step
   bool prefix_caching = true;
   int num_host_blocks = 0;  // KV blocks that host memory keeps; not with a windowed group
+  // Of states of recurrent layers, which hits want then (kv/state_snapshots.h); 0: there are none.
+  int num_snapshots = 0;
   // A sequence's first span is its prompt, whole; with it there are no hits and no windowed group.
   // Prompts have at most max_num_batched_tokens then, and score nothing.
   bool whole_prompts = false;
@@ -109,6 +111,8 @@ class Scheduler {
   const BlockPool& blocks() const { return kv_.full(); }
   // Null without windowed layers.
   const BlockPool* window_blocks() const { return kv_.windowed(); }
+  // The slots will be used for other things between plans: what sequences left there is not kept.
+  void drop_left_states() { kv_.drop_left_states(); }
   // Up to `most` blocks that no sequence ever had, in either group.
   void find_unused_blocks(size_t most, std::vector<BlockId>& found) const;
   int num_free_slots() const { return static_cast<int>(free_slots_.size()); }
@@ -132,6 +136,8 @@ class Scheduler {
   void take_adapter(Sequence& sequence, StepPlan& plan);
   void give_back_adapter(Sequence& sequence);
   bool admit(Sequence& sequence, StepPlan& plan);
+  void keep_states(StepPlan& plan);
+  void note_states(const StepPlan& plan);
   void make_way_for_waiting();
   bool make_room();
   void preempt(Sequence& sequence);

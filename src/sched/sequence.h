@@ -14,6 +14,13 @@ enum class SequenceState : uint8_t {
   kReleased,  // holds nothing
 };
 
+// The states of a slot as they stand behind a cached block, for a snapshot.
+struct StateToKeep {
+  BlockId block = kNullBlock;  // null: there is nothing to keep
+  uint32_t epoch = 0;          // of the block
+  uint8_t drafters = 0;        // as of StateSnapshots
+};
+
 // The scheduler's record of one running request. Made by the submitting thread with all vectors
 // reserved for max_len (window_blocks only where the model has windowed layers); then owned by the
 // engine thread until it is released.
@@ -66,6 +73,12 @@ struct Sequence {
   int num_freed_window_blocks = 0;  // leading null entries of those
   int num_cached_blocks = 0;        // leading blocks known to the prefix cache
   PrefixLink cache_tail;            // link after those
+  // Where recurrent layers keep states. The end of its chain of cached blocks, where a snapshot was
+  // missing: others will come there again; 0: none was.
+  int branch = 0;
+  int last_state_len = 0;    // tokens before its last snapshot, made or found
+  StateToKeep kept_state;    // to be copied before its slot is used again
+  StateToKeep output_state;  // the snapshot of its output so far
   // Free blocks of either group that admission was last found to take; 0: not looked at yet.
   int num_blocks_wanted = 0;
   int num_window_blocks_wanted = 0;

@@ -36,6 +36,7 @@ struct Span {
   bool samples = false;       // reaches the last known token
   bool wants_all = false;     // every row of known tokens wants logits
   int num_hit_tokens = 0;     // with is_first: found in the prefix cache
+  int num_state_entries = 0;  // with is_first: entries of a drafter that its state comes with
   int num_draft_tokens = 0;   // most drafts to propose at the end of the step
   int draft_rows = 0;         // entries of the drafter's KV to catch up at most
   int num_lookup_tokens = 0;  // most drafts of the sequence's look-ups
@@ -68,6 +69,15 @@ struct BlockMove {
   int parent = -1;  // block before it in its sequence, -1: none
   uint32_t parent_epoch = 0;
   uint32_t epoch = 0;
+};
+
+// States of recurrent layers, of the sequence in a slot, that are copied to a snapshot or from one
+// before the step (kv/state_snapshots.h).
+struct StateMove {
+  int slot = 0;
+  int snapshot = 0;  // from 0
+  // Of a move to it: the block behind which it stands.
+  BlockId block = kNullBlock;
 };
 
 // An adapter whose bytes must be in a place on the device before the step.
@@ -113,6 +123,9 @@ struct StepPlan {
   // common.
   std::vector<BlockMove> moves_out;
   std::vector<BlockMove> moves_in;
+  // To snapshots, and from them once those are there; each is written once at most.
+  std::vector<StateMove> states_out;
+  std::vector<StateMove> states_in;
   int num_rows = 0;         // bound on the token rows
   int num_logits_rows = 0;  // bound on the logits rows
   int num_new_ids = 0;      // ids to upload
@@ -152,6 +165,8 @@ struct StepPlan {
     adapter_loads.clear();
     moves_out.clear();
     moves_in.clear();
+    states_out.clear();
+    states_in.clear();
     num_rows = 0;
     num_logits_rows = 0;
     num_new_ids = 0;

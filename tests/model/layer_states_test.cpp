@@ -62,6 +62,10 @@ TEST(LayerStates, EachLayerFindsItsOwn) {
   EXPECT_EQ(conv.history_rows, 6);
   EXPECT_EQ(conv.states, nullptr);
   EXPECT_EQ(conv.slots, nullptr);
+  int64_t bytes = 0;
+  for (const BlockPart& part : states.parts()) bytes += 6 * part.bytes;
+  EXPECT_EQ(states.parts().size(), 5u);
+  EXPECT_EQ(bytes, LayerStates::bytes(plan_of_three(), {.num_slots = 5, .max_draft_tokens = 3}));
 }
 
 TEST(LayerStates, TooManySequencesAreToldHowManyBytesTheyNeed) {

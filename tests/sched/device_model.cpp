@@ -22,6 +22,8 @@ DeviceModel::Step DeviceModel::record(const StepPlan& plan) const {
   }
   step.moves_out = plan.moves_out;
   step.moves_in = plan.moves_in;
+  step.states_out = plan.states_out;
+  step.states_in = plan.states_in;
   for (const Span& span : plan.spans) {
     step.work.push_back({span, span.sequence->slot, span.sequence->tokens});
   }
@@ -31,6 +33,7 @@ DeviceModel::Step DeviceModel::record(const StepPlan& plan) const {
 std::vector<DeviceModel::Result> DeviceModel::run(const Step& step, std::string& problem) {
   for (const BlockMove& move : step.moves_out) move_out(move);
   for (const BlockMove& move : step.moves_in) move_in(move, problem);
+  move_states(step, problem);
   for (const Work& work : step.work) {
     if (work.span.is_first) start(work);
   }
@@ -86,12 +89,44 @@ void DeviceModel::move_in(const BlockMove& move, std::string& problem) {
   }
 }
 
+void DeviceModel::move_states(const Step& step, std::string& problem) {
+  for (const StateMove& move : step.states_out) snapshots_[move.snapshot] = states_[move.slot];
+  for (const StateMove& move : step.states_in) {
+    const auto found = snapshots_.find(move.snapshot);
+    if (found == snapshots_.end()) {
+      problem = "a snapshot that was never made is brought";
+      return;
+    }
+    states_[move.slot] = found->second;
+  }
+}
+
+// Rows at position 0 begin states anew.
+void DeviceModel::begin_states(const Slot& slot, int drafter, int begin, std::string& problem) {
+  if (begin == 0) return;
+  const States& states = states_[slot.number][drafter];
+  const auto at = static_cast<size_t>(begin) - 1;
+  if (begin < states.least || begin > states.most) {
+    problem = "rows begin at " + std::to_string(begin) + ", but the slot's states stand behind " +
+              std::to_string(states.least) + " to " + std::to_string(states.most);
+  } else if (states.hashes.at(at) != slot.hashes.at(at)) {
+    problem = "the slot's states are those of other tokens";
+  }
+}
+
+void DeviceModel::set_states(const Slot& slot, int drafter, int least, int most) {
+  const auto end = slot.hashes.begin() + most;
+  states_[slot.number][drafter] = {least, most, {slot.hashes.begin(), end}};
+}
+
 void DeviceModel::start(const Work& work) {
   Slot& slot = slots_[work.slot];
   slot = {};
   slot.number = work.slot;
   for (const int32_t id : work.known) push_token(slot, id);
   slot.computed = work.span.num_hit_tokens;
+  slot.draft_computed = work.span.num_state_entries;
+  num_state_entries_ += slot.draft_computed;
   // What the slot's last sequence left there must not be read.
   for (Group* group : {&full_, &windowed_}) {
     std::erase_if(group->table, [&](const auto& entry) { return entry.first.first == work.slot; });
@@ -106,6 +141,7 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
     problem = "ids are uploaded to position " + std::to_string(work.span.first_new_id) +
               ", but the device is at " + std::to_string(slot.computed);
   }
+  if (config_.keeps_states) begin_states(slot, -1, slot.computed, problem);
   for (int i = 0; i < work.span.num_tokens; ++i, ++slot.computed) {
     if (slot.computed >= static_cast<int>(slot.tokens.size())) {
       problem = "a span reaches beyond the known tokens";
@@ -116,10 +152,14 @@ DeviceModel::Result DeviceModel::run_span(const Work& work, std::string& problem
   const bool reached = slot.computed == static_cast<int>(slot.tokens.size());
   if (reached != work.span.samples) problem = "a span samples before or after the last known token";
   read(false, slot, 0, slot.computed, problem);
+  // The last known token can be taken back.
+  const int least = std::min(slot.computed, static_cast<int>(slot.tokens.size()) - 1);
+  set_states(slot, -1, least, least);
   if (reached && work.span.sequence->pools) {
     result.ended = slot.ended = true;
   } else if (reached) {
     sample(slot, work, result, problem);
+    set_states(slot, -1, least, slot.computed);
   }
   slot.num_draft_tokens = 0;
   const int known = reached ? static_cast<int>(slot.tokens.size()) : slot.computed;
@@ -161,7 +201,10 @@ void DeviceModel::keep_written(Slot& slot, int drafter, std::string& problem) {
   for (int i = slot.draft_computed; i < end; ++i) {
     write_entry(slot, drafter, i, slot.hashes[static_cast<size_t>(i)], problem);
   }
+  const bool keeps_more = end > slot.draft_computed;
   raise_exact(slot, drafter, end, problem);
+  if (!keeps_more || !config_.drafters[static_cast<size_t>(drafter)].keeps_states) return;
+  set_states(slot, drafter, states_[slot.number][drafter].least, end);
 }
 
 // The catch-up of one span and, where it was granted, a proposal.
@@ -175,8 +218,16 @@ void DeviceModel::draft(Slot& slot, const Work& work, std::string& problem) {
   if (traits.has_kv) {
     const int known = span.samples ? static_cast<int>(slot.tokens.size()) : slot.computed;
     const int end = std::min(known, traits.max_len);
-    if (slot.draft_computed == 0) raise_exact(slot, drafter, find_exact(slot, drafter), problem);
+    if (slot.draft_computed == 0 && !traits.keeps_states) {
+      raise_exact(slot, drafter, find_exact(slot, drafter), problem);
+    }
     const int rows = std::min(end - slot.draft_computed, span.draft_rows);
+    if (traits.keeps_states && rows > 0) {
+      begin_states(slot, drafter, slot.draft_computed, problem);
+      const int computed = slot.draft_computed + rows;
+      const int len = static_cast<int>(slot.tokens.size());
+      set_states(slot, drafter, std::min(computed, len - 1), computed);
+    }
     for (int i = 0; i < rows; ++i) {
       const int position = slot.draft_computed + i;
       write_entry(slot, drafter, position, slot.hashes[static_cast<size_t>(position)], problem);

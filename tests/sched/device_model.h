@@ -17,7 +17,9 @@ namespace foretoken {
 // two; so does a block that is free or was handed out again when a row reads it. Every row reads
 // the whole window before it; the row that samples reads everything. Drafters keep such hashes too,
 // for the entries that they caught up, with counts in page headers; what a span is promised (rows
-// that suffice for its num_draft_tokens, blocks for what it proposes) is looked at.
+// that suffice for its num_draft_tokens, blocks for what it proposes) is looked at. With
+// `keeps_states` slots have such hashes as well, of the positions behind which their states stand,
+// and rows begin nowhere else.
 class DeviceModel {
  public:
   struct Config {
@@ -26,6 +28,7 @@ class DeviceModel {
     unsigned seed = 0;
     int end_odds = 40;  // one in so many samples ends its sequence
     std::vector<SchedulerDrafter> drafters = {};
+    bool keeps_states = false;  // of the target's layers
   };
   struct Result {
     std::vector<int32_t> ids;
@@ -48,6 +51,8 @@ class DeviceModel {
     std::vector<Assignment> blocks;
     std::vector<BlockMove> moves_out;
     std::vector<BlockMove> moves_in;
+    std::vector<StateMove> states_out;
+    std::vector<StateMove> states_in;
   };
 
   // `scheduler` says which blocks are held.
@@ -61,6 +66,8 @@ class DeviceModel {
   int64_t num_caught_up() const { return num_caught_up_; }
   // Entries that first catch-ups found in page headers.
   int64_t num_found() const { return num_found_; }
+  // Entries of drafters that came with their states.
+  int64_t num_state_entries() const { return num_state_entries_; }
 
   // To be called right before the step is reconciled. One result for each span. `problem` receives
   // an inconsistency.
@@ -90,6 +97,13 @@ class DeviceModel {
     uint32_t epoch = 0;
     std::array<int, kMaxDrafters> counts{};
   };
+  // The states of a slot, of the target or of a drafter: behind any of these positions.
+  struct States {
+    int least = 0;
+    int most = 0;
+    std::vector<uint64_t> hashes;  // of the tokens up to each
+  };
+  using AllStates = std::map<int, States>;  // by drafter; -1: the target
   // Of a block in host memory.
   struct Image {
     std::vector<std::optional<uint64_t>> kv;
@@ -103,6 +117,9 @@ class DeviceModel {
   Group& group(bool windowed) { return windowed ? windowed_ : full_; }
   void move_out(const BlockMove& move);
   void move_in(const BlockMove& move, std::string& problem);
+  void move_states(const Step& step, std::string& problem);
+  void begin_states(const Slot& slot, int drafter, int begin, std::string& problem);
+  void set_states(const Slot& slot, int drafter, int least, int most);
   void start(const Work& work);
   Result run_span(const Work& work, std::string& problem);
   void sample(Slot& slot, const Work& work, Result& result, std::string& problem);
@@ -126,6 +143,9 @@ class DeviceModel {
   std::map<BlockId, Header> headers_;
   std::map<int, Image> images_;
   std::map<std::pair<int, int64_t>, uint64_t> entries_;  // by drafter and place
+  std::map<int, AllStates> states_;                      // by slot
+  std::map<int, AllStates> snapshots_;                   // by number
+  int64_t num_state_entries_ = 0;
   int64_t num_proposed_ = 0;
   int64_t num_caught_up_ = 0;
   int64_t num_found_ = 0;

@@ -81,6 +81,8 @@ class Drafter {
   virtual Status take_memory(int num_blocks, int block_size) = 0;
   // That memory, once it is taken; bytes_per_block together.
   virtual std::vector<BlockPart> block_parts() const { return {}; }
+  // The states that it keeps of each sequence, by slot.
+  virtual std::vector<BlockPart> state_parts() const { return {}; }
   // Device memory of its own: weights and scratch, without what bytes_per_block counts.
   virtual int64_t memory_bytes() const = 0;
   // Its entries, at the block ids of the target's full group; null without KV and before

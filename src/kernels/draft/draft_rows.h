@@ -38,6 +38,9 @@ struct DraftRowsArgs {
   int32_t max_rows;
   int32_t max_len;  // positions that the drafter can compute
   int32_t last_only = 0;
+  // 1: exact entries are not looked for in page headers, as each row changes a state as well, which
+  // stands behind draft.computed.
+  int32_t in_order = 0;
 };
 
 void draft_rows(Queue& queue, const DraftRowsArgs& args);

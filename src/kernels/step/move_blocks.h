@@ -29,15 +29,16 @@ struct DeviceBlockMove {
   uint32_t epoch;
 };
 
-// Copies blocks to images in host memory, or images to blocks: all parts, and the page headers. The
-// header of a block that comes in keeps the image's counts and has the move's links and epoch. No
-// two moves of a call have a block or an image in common.
+// Copies blocks to images, or images to blocks: all parts, and the page headers where there are
+// some. The header of a block that comes in keeps the image's counts and has the move's links and
+// epoch. No two moves of a call write the same block or image. Slots of sequences can stand for
+// blocks: parts are arrays by slot then (Model::state_parts).
 struct MoveBlocksArgs {
   static constexpr Op kOp = Op::kMoveBlocks;
   const DeviceBlockMove* moves;  // [num_moves] in pinned memory
   const ImagePart* parts;        // [num_parts] in device memory
-  PageHeader* headers;           // [num_blocks]
-  std::byte* images;             // in pinned memory, image_bytes each
+  PageHeader* headers;           // [num_blocks], or null: there are none
+  std::byte* images;             // in pinned or device memory, image_bytes each
   int64_t image_bytes;           // a multiple of 16
   int64_t header_at;             // where a header lies in an image; a multiple of 16
   int32_t num_moves;

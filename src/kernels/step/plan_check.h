@@ -32,6 +32,7 @@ FT_HD inline bool is_valid_init(const SlotInit& init, const PlanHeader& header,
   const SlotLists& lists = batch.lists;
   if (!is_within(init.slot, batch.num_slots - 1) || !is_within(params.num_stop_ids, kMaxStopIds) ||
       !is_within(params.drafter, kMaxDrafters - 1) ||
+      !is_within(init.draft_computed, init.computed) ||
       !is_within(params.lookups, (1 << kMaxDrafters) - 1) ||
       !is_within(params.num_logit_bias, lists.logit_bias != nullptr ? kMaxLogitBias : 0) ||
       !is_within(params.num_bad_word_ints, lists.bad_words != nullptr ? kMaxBadWordInts : 0) ||

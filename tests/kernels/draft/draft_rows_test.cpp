@@ -109,6 +109,18 @@ TEST_F(DraftRowsTest, CatchesUpAndDraftsWhereComplete) {
   EXPECT_EQ(counts(d, 1, 2), (Ids{4, 3}));
 }
 
+// Each row changes the drafter's state as well, which stands behind draft.computed.
+TEST_F(DraftRowsTest, InOrderExactEntriesAreComputedAgain) {
+  StepData d{StepSizes{}};
+  add_sampled(d, 1, 7, 6, 0, 9);
+  d.slots[1].draft.computed = 4;
+  push(d);
+  DraftRowsArgs in_order = args();
+  in_order.in_order = 1;
+  EXPECT_EQ(run(d, in_order), (std::vector<Row>{{1, 4, 104}, {1, 5, 105}, {1, 6, 106}}));
+  EXPECT_EQ(d.slots[1].draft.computed, 7);
+}
+
 TEST_F(DraftRowsTest, WithoutWantedDraftsEntriesAreCaughtUpOnly) {
   StepData d{StepSizes{}};
   add_sampled(d, 0, 7, 2, 0, 9);

@@ -78,5 +78,32 @@ TEST_F(MoveBlocksTest, BringsBackWhatItTookOut) {
   EXPECT_EQ(after[2].epoch, 6u);
 }
 
+// States of slots have none, and images that lie on the device.
+TEST_F(MoveBlocksTest, LargePartsWithoutHeaders) {
+  const BlockPart part = part_of(1 << 20, 5);
+  const std::vector<ImagePart> placed = {{part, 0}, {part_of(4, 9), 1 << 20}};
+  const int64_t image_bytes = (1 << 20) + 16;
+  auto* moves = allocate<DeviceBlockMove>(2, MemoryKind::kPinned);
+  moves[0] = {4, 1, 0, 0, 0};
+  moves[1] = {5, 1, 0, 0, 0};
+  MoveBlocksArgs args{.moves = moves,
+                      .parts = to_device(placed),
+                      .headers = nullptr,
+                      .images = allocate<std::byte>(static_cast<size_t>(kImages * image_bytes)),
+                      .image_bytes = image_bytes,
+                      .header_at = 0,
+                      .num_moves = 1,
+                      .num_parts = 2,
+                      .inwards = 0};
+  move_blocks(queue(), args);
+  args.moves = moves + 1;
+  args.inwards = 1;
+  move_blocks(queue(), args);
+  for (const ImagePart& each : placed) {
+    EXPECT_EQ(block_of(each.part, 5), block_of(each.part, 4));
+    EXPECT_NE(block_of(each.part, 3), block_of(each.part, 4));
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

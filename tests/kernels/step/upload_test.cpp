@@ -78,6 +78,7 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   *plan.header = {step, 2, 1, 3, 5, 0};
   plan.inits[0] = SlotInit{0, 5, 4, 0, {}};
   plan.inits[0].params.seed = 99;
+  plan.inits[0].draft_computed = 3;
   plan.inits[0].params.max_len = 20;
   // Slot 0 takes block 20 as a prefix hit and block 21 afresh; slot 1 grows by block 22.
   plan.block_updates[0] = {0, 0, 20, 0, 0};
@@ -95,6 +96,7 @@ TEST_F(UploadTest, AppliesInitsBlocksAndTokensInOrder) {
   EXPECT_EQ(d.slots[0].computed, 4);
   EXPECT_EQ(d.slots[0].finished, 0);
   EXPECT_EQ(d.slots[0].num_draft_tokens, 0);
+  EXPECT_EQ(d.slots[0].draft.computed, 3);
   EXPECT_EQ(d.slots[1].len, 6);
   EXPECT_EQ(d.block_tables[0], 20);
   EXPECT_EQ(d.block_tables[1], 21);

@@ -24,8 +24,9 @@ bool catch_up(const DraftRowsArgs& a, const SpanPlan& plan, const SpanState& spa
   SlotState& state = a.batch.slots[span.slot];
   const int known = known_after(span, state);
   const int end = std::min(known, a.max_len);
-  const int findable = has_sampled(span) ? std::min(end, known - 1) : end;
   const int first = std::max(state.draft.computed, std::min(a.first_entry, end));
+  const int last = has_sampled(span) ? std::min(end, known - 1) : end;
+  const int findable = a.in_order != 0 ? first : last;
   const int begin = exact_entries(a.batch, span.slot, a.drafter, first, std::max(first, findable));
   const int count = std::max(0, std::min({end - begin, plan.draft_rows, pass.rows_left()}));
   for (int position = begin; position < begin + count; ++position) {

@@ -52,6 +52,7 @@ __device__ CatchUp catch_up_of(const DraftRowsArgs& args, const SpanPlan& plan,
   catch_up.end = min(known, args.max_len);
   catch_up.first = max(state.draft.computed, min(args.first_entry, catch_up.end));
   catch_up.findable = has_sampled(span) ? min(catch_up.end, known - 1) : catch_up.end;
+  if (args.in_order != 0) catch_up.findable = catch_up.first;
   catch_up.max_rows = plan.draft_rows;
   return catch_up;
 }

@@ -68,6 +68,7 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.found_by = 0;
   state.learnt = learnt_before(init);
   state.draft = DraftState{};
+  state.draft.computed = init.draft_computed;
   std::fill_n(state.lookup_rates, kMaxDrafters, DraftRates{});
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/step/move_blocks.h"
@@ -7,18 +9,22 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kAhead = 4;  // loads of a thread before its first store: host memory answers late
+constexpr int64_t kBytesOfBlock = 64 << 10;  // of a part, on average, where that is large
+constexpr int64_t kMaxPieces = 8;
 
+// The blocks of blockIdx.z divide them.
 template <class Word>
 __device__ void copy_words(Word* to, const Word* from, int64_t count) {
-  int64_t i = threadIdx.x;
-  for (; i + (kAhead - 1) * kThreads < count; i += kAhead * kThreads) {
+  const int64_t stride = int64_t{gridDim.z} * kThreads;
+  int64_t i = int64_t{blockIdx.z} * kThreads + threadIdx.x;
+  for (; i + (kAhead - 1) * stride < count; i += kAhead * stride) {
     Word words[kAhead];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) words[k] = from[i + k * kThreads];
+    for (int k = 0; k < kAhead; ++k) words[k] = from[i + k * stride];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) to[i + k * kThreads] = words[k];
+    for (int k = 0; k < kAhead; ++k) to[i + k * stride] = words[k];
   }
-  for (; i < count; i += kThreads) to[i] = from[i];
+  for (; i < count; i += stride) to[i] = from[i];
 }
 
 // In the largest words that both ends and the size divide by.
@@ -38,7 +44,7 @@ __device__ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) 
 
 __device__ void move_header(const MoveBlocksArgs& a, const DeviceBlockMove& move,
                             std::byte* image) {
-  if (threadIdx.x != 0) return;
+  if (threadIdx.x != 0 || blockIdx.z != 0 || a.headers == nullptr) return;
   auto* kept = reinterpret_cast<PageHeader*>(image + a.header_at);
   PageHeader& header = a.headers[move.block];
   if (a.inwards == 0) {
@@ -52,7 +58,7 @@ __device__ void move_header(const MoveBlocksArgs& a, const DeviceBlockMove& move
   header = next;
 }
 
-// A block for each part of each move, and one for its header.
+// Blocks for each part of each move, and for its header.
 __global__ void __launch_bounds__(kThreads) move_blocks_kernel(MoveBlocksArgs args) {
   wait_for_previous();
   const DeviceBlockMove move = args.moves[blockIdx.y];
@@ -75,10 +81,15 @@ __global__ void __launch_bounds__(kThreads) move_blocks_kernel(MoveBlocksArgs ar
 void launch_move_blocks(const void* packed, cudaStream_t stream) {
   auto args = op_args<MoveBlocksArgs>(packed);
   constexpr int kMaxMoves = 65535;  // blockIdx.y
+  // The states of a sequence have a few parts of megabytes each.
+  const int64_t part_bytes = args.image_bytes / (args.num_parts + 1);
+  const auto pieces =
+      static_cast<unsigned>(std::clamp<int64_t>(part_bytes / kBytesOfBlock, 1, kMaxPieces));
   for (int left = args.num_moves; left > 0; left -= kMaxMoves, args.moves += kMaxMoves) {
     const auto moves = static_cast<unsigned>(left < kMaxMoves ? left : kMaxMoves);
-    launch_kernel(move_blocks_kernel, dim3(static_cast<unsigned>(args.num_parts) + 1, moves),
-                  kThreads, 0, stream, args);
+    launch_kernel(move_blocks_kernel,
+                  dim3(static_cast<unsigned>(args.num_parts) + 1, moves, pieces), kThreads, 0,
+                  stream, args);
   }
 }
 

@@ -43,6 +43,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.found_by = 0;
       slot.learnt = learnt_before(init);
       slot.draft = DraftState{};
+      slot.draft.computed = init.draft_computed;
       for (DraftRates& rates : slot.lookup_rates) rates = DraftRates{};
     }
   }
