@@ -54,6 +54,16 @@ class Bodies(door.DoorCase):
             self.chat(400, response_format=form, structured_outputs=other)
         self.chat(400, structured_outputs={"disable_any_whitespace": True})
 
+    def test_forms_as_other_servers_name_them(self):
+        """What clients of TGI, Together, Fireworks and LMDeploy send"""
+        for form, text in (({"type": "regex", "pattern": "[7]{3}"}, "777"),
+                           ({"type": "regex", "value": "[7]{3}"}, "777"),
+                           ({"type": "grammar", "grammar": 'root ::= "yes"'}, "yes"),
+                           ({"type": "json", "value": {"const": 7}}, "7")):
+            answer = self.chat(response_format=form)
+            self.assertEqual(answer["choices"][0]["message"]["content"], text)
+        self.chat(400, response_format={"type": "regex"})
+
     def test_thoughts_in_parts(self):
         """openwiki 231, and Mistral's lists"""
         for part in ({"type": "reasoning", "reasoning": "Hm."}, {"type": "redacted_thinking"},

@@ -71,6 +71,8 @@ def repair_response_format(holder, name):
         return
     if form.get("type") == "structural_tag":
         holder[name] = FORMS["structural_tag"]
+    elif form.get("type") in ("regex", "grammar"):
+        form["pattern" if form["type"] == "regex" else "grammar"] = FORMS[form["type"]]
     elif form.get("type") == "json_schema" and "json_schema" in form:
         form["json_schema"] = {"name": "a", "schema": SCHEMA}
     elif form.get("type") == "json_schema":

@@ -125,6 +125,27 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
   if (!inner.status().ok()) fields.fail(inner.status().message());
 }
 
+// The text of a regex or grammar that `format` holds by one of the names of `type`: TGI's,
+// Together's, Fireworks' and LMDeploy's; null where `type` is another.
+const std::vector<const char*>* text_names(const json& type) {
+  static const std::vector<const char*> regex = {"pattern", "regex", "regex_schema", "value"};
+  static const std::vector<const char*> grammar = {"grammar", "value"};
+  if (type == "regex" || type == "regex_schema") return &regex;
+  return type == "grammar" ? &grammar : nullptr;
+}
+
+Status read_text_form(const json& format, const std::string& name, const json& type,
+                      StructuredOutputs* form) {
+  std::string& text = type == "grammar" ? form->grammar : form->regex;
+  for (const char* member : *text_names(type)) {
+    const auto found = format.find(member);
+    if (found != format.end() && found->is_string()) text = found->get<std::string>();
+  }
+  if (!text.empty()) return {};
+  return invalid_argument(name + ": type " + type.dump() + " needs " +
+                          (type == "grammar" ? "a 'grammar'" : "a 'pattern'") + ", a text");
+}
+
 }  // namespace
 
 Status read_format(const json& format, const std::string& name, const json& schema_holder,
@@ -139,18 +160,22 @@ Status read_format(const json& format, const std::string& name, const json& sche
   };
   json schema = schema_in(schema_holder);
   if (schema.is_null()) schema = schema_in(format);
+  if (schema.is_null() && format.contains("value")) schema = format["value"];  // TGI's
   if (type == "json_object" && schema.is_null()) {
     form.json_object = true;
-  } else if (type == "json_object" || type == "json_schema") {
+  } else if (type == "json_object" || type == "json_schema" || type == "json") {
     if (!read_schema(schema, &form.json)) {
       return invalid_argument(name + ": type " + type.dump() + " needs a 'schema', an object");
     }
     form.disable_additional_properties = true;
   } else if (type == "structural_tag") {
     form.structural_tag = json_text(format);
+  } else if (text_names(type) != nullptr) {
+    FT_RETURN_IF_ERROR(read_text_form(format, name, type, &form));
   } else {
-    return invalid_argument(
-        name + ": 'type' must be \"text\", \"json_object\", \"json_schema\" or \"structural_tag\"");
+    return invalid_argument(name +
+                            ": 'type' must be \"text\", \"json_object\", \"json_schema\", "
+                            "\"structural_tag\", \"regex\" or \"grammar\"");
   }
   *outputs = std::move(form);
   return {};

@@ -18,7 +18,9 @@ void read_structured_outputs(JsonFields& fields, bool strict,
 
 // One form alone: {"type": "json_schema", "schema": {...}} and the like, where `schema_holder` is
 // an object with "schema" that the form may have it in; {"type": "json_object", "schema": {...}},
-// as llama.cpp and others know it, means the same. Messages start with `name`.
+// as llama.cpp and others know it, means the same, and so does TGI's {"type": "json", "value": {}}.
+// {"type": "regex", "pattern": "..."} (Together) and {"type": "grammar", "grammar": "..."}
+// (Fireworks) may have their text in "value" (TGI), too. Messages start with `name`.
 Status read_format(const nlohmann::ordered_json& format, const std::string& name,
                    const nlohmann::ordered_json& schema_holder,
                    std::optional<StructuredOutputs>* outputs);

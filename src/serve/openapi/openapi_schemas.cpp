@@ -61,6 +61,11 @@ constexpr const char* kBodyParts = R"json({
       "type": {"const": "json_schema"},
       "json_schema": {"type": "object", "required": ["schema"], "properties": {
         "name": {"type": "string"}, "schema": {"type": "object"}, "strict": {}}}}},
+    {"type": "object", "required": ["type", "pattern"], "properties": {
+      "type": {"const": "regex"}, "pattern": {"type": "string", "minLength": 1}}},
+    {"type": "object", "required": ["type", "grammar"], "properties": {
+      "type": {"const": "grammar"},
+      "grammar": {"type": "string", "minLength": 1, "description": "Lark or GBNF"}}},
     {"type": "object", "required": ["type"], "properties": {"type": {"const": "structural_tag"}}}]},
 "TextFormat": {
   "anyOf": [

@@ -58,6 +58,25 @@ TEST(StructuredFields, SchemasOfObjectFormats) {
                           "needs a 'schema'");
 }
 
+// TGI's, Together's, Fireworks' and LMDeploy's.
+TEST(StructuredFields, FormatsOfOtherServers) {
+  const char* regexes[] = {R"({"response_format": {"type": "regex", "pattern": "[0-9]"}})",
+                           R"({"response_format": {"type": "regex", "value": "[0-9]"}})",
+                           R"({"response_format": {"type": "regex_schema",
+                               "regex_schema": "[0-9]"}})"};
+  for (const char* text : regexes) EXPECT_EQ(form(text).regex, "[0-9]");
+  EXPECT_EQ(
+      form(R"({"response_format": {"type": "grammar", "grammar": "root ::= \"a\""}})").grammar,
+      "root ::= \"a\"");
+  for (const char* type : {"json", "json_object"}) {
+    const json body = {{"response_format", {{"type", type}, {"value", {{"type", "integer"}}}}}};
+    EXPECT_EQ(form(body.dump().c_str()).json, R"({"type":"integer"})");
+  }
+  expect_structured_error(R"({"response_format": {"type": "regex"}})", "needs a 'pattern'");
+  expect_structured_error(R"({"response_format": {"type": "grammar", "grammar": 3}})",
+                          "needs a 'grammar'");
+}
+
 TEST(StructuredFields, LlamaCppsFields) {
   EXPECT_EQ(form(R"({"json_schema": {"type": "null"}, "grammar": ""})").json, R"({"type":"null"})");
   EXPECT_EQ(form(R"({"grammar": "root ::= \"a\"", "json_schema": {}})").grammar, "root ::= \"a\"");
