@@ -90,6 +90,34 @@ class Generate(door.DoorCase):
         states = self.get("/get_server_info").json["internal_states"]
         self.assertIsNone(states[0]["avg_spec_accept_length"])
 
+    def test_requests_are_ended_by_their_ids(self):
+        self.assertEqual(self.post("/abort_request", {"rid": "nobody"}).json, {"aborted": 0})
+        self.assertEqual(self.post("/abort_request", {"rid": "", "abort_all": True}).json,
+                         {"aborted": 0})
+        self.post("/abort_request", {"rid": ""}, 400)
+        self.post("/abort_request", {"request_id": "a"}, 400)
+
+    def test_what_trainers_and_operators_do_says_why_not(self):
+        """Of SGLang's and vLLM's engines; llama-server's router of models"""
+        for path, word in (("/update_weights_from_disk", "weights"), ("/collective_rpc", "weights"),
+                           ("/release_memory_occupation", "memory"), ("/open_session", "cached"),
+                           ("/pause_generation", "/abort_requests"), ("/pause", "/abort_requests"),
+                           ("/scale_elastic_ep", "--data-parallel-size"), ("/encode", "/v1/embeddings"),
+                           ("/models/load", "/v1/models"), ("/v1/videos", "only texts"),
+                           ("/load_lora_adapter", "VLLM_ALLOW_RUNTIME_LORA_UPDATING")):
+            self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
+        for path, word in (("/get_load", "/load"), ("/v1/loads", "/load"), ("/docs", "/openapi.json")):
+            self.assertIn(word, self.get(path, 404).json["error"]["message"])
+        for path in ("/reset_mm_cache", "/reset_encoder_cache"):
+            self.post(path, None)
+        self.assertEqual(self.get("/is_paused").json, {"is_paused": False})
+
+    def test_who_asks_for_health_by_other_names(self):
+        """NVIDIA's NIM and KServe"""
+        for prefix in ("", "/v1", "/v2"):
+            for name in ("live", "ready"):
+                self.get(prefix + "/health/" + name)
+
 
 if __name__ == "__main__":
     door.main()

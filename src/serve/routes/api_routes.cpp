@@ -296,7 +296,13 @@ constexpr Alias kAliases[] = {
     {"/healthz", "/health"},
     {"/v1/health", "/health"},
     {"/health_generate", "/health"},
+    {"/health/live", "/health"},
+    {"/v1/health/live", "/health"},
+    {"/v2/health/live", "/health"},
     {"/readyz", "/ready"},
+    {"/health/ready", "/ready"},
+    {"/v1/health/ready", "/ready"},
+    {"/v2/health/ready", "/ready"},
     {"/flush_cache", "/reset_prefix_cache"},
     {"/get_server_info", "/server_info"},
     {"/v1/tokenize", "/tokenize"},
@@ -314,6 +320,8 @@ constexpr Alias kAliases[] = {
     {"/v2/rerank", "/v1/rerank"},
     {"/reranking", "/v1/rerank"},
     {"/v1/reranking", "/v1/rerank"},
+    {"/load_lora_adapter", "/v1/load_lora_adapter"},
+    {"/unload_lora_adapter", "/v1/unload_lora_adapter"},
 };
 
 Route refused(const char* method, const char* pattern, const char* why) {
@@ -333,13 +341,28 @@ void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* 
     return std::ranges::any_of(routes,
                                [&](const Route& route) { return route.pattern == pattern; });
   };
-  for (const char* pattern : {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}) {
-    if (!serves(pattern)) others->push_back(missing_route("POST", pattern, kNotAllowed));
+  for (const char* name : {"load_lora_adapter", "unload_lora_adapter"}) {
+    if (serves(std::string("/v1/") + name)) continue;
+    for (const char* folder : {"/v1/", "/"}) {
+      others->push_back(missing_route("POST", (std::string(folder) + name).c_str(), kNotAllowed));
+    }
   }
   if (serves("/lora-adapters")) return;
   others->push_back(get("/lora-adapters",
                         [](Exchange& exchange) { respond_json(exchange, 200, json::array()); }));
   others->push_back(missing_route("POST", "/lora-adapters", kNone));
+}
+
+// What operators and trainers ask of engines that have caches of images and pauses.
+void add_control_routes(ServeContext& context, std::vector<Route>* others) {
+  others->push_back(post(context, "/abort_request", handle_sglang_abort));
+  for (const char* path : {"/reset_mm_cache", "/reset_encoder_cache"}) {
+    others->push_back(
+        at_once("POST", path, [](Exchange& exchange) { respond_text(exchange, 200, ""); }));
+  }
+  others->push_back(get("/is_paused", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"is_paused", false}});
+  }));
 }
 
 }  // namespace
@@ -380,6 +403,7 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                    "start the server with --enable-tokenizer-info-endpoint"));
   }
   add_missing_adapters(routes, &others);
+  add_control_routes(context, &others);
   for (const Alias& alias : kAliases) {
     for (const Route& route : routes) {
       if (route.pattern != alias.known) continue;

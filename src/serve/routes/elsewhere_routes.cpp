@@ -36,6 +36,22 @@ constexpr const char* kNotLmStudio =
     "LM Studio's and KoboldCpp's own forms are not spoken here; take a client for OpenAI's API, "
     "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
 
+constexpr const char* kFixedWeights =
+    "the weights are those that the server was started with; start another one with the new ones";
+constexpr const char* kNoPause =
+    "requests are not held here; /abort_requests ends them, and SIGTERM lets them end";
+constexpr const char* kKeepsMemory =
+    "memory is given back at the end alone; stop the server, it starts in a moment";
+constexpr const char* kNoSessions =
+    "there are no sessions to open; what requests have in common is cached by itself";
+constexpr const char* kNoExpertRecords =
+    "the choices of experts are not recorded here; leave that out";
+constexpr const char* kFixedRanks =
+    "the number of ranks is that of the start; start the server with another "
+    "--data-parallel-size";
+constexpr const char* kOneModel =
+    "this server has one model, which is loaded; GET /v1/models tells its names";
+
 constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1beta/models/{id...}", kNotGemini},
     {"GET", "/v1beta/models", kNotGemini},
@@ -68,6 +84,44 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1/decisions", kNoClasses},
     {"POST", "/generative_scoring", kNoClasses},
     {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
+    {"POST", "/encode", "use /v1/embeddings with 'input'"},
+    {"GET", "/v1/realtime", kTextsAlone},
+    {"POST", "/v1/realtime/client_secrets", kTextsAlone},
+    {"POST", "/v1/images/variations", kTextsAlone},
+    {"POST", "/v1/videos", kTextsAlone},
+    {"GET", "/docs", "/openapi.json describes all endpoints and fields"},
+    {"GET", "/redoc", "/openapi.json describes all endpoints and fields"},
+    {"GET", "/get_load", "use /load, or /metrics"},
+    {"GET", "/v1/loads", "use /load, or /metrics"},
+    {"POST", "/models/load", kOneModel},
+    {"POST", "/models/unload", kOneModel},
+    {"POST", "/v1/models/load", kOneModel},
+    {"POST", "/v1/models/unload", kOneModel},
+    // What trainers and operators do with engines of vLLM and SGLang.
+    {"POST", "/pause", kNoPause},
+    {"POST", "/resume", kNoPause},
+    {"POST", "/pause_generation", kNoPause},
+    {"POST", "/continue_generation", kNoPause},
+    {"POST", "/collective_rpc", kFixedWeights},
+    {"POST", "/init_weight_transfer_engine", kFixedWeights},
+    {"POST", "/start_weight_update", kFixedWeights},
+    {"POST", "/update_weights", kFixedWeights},
+    {"POST", "/finish_weight_update", kFixedWeights},
+    {"POST", "/update_weights_from_disk", kFixedWeights},
+    {"POST", "/update_weights_from_tensor", kFixedWeights},
+    {"POST", "/update_weights_from_distributed", kFixedWeights},
+    {"POST", "/init_weights_update_group", kFixedWeights},
+    {"POST", "/destroy_weights_update_group", kFixedWeights},
+    {"POST", "/update_weight_version", kFixedWeights},
+    {"POST", "/release_memory_occupation", kKeepsMemory},
+    {"POST", "/resume_memory_occupation", kKeepsMemory},
+    {"POST", "/open_session", kNoSessions},
+    {"POST", "/close_session", kNoSessions},
+    {"POST", "/start_expert_distribution_record", kNoExpertRecords},
+    {"POST", "/stop_expert_distribution_record", kNoExpertRecords},
+    {"POST", "/dump_expert_distribution_record", kNoExpertRecords},
+    {"POST", "/scale_elastic_ep", kFixedRanks},
+    {"POST", "/is_scaling_elastic_ep", kFixedRanks},
 };
 
 // Things with ids that are not kept here, whatever is done with them.

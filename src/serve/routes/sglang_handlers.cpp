@@ -40,6 +40,24 @@ Status handle_generate(ServeContext& context, const std::shared_ptr<http::Exchan
   return {};
 }
 
+Status handle_sglang_abort(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                           const Body& body) {
+  JsonFields fields(body, "");
+  std::string id;
+  bool all = false;
+  fields.read("rid", &id);
+  fields.read("abort_all", &all);
+  fields.ignore({"abort_message", "finished_reason"});
+  fields.refuse_unread();
+  if (!all && id.empty()) fields.fail("give 'rid', the id of an answer, or \"abort_all\": true");
+  FT_RETURN_IF_ERROR(fields.status());
+  const std::vector<std::shared_ptr<Generation>> found =
+      all ? context.generations.all() : context.generations.find(id);
+  for (const std::shared_ptr<Generation>& generation : found) generation->abort();
+  respond_json(*exchange, 200, {{"aborted", found.size()}});
+  return {};
+}
+
 nlohmann::ordered_json sglang_model_info(const ServeContext& context) {
   return {{"model_path", context.model_name()},
           {"tokenizer_path", context.model_name()},

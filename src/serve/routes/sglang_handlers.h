@@ -9,6 +9,9 @@ namespace foretoken {
 // the endpoint to use.
 Status handle_generate(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        Body body);
+// POST /abort_request: {"rid": id} or {"abort_all": true}; ends their texts with "abort".
+Status handle_sglang_abort(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                           const Body& body);
 // GET /get_model_info: what SGLang's own clients ask for first.
 nlohmann::ordered_json sglang_model_info(const ServeContext& context);
 
