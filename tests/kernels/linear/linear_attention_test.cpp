@@ -55,9 +55,10 @@ class LinearAttentionTest : public SteppedRowsTest, public testing::WithParamInt
     const auto x = packed(runs, static_cast<size_t>(s.row_size()), data);
     const size_t size = static_cast<size_t>(rows.max_rows) * static_cast<size_t>(s.v_size());
     float* out = to_device(std::vector<float>(size, -99));
-    linear_attention(queue(), {rows.counts, to_device(x), skip, rows.positions, rows.row_slot,
-                               rows.slots, memory.states, memory.committed, memory.pending, out, s,
-                               rows.max_rows, memory.pending_rows});
+    linear_attention(queue(),
+                     {rows.counts, to_device(x), skip, rows.positions, rows.row_slot,
+                      knows_lengths_ ? rows.slots : nullptr, memory.states, memory.committed,
+                      memory.pending, out, s, rows.max_rows, memory.pending_rows});
     return read(out, size);
   }
   // All of a sequence in one launch.
