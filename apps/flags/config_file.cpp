@@ -70,6 +70,14 @@ bool begins_block(const std::string& value) {
   return value == "|" || value == "|-" || value == "|+" || value == ">" || value == ">-";
 }
 
+// YAML's anchors, aliases and tags are no texts, and mean nothing here.
+Status check_plain(const std::string& value, const std::string& wrong) {
+  if (value.size() < 2 || std::string("&*!").find(value.front()) == std::string::npos) return {};
+  return invalid_argument(wrong + "anchors (&), aliases (*) and tags (!) of YAML are not read; " +
+                          "write the value itself, or '" + value +
+                          "' in quotes where it is a text");
+}
+
 // "name: value"; a name that stands further in than the one before belongs to it.
 Status read_entry(const std::string& text, size_t indent, const std::string& wrong,
                   Reading* reading) {
@@ -86,6 +94,7 @@ Status read_entry(const std::string& text, size_t indent, const std::string& wro
   const std::string key = unquoted(trimmed_line(text.substr(0, colon)));
   const std::string name = indent == 0 ? flag_name(key) : reading->levels.back().name + "." + key;
   const std::string value = trimmed_line(text.substr(colon + 1));
+  FT_RETURN_IF_ERROR(check_plain(value, wrong));
   reading->in_block = begins_block(value);
   reading->block_indent = 0;
   if (value.empty() || reading->in_block) reading->levels.push_back({indent, name});
@@ -115,11 +124,12 @@ Status read_line(const std::string& raw, const std::string& wrong, Reading* read
   if (reading->in_block && read_block(raw, reading)) return {};
   const std::string_view line = before_comment(raw);
   const std::string text = trimmed_line(line);
-  if (text.empty() || text == "---") return {};
+  if (text.empty() || text == "---" || text == "..." || text.front() == '%') return {};
   if (text.rfind("- ", 0) == 0 || text == "-") {
     if (reading->entries.empty()) {
       return invalid_argument(wrong + "a list entry needs a name before it");
     }
+    FT_RETURN_IF_ERROR(check_plain(trimmed_line(text.substr(1)), wrong));
     reading->entries.back().values.push_back(unquoted(trimmed_line(text.substr(1))));
     reading->entries.back().is_list = true;
     return {};
@@ -153,7 +163,34 @@ void append_flags(const Entry& entry, std::vector<std::string>* flags) {
   flags->insert(flags->end(), entry.values.begin(), entry.values.end());
 }
 
-Result<std::vector<Entry>> parse_entries(const std::string& text, const std::string& name) {
+std::string plain_text(const nlohmann::ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// A file that is a JSON object, which is YAML, too: its members are flags.
+Result<std::vector<Entry>> parse_json_entries(const std::string& text, const std::string& name) {
+  const nlohmann::ordered_json object = parsed_ordered_json(text);
+  if (!object.is_object()) {
+    return invalid_argument(name + ": begins as JSON and is no valid object of it");
+  }
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : object.items()) {
+    Entry entry{flag_name(key), {}};
+    const auto is_plain = [](const auto& item) { return !item.is_structured(); };
+    if (value.is_array() && std::all_of(value.begin(), value.end(), is_plain)) {
+      for (const auto& item : value) entry.values.push_back(plain_text(item));
+    } else if (!value.is_null()) {
+      entry.values = {plain_text(value)};
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+Result<std::vector<Entry>> parse_entries(std::string text, const std::string& name) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && text[begin] == '{') return parse_json_entries(text, name);
   Reading reading;
   std::istringstream lines(text);
   int number = 0;
@@ -188,8 +225,8 @@ Result<std::vector<std::string>> expand_config_file(std::vector<std::string> arg
     } else {
       continue;
     }
-    FT_ASSIGN_OR_RETURN(const std::string text, read_input_file(file));
-    FT_ASSIGN_OR_RETURN(const std::vector<Entry> entries, parse_entries(text, file));
+    FT_ASSIGN_OR_RETURN(std::string text, read_input_file(file));
+    FT_ASSIGN_OR_RETURN(const std::vector<Entry> entries, parse_entries(std::move(text), file));
     const auto begin = arguments.begin() + static_cast<std::ptrdiff_t>(i);
     arguments.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
     std::vector<std::string> flags;

@@ -12,7 +12,7 @@ namespace foretoken {
 // "--no-name"; a list, in brackets or a line for each entry, becomes several values; null is none.
 // Values that stand further in become parts of the name above them: "--speculative-config.method=
 // ngram". A text may have several lines behind "|". Names may have underscores. Values of JSON stay
-// as they are. Messages name the file and the line.
+// as they are, and a file may be one JSON object. Messages name the file and the line.
 Result<std::vector<std::string>> expand_config_file(std::vector<std::string> arguments);
 
 }  // namespace foretoken

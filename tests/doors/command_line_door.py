@@ -193,6 +193,23 @@ class LinesOfVllm(unittest.TestCase):
             file.flush()
             self.assertIn("did you mean 'method'", error_of(run("serve", "--config", file.name)))
 
+    def test_files_of_flags_in_other_forms_of_yaml(self):
+        def sentence(text):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                return error_of(run("serve", "--config", file.name))
+
+        for text in ('{"model": "/nowhere", "port": 0, "enforce-eager": false, "api_key": ["a", "b"],'
+                     ' "speculative_config": {"method": "ngram", "num_speculative_tokens": 2}}',
+                     "%YAML 1.2\n---\nmodel: /nowhere\nport: 0\n...\n",
+                     "\ufeffmodel: /nowhere\nport: 0\n"):
+            self.assertIn("model '/nowhere' is neither", sentence(text))
+        for text, why in (("model: &m /nowhere\n", "line 1: anchors"), ('{"model": ', "no valid object"),
+                          ("model: /nowhere\nserved-model-name:\n  - *m\n", "line 3: anchors"),
+                          ("served-model-name: !!str 8\n", "in quotes")):
+            self.assertIn(why, sentence(text))
+
     def test_what_cannot_be_had_says_why(self):
         for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
                            (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),
