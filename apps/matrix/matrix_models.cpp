@@ -131,7 +131,8 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
 }
 
 int matrix_num_draft_tokens(const std::string& drafter, int wanted) {
-  if (drafter == "medusa" || drafter == "mlp_speculator") return std::min(wanted, kChainDrafts);
+  const Result<const DrafterEntry*> entry = find_drafter(drafter);
+  if (entry.ok() && entry.value()->read_chain != nullptr) return std::min(wanted, kChainDrafts);
   return drafts_blocks(drafter) ? std::min(wanted, kBlockDrafts) : wanted;
 }
 

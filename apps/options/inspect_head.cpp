@@ -1,6 +1,5 @@
 #include "apps/options/inspect_head.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "apps/terminal/report.h"
@@ -15,10 +14,6 @@ namespace foretoken {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::pair<const char*, HeadKind> kHeadKinds[] = {
-    {"eagle", HeadKind::kEagle},   {"eagle3", HeadKind::kEagle3}, {"mtp", HeadKind::kMtp},
-    {"dflash", HeadKind::kDflash}, {"dspark", HeadKind::kDspark}, {"p_eagle", HeadKind::kPeagle}};
 
 // The first of these fields that has a number, in the file or one of its objects.
 int32_t number_in(const nlohmann::json& file, std::initializer_list<const char*> names,
@@ -45,8 +40,8 @@ ModelConfig possible_target(const nlohmann::json& file) {
   ModelConfig target;
   target.architecture = "LlamaForCausalLM";
   target.dtype = DType::kBF16;
-  target.vocab_size = number_in(file, {"vocab_size"}, 0);
-  target.hidden_size = number_in(file, {"target_hidden_size", "hidden_size"}, 0);
+  target.vocab_size = number_in(file, {"vocab_size", "truncated_vocab_size"}, 0);
+  target.hidden_size = number_in(file, {"target_hidden_size", "hidden_size", "emb_dim"}, 0);
   target.num_layers = number_in(file, {"num_target_layers"}, 1 << 16);
   return target;
 }
@@ -103,34 +98,30 @@ std::string use_of(const std::string& folder, const std::string& method) {
 Result<std::optional<ordered_json>> inspect_chain(const std::string& folder,
                                                   const DrafterEntry& entry) {
   FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
-  return std::optional<ordered_json>(
-      {{"drafter", entry.name},
-       {"holds", entry.files},
-       {"num_speculative_tokens",
-        number_in(file, {"medusa_num_heads", "num_heads", "n_predict"}, 0)},
-       {"kv_cache_bytes_per_token", 0},
-       {"use", use_of(folder, entry.name)}});
+  FT_ASSIGN_OR_RETURN(const ChainFiles files, entry.read_chain(folder, possible_target(file)));
+  return std::optional<ordered_json>({{"drafter", entry.name},
+                                      {"holds", entry.files},
+                                      {"num_speculative_tokens", files.max_draft_tokens},
+                                      {"kv_cache_bytes_per_token", 0},
+                                      {"use", use_of(folder, entry.name)}});
 }
 
 }  // namespace
 
 Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
   const MethodGuess guess = method_of_files(folder);
-  if (const auto named = find_drafter(guess.method); guess.certain && named.ok()) {
-    const DrafterTraits& traits = named.value()->traits;
-    if (traits.reads_files && !traits.has_kv) return inspect_chain(folder, *named.value());
-  }
-  const auto* kind = std::ranges::find(kHeadKinds, guess.method,
-                                       [](const auto& known) { return std::string(known.first); });
+  const Result<const DrafterEntry*> named = find_drafter(guess.method);
+  if (!named.ok()) return std::optional<ordered_json>();
+  const DrafterEntry* entry = named.value();
+  if (guess.certain && entry->read_chain != nullptr) return inspect_chain(folder, *entry);
   // A target may hold its MTP modules itself.
-  if (kind == std::end(kHeadKinds) || (kind->second == HeadKind::kMtp && !guess.certain)) {
+  if (!entry->head || (entry->head == HeadKind::kMtp && !guess.certain)) {
     return std::optional<ordered_json>();
   }
   FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
-  const ModelConfig target = target_of(folder, file, kind->second);
+  const ModelConfig target = target_of(folder, file, *entry->head);
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig head,
-                      read_draft_head_config(folder, kind->second, target, {}));
-  FT_ASSIGN_OR_RETURN(const DrafterEntry* entry, find_drafter(guess.method));
+                      read_draft_head_config(folder, *entry->head, target, {}));
   ordered_json shown = {{"drafter", entry->name}, {"holds", entry->files}};
   shown.update(head_sizes(head, target, file));
   shown["use"] = use_of(folder, guess.method);

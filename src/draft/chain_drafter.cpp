@@ -11,8 +11,6 @@
 #include "draft/draft_passes.h"
 #include "draft/parts/absent_drafter.h"
 #include "draft/parts/tap_pages.h"
-#include "model/heads/medusa_head.h"
-#include "model/heads/mlp_speculator.h"
 
 namespace foretoken {
 namespace {
@@ -111,11 +109,11 @@ Result<int> chain_len(const SpeculativeConfig& config, int num_heads) {
                           std::to_string(most) + ", or leave it out");
 }
 
-// A drafter of `num_heads` heads, the first `n` of which load(n, options) loads.
-template <class Load>
+}  // namespace
+
 Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& context, const char* name,
-                                                    int num_heads, Load&& load) {
-  FT_ASSIGN_OR_RETURN(const int drafts, chain_len(context.config, num_heads));
+                                                    const ChainFiles& files) {
+  FT_ASSIGN_OR_RETURN(const int drafts, chain_len(context.config, files.max_draft_tokens));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, std::numeric_limits<int>::max()));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   DrafterTraits traits = declared_traits(name);
@@ -134,7 +132,8 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
                                  .target_folder = context.target_folder,
                                  .sharding = context.sharding,
                                  .states = context.target.shared_head().sharding.context};
-  FT_ASSIGN_OR_RETURN(std::unique_ptr<ChainHead> head, load(drafts, options));
+  FT_ASSIGN_OR_RETURN(std::unique_ptr<ChainHead> head,
+                      files.load(context.device, context.target, drafts, options));
   auto drafter = std::make_unique<ChainDrafter>(
       name, context, std::move(head), traits,
       DraftOutput::Sizes{.max_logits_rows = context.max_spans,
@@ -143,28 +142,6 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
                          .masked = context.with_grammars});
   FT_RETURN_IF_ERROR(drafter->take_scratch());
   return std::unique_ptr<Drafter>(std::move(drafter));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Drafter>> make_medusa_drafter(const DrafterContext& context) {
-  FT_ASSIGN_OR_RETURN(const MedusaConfig config,
-                      read_medusa_config(context.folder, context.target.config()));
-  return make_chain_drafter(context, "medusa", config.num_heads,
-                            [&](int count, const DraftHeadOptions& options) {
-                              return load_medusa_head(context.device, context.folder, config, count,
-                                                      context.target, options);
-                            });
-}
-
-Result<std::unique_ptr<Drafter>> make_mlp_speculator_drafter(const DrafterContext& context) {
-  FT_ASSIGN_OR_RETURN(const MlpSpeculatorConfig config,
-                      read_mlp_speculator_config(context.folder, context.target.config()));
-  return make_chain_drafter(context, "mlp_speculator", config.num_steps,
-                            [&](int count, const DraftHeadOptions& options) {
-                              return load_mlp_speculator(context.device, context.folder, config,
-                                                         count, context.target, options);
-                            });
 }
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "draft/parts/drafter.h"
 #include "draft/registry.h"
+#include "model/heads/chain_head.h"
 
 namespace foretoken {
 
@@ -11,11 +12,7 @@ namespace foretoken {
 // them, the drafts before: they have no keys and values, so that nothing is ever caught up. The
 // target keeps its states in tap pages beside its KV. One pass a draft; a sequence that wants fewer
 // drops out of the later ones. Without a number of drafts there are as many as the files have.
-
-// Medusa heads (Cai et al. 2024) as a chain: see model/heads/medusa_head.h.
-Result<std::unique_ptr<Drafter>> make_medusa_drafter(const DrafterContext& context);
-
-// The MLP speculator (Wertheimer et al. 2024): see model/heads/mlp_speculator.h.
-Result<std::unique_ptr<Drafter>> make_mlp_speculator_drafter(const DrafterContext& context);
+Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& context, const char* name,
+                                                    const ChainFiles& files);
 
 }  // namespace foretoken

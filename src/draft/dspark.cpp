@@ -13,8 +13,4 @@ Status check_dspark_fields(const SpeculativeConfig& config) {
                           "; give a number from 0 to below 1, or leave it out");
 }
 
-Result<std::unique_ptr<Drafter>> make_dspark_drafter(const DrafterContext& context) {
-  return make_block_drafter(context, HeadKind::kDspark, "dspark");
-}
-
 }  // namespace foretoken

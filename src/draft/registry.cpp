@@ -6,19 +6,19 @@
 #include <utility>
 
 #include "base/check.h"
+#include "draft/block_drafter.h"
 #include "draft/chain_drafter.h"
 #include "draft/config_check.h"
-#include "draft/dflash.h"
 #include "draft/draft_model.h"
 #include "draft/dspark.h"
-#include "draft/eagle.h"
-#include "draft/eagle3.h"
-#include "draft/mtp.h"
+#include "draft/head_drafter.h"
 #include "draft/ngram.h"
 #include "draft/pard.h"
 #include "draft/parts/draft_vocab.h"
 #include "draft/parts/method.h"
 #include "draft/suffix.h"
+#include "model/heads/medusa_head.h"
+#include "model/heads/mlp_speculator.h"
 
 namespace foretoken {
 namespace {
@@ -60,19 +60,22 @@ constexpr DrafterEntry kDrafters[] = {
      .description = "EAGLE head on the target's last hidden states",
      .files = "an EAGLE head",
      .traits = {.reads_files = true, .needs_model = true, .has_kv = true},
-     .make = make_eagle_drafter},
+     .head = HeadKind::kEagle,
+     .make_head = make_head_drafter},
     {.name = "eagle3",
      .aliases = "",
      .description = "EAGLE-3 head on hidden states of three target layers",
      .files = "an EAGLE-3 head",
      .traits = {.reads_files = true, .needs_model = true, .counts_itself = true, .has_kv = true},
-     .make = make_eagle3_drafter},
+     .head = HeadKind::kEagle3,
+     .make_head = make_head_drafter},
     {.name = "mtp",
      .aliases = "*_mtp",
      .description = "the target's own multi-token prediction modules",
      .files = "MTP modules",
      .traits = {.reads_files = true, .counts_itself = true, .has_kv = true},
-     .make = make_mtp_drafter},
+     .head = HeadKind::kMtp,
+     .make_head = make_head_drafter},
     {.name = "dflash",
      .aliases = "",
      .description = "block diffusion on hidden states of several target layers",
@@ -82,7 +85,8 @@ constexpr DrafterEntry kDrafters[] = {
                 .counts_itself = true,
                 .proposes_unmasked = true,
                 .has_kv = true},
-     .make = make_dflash_drafter},
+     .head = HeadKind::kDflash,
+     .make_head = make_block_drafter},
     {.name = "dspark",
      .aliases = "",
      .description = "the same, each draft with a look at the one before",
@@ -94,7 +98,8 @@ constexpr DrafterEntry kDrafters[] = {
                 .has_kv = true},
      .fields = kDsparkFields,
      .check = check_dspark_fields,
-     .make = make_dspark_drafter},
+     .head = HeadKind::kDspark,
+     .make_head = make_block_drafter},
     {.name = "pard",
      .aliases = "",
      .description = "a smaller language model that drafts behind mask tokens, all at once",
@@ -125,19 +130,20 @@ constexpr DrafterEntry kDrafters[] = {
                 .counts_itself = true,
                 .proposes_unmasked = true,
                 .has_kv = true},
-     .make = make_p_eagle_drafter},
+     .head = HeadKind::kPeagle,
+     .make_head = make_head_drafter},
     {.name = "medusa",
      .aliases = "",
      .description = "heads on the target's last hidden state, one for each draft",
      .files = "Medusa heads",
      .traits = kChain,
-     .make = make_medusa_drafter},
+     .read_chain = read_medusa_files},
     {.name = "mlp_speculator",
      .aliases = "",
      .description = "an MLP over the target's last hidden state and the drafts before",
      .files = "an MLP speculator",
      .traits = kChain,
-     .make = make_mlp_speculator_drafter},
+     .read_chain = read_mlp_speculator_files},
 };
 
 constexpr const char* kNotYet = "is not built yet";
@@ -177,6 +183,15 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
   return invalid_argument("speculative config: " + context.folder + " holds " + held->files +
                           ", not what method " + entry.name + " reads; set method to " +
                           guess.method + " or `model` to another folder");
+}
+
+Result<std::unique_ptr<Drafter>> make_by_row(const DrafterEntry& entry,
+                                             const DrafterContext& context) {
+  if (entry.make != nullptr) return entry.make(context);
+  if (entry.make_head != nullptr) return entry.make_head(context, *entry.head, entry.name);
+  FT_ASSIGN_OR_RETURN(const ChainFiles files,
+                      entry.read_chain(context.folder, context.target.config()));
+  return make_chain_drafter(context, entry.name, files);
 }
 
 }  // namespace
@@ -244,7 +259,7 @@ Result<std::unique_ptr<Drafter>> make_drafter(const DrafterContext& context) {
           choose_draft_vocab(context.config, target.vocab_size, target.eos_token_ids));
     }
   }
-  return entry->make(complete);
+  return make_by_row(*entry, complete);
 }
 
 }  // namespace foretoken

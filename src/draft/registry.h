@@ -2,6 +2,7 @@
 #include <foretoken/config.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "draft/parts/drafter.h"
 #include "draft/parts/method_fields.h"
 #include "gguf/gguf_recipe.h"
+#include "model/draft_head_config.h"
 #include "model/files/quantization_choice.h"
+#include "model/heads/chain_head.h"
 #include "model/model.h"
 
 namespace foretoken {
@@ -54,7 +57,15 @@ struct DrafterEntry {
   std::span<const MethodField> fields{};  // that it alone reads
   // Judges its fields; null: nothing can be wrong with them.
   Status (*check)(const SpeculativeConfig& config) = nullptr;
+  // What makes it is one of three. A drafter with code of its own:
   Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context) = nullptr;
+  // A head of layers that attend: how its files are laid out, and draft/head_drafter.h, which
+  // drafts from pass to pass, or draft/block_drafter.h.
+  std::optional<HeadKind> head{};
+  Result<std::unique_ptr<Drafter>> (*make_head)(const DrafterContext& context, HeadKind kind,
+                                                const char* name) = nullptr;
+  // A head without such layers, which draft/chain_drafter.h runs.
+  Result<ChainFiles> (*read_chain)(const std::string& folder, const ModelConfig& target) = nullptr;
 };
 
 // A method of vLLM or of its relatives that is no drafter of this build.

@@ -1,5 +1,3 @@
-#include "draft/dflash.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,9 @@
-#include "draft/eagle3.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "draft/draft_context.h"
+#include "draft/head_drafter.h"
 
 namespace foretoken::test {
 namespace {
@@ -13,7 +12,8 @@ TEST(Eagle3, DraftsWithThreeTaps) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
   const DraftContext context;
   const SpeculativeConfig config = DrafterCase{.name = "eagle3", .method = "eagle3"}.config(4);
-  const auto drafter = make_eagle3_drafter(context.context(config)).value();
+  const auto drafter =
+      make_head_drafter(context.context(config), HeadKind::kEagle3, "eagle3").value();
   EXPECT_EQ(std::string(drafter->name()), "eagle3");
   // Two heads of 32, keys and values, and three states of the target; floats.
   EXPECT_EQ(drafter->bytes_per_block(8), 8 * 4 * (2 * 2 * 32 + 3 * 64));

@@ -1,8 +1,7 @@
-#include "draft/eagle.h"
-
 #include <gtest/gtest.h>
 
 #include "draft/draft_context.h"
+#include "draft/head_drafter.h"
 
 namespace foretoken::test {
 namespace {
@@ -11,7 +10,8 @@ TEST(Eagle, DraftsWithOneLayerAndOneTap) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
   const DraftContext context;
   const SpeculativeConfig config = DrafterCase{.name = "eagle", .method = "eagle"}.config(4);
-  const auto drafter = make_eagle_drafter(context.context(config)).value();
+  const auto drafter =
+      make_head_drafter(context.context(config), HeadKind::kEagle, "eagle").value();
   EXPECT_EQ(std::string(drafter->name()), "eagle");
   EXPECT_EQ(drafter->traits().max_draft_tokens, 4);
   // Two heads of 16, keys and values, and the target's last state; floats.

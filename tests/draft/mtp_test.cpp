@@ -1,10 +1,9 @@
-#include "draft/mtp.h"
-
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "draft/draft_context.h"
+#include "draft/head_drafter.h"
 
 namespace foretoken::test {
 namespace {
@@ -14,13 +13,13 @@ TEST(Mtp, DraftsWithAModuleEach) {
   const DraftContext context;
   SpeculativeConfig config =
       DrafterCase{.name = "mtp", .method = "mtp", .num_modules = 3}.config(6);
-  auto drafter = make_mtp_drafter(context.context(config)).value();
+  auto drafter = make_head_drafter(context.context(config), HeadKind::kMtp, "mtp").value();
   EXPECT_EQ(std::string(drafter->name()), "mtp");
   // Three layers, the target's state and the pages of two modules; floats.
   EXPECT_EQ(drafter->bytes_per_block(8), 8 * 4 * (3 * 2 * 2 * 16 + 64 + 2 * 64));
   // A module that no draft comes from is not kept.
   config.num_speculative_tokens = 2;
-  drafter = make_mtp_drafter(context.context(config)).value();
+  drafter = make_head_drafter(context.context(config), HeadKind::kMtp, "mtp").value();
   EXPECT_EQ(drafter->bytes_per_block(8), 8 * 4 * (2 * 2 * 2 * 16 + 64 + 64));
 }
 

@@ -6,7 +6,7 @@
 
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
-#include "draft/eagle3.h"
+#include "draft/head_drafter.h"
 #include "model/files/json_file.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"
@@ -57,7 +57,8 @@ TEST(PEagle, KeepsKeysAndValuesOfEveryLayer) {
   const DraftContext context;
   const SpeculativeConfig config =
       DrafterCase{.name = "p_eagle", .method = "p_eagle", .num_layers = 3}.config(5);
-  const auto drafter = make_p_eagle_drafter(context.context(config)).value();
+  const auto drafter =
+      make_head_drafter(context.context(config), HeadKind::kPeagle, "p_eagle").value();
   EXPECT_EQ(std::string(drafter->name()), "p_eagle");
   EXPECT_EQ(drafter->traits().max_draft_tokens, 5);
   EXPECT_EQ(drafter->traits().entries_ahead, 4);

@@ -27,6 +27,9 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
   for (const DrafterEntry& entry : drafters()) {
     EXPECT_NE(std::string(entry.description), "");
     EXPECT_EQ(find_drafter(entry.name).value(), &entry);
+    const bool has_head = entry.make_head != nullptr, has_chain = entry.read_chain != nullptr;
+    EXPECT_EQ((entry.make != nullptr) + has_head + has_chain, 1) << entry.name;
+    EXPECT_EQ(entry.head.has_value(), has_head) << entry.name;
   }
   const char* const aliases[][2] = {{"ngram_gpu", "ngram"},
                                     {"[ngram]", "ngram"},

@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 #include "base/result.h"
 #include "device/arena.h"
+#include "device/device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/draft/draft_tensors.h"
@@ -34,6 +37,16 @@ class ChainHead {
     int32_t hidden = 0;
   };
   virtual Output output(int32_t step) const = 0;
+};
+
+// Files of such a head, as far as their config.json says.
+struct ChainFiles {
+  int32_t max_draft_tokens = 0;
+  // Loads what drafts the first `count` tokens of a chain. `target` outlives the head. options:
+  // max_rows, dummy, vocab_ids, target_folder, sharding and states. Start-up only.
+  std::function<Result<std::unique_ptr<ChainHead>>(Device& device, Model& target, int32_t count,
+                                                   const DraftHeadOptions& options)>
+      load;
 };
 
 // Reads the target's states for a chain's first step.

@@ -350,4 +350,12 @@ Result<std::unique_ptr<ChainHead>> load_medusa_head(Device& device, const std::s
   return std::unique_ptr<ChainHead>(std::move(head));
 }
 
+Result<ChainFiles> read_medusa_files(const std::string& folder, const ModelConfig& target) {
+  FT_ASSIGN_OR_RETURN(const MedusaConfig config, read_medusa_config(folder, target));
+  return ChainFiles{config.num_heads, [folder, config](Device& device, Model& of, int32_t count,
+                                                       const DraftHeadOptions& options) {
+                      return load_medusa_head(device, folder, config, count, of, options);
+                    }};
+}
+
 }  // namespace foretoken

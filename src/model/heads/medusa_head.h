@@ -36,4 +36,7 @@ Result<std::unique_ptr<ChainHead>> load_medusa_head(Device& device, const std::s
                                                     const MedusaConfig& config, int32_t num_heads,
                                                     Model& target, const DraftHeadOptions& options);
 
+// Both for the row of a drafter.
+Result<ChainFiles> read_medusa_files(const std::string& folder, const ModelConfig& target);
+
 }  // namespace foretoken

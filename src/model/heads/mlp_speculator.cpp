@@ -280,4 +280,12 @@ Result<std::unique_ptr<ChainHead>> load_mlp_speculator(Device& device, const std
   return std::unique_ptr<ChainHead>(std::move(head));
 }
 
+Result<ChainFiles> read_mlp_speculator_files(const std::string& folder, const ModelConfig& target) {
+  FT_ASSIGN_OR_RETURN(const MlpSpeculatorConfig config, read_mlp_speculator_config(folder, target));
+  return ChainFiles{config.num_steps, [folder, config](Device& device, Model& of, int32_t count,
+                                                       const DraftHeadOptions& options) {
+                      return load_mlp_speculator(device, folder, config, count, of, options);
+                    }};
+}
+
 }  // namespace foretoken

@@ -38,4 +38,7 @@ Result<std::unique_ptr<ChainHead>> load_mlp_speculator(Device& device, const std
                                                        int32_t num_steps, Model& target,
                                                        const DraftHeadOptions& options);
 
+// Both for the row of a drafter.
+Result<ChainFiles> read_mlp_speculator_files(const std::string& folder, const ModelConfig& target);
+
 }  // namespace foretoken
