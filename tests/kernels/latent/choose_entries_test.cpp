@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kHeads = 3, kDim = 32, kBlockSize = 4, kTop = 9;
+constexpr int kHeads = 3, kDim = 32, kEntriesBlockSize = 4, kTop = 9;
 constexpr int kMaxBlocks = 40, kNumBlocks = 3 * kMaxBlocks + 1, kSlots = 3;
 
 // Rows of three sequences whose blocks lie in any order.
@@ -49,7 +49,7 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
     for (size_t i = 0; i < tables_.size(); ++i) {
       tables_[i] = static_cast<int32_t>(1 + i * 7 % (kNumBlocks - 1));
     }
-    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kBlockSize * kDim, 1), GetParam());
+    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kDim, 1), GetParam());
   }
 
   static Rows rows_of(std::vector<int32_t> positions, std::vector<int32_t> slots) {
@@ -77,7 +77,7 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .rows = numbers,
                              .workspace = floats > 0 ? allocate<float>(size_t(floats)) : nullptr,
                              .max_blocks = kMaxBlocks,
-                             .block_size = kBlockSize,
+                             .block_size = kEntriesBlockSize,
                              .kv_begin = kv_begin,
                              .max_rows = rows.count(),
                              .num_heads = kHeads,
@@ -88,8 +88,9 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
   }
 
   int32_t entry_at(int slot, int position) const {
-    return tables_[size_t(slot) * kMaxBlocks + size_t(position / kBlockSize)] * kBlockSize +
-           position % kBlockSize;
+    return tables_[size_t(slot) * kMaxBlocks + size_t(position / kEntriesBlockSize)] *
+               kEntriesBlockSize +
+           position % kEntriesBlockSize;
   }
   double score(const Rows& rows, int row, int32_t entry) const {
     const TypedData typed_q = typed_data(rows.q, GetParam());
