@@ -116,6 +116,10 @@ struct EngineConfig {
   int64_t kv_cache_memory_bytes = 0;  // 0: what gpu_memory_utilization leaves
   double gpu_memory_utilization = 0.9;
   bool enable_prefix_caching = true;
+  // Snapshots of recurrent layers' states, with which prefixes are found again in models that have
+  // such layers; 0: none; -1: four for each of max_num_seqs, as far as 1 GiB (4 GiB on a GPU) or an
+  // eighth of the free memory holds them.
+  int max_state_snapshots = -1;
   // GiB of host memory, of all ranks of an engine together, that keep KV blocks which the prefix
   // cache gives up; 0: none.
   double kv_offloading_size = 0;

@@ -117,10 +117,12 @@ struct EngineInfo {
   int64_t kv_cache_bytes = 0;
   int64_t token_page_bytes = 0;
   int64_t block_table_bytes = 0;
-  int64_t state_bytes = 0;       // of the model's recurrent layers, for max_num_seqs sequences
-  int64_t num_host_blocks = 0;   // KV blocks that host memory keeps (kv_offloading_size)
-  int64_t host_block_bytes = 0;  // of one, of all ranks
-  int64_t drafter_bytes = 0;     // beyond KV cache, token pages and block tables
+  int64_t state_bytes = 0;           // of the model's recurrent layers, for max_num_seqs sequences
+  int64_t num_state_snapshots = 0;   // of such states, for the prefix cache (max_state_snapshots)
+  int64_t state_snapshot_bytes = 0;  // of all
+  int64_t num_host_blocks = 0;       // KV blocks that host memory keeps (kv_offloading_size)
+  int64_t host_block_bytes = 0;      // of one, of all ranks
+  int64_t drafter_bytes = 0;         // beyond KV cache, token pages and block tables
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
   int num_engines = 1;                   // data parallel; sizes and counts above are sums over them

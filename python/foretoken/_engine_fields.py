@@ -118,6 +118,11 @@ class EngineFields:
     # Share KV blocks of equal prefixes (default: on)
     enable_prefix_caching: bool | None = None
 
+    # Most snapshots of recurrent layers' states, behind which such models find prefixes again;
+    # 0: no prefix caching for them (default: four for each of max_num_seqs, in at most 1 GiB, 4
+    # GiB on a GPU, or an eighth of the free memory)
+    max_state_snapshots: int | None = None
+
     # GiB of host memory, of all ranks of an engine together, for KV blocks that the prefix
     # cache gives up (default: none)
     kv_offloading_size: float | None = None

@@ -247,6 +247,16 @@ constexpr EngineField kTable[] = {
      .help = "Share KV blocks of equal prefixes",
      .automatic = "on",
      .agreement = kValue},
+    {.name = "max_state_snapshots",
+     .member = &C::max_state_snapshots,
+     .group = kMemory,
+     .help = "Most snapshots of recurrent layers' states, behind which such models find prefixes "
+             "again; 0: no prefix caching for them",
+     .automatic = "four for each of --max-num-seqs, in at most 1 GiB, 4 GiB on a GPU, or an eighth "
+                  "of the free memory",
+     .form = kCount,
+     .range = {0, 1 << 20},
+     .agreement = kValue},
     {.name = "kv_offloading_size",
      .member = &C::kv_offloading_size,
      .group = kMemory,

@@ -29,7 +29,8 @@ constexpr const char* kOnDevice =
     "--kv-offloading-size)";
 constexpr const char* kStateType = "recurrent layers keep their states in float32";
 constexpr const char* kNoStateBlocks =
-    "recurrent layers keep a state of each running sequence and none for a prefix cache";
+    "snapshots of recurrent layers' states stand where prefixes are found again, as many as "
+    "--max-state-snapshots says";
 constexpr const char* kOneRecurrence = "recurrent layers have one kernel for prompts and decoding";
 constexpr const char* kReplays = "states leave rejected drafts behind by replaying accepted rows";
 constexpr const char* kWorkers = "workers cannot be replaced; leave it out";

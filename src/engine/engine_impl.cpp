@@ -68,6 +68,7 @@ void EngineImpl::abandon_device() {
     std::unique_ptr<KvCache> window_cache;
     std::unique_ptr<StepMemory> memory;
     std::unique_ptr<KvOffload> kv_offload;
+    std::unique_ptr<StateStore> state_store;
     std::unique_ptr<ModelRunner> runner;
   };
   static std::mutex mutex;
@@ -76,7 +77,8 @@ void EngineImpl::abandon_device() {
   std::lock_guard lock(mutex);
   abandoned->push_back({std::move(device_), std::move(queue_), std::move(model_),
                         std::move(drafters_), std::move(kv_cache_), std::move(window_cache_),
-                        std::move(memory_), std::move(kv_offload_), std::move(runner_)});
+                        std::move(memory_), std::move(kv_offload_), std::move(state_store_),
+                        std::move(runner_)});
 }
 
 Result<GrammarService::Choices> EngineImpl::admit(Request request, OutputCallback callback) {

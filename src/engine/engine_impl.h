@@ -18,6 +18,7 @@
 #include "engine/measure/step_profile.h"
 #include "engine/measure/step_time_cache.h"
 #include "engine/offload/kv_offload.h"
+#include "engine/offload/state_store.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/generation_config.h"
 #include "engine/request/grammar_service.h"
@@ -91,8 +92,11 @@ class EngineImpl final : public Engine {
   Status load(ResolvedConfig& config, const ModelFiles& target,
               std::vector<std::string> drafter_folders, StartClock& clock);
   Status load_adapters(const EngineConfig& config);
+  // `whose`: as of Combination::states_of.
+  static Status check_states(const EngineConfig& config, const char* whose);
   // Before the KV cache is sized.
   Status take_states(ResolvedConfig& config);
+  Status take_snapshots(ResolvedConfig& config);
   Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
@@ -176,7 +180,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
-  std::unique_ptr<KvOffload> kv_offload_;  // null: host memory keeps no blocks
+  std::unique_ptr<KvOffload> kv_offload_;    // null: host memory keeps no blocks
+  std::unique_ptr<StateStore> state_store_;  // null: there are no snapshots of states
   std::unique_ptr<Scheduler> scheduler_;
   CostTable step_times_;              // once the loop runs, the engine thread's
   bool measures_later_ = false;       // those are of small steps alone

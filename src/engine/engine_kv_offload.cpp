@@ -71,6 +71,7 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
       .num_host_blocks = static_cast<int>(info_.num_host_blocks),
+      .num_snapshots = static_cast<int>(info_.num_state_snapshots),
       .whole_prompts = config.whole_prompts,
       .num_stages = config.parallel.pipeline_parallel_size,
       .num_adapter_slots = num_adapter_slots_,
@@ -80,7 +81,8 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
     scheduler.drafters.push_back({.has_kv = traits.has_kv,
                                   .keeps_written = traits.keeps_written,
                                   .entries_ahead = traits.entries_ahead,
-                                  .max_len = traits.max_len});
+                                  .max_len = traits.max_len,
+                                  .keeps_states = traits.keeps_states});
   }
   scheduler_ = std::make_unique<Scheduler>(scheduler);
 }

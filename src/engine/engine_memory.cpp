@@ -140,6 +140,10 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
   if (info_.state_bytes > 0) {
     FT_LOG(info, "states of {} sequences: {} MiB", config.max_num_seqs, info_.state_bytes >> 20);
   }
+  if (info_.num_state_snapshots > 0) {
+    FT_LOG(info, "{} snapshots of states for prefix caching: {} MiB", info_.num_state_snapshots,
+           info_.state_snapshot_bytes >> 20);
+  }
   return {};
 }
 

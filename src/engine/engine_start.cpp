@@ -52,17 +52,6 @@ Status check_ranks(const EngineConfig& config, bool idle) {
                  .prefix_caching = config.enable_prefix_caching});
 }
 
-// `whose`: as of Combination::states_of.
-Status check_states(const EngineConfig& config, const char* whose) {
-  const ParallelConfig& parallel = config.parallel;
-  return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
-                 .num_stages = parallel.pipeline_parallel_size,
-                 .num_context_ranks = parallel.decode_context_parallel_size,
-                 .host_blocks = config.kv_offloading_size > 0,
-                 .prefix_caching = config.enable_prefix_caching,
-                 .states_of = whose});
-}
-
 // One step for each stage and one that is planned meanwhile, as far as the ring goes.
 int steps_in_flight(const EngineConfig& config) {
   const int stages = config.parallel.pipeline_parallel_size;
@@ -171,7 +160,8 @@ Status EngineImpl::run_rank() {
                  .memory = *memory_,
                  .ranks = ranks_,
                  .num_adapter_slots = num_adapter_slots_,
-                 .kv_offload = kv_offload_.get()});
+                 .kv_offload = kv_offload_.get(),
+                 .state_store = state_store_.get()});
   const Status status = loop.run();
   ended_ = status.ok();
   return status;
@@ -233,26 +223,6 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fill_info(config, *options.attention);
   clock.end_phase("drafters");
-  return {};
-}
-
-// A prefix hit brings the entries of its positions, and no layer's state behind them.
-Status EngineImpl::take_states(ResolvedConfig& config) {
-  const bool target = keeps_states(model_->config());
-  const bool drafter = std::any_of(drafters_.begin(), drafters_.end(),
-                                   [](const auto& each) { return each->traits().keeps_states; });
-  if (!target && !drafter) return {};
-  FT_RETURN_IF_ERROR(check_states(config, target ? "the model" : "a draft model"));
-  if (config.enable_prefix_caching && ranks_.is_first()) {
-    FT_LOG(info,
-           "{} keeps states of sequences, which blocks of a prefix do not bring: no prefix caching",
-           target ? "the model" : "a draft model");
-  }
-  config.enable_prefix_caching = false;
-  const StateUse use{.num_slots = config.max_num_seqs,
-                     .max_draft_tokens = max_draft_tokens(config)};
-  FT_RETURN_IF_ERROR(model_->take_states(use));
-  info_.state_bytes = model_->state_bytes(use);
   return {};
 }
 
@@ -430,7 +400,8 @@ Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& h
                         .num_adapter_slots = num_adapter_slots_,
                         .num_stages = ranks_.stages().count,
                         .bound = bound_.get(),
-                        .kv_offload = kv_offload_.get()},
+                        .kv_offload = kv_offload_.get(),
+                        .state_store = state_store_.get()},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   FT_RETURN_IF_ERROR(watch_learning());
   outputs_ = std::make_unique<OutputProcessor>(

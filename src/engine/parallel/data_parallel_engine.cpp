@@ -381,6 +381,8 @@ EngineInfo sum_of(const std::vector<const EngineInfo*>& infos) {
     sum.kv_cache_bytes += info.kv_cache_bytes;
     sum.num_host_blocks += info.num_host_blocks;
     sum.state_bytes += info.state_bytes;
+    sum.num_state_snapshots += info.num_state_snapshots;
+    sum.state_snapshot_bytes += info.state_snapshot_bytes;
     sum.token_page_bytes += info.token_page_bytes;
     sum.block_table_bytes += info.block_table_bytes;
     sum.drafter_bytes += info.drafter_bytes;

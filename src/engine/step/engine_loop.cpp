@@ -66,6 +66,7 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       pacer_(limits_.max_tokens),
       bound_(parts.bound),
       kv_offload_(parts.kv_offload),
+      state_store_(parts.state_store),
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
@@ -76,6 +77,8 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
     plan.spans.reserve(limits_.max_spans);
     plan.blocks.reserve(limits_.max_block_updates);
     plan.adapter_loads.reserve(static_cast<size_t>(parts.num_adapter_slots));
+    plan.states_out.reserve(state_store_ != nullptr ? 2 * limits_.max_spans : 0);
+    plan.states_in.reserve(state_store_ != nullptr ? limits_.max_spans : 0);
     if (kv_offload_ == nullptr) continue;
     plan.moves_out.reserve(limits_.max_block_updates);
     plan.moves_in.reserve(limits_.max_block_updates);
@@ -111,6 +114,7 @@ void EngineLoop::main() {
     if (serve() || intake_.stopping()) continue;
     if (watch_.rest && !failed_.load()) watch_.rest();
     if (idle_work_ && live_.empty()) {
+      scheduler_.drop_left_states();
       std::exchange(idle_work_, nullptr)();
     } else {
       intake_.wait();
@@ -142,7 +146,10 @@ Status EngineLoop::serve_until_idle() {
   while (!intake_.stopping()) {
     if (serve() || intake_.stopping()) continue;
     if (failed_.load()) break;
-    if (live_.empty()) return {};
+    if (live_.empty()) {
+      scheduler_.drop_left_states();
+      return {};
+    }
     intake_.wait();
   }
   return aborted("the engine ends");
@@ -273,7 +280,7 @@ bool EngineLoop::submit(StepPlan& plan) {
   StepShape& shape = shapes_[plan.step % kStepRingSize];
   if (agreement_ == nullptr) shape = runner_.shape_of(plan);
   if (!load_adapters(plan)) return false;
-  if (!move_blocks(plan)) return false;
+  if (!move_blocks(plan) || !move_states(plan)) return false;
   if (feed_ != nullptr && !feed(plan)) return false;
   if (num_stages_ == 1) expect_masks(plan);
   {

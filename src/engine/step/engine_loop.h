@@ -11,6 +11,7 @@
 
 #include "engine/grammar/grammar_thread.h"
 #include "engine/offload/kv_offload.h"
+#include "engine/offload/state_store.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/intake.h"
 #include "engine/request/output_ring.h"
@@ -46,11 +47,12 @@ class EngineLoop {
     // With engines that share layers with this one; null: there are none. Such engines submit the
     // same steps, empty ones where they have nothing to do.
     group::ShapeAgreement* agreement = nullptr;
-    Ranks* ranks = nullptr;           // with an agreement: whom a failure ends
-    int num_adapter_slots = 0;        // places of adapters on the device
-    int num_stages = 1;               // that steps go through, the last one here
-    TimeBound* bound = nullptr;       // on the time between tokens; null: there is none
-    KvOffload* kv_offload = nullptr;  // null: host memory keeps no KV blocks
+    Ranks* ranks = nullptr;             // with an agreement: whom a failure ends
+    int num_adapter_slots = 0;          // places of adapters on the device
+    int num_stages = 1;                 // that steps go through, the last one here
+    TimeBound* bound = nullptr;         // on the time between tokens; null: there is none
+    KvOffload* kv_offload = nullptr;    // null: host memory keeps no KV blocks
+    StateStore* state_store = nullptr;  // null: there are no snapshots of states
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -119,6 +121,7 @@ class EngineLoop {
   bool feed(const StepPlan& plan);
   bool load_adapters(const StepPlan& plan);
   bool move_blocks(const StepPlan& plan);
+  bool move_states(const StepPlan& plan);
   bool feeds(const Status& status);
   void finish_before(uint64_t end_step);
   void expect_masks(const StepPlan& plan);
@@ -154,6 +157,7 @@ class EngineLoop {
   PrefillPacer pacer_;
   TimeBound* const bound_;
   KvOffload* const kv_offload_;
+  StateStore* const state_store_;
   const int steps_in_flight_;
   const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;

@@ -24,4 +24,12 @@ bool EngineLoop::move_blocks(const StepPlan& plan) {
   return true;
 }
 
+// Before the slots are used again.
+bool EngineLoop::move_states(const StepPlan& plan) {
+  if (plan.states_out.empty() && plan.states_in.empty()) return true;
+  if (feed_ != nullptr && !feeds(feed_->states(plan))) return false;
+  state_store_->enqueue(queue_, plan.step, plan.states_out, plan.states_in);
+  return true;
+}
+
 }  // namespace foretoken

@@ -52,6 +52,7 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
       entry.inits[num_inits++] = {sequence.slot, sequence.known_len(), span.num_hit_tokens,
                                   num_words, request.params};
       entry.inits[num_inits - 1].params.adapter = sequence.adapter_slot + 1;
+      entry.inits[num_inits - 1].draft_computed = span.num_state_entries;
       std::copy(request.init_words.begin(), request.init_words.end(), entry.words + num_words);
       num_words += static_cast<int>(request.init_words.size());
     }

@@ -86,9 +86,10 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
 }
 
 PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits) : ranks_(ranks) {
-  const size_t max_move_bytes =
-      2 * sizeof(BlockMove) * static_cast<size_t>(limits.max_block_updates);
-  message_.reserve(sizeof(PlanMessage) + std::max(max_plan_bytes(limits), max_move_bytes));
+  const size_t move_bytes = 2 * sizeof(BlockMove) * static_cast<size_t>(limits.max_block_updates);
+  const size_t state_bytes = 4 * sizeof(StateMove) * static_cast<size_t>(limits.max_spans);
+  message_.reserve(sizeof(PlanMessage) +
+                   std::max({max_plan_bytes(limits), move_bytes, state_bytes}));
 }
 
 Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& entry) {
@@ -114,17 +115,27 @@ Status PlanFeed::adapter(int slot, std::span<const std::byte> packed) {
 }
 
 Status PlanFeed::moves(const StepPlan& plan) {
-  PlanMessage message{plan.step, 0, PlanMessage::Kind::kMoves, StepShape{}, PlanHeader{}};
-  message.plan.num_spans = static_cast<int32_t>(plan.moves_out.size());
-  const auto out = std::as_bytes(std::span(plan.moves_out));
-  const auto in = std::as_bytes(std::span(plan.moves_in));
-  message.num_bytes = out.size() + in.size();
+  return send_lists(PlanMessage::Kind::kMoves, plan.step, plan.moves_out.size(),
+                    std::as_bytes(std::span(plan.moves_out)),
+                    std::as_bytes(std::span(plan.moves_in)));
+}
+
+Status PlanFeed::states(const StepPlan& plan) {
+  return send_lists(PlanMessage::Kind::kStates, plan.step, plan.states_out.size(),
+                    std::as_bytes(std::span(plan.states_out)),
+                    std::as_bytes(std::span(plan.states_in)));
+}
+
+Status PlanFeed::send_lists(PlanMessage::Kind kind, uint64_t step, size_t num_out,
+                            std::span<const std::byte> out, std::span<const std::byte> in) {
+  PlanMessage message{step, out.size() + in.size(), kind, StepShape{}, PlanHeader{}};
+  message.plan.num_spans = static_cast<int32_t>(num_out);
   message_.resize(sizeof message + out.size() + in.size());
   std::memcpy(message_.data(), &message, sizeof message);
   std::byte* const lists = message_.data() + sizeof message;
   if (!out.empty()) std::memcpy(lists, out.data(), out.size());
   if (!in.empty()) std::memcpy(lists + out.size(), in.data(), in.size());
-  return send_to(ranks_.size(), message_, "sending moves of KV blocks");
+  return send_to(ranks_.size(), message_, "sending moves of KV blocks or states");
 }
 
 Status PlanFeed::end() {
@@ -157,6 +168,10 @@ Status receive_plan(group::RankLink& link, ReceivedPlan* out) {
   if (out->message.kind == PlanMessage::Kind::kMoves) {
     out->moves.resize(num_bytes / sizeof(BlockMove));
     return link.receive(0, std::as_writable_bytes(std::span(out->moves)), "receiving KV moves");
+  }
+  if (out->message.kind == PlanMessage::Kind::kStates) {
+    out->states.resize(num_bytes / sizeof(StateMove));
+    return link.receive(0, std::as_writable_bytes(std::span(out->states)), "receiving states");
   }
   if (num_bytes > out->packed.size()) {
     return internal_error(text_of(out->message.step) +

@@ -18,8 +18,9 @@ namespace foretoken {
 // ring entry one after the other. All ranks run one build, so that structs travel as they are.
 struct PlanMessage {
   // Of a step; of all steps; an adapter for place `step`, packed by pack_adapter; the BlockMoves of
-  // the step that begins next, plan.num_spans of them to host memory and the others from there.
-  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter, kMoves };
+  // the step that begins next, plan.num_spans of them to host memory and the others from there; its
+  // StateMoves, likewise.
+  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter, kMoves, kStates };
 
   uint64_t step = 0;
   uint64_t num_bytes = 0;  // that follow
@@ -52,6 +53,8 @@ class PlanFeed {
   Status adapter(int slot, std::span<const std::byte> packed);
   // The plan's moves between blocks and host memory, ahead of the step.
   Status moves(const StepPlan& plan);
+  // Those between slots and snapshots of states.
+  Status states(const StepPlan& plan);
   // There will be no more steps.
   Status end();
   // Ends the others with an error. The group's first one, which may be another rank's.
@@ -59,6 +62,8 @@ class PlanFeed {
 
  private:
   Status send_to(int end_rank, std::span<const std::byte> bytes, std::string_view what);
+  Status send_lists(PlanMessage::Kind kind, uint64_t step, size_t num_out,
+                    std::span<const std::byte> out, std::span<const std::byte> in);
 
   Ranks& ranks_;
   std::vector<std::byte> message_;
@@ -70,6 +75,7 @@ struct ReceivedPlan {
   std::vector<std::byte> packed;   // room for the largest plan; message.num_bytes of it are used
   std::vector<std::byte> adapter;  // of a message of that kind
   std::vector<BlockMove> moves;    // likewise
+  std::vector<StateMove> states;   // likewise
 };
 
 // Blocks until the next plan is there.

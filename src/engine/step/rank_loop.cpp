@@ -60,6 +60,7 @@ Status RankLoop::run_steps() {
     if (kind == PlanMessage::Kind::kBegin) FT_RETURN_IF_ERROR(begin_step(*plan));
     if (kind == PlanMessage::Kind::kAdapter) FT_RETURN_IF_ERROR(load_adapter(plan));
     if (kind == PlanMessage::Kind::kMoves) FT_RETURN_IF_ERROR(move_blocks(*plan));
+    if (kind == PlanMessage::Kind::kStates) FT_RETURN_IF_ERROR(move_states(*plan));
     if (kind == PlanMessage::Kind::kFinish) parts_.runner.finish(plan->message.shape);
     {
       std::lock_guard lock(mutex_);
@@ -143,6 +144,21 @@ Status RankLoop::move_blocks(const ReceivedPlan& plan) {
   }
   FT_RETURN_IF_ERROR(wait_for_entry(plan.message.step));
   offload->enqueue(parts_.queue, plan.message.step, moves.first(num_out), moves.subspan(num_out));
+  return {};
+}
+
+Status RankLoop::move_states(const ReceivedPlan& plan) {
+  const std::span<const StateMove> moves(plan.states);
+  const auto num_out = static_cast<size_t>(plan.message.plan.num_spans);
+  StateStore* const store = parts_.state_store;
+  if (store == nullptr || num_out > moves.size() || !store->can_move(moves.first(num_out)) ||
+      !store->can_move(moves.subspan(num_out))) {
+    return internal_error(
+        "rank 0 keeps states that this rank has no place for; start all ranks with one "
+        "configuration");
+  }
+  FT_RETURN_IF_ERROR(wait_for_entry(plan.message.step));
+  store->enqueue(parts_.queue, plan.message.step, moves.first(num_out), moves.subspan(num_out));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "device/queue.h"
 #include "engine/offload/kv_offload.h"
+#include "engine/offload/state_store.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
@@ -27,8 +28,9 @@ class RankLoop {
     ModelRunner& runner;
     const StepMemory& memory;
     Ranks& ranks;
-    int num_adapter_slots = 0;        // places of adapters on the device
-    KvOffload* kv_offload = nullptr;  // null: host memory keeps no KV blocks
+    int num_adapter_slots = 0;          // places of adapters on the device
+    KvOffload* kv_offload = nullptr;    // null: host memory keeps no KV blocks
+    StateStore* state_store = nullptr;  // null: there are no snapshots of states
   };
   explicit RankLoop(const Parts& parts);
   ~RankLoop();
@@ -47,6 +49,7 @@ class RankLoop {
   Status wait_for_entry(uint64_t step);
   Status load_adapter(ReceivedPlan* plan);
   Status move_blocks(const ReceivedPlan& plan);
+  Status move_states(const ReceivedPlan& plan);
   Status look_at_queue();
   void note_stages(uint64_t end_step);
 

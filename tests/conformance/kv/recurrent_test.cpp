@@ -10,7 +10,8 @@
 
 // Models whose layers keep states of sequences, which drafts change and rejected ones must not have
 // changed: ids and counts are the same whoever drafts, itself such a model, however many steps are
-// in flight, however prompts are cut and whoever had the slot before.
+// in flight, however prompts are cut and whoever had the slot before, and where states come from
+// snapshots behind prefixes.
 
 namespace foretoken {
 namespace {
@@ -18,8 +19,7 @@ namespace {
 constexpr int kRecurrentTokens = 48;
 constexpr int kRecurrentDrafts = 3;
 
-// Pieces of the golden texts, so that prompts are of many lengths, half of them sampled.
-std::vector<Request> recurrent_requests(const test::GoldenCase& golden, int count) {
+std::vector<int32_t> golden_text(const test::GoldenCase& golden) {
   std::vector<int32_t> text;
   for (const nlohmann::json& entry : *golden.prompts) {
     for (const char* part : {"ids", "greedy"}) {
@@ -27,6 +27,12 @@ std::vector<Request> recurrent_requests(const test::GoldenCase& golden, int coun
       text.insert(text.end(), ids.begin(), ids.end());
     }
   }
+  return text;
+}
+
+// Pieces of the golden texts, so that prompts are of many lengths, half of them sampled.
+std::vector<Request> recurrent_requests(const test::GoldenCase& golden, int count) {
+  const std::vector<int32_t> text = golden_text(golden);
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
     Request& request = requests.emplace_back();
@@ -131,17 +137,111 @@ TEST_P(RecurrentIdentity, ChunkedPreemptedAndInSlotsOfOthers) {
   const RunResult preempted = expect_same(
       drafting({.name = "preempted", .steps_in_flight = 2, .batch = 12, .num_blocks = 14}));
   EXPECT_GT(preempted.stats.num_preemptions, 0);
-  // What the first run left in the slots and what a prefix cache would have kept.
+  // What the first run left in the slots and in the prefix cache.
   const RunResult warm = expect_same(drafting(
       {.name = "warm", .steps_in_flight = 2, .batch = 5, .prefix_caching = true, .warm = true}));
-  EXPECT_EQ(warm.stats.num_cached_tokens, 0) << "blocks do not bring states";
+  EXPECT_GT(warm.stats.num_cached_tokens, 0);
+  const RunResult resumed = expect_same(drafting({.name = "preempted with a prefix cache",
+                                                  .steps_in_flight = 2,
+                                                  .batch = 12,
+                                                  .num_blocks = 14,
+                                                  .prefix_caching = true}));
+  EXPECT_GT(resumed.stats.num_preemptions, 0);
   // Made-up rows, whose times are measured at start, leave states in the slots.
   expect_same({.name = "adaptive", .num_draft_tokens = 4, .policy = "adaptive", .batch = 12});
 }
 
+// Turns of conversations, each as an engine without a prefix cache and without drafts has it.
+class Turns {
+ public:
+  Turns(Engine& plain, Engine& cached) : plain_(plain), cached_(cached) {}
+
+  // The prompt and what is said to it. `least`: tokens that are found.
+  std::vector<int32_t> say(const std::vector<int32_t>& prompt, int64_t least) {
+    Request request;
+    request.prompt_token_ids = prompt;
+    request.sampling.max_tokens = 40;
+    request.sampling.temperature = num_turns_ % 2 == 0 ? 0.0f : 0.7f;
+    request.sampling.seed = ++num_turns_;
+    request.sampling.ignore_eos = true;
+    const RequestOutput expected = plain_.generate({request})[0];
+    const RequestOutput output = cached_.generate({request})[0];
+    EXPECT_EQ(output.token_ids, expected.token_ids) << "turn " << num_turns_;
+    EXPECT_EQ(expected.stats.num_cached_tokens, 0);
+    EXPECT_GE(output.stats.num_cached_tokens, least) << "turn " << num_turns_;
+    EXPECT_LT(output.stats.num_cached_tokens, static_cast<int64_t>(prompt.size()));
+    num_cached_ += output.stats.num_cached_tokens;
+    std::vector<int32_t> all = prompt;
+    all.insert(all.end(), output.token_ids.begin(), output.token_ids.end());
+    return all;
+  }
+  int64_t num_cached() const { return num_cached_; }
+
+ private:
+  Engine& plain_;
+  Engine& cached_;
+  uint64_t num_turns_ = 0;
+  int64_t num_cached_ = 0;
+};
+
+// Three conversations behind one system prompt of 50 tokens, and two more turns of the first. The
+// second one leaves the first one's prompt where no snapshot stands, and makes one for the third.
+// `scarce`: there are two snapshots, which take each other's place.
+int64_t run_turns(const std::vector<int32_t>& text, Engine& plain, Engine& cached, bool scarce) {
+  const auto piece = [&](int begin, int count) {
+    return std::vector<int32_t>(text.begin() + begin, text.begin() + begin + count);
+  };
+  const auto behind = [](std::vector<int32_t> first, const std::vector<int32_t>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  };
+  const std::vector<int32_t> system = piece(0, 50);
+  Turns turns(plain, cached);
+  const auto first = turns.say(behind(system, piece(61, 30)), 0);
+  turns.say(behind(system, piece(102, 31)), 0);
+  turns.say(behind(system, piece(143, 33)), scarce ? 0 : 48);
+  const auto second = turns.say(behind(first, piece(184, 10)), scarce ? 0 : 64);
+  turns.say(behind(second, piece(205, 10)), scarce ? 0 : 112);
+  return turns.num_cached();
+}
+
+TEST_P(RecurrentIdentity, PrefixesAreFoundAgain) {
+  std::unique_ptr<Engine> plain;
+  ASSERT_TRUE(make_engine(config({}), &plain).ok());
+  std::vector<Variant> variants = {{.name = "three in flight", .steps_in_flight = 3},
+                                   {.name = "chunked", .max_batched_tokens = 23},
+                                   {.num_draft_tokens = 4, .steps_in_flight = 2},
+                                   drafting({.steps_in_flight = 2}),
+                                   drafting({.name = "three in flight", .steps_in_flight = 3})};
+  if (GetParam().name.starts_with("qwen3_next")) {
+    variants.push_back({.name = "module", .num_draft_tokens = 2, .drafter = "mtp"});
+  }
+  for (Variant variant : variants) {
+    variant.prefix_caching = true;
+    SCOPED_TRACE(variant.describe());
+    for (const int num_snapshots : {-1, 2}) {
+      EngineConfig cached = config(variant);
+      cached.max_state_snapshots = num_snapshots;
+      std::unique_ptr<Engine> engine;
+      const Status made = make_engine(cached, &engine);
+      ASSERT_TRUE(made.ok()) << made.message();
+      EXPECT_GT(engine->info().num_state_snapshots, 0);
+      const int64_t num_cached =
+          run_turns(golden_text(GetParam()), *plain, *engine, num_snapshots == 2);
+      EXPECT_GT(num_cached, 0);
+      expect_all_free(*engine);
+    }
+  }
+  EngineConfig none = config({.prefix_caching = true});
+  none.max_state_snapshots = 0;
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(make_engine(none, &engine).ok());
+  EXPECT_EQ(engine->info().num_state_snapshots, 0);
+}
+
 TEST_P(RecurrentIdentity, AbortsHarmNobody) {
   const std::vector<Request> requests = recurrent_requests(GetParam(), num_test_prompts(12));
-  EngineConfig one = config(drafting({.steps_in_flight = 2}));
+  EngineConfig one = config(drafting({.steps_in_flight = 2, .prefix_caching = true}));
   one.max_num_seqs = 2;
   std::unique_ptr<Engine> engine;
   ASSERT_TRUE(make_engine(one, &engine).ok());
@@ -172,8 +272,14 @@ TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
       continue;
     }
     expect_same(drafting({.name = "ranks", .steps_in_flight = 2, .batch = 12}), layout);
-    expect_same({.name = "ranks", .num_draft_tokens = 4, .batch = 12, .max_batched_tokens = 23},
-                layout);
+    const RunResult warm = expect_same({.name = "ranks",
+                                        .num_draft_tokens = 4,
+                                        .batch = 12,
+                                        .max_batched_tokens = 23,
+                                        .prefix_caching = true,
+                                        .warm = true},
+                                       layout);
+    EXPECT_GT(warm.stats.num_cached_tokens, 0) << layout.name();
   }
 }
 
