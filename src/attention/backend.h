@@ -25,6 +25,7 @@ struct AttentionDemand {
   int32_t value_dim = 0;         // of latents, as of KvLayer; 0: keys and values lie apart
   bool has_slopes = false;       // as of AttentionArgs
   int32_t block_size = 0;        // positions of a block of the KV cache; 0: not asked about
+  bool is_sparse = false;        // rows attend to positions that an indexer chooses
 
   bool is_latent() const { return value_dim > 0; }
 };

@@ -22,10 +22,12 @@ constexpr bool has_wide_heads(const AttentionDemand& demand) {
 }
 
 constexpr bool has_deepseek_latents(const AttentionDemand& demand) {
-  return demand.dtype == DType::kBF16 && demand.head_dim == 576 && demand.value_dim == 512;
+  return demand.dtype == DType::kBF16 && demand.head_dim == 576 && demand.value_dim == 512 &&
+         !demand.is_sparse;
 }
 
-constexpr const char* kDeepSeekLatents = "bfloat16 and latents of 512 + 64 elements";
+constexpr const char* kDeepSeekLatents =
+    "bfloat16, latents of 512 + 64 elements and rows that attend to all positions";
 
 // A row of a library's kernels, whose bits depend on what else a step has.
 constexpr AttentionTraits library_latents(const char* name, std::span<const char* const> aliases,

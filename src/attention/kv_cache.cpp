@@ -18,10 +18,18 @@ int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
          kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
 }
 
+// Of one layer with an indexer.
+int64_t bytes_of_index(const KvGroupSpec& spec, int32_t block_size) {
+  return int64_t{spec.index_dim} * block_size * static_cast<int64_t>(dtype_size(spec.dtype));
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 }  // namespace
 
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
-  return num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size);
+  return num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size) +
+         spec.num_index_layers * bytes_of_index(spec, block_size);
 }
 
 KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size)
@@ -34,14 +42,18 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                                                  int32_t num_blocks, int32_t block_size) {
   FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
   FT_CHECK(spec.context_size > 0 && block_size % spec.context_size == 0);
+  if (spec.num_index_layers > 0 && spec.context_size > 1) {
+    return unsupported(
+        "--decode-context-parallel-size is not built for sparse attention, whose indexers compare "
+        "all positions; leave it out");
+  }
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
   if (spec.num_layers == 0) return cache;
-  const int64_t part =
-      (bytes_of_one_part(spec, block_size) * num_blocks + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t part = aligned(bytes_of_one_part(spec, block_size) * num_blocks);
+  const int64_t index = aligned(bytes_of_index(spec, block_size) * num_blocks);
   const int64_t parts = num_parts(spec);
-  FT_ASSIGN_OR_RETURN(
-      void* memory,
-      cache->arena_.take(static_cast<size_t>(parts * spec.num_layers * part), "the KV cache"));
+  const int64_t all = parts * spec.num_layers * part + spec.num_index_layers * index;
+  FT_ASSIGN_OR_RETURN(void* memory, cache->arena_.take(static_cast<size_t>(all), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
   for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
     cache->layers_.push_back({.k = at,
@@ -55,6 +67,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                               .context_size = spec.context_size,
                               .context_rank = spec.context_rank});
   }
+  cache->index_ = at;
   return cache;
 }
 
@@ -65,7 +78,15 @@ std::vector<BlockPart> KvCache::block_parts() const {
     parts.push_back({static_cast<std::byte*>(layer.k), bytes});
     if (layer.v != layer.k) parts.push_back({static_cast<std::byte*>(layer.v), bytes});
   }
+  for (int32_t i = 0; i < spec_.num_index_layers; ++i) {
+    parts.push_back({static_cast<std::byte*>(index_keys(i)), bytes_of_index(spec_, block_size_)});
+  }
   return parts;
+}
+
+void* KvCache::index_keys(int32_t number) const {
+  if (number < 0 || number >= spec_.num_index_layers) return nullptr;
+  return index_ + number * aligned(bytes_of_index(spec_, block_size_) * num_blocks_);
 }
 
 void KvCache::prefer_small_fronts(Device& device) const {

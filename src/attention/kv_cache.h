@@ -23,6 +23,10 @@ struct KvGroupSpec {
   // As of KvLayer; blocks and their size count the positions of all ranks.
   int32_t context_size = 1;
   int32_t context_rank = 0;
+  // Layers that keep a key of an indexer for each position beside, index_dim elements of dtype, in
+  // whatever format the others are; context_size is then 1.
+  int32_t index_dim = 0;
+  int32_t num_index_layers = 0;
   bool operator==(const KvGroupSpec&) const = default;
 };
 
@@ -46,9 +50,13 @@ class KvCache {
   int32_t block_size() const { return block_size_; }
   int64_t bytes_per_block() const { return kv_bytes_per_block(spec_, block_size_); }
   int64_t num_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
-  // Keys and values of each layer; of latents once.
+  // Keys and values of each layer; of latents once; then what indexers keep.
   std::vector<BlockPart> block_parts() const;
   const KvLayer& layer(int32_t index) const { return layers_.at(static_cast<size_t>(index)); }
+
+  // [num_blocks, block_size, index_dim] of the layer of this number among those with an indexer;
+  // null where there is none of it.
+  void* index_keys(int32_t number) const;
 
   // Asks for small pages at the front of each layer's keys and values (device/small_front.h).
   // Before the first write.
@@ -62,6 +70,7 @@ class KvCache {
   int32_t block_size_;
   Arena arena_;
   std::vector<KvLayer> layers_;
+  std::byte* index_ = nullptr;
 };
 
 // The caches that a model's forward pass reads and writes: of its full group and, where it has

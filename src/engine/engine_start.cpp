@@ -107,8 +107,13 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
                       read_model_config(target, {config.dtype, config.hf_overrides}));
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
-  FT_RETURN_IF_ERROR(compat({.expert_parallel = config.parallel.enable_expert_parallel,
-                             .num_experts = model.experts.count}));
+  FT_RETURN_IF_ERROR(compat(
+      {.num_ranks = config.parallel.tensor_parallel_size * config.parallel.pipeline_parallel_size,
+       .num_stages = config.parallel.pipeline_parallel_size,
+       .num_context_ranks = config.parallel.decode_context_parallel_size,
+       .expert_parallel = config.parallel.enable_expert_parallel,
+       .num_experts = model.experts.count,
+       .is_sparse = model.latent.index.exists()}));
   if (keeps_states(model)) FT_RETURN_IF_ERROR(check_states(config, "the model"));
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);

@@ -415,7 +415,8 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .rope = ropes_[static_cast<size_t>(plan.rope)],
           .window = plan.window,
           .repeats = !is_first && plan.sees_as(plan_.layers[i - 1]),
-          .state = own.state};
+          .state = own.state,
+          .index_keys = cache.index_keys(plan.index_place)};
 }
 
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,

@@ -47,6 +47,7 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
   group->value_dim = own.value_dim;
+  group->index_dim = own.index_dim;
 }
 
 }  // namespace
@@ -55,6 +56,9 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
   const bool reads_more = config.layer_input_size > 0 || config.streams.exist();
   const bool shares = std::any_of(config.layers.begin(), config.layers.end(),
                                   [](const LayerConfig& layer) { return layer.kv_of >= 0; });
+  const bool shares_index =
+      std::any_of(config.layers.begin(), config.layers.end(),
+                  [](const LayerConfig& layer) { return layer.shares_index; });
   const bool adds_later = std::any_of(config.layers.begin(), config.layers.end(),
                                       [](const LayerConfig& layer) { return layer.part > 0; });
   if (has_stages && config.num_loops > 1) {
@@ -66,6 +70,11 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
     return unsupported(config.architecture +
                        ": layers add what the layer before left, which stages do not have; use "
                        "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
+  }
+  if (has_stages && shares_index) {
+    return unsupported(config.architecture +
+                       ": layers attend to positions that other layers chose, which stages do not "
+                       "have; use --pipeline-parallel-size 1 and divide by --tensor-parallel-size");
   }
   if (has_stages && (shares || reads_more)) {
     return unsupported(config.architecture +
@@ -115,6 +124,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
       out.group_index = plan.layers.at(static_cast<size_t>(sight.kv_of)).group_index;
     } else if (mixes && owned) {
       out.group_index = group.num_layers++;
+      if (own.num_index_layers > 0) out.index_place = group.num_index_layers++;
     }
     plan.layers.push_back(out);
   }

@@ -22,9 +22,10 @@ struct LayerPlan {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t chunk = 0;      // as of AttentionArgs
-  int32_t value_dim = 0;  // as of KvLayer
-  StateSpec state;        // of its mixer, where the layer is of this rank's stage
+  int32_t chunk = 0;         // as of AttentionArgs
+  int32_t value_dim = 0;     // as of KvLayer
+  int32_t index_place = -1;  // of its indexer, among those of its group; -1: it has none
+  StateSpec state;           // of its mixer, where the layer is of this rank's stage
 
   // Whether the same rows see the same positions with as many heads, through the same block tables.
   bool sees_as(const LayerPlan& other) const {

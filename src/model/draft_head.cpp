@@ -66,6 +66,7 @@ class Head final : public DraftHead {
   KvGroupSpec kv_group() const override {
     KvGroupSpec group = kv_layout(spec_of(weights_of(0).layer.mixer), part_.dtype, kv_format_);
     group.num_layers = config_.num_modules * config_.num_layers;
+    if (group.num_index_layers > 0) group.num_index_layers = group.num_layers;
     group.context_size = context_.size;
     group.context_rank = context_.rank;
     return group;
@@ -270,7 +271,9 @@ const float* Head::run_layers(const Pass& pass, int32_t module, LayerKv kv, cons
   const DecoderLayer* layer = &pass.weights.layer;
   const float* delta = nullptr;
   for (size_t depth = 0; depth <= deeper.size(); ++depth) {
-    kv.kv = cache.layer(module * config_.num_layers + static_cast<int32_t>(depth));
+    const int32_t number = module * config_.num_layers + static_cast<int32_t>(depth);
+    kv.kv = cache.layer(number);
+    kv.index_keys = cache.index_keys(number);
     kv.window = window_of(*layer);
     const DecoderLayer* next = depth < deeper.size() ? &deeper[depth] : nullptr;
     delta = layers_.run(pass.rows, kv, *layer, depth == 0 ? x : nullptr, next);

@@ -214,11 +214,16 @@ Status read_eagle3(const ConfigFields& fields, const ModelConfig& target, DraftH
 // Lists with an entry for each layer end with the target's; for the modules behind them they go on
 // as they end.
 void continue_lists(int32_t num_layers, int32_t num_modules, Json* json) {
-  for (const char* name : {"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers"}) {
+  for (const char* name :
+       {"layer_types", "mlp_layer_types", "moe_layer_freq", "no_rope_layers", "indexer_types"}) {
     const auto list = json->find(name);
     if (list == json->end() || !list->is_array()) continue;
     if (list->size() != static_cast<size_t>(num_layers)) continue;
     for (int32_t i = 0; i < num_modules; ++i) list->push_back(list->back());
+  }
+  const auto pattern = json->find("index_topk_pattern");
+  if (pattern != json->end() && pattern->is_string()) {
+    *pattern = pattern->get<std::string>() + std::string(static_cast<size_t>(num_modules), 'F');
   }
   (*json)["num_hidden_layers"] = num_layers + num_modules;
 }

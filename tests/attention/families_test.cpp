@@ -154,6 +154,9 @@ TEST(AttentionFamilies, LatentsHaveFamiliesOfTheirOwn) {
     SCOPED_TRACE(backend->traits().name);
     EXPECT_EQ(backend->serves(deepseek), backend->traits().is_latent);
     EXPECT_EQ(backend->serves(tiny), backend == &portable_latent_attention());
+    AttentionDemand sparse = deepseek;
+    sparse.is_sparse = true;
+    EXPECT_EQ(backend->serves(sparse), backend == &portable_latent_attention());
   }
 }
 

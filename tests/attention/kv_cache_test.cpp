@@ -63,6 +63,29 @@ TEST(KvCache, LatentsHaveOneEntryForKeysAndValues) {
   EXPECT_LE(end, static_cast<char*>(cache.layer(0).k) + cache.num_bytes());
 }
 
+// Two of three layers have a key beside each entry.
+TEST(KvCache, KeysOfIndexersLieBehindTheLayers) {
+  KvGroupSpec spec{
+      .num_layers = 3, .num_kv_heads = 1, .head_dim = 576, .dtype = DType::kBF16, .value_dim = 512};
+  const int64_t without = kv_bytes_per_block(spec, 16);
+  spec.index_dim = 128;
+  spec.num_index_layers = 2;
+  const auto made = KvCache::create(*test_device(), spec, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const KvCache& cache = *made.value();
+  EXPECT_EQ(cache.bytes_per_block(), without + 2 * 16 * 128 * 2);
+  const std::vector<BlockPart> parts = cache.block_parts();
+  ASSERT_EQ(parts.size(), 5u);
+  EXPECT_EQ(parts[4].base, cache.index_keys(1));
+  EXPECT_EQ(parts[4].bytes, 16 * 128 * 2);
+  EXPECT_GE(cache.index_keys(0), static_cast<char*>(cache.layer(2).k) + without / 3 * 5);
+  EXPECT_GE(cache.index_keys(1), static_cast<char*>(cache.index_keys(0)) + parts[4].bytes * 5);
+  EXPECT_EQ(cache.index_keys(2), nullptr);
+  EXPECT_EQ(cache.index_keys(-1), nullptr);
+  spec.context_size = 2;
+  EXPECT_EQ(KvCache::create(*test_device(), spec, 5, 16).status().code(), StatusCode::kUnsupported);
+}
+
 // A block of 64 positions, of which each of four ranks has 16.
 TEST(KvCache, RanksShareTheEntriesOfABlock) {
   KvGroupSpec spec{3, 1, 16, DType::kBF16};

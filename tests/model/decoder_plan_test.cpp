@@ -46,6 +46,25 @@ TEST(DecoderPlan, ShortcutsAreNotCutIntoStages) {
   EXPECT_TRUE(check_division(config, false, true).ok());
 }
 
+// Layers that attend to what another one chose keep no key of an indexer.
+TEST(DecoderPlan, IndexersHavePlacesOfTheirOwn) {
+  ModelConfig config = config_of({{}, {}, {}, {}});
+  config.architecture = "DeepseekV32ForCausalLM";
+  config.latent = {.q_rank = 8, .kv_rank = 16, .nope_dim = 8, .rope_dim = 4, .value_dim = 16};
+  config.latent.index = {.num_heads = 2, .head_dim = 16, .top = 5};
+  config.layers[1].shares_index = true;
+  const DecoderTraits& traits = find_architecture(config.architecture)->decoder;
+  const DecoderPlan plan = plan_decoder(config, compose_layers(config, traits), {100, false});
+  EXPECT_EQ(plan.groups[0].num_layers, 4);
+  EXPECT_EQ(plan.groups[0].index_dim, 16);
+  EXPECT_EQ(plan.groups[0].num_index_layers, 3);
+  EXPECT_EQ(plan.layers[1].index_place, -1);
+  EXPECT_EQ(plan.layers[3].index_place, 2);
+  EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),
+            std::string::npos);
+  EXPECT_TRUE(check_division(config, false, true).ok());
+}
+
 TEST(DecoderPlan, OneGroupWithoutWindows) {
   const DecoderPlan plan = plan_of(config_of({{0, true}, {0, false}}), 100, false);
   ASSERT_EQ(plan.groups.size(), 1u);

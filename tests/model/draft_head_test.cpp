@@ -44,6 +44,8 @@ constexpr HeadCase kCases[] = {
     {"eagle3-1-speculators", HeadKind::kEagle3},
     {"mimo", HeadKind::kMtp},
     {"deepseek_v3", HeadKind::kMtp, true},
+    {"deepseek_v32", HeadKind::kMtp, true},
+    {"glm_moe_dsa", HeadKind::kMtp, true},
     {"glm4_moe", HeadKind::kMtp, true},
     {"glm4_moe_lite", HeadKind::kMtp, true},
     {"bailing_moe_v2", HeadKind::kMtp, true},

@@ -153,6 +153,8 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "deepseek_v2",
                        "deepseek_v2-lite",
                        "deepseek_v3",
+                       "deepseek_v32",
+                       "glm_moe_dsa",
                        "dots1",
                        "ernie4_5_moe",
                        "glm4_moe",

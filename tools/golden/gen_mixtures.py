@@ -26,6 +26,7 @@ CLOSE_TO_TIES = 2e-3
 ROUNDING = 6e-3     # of a row's norm: what roundings to bf16 may do to stored logits
 MODULE_TOKENS, DRAFTS, PREFIXES = 18, 3, (2, 3, 5, 9, 14, 18)
 DRAFT_GAP = 0.02
+MODULE_ROUNDING = 0.016  # as ROUNDING, of the rows of a draft module
 
 
 class SharedHead(torch.nn.Module):
@@ -60,6 +61,8 @@ def add_draft_module(model):
     hidden, index = config.hidden_size, config.num_hidden_layers
     if getattr(config, "mlp_layer_types", None):
         config.mlp_layer_types = [*config.mlp_layer_types, "sparse"]
+    if getattr(config, "indexer_types", None):
+        config.indexer_types = [*config.indexer_types, "full"]
     layer = type(model.model.layers[0])(config, index)
     norm = lambda: type(model.model.norm)(hidden, eps=config.rms_norm_eps)
     layer.enorm, layer.hnorm = norm(), norm()
@@ -297,7 +300,8 @@ class Module:
         mask = torch.full((count, count), float("-inf")).triu(1)[None, None]
         x = layer.eh_proj(both)[None]
         out = layer(x, attention_mask=mask, position_ids=positions,
-                    position_embeddings=self.model.rotary_emb(x, positions))[0]
+                    position_embeddings=self.model.rotary_emb(x, positions))
+        out = (out[0] if isinstance(out, tuple) else out)[0]
         normed = layer.shared_head.norm(out)
         return normed if self.passes_normed else out, layer.shared_head.head(normed)
 
@@ -328,6 +332,11 @@ def module_case(name, config, state):
             return None
         drafts.append({"prefix": length, "ids": tokens, "gaps": gaps})
     hidden, logits = module.entries(ids[1:], module.final(ids)[:-1])
+    with Rounded(model):
+        for _ in range(4):
+            difference = module.entries(ids[1:], module.final(ids)[:-1])[1] - logits
+            if (difference.norm(dim=-1) / logits.norm(dim=-1)).max() > MODULE_ROUNDING:
+                return None  # bf16 turns a route
     print(name, "module", [row["ids"] for row in drafts], "std", round(logits.std().item(), 2), flush=True)
     return {"ids": ids, "drafts": drafts}, {"module.hidden": hidden.contiguous(), "module.logits": logits.contiguous()}
 

@@ -49,6 +49,7 @@ def gpt_oss(**changes):
 
 SIGMOID = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": True}
 GROUPS = {"n_group": 4, "topk_group": 2}
+INDEXER = {"index_topk": 64, "index_n_heads": 16, "index_head_dim": 32}
 
 MODELS = {
     "deepseek_v2": deepseek("DeepseekV2ForCausalLM", "deepseek_v2", n_shared_experts=2, **GROUPS,
@@ -62,6 +63,13 @@ MODELS = {
     "deepseek_v3": deepseek("DeepseekV3ForCausalLM", "deepseek_v3", **GROUPS, **SIGMOID,
                             routed_scaling_factor=2.5, num_nextn_predict_layers=1,
                             rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0)),
+    "deepseek_v32": deepseek("DeepseekV32ForCausalLM", "deepseek_v32", n_group=2, topk_group=1, **SIGMOID,
+                             routed_scaling_factor=2.5, num_nextn_predict_layers=1,
+                             n_routed_experts=4, **INDEXER, rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0)),
+    "glm_moe_dsa": deepseek("GlmMoeDsaForCausalLM", "glm_moe_dsa", n_group=1, topk_group=1, **SIGMOID,
+                            routed_scaling_factor=2.5, n_routed_experts=4, rms_norm_eps=1e-5,
+                            num_nextn_predict_layers=1, **INDEXER, indexer_rope_interleave=True,
+                            indexer_types=["full", "shared"], index_share_for_mtp_iteration=True),
     "kimi_k2": deepseek("DeepseekV3ForCausalLM", "kimi_k2", n_group=1, topk_group=1, **SIGMOID,
                         routed_scaling_factor=2.827, num_nextn_predict_layers=0, kv_lora_rank=64,
                         qk_nope_head_dim=64, rope_theta=50000.0,

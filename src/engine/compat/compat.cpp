@@ -237,6 +237,14 @@ Status check_states(const Combination& c) {
   return {};
 }
 
+// Keys of indexers, which one rank compares.
+Status check_indexers(const Combination& c) {
+  if (!c.is_sparse || c.num_context_ranks == 1) return {};
+  return unsupported("--decode-context-parallel-size " + std::to_string(c.num_context_ranks) +
+                     " is not built for sparse attention, whose indexers compare all positions; "
+                     "leave it out");
+}
+
 // KV blocks in host memory.
 Status check_host_blocks(const Combination& c) {
   if (!c.host_blocks) return {};
@@ -258,7 +266,7 @@ Status check_host_blocks(const Combination& c) {
 Status compat(const Combination& c) {
   for (const auto check : {check_architecture, check_drafter, check_attention, check_kv_cache,
                            check_ranks, check_context, check_experts, check_lanes, check_requests,
-                           check_measuring, check_states, check_host_blocks}) {
+                           check_measuring, check_states, check_indexers, check_host_blocks}) {
     FT_RETURN_IF_ERROR(check(c));
   }
   return {};

@@ -43,6 +43,7 @@ struct Combination {
   bool windowed = false;                // the model has layers with a window of their own blocks
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
+  bool is_sparse = false;  // an indexer chooses the positions that the model's rows attend to
 };
 
 // The one place that decides what goes together: OK, or the sentence that says what contradicts and

@@ -25,7 +25,8 @@ AttentionDemand demand_of(const EngineConfig& config, const ModelConfig& model) 
           .has_full_layers = has_full_layers,
           .value_dim = latent ? model.latent.kv_rank : 0,
           .has_slopes = !model.alibi_slopes.empty(),
-          .block_size = config.block_size};
+          .block_size = config.block_size,
+          .is_sparse = model.latent.index.exists()};
 }
 
 // What goes with a backend here.

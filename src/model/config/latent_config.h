@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "model/config/config_fields.h"
+#include "model/config/index_config.h"
 #include "model/config/rope_config.h"
 
 namespace foretoken {
@@ -16,6 +17,7 @@ struct LatentConfig {
   int32_t value_dim = 0;
   bool paired = true;  // rope_interleave
   float kv_scale = 1;
+  IndexConfig index = {};
 
   bool exists() const { return kv_rank > 0; }
   int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache

@@ -43,6 +43,9 @@ struct LayerConfig {
   // (Step 3.5); 0: anything.
   float expert_limit = 0;
   float shared_limit = 0;
+  // Of latent attention whose rows attend to some positions: to those that the layer before it has
+  // chosen, or attends to.
+  bool shares_index = false;
   int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };

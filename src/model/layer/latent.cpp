@@ -123,6 +123,9 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   FT_RETURN_IF_ERROR(load_queries(loader, base, whole, this));
   FT_RETURN_IF_ERROR(load_kv_norm(loader, base + "kv_a_layernorm.weight", whole, &kv_norm));
   FT_RETURN_IF_ERROR(load_absorbed(loader, base, whole, this));
+  if (whole.index.exists()) {
+    FT_RETURN_IF_ERROR(index.load(loader, base + whole.indexer, whole));
+  }
   const int64_t values = int64_t{whole.num_heads} * whole.value_dim;
   FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", values, whole.o_bias, &o));
   // Latents have a scale for each group of a row.
@@ -141,6 +144,7 @@ void Latent::Scratch::fit(const LatentSpec& part) {
   widest_.nope_dim = std::max(widest_.nope_dim, part.nope_dim);
   widest_.rope_dim = std::max(widest_.rope_dim, part.rope_dim);
   widest_.value_dim = std::max(widest_.value_dim, part.value_dim);
+  index.fit(part.index);
 }
 
 Status Latent::Scratch::take(const ScratchSource& source) {
@@ -156,11 +160,13 @@ Status Latent::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(q, source.act(heads * all.entry_dim()));
   FT_ASSIGN_OR_RETURN(latents, source.act(heads * all.kv_rank));
   FT_ASSIGN_OR_RETURN(attended, source.act(heads * all.value_dim));
+  FT_RETURN_IF_ERROR(index.take(source));
   return attention.take(source, all.num_heads, all.entry_dim());
 }
 
 void Latent::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, first, {scratch.first}, dtype);
+  if (spec.index.exists()) index.project(rows, x, scratch.index, dtype);
 }
 
 // Queries in the latents' space: [what `absorb_k` makes of the first part | the part that turns].
@@ -181,6 +187,8 @@ void Latent::make_queries(const LayerRows& rows, const LayerKv& kv, const Scratc
                          .scaling = kv.rope.scaling,
                          .norm_eps = eps,
                          .position_shift = kv.position_shift});
+  // Ahead of latent_q: attention reads what is chosen before the op ahead of it has ended.
+  if (spec.index.exists()) index.choose(rows, kv, scratch.q_low, scratch.index, dtype);
   if (spec.q_rank > 0) multiply(rows, scratch.q_low, q_b, {scratch.q_whole}, dtype);
   latent_q(rows.queue, {.counts = rows.counts,
                         .x = spec.q_rank > 0 ? scratch.q_whole : scratch.first,
@@ -208,6 +216,7 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
   attention.out = scratch.latents;
   attention.num_heads = spec.num_heads;
   attention.scale = spec.scale;
+  if (spec.index.exists()) index.restrict_to_chosen(scratch.index, &attention);
   scratch.attention.run(rows, attention);
   head_gemm(rows.queue, {.counts = rows.counts,
                          .x = scratch.latents,

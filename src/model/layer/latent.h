@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "model/layer/attention_scratch.h"
+#include "model/layer/latent_index.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
@@ -24,6 +25,7 @@ struct Latent {
   const float* q_norm = nullptr;   // [q_rank] or null
   const float* kv_norm = nullptr;  // [kv_rank]
   Linear o;                        // [hidden, heads * value_dim]
+  LatentIndex index;               // where spec.index exists
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
@@ -35,6 +37,7 @@ struct Latent {
     void* latents = nullptr;   // [max_rows, heads * kv_rank] act: what attention leaves
     void* attended = nullptr;  // [max_rows, heads * value_dim] act
     AttentionScratch attention;
+    LatentIndex::Scratch index;
 
     // Makes room for a layer; before `take`.
     void fit(const LatentSpec& part);
@@ -48,7 +51,7 @@ struct Latent {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const LatentSpec& whole);
 
-  // Calls f for each matrix that adapters may change.
+  // Calls f for each matrix that adapters may change: none of the indexer.
   template <class F>
   void for_each_linear(const F& f) {
     f(first);

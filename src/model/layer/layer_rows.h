@@ -76,7 +76,8 @@ struct LayerKv {
   bool repeats = false;        // as of AttentionArgs
   // [max_rows] the last KV position that each row sees; null: its own.
   const int32_t* last_seen = nullptr;
-  LayerState state = {};  // of layers that keep one
+  LayerState state = {};       // of layers that keep one
+  void* index_keys = nullptr;  // as of IndexRowsArgs, of layers with an indexer
 };
 
 // What the buffers of a layer's parts are taken from and for. "act" stands for `dtype` in their

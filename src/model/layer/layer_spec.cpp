@@ -22,7 +22,9 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
           .dtype = dtype,
           .window = 0,
           .format = latent_format(format),
-          .value_dim = mixer.kv_rank};
+          .value_dim = mixer.kv_rank,
+          .index_dim = mixer.index.head_dim,
+          .num_index_layers = mixer.index.exists() && mixer.index.own ? 1 : 0};
 }
 
 KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
@@ -63,7 +65,9 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
           .bias = config.attention_bias,
           .o_bias = config.attention_out_bias,
           .kv_scale = latent.kv_scale,
-          .paired = latent.paired};
+          .paired = latent.paired,
+          .index = {latent.index.num_heads, latent.index.head_dim, latent.index.top,
+                    latent.index.paired, !layer.shares_index}};
 }
 
 ShortConvSpec short_conv_of(const ModelConfig& config) {

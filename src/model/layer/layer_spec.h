@@ -124,6 +124,19 @@ struct GqaSpec {
   int32_t o_size() const { return differs() ? q_size() / 2 : q_size(); }
 };
 
+// The indexer of latent attention (DeepSeek-AI 2025, V3.2): queries of its own heads, made of the
+// compressed queries, meet a key of each position, and the heads' weights, made of the row, say
+// what that counts (kernels/latent/choose_entries.h).
+struct IndexSpec {
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;  // of queries and of the key of a position in the KV cache
+  int32_t top = 0;       // positions that a row attends to; 0: there is no indexer
+  bool paired = false;   // as of LatentSpec; of the front of heads, as wide as its rope_dim
+  bool own = true;       // false: rows attend to what the last layer with an indexer has chosen
+
+  bool exists() const { return top > 0; }
+};
+
 // Latent attention (DeepSeek-AI 2024, V2): all heads read one compressed key and value of a
 // position. Runs absorbed for every row: queries are multiplied into the latents' space.
 struct LatentSpec {
@@ -140,7 +153,9 @@ struct LatentSpec {
   float kv_scale = 1;  // of what is compressed, once it is normed (LongCat Flash)
   bool paired = true;  // the turning pairs lie side by side in the checkpoint
   QueryScale query_scale = {};
+  IndexSpec index = {};  // whole on every rank
   const char* base = "self_attn.";
+  const char* indexer = "indexer.";
 
   int32_t head_dim() const { return nope_dim + rope_dim; }
   int32_t q_size() const { return num_heads * head_dim(); }

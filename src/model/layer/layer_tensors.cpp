@@ -71,6 +71,7 @@ class LayerTensorList {
     add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
                kv_rank, false);
     add_linear(base + "o_proj", hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
+    if (mixer.index.exists() && mixer.index.own) add_indexer(base + mixer.indexer, mixer);
   }
 
   void add(const ShortConvSpec& mixer) {
@@ -211,6 +212,16 @@ class LayerTensorList {
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  void add_indexer(const std::string& base, const LatentSpec& mixer) {
+    const IndexSpec& index = mixer.index;
+    add_linear(base + "wk", index.head_dim, mixer.inputs, false);
+    add_linear(base + "weights_proj", index.num_heads, mixer.inputs, false);
+    all_.back().is_exact = true;
+    add_linear(base + "wq_b", int64_t{index.num_heads} * index.head_dim, mixer.q_rank, false);
+    all_.push_back({base + "k_norm.weight", index.head_dim});
+    all_.push_back({base + "k_norm.bias", index.head_dim});
+  }
+
   void add_mask(const std::string& base, const GqaSpec& mixer) {
     const int64_t heads = mixer.num_kv_heads;
     all_.push_back({base + "A", heads});

@@ -106,6 +106,8 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
       {{.num_ranks = 2, .num_context_ranks = 2, .states_of = "the model"},
        {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
+      {{.num_ranks = 2, .num_context_ranks = 2, .is_sparse = true},
+       {"--decode-context-parallel-size 2", "sparse attention", "leave it out"}},
   };
   for (const auto& c : cases) {
     const Status status = compat(c.combination);

@@ -107,7 +107,7 @@ TEST(LatentConfig, NamesTheFieldAtFault) {
   EXPECT_NE(message("v_head_dim", 24).find("multiple of 16"), std::string::npos);
   EXPECT_NE(message("kv_lora_rank", 1024).find("the most is 576"), std::string::npos);
   EXPECT_NE(message("kv_lora_rank", nullptr).find("kv_lora_rank"), std::string::npos);
-  EXPECT_NE(message("index_topk", 2048).find("sparse attention"), std::string::npos);
+  EXPECT_NE(message("index_topk", 2048).find("index_n_heads"), std::string::npos);
   const Json empty = Json::object();
   const ConfigFields none(empty, "the file");
   EXPECT_FALSE(read_latent_config(none).value().exists());

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "model/config/families.h"
+#include "model/config/index_config.h"
 #include "model/config/missing_parts.h"
 #include "model/layer/layer_spec.h"
 
@@ -13,7 +15,7 @@ LayerSpec deepseek_layer(const ModelConfig& config, const LayerConfig& layer) {
                         experts_or_mlp(config, layer, experts_of(config)));
 }
 
-// V3.2 and GLM 5 attend to positions that an indexer chooses; some files have V3's name.
+// An indexer that chooses positions is for V3, V3.2 and GLM 5.
 Status refuse_sparse(const ConfigFields& fields, nlohmann::json*) {
   if (fields.find("index_topk") != nullptr) return refuse_parts(kSparseAttention, fields.where());
   return fields.find("kv_lora_rank") != nullptr ? Status() : fields.missing("kv_lora_rank");
@@ -63,6 +65,31 @@ Status read_deepseek_v3(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &config->layers);
 }
 
+// V3.2's form, by which some files of V3's name go, too.
+Status read_sparse(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_deepseek_v3(fields, config));
+  FT_ASSIGN_OR_RETURN(config->latent.index, read_index_config(fields, config->latent.rope_dim));
+  if (!config->latent.index.exists()) return {};
+  return read_index_sharing(fields, &config->layers);
+}
+
+Status need_latents(const ConfigFields& fields, nlohmann::json*) {
+  return fields.find("kv_lora_rank") != nullptr ? Status() : fields.missing("kv_lora_rank");
+}
+
+// Files name the indexer where others say how a layer attends; without one nothing is left to say.
+Status translate_sparse(const ConfigFields& fields, nlohmann::json* json) {
+  if (fields.find("index_topk") == nullptr) return fields.missing("index_topk");
+  const auto types = json->find("layer_types");
+  const bool are_sparse =
+      types != json->end() && types->is_array() &&
+      std::all_of(types->begin(), types->end(), [](const nlohmann::json& type) {
+        return type == "deepseek_sparse_attention" || type == "indexed_attention";
+      });
+  if (are_sparse) json->erase("layer_types");
+  return need_latents(fields, json);
+}
+
 Status read_axk1(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(read_deepseek_v3(fields, config));
   return fields.read_flag("score_correction", &config->experts.correction);
@@ -106,8 +133,33 @@ constinit const Architecture kDeepseekV3Architecture = {
     .description = "DeepSeek V3 and R1, Kimi K2, with their MTP modules as drafters",
     .defaults = kDeepseekV3Defaults,
     .decoder = {.layer = deepseek_layer},
-    .translate = refuse_sparse,
-    .read = read_deepseek_v3,
+    .translate = need_latents,
+    .read = read_sparse,
+};
+
+// DeepSeek-AI 2025: V3's blocks, with an indexer in each.
+constinit const Architecture kDeepseekV32Architecture = {
+    .name = "DeepseekV32ForCausalLM",
+    .description = "DeepSeek V3.2 (sparse attention), with its MTP module as a drafter",
+    .defaults = kDeepseekV3Defaults,
+    .decoder = {.layer = deepseek_layer},
+    .translate = translate_sparse,
+    .read = read_sparse,
+};
+
+// Z.ai 2026: the same, with indexers that several layers may share.
+constinit const Architecture kGlmMoeDsaArchitecture = {
+    .name = "GlmMoeDsaForCausalLM",
+    .description = "GLM 5, 5.1 and 5.2 (sparse attention), with their MTP modules as drafters",
+    .defaults = R"({"max_position_embeddings": 202752, "first_k_dense_replace": 3,
+                    "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+                    "n_group": 1, "topk_group": 1, "num_experts_per_tok": 8,
+                    "routed_scaling_factor": 2.5, "norm_topk_prob": true,
+                    "n_shared_experts": 1, "rms_norm_eps": 1e-5,
+                    "indexer_rope_interleave": true})",
+    .decoder = {.layer = deepseek_layer},
+    .translate = translate_sparse,
+    .read = read_sparse,
 };
 
 // Moonshot AI 2026 and 2025: V3's blocks behind a vision tower; its text part.

@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "conformance/harness.h"
+#include "conformance/layouts.h"
+#include "model/golden.h"
+
+// Models whose indexers choose the positions that rows attend to, 24 of up to 326: the ids are
+// those of Hugging Face transformers, and keys of indexers go with blocks wherever these go.
+
+namespace foretoken {
+namespace {
+
+constexpr int kSparseDrafts = 3;
+
+class SparseAttention : public testing::TestWithParam<test::GoldenCase> {
+ protected:
+  static EngineConfig config_for(const Variant& variant) {
+    EngineConfig config = config_of(variant, GetParam().folder);
+    config.max_model_len = GetParam().max_model_len;
+    config.hf_overrides = GetParam().hf_overrides;
+    config.dtype = "float32";
+    config.skip_tokenizer_init = true;
+    return config;
+  }
+  static std::vector<Request> requests(bool sampled = false) {
+    std::vector<Request> all;
+    for (const nlohmann::json& entry : *GetParam().prompts) {
+      Request& request = all.emplace_back();
+      request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
+      request.sampling.max_tokens = static_cast<int>(entry.at("greedy").size());
+      request.sampling.temperature = sampled ? 0.7f : 0.0f;
+      request.sampling.seed = 5;
+      request.sampling.ignore_eos = true;
+    }
+    return all;
+  }
+  static RunResult run(const Variant& variant, const EngineConfig& config, bool sampled = false) {
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    EXPECT_TRUE(made.ok()) << made.message();
+    RunResult result;
+    for (int round = 0; made.ok() && round < (variant.warm ? 2 : 1); ++round) {
+      result = run_requests(*engine, variant, requests(sampled));
+    }
+    if (made.ok()) expect_all_free(*engine);
+    return result;
+  }
+  static void expect_reference(const RunResult& result, const std::string& what) {
+    ASSERT_EQ(result.ids.size(), GetParam().prompts->size()) << what;
+    for (size_t i = 0; i < result.ids.size(); ++i) {
+      EXPECT_EQ(result.ids[i], GetParam().prompts->at(i).at("greedy").get<std::vector<int32_t>>())
+          << what << ", prompt " << i;
+    }
+  }
+  static Variant drafting(Variant variant) {
+    variant.drafter = variant.drafter == "ngram" ? "mtp" : variant.drafter;
+    variant.num_draft_tokens = kSparseDrafts;
+    return variant;
+  }
+};
+
+TEST_P(SparseAttention, IdsAreThoseOfTheReference) {
+  const Variant modules = drafting({.name = "modules", .steps_in_flight = 2, .batch = 2});
+  const RunResult drafted = run(modules, config_for(modules));
+  expect_reference(drafted, modules.name);
+  EXPECT_GT(drafted.stats.num_draft_tokens, 0);
+  const Variant cut = drafting({.name = "cut",
+                                .steps_in_flight = 2,
+                                .batch = 2,
+                                .max_batched_tokens = 23,
+                                .num_blocks = 30});
+  const RunResult preempted = run(cut, config_for(cut));
+  expect_reference(preempted, cut.name);
+  EXPECT_GT(preempted.stats.num_preemptions, 0);
+  const Variant warm = {.name = "warm", .batch = 2, .prefix_caching = true, .warm = true};
+  EngineConfig offloading = config_for(warm);
+  offloading.num_gpu_blocks_override = 24;
+  offloading.kv_offloading_size = 0.01;
+  const RunResult hits = run(warm, offloading);
+  expect_reference(hits, warm.name);
+  EXPECT_GT(hits.stats.num_cached_tokens, 0);
+}
+
+TEST_P(SparseAttention, Fp8EntriesAndRanksKeepTheIds) {
+  const Variant plain{.name = "plain", .kv_cache_dtype = "fp8"};
+  const RunResult base = run(plain, config_for(plain), true);
+  const Variant modules = drafting({.name = "modules",
+                                    .steps_in_flight = 2,
+                                    .batch = 2,
+                                    .max_batched_tokens = 37,
+                                    .kv_cache_dtype = "fp8"});
+  EXPECT_EQ(count_differences(base, run(modules, config_for(modules), true), modules.name), 0);
+  const Layout pair{.tp = 2};
+  if (!missing_for(pair).empty()) GTEST_SKIP() << missing_for(pair);
+  const Variant ranks = drafting({.name = "ranks", .batch = 2});
+  EngineConfig config = config_for(ranks);
+  pair.apply(config);
+  expect_reference(run(ranks, config), ranks.name);
+}
+
+TEST_P(SparseAttention, WhatDividesPositionsIsRefused) {
+  EngineConfig config = config_for({});
+  Layout{.tp = 2, .dcp = 2}.apply(config);
+  std::unique_ptr<Engine> engine;
+  const Status status = make_engine(config, &engine);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("--decode-context-parallel-size 2"), std::string::npos)
+      << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SparseAttention,
+                         testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa"})),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace foretoken
