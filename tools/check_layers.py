@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when an include points up or sideways in the layers of src/ and in the rooms of a layer, when a
 source above device/ and kernels/ asks which type of device it has, and when one asks an object for its
-class."""
+class; and when the table of rooms in docs/ARCHITECTURE.md lacks one of ROOMS."""
 
 import pathlib
 import re
@@ -121,6 +121,17 @@ def check_questions(name, text):
             yield f"{name}:{number}: dynamic_cast asks an object for its class; needed is {CLASS_REMEDY}"
 
 
+def check_rooms_page(page):
+    """Sentences about the table of rooms in docs/ARCHITECTURE.md, which is to have those of ROOMS."""
+    for folder, rooms in ROOMS.items():
+        row = next((line for line in page.splitlines() if line.startswith(f"| `{folder}` | ")), "")
+        told = re.findall(r"`(\w+)/?`", row.partition("` | ")[2])
+        wanted = [room for room in rooms if room]
+        if [room for room in told if room in wanted] != wanted:
+            yield (f"docs/ARCHITECTURE.md: the table of rooms needs a row | `{folder}` | of {', '.join(wanted)}, "
+                   "in this order, as ROOMS of tools/check_layers.py has them")
+
+
 def check_public(path):
     for number, quoted, name in includes(path):
         if quoted or ("/" in name and not name.startswith("foretoken/")):
@@ -141,6 +152,7 @@ def main():
         for path in sources(folder):
             problems.extend(check_source(path, name, allowed))
             problems.extend(check_questions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")))
+    problems.extend(check_rooms_page((ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")))
     for path in sources(ROOT / "python"):
         problems.extend(check_questions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")))
     for path in sources(ROOT / "include"):

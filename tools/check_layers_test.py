@@ -3,7 +3,7 @@
 
 import unittest
 
-from check_layers import check_questions
+from check_layers import check_questions, check_rooms_page
 
 ASKED = ("if (device.type() == DeviceType::kCpu) return 0;", 'const bool cpu = config.device == "cpu";',
          'if ("cuda" != name) return;', "const bool wide = is_cuda ? 1 : 0;",
@@ -27,6 +27,12 @@ class Questions(unittest.TestCase):
         for path in ("src/device/a.cpp", "src/kernels/gemm/a.cpp", "src/attention/families.cpp"):
             self.assertEqual(list(check_questions(path, ASKED[0])), [])
             self.assertEqual(len(list(check_questions(path, ASKED[4]))), 1)
+
+    def test_a_room_that_the_page_lacks_is_named(self):
+        page = "| `draft` | `parts` and more |\n| `http` | `server` · `message` |\n"
+        told = list(check_rooms_page(page))
+        self.assertFalse([line for line in told if "`draft`" in line])
+        self.assertEqual(len([line for line in told if "`http` | of message, server" in line]), 1)
 
 
 if __name__ == "__main__":
