@@ -402,13 +402,13 @@ TEST(Inspect, ListsFamiliesAndWhatOthersNeed) {
   const nlohmann::json all = nlohmann::json::parse(result.out);
   EXPECT_EQ(all["loads"][0]["name"], "LlamaForCausalLM");
   const auto& refused = all["does_not_load"];
-  const auto jamba = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
-    return family["name"] == "JambaForCausalLM";
+  const auto zamba = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
+    return family["name"] == "Zamba2ForCausalLM";
   });
-  ASSERT_NE(jamba, refused.end());
-  EXPECT_EQ((*jamba)["needs"], "state-space layers");
+  ASSERT_NE(zamba, refused.end());
+  EXPECT_EQ((*zamba)["needs"], "state-space layers");
   const CommandResult text = run_command({"inspect", "--families"});
-  EXPECT_NE(text.out.find("| Jamba | `JambaForCausalLM` | needs state-space layers |"),
+  EXPECT_NE(text.out.find("| Zamba 2 | `Zamba2ForCausalLM` | needs state-space layers |"),
             std::string::npos)
       << text.out;
 }

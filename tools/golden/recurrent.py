@@ -30,6 +30,15 @@ NEMOTRON = {"mlp_hidden_act": "relu2", "mamba_num_heads": 4, "mamba_head_dim": 3
             "mamba_hidden_act": "silu", "residual_in_fp32": False, "time_step_min": 0.001, "time_step_max": 0.1,
             "time_step_floor": 0.0001}
 
+JAMBA = {"mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 8, "mamba_conv_bias": True,
+         "mamba_proj_bias": False, "use_mamba_kernels": False, "attn_layer_period": 3, "attn_layer_offset": 1,
+         "expert_layer_period": 2, "expert_layer_offset": 1, "num_hidden_layers": 3, "num_experts_per_tok": 2}
+MAMBA_1 = {"state_size": 16, "conv_kernel": 4, "expand": 2, "time_step_rank": 8, "use_bias": False,
+           "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "residual_in_fp32": True, "num_hidden_layers": 2,
+           "intermediate_size": 128}
+NOT_MAMBA_1 = ["num_attention_heads", "num_key_value_heads", "rope_theta", "max_position_embeddings", "rms_norm_eps",
+               "attention_dropout"]
+
 MODELS = {
     "lfm2": recurrent("Lfm2ForCausalLM", "lfm2", without=[*NOT_LFM, "intermediate_size"], num_hidden_layers=3,
                       norm_eps=1e-5, block_ff_dim=96, block_multiple_of=16, block_ffn_dim_multiplier=1.0,
@@ -61,11 +70,6 @@ MODELS = {
                                 num_hidden_layers=4, moe_intermediate_size=32, n_routed_experts=4, n_shared_experts=1,
                                 moe_shared_expert_intermediate_size=64, num_experts_per_tok=2, n_group=1, topk_group=1,
                                 norm_topk_prob=True, routed_scaling_factor=2.5, moe_latent_size=None),
-    "nemotron_h-latent": recurrent("NemotronHForCausalLM", "nemotron_h", without=["rms_norm_eps", "hidden_act"],
-                                   **NEMOTRON, hybrid_override_pattern="ME*E", num_hidden_layers=4,
-                                   moe_intermediate_size=32, n_routed_experts=8, n_shared_experts=1,
-                                   moe_shared_expert_intermediate_size=64, num_experts_per_tok=3, n_group=1,
-                                   topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, moe_latent_size=32),
     "mamba2": recurrent("Mamba2ForCausalLM", "mamba2",
                         without=["intermediate_size", "num_attention_heads", "num_key_value_heads", "rope_theta",
                                  "max_position_embeddings", "rms_norm_eps", "attention_dropout"],
@@ -81,6 +85,18 @@ MODELS = {
 }
 
 MODELS.update(linear_models.MODELS)
+MODELS.update({
+    "nemotron_h-latent": recurrent("NemotronHForCausalLM", "nemotron_h", without=["rms_norm_eps", "hidden_act"],
+                                   **NEMOTRON, hybrid_override_pattern="ME*E", num_hidden_layers=4,
+                                   moe_intermediate_size=32, n_routed_experts=8, n_shared_experts=1,
+                                   moe_shared_expert_intermediate_size=64, num_experts_per_tok=3, n_group=1,
+                                   topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, moe_latent_size=32),
+    "jamba": recurrent("JambaForCausalLM", "jamba", without=["rope_theta"], **JAMBA, num_experts=4,
+                       intermediate_size=32),
+    "mamba": recurrent("MambaForCausalLM", "mamba", without=NOT_MAMBA_1, **MAMBA_1),
+    "falcon_mamba": recurrent("FalconMambaForCausalLM", "falcon_mamba", without=NOT_MAMBA_1, **MAMBA_1,
+                              mixer_rms_eps=1e-6),
+})
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 # What is read by another class of transformers than the one that the checkpoint names.
@@ -100,6 +116,8 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) + 0.5
     if name.endswith("linear_attn.norm.weight"):  # adds nothing to its weights
         return torch.rand_like(weight) + 0.5
+    if name.endswith("dt_proj.bias"):
+        return torch.rand_like(weight) * 2.0 - 3.0
     if "conv" in name and weight.dim() == 3:
         return torch.randn_like(weight) * weight.shape[-1] ** -0.5
     if name == "model.embedding_norm.weight" and families.is_tied(config):

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/linear/causal_conv.h"
+#include "kernels/linear/linear_shape.h"
 
 namespace foretoken {
 
@@ -11,6 +12,11 @@ Status check_recurrent_sizes(const ConfigFields& fields, const RecurrentConfig& 
     return invalid_argument(fields.where() + ": the " + std::to_string(config.value_heads) +
                             " value heads of linear attention are no multiple of its " +
                             std::to_string(config.key_heads) + " key heads; correct the file");
+  }
+  if (config.key_dim > kMaxLinearKeyDim) {
+    return unsupported(fields.where() + ": keys of " + std::to_string(config.key_dim) +
+                       " elements in linear attention are not supported; the most are " +
+                       std::to_string(kMaxLinearKeyDim));
   }
   if (config.conv_width == 1 || config.conv_width > kMaxConvWidth) {
     return unsupported(fields.where() + ": a convolution of " + std::to_string(config.conv_width) +

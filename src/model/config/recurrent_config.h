@@ -26,9 +26,11 @@ struct RecurrentConfig {
   int32_t value_heads = 0;  // 0: there are no heads
   int32_t key_dim = 0;      // (state size, d_state)
   int32_t value_dim = 0;
-  int32_t channels = 0;  // of a convolution alone
+  int32_t channels = 0;   // of a convolution alone, or of Mamba 1
+  int32_t step_rank = 0;  // as of SelectiveSpec
   int32_t conv_width = 0;
   bool conv_bias = false;
+  float norm_eps = 0;      // of SelectiveSpec
   bool bias = false;       // of the products before and behind
   float scale_factor = 1;  // as of LinearInputsArgs
   bool tiled = false;      // as of LinearShape
@@ -48,8 +50,8 @@ struct RecurrentConfig {
 // and checks them.
 Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out);
 
-// InvalidArgument where value heads are no multiple of key heads, Unsupported where a convolution
-// is wider than kernels take; the object of `fields` is named.
+// InvalidArgument where value heads are no multiple of key heads, Unsupported where keys or a
+// convolution are wider than kernels take; the object of `fields` is named.
 Status check_recurrent_sizes(const ConfigFields& fields, const RecurrentConfig& config);
 
 }  // namespace foretoken

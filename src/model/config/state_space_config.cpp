@@ -4,6 +4,8 @@
 #include <string>
 
 #include "kernels/linear/causal_conv.h"
+#include "kernels/linear/linear_shape.h"
+#include "kernels/linear/selective_scan.h"
 
 namespace foretoken {
 namespace {
@@ -38,6 +40,18 @@ Status read_step_limit(const ConfigFields& fields, RecurrentConfig* out) {
   return {};
 }
 
+Status check_conv_width(const ConfigFields& fields, const char* name, int32_t width) {
+  if (width >= 2 && width <= kMaxConvWidth) return {};
+  return unsupported(fields.where() + ": '" + name + "' " + std::to_string(width) +
+                     " is not supported; supported are 2 to " + std::to_string(kMaxConvWidth));
+}
+
+Status check_state_size(const ConfigFields& fields, const char* name, int32_t size, int most) {
+  if (size <= most) return {};
+  return unsupported(fields.where() + ": '" + name + "' " + std::to_string(size) +
+                     " is not supported; the most is " + std::to_string(most));
+}
+
 }  // namespace
 
 Status read_state_space(const ConfigFields& fields, const StateSpaceNames& names, int64_t inner,
@@ -55,12 +69,27 @@ Status read_state_space(const ConfigFields& fields, const StateSpaceNames& names
   if (out->value_heads % out->key_heads != 0) {
     return fields.wrong(names.groups, "a number that divides " + std::string(names.heads));
   }
-  if (out->conv_width < 2 || out->conv_width > kMaxConvWidth) {
-    return unsupported(fields.where() + ": '" + names.conv_width + "' " +
-                       std::to_string(out->conv_width) + " is not supported; supported are 2 to " +
-                       std::to_string(kMaxConvWidth));
+  FT_RETURN_IF_ERROR(check_state_size(fields, names.state_size, out->key_dim, kMaxLinearKeyDim));
+  return check_conv_width(fields, names.conv_width, out->conv_width);
+}
+
+Status read_selective(const ConfigFields& fields, const SelectiveNames& names, int32_t inner,
+                      int32_t hidden, RecurrentConfig* out) {
+  out->channels = inner;
+  out->key_dim = 16;
+  out->conv_width = 4;
+  out->conv_bias = true;
+  out->step_rank = (hidden + 15) / 16;
+  FT_RETURN_IF_ERROR(fields.read_count(names.state_size, &out->key_dim));
+  FT_RETURN_IF_ERROR(fields.read_count(names.conv_width, &out->conv_width));
+  FT_RETURN_IF_ERROR(fields.read_flag(names.conv_bias, &out->conv_bias));
+  FT_RETURN_IF_ERROR(fields.read_flag(names.bias, &out->bias));
+  const Json* rank = fields.find(names.step_rank);
+  if (rank != nullptr && *rank != "auto") {
+    FT_RETURN_IF_ERROR(fields.need_count(names.step_rank, &out->step_rank));
   }
-  return {};
+  FT_RETURN_IF_ERROR(check_state_size(fields, names.state_size, out->key_dim, kMaxScanState));
+  return check_conv_width(fields, names.conv_width, out->conv_width);
 }
 
 }  // namespace foretoken

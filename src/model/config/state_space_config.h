@@ -22,4 +22,18 @@ struct StateSpaceNames {
 Status read_state_space(const ConfigFields& fields, const StateSpaceNames& names, int64_t inner,
                         RecurrentConfig* out);
 
+// The same of Mamba 1.
+struct SelectiveNames {
+  const char* state_size = "mamba_d_state";
+  const char* conv_width = "mamba_d_conv";
+  const char* conv_bias = "mamba_conv_bias";
+  const char* bias = "mamba_proj_bias";
+  const char* step_rank = "mamba_dt_rank";
+};
+
+// Reads them for `inner` channels, of layers `hidden` wide. Errors as above; Unsupported also where
+// a channel has more numbers than kernels take.
+Status read_selective(const ConfigFields& fields, const SelectiveNames& names, int32_t inner,
+                      int32_t hidden, RecurrentConfig* out);
+
 }  // namespace foretoken

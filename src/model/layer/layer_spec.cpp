@@ -29,6 +29,7 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
 
 KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const LinearSpec&, DType, KvFormat) { return {}; }
+KvGroupSpec layout_of(const SelectiveSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
 int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
@@ -116,6 +117,17 @@ LinearSpec state_space_of(const ModelConfig& config) {
           .base = "mamba.",
           .in_qkv = "in_proj",
           .skip = "D"};
+}
+
+SelectiveSpec selective_of(const ModelConfig& config) {
+  const RecurrentConfig& recurrent = config.recurrent;
+  return {.inputs = config.hidden_size,
+          .channels = recurrent.channels,
+          .d_state = recurrent.key_dim,
+          .step_rank = recurrent.step_rank,
+          .conv_width = recurrent.conv_width,
+          .conv_bias = recurrent.conv_bias,
+          .bias = recurrent.bias};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -265,6 +277,8 @@ LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding) {
   }
   return part;
 }
+
+SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding&) { return whole; }
 
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding) {
   GatedMlpSpec part = whole;

@@ -278,7 +278,8 @@ struct BesideSpec {
 // What a layer lacks.
 struct Absent {};
 
-using MixerSpec = std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, Absent>;
+using MixerSpec =
+    std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, SelectiveSpec, Absent>;
 using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
@@ -328,6 +329,7 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
 ShortConvSpec short_conv_of(const ModelConfig& config);
 // Gated delta networks, under Qwen's names; without a kind of files.
 LinearSpec gated_delta_of(const ModelConfig& config);
+SelectiveSpec selective_of(const ModelConfig& config);
 // Mamba 2, under the names that most files have.
 LinearSpec state_space_of(const ModelConfig& config);
 ExpertsSpec experts_of(const ModelConfig& config);
@@ -364,6 +366,8 @@ PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
+// Which are not divided.
+SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
 // What the mixers of a layer keep of each sequence beside entries of positions.

@@ -134,6 +134,26 @@ class LayerTensorList {
     add_linear(base + mixer.out, hidden_, shape.v_size(), mixer.out_bias);
   }
 
+  void add(const SelectiveSpec& mixer) {
+    const std::string base = mixer.base;
+    const int64_t channels = mixer.channels;
+    add_linear(base + "in_proj", 2 * channels, mixer.inputs, mixer.bias);
+    add_conv(base + "conv1d", channels, mixer.conv_width, mixer.conv_bias);
+    add_linear(base + "x_proj", mixer.maps_size(), channels, false);
+    all_.back().is_exact = true;
+    const size_t steps = all_.size();
+    add_linear(base + "dt_proj", channels, mixer.step_rank, true);
+    all_[steps].is_exact = true;
+    all_.push_back({base + "A_log", channels, mixer.d_state});
+    all_.push_back({base + "D", channels});
+    if (mixer.norms == SelectiveNorms::kWeighted) {
+      all_.push_back({base + "dt_layernorm.weight", mixer.step_rank});
+      all_.push_back({base + "b_layernorm.weight", mixer.d_state});
+      all_.push_back({base + "c_layernorm.weight", mixer.d_state});
+    }
+    add_linear(base + "out_proj", hidden_, channels, mixer.bias);
+  }
+
   void add(const GatedMlpSpec& mlp, const std::string& before = {}) {
     const std::string base = before + mlp.base;
     if (mlp.fused) {

@@ -106,4 +106,38 @@ struct ShortConvSpec {
   StateSpec state() const { return {channels, width, {}}; }
 };
 
+// The norms, of root mean squares each, that steps, keys and queries of SelectiveSpec pass.
+enum class SelectiveNorms : uint8_t {
+  kNone,
+  kPlain,     // without weights (Falcon Mamba)
+  kWeighted,  // dt_layernorm, b_layernorm and c_layernorm (Jamba)
+};
+
+// The mixer of Mamba 1 (Gu and Dao 2023): half of a product of the row passes a causal convolution,
+// SiLU and a selective scan whose steps, keys and queries are made of it, and is gated by the other
+// half.
+struct SelectiveSpec {
+  int32_t inputs = 0;  // width of the rows
+  int32_t channels = 0;
+  int32_t d_state = 0;    // numbers of each channel
+  int32_t step_rank = 0;  // how many numbers the channels' steps are made of
+  int32_t conv_width = 0;
+  bool conv_bias = false;
+  bool bias = false;  // of the first product and the last
+  SelectiveNorms norms = SelectiveNorms::kNone;
+  float norm_eps = 0;  // 0: that of all norms
+  const char* base = "mixer.";
+  // Of GGUF files: rates as they are, but below zero, instead of their logarithms.
+  static constexpr const char* kNegativeRates = "A";
+
+  // Of the product that steps, keys and queries are made of.
+  int32_t maps_size() const { return step_rank + 2 * d_state; }
+  // As many numbers as a linear attention whose heads have one value each would keep.
+  StateSpec state() const {
+    const LinearShape shape{
+        .key_heads = 1, .value_heads = channels, .key_dim = d_state, .value_dim = 1};
+    return {channels, conv_width, shape};
+  }
+};
+
 }  // namespace foretoken

@@ -17,6 +17,10 @@ Status load_part(PartLoader& loader, const std::string& base, const ShortConvSpe
 Status load_part(PartLoader& loader, const std::string& base, const LinearSpec& spec, Mixer* out) {
   return out->emplace<LinearMixer>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const SelectiveSpec& spec,
+                 Mixer* out) {
+  return out->emplace<SelectiveMixer>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
                  FeedForward* out) {
   return out->emplace<GatedMlp>().load(loader, base, spec);

@@ -14,6 +14,7 @@
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
+#include "model/layer/selective_mixer.h"
 #include "model/layer/short_conv.h"
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
@@ -22,7 +23,7 @@
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, Absent>;
+using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, SelectiveMixer, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // BesideSpec with its weights.

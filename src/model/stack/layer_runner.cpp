@@ -104,6 +104,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(short_conv_.take(source));
   FT_RETURN_IF_ERROR(linear_.take(source));
+  FT_RETURN_IF_ERROR(selective_.take(source));
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));

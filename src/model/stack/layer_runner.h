@@ -105,6 +105,7 @@ class LayerRunner {
   Latent::Scratch& scratch_of(const Latent&) { return latent_; }
   ShortConv::Scratch& scratch_of(const ShortConv&) { return short_conv_; }
   LinearMixer::Scratch& scratch_of(const LinearMixer&) { return linear_; }
+  SelectiveMixer::Scratch& scratch_of(const SelectiveMixer&) { return selective_; }
   Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
   PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
@@ -142,6 +143,7 @@ class LayerRunner {
   Latent::Scratch latent_;
   ShortConv::Scratch short_conv_;
   LinearMixer::Scratch linear_;
+  SelectiveMixer::Scratch selective_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;

@@ -94,9 +94,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"MambaForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"Zamba2ForCausalLM"}}}; },
        kUnsupported,
-       {"'MambaForCausalLM'", "state-space layers"}},
+       {"'Zamba2ForCausalLM'", "state-space layers"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,

@@ -170,12 +170,65 @@ TEST(Families, NemotronHsLayersAreOnePartEach) {
   EXPECT_TRUE(layers[1].feed_forward && !layers[1].attention && !layers[1].experts);
   EXPECT_TRUE(layers[2].attention && !layers[2].recurrent && !layers[2].rope);
   EXPECT_TRUE(layers[3].experts);
+  json["ssm_state_size"] = 512;
+  EXPECT_NE(
+      parse_model_config(json, Json::object(), {}, "f").status().message().find("the most is 256"),
+      std::string::npos);
+  json.erase("ssm_state_size");
   json["hybrid_override_pattern"] = "MX";
   EXPECT_NE(parse_model_config(json, Json::object(), {}, "f")
                 .status()
                 .message()
                 .find("hybrid_override_pattern"),
             std::string::npos);
+}
+
+// As MiniMax publishes M1: types of layers as numbers, factors by long names.
+TEST(Families, MinimaxNumbersTheKindsOfItsLayers) {
+  Json json = small_config("MiniMaxM1ForCausalLM", {{"attn_type_list", {0, 1}},
+                                                    {"num_key_value_heads", 2},
+                                                    {"head_dim", 8},
+                                                    {"rotary_dim", 4},
+                                                    {"num_local_experts", 4},
+                                                    {"shared_intermediate_size", 0},
+                                                    {"postnorm", true},
+                                                    {"layernorm_linear_attention_alpha", 3.5},
+                                                    {"layernorm_mlp_beta", 0.5}});
+  const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  EXPECT_TRUE(config.layers[0].recurrent && !config.layers[1].recurrent);
+  EXPECT_TRUE(config.norms_residual);
+  EXPECT_EQ(config.rope.full.rotary_dim, 4);
+  EXPECT_EQ(std::pair(config.linear_residual_scale, config.attention_residual_scale),
+            std::pair(3.5f, 1.0f));
+  EXPECT_EQ(config.experts.scale, 0.5f);
+  json["shared_intermediate_size"] = {0, 16};
+  EXPECT_NE(parse_model_config(json, Json::object(), {}, "f")
+                .status()
+                .message()
+                .find("shared_intermediate_size"),
+            std::string::npos);
+}
+
+// Attention, and experts, in every so many layers.
+TEST(Families, JambaCountsItsLayersByPeriods) {
+  Json json = small_config("JambaForCausalLM", {{"num_key_value_heads", 2},
+                                                {"attn_layer_period", 2},
+                                                {"attn_layer_offset", 0},
+                                                {"expert_layer_offset", 1},
+                                                {"num_experts", 4},
+                                                {"mamba_dt_rank", "auto"}});
+  const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  EXPECT_TRUE(!config.layers[0].recurrent && config.layers[1].recurrent);
+  EXPECT_TRUE(!config.layers[0].experts && config.layers[1].experts);
+  EXPECT_EQ(std::pair(config.recurrent.channels, config.recurrent.step_rank), std::pair(64, 2));
+  json["num_experts"] = 1;
+  const auto dense = parse_model_config(json, Json::object(), {}, "f");
+  ASSERT_TRUE(dense.ok()) << dense.status().message();
+  EXPECT_FALSE(dense.value().layers[1].experts);
 }
 
 TEST(Families, StepSaysMuchByLayer) {

@@ -130,6 +130,11 @@ Status read_minimax(const ConfigFields& fields, ModelConfig* config) {
     FT_RETURN_IF_ERROR(fields.read_positive(factor.name, &number));
     *factor.to = static_cast<float>(number);
   }
+  if (config->head_dim > kMaxLinearKeyDim) {
+    return unsupported(fields.where() + ": heads of " + std::to_string(config->head_dim) +
+                       " elements are not supported in lightning attention; the most are " +
+                       std::to_string(kMaxLinearKeyDim));
+  }
   const size_t num_layers = config->layers.size();
   for (size_t i = 0; i < num_layers; ++i) {
     const double depth = static_cast<double>(i) / (static_cast<double>(num_layers) - 1.0 + 1e-5);
