@@ -14,9 +14,11 @@ void linear_inputs(Queue& queue, const LinearInputsArgs& args) {
   FT_CHECK(shape.key_heads > 0 && shape.value_heads % shape.key_heads == 0);
   FT_CHECK(shape.key_dim > 0 && shape.key_dim <= kMaxLinearKeyDim && shape.value_dim > 0);
   FT_CHECK(shape.scaled == (args.gates != LinearGates::kFixed));
-  FT_CHECK(!shape.channel_decay || args.gates == LinearGates::kDelta);
+  const bool by_delta = args.gates == LinearGates::kDelta || args.gates == LinearGates::kBounded;
+  FT_CHECK(!shape.channel_decay || by_delta);
   FT_CHECK(args.gates == LinearGates::kFixed || args.decay != nullptr);
-  FT_CHECK(args.gates != LinearGates::kDelta || args.scale != nullptr);
+  FT_CHECK(!by_delta || args.scale != nullptr);
+  FT_CHECK(args.lower_bound <= 0);
   queue.launch(args);
 }
 

@@ -11,6 +11,8 @@ enum class LinearGates : int32_t {
   // decay = exp(-r * softplus(decay + b)), scale = scale_factor * sigmoid(scale), by head, or for
   // channel_decay by channel with the rate of its head (gated delta rule, Kimi).
   kDelta,
+  // decay = exp(lower_bound * sigmoid(r * (decay + b))), scale and channels as of kDelta (Ling 3).
+  kBounded,
   // step = clamp(softplus(decay + b), min_step, max_step); decay = exp(-r * step), scale = step
   // (Mamba 2).
   kStep,
@@ -27,8 +29,9 @@ struct LinearInputsArgs {
   const float* q;  // [max_rows, stride], heads side by side, and so are k and v
   const float* k;
   const float* v;
-  const float* decay;       // [max_rows, decay_stride]: decay_size of them; null with kFixed
-  const float* scale;       // [max_rows, scale_stride]: value_heads of them; null but with kDelta
+  const float* decay;  // [max_rows, decay_stride]: decay_size of them; null with kFixed
+  const float*
+      scale;  // [max_rows, scale_stride]: value_heads of them; null but with kDelta and kBounded
   const float* rates;       // [value_heads], none below 0
   const float* decay_bias;  // [decay_size], or null: zero
   float* out;               // [max_rows, shape.row_size()]
@@ -44,6 +47,7 @@ struct LinearInputsArgs {
   float min_step;
   float max_step;
   float scale_factor = 1;
+  float lower_bound = 0;  // at most 0
 };
 
 void linear_inputs(Queue& queue, const LinearInputsArgs& args);

@@ -10,7 +10,6 @@ using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
     {"AXK2ForCausalLM", "A.X K2", kSparseAttention},
-    {"BailingHybridForCausalLM", "Ling 3", kLinearAttention},
     {"BailingMoeV2_5ForCausalLM", "Ling 2.5 and Ring 2.5", kLinearAttention},
     {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},

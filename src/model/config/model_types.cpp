@@ -17,6 +17,7 @@ constexpr ModelType kModelTypes[] = {
     {"axk1", "AXK1ForCausalLM"},
     {"aya_vision", "AyaVisionForConditionalGeneration"},
     {"baichuan", "BaichuanForCausalLM"},
+    {"bailing_hybrid", "BailingHybridForCausalLM"},
     {"bailing_moe", "BailingMoeForCausalLM"},
     {"bamba", "BambaForCausalLM"},
     {"bitnet", "BitNetForCausalLM"},

@@ -33,6 +33,7 @@ struct RecurrentConfig {
   float norm_eps = 0;      // of SelectiveSpec
   bool bias = false;       // of the products before and behind
   float scale_factor = 1;  // as of LinearInputsArgs
+  float lower_bound = 0;   // of logarithms of decays, as of LinearInputsArgs; 0: they have none
   bool tiled = false;      // as of LinearShape
   // Of Mamba 2: bounds of steps, and whether what leaves is normed, by the groups.
   float min_step = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/attention/gate_heads.h"
 #include "kernels/latent/head_gemm.h"
 #include "kernels/latent/latent_kv.h"
 #include "kernels/latent/latent_q.h"
@@ -127,7 +128,11 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
     FT_RETURN_IF_ERROR(index.load(loader, base + whole.indexer, whole));
   }
   const int64_t values = int64_t{whole.num_heads} * whole.value_dim;
-  FT_RETURN_IF_ERROR(loader.load_summed(base + "o_proj", values, whole.o_bias, &o));
+  FT_RETURN_IF_ERROR(loader.load_summed(base + whole.o, values, whole.o_bias, &o));
+  if (whole.gate_proj != nullptr) {
+    const TensorPart part{base + whole.gate_proj, whole.num_heads, heads.begin, heads.count};
+    FT_RETURN_IF_ERROR(loader.load_linear({part}, whole.inputs, false, &gates));
+  }
   // Latents have a scale for each group of a row.
   ignore_attention_scales(loader, base);
   // Older exports store this buffer; it follows from the config.
@@ -144,6 +149,7 @@ void Latent::Scratch::fit(const LatentSpec& part) {
   widest_.nope_dim = std::max(widest_.nope_dim, part.nope_dim);
   widest_.rope_dim = std::max(widest_.rope_dim, part.rope_dim);
   widest_.value_dim = std::max(widest_.value_dim, part.value_dim);
+  if (part.gate_proj != nullptr) widest_.gate_proj = part.gate_proj;
   index.fit(part.index);
 }
 
@@ -160,12 +166,16 @@ Status Latent::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(q, source.act(heads * all.entry_dim()));
   FT_ASSIGN_OR_RETURN(latents, source.act(heads * all.kv_rank));
   FT_ASSIGN_OR_RETURN(attended, source.act(heads * all.value_dim));
+  if (all.gate_proj != nullptr) {
+    FT_ASSIGN_OR_RETURN(gates, source.floats(heads));
+  }
   FT_RETURN_IF_ERROR(index.take(source));
   return attention.take(source, all.num_heads, all.entry_dim());
 }
 
 void Latent::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, first, {scratch.first}, dtype);
+  if (gates.outputs > 0) multiply(rows, x, gates, {scratch.gates}, dtype);
   if (spec.index.exists()) index.project(rows, x, scratch.index, dtype);
 }
 
@@ -229,6 +239,16 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
                          .x_stride = spec.kv_rank,
                          .y_stride = spec.value_dim,
                          .dtype = dtype});
+  if (gates.outputs == 0) return;
+  gate_heads(rows.queue, {.counts = rows.counts,
+                          .x = scratch.attended,
+                          .gates = scratch.gates,
+                          .max_rows = rows.max_rows,
+                          .num_heads = spec.num_heads,
+                          .head_dim = spec.value_dim,
+                          .each_element = 0,
+                          .gate = HeadGate::kSigmoid,
+                          .dtype = dtype});
 }
 
 }  // namespace foretoken

@@ -25,6 +25,7 @@ struct Latent {
   const float* q_norm = nullptr;   // [q_rank] or null
   const float* kv_norm = nullptr;  // [kv_rank]
   Linear o;                        // [hidden, heads * value_dim]
+  Linear gates;                    // [heads, inputs]; without outputs: there are none
   LatentIndex index;               // where spec.index exists
 
   // Buffers that layers share, wide enough for the widest of them.
@@ -36,6 +37,7 @@ struct Latent {
     void* q = nullptr;         // [max_rows, heads * entry_dim] act
     void* latents = nullptr;   // [max_rows, heads * kv_rank] act: what attention leaves
     void* attended = nullptr;  // [max_rows, heads * value_dim] act
+    float* gates = nullptr;    // [max_rows, heads], where a layer has some
     AttentionScratch attention;
     LatentIndex::Scratch index;
 
@@ -57,6 +59,7 @@ struct Latent {
     f(first);
     if (q_b.outputs > 0) f(q_b);
     f(o);
+    if (gates.outputs > 0) f(gates);
   }
 
   // Enqueues the first product of x [max_rows, spec.inputs] act;

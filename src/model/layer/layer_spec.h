@@ -156,6 +156,8 @@ struct LatentSpec {
   IndexSpec index = {};  // whole on every rank
   const char* base = "self_attn.";
   const char* indexer = "indexer.";
+  const char* o = "o_proj";
+  const char* gate_proj = nullptr;  // [num_heads, inputs], as of HeadGates::kEachHead; null: none
 
   int32_t head_dim() const { return nope_dim + rope_dim; }
   int32_t q_size() const { return num_heads * head_dim(); }

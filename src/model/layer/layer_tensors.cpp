@@ -70,7 +70,10 @@ class LayerTensorList {
     all_.push_back({base + "kv_a_layernorm.weight", kv_rank});
     add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
                kv_rank, false);
-    add_linear(base + "o_proj", hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
+    add_linear(base + mixer.o, hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
+    if (mixer.gate_proj != nullptr) {
+      add_linear(base + mixer.gate_proj, mixer.num_heads, mixer.inputs, false);
+    }
     if (mixer.index.exists() && mixer.index.own) add_indexer(base + mixer.indexer, mixer);
   }
 
@@ -312,7 +315,7 @@ class LayerTensorList {
     const auto add_by_way = [&](const char* low, const char* name, int64_t rows, int32_t rank) {
       if (rank > 0) add_exact(base + low, rank, mixer);
       add_linear(base + name, rows, rank > 0 ? rank : mixer.inputs, mixer.in_bias);
-      all_.back().is_exact = rank > 0 || rows == shape.value_heads;
+      all_.back().is_exact = rank > 0 || is_same(name, mixer.in_decay);
     };
     add_by_way(mixer.low_decay, mixer.in_decay, shape.decay_size(), mixer.decay_rank);
     add_by_way(mixer.low_gate, mixer.in_gate, shape.v_size(), mixer.gate_rank);

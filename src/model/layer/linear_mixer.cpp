@@ -262,7 +262,8 @@ void LinearMixer::pack(const LayerRows& rows, const Scratch& scratch) const {
                  .q_scale = spec.q_scale,
                  .min_step = spec.min_step,
                  .max_step = spec.max_step,
-                 .scale_factor = spec.scale_factor});
+                 .scale_factor = spec.scale_factor,
+                 .lower_bound = spec.lower_bound});
 }
 
 void LinearMixer::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {

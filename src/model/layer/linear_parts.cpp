@@ -138,7 +138,8 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
     case LinearFiles::kApart:
     case LinearFiles::kEach:
       if (whole.decay_rank == 0) {
-        parts.push_back(at.of_heads(base + whole.in_decay, whole.shape.value_heads, 0));
+        const int64_t each = whole.shape.decay_size() / whole.shape.value_heads;
+        parts.push_back(low_part(base + whole.in_decay, whole, sharding, each));
       }
       parts.push_back(at.of_heads(base + whole.in_scale, whole.shape.value_heads, 0));
       break;

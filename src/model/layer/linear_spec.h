@@ -37,6 +37,7 @@ struct LinearSpec {
   float min_step = 0;
   float max_step = 0;
   float scale_factor = 1;
+  float lower_bound = 0;
   std::vector<float> fixed_rates = {};  // [value_heads] of kFixed
   bool in_bias = false;                 // of the first projection
   bool out_bias = false;                // of the last
@@ -76,7 +77,7 @@ struct LinearSpec {
                                                   "diagonal_decay"};
 
   bool decays() const { return gates != LinearGates::kFixed; }
-  bool scales() const { return gates == LinearGates::kDelta; }
+  bool scales() const { return gates == LinearGates::kDelta || gates == LinearGates::kBounded; }
   // Channels that the convolution sees: [queries | keys | values].
   int32_t conv_channels() const { return 2 * shape.q_size() + shape.v_size(); }
   // Of the first product: these, and the gates of what leaves.

@@ -14,11 +14,11 @@
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/plain_mlp.h"
-#include "model/layer/selective_mixer.h"
 #include "model/layer/short_conv.h"
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
 #include "model/stack/residual_streams.h"
+#include "model/stack/selective_mixer.h"
 
 namespace foretoken {
 

@@ -14,10 +14,13 @@ using InputsCase = std::tuple<int, int, int, int, bool, LinearGates, bool, bool,
 
 class LinearInputsTest : public RowOpTest, public testing::WithParamInterface<InputsCase> {
  protected:
-  static constexpr float kScale = 0.25f, kMinStep = 0.01f, kMaxStep = 2.5f;
+  static constexpr float kScale = 0.25f, kMinStep = 0.01f, kMaxStep = 2.5f, kLowerBound = -5;
   static constexpr int kGap = 5;  // behind what a row holds
 
   static LinearGates gates() { return std::get<5>(GetParam()); }
+  static bool by_delta() {
+    return gates() == LinearGates::kDelta || gates() == LinearGates::kBounded;
+  }
   static bool unit() { return std::get<6>(GetParam()); }
   static bool silu() { return std::get<7>(GetParam()); }
   static bool biased() { return std::get<8>(GetParam()); }
@@ -59,7 +62,7 @@ class LinearInputsTest : public RowOpTest, public testing::WithParamInterface<In
                             memory + s.q_size(),
                             memory + 2 * s.q_size(),
                             gates() == LinearGates::kFixed ? nullptr : decay,
-                            gates() == LinearGates::kDelta ? decay + s.decay_size() : nullptr,
+                            by_delta() ? decay + s.decay_size() : nullptr,
                             to_device(rates()),
                             biased() ? to_device(biases()) : nullptr,
                             out,
@@ -73,7 +76,9 @@ class LinearInputsTest : public RowOpTest, public testing::WithParamInterface<In
                             silu() ? 1 : 0,
                             kScale,
                             kMinStep,
-                            kMaxStep});
+                            kMaxStep,
+                            1,
+                            kLowerBound});
     return read(out, size);
   }
   static double activated(double x) { return silu() ? x / (1 + std::exp(-x)) : x; }
@@ -87,9 +92,11 @@ class LinearInputsTest : public RowOpTest, public testing::WithParamInterface<In
       for (int i = 0; i < dim; ++i) out->push_back(activated(x[i]) * factor);
     }
   }
+  static double decay_input(const float* decay, int i) {
+    return decay[i] + (biased() ? double{biases()[static_cast<size_t>(i)]} : 0);
+  }
   static double step_of(const float* decay, int i) {
-    const double bias = biased() ? biases()[static_cast<size_t>(i)] : 0;
-    const double x = decay[i] + bias;
+    const double x = decay_input(decay, i);
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   }
   static std::vector<double> wanted(const float* x) {
@@ -104,7 +111,10 @@ class LinearInputsTest : public RowOpTest, public testing::WithParamInterface<In
     for (int i = 0; i < s.decay_size(); ++i) {
       double step = gates() == LinearGates::kFixed ? 1 : step_of(decay, i);
       if (gates() == LinearGates::kStep) step = std::clamp<double>(step, kMinStep, kMaxStep);
-      out.push_back(std::exp(-rates()[static_cast<size_t>(i / each)] * step));
+      const double rate = rates()[static_cast<size_t>(i / each)];
+      const double share = 1 / (1 + std::exp(-rate * decay_input(decay, i)));
+      out.push_back(
+          std::exp(gates() == LinearGates::kBounded ? kLowerBound * share : -rate * step));
       scales.push_back(step);
     }
     for (int head = 0; s.scaled && head < s.value_heads; ++head) {
@@ -148,6 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
     Forms, LinearInputsTest,
     testing::Values(InputsCase{2, 4, 16, 24, false, LinearGates::kDelta, true, false, true},
                     InputsCase{2, 2, 20, 7, true, LinearGates::kDelta, true, true, true},
+                    InputsCase{2, 2, 20, 7, true, LinearGates::kBounded, true, true, true},
                     InputsCase{1, 6, 256, 64, false, LinearGates::kStep, false, false, true},
                     InputsCase{2, 2, 130, 16, false, LinearGates::kStep, false, true, false},
                     InputsCase{3, 3, 32, 32, false, LinearGates::kFixed, false, true, false}));

@@ -37,14 +37,20 @@ float bias_of(const LinearInputsArgs& a, int i) {
   return a.decay_bias != nullptr ? a.decay_bias[i] : 0.0f;
 }
 
+// What the logarithm of a decay is made of, for kDelta and kBounded.
+float log_decay(const LinearInputsArgs& a, float rate, float x) {
+  if (a.gates == LinearGates::kDelta) return -rate * gate_softplus(x);
+  return a.lower_bound * activation_math::sigmoid(rate * x);
+}
+
 void write_delta_gates(const LinearInputsArgs& a, int64_t row, float* decays, float* scales) {
   const float* decay = a.decay + row * a.decay_stride;
   const float* scale = a.scale + row * a.scale_stride;
   const int each = a.shape.channel_decay ? a.shape.key_dim : 1;
   for (int head = 0; head < a.shape.value_heads; ++head) {
     for (int i = head * each; i < (head + 1) * each; ++i) {
-      const float step = gate_softplus(decay[i] + bias_of(a, i));
-      decays[i] = sample_math::exp_nonpositive(-a.rates[head] * step);
+      decays[i] =
+          sample_math::exp_nonpositive(log_decay(a, a.rates[head], decay[i] + bias_of(a, i)));
     }
     scales[head] = a.scale_factor * activation_math::sigmoid(scale[head]);
   }
@@ -66,6 +72,7 @@ void write_gates(const LinearInputsArgs& a, int64_t row, float* out) {
   float* scales = out + a.shape.scale_offset();
   switch (a.gates) {
     case LinearGates::kDelta:
+    case LinearGates::kBounded:
       return write_delta_gates(a, row, decays, scales);
     case LinearGates::kStep:
       return write_step_gates(a, row, decays, scales);

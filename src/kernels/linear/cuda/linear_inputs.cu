@@ -41,11 +41,21 @@ __device__ float decay_of(float rate, float step) {
   return sample_math::exp_nonpositive(mul(-rate, step));
 }
 
-// softplus of what the row has for decay `i`.
-__device__ float step_of(const LinearInputsArgs& args, int row, int i) {
+// What the row has for decay `i`.
+__device__ float decay_input(const LinearInputsArgs& args, int row, int i) {
   const float bias = args.decay_bias == nullptr ? 0.0f : args.decay_bias[i];
-  return gate_softplus(
-      activation_math::add(args.decay[int64_t{row} * args.decay_stride + i], bias));
+  return activation_math::add(args.decay[int64_t{row} * args.decay_stride + i], bias);
+}
+
+__device__ float step_of(const LinearInputsArgs& args, int row, int i) {
+  return gate_softplus(decay_input(args, row, i));
+}
+
+// Of kDelta and kBounded.
+__device__ float delta_decay(const LinearInputsArgs& args, float rate, int row, int i) {
+  if (args.gates == LinearGates::kDelta) return decay_of(rate, step_of(args, row, i));
+  const float share = activation_math::sigmoid(mul(rate, decay_input(args, row, i)));
+  return sample_math::exp_nonpositive(mul(args.lower_bound, share));
 }
 
 __device__ void write_decays(const LinearInputsArgs& args, int row, int head, float* out) {
@@ -55,7 +65,7 @@ __device__ void write_decays(const LinearInputsArgs& args, int row, int head, fl
   if (shape.channel_decay) {
     for (int i = threadIdx.x; i < shape.key_dim; i += kThreads) {
       const int at = head * shape.key_dim + i;
-      decays[at] = decay_of(rate, step_of(args, row, at));
+      decays[at] = delta_decay(args, rate, row, at);
     }
   }
   if (threadIdx.x != 0) return;
@@ -67,7 +77,7 @@ __device__ void write_decays(const LinearInputsArgs& args, int row, int head, fl
     decays[head] = decay_of(rate, step);
     out[shape.scale_offset() + head] = step;
   } else {
-    if (!shape.channel_decay) decays[head] = decay_of(rate, step_of(args, row, head));
+    if (!shape.channel_decay) decays[head] = delta_decay(args, rate, row, head);
     out[shape.scale_offset() + head] =
         mul(args.scale_factor,
             activation_math::sigmoid(args.scale[int64_t{row} * args.scale_stride + head]));

@@ -1,4 +1,4 @@
-#include "model/layer/selective_mixer.h"
+#include "model/stack/selective_mixer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "model/layer/selective_mixer.h"
+#include "model/stack/selective_mixer.h"
 
 #include "model/layer/part_rig.h"
 
@@ -8,10 +8,10 @@ namespace {
 constexpr int32_t kScanHidden = 8, kScanned = 12, kStates = 4, kRank = 2, kScanTaps = 3,
                   kScanRows = 5;
 
-using Row = std::vector<double>;
+using ScanRow = std::vector<double>;
 
 // Root mean squares of x[begin, end).
-void norm_part(Row* x, size_t begin, size_t end, const float* weights, double eps) {
+void norm_part(ScanRow* x, size_t begin, size_t end, const float* weights, double eps) {
   double squares = 0;
   for (size_t i = begin; i < end; ++i) squares += (*x)[i] * (*x)[i];
   const double factor = 1 / std::sqrt(squares / static_cast<double>(end - begin) + eps);
@@ -73,12 +73,12 @@ TEST_F(SelectiveMixerTest, ScansWhatAConvolutionLeavesWhateverTheSteps) {
                            .norms = SelectiveNorms::kWeighted};
   std::vector<float> x(size_t{kScanRows} * kScanHidden);
   fill_random("x", std::ssize(x), 0.8f, DType::kF32, x.data());
-  Row want, h(kScanned * kStates), before[kScanTaps - 1];
+  ScanRow want, h(kScanned * kStates), before[kScanTaps - 1];
   for (auto& row : before) row.assign(kScanned, 0);
   for (int32_t row = 0; row < kScanRows; ++row) {
     const auto at = x.begin() + row * kScanHidden;
-    const Row first = in.times({at, at + kScanHidden});
-    Row mixed(kScanned), left(kScanned);
+    const ScanRow first = in.times({at, at + kScanHidden});
+    ScanRow mixed(kScanned), left(kScanned);
     for (size_t c = 0; c < kScanned; ++c) {
       const float* w = conv.values.data() + c * kScanTaps;
       mixed[c] = silu_of(conv_bias.values[c] + w[0] * before[0][c] + w[1] * before[1][c] +
@@ -86,11 +86,11 @@ TEST_F(SelectiveMixerTest, ScansWhatAConvolutionLeavesWhateverTheSteps) {
     }
     before[0] = before[1];
     before[1].assign(first.begin(), first.begin() + kScanned);
-    Row made = maps.times(mixed);
+    ScanRow made = maps.times(mixed);
     norm_part(&made, 0, kRank, low_norm.values.data(), 1e-5);
     norm_part(&made, kRank, kRank + kStates, key_norm.values.data(), 1e-5);
     norm_part(&made, kRank + kStates, made.size(), query_norm.values.data(), 1e-5);
-    const Row step = steps.times({made.begin(), made.begin() + kRank});
+    const ScanRow step = steps.times({made.begin(), made.begin() + kRank});
     for (size_t c = 0; c < kScanned; ++c) {
       const double size = std::log1p(std::exp(step[c] + steps_bias.values[c]));
       left[c] = skip.values[c] * mixed[c];
@@ -102,7 +102,7 @@ TEST_F(SelectiveMixerTest, ScansWhatAConvolutionLeavesWhateverTheSteps) {
       }
       left[c] *= silu_of(first[kScanned + c]);
     }
-    const Row one = out.times(left);
+    const ScanRow one = out.times(left);
     want.insert(want.end(), one.begin(), one.end());
   }
   const float* rows = to_device(x);
