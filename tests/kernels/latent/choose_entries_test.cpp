@@ -10,7 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kHeads = 3, kDim = 32, kEntriesBlockSize = 4, kTop = 9;
+constexpr int kIndexHeads = 3, kIndexDim = 32, kEntriesBlockSize = 4, kTop = 9;
 constexpr int kMaxBlocks = 40, kNumBlocks = 3 * kMaxBlocks + 1, kSlots = 3;
 
 // Rows of three sequences whose blocks lie in any order.
@@ -19,8 +19,8 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
   struct Rows {
     std::vector<int32_t> positions;
     std::vector<int32_t> slots;
-    std::vector<float> q;        // [rows, kHeads, kDim]
-    std::vector<float> weights;  // [rows, kHeads]
+    std::vector<float> q;        // [rows, kIndexHeads, kIndexDim]
+    std::vector<float> weights;  // [rows, kIndexHeads]
 
     int count() const { return static_cast<int>(positions.size()); }
     Rows from(int row, int rows) const {
@@ -28,7 +28,8 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
         return std::decay_t<decltype(all)>(all.begin() + row * width,
                                            all.begin() + (row + rows) * width);
       };
-      return {part(positions, 1), part(slots, 1), part(q, kHeads * kDim), part(weights, kHeads)};
+      return {part(positions, 1), part(slots, 1), part(q, kIndexHeads * kIndexDim),
+              part(weights, kIndexHeads)};
     }
   };
   struct Chosen {
@@ -49,13 +50,15 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
     for (size_t i = 0; i < tables_.size(); ++i) {
       tables_[i] = static_cast<int32_t>(1 + i * 7 % (kNumBlocks - 1));
     }
-    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kDim, 1), GetParam());
+    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kIndexDim, 1),
+                       GetParam());
   }
 
   static Rows rows_of(std::vector<int32_t> positions, std::vector<int32_t> slots) {
     const size_t count = positions.size();
-    return {std::move(positions), std::move(slots), random_floats(count * kHeads * kDim, 2),
-            random_floats(count * kHeads, 3)};
+    return {std::move(positions), std::move(slots),
+            random_floats(count * kIndexHeads * kIndexDim, 2),
+            random_floats(count * kIndexHeads, 3)};
   }
 
   Chosen choose(const Rows& rows, int kv_begin = 0) {
@@ -80,8 +83,8 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .block_size = kEntriesBlockSize,
                              .kv_begin = kv_begin,
                              .max_rows = rows.count(),
-                             .num_heads = kHeads,
-                             .head_dim = kDim,
+                             .num_heads = kIndexHeads,
+                             .head_dim = kIndexDim,
                              .top = kTop,
                              .dtype = GetParam()});
     return {read(entries, count * kTop), read(last, count), read(numbers, count)};
@@ -95,13 +98,13 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
   double score(const Rows& rows, int row, int32_t entry) const {
     const TypedData typed_q = typed_data(rows.q, GetParam());
     double score = 0;
-    for (size_t h = 0; h < kHeads; ++h) {
-      const size_t at = (size_t(row) * kHeads + h) * kDim;
+    for (size_t h = 0; h < kIndexHeads; ++h) {
+      const size_t at = (size_t(row) * kIndexHeads + h) * kIndexDim;
       double product = 0;
-      for (size_t d = 0; d < kDim; ++d) {
-        product += double(typed_q.values[at + d]) * keys_.values[size_t(entry) * kDim + d];
+      for (size_t d = 0; d < kIndexDim; ++d) {
+        product += double(typed_q.values[at + d]) * keys_.values[size_t(entry) * kIndexDim + d];
       }
-      score += rows.weights[size_t(row) * kHeads + h] * std::max(product, 0.0);
+      score += rows.weights[size_t(row) * kIndexHeads + h] * std::max(product, 0.0);
     }
     return score;
   }
