@@ -148,13 +148,39 @@ void add_tools(const json& tools, std::string_view prompt, std::vector<std::stri
                     ", so that the model does not know them");
 }
 
+bool any_text_stands_in(std::string_view prompt, const json& document) {
+  size_t from = 0;
+  for (const json& value : document) {
+    if (!value.is_string()) continue;
+    const std::string text = trimmed(value.get_ref<const std::string&>());
+    if (!text.empty() && stands_in(prompt, text, &from)) return true;
+  }
+  return false;
+}
+
+// The sentence about documents of which no text is in the prompt.
+void add_documents(const json& documents, std::string_view prompt,
+                   std::vector<std::string>* losses) {
+  size_t num_lost = 0;
+  for (size_t i = 0; documents.is_array() && i < documents.size(); ++i) {
+    if (!any_text_stands_in(prompt, documents[i])) ++num_lost;
+  }
+  if (num_lost == 0) return;
+  losses->push_back("the model's chat template does not show " + std::to_string(num_lost) + " of " +
+                    std::to_string(documents.size()) +
+                    " 'documents', so that the model does not know them; put them into a message");
+}
+
 }  // namespace
 
 std::vector<std::string> find_losses(
-    const json& messages, const json& tools, std::string_view prompt,
+    const json& messages, const json& variables, std::string_view prompt,
     const std::function<Result<std::string>(const json& messages)>& render) {
   std::vector<std::string> losses;
-  add_tools(tools, prompt, &losses);
+  if (variables.is_object()) {
+    add_tools(variables.value("tools", json()), prompt, &losses);
+    add_documents(variables.value("documents", json()), prompt, &losses);
+  }
   const std::vector<Piece> doubtful = doubtful_pieces(Pieces(messages).take(), prompt);
   if (doubtful.empty()) return losses;
   json marked = messages;

@@ -87,9 +87,9 @@ Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view m
   both.object_arguments = both.string_arguments = true;
   fit_call_arguments(checked, both);
   std::vector<std::string> ignored;
-  for (std::string& loss :
-       find_losses(checked, variables.value("tools", json()), prompt.text,
-                   [&](const json& marked) { return render(marked, &ignored); })) {
+  for (std::string& loss : find_losses(checked, variables, prompt.text, [&](const json& marked) {
+         return render(marked, &ignored);
+       })) {
     prompt.warnings.push_back(std::move(loss));
   }
   return prompt;

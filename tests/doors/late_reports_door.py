@@ -64,6 +64,12 @@ class Bodies(door.DoorCase):
             self.assertEqual(answer["choices"][0]["message"]["content"], text)
         self.chat(400, response_format={"type": "regex"})
 
+    def test_documents_that_no_template_shows(self):
+        """They were passed over without a word"""
+        documents = [{"title": "Cats", "text": "Cats sleep for most of the day."}]
+        self.assertIn("1 of 1 'documents'", self.chat(documents=documents)["warnings"][0])
+        self.assertNotIn("warnings", self.chat(documents=[]))
+
     def test_thoughts_in_parts(self):
         """openwiki 231, and Mistral's lists"""
         for part in ({"type": "reasoning", "reasoning": "Hm."}, {"type": "redacted_thinking"},

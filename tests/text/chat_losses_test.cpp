@@ -18,7 +18,8 @@ Result<std::string> users_only(const json& messages) {
 
 std::vector<std::string> losses(const char* messages_text, const char* tools = "null") {
   const json messages = json::parse(messages_text);
-  return find_losses(messages, json::parse(tools), users_only(messages).value(), users_only);
+  return find_losses(messages, {{"tools", json::parse(tools)}}, users_only(messages).value(),
+                     users_only);
 }
 
 TEST(ChatLosses, WhatIsShownIsNotTold) {
@@ -45,6 +46,15 @@ TEST(ChatLosses, CallsAndTools) {
   EXPECT_NE(lost[0].find("the tools other,"), std::string::npos) << lost[0];
   EXPECT_NE(lost[1].find("the arguments of tool calls"), std::string::npos) << lost[1];
   EXPECT_NE(lost[2].find("the names of called tools"), std::string::npos) << lost[2];
+}
+
+TEST(ChatLosses, Documents) {
+  const json messages = json::parse(R"([{"role": "user", "content": "What it says: no cats"}])");
+  const json variables = json::parse(R"({"documents": [{"title": "A", "text": "no cats"},
+                                         {"title": "None", "text": "all dogs"}, {"n": 1}]})");
+  const auto lost = find_losses(messages, variables, users_only(messages).value(), users_only);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_NE(lost[0].find("2 of 3 'documents'"), std::string::npos) << lost[0];
 }
 
 TEST(ChatLosses, TextInsideJsonIsFound) {
