@@ -61,7 +61,7 @@ endif()
 # Tests that take longer to compile than to run are not optimised where they are compiled for a single run:
 # -O0 takes half of -O1's time of clang, four fifths of GCC's. The others would run longer by more than that.
 option(FORETOKEN_PLAIN_TESTS "Compile most tests without optimisation, as under a sanitizer" OFF)
-set(folders_of_short_tests apps base chat config conformance convert device draft engine gguf group
+set(folders_of_short_tests apps base chat compat config conformance convert device draft engine gguf group
   http hub net sched serve spec text)
 
 foreach(folder IN LISTS test_folders)

@@ -53,7 +53,7 @@ endfunction()
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS attention base bench chat config convert device draft engine group gguf http hub kv model net
+  foreach(folder IN ITEMS attention base bench chat compat config convert device draft engine group gguf http hub kv model net
       sched serve spec text)
     if(TARGET ft_${folder})
       get_target_property(type ft_${folder} TYPE)
@@ -69,7 +69,7 @@ function(ft_unity_targets)
   if(NOT FORETOKEN_TESTS)
     return()
   endif()
-  foreach(folder IN ITEMS apps attention base bench chat config conformance convert device draft engine gguf group http
+  foreach(folder IN ITEMS apps attention base bench chat compat config conformance convert device draft engine gguf group http
       hub kernels kv model net sched serve spec text)
     if(TARGET test_${folder})
       ft_unity(test_${folder})

@@ -8,8 +8,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "model", "draft",
-           "spec", "config", "sched", "engine", "net", "hub"}
+LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "compat", "model",
+           "draft", "spec", "config", "sched", "engine", "net", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of
 # include/foretoken are open to all.
 ALLOWED = {
@@ -25,8 +25,10 @@ ALLOWED = {
     "hub": {"base", "gguf", "net"},
     "kernels": {"base", "spec", "group", "device"},
     "attention": {"base", "spec", "group", "device", "kernels"},
-    "model": {"base", "spec", "group", "gguf", "device", "kernels", "attention"},
-    "draft": {"base", "spec", "group", "gguf", "device", "kernels", "attention", "model"},
+    "compat": {"base", "spec", "group", "device", "kernels", "attention"},
+    "model": {"base", "spec", "group", "gguf", "device", "kernels", "attention", "compat"},
+    "draft": {"base", "spec", "group", "gguf", "device", "kernels", "attention", "compat",
+              "model"},
     "convert": {"base", "gguf", "text", "model"},
     "sched": {"base", "spec", "kv"},
     "engine": LIBRARY - {"engine"},

@@ -8,6 +8,7 @@
 #include "apps/options/engine_options.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
+#include "compat/compat.h"
 #include "engine/engine_impl.h"
 #include "engine/measure/null_queue.h"
 
@@ -65,12 +66,10 @@ std::string host_text(const StepTiming& before, const StepTiming& after) {
 Status run_host(const HostOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
   const ParallelConfig& ranks = config.parallel;
-  if (ranks.tensor_parallel_size != 1 || ranks.pipeline_parallel_size != 1 ||
-      ranks.data_parallel_size != 1) {
-    return unsupported(
-        "bench host measures one rank; leave --tensor-parallel-size, --pipeline-parallel-size and "
-        "--data-parallel-size out");
-  }
+  FT_RETURN_IF_ERROR(compat({.num_ranks = ranks.tensor_parallel_size * ranks.pipeline_parallel_size,
+                             .num_stages = ranks.pipeline_parallel_size,
+                             .num_engines = ranks.data_parallel_size,
+                             .host_alone = true}));
   TestHooks hooks;
   hooks.wrap_queue = [&](const std::unique_ptr<Queue>&) {
     return make_null_queue(

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/matrix/matrix_models.h"
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
 #include "engine/compat/row_fields.h"
 
 namespace foretoken {
@@ -131,14 +131,12 @@ Status check_cell(const MatrixCell& cell) {
                  .kv_cache_dtype = cell.kv_cache_dtype,
                  .dtype = DType::kBF16,
                  .latent = model != nullptr && model->latent,
-                 .drafter = cell.drafter,
-                 .architecture = cell.architecture,
+                 .num_experts = model == nullptr ? 0 : model->num_experts,
                  .num_ranks = cell.tp * cell.pp,
                  .num_stages = cell.pp,
                  .num_engines = cell.dp,
                  .num_context_ranks = cell.dcp,
                  .expert_parallel = cell.ep,
-                 .num_experts = model == nullptr ? 0 : model->num_experts,
                  .two_lanes = cell.dbo,
                  .only_pieces = cell.graph_mode == "PIECEWISE"});
 }

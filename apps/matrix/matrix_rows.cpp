@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/comma_list.h"
 #include "base/yaml_list.h"
+#include "compat/kv_format.h"
 #include "draft/registry.h"
-#include "engine/compat/kv_format.h"
 #include "engine/compat/support_rows.h"
 
 namespace foretoken {

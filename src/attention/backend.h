@@ -30,7 +30,7 @@ struct AttentionDemand {
   bool is_latent() const { return value_dim > 0; }
 };
 
-// What an attention backend can do. engine/compat.h decides by it what goes together, and the
+// What an attention backend can do. compat/compat.h decides by it what goes together, and the
 // support matrix is printed from it.
 struct AttentionTraits {
   const char* name;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compat/compat.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
@@ -240,11 +241,9 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.max_len = max_len;
   const bool at_once = mask_id >= 0;
   traits.keeps_states = keeps_states(config);
-  if (at_once && traits.keeps_states) {
-    return unsupported("speculative config: the layers of " + context.folder +
-                       " keep states of sequences, which drafts in one pass would spoil; use "
-                       "method draft_model");
-  }
+  FT_RETURN_IF_ERROR(compat({.files = context.folder,
+                             .states_of = traits.keeps_states ? "a draft model" : "",
+                             .drafts_at_once = at_once}));
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
 #include "engine/engine_impl.h"
 #include "engine/start/resolve_config.h"
 
@@ -22,9 +22,9 @@ int paced_prompt_len(const EngineConfig& config) {
 
 Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
   if (config.kv_offloading_size == 0) return {};
-  FT_RETURN_IF_ERROR(compat({.host_blocks = true,
-                             .prefix_caching = config.enable_prefix_caching,
-                             .windowed = window_cache_ != nullptr}));
+  FT_RETURN_IF_ERROR(compat({.windowed = window_cache_ != nullptr,
+                             .host_blocks = true,
+                             .prefix_caching = config.enable_prefix_caching}));
   const BatchState& batch = memory_->batch;
   KvOffloadParts parts{.num_blocks = num_blocks_.full,
                        .headers = batch.page_headers,

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/log.h"
+#include "compat/compat.h"
 #include "device/cuda_plugin.h"
 #include "device/device_traits.h"
-#include "engine/compat/compat.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
@@ -108,12 +108,12 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
   FT_RETURN_IF_ERROR(compat(
-      {.num_ranks = config.parallel.tensor_parallel_size * config.parallel.pipeline_parallel_size,
+      {.is_sparse = model.latent.index.exists(),
+       .num_experts = model.experts.count,
+       .num_ranks = config.parallel.tensor_parallel_size * config.parallel.pipeline_parallel_size,
        .num_stages = config.parallel.pipeline_parallel_size,
        .num_context_ranks = config.parallel.decode_context_parallel_size,
-       .expert_parallel = config.parallel.enable_expert_parallel,
-       .num_experts = model.experts.count,
-       .is_sparse = model.latent.index.exists()}));
+       .expert_parallel = config.parallel.enable_expert_parallel}));
   if (keeps_states(model)) FT_RETURN_IF_ERROR(check_states(config, "the model"));
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
@@ -371,6 +371,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .has_grammars = grammars_ != nullptr,
                        .is_synthetic = config.acceptance == AcceptanceMethod::kSynthetic,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
+                       .whole_prompts = config.whole_prompts,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "compat/compat.h"
 #include "device/device_traits.h"
-#include "engine/compat/compat.h"
 #include "engine/engine_impl.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_config.h"
@@ -32,12 +32,12 @@ int64_t snapshots_by_default(const Device& device, int num_seqs, int64_t bytes_e
 
 Status EngineImpl::check_states(const EngineConfig& config, const char* whose) {
   const ParallelConfig& parallel = config.parallel;
-  return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
+  return compat({.states_of = whose,
+                 .num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
                  .num_stages = parallel.pipeline_parallel_size,
                  .num_context_ranks = parallel.decode_context_parallel_size,
                  .host_blocks = config.kv_offloading_size > 0,
-                 .prefix_caching = config.enable_prefix_caching,
-                 .states_of = whose});
+                 .prefix_caching = config.enable_prefix_caching});
 }
 
 Status EngineImpl::take_states(ResolvedConfig& config) {

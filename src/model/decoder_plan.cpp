@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "compat/compat.h"
+#include "compat/kv_format.h"
+
 namespace foretoken {
 namespace {
 
@@ -54,40 +57,23 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
 }  // namespace
 
 Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes) {
-  const bool reads_more = config.layer_input_size > 0 || config.streams.exist();
-  const bool shares = std::any_of(config.layers.begin(), config.layers.end(),
-                                  [](const LayerConfig& layer) { return layer.kv_of >= 0; });
-  const bool shares_index =
-      std::any_of(config.layers.begin(), config.layers.end(),
-                  [](const LayerConfig& layer) { return layer.shares_index; });
-  const bool adds_later = std::any_of(config.layers.begin(), config.layers.end(),
-                                      [](const LayerConfig& layer) { return layer.part > 0; });
-  if (has_stages && config.num_loops > 1) {
-    return unsupported(config.architecture +
-                       ": layers run several times, which stages do not have; use "
-                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
-  }
-  if (has_stages && adds_later) {
-    return unsupported(config.architecture +
-                       ": layers add what the layer before left, which stages do not have; use "
-                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
-  }
-  if (has_stages && shares_index) {
-    return unsupported(config.architecture +
-                       ": layers attend to positions that other layers chose, which stages do not "
-                       "have; use --pipeline-parallel-size 1 and divide by --tensor-parallel-size");
-  }
-  if (has_stages && (shares || reads_more)) {
-    return unsupported(config.architecture +
-                       ": layers read tokens and other layers' keys, which stages do not have; use "
-                       "--pipeline-parallel-size 1 and divide by --tensor-parallel-size");
-  }
-  if (has_lanes && reads_more) {
-    return unsupported(config.architecture +
-                       ": layers read more of a token than its row, which two lanes do not have; "
-                       "leave --enable-dbo out");
-  }
-  return {};
+  const auto any = [&](auto is_so) {
+    return std::any_of(config.layers.begin(), config.layers.end(), is_so);
+  };
+  Combination c{
+      .architecture = config.architecture,
+      .layers = {
+          .run_again = config.num_loops > 1,
+          .add_later = any([](const LayerConfig& layer) { return layer.part > 0; }),
+          .follow_indexers = any([](const LayerConfig& layer) { return layer.shares_index; }),
+          .read_other_layers = any([](const LayerConfig& layer) { return layer.kv_of >= 0; }),
+          .read_more = config.layer_input_size > 0 || config.streams.exist()}};
+  // One wish after the other, as these two are judged together elsewhere.
+  c.two_lanes = has_lanes;
+  FT_RETURN_IF_ERROR(compat(c));
+  c.two_lanes = false;
+  if (has_stages) c.num_ranks = c.num_stages = 2;
+  return compat(c);
 }
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -68,8 +69,7 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
   for (const AdaptedLinear& linear : linears) {
     const std::string& name = linear.linear->source.parts.at(0).name;
     if (in_layers(name).empty()) {
-      return unsupported("--enable-lora: adapters of matrices named as '" + name +
-                         "' are not applied; start without it, or use another model");
+      FT_RETURN_IF_ERROR(compat({.lora = true, .matrix_outside_layers = name}));
     }
     pool->add_linear(linear);
   }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "compat/compat.h"
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
@@ -43,12 +44,10 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
 
 // Says how many products have rounded rows; Unsupported: none.
 Status report_rounded(const WeightLoader& loader, const Device& device, const ModelFiles& files) {
-  if (loader.num_rounded() == 0) {
-    return unsupported(
-        "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
-        files.text() + " has none that stay FP8 on " + device.name() +
-        "; add --quantization fp8, or leave it out");
-  }
+  FT_RETURN_IF_ERROR(compat({.opened = &device,
+                             .files = files.text(),
+                             .rounds_activations = true,
+                             .num_fp8_matrices = loader.num_rounded()}));
   FT_LOG(info, "{}: rows are rounded to E4M3 before the products of {} FP8 matrices", files.text(),
          loader.num_rounded());
   return {};

@@ -44,18 +44,12 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 }
 
 Status Scheduler::check_whole(const Sequence& sequence) const {
-  if (!config_.whole_prompts) return {};
-  if (sequence.prompt_len > config_.max_num_batched_tokens) {
-    const std::string length = std::to_string(sequence.prompt_len);
-    return invalid_argument("the prompt has " + length + " tokens, and where --flex-mask knows " +
-                            "'prompt' it is computed in one step, which has " +
-                            std::to_string(config_.max_num_batched_tokens) +
-                            "; shorten it, or start with --max-num-batched-tokens " + length);
-  }
-  if (!sequence.scores_prompt) return {};
-  return invalid_argument(
-      "prompt_logprobs say nothing where --flex-mask lets a prompt see what comes later; leave one "
-      "of them out");
+  if (!config_.whole_prompts || sequence.prompt_len <= config_.max_num_batched_tokens) return {};
+  const std::string length = std::to_string(sequence.prompt_len);
+  return invalid_argument("the prompt has " + length + " tokens, and where --flex-mask knows " +
+                          "'prompt' it is computed in one step, which has " +
+                          std::to_string(config_.max_num_batched_tokens) +
+                          "; shorten it, or start with --max-num-batched-tokens " + length);
 }
 
 void Scheduler::add(Sequence& sequence) {

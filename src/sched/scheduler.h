@@ -79,7 +79,7 @@ class Scheduler {
     return kv_.check_fits(prompt_len, max_len);
   }
 
-  // With whole_prompts: InvalidArgument where the prompt is longer than a step, or is to be scored.
+  // With whole_prompts: InvalidArgument where the prompt is longer than a step.
   Status check_whole(const Sequence& sequence) const;
 
   void add(Sequence& sequence);

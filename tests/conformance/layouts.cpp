@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compat/compat.h"
 #include "conformance/drafter_cases.h"
 #include "device/device_traits.h"
-#include "engine/compat/compat.h"
 
 namespace foretoken {
 namespace {

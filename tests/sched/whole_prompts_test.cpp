@@ -59,9 +59,6 @@ TEST(WholePrompts, ThatFitNoStepAreRefused) {
   Sequence sequence;
   sequence.prompt_len = 8;
   EXPECT_TRUE(scheduler.check_whole(sequence).ok());
-  sequence.scores_prompt = true;
-  EXPECT_NE(scheduler.check_whole(sequence).message().find("prompt_logprobs"), std::string::npos);
-  sequence = {};
   sequence.prompt_len = 9;
   EXPECT_NE(scheduler.check_whole(sequence).message().find("--max-num-batched-tokens 9"),
             std::string::npos);

@@ -1,5 +1,7 @@
 #include "draft/parts/draft_list.h"
 
+#include "compat/compat.h"
+
 namespace foretoken {
 
 std::vector<std::string> names_of_list(const std::string& method) {
@@ -31,9 +33,8 @@ Status check_list(const std::string& what, const std::vector<ListedDrafter>& lis
                               "' twice; leave one out");
     }
     if (list[i].looks_up || i + 1 == list.size()) continue;
-    return invalid_argument(what + ": '" + list[i].name + "' always drafts, so that '" +
-                            list[i + 1].name +
-                            "' behind it never would; put it last, or leave one of the two out");
+    FT_RETURN_IF_ERROR(
+        compat({.drafter = list[i].name, .drafter_behind = list[i + 1].name, .list = what}));
   }
   return {};
 }

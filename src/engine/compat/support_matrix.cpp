@@ -1,8 +1,9 @@
 #include "engine/compat/support_matrix.h"
 
 #include "base/comma_list.h"
-#include "engine/compat/compat.h"
-#include "engine/compat/kv_format.h"
+#include "compat/compat.h"
+#include "compat/kv_format.h"
+#include "draft/registry.h"
 #include "engine/compat/support_rows.h"
 
 namespace foretoken {
@@ -127,6 +128,56 @@ std::string ranks_table() {
   return table.text();
 }
 
+// What a model's layers are, beside what blocks and layouts they may have.
+std::string layers_table() {
+  MatrixTable table("Layers", {"", "TP", "PP", "DCP", "`--enable-dbo`", "`--kv-offloading-size`",
+                               "`--flex-mask` with `prompt`", "drafts in one pass"});
+  const auto row = [&](const std::string& name, const Combination& layers) {
+    Cells cells = {name};
+    const auto with = [&](auto change) {
+      Combination c = layers;
+      c.architecture = c.files = "the model";
+      change(c);
+      cells.push_back(table.cell(compat(c)));
+    };
+    with([](Combination& c) { c.num_ranks = 2; });
+    with([](Combination& c) { c.num_ranks = c.num_stages = 2; });
+    with([](Combination& c) { c.num_ranks = c.num_context_ranks = 2; });
+    with([](Combination& c) { c.two_lanes = true; });
+    with([](Combination& c) { c.host_blocks = true; });
+    with([](Combination& c) { c.whole_prompts = true; });
+    with([](Combination& c) { c.drafts_at_once = true; });
+    table.add(cells);
+  };
+  row("all others", {});
+  row("sliding windows", {.windowed = true});
+  row("states of sequences", {.states_of = "the model"});
+  row("states of a draft model", {.states_of = "a draft model"});
+  row("indexers (sparse attention)", {.is_sparse = true});
+  row("attend to what other layers' indexers chose", {.layers = {.follow_indexers = true}});
+  row("ALiBi", {.layers = {.has_slopes = true}});
+  row("rows normed over all heads", {.layers = {.norm_all_heads = true}});
+  row("keys that all values weigh", {.layers = {.mask_by_all_values = true}});
+  row("MLPs that look at all columns", {.layers = {.mlp_sees_all = true}});
+  row("BitNet's rows, rounded whole", {.layers = {.round_whole_rows = true}});
+  row("value heads in a GGUF file's turns", {.layers = {.heads_take_turns = true}});
+  row("Mamba 1", {.layers = {.scan_selectively = true}, .states_of = "the model"});
+  row("run several times", {.layers = {.run_again = true}});
+  row("add what the one before left", {.layers = {.add_later = true}});
+  row("read other layers' keys", {.layers = {.read_other_layers = true}});
+  row("read more of a token than its row", {.layers = {.read_more = true}});
+  return table.text();
+}
+
+// Every rule by an example that breaks it.
+std::string rules_table() {
+  MatrixTable table("All rules", {"does not go together", "for example"});
+  for (const CompatRule& rule : compat_rules()) {
+    table.add({rule.parts, compat(rule.example).message()});
+  }
+  return table.text();
+}
+
 std::string layout_name(const SupportRow& row) {
   if (row.tp == 1 && row.dp == 1) return "one rank";
   const auto part = [](const char* name, int size) {
@@ -150,7 +201,8 @@ std::string rows_table() {
 }  // namespace
 
 std::string support_matrix() {
-  return attention_table() + drafter_table() + ranks_table() + rows_table();
+  return attention_table() + drafter_table() + ranks_table() + layers_table() + rows_table() +
+         rules_table();
 }
 
 }  // namespace foretoken

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 #include "base/yaml_list.h"
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
+#include "draft/registry.h"
 #include "engine/compat/row_fields.h"
+#include "model/config/architecture.h"
 
 namespace foretoken {
 namespace {
@@ -50,11 +52,14 @@ Result<SupportRow> read_support_row(const Json& entry) {
 }
 
 Status check_support_row(const SupportRow& row) {
+  if (!row.drafter.empty()) FT_RETURN_IF_ERROR(find_drafter(row.drafter).status());
+  if (find_architecture(row.architecture) == nullptr) {
+    return unsupported("architecture '" + row.architecture +
+                       "' is not supported; foretoken inspect lists those that are");
+  }
   return compat({.device = find_device_type("cpu"),
                  .kv_cache_dtype = row.kv_cache_dtype,
                  .dtype = DType::kBF16,
-                 .drafter = row.drafter,
-                 .architecture = row.architecture,
                  .num_ranks = row.tp,
                  .num_engines = row.dp,
                  .num_context_ranks = row.context_ranks,

@@ -31,6 +31,7 @@ struct RequestLimits {
   bool has_grammars = false;            // structured outputs can be had
   bool is_synthetic = false;            // the rule `synthetic`
   bool has_priorities = false;          // the scheduling policy "priority"
+  bool whole_prompts = false;           // a prompt sees itself: --flex-mask with 'prompt'
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "compat/compat.h"
 #include "config/sampling_ranges.h"
-#include "engine/compat/compat.h"
 #include "kernels/step_types.h"
 #include "text/grammar.h"
 
@@ -146,6 +146,8 @@ Status check_request(const Request& request, const RequestLimits& limits, bool h
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
   FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));
+  FT_RETURN_IF_ERROR(compat({.whole_prompts = limits.whole_prompts,
+                             .prompt_logprobs = sampling.prompt_logprobs.has_value()}));
   FT_RETURN_IF_ERROR(check_processors(sampling, limits));
   FT_RETURN_IF_ERROR(check_grammar(sampling, limits, has_tokenizer));
   FT_RETURN_IF_ERROR(check_text(sampling, has_tokenizer));

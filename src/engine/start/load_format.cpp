@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "compat/compat.h"
 #include "gguf/gguf_file.h"
 
 namespace foretoken {
@@ -61,9 +62,9 @@ Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFi
                       choose_quantization(config.quantization, model));
   const bool has_form = !is_dummy(config.load_format) || config.load_format == "dummy";
   if (rounding == WeightRounding::kNone || has_form) return rounding;
-  return invalid_argument("--quantization " + config.quantization +
-                          " rounds weights, but --load-format " + config.load_format +
-                          " has quantised ones; remove one of the two");
+  FT_RETURN_IF_ERROR(
+      compat({.quantization = config.quantization, .quantised_format = config.load_format}));
+  return rounding;
 }
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compat/compat.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
 #include "engine/start/token_map.h"
@@ -32,11 +33,8 @@ Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::s
 // The parts that a drafter is cut into: the target's, or one that every rank has whole.
 Result<Sharding> sharding_of(const SpeculativeConfig& speculative, const Sharding& target) {
   const int size = speculative.draft_tensor_parallel_size;
-  if (size == 0 || size == target.size) return target;
-  if (size == 1) return Sharding{};
-  return invalid_argument("speculative config: draft_tensor_parallel_size " + std::to_string(size) +
-                          " is neither 1 nor the target's " + std::to_string(target.size) +
-                          "; leave it out or use one of these");
+  FT_RETURN_IF_ERROR(compat({.num_draft_ranks = size, .num_ranks = target.size}));
+  return size == 1 ? Sharding{} : target;
 }
 
 Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,

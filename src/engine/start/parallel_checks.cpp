@@ -5,8 +5,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "compat/compat.h"
 #include "config/engine_fields.h"
-#include "engine/compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -16,12 +16,8 @@ Status check_hosts(const ParallelConfig& parallel) {
     return invalid_argument("--node-rank " + std::to_string(parallel.node_rank) +
                             " is not one of --nnodes " + std::to_string(parallel.nnodes));
   }
-  if (parallel.nnodes > 1 && parallel.distributed_executor_backend == "uni") {
-    return invalid_argument(
-        "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes is " +
-        std::to_string(parallel.nnodes) + "; leave one of them out");
-  }
-  return {};
+  return compat({.num_hosts = parallel.nnodes,
+                 .one_process = parallel.distributed_executor_backend == "uni"});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "attention/families.h"
 #include "attention/flex_choice.h"
 #include "base/log.h"
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -47,14 +47,11 @@ Result<const AttentionBackend*> choose(const EngineConfig& config, const Device&
   std::string name = choice.backend.empty() ? "auto" : choice.backend;
   if (choice.has_expressions() && name == "auto") name = flex_attention().traits().name;
   FT_ASSIGN_OR_RETURN(const AttentionBackend* found, find_attention_backend(name, device));
-  if (choice.has_expressions() && found != &flex_attention()) {
-    return invalid_argument("--flex-mask and --flex-score are of --attention-backend flex, not " +
-                            std::string(found->traits().name) + "; leave one of them out");
-  }
-  if (choice.has_expressions() && config.parallel.decode_context_parallel_size > 1) {
-    return unsupported("--flex-mask and --flex-score with --decode-context-parallel-size " +
-                       std::to_string(config.parallel.decode_context_parallel_size) +
-                       " are not built: its ranks know parts of the positions; leave it out");
+  if (choice.has_expressions()) {
+    FT_RETURN_IF_ERROR(compat({.attention = found,
+                               .expressions = true,
+                               .num_ranks = config.parallel.tensor_parallel_size,
+                               .num_context_ranks = config.parallel.decode_context_parallel_size}));
   }
   if (is_attention_backend(*found, name)) {
     FT_RETURN_IF_ERROR(compat(with_backend(*found, config, device, demand)));
@@ -98,11 +95,7 @@ Result<bool> wants_whole_prompts(const AttentionChoice& choice, const ModelConfi
   const bool has_windows = model.attention_chunk > 0 ||
                            std::any_of(model.layers.begin(), model.layers.end(),
                                        [](const LayerConfig& layer) { return layer.window > 0; });
-  if (has_windows) {
-    return unsupported(
-        "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, whose "
-        "blocks hold parts of a prompt; use a mask of q and kv");
-  }
+  FT_RETURN_IF_ERROR(compat({.whole_prompts = true, .windowed = has_windows}));
   return true;
 }
 

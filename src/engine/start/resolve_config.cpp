@@ -7,9 +7,10 @@
 #include <string>
 
 #include "base/log.h"
+#include "compat/compat.h"
+#include "compat/kv_format.h"
 #include "config/engine_fields.h"
 #include "device/device_traits.h"
-#include "engine/compat/kv_format.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
 #include "engine/step/graph_mode.h"
@@ -73,18 +74,21 @@ Status resolve_batch(EngineConfig& config, const Device& device, const ModelConf
 }
 
 Status resolve_adapters(const EngineConfig& config, const ModelConfig& model) {
-  if (!config.enable_lora) {
-    if (config.lora_modules.empty()) return {};
-    return invalid_argument("--lora-modules names adapters; add --enable-lora");
-  }
+  FT_RETURN_IF_ERROR(
+      compat({.lora = config.enable_lora, .lora_modules = !config.lora_modules.empty()}));
+  if (!config.enable_lora) return {};
   if (config.max_cpu_loras != 0) {
     FT_RETURN_IF_ERROR(
         check_range("--max-cpu-loras", config.max_cpu_loras, config.max_loras, INT_MAX));
   }
-  const std::string own = dtype_name(model.dtype);
-  if (config.lora_dtype == "auto" || config.lora_dtype == own) return {};
-  return unsupported("--lora-dtype " + config.lora_dtype +
-                     ": adapters are kept in the model's type, " + own + "; leave it out");
+  return compat({.dtype = model.dtype, .lora_dtype = config.lora_dtype});
+}
+
+// Whether layers keep blocks of a window apart; false where the length is chosen later.
+bool has_window_blocks(const ModelConfig& model, int max_model_len) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
+    return layer.window > 0 && layer.window < max_model_len;
+  });
 }
 
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
@@ -126,6 +130,9 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
   FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention, model));
+  FT_RETURN_IF_ERROR(compat({.whole_prompts = resolved.whole_prompts,
+                             .windowed = has_window_blocks(model, resolved.max_model_len),
+                             .host_blocks = config.kv_offloading_size > 0}));
   if (resolved.whole_prompts && config.enable_prefix_caching) {
     FT_LOG(info, "a prompt that sees itself has no prefix that others share: no prefix caching");
     resolved.enable_prefix_caching = false;

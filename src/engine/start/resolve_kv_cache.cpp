@@ -3,8 +3,8 @@
 #include "attention/backend.h"
 #include "attention/flex_choice.h"
 #include "base/log.h"
-#include "engine/compat/compat.h"
-#include "engine/compat/kv_format.h"
+#include "compat/compat.h"
+#include "compat/kv_format.h"
 #include "model/files/kv_quantization.h"
 
 namespace foretoken {

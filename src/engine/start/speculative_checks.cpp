@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "compat/compat.h"
 #include "draft/config_check.h"
 #include "draft/draft_bounds.h"
 #include "draft/parts/draft_list.h"
@@ -50,7 +51,7 @@ bool equal(const DraftSchedule& a, const DraftSchedule& b) {
          a.num_speculative_tokens == b.num_speculative_tokens;
 }
 
-// Null when both configurations have the same engine-wide fields, else the name of the first one
+// Empty where both configurations have the same engine-wide fields, else the name of the first one
 // that differs.
 const char* disagreement(const SpeculativeConfig& a, const SpeculativeConfig& b) {
   if (a.length_policy != b.length_policy) return "length_policy";
@@ -67,7 +68,7 @@ const char* disagreement(const SpeculativeConfig& a, const SpeculativeConfig& b)
   if (a.synthetic_acceptance_length != b.synthetic_acceptance_length) {
     return "synthetic_acceptance_length";
   }
-  return nullptr;
+  return "";
 }
 
 // Each list of drafters of the engine.
@@ -91,21 +92,14 @@ Status check_speculative(const EngineConfig& config) {
                             " drafters are configured; an engine has at most " +
                             std::to_string(kMaxDrafters));
   }
-  if (!all.empty() && config.max_num_batched_tokens == 1) {
-    return fault(
-        "--max-num-batched-tokens 1 leaves no row for a draft beside a sequence's own; raise it to "
-        "2 or more");
-  }
+  FT_RETURN_IF_ERROR(compat({.drafts = !all.empty(), .max_rows = config.max_num_batched_tokens}));
   for (size_t i = 0; i < all.size(); ++i) {
     FT_RETURN_IF_ERROR(check_fields(all[i]));
     FT_RETURN_IF_ERROR(length_mode(all[i]).status());
     FT_RETURN_IF_ERROR(acceptance_method(all[i]).status());
-    const char* field = disagreement(all[0], all[i]);
-    if (field != nullptr) {
-      return fault(std::string(field) +
-                   " differs from the first drafter's; it holds for the whole engine, so give all "
-                   "drafters the same");
-    }
+    FT_RETURN_IF_ERROR(compat({.unlike_first = disagreement(all[0], all[i]),
+                               .num_draft_ranks = all[i].draft_tensor_parallel_size,
+                               .num_ranks = config.parallel.tensor_parallel_size}));
   }
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "compat/compat.h"
 #include "group/local_link.h"
 
 namespace foretoken {
@@ -20,10 +21,7 @@ std::span<std::byte> bytes_of(T& value) {
 // each other crosswise.
 Status check_lane_route(const Communicator& communicator) {
   const std::string route = communicator.route();
-  if (route.rfind("NCCL", 0) != 0) return {};
-  return unsupported(
-      "--enable-dbo is for GPUs that reach each other's memory, and these exchange through " +
-      route + "; leave it out");
+  return compat({.two_lanes = true, .waiting_route = route.starts_with("NCCL") ? route : ""});
 }
 
 }  // namespace

@@ -169,12 +169,8 @@ bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm
 Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
-  if ((whole.qk_norm == QkNorm::kWidth || whole.sub_norm != nullptr) && sharding.is_cut()) {
-    return unsupported(loader.config().architecture +
-                       ": rows of attention are normed over all heads, which are not divided among "
-                       "ranks; use --tensor-parallel-size 1 and divide by "
-                       "--pipeline-parallel-size");
-  }
+  FT_RETURN_IF_ERROR(loader.check_needs(
+      {.norm_all_heads = whole.qk_norm == QkNorm::kWidth || whole.sub_norm != nullptr}));
   spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;

@@ -9,12 +9,7 @@
 namespace foretoken {
 
 Status KeyMask::load(PartLoader& loader, const std::string& base, const GqaSpec& spec) {
-  if (loader.sharding().is_cut()) {
-    return unsupported(loader.config().architecture +
-                       ": all values of a row say how much each of its keys adds to scores, so "
-                       "heads are not divided among ranks; use --tensor-parallel-size 1 and divide "
-                       "by --pipeline-parallel-size");
-  }
+  FT_RETURN_IF_ERROR(loader.check_needs({.mask_by_all_values = true}));
   TensorPart part{base + "dt_proj", spec.num_kv_heads};
   part.padded = spec.padding(true);
   FT_RETURN_IF_ERROR(loader.load_linear({part}, spec.kv_size(), false, &steps));

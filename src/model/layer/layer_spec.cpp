@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compat/kv_format.h"
+
 namespace foretoken {
 namespace {
 
@@ -321,10 +323,6 @@ bool keeps_states(const ModelConfig& config) {
   const std::vector<LayerSpec> layers = compose_layers(config, architecture->decoder);
   return std::any_of(layers.begin(), layers.end(),
                      [](const LayerSpec& layer) { return state_of(layer).exists(); });
-}
-
-KvFormat latent_format(KvFormat format) {
-  return format == KvFormat::kInt8 ? KvFormat::kPlain : format;
 }
 
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format) {

@@ -380,7 +380,5 @@ bool keeps_states(const ModelConfig& config);
 
 // How a mixer keeps what later rows read by position: a group of one layer, or of none.
 KvGroupSpec kv_layout(const MixerSpec& mixer, DType dtype, KvFormat format);
-// The format of latents where heads have `format`: they have no int8.
-KvFormat latent_format(KvFormat format);
 
 }  // namespace foretoken

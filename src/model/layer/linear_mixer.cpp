@@ -123,13 +123,8 @@ LinearSpec as_stored(PartLoader& loader, const std::string& base, LinearSpec who
 }
 
 Status check_tiles(const PartLoader& loader, const LinearSpec& whole) {
-  const bool cut = whole.shape.tiled && loader.sharding().is_cut() &&
-                   whole.shape.value_heads != whole.shape.key_heads;
-  if (!cut) return {};
-  return unsupported(loader.config().architecture +
-                     ": value heads of linear attention take turns in this GGUF file, so that they "
-                     "are not divided among ranks; use --tensor-parallel-size 1 and divide by "
-                     "--pipeline-parallel-size, or the model's Hugging Face folder");
+  return loader.check_needs(
+      {.heads_take_turns = whole.shape.tiled && whole.shape.value_heads != whole.shape.key_heads});
 }
 
 }  // namespace

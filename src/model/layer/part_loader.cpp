@@ -48,13 +48,17 @@ Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has
                       WeightOrder::kPlain);
 }
 
+Status PartLoader::check_needs(const LayerNeeds& needs) const {
+  const bool shares_experts = sharding_.experts.comm != nullptr;
+  return compat({.architecture = config_.architecture,
+                 .layers = needs,
+                 .num_ranks = sharding_.size,
+                 .num_engines = shares_experts ? 2 : 1,
+                 .expert_parallel = shares_experts});
+}
+
 Status PartLoader::round_to_int8(Linear* out) {
-  if (sharding_.is_cut()) {
-    return unsupported(
-        config_.architecture +
-        ": quant_method bitnet rounds whole rows, which are not divided among ranks; "
-        "use --tensor-parallel-size 1 and divide by --pipeline-parallel-size");
-  }
+  FT_RETURN_IF_ERROR(check_needs({.round_whole_rows = true}));
   out->rounds_to_int8 = true;
   loader_.need_rounded(out->inputs);
   return {};

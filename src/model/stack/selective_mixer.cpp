@@ -77,11 +77,7 @@ Status SelectiveMixer::load_norms(PartLoader& loader, const std::string& base) {
 
 Status SelectiveMixer::load(PartLoader& loader, const std::string& layer,
                             const SelectiveSpec& whole) {
-  if (loader.sharding().is_cut()) {
-    return unsupported(loader.config().architecture +
-                       ": the layers of Mamba 1 are not divided among ranks; use "
-                       "--tensor-parallel-size 1 and divide by --pipeline-parallel-size");
-  }
+  FT_RETURN_IF_ERROR(loader.check_needs({.scan_selectively = true}));
   const std::string base = layer + whole.base;
   const int64_t channels = whole.channels;
   spec = whole;

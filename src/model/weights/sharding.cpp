@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "compat/compat.h"
 #include "kernels/experts/expert_gemm.h"
 
 namespace foretoken {
@@ -113,10 +114,11 @@ Status check_context(const ModelConfig& config, const Sharding& sharding) {
         (most == 1 ? "leave it out or use" : "use " + std::to_string(most) + " or") +
         " a larger --tensor-parallel-size");
   }
-  if (!config.alibi_slopes.empty()) {
-    return unsupported(flag + ": " + config.architecture +
-                       " has ALiBi, which is not merged over ranks; leave it out");
-  }
+  FT_RETURN_IF_ERROR(compat({.architecture = config.architecture,
+                             .layers = {.has_slopes = !config.alibi_slopes.empty()},
+                             .is_sparse = config.latent.index.exists(),
+                             .num_ranks = sharding.size,
+                             .num_context_ranks = wanted}));
   // Parts of states are words.
   if (config.hidden_size % (2 * wanted) == 0) return {};
   return invalid_argument(flag + ": " + std::to_string(config.hidden_size) +

@@ -28,7 +28,11 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
        {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
         "drafts are repaired", "- logits_processors run on the host of rank 0 alone",
-        "| 13 | LlamaForCausalLM | eagle |"}) {
+        "| 13 | LlamaForCausalLM | eagle |",
+        "| sliding windows | yes | yes | yes | yes | no | no |",
+        "| states of sequences | yes | yes | no | yes | no | yes | no |",
+        "- --kv-offloading-size is not built where the model keeps states",
+        "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }

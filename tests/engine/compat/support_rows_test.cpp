@@ -32,6 +32,15 @@ TEST(SupportRows, AreThoseOfTheList) {
   for (size_t i = 18; i < kRowsOfTheList; ++i) EXPECT_EQ(rows[i].hardware, "B200") << i;
 }
 
+TEST(SupportRows, NamesAreThoseOfTheBuild) {
+  SupportRow row;
+  row.drafter = "xpress";
+  EXPECT_NE(check_support_row(row).message().find("use one of: ngram"), std::string::npos);
+  row.drafter = "";
+  row.architecture = "NoModel";
+  EXPECT_NE(check_support_row(row).message().find("foretoken inspect lists"), std::string::npos);
+}
+
 TEST(SupportRows, FaultsNameTheField) {
   const struct {
     const char* entry;

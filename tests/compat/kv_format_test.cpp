@@ -1,4 +1,4 @@
-#include "engine/compat/kv_format.h"
+#include "compat/kv_format.h"
 
 #include <gtest/gtest.h>
 

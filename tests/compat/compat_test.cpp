@@ -1,7 +1,8 @@
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,7 @@ TEST(Compat, NothingAskedIsNothingRefused) {
   for (const DeviceTraits& device : device_types()) {
     EXPECT_TRUE(compat({.device = &device, .attention = &portable_attention()}).ok());
   }
-  for (const DrafterEntry& entry : drafters()) {
-    EXPECT_TRUE(compat({.drafter = entry.name, .structured_outputs = true, .num_ranks = 4}).ok());
-  }
+  EXPECT_TRUE(compat({.structured_outputs = true, .num_ranks = 4}).ok());
 }
 
 TEST(Compat, AKvFormatNeedsADeviceAndABackendThatReadIt) {
@@ -73,8 +72,6 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.attention = &flashinfer_attention(), .model = &gemma}, {"soft cap", "portable"}},
       {{.attention = &flashmla_attention(), .model = &small_blocks},
        {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
-      {{.architecture = "NoModel"}, {"'NoModel'", "foretoken inspect lists"}},
-      {{.drafter = "xpress"}, {"'xpress'", "use one of: ngram"}},
       {{.is_synthetic = true, .structured_outputs = true},
        {"structured_outputs", "synthetic", "another rule"}},
       {{.logits_processors = true, .num_ranks = 2},
@@ -90,7 +87,7 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
       {{.num_engines = 2, .expert_parallel = true, .uses_mpi = true},
        {"--data-parallel-size", "leave --communicator mpi out"}},
-      {{.expert_parallel = true, .num_experts = 0},
+      {{.num_experts = 0, .expert_parallel = true},
        {"--enable-expert-parallel", "no mixture", "leave it out"}},
       {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
        {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
@@ -101,13 +98,21 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
       {{.host_blocks = true, .prefix_caching = false},
        {"--kv-offloading-size", "--enable-prefix-caching off"}},
-      {{.host_blocks = true, .windowed = true}, {"--kv-offloading-size", "sliding-window"}},
-      {{.host_blocks = true, .states_of = "a draft model"},
+      {{.windowed = true, .host_blocks = true}, {"--kv-offloading-size", "sliding-window"}},
+      {{.states_of = "a draft model", .host_blocks = true},
        {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
-      {{.num_ranks = 2, .num_context_ranks = 2, .states_of = "the model"},
-       {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
-      {{.num_ranks = 2, .num_context_ranks = 2, .is_sparse = true},
+      {{.is_sparse = true, .num_ranks = 2, .num_context_ranks = 2},
        {"--decode-context-parallel-size 2", "sparse attention", "leave it out"}},
+      {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
+       {"--kv-offloading-size", "--flex-mask with 'prompt'", "a mask of q and kv"}},
+      {{.files = "models/m", .states_of = "a draft model", .drafts_at_once = true},
+       {"models/m keep states", "use method draft_model"}},
+      {{.dtype = DType::kBF16, .lora_dtype = "float32"},
+       {"--lora-dtype float32", "bfloat16", "leave it out"}},
+      {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
+       {"--enable-dbo", "NCCL: no peers", "leave it out"}},
+      {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
+       {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
   };
   for (const auto& c : cases) {
     const Status status = compat(c.combination);
@@ -116,6 +121,31 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
       EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
     }
   }
+}
+
+// Each is reached by its own example, and says with what remedy.
+TEST(Compat, EveryRuleIsBrokenByItsExample) {
+  std::set<std::string> sentences;
+  for (const CompatRule& rule : compat_rules()) {
+    ASSERT_TRUE(rule.is_broken(rule.example)) << rule.parts;
+    const Status status = compat(rule.example);
+    EXPECT_EQ(status.message(), rule.sentence(rule.example)) << rule.parts << ": an earlier rule";
+    EXPECT_EQ(status.code(), rule.code) << rule.parts;
+    EXPECT_NE(status.message().find("; "), std::string::npos) << status.message();
+    EXPECT_TRUE(sentences.insert(status.message()).second) << status.message();
+    EXPECT_FALSE(rule.is_broken({})) << rule.parts;
+  }
+}
+
+TEST(Compat, PartsThatFitAreNotRefused) {
+  EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
+  EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
+  EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
+  EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
+  EXPECT_TRUE(compat({.layers = {.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
+  EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
+  EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
 }
 
 }  // namespace

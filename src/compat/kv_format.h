@@ -31,6 +31,9 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
                                   bool latent = false);
 
+// The format of latents where heads have `format`: they have no int8.
+KvFormat latent_format(KvFormat format);
+
 // The name of a format, the model's own being auto.
 const char* kv_format_name(KvFormat format);
 

@@ -1,9 +1,9 @@
-#include "engine/compat/kv_format.h"
+#include "compat/kv_format.h"
 
 #include <algorithm>
 #include <array>
 
-#include "engine/compat/compat.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -32,6 +32,10 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype) {
     if (name == each.name || name == each.alias) return each.format;
   }
   return std::nullopt;
+}
+
+KvFormat latent_format(KvFormat format) {
+  return format == KvFormat::kInt8 ? KvFormat::kPlain : format;
 }
 
 const char* kv_format_name(KvFormat format) {

@@ -1,0 +1,119 @@
+#include <string>
+
+#include "attention/families.h"
+#include "compat/rules.h"
+
+// Families of attention: where they run, and what they take.
+
+namespace foretoken {
+namespace {
+
+const AttentionTraits& traits_of(const Combination& c) { return c.attention->traits(); }
+
+std::string backend_flag(const Combination& c) {
+  return "--attention-backend " + std::string(traits_of(c).name);
+}
+
+Status place_of_attention(const Combination& c) {
+  if (c.attention == nullptr || c.device == nullptr) return {};
+  return check_attention_place(*c.attention, c.device->type, c.opened);
+}
+
+bool is_unserved(const Combination& c) {
+  if (c.attention == nullptr) return false;
+  const bool lacks_latents = c.latent && !traits_of(c).is_latent;
+  return lacks_latents || (c.model != nullptr && !c.attention->serves(*c.model));
+}
+
+bool has_other_blocks(const Combination& c) {
+  if (c.attention == nullptr || c.model == nullptr) return false;
+  const int32_t blocks = c.model->block_size;
+  return blocks > 0 && traits_of(c).block_size > 0 && blocks != traits_of(c).block_size;
+}
+
+std::string other_blocks(const Combination& c) {
+  const std::string size = std::to_string(traits_of(c).block_size);
+  return backend_flag(c) + " reads KV blocks of " + size + " tokens alone; give --block-size " +
+         size + " with it, or --attention-backend " + name_of(attention_instead(c));
+}
+
+constexpr AttentionDemand kSoftCapped = {DType::kBF16, 128, 30.0f, true};
+constexpr AttentionDemand kSmallBlocks = {DType::kBF16, 576, 0, true, 512, false, 16};
+
+}  // namespace
+
+std::string name_of(const AttentionBackend& backend) { return backend.traits().name; }
+
+const AttentionBackend& attention_instead(const Combination& c) {
+  AttentionDemand demand = {.dtype = DType::kBF16, .head_dim = 128};
+  if (c.latent || traits_of(c).is_latent) demand = {DType::kBF16, 576, 0, true, 512};
+  if (c.model != nullptr) demand = *c.model;
+  const DeviceType type = (c.device != nullptr ? *c.device : device_types().front()).type;
+  return default_attention(demand, type, c.opened);
+}
+
+std::vector<CompatRule> attention_rules() {
+  return {
+      {"`--attention-backend`, `--device`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) { return !place_of_attention(c).ok(); },
+       [](const Combination& c) { return place_of_attention(c).message(); },
+       {.device = find_device_type("cpu"), .attention = &flashinfer_attention()}},
+      {"`--flex-mask`, `--attention-backend`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) {
+         return c.expressions && c.attention != nullptr &&
+                traits_of(c).family != AttentionFamily::kFlex;
+       },
+       [](const Combination& c) {
+         return "--flex-mask and --flex-score are of --attention-backend flex, not " +
+                name_of(*c.attention) + "; leave one of them out";
+       },
+       {.attention = &portable_attention(), .expressions = true}},
+      {"`--flex-mask`, `--decode-context-parallel-size`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) { return c.expressions && c.num_context_ranks > 1; },
+       [](const Combination& c) {
+         return "--flex-mask and --flex-score with --decode-context-parallel-size " +
+                std::to_string(c.num_context_ranks) +
+                " are not built: its ranks know parts of the positions; leave it out";
+       },
+       {.expressions = true, .num_ranks = 2, .num_context_ranks = 2}},
+      {"`--flex-mask` with `prompt`, sliding windows",
+       StatusCode::kUnsupported,
+       [](const Combination& c) { return c.whole_prompts && c.windowed; },
+       [](const Combination&) -> std::string {
+         return "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, "
+                "whose blocks hold parts of a prompt; use a mask of q and kv";
+       },
+       {.whole_prompts = true, .windowed = true}},
+      {"`--attention-backend`, `--batch-invariant`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) {
+         return c.attention != nullptr && c.batch_invariant && !traits_of(c).batch_invariant;
+       },
+       [](const Combination& c) {
+         return backend_flag(c) +
+                " is not batch-invariant; give --batch-invariant off with it, or "
+                "--attention-backend " +
+                name_of(attention_instead(c));
+       },
+       {.attention = &flashinfer_attention(), .batch_invariant = true}},
+      {"`--attention-backend`, the model's attention",
+       StatusCode::kInvalidArgument,
+       is_unserved,
+       [](const Combination& c) {
+         return backend_flag(c) + " takes " + c.attention->model_needs() +
+                ", which this model does not have; use --attention-backend " +
+                name_of(attention_instead(c));
+       },
+       {.attention = &flashinfer_attention(), .model = &kSoftCapped}},
+      {"`--attention-backend`, `--block-size`",
+       StatusCode::kInvalidArgument,
+       has_other_blocks,
+       other_blocks,
+       {.attention = &flashmla_attention(), .model = &kSmallBlocks}},
+  };
+}
+
+}  // namespace foretoken

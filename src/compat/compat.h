@@ -1,0 +1,116 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "attention/backend.h"
+#include "base/result.h"
+#include "device/device_traits.h"
+
+namespace foretoken {
+
+// What layers of a model do that not every layout has.
+struct LayerNeeds {
+  bool run_again = false;           // layers run several times
+  bool add_later = false;           // a layer adds what the one before it left
+  bool follow_indexers = false;     // layers attend to positions that others chose
+  bool read_other_layers = false;   // layers read others' keys
+  bool read_more = false;           // and more of a token than its row
+  bool has_slopes = false;          // ALiBi
+  bool norm_all_heads = false;      // rows of attention are normed as one
+  bool mask_by_all_values = false;  // all values of a row say how its keys count
+  bool mlp_sees_all = false;        // an MLP looks at all its inner columns at once
+  bool round_whole_rows = false;    // products round rows to int8 by their greatest element
+  bool heads_take_turns = false;    // value heads, in the order of a GGUF file
+  bool scan_selectively = false;    // Mamba 1
+  bool has_idle_experts = false;    // experts that leave rows as they are
+  bool has_narrow_experts = false;  // experts between projections of rows
+};
+
+// What an engine, or a request to it, is put together from. A part that is left out is not asked
+// about. Pointers are borrowed for the call.
+struct Combination {
+  const DeviceTraits* device = nullptr;
+  const Device* opened = nullptr;  // the device itself; null: any of its type
+  const AttentionBackend* attention = nullptr;
+  const AttentionDemand* model = nullptr;
+  std::string kv_cache_dtype = {};  // as --kv-cache-dtype names it; with a device and a dtype
+  std::optional<DType> dtype = {};  // of the model
+  bool latent = false;              // its KV cache keeps latents (model/config/latent_config.h)
+  bool batch_invariant = false;     // --batch-invariant on
+  bool expressions = false;         // --flex-mask or --flex-score
+  bool whole_prompts = false;       // a prompt sees itself: --flex-mask with 'prompt'
+
+  std::string architecture = {};  // as config.json names it, to be read
+  std::string files = {};         // of the model that is spoken of, to be read
+  LayerNeeds layers = {};
+  bool windowed = false;  // the model has layers with a window of their own blocks
+  // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
+  std::string states_of = {};
+  bool is_sparse = false;  // an indexer chooses the positions that the model's rows attend to
+  std::optional<int> num_experts = {};       // of the model's mixture; 0: it has none
+  std::string quantization = {};             // by which weights are rounded
+  std::string quantised_format = {};         // --load-format of random weights with few bits
+  bool rounds_activations = false;           // --activation-scheme dynamic
+  std::optional<int> num_fp8_matrices = {};  // of which the model has so many
+  std::string lora_dtype = {};               // as --lora-dtype names it; with a dtype
+  bool lora = false;                         // --enable-lora
+  bool lora_modules = false;                 // --lora-modules
+  std::string matrix_outside_layers = {};    // of the model, which an adapter might change
+
+  bool drafts = false;               // --speculative-config
+  std::string drafter = {};          // its method, to be read
+  bool drafts_at_once = false;       // several drafts are rows of one pass
+  std::string unrounded = {};        // `quantization` of a drafter whose weights none rounds
+  std::string unlike_first = {};     // a field of the engine in which drafters differ
+  std::string drafter_behind = {};   // behind one in a list that always drafts
+  std::string list = {};             // where that list stands, to be read
+  int num_draft_ranks = 0;           // draft_tensor_parallel_size; 0: as the target
+  std::optional<int> max_rows = {};  // --max-num-batched-tokens
+  bool is_synthetic = false;         // the rule `synthetic` instead of `coupled`
+
+  bool structured_outputs = false;
+  bool logits_processors = false;
+  bool prompt_logprobs = false;
+
+  int num_ranks = 1;    // of an engine: tensor and pipeline parallel
+  int num_stages = 1;   // of these, pipeline parallel
+  int num_engines = 1;  // data parallel
+  int num_hosts = 1;
+  int num_context_ranks = 1;       // tensor parallel ranks that share the KV of a sequence
+  bool expert_parallel = false;    // whole experts are dealt out to ranks
+  bool two_lanes = false;          // --enable-dbo
+  bool only_pieces = false;        // graphs of steps are all in pieces
+  bool has_launcher = false;       // mpirun, srun or torchrun started the process
+  bool one_process = false;        // --distributed-executor-backend uni
+  bool uses_mpi = false;           // --communicator mpi
+  std::string waiting_route = {};  // by which ranks exchange, where kernels wait for other ranks
+
+  bool parts_of_steps = false;  // parts of steps are measured instead of steps
+  bool host_alone = false;      // the host is measured, without a device
+  bool has_profile = false;     // --profile
+  bool host_blocks = false;     // --kv-offloading-size
+  bool prefix_caching = true;   // --enable-prefix-caching
+
+  int num_tensor_ranks() const { return num_ranks / num_stages; }
+};
+
+// A row of the table that decides: what does not go together.
+struct CompatRule {
+  const char* parts;  // that do not, to be read
+  // kInvalidArgument where two wishes contradict each other, kUnsupported where something is not
+  // built.
+  StatusCode code;
+  bool (*is_broken)(const Combination&);
+  std::string (*sentence)(const Combination&);  // what contradicts, and what to change
+  Combination example;                          // breaks this rule, and none before it
+};
+
+// All of them, in the order in which they are asked.
+std::span<const CompatRule> compat_rules();
+
+// The one place that decides what goes together: OK, or the sentence of the first rule that is
+// broken. It asks for traits, never for names. Any thread.
+Status compat(const Combination& c);
+
+}  // namespace foretoken

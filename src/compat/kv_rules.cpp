@@ -1,0 +1,131 @@
+#include <string>
+#include <vector>
+
+#include "attention/families.h"
+#include "compat/kv_format.h"
+#include "compat/rules.h"
+
+// Formats of KV entries: --kv-cache-dtype.
+
+namespace foretoken {
+namespace {
+
+// The types of device on which a format is built.
+std::string places_of(KvFormat format) {
+  std::string places;
+  for (const DeviceTraits& device : device_types()) {
+    if (!is_kv_format_built(device.type, format)) continue;
+    places += (places.empty() ? "" : " and ") + std::string(device.title);
+  }
+  return places;
+}
+
+bool has_latent_form(KvFormat format) { return latent_format(format) == format; }
+
+bool asks_for_kv(const Combination& c) {
+  return !c.kv_cache_dtype.empty() && c.device != nullptr && c.dtype.has_value();
+}
+
+std::string kv_flag(const Combination& c) { return "--kv-cache-dtype " + c.kv_cache_dtype; }
+
+// What --kv-cache-dtype takes, but for the names of the model's type: "; use auto, int8 or fp8".
+std::string use_instead(const Combination& c) {
+  std::vector<std::string> names = {"auto"};
+  for (const NamedKvFormat& each : named_kv_formats()) {
+    const bool fits = !c.latent || has_latent_form(each.format);
+    if (fits && is_kv_format_built(c.device->type, each.format)) names.emplace_back(each.name);
+  }
+  std::string text = "; use " + names.front();
+  for (size_t i = 1; i < names.size(); ++i) {
+    text += (i + 1 < names.size() ? ", " : " or ") + names[i];
+  }
+  return text;
+}
+
+// What is asked for; empty where nothing is, or nothing that there is.
+std::optional<KvFormat> asked_format(const Combination& c) {
+  return asks_for_kv(c) ? find_kv_format(c.kv_cache_dtype, *c.dtype) : std::nullopt;
+}
+
+bool is_no_format(const Combination& c) { return asks_for_kv(c) && !asked_format(c); }
+
+bool is_read(const AttentionBackend& backend, const Combination& c) {
+  return backend.traits().reads(c.device->type, *asked_format(c));
+}
+
+std::string unread_format(const Combination& c) {
+  const AttentionBackend& instead = attention_instead(c);
+  return kv_flag(c) + " is not read by --attention-backend " + name_of(*c.attention) +
+         (is_read(instead, c)
+              ? "; leave one of them out, or use --attention-backend " + name_of(instead)
+              : use_instead(c));
+}
+
+const DeviceTraits* example_device(const char* name) { return find_device_type(name); }
+
+}  // namespace
+
+std::vector<CompatRule> kv_rules() {
+  return {
+      {"`--kv-cache-dtype`, `--dtype`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) {
+         return is_no_format(c) && find_dtype(c.kv_cache_dtype).has_value();
+       },
+       [](const Combination& c) {
+         return kv_flag(c) + " is not the model's type, " + dtype_name(*c.dtype) + use_instead(c) +
+                ", or give --dtype " + c.kv_cache_dtype;
+       },
+       {.device = example_device("cpu"), .kv_cache_dtype = "float32", .dtype = DType::kBF16}},
+      {"`--kv-cache-dtype`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) {
+         return is_no_format(c) && is_unbuilt_kv_format(c.kv_cache_dtype);
+       },
+       [](const Combination& c) { return kv_flag(c) + " is not built" + use_instead(c); },
+       {.device = example_device("cpu"), .kv_cache_dtype = "fp8_e5m2", .dtype = DType::kBF16}},
+      {"`--kv-cache-dtype`",
+       StatusCode::kInvalidArgument,
+       is_no_format,
+       [](const Combination& c) {
+         return "--kv-cache-dtype '" + c.kv_cache_dtype + "' is unknown" + use_instead(c);
+       },
+       {.device = example_device("cpu"), .kv_cache_dtype = "int4", .dtype = DType::kBF16}},
+      {"`--kv-cache-dtype`, `--device`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) {
+         const std::optional<KvFormat> format = asked_format(c);
+         return format && !is_kv_format_built(c.device->type, *format);
+       },
+       [](const Combination& c) {
+         return kv_flag(c) + " is built for " + places_of(*asked_format(c)) + " only" +
+                use_instead(c);
+       },
+       {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
+      {"`--kv-cache-dtype`, latent attention",
+       StatusCode::kUnsupported,
+       [](const Combination& c) {
+         const std::optional<KvFormat> format = asked_format(c);
+         return format && c.latent && !has_latent_form(*format);
+       },
+       [](const Combination& c) {
+         return kv_flag(c) + " is not built for latent attention" + use_instead(c);
+       },
+       {.device = example_device("cpu"),
+        .kv_cache_dtype = "int8",
+        .dtype = DType::kBF16,
+        .latent = true}},
+      {"`--kv-cache-dtype`, `--attention-backend`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) {
+         return asked_format(c) && c.attention != nullptr && !is_read(*c.attention, c);
+       },
+       unread_format,
+       {.device = example_device("cuda"),
+        .attention = &flashinfer_attention(),
+        .kv_cache_dtype = "fp8",
+        .dtype = DType::kBF16}},
+  };
+}
+
+}  // namespace foretoken
