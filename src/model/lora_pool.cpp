@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/bfloat16.h"
 #include "base/check.h"
 #include "compat/compat.h"
 
@@ -46,6 +47,20 @@ std::string in_layers(const std::string& module) {
 std::string behind_number(const std::string& name) {
   const size_t at = name.find('.', name.find('.') + 1);
   return at == std::string::npos ? "" : name.substr(at + 1);
+}
+
+void scale_element(float factor, DType dtype, std::byte* element) {
+  if (dtype == DType::kF32) {
+    float number;
+    std::memcpy(&number, element, sizeof number);
+    number *= factor;
+    std::memcpy(element, &number, sizeof number);
+    return;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, element, sizeof bits);
+  bits = bf16_from_float(bf16_to_float(bits) * factor);
+  std::memcpy(element, &bits, sizeof bits);
 }
 
 }  // namespace
@@ -112,6 +127,7 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
       parts_.back().rows.push_back(rows.source_of(part.paired.source_of(row)));
+      parts_.back().row_factors.push_back(padded.scale / parts_.back().scale);
     }
   }
   const size_t count = parts_.size() - first_parts_.back();
@@ -247,7 +263,9 @@ void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, st
     if (part.rows[row] < 0) continue;  // a zero that is no row of the adapter's
     const std::byte* from = linear.b.data() + static_cast<size_t>(part.rows[row]) * rank * size;
     for (size_t j = 0; j < rank; ++j) {
-      std::memcpy(b + (j * stride + row) * size, from + j * size, size);
+      std::byte* to = b + (j * stride + row) * size;
+      std::memcpy(to, from + j * size, size);
+      if (part.row_factors[row] != 1) scale_element(part.row_factors[row], dtype_, to);
     }
   }
 }

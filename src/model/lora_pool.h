@@ -94,7 +94,8 @@ class LoraPool {
     ColumnRange inputs;
     PaddedHeads columns;  // of the inputs
     bool feed_forward;
-    float scale = 1;  // of what they add
+    float scale = 1;                      // of what they add
+    std::vector<float> row_factors = {};  // of the rows, beside it
 
     int64_t inputs_of_file() const { return columns.of_file(inputs.total); }
     int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }

@@ -106,7 +106,7 @@ TEST_P(LoraPoolGolden, Bfloat16LogitsAreNearPeft) { check("bfloat16", 2e-2); }
 INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                          testing::Values("all-seven", "queries-and-values", "one-layer", "fused",
                                          "transposed", "grouped", "decoder", "padded",
-                                         "padded-values"),
+                                         "padded-values", "scaled"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -48,6 +48,9 @@ CASES = {
                dict(r=4, lora_alpha=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"])),
     "padded-values": ("architectures/mimo_v2", torch.bfloat16,
                       dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "o_proj"])),
+    "scaled": ("architectures/falcon_h1", torch.bfloat16,
+               dict(r=4, lora_alpha=8,
+                    target_modules=["in_proj", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "down_proj"])),
 }
 
 
