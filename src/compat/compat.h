@@ -72,6 +72,7 @@ struct Combination {
   bool structured_outputs = false;
   bool logits_processors = false;
   bool prompt_logprobs = false;
+  std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
 
   int num_ranks = 1;    // of an engine: tensor and pipeline parallel
   int num_stages = 1;   // of these, pipeline parallel

@@ -33,6 +33,14 @@ std::vector<CompatRule> request_rules() {
                 "leave one of them out";
        },
        {.whole_prompts = true, .prompt_logprobs = true}},
+      {"pooling, fields about tokens",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.beside_pooling.empty(); },
+       [](const Combination& c) {
+         return "pooling gives no tokens, so that " + c.beside_pooling +
+                " cannot be used with it; leave one of the two out";
+       },
+       {.beside_pooling = "logprobs"}},
   };
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "compat/compat.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 #include "engine/request/bad_words.h"
@@ -119,10 +120,8 @@ bool has_prediction(const Request& request) {
 Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
   const bool pools = request.pooling != Pooling::kNone;
-  if (pools && speculative.enabled.value_or(false)) {
-    return invalid_argument(
-        "speculative.enabled is true, but pooling gives no tokens; leave one of the two out");
-  }
+  const bool drafts = speculative.enabled.value_or(false);
+  FT_RETURN_IF_ERROR(compat({.beside_pooling = pools && drafts ? "speculative.enabled" : ""}));
   if (limits.drafters.empty()) {
     const bool wants_drafts =
         speculative.enabled.value_or(false) || speculative.num_speculative_tokens.value_or(0) != 0;

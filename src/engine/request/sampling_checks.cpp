@@ -117,10 +117,8 @@ Status check_pooling(const SamplingParams& sampling) {
                       : !sampling.stop.empty()              ? "stop"
                       : !sampling.stop_token_ids.empty()    ? "stop_token_ids"
                       : sampling.min_tokens > 0             ? "min_tokens"
-                                                            : nullptr;
-  if (field == nullptr) return {};
-  return invalid_argument(std::string("pooling gives no tokens, so that ") + field +
-                          " cannot be used with it; leave one of the two out");
+                                                            : "";
+  return compat({.beside_pooling = field});
 }
 
 Status check_engine_wishes(const Request& request, const RequestLimits& limits) {
