@@ -129,10 +129,13 @@ inline std::vector<GoldenCase> early_cases() {
 
 // Layers that keep a state of each sequence.
 inline std::vector<GoldenCase> recurrent_cases() {
-  return golden_cases({"lfm2", "lfm2_moe", "lfm3", "granite4-h", "bamba", "mamba2", "nemotron_h",
-                       "nemotron_h-moe", "nemotron_h-latent", "falcon_h1", "falcon_mamba", "jamba",
-                       "mamba", "kimi_linear", "minimax", "olmo_hybrid", "qwen3_5", "qwen3_5_moe",
-                       "qwen3_next"});
+  return golden_cases({"lfm2",           "lfm2_moe",       "lfm3",
+                       "granite4-h",     "bamba",          "mamba2",
+                       "nemotron_h",     "nemotron_h-moe", "nemotron_h-latent",
+                       "bailing_hybrid", "falcon_h1",      "falcon_mamba",
+                       "jamba",          "mamba",          "kimi_linear",
+                       "minimax",        "olmo_hybrid",    "qwen3_5",
+                       "qwen3_5_moe",    "qwen3_next"});
 }
 
 // Mixtures of experts, some of them with latent attention.
