@@ -90,7 +90,7 @@ constexpr RefusedDrafterField kRefused[] = {
     {"fly_entropy_top_k", "null", kFly},
     {"fly_window_size", "null", kFly},
     {"index_share_for_mtp_iteration", "false",
-     "belongs to sparse attention, which is not built yet; remove it"},
+     "is not built yet: a module chooses positions anew in each pass; remove it"},
     {"kv_cache_dtype", "\"auto\"",
      "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
     {"moe_backend", "\"auto\"",

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/attention/attention.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -155,6 +156,43 @@ TEST_P(ChooseEntriesTest, RowsDoNotDependOnOthers) {
   for (int r = 0; r < rows.count(); ++r) {
     EXPECT_EQ(choose(rows.from(r, 1)).of(0), all.of(r)) << r;
   }
+}
+
+// Rows that choose all that they see attend as without a choice, bit for bit.
+TEST_P(ChooseEntriesTest, AttentionOverAllThatIsSeenHasTheBitsOfDenseAttention) {
+  constexpr int kQueryHeads = 4, kEntry = 48, kValue = 32;
+  const Rows rows = rows_of({3, 4, 5, 6, 7, 8, 2}, {0, 0, 0, 0, 0, 0, 1});
+  const Chosen chosen = choose(rows);
+  const auto count = static_cast<size_t>(rows.count());
+  void* cache = upload_typed(
+      typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kEntry, 5), GetParam()));
+  KvLayer kv{cache, cache, 1, kEntriesBlockSize, kEntry, GetParam()};
+  kv.value_dim = kValue;
+  const void* q =
+      upload_typed(typed_data(random_floats(count * kQueryHeads * kEntry, 6), GetParam()));
+  const size_t bytes = count * kQueryHeads * kValue * dtype_size(GetParam());
+  const auto attend = [&](const std::vector<int32_t>& positions, const std::vector<int32_t>& slots,
+                          const std::vector<int32_t>& tables, int max_blocks, int block_size) {
+    uint8_t* out = marked(bytes);
+    AttentionArgs args{};
+    args.counts = counts(rows.count());
+    args.q = q;
+    args.out = out;
+    args.positions = to_device(positions);
+    args.row_slot = to_device(slots);
+    args.block_tables = to_device(tables);
+    args.kv = kv;
+    args.kv.block_size = block_size;
+    args.max_blocks = max_blocks;
+    args.max_rows = rows.count();
+    args.num_heads = kQueryHeads;
+    args.scale = 0.2f;
+    args.family = AttentionFamily::kPortable;
+    attention(queue(), args);
+    return read(out, bytes);
+  };
+  EXPECT_EQ(attend(rows.positions, rows.slots, tables_, kMaxBlocks, kEntriesBlockSize),
+            attend(chosen.last, chosen.rows, chosen.entries, kTop, 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChooseEntriesTest, testing::Values(DType::kF32, DType::kBF16));
