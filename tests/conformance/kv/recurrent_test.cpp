@@ -208,35 +208,42 @@ int64_t run_turns(const std::vector<int32_t>& text, Engine& plain, Engine& cache
 TEST_P(RecurrentIdentity, PrefixesAreFoundAgain) {
   std::unique_ptr<Engine> plain;
   ASSERT_TRUE(make_engine(config({}), &plain).ok());
-  std::vector<Variant> variants = {{.name = "three in flight", .steps_in_flight = 3},
-                                   {.name = "chunked", .max_batched_tokens = 23},
-                                   {.num_draft_tokens = 4, .steps_in_flight = 2},
-                                   drafting({.steps_in_flight = 2}),
-                                   drafting({.name = "three in flight", .steps_in_flight = 3})};
+  struct Case {
+    Variant variant;
+    int num_snapshots = -1;
+  };
+  std::vector<Case> cases = {
+      {{.name = "three in flight", .steps_in_flight = 3}},
+      {{.num_draft_tokens = 4, .steps_in_flight = 2, .max_batched_tokens = 23}},
+      {drafting({.steps_in_flight = 2})},
+      {drafting({.name = "two snapshots", .steps_in_flight = 2}), 2}};
   if (GetParam().name.starts_with("qwen3_next")) {
-    variants.push_back({.name = "module", .num_draft_tokens = 2, .drafter = "mtp"});
+    cases.push_back({{.name = "module", .num_draft_tokens = 2, .drafter = "mtp"}});
   }
-  for (Variant variant : variants) {
+  for (auto& [variant, num_snapshots] : cases) {
     variant.prefix_caching = true;
     SCOPED_TRACE(variant.describe());
-    for (const int num_snapshots : {-1, 2}) {
-      EngineConfig cached = config(variant);
-      cached.max_state_snapshots = num_snapshots;
-      std::unique_ptr<Engine> engine;
-      const Status made = make_engine(cached, &engine);
-      ASSERT_TRUE(made.ok()) << made.message();
-      EXPECT_GT(engine->info().num_state_snapshots, 0);
-      const int64_t num_cached =
-          run_turns(golden_text(GetParam()), *plain, *engine, num_snapshots == 2);
-      EXPECT_GT(num_cached, 0);
-      expect_all_free(*engine);
-    }
+    EngineConfig cached = config(variant);
+    cached.max_state_snapshots = num_snapshots;
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(cached, &engine);
+    ASSERT_TRUE(made.ok()) << made.message();
+    EXPECT_GT(engine->info().num_state_snapshots, 0);
+    const bool is_scarce = num_snapshots >= 0;
+    EXPECT_GT(run_turns(golden_text(GetParam()), *plain, *engine, is_scarce), 0);
+    expect_all_free(*engine);
   }
+}
+
+TEST_P(RecurrentIdentity, WithoutSnapshotsNothingIsFound) {
   EngineConfig none = config({.prefix_caching = true});
   none.max_state_snapshots = 0;
   std::unique_ptr<Engine> engine;
   ASSERT_TRUE(make_engine(none, &engine).ok());
   EXPECT_EQ(engine->info().num_state_snapshots, 0);
+  const std::vector<Request> requests(1, recurrent_requests(GetParam(), 7)[6]);
+  EXPECT_EQ(engine->generate(requests)[0].stats.num_cached_tokens, 0);
+  EXPECT_EQ(engine->generate(requests)[0].stats.num_cached_tokens, 0);
 }
 
 TEST_P(RecurrentIdentity, AbortsHarmNobody) {

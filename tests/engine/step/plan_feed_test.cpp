@@ -110,6 +110,26 @@ TEST(PlanFeed, MovesOfBlocksArriveInBothDirections) {
   EXPECT_EQ(plan.moves[2].block, 5);
 }
 
+TEST(PlanFeed, MovesOfStatesArriveInBothDirections) {
+  auto links = group::make_local_links(2);
+  Ranks first(std::move(links[0]));
+  PlanFeed feed(first, kFeedLimits);
+  StepPlan sent;
+  sent.step = 6;
+  sent.states_out = {{.slot = 1, .snapshot = 9}};
+  sent.states_in = {{.slot = 2, .snapshot = 8}};
+  ASSERT_TRUE(feed.states(sent).ok());
+  ReceivedPlan plan;
+  plan.packed.resize(max_plan_bytes(kFeedLimits));
+  ASSERT_TRUE(receive_plan(link_of(links[1], group::Lane::kPlans), &plan).ok());
+  EXPECT_EQ(plan.message.kind, PlanMessage::Kind::kStates);
+  EXPECT_EQ(plan.message.step, 6u);
+  EXPECT_EQ(plan.message.plan.num_spans, 1);
+  ASSERT_EQ(plan.states.size(), 2u);
+  EXPECT_EQ(plan.states[0].snapshot, 9);
+  EXPECT_EQ(plan.states[1].slot, 2);
+}
+
 TEST(PlanFeed, AFailureEndsTheOthers) {
   auto links = group::make_local_links(2);
   Ranks first(std::move(links[0]));
