@@ -24,10 +24,13 @@ class Fields {
   const Status& status() const { return status_; }
   const std::string& prefix() const { return prefix_; }
 
-  // An integer that must be there and be positive.
+  // An integer that must be there and be positive; of attention and MLPs, which models of states
+  // alone have not, 0 stands for 1.
   int64_t need(const std::string& key) {
     const auto value = keep(file_.integer(prefix_ + key));
     if (!value) return missing(key);
+    const bool is_of_a_part = key == "attention.head_count" || key == "feed_forward_length";
+    if (is_of_a_part && *value == 0 && file_.find(prefix_ + "ssm.inner_size") != nullptr) return 1;
     if (*value <= 0 || *value > INT32_MAX) {
       note(file_.error("'" + prefix_ + key + "' is " + std::to_string(*value) +
                        ", which is impossible; fetch the file again"));

@@ -1,7 +1,10 @@
 #include "gguf/recurrent_architectures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace foretoken {
 namespace {
@@ -37,21 +40,167 @@ constexpr GgufKey kLfm2MoeKeys[] = {{"shortconv.l_cache", "conv_L_cache"},
                                     {"expert_weights_scale", "routed_scaling_factor"},
                                     {"expert_weights_norm", "norm_topk_prob", false, true}};
 
+// Rates of decays are no logarithms, and biases of steps stand under the name of a matrix that is
+// not there.
+constexpr GgufName kMamba2Tensors[] = {{"attn_norm", "norm"},
+                                       {"ssm_in", "mixer.in_proj"},
+                                       {"ssm_conv1d", "mixer.conv1d"},
+                                       {"ssm_a", "mixer.A"},
+                                       {"ssm_d", "mixer.D"},
+                                       {"ssm_dt.bias", "mixer.dt_bias"},
+                                       {"ssm_norm", "mixer.norm"},
+                                       {"ssm_out", "mixer.out_proj"},
+                                       {"attn_q", "mixer.q_proj"},
+                                       {"attn_k", "mixer.k_proj"},
+                                       {"attn_v", "mixer.v_proj"},
+                                       {"attn_output", "mixer.o_proj"},
+                                       {"ffn_up", "mixer.up_proj"},
+                                       {"ffn_down", "mixer.down_proj"},
+                                       {"ffn_gate_inp", "mixer.gate"},
+                                       {"ffn_latent_down", "mixer.fc1_latent_proj"},
+                                       {"ffn_latent_up", "mixer.fc2_latent_proj"},
+                                       {"exp_probs_b.bias", "mixer.gate.e_score_correction_bias"},
+                                       {"ffn_up_exps", "mixer.experts.up_proj"},
+                                       {"ffn_down_exps", "mixer.experts.down_proj"},
+                                       {"ffn_up_shexp", "mixer.shared_experts.up_proj"},
+                                       {"ffn_down_shexp", "mixer.shared_experts.down_proj"}};
+constexpr GgufName kMamba2Model[] = {{"token_embd.weight", "backbone.embeddings.weight"},
+                                     {"output_norm.weight", "backbone.norm_f.weight"}};
+constexpr GgufName kGraniteHybridTensors[] = {
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_dt.bias", "mamba.dt_bias"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ffn_gate", "shared_mlp.gate_proj"},
+    {"ffn_up", "shared_mlp.up_proj"},
+    {"ffn_down", "shared_mlp.output_linear"},
+    {"ffn_gate_inp", "block_sparse_moe.router.layer"},
+    {"ffn_gate_exps", "block_sparse_moe.gate_proj"},
+    {"ffn_up_exps", "block_sparse_moe.up_proj"},
+    {"ffn_down_exps", "block_sparse_moe.output_linear.weight"},
+    {"ffn_gate_shexp", "shared_mlp.gate_proj"},
+    {"ffn_up_shexp", "shared_mlp.up_proj"},
+    {"ffn_down_shexp", "shared_mlp.output_linear"}};
+
+constexpr GgufKey kMamba2Keys[] = {{"ssm.conv_kernel", "conv_kernel"},
+                                   {"ssm.state_size", "state_size"},
+                                   {"ssm.group_count", "n_groups"},
+                                   {"ssm.time_step_rank", "num_heads"},
+                                   {"ssm.inner_size", "inner_size"}};
+constexpr GgufKey kNemotronHKeys[] = {
+    {"ssm.conv_kernel", "conv_kernel"},
+    {"ssm.state_size", "ssm_state_size"},
+    {"ssm.group_count", "n_groups"},
+    {"ssm.time_step_rank", "mamba_num_heads"},
+    {"ssm.inner_size", "inner_size"},
+    {"expert_count", "n_routed_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+    {"expert_weights_norm", "norm_topk_prob", false, true},
+    {"moe_latent_size", "moe_latent_size"},
+    {"nextn_predict_layers", "num_nextn_predict_layers"}};
+constexpr GgufKey kGraniteHybridKeys[] = {
+    {"ssm.conv_kernel", "mamba_d_conv"},
+    {"ssm.state_size", "mamba_d_state"},
+    {"ssm.group_count", "mamba_n_groups"},
+    {"ssm.time_step_rank", "mamba_n_heads"},
+    {"ssm.inner_size", "inner_size"},
+    {"attention.scale", "attention_multiplier"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_feed_forward_length", "shared_intermediate_size"}};
+
+// Numbers of key heads by layer, of which those without any do not attend, become one number;
+// empty: the file has one.
+Result<std::vector<bool>> take_attending(const GgufFile& file, Json& config) {
+  Json& heads = config["num_key_value_heads"];
+  std::vector<bool> attends;
+  if (!heads.is_array()) return attends;
+  int64_t most = 0;
+  for (const Json& count : heads) {
+    attends.push_back(count != 0);
+    most = std::max(most, count.get<int64_t>());
+  }
+  if (most <= 0) return file.error("no layer has heads of keys; fetch the file again");
+  heads = most;
+  return attends;
+}
+
 // Layers without heads of keys have a convolution.
 Status read_lfm2_file(const GgufFile& file, Json& config) {
-  Json& heads = config["num_key_value_heads"];
-  if (heads.is_array()) {
-    Json types = Json::array();
-    int64_t most = 0;
-    for (const Json& count : heads) {
-      types.push_back(count == 0 ? "conv" : "full_attention");
-      most = std::max(most, count.get<int64_t>());
-    }
-    if (most <= 0) return file.error("no layer has heads of keys; fetch the file again");
-    config["layer_types"] = std::move(types);
-    heads = most;
+  FT_ASSIGN_OR_RETURN(const std::vector<bool> attends, take_attending(file, config));
+  for (const bool each : attends) {
+    config["layer_types"].push_back(each ? "full_attention" : "conv");
   }
   config["norm_eps"] = config["rms_norm_eps"];
+  return {};
+}
+
+// What heads divide among them.
+void take_head_dim(const char* heads, const char* head_dim, Json& config) {
+  const auto count = config.value(heads, int64_t{0}),
+             inner = config.value("inner_size", int64_t{0});
+  if (count > 0) config[head_dim] = inner / count;
+  config.erase("inner_size");
+}
+
+// Files say nothing of attention where there is none.
+Status read_mamba2_file(const GgufFile&, Json& config) {
+  take_head_dim("num_heads", "head_dim", config);
+  config["layer_norm_epsilon"] = config["rms_norm_eps"];
+  return {};
+}
+
+// Layers that do not attend have Mamba 2; mixtures may be missing, and then the shared expert is
+// the MLP. Files of Bamba are of this kind, whose heads turn and whose scores are scaled as usual.
+Status read_granite_hybrid_file(const GgufFile& file, Json& config) {
+  take_head_dim("mamba_n_heads", "mamba_d_head", config);
+  FT_ASSIGN_OR_RETURN(const std::vector<bool> attends, take_attending(file, config));
+  for (const bool each : attends) {
+    config["layer_types"].push_back(each ? "attention" : "mamba");
+  }
+  if (config["num_local_experts"] == 0) {
+    config["shared_intermediate_size"] = config["intermediate_size"];
+  }
+  FT_ASSIGN_OR_RETURN(const auto turns, file.flag("granitehybrid.rope.scaling.finetuned"));
+  if (turns.value_or(false)) config["position_embedding_type"] = "rope";
+  if (!config.contains("attention_multiplier")) {
+    config["attention_multiplier"] = 1 / std::sqrt(config["head_dim"].get<double>());
+  }
+  return {};
+}
+
+// Layers that neither attend nor have an MLP's width have Mamba 2. Those of a draft module, behind
+// the model's, are left out.
+Status read_nemotron_h_file(const GgufFile& file, Json& config) {
+  take_head_dim("mamba_num_heads", "mamba_head_dim", config);
+  FT_ASSIGN_OR_RETURN(const std::vector<bool> attends, take_attending(file, config));
+  const Json inner = config["intermediate_size"];
+  const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
+  const int64_t num_layers = config["num_hidden_layers"].get<int64_t>() - modules;
+  const bool mixes = config.contains("moe_intermediate_size");
+  int64_t widest = 1;
+  Json types = Json::array();
+  for (int64_t i = 0; i < num_layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool attending = at < attends.size() && attends[at];
+    const int64_t width = inner.is_array() && at < inner.size() ? inner[at].get<int64_t>() : 0;
+    widest = std::max(widest, width);
+    types.push_back(attending ? "attention" : width == 0 ? "mamba" : mixes ? "moe" : "mlp");
+  }
+  config["layers_block_type"] = std::move(types);
+  config["num_hidden_layers"] = num_layers;
+  config["intermediate_size"] = widest;
+  config["layer_norm_epsilon"] = config["rms_norm_eps"];
   return {};
 }
 
@@ -71,6 +220,41 @@ constexpr GgufArchitecture kRecurrentArchitectures[] = {
      .model_tensors = kLfm2Model,
      .keys = kLfm2MoeKeys,
      .read = read_lfm2_file},
+    {.name = "mamba2",
+     .hf_class = "Mamba2ForCausalLM",
+     .model_type = "mamba2",
+     .tensors = kMamba2Tensors,
+     .model_tensors = kMamba2Model,
+     .layers = "backbone.layers.",
+     .keys = kMamba2Keys,
+     .fields = R"({"num_attention_heads": 1, "num_key_value_heads": 1, "intermediate_size": 1})",
+     .read = read_mamba2_file},
+    {.name = "granitehybrid",
+     .hf_class = "GraniteMoeHybridForCausalLM",
+     .model_type = "granitemoehybrid",
+     .interleaves_heads = true,
+     .tensors = kGraniteHybridTensors,
+     .keys = kGraniteHybridKeys,
+     .fields = R"({"num_local_experts": 0, "plain_matrices": true})",
+     .read = read_granite_hybrid_file},
+    {.name = "nemotron_h",
+     .hf_class = "NemotronHForCausalLM",
+     .model_type = "nemotron_h",
+     .tensors = kMamba2Tensors,
+     .model_tensors = kMamba2Model,
+     .layers = "backbone.layers.",
+     .keys = kNemotronHKeys,
+     .fields = R"({"mlp_hidden_act": "relu2"})",
+     .read = read_nemotron_h_file},
+    {.name = "nemotron_h_moe",
+     .hf_class = "NemotronHForCausalLM",
+     .model_type = "nemotron_h",
+     .tensors = kMamba2Tensors,
+     .model_tensors = kMamba2Model,
+     .layers = "backbone.layers.",
+     .keys = kNemotronHKeys,
+     .fields = R"({"mlp_hidden_act": "relu2"})",
+     .read = read_nemotron_h_file},
 };
 
 }  // namespace

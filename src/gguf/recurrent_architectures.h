@@ -5,7 +5,7 @@
 
 namespace foretoken {
 
-// Part of gguf_architectures: models with short convolutions.
+// Part of gguf_architectures: models with short convolutions or with Mamba 2.
 std::span<const GgufArchitecture> recurrent_gguf_architectures();
 
 }  // namespace foretoken

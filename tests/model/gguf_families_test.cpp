@@ -79,10 +79,13 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"bailingmoe2", "bailing_moe_v2"}, Family{"dots1", "dots1"},
         Family{"minimax-m2", "minimax_m2"}, Family{"ernie4_5-moe", "ernie4_5_moe"},
         Family{"qwen3next", "qwen3_next", {"mlp_only_layers"}}, Family{"qwen35", "qwen3_5"},
-        Family{"qwen35moe", "qwen3_5_moe"}, Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"},
-        Family{"command-r", "cohere"}, Family{"afmoe", "trinity", {"layer_types"}},
-        Family{"laguna", "laguna"}, Family{"step35", "step3p7"}, Family{"spark2_5", "spark"},
-        Family{"nanbeige", "nanbeige"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+        Family{"qwen35moe", "qwen3_5_moe"}, Family{"mamba2", "mamba2"},
+        Family{"nemotron_h", "nemotron_h"}, Family{"nemotron_h_moe", "nemotron_h-moe"},
+        Family{"nemotron_h_moe", "nemotron_h-latent"}, Family{"granitehybrid", "granite4-h"},
+        Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"}, Family{"command-r", "cohere"},
+        Family{"afmoe", "trinity", {"layer_types"}}, Family{"laguna", "laguna"},
+        Family{"step35", "step3p7"}, Family{"spark2_5", "spark"}, Family{"nanbeige", "nanbeige"},
+        Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

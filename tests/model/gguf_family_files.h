@@ -256,6 +256,51 @@ inline void put_linear_in_order(const std::string& family, const ModelConfig& co
   }
 }
 
+// Rates of Mamba 2 instead of their logarithms, and shapes as its converter has them.
+inline void put_states_in_order(const ModelConfig& config, Matrices* all) {
+  Matrices renamed;
+  for (auto& [name, matrix] : *all) {
+    std::string own = name;
+    const int64_t size = std::ssize(matrix.values);
+    if (own.ends_with(".A_log")) {
+      own.resize(own.size() - 4);
+      for (float& value : matrix.values) value = -std::exp(value);
+    }
+    if (own.ends_with(".A") || own.ends_with(".D")) matrix.shape = {size, 1};
+    if (own.ends_with("mixer.norm.weight") || own.ends_with("mamba.norm.weight")) {
+      matrix.shape = {config.recurrent.key_heads, size / config.recurrent.key_heads};
+    }
+    renamed[own] = std::move(matrix);
+  }
+  *all = std::move(renamed);
+}
+
+// Gates and ups of one tensor, of one expert or of all, become two.
+inline void split_gates(const ModelConfig& config, Matrices* all) {
+  Matrices apart;
+  for (auto& [name, matrix] : *all) {
+    const size_t at = name.find("input_linear.weight");
+    if (at == std::string::npos) {
+      apart[name] = std::move(matrix);
+      continue;
+    }
+    const bool stacked = matrix.shape.size() == 3;
+    const int64_t count = stacked ? config.experts.count : 1;
+    const int64_t half = std::ssize(matrix.values) / count / 2;
+    std::vector<int64_t> shape = matrix.shape;
+    shape[stacked ? 1 : 0] /= 2;
+    for (const int64_t part : {0, 1}) {
+      Matrix& to = apart[name.substr(0, at) + (part == 0 ? "gate_proj" : "up_proj") + ".weight"];
+      to.shape = shape;
+      for (int64_t e = 0; e < count; ++e) {
+        const auto from = matrix.values.begin() + (2 * e + part) * half;
+        to.values.insert(to.values.end(), from, from + half);
+      }
+    }
+  }
+  *all = std::move(apart);
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -283,7 +328,15 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   if (family == "dbrx") stack_experts(config, all);
   // Of vision, which lies in a file of its own.
   std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("vi"); });
-  if (family.starts_with("qwen3")) put_linear_in_order(family, config, all);
+  if (family == "granitehybrid") {
+    split_gates(config, all);
+    end_in_weight("block_sparse_moe.output_linear.weight", all);
+  }
+  if (family.starts_with("qwen3")) {
+    put_linear_in_order(family, config, all);
+  } else if (config.recurrent.key_heads > 0) {
+    put_states_in_order(config, all);
+  }
   if (family == "mistral4" || family == "qwen35moe") end_in_weight("mlp.experts.down_proj", all);
   stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);

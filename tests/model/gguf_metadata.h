@@ -113,6 +113,41 @@ inline void add_conv_keys(const ModelConfig& config, std::map<std::string, Write
   (*all)["shortconv.l_cache"] = u32(config.recurrent.conv_width);
 }
 
+// Of Mamba 2, and the numbers of layers, 0 of parts that they do not have.
+inline void add_state_space_keys(const std::string& family, const ModelConfig& config,
+                                 std::map<std::string, Write>* all) {
+  const RecurrentConfig& sizes = config.recurrent;
+  (*all)["ssm.conv_kernel"] = u32(sizes.conv_width);
+  (*all)["ssm.state_size"] = u32(sizes.key_dim);
+  (*all)["ssm.group_count"] = u32(sizes.key_heads);
+  (*all)["ssm.time_step_rank"] = u32(sizes.value_heads);
+  (*all)["ssm.inner_size"] = u32(int64_t{sizes.value_heads} * sizes.value_dim);
+  if (family == "mamba2") {
+    (*all)["attention.head_count"] = (*all)["feed_forward_length"] = u32(0);
+    all->erase("attention.head_count_kv");
+    return;
+  }
+  std::vector<int64_t> kv_heads, inner;
+  for (const LayerConfig& layer : config.layers) {
+    const bool attends = layer.attention && !layer.recurrent;
+    kv_heads.push_back(attends ? config.num_kv_heads : 0);
+    inner.push_back(layer.feed_forward ? config.intermediate_size : 0);
+  }
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  if (family.starts_with("nemotron_h")) {
+    (*all)["feed_forward_length"] = integers(inner);
+    (*all)["expert_shared_feed_forward_length"] = u32(config.experts.shared_inner);
+    if (config.experts.latent > 0) (*all)["moe_latent_size"] = u32(config.experts.latent);
+    return;
+  }
+  (*all)["rope.scaling.finetuned"] = flag(false);
+  (*all)["attention.scale"] = f32(config.attention_scale);
+  (*all)["embedding_scale"] = f32(config.embedding_scale);
+  (*all)["residual_scale"] = f32(config.residual_scale);
+  (*all)["logit_scale"] = f32(1 / config.logits_scale);
+  (*all)["expert_shared_feed_forward_length"] = u32(config.experts.shared_inner);
+}
+
 // Heads as the cache holds them, and as they are.
 inline void add_linear_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   const RecurrentConfig& sizes = config.recurrent;
@@ -203,7 +238,11 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   }
   if (family == "mimo2") add_mimo2_keys(config, all);
   if (config.recurrent.channels > 0) add_conv_keys(config, all);
-  if (family.starts_with("qwen3")) add_linear_keys(config, all);
+  if (family.starts_with("qwen3")) {
+    add_linear_keys(config, all);
+  } else if (config.recurrent.value_heads > 0) {
+    add_state_space_keys(family, config, all);
+  }
   add_gated_keys(family, config, all);
   if (family == "mistral4") add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;

@@ -135,7 +135,7 @@ Status translate_granite_swa(const ConfigFields& fields, Json* json) {
 LayerSpec granite_hybrid_layer(const ModelConfig& config, const LayerConfig& layer) {
   LayerSpec spec = granite_moe_layer(config, layer);
   if (auto* shared = std::get_if<GatedMlpSpec>(&spec.feed_forward)) {
-    shared->fused = true;
+    shared->fused = !config.plain_matrices;
     shared->base = "shared_mlp.";
     shared->gate_up = "input_linear";
     shared->down = "output_linear";

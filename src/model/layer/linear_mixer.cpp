@@ -75,7 +75,10 @@ Status load_norm(PartLoader& loader, const std::string& base, const LinearSpec& 
     return {};
   }
   const ShardRange own = shard_of(size, loader.sharding());
-  const TensorPart part{name, size, own.begin, own.count};
+  TensorPart part{name, size, own.begin, own.count};
+  // GGUF files have a row of each group.
+  const int64_t by_group[] = {whole.norm_groups, size / whole.norm_groups};
+  if (loader.weights().has_shape(name, by_group)) part.row_size = by_group[1];
   FT_ASSIGN_OR_RETURN(*out, loader.weights().vector(loader.arena(), {{part}}, 1));
   return {};
 }

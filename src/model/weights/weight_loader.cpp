@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 #include "base/check.h"
 #include "kernels/gemm/pack_rows.h"
@@ -63,14 +64,10 @@ Status WeightLoader::check_cancelled(const std::string& name) const {
 
 namespace {
 
-// A number alone has no shape, a matrix of one row may be a vector, several of those a matrix.
+// Extents of 1 may be missing or be more: numbers have no shape, rows are matrices.
 bool has_wanted_shape(std::span<const int64_t> own, std::span<const int64_t> wanted) {
-  if (std::equal(wanted.begin(), wanted.end(), own.begin(), own.end())) return true;
-  if (own.empty()) return wanted.size() == 1 && wanted[0] == 1;
-  const bool are_rows = wanted.size() == 3 && wanted[1] == 1 && own.size() == 2;
-  if (are_rows) return own[0] == wanted[0] && own[1] == wanted[2];
-  const bool is_row = wanted.size() == 2 && wanted[0] == 1;
-  return is_row && own.size() == 1 && own[0] == wanted[1];
+  const auto longer = std::views::filter([](int64_t extent) { return extent != 1; });
+  return std::ranges::equal(own | longer, wanted | longer);
 }
 
 }  // namespace
