@@ -35,7 +35,7 @@ std::vector<CompatRule> draft_rules() {
        {.drafter = "eagle", .drafter_behind = "ngram", .list = "speculative config"}},
       {"a drafter of one pass (`pard`), a draft model with states",
        StatusCode::kUnsupported,
-       [](const Combination& c) { return c.drafts_at_once && !c.states_of.empty(); },
+       [](const Combination& c) { return c.drafts_at_once && c.states_of == "a draft model"; },
        [](const Combination& c) {
          return "speculative config: the layers of " + c.files +
                 " keep states of sequences, which drafts in one pass would spoil; use method "

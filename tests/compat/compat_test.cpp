@@ -144,6 +144,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
   EXPECT_TRUE(compat({.layers = {.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
   EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.states_of = "the model", .drafts_at_once = true}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
 }

@@ -30,7 +30,8 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
         "drafts are repaired", "- logits_processors run on the host of rank 0 alone",
         "| 13 | LlamaForCausalLM | eagle |",
         "| sliding windows | yes | yes | yes | yes | no | no |",
-        "| states of sequences | yes | yes | no | yes | no | yes | no |",
+        "| states of sequences | yes | yes | no | yes | no | yes | yes |",
+        "| states of a draft model | yes | yes | no | yes | no | yes | no |",
         "- --kv-offloading-size is not built where the model keeps states",
         "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
