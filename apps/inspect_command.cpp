@@ -151,6 +151,8 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"weights_mib", mebibytes(info.weight_bytes)},
           {"kv_cache_mib", mebibytes(info.kv_cache_bytes)},
           {"states_mib", mebibytes(info.state_bytes)},
+          {"state_snapshots", info.num_state_snapshots},
+          {"state_snapshots_mib", mebibytes(info.state_snapshot_bytes)},
           {"token_pages_mib", mebibytes(info.token_page_bytes)},
           {"block_tables_mib", mebibytes(info.block_table_bytes)},
           {"drafter_mib_beyond_kv_cache_token_pages_block_tables", mebibytes(info.drafter_bytes)},
