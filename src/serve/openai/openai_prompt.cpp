@@ -51,10 +51,12 @@ Status bias_texts(const Engine& engine, OpenAiRequest* request) {
   return {};
 }
 
-// An answer in a form, or calls in place of it, as OpenAI has it.
-void allow_calls(const std::string& tool_parser, StructuredOutputs* form,
+// An answer in a form, or calls in place of it, as OpenAI has it. The calls have the form that
+// their format gives them, where a grammar is written for it: what only begins as one would be
+// neither.
+void allow_calls(const ChatParserOptions& parser, StructuredOutputs* form,
                  std::vector<std::string>* warnings) {
-  const std::vector<std::string> markers = call_markers(tool_parser);
+  const std::vector<std::string> markers = call_markers(parser.tool_parser);
   if (markers.empty() || (form->json.empty() && !form->json_object)) {
     warnings->push_back(
         "'response_format' holds for the whole answer, so that no tool is called; leave it out "
@@ -63,7 +65,15 @@ void allow_calls(const std::string& tool_parser, StructuredOutputs* form,
   }
   using Json = nlohmann::ordered_json;
   const Json schema = form->json.empty() ? Json{{"type", "object"}} : Json::parse(form->json);
-  form->structural_tag = Json{{"either", {{"schema", schema}, {"openings", markers}}}}.dump();
+  Json either = {{"schema", schema}, {"openings", markers}};
+  const std::optional<std::string> calls = form_of_calls(parser);
+  if (calls) either["calls"] = Json::parse(*calls)["calls"];
+  if (!calls && any_strict_tool(parser.tools)) {
+    warnings->push_back(
+        "'strict' of 'tools' is not enforced beside 'response_format' in the format '" +
+        parser.tool_parser + "'; leave 'response_format' out until the tools' results are there");
+  }
+  form->structural_tag = Json{{"either", std::move(either)}}.dump();
   form->json.clear();
   form->json_object = false;
 }
@@ -87,13 +97,6 @@ std::optional<StructuredOutputs> strict_calls(OpenAiRequest* request) {
   const ReasoningParserEntry* entry = find_reasoning_parser(parser.reasoning_parser);
   if (entry != nullptr && !entry->format.ends.empty()) return form;
   return after_reasoning(std::move(form), &request->parser);
-}
-
-void warn_of_strict_beside_form(OpenAiRequest* request) {
-  if (request->parser.tool_choice != "auto" || !any_strict_tool(request->parser.tools)) return;
-  request->warnings.push_back(
-      "'strict' of 'tools' is not enforced beside 'response_format'; leave 'response_format' out "
-      "until the tools' results are there, or force calls by 'tool_choice'");
 }
 
 }  // namespace
@@ -136,10 +139,7 @@ Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
     form->strict_schemas = request->strict_schemas;
   } else if (form) {
     form = after_reasoning(*std::move(form), &parser);
-    if (may_call) {
-      allow_calls(parser.tool_parser, &*form, &request->warnings);
-      warn_of_strict_beside_form(request);
-    }
+    if (may_call) allow_calls(parser, &*form, &request->warnings);
   } else {
     form = strict_calls(request);
   }

@@ -107,20 +107,34 @@ impl Writer<'_> {
     }
 }
 
+fn checked(calls: Value) -> Outcome<Calls> {
+    let spec: Calls = serde_json::from_value(calls)
+        .map_err(|error| Failure::new(format!("the structural tag's field 'calls': {error}")))?;
+    match spec.marker.is_empty() || spec.calls.is_empty() {
+        true => {
+            Err(Failure::new("the structural tag's field 'calls' needs a 'marker' and 'calls'"))
+        }
+        false => Ok(spec),
+    }
+}
+
 /// The calls of a structural tag {"calls": {...}}; none for other ones.
 fn parse(text: &str) -> Option<Outcome<Calls>> {
     let mut value: Value = serde_json::from_str(text).ok()?;
-    let calls = value.get_mut("calls")?.take();
-    Some(
-        serde_json::from_value(calls)
-            .map_err(|error| Failure::new(format!("the structural tag's field 'calls': {error}")))
-            .and_then(|spec: Calls| match spec.marker.is_empty() || spec.calls.is_empty() {
-                true => Err(Failure::new(
-                    "the structural tag's field 'calls' needs a 'marker' and 'calls'",
-                )),
-                false => Ok(spec),
-            }),
-    )
+    Some(checked(value.get_mut("calls")?.take()))
+}
+
+/// Rules in Lark for a text that is calls alone, `sections`, with a blank or line break between them.
+pub fn sections(calls: Value, options: &JsonOptions, env: &FtGrammarEnv) -> Outcome<String> {
+    let spec = checked(calls)?;
+    let mut writer = Writer { env, options, rules: String::new(), num_rules: 0 };
+    let body = writer.body(&spec)?;
+    let marker = writer.part(&Part::Text(spec.marker))?;
+    let rules = writer.rules;
+    Ok(format!(
+        "sections: section more_section*\nmore_section: GAP? section\nsection: {marker} {body}\n\
+         GAP: /[ \\n]{{1,2}}/\n{rules}"
+    ))
 }
 
 fn lark_of(spec: &Calls, options: &JsonOptions, env: &FtGrammarEnv) -> Outcome<String> {

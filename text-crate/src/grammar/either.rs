@@ -1,6 +1,7 @@
-//! A form, or a text that begins with one of some openings and is free behind it: an answer that
-//! may be a call of a tool instead.
+//! A form, or calls of tools instead: with the form that `calls` gives them, or a text that begins
+//! with one of some openings and is free behind it.
 
+use super::calls;
 use super::schema::{self, JsonOptions};
 use super::vocabulary::FtGrammarEnv;
 use crate::ffi::{Failure, Outcome};
@@ -11,9 +12,11 @@ use serde_json::Value;
 struct Either {
     schema: Value,
     openings: Vec<String>,
+    calls: Option<Value>,
 }
 
-/// The alternatives of a structural tag {"either": {"schema", "openings"}}; none for other ones.
+/// The alternatives of a structural tag {"either": {"schema", "openings", "calls"}}; none for other
+/// ones.
 fn parse(text: &str) -> Option<Outcome<Either>> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let either = value.get_mut("either")?.take();
@@ -34,6 +37,10 @@ pub fn to_lark(text: &str, options: &JsonOptions, env: &FtGrammarEnv) -> Option<
         Ok(body) => body,
         Err(failure) => return Some(Err(failure)),
     };
+    if let Some(spec) = either.calls {
+        let rules = calls::sections(spec, options, env);
+        return Some(rules.map(|rules| format!("start: form | sections\nform: %json {body}\n{rules}")));
+    }
     let openings: Vec<String> = either
         .openings
         .iter()
