@@ -202,6 +202,10 @@ TEST(SamplingChecks, TheEdgesOfTheRangesAreIn) {
   request.truncate_prompt_tokens = 100;
   const Status status = check_request(request, kLimits, true);
   EXPECT_TRUE(status.ok()) << status.message();
+  RequestLimits whole = kLimits;
+  whole.whole_prompts = true;
+  EXPECT_NE(check_request(request, whole, true).message().find("prompt_logprobs"),
+            std::string::npos);
   RequestLimits small = kLimits;
   small.vocab_size = 10;
   EXPECT_EQ(num_alternatives(-1, small), 10);

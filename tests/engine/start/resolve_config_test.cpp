@@ -116,6 +116,22 @@ TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.batch_invariant = "maybe"; }, "--batch-invariant");
 }
 
+// Before anything is loaded.
+TEST_F(ResolveConfig, PartsThatDoNotFitAreRefused) {
+  const auto offloads = [](EngineConfig& c) { c.kv_offloading_size = 1; };
+  EXPECT_TRUE(status_of(offloads).ok()) << status_of(offloads).message();
+  expect_refused(
+      [&](EngineConfig& c) {
+        offloads(c);
+        c.attention_backend = "flex(kv <= q or prompt; )";
+      },
+      "use a mask of q and kv");
+  expect_refused([](EngineConfig& c) { c.lora_modules.emplace_back(); }, "add --enable-lora");
+  model_.layers.emplace_back().window = 16;
+  EXPECT_NE(status_of(offloads).message().find("sliding-window layers"), std::string::npos);
+  EXPECT_TRUE(status_of([](EngineConfig&) {}).ok());
+}
+
 TEST_F(ResolveConfig, OpensOnlyKnownDevices) {
   EngineConfig config;
   EXPECT_TRUE(open_configured_device(config).ok());
