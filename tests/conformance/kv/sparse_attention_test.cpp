@@ -89,7 +89,7 @@ TEST_P(SparseAttention, IdsAreThoseOfTheReference) {
   EXPECT_GT(hits.stats.num_cached_tokens, 0);
 }
 
-TEST_P(SparseAttention, Fp8EntriesAndRanksKeepTheIds) {
+TEST_P(SparseAttention, Fp8EntriesKeepTheIds) {
   const Variant plain{.name = "plain", .kv_cache_dtype = "fp8"};
   const RunResult base = run(plain, config_for(plain), true);
   const Variant modules = drafting({.name = "modules",
@@ -98,22 +98,33 @@ TEST_P(SparseAttention, Fp8EntriesAndRanksKeepTheIds) {
                                     .max_batched_tokens = 37,
                                     .kv_cache_dtype = "fp8"});
   EXPECT_EQ(count_differences(base, run(modules, config_for(modules), true), modules.name), 0);
-  const Layout pair{.tp = 2};
-  if (!missing_for(pair).empty()) GTEST_SKIP() << missing_for(pair);
-  const Variant ranks = drafting({.name = "ranks", .batch = 4});
-  EngineConfig config = config_for(ranks);
-  pair.apply(config);
-  expect_reference(run(ranks, config), ranks.name);
 }
 
-TEST_P(SparseAttention, WhatDividesPositionsIsRefused) {
-  EngineConfig config = config_for({});
-  Layout{.tp = 2, .dcp = 2}.apply(config);
-  std::unique_ptr<Engine> engine;
-  const Status status = make_engine(config, &engine);
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_NE(status.message().find("--decode-context-parallel-size 2"), std::string::npos)
-      << status.message();
+// Stages do not have what layers of other stages chose, nor ranks the keys of others' positions.
+TEST_P(SparseAttention, StagesAndRanksThatDivideWhatIsChosenAreRefused) {
+  const auto status_with = [&](const Layout& layout) {
+    EngineConfig config = config_for({});
+    layout.apply(config);
+    std::unique_ptr<Engine> engine;
+    return make_engine(config, &engine);
+  };
+  const Status context = status_with({.tp = 2, .dcp = 2});
+  EXPECT_EQ(context.code(), StatusCode::kUnsupported);
+  EXPECT_NE(context.message().find("--decode-context-parallel-size 2"), std::string::npos)
+      << context.message();
+  const Layout stages{.pp = 2};
+  if (GetParam().name.starts_with("glm_moe_dsa")) {
+    const Status shared = status_with(stages);
+    EXPECT_EQ(shared.code(), StatusCode::kUnsupported);
+    EXPECT_NE(shared.message().find("--pipeline-parallel-size 1"), std::string::npos)
+        << shared.message();
+    return;
+  }
+  if (!missing_for(stages).empty()) GTEST_SKIP() << missing_for(stages);
+  const Variant modules = drafting({.name = "stages", .batch = 4});
+  EngineConfig config = config_for(modules);
+  stages.apply(config);
+  expect_reference(run(modules, config), modules.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseAttention,

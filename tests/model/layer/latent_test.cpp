@@ -45,6 +45,12 @@ class LatentTest : public test::PartTest {
     add("self_attn.kv_a_layernorm.weight", {spec.kv_rank});
     add("self_attn.kv_b_proj.weight", {4 * (spec.nope_dim + spec.value_dim), spec.kv_rank});
     add("self_attn.o_proj.weight", {8, 4 * spec.value_dim});
+    if (!spec.index.exists()) return;
+    add("self_attn.indexer.wk.weight", {spec.index.head_dim, 8});
+    add("self_attn.indexer.weights_proj.weight", {spec.index.num_heads, 8});
+    add("self_attn.indexer.wq_b.weight", {spec.index.num_heads * spec.index.head_dim, spec.q_rank});
+    add("self_attn.indexer.k_norm.weight", {spec.index.head_dim});
+    add("self_attn.indexer.k_norm.bias", {spec.index.head_dim});
   }
 
   Latent load(const LatentSpec& spec, const Sharding& sharding = {}) {
@@ -66,7 +72,8 @@ class LatentTest : public test::PartTest {
                      .kv_slot = to_device(std::vector<int32_t>{4, 5, 6}),
                      .block_tables = to_device(std::vector<int32_t>{1}),
                      .max_blocks = 1,
-                     .rope = {frequencies, 4, 1}};
+                     .rope = {frequencies, 4, 1},
+                     .index_keys = allocate<float>(2 * 4 * 16)};
     latent.project(rows, x, scratch);
     latent.attend(rows, kv, scratch);
     latent.output(rows, scratch, to);
@@ -168,6 +175,26 @@ TEST_F(LatentTest, HeadsOfRanksAddUp) {
   }
   const auto want = read(whole, kRows * 8);
   expect_near(y, {want.begin(), want.end()});
+}
+
+// The indexer is whole on each: all attend to the same two of three positions.
+TEST_F(LatentTest, RanksAttendToTheSamePositions) {
+  std::vector<DoubleRow> x;
+  const float* rows = random_inputs(&x);
+  LatentSpec spec = kLatents;
+  spec.index = {.num_heads = 3, .head_dim = 16, .top = 2};
+  fill(spec);
+  float* whole = allocate<float>(kRows * 8);
+  run(load(spec), rows, {whole});
+  EXPECT_EQ(unused_, "");
+  float* y = to_device(std::vector<float>(kRows * 8, 0.0f));
+  for (const int32_t rank : {0, 1}) run(load(spec, {rank, 2}), rows, {y, true});
+  const auto want = read(whole, kRows * 8);
+  expect_near(y, {want.begin(), want.end()});
+  const DoubleRow dense = last_row(spec, x);
+  double difference = 0;
+  for (size_t i = 0; i < 8; ++i) difference += std::abs(dense[i] - want[(kRows - 1) * 8 + i]);
+  EXPECT_GT(difference, 1e-3);
 }
 
 // Files of llama.cpp have keys as they are absorbed, and values apart.
