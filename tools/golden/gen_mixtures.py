@@ -98,10 +98,16 @@ def new_model(name, config, max_model_len):
     return model.eval()
 
 
+def follows_from_config(key):
+    """Buffers of MiniMax's decays, which transformers keeps among the weights."""
+    return key.endswith(("slope_rate", "query_decay", "key_decay", "diagonal_decay"))
+
+
 def random_state(name, model, config, seed):
     """Weights that are exact in bf16; a module's embedding and output matrix are the model's."""
     torch.manual_seed(seed)
-    state = {key: mixtures.random_weight(key, weight.float(), config).bfloat16().float()
+    state = {key: weight.float() if follows_from_config(key) else
+             mixtures.random_weight(key, weight.float(), config).bfloat16().float()
              for key, weight in model.state_dict().items()}
     for key in state:
         if key.endswith("shared_head.head.weight"):
@@ -112,8 +118,8 @@ def random_state(name, model, config, seed):
 
 
 def kept(key, weight):
-    """As it lies in files: routers' biases stay floats."""
-    floats = key.endswith(("e_score_correction_bias", "expert_bias"))
+    """As it lies in files: routers' biases stay floats, and so do buffers."""
+    floats = key.endswith(("e_score_correction_bias", "expert_bias")) or follows_from_config(key)
     return weight.float() if floats else weight.bfloat16()
 
 

@@ -114,8 +114,6 @@ REFERENCES = {}
 def random_weight(name, weight, config):
     """As in mixtures.py; states forget within some ten positions, each head at its own rate."""
     short = name.rsplit(".", 1)[-1]
-    if short == "slope_rate" or short.endswith("_decay"):  # of MiniMax, which follow from the config
-        return weight
     if short == "A_log":
         return torch.rand_like(weight) * 2.0
     if short == "dt_bias":
