@@ -194,6 +194,7 @@ std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   };
   for (DecoderLayer& layer : weights.layers) {
     std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
+    if (layer.side) add(*layer.side, false);
     std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
   }
   return linears;
