@@ -26,6 +26,8 @@ struct HeadCase {
   int32_t num_modules = 1;
   const char* named_target = "llama";  // the golden architecture that it drafts for
   bool own_golden = own_target;        // its folder holds what the reference computed
+  // Where its config has the base of rotary angles.
+  const char* other_angles = R"({"rope_theta": 3.0, "swa_rope_theta": 3.0})";
 
   std::string folder() const {
     return test::golden_folder() + (own_target ? "architectures/" : "heads/") + name;
@@ -50,7 +52,8 @@ constexpr HeadCase kCases[] = {
     {"glm4_moe_lite", HeadKind::kMtp, true},
     {"bailing_moe_v2", HeadKind::kMtp, true},
     {"ernie4_5_moe", HeadKind::kMtp, true},
-    {"qwen3_5", HeadKind::kMtp, true},
+    {"qwen3_5", HeadKind::kMtp, true, 1, "", true,
+     R"({"text_config": {"rope_parameters": {"rope_theta": 3.0}}})"},
     {"qwen3_next", HeadKind::kMtp, true},
     {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
     {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},
@@ -312,8 +315,7 @@ TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
   const std::vector<int32_t> ids = golden_ids(GetParam());
   std::vector<std::vector<std::byte>> entries[2];
   for (int i = 0; i < 2; ++i) {
-    const ConfigOptions changed{"auto",
-                                i == 0 ? "" : R"({"rope_theta": 3.0, "swa_rope_theta": 3.0})"};
+    const ConfigOptions changed{"auto", i == 0 ? "" : GetParam().other_angles};
     const Pair pair = load_pair(GetParam(), "float32", head_options(), changed);
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
     harness.target().run(ids, kMaxRows);
