@@ -82,8 +82,6 @@ TEST(KvCache, KeysOfIndexersLieBehindTheLayers) {
   EXPECT_GE(cache.index_keys(1), static_cast<char*>(cache.index_keys(0)) + parts[4].bytes * 5);
   EXPECT_EQ(cache.index_keys(2), nullptr);
   EXPECT_EQ(cache.index_keys(-1), nullptr);
-  spec.context_size = 2;
-  EXPECT_EQ(KvCache::create(*test_device(), spec, 5, 16).status().code(), StatusCode::kUnsupported);
 }
 
 // A block of 64 positions, of which each of four ranks has 16.
