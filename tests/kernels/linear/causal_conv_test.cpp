@@ -20,8 +20,9 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
   bool gates() const { return std::get<2>(GetParam()); }
   bool activates() const { return std::get<3>(GetParam()); }
   DType dtype() const { return std::get<4>(GetParam()); }
-  // Rows hold [before the channels | x | x_gate | out_gate].
-  int stride() const { return 3 + 3 * channels(); }
+  // Rows hold [what comes before them | x | x_gate | out_gate].
+  int lead() const { return channels() % 4 == 0 ? 4 : 3; }
+  int stride() const { return lead() + 3 * channels(); }
   int history_rows() const { return width() + kMaxDrafts; }
 
   std::vector<float> sequence(uint64_t seed) const {
@@ -38,7 +39,7 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
   std::vector<float> launch(const SteppedLaunch& runs, float* kept,
                             const std::vector<std::vector<float>>& data) {
     const Rows rows = rows_of(runs, kSlots);
-    const float* x = to_device(packed(runs, static_cast<size_t>(stride()), data)) + 3;
+    const float* x = to_device(packed(runs, static_cast<size_t>(stride()), data)) + lead();
     const size_t size = static_cast<size_t>(rows.max_rows) * static_cast<size_t>(channels());
     uint8_t* out = marked(size * dtype_size(dtype()));
     causal_conv(queue(), {rows.counts, x, gates() ? x + channels() : nullptr,
@@ -55,7 +56,7 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
   }
   double input(const std::vector<float>& data, int position, int c) const {
     if (position < 0) return 0;
-    const float* row = data.data() + position * stride() + 3;
+    const float* row = data.data() + position * stride() + lead();
     return gates() ? double{row[c]} * row[channels() + c] : double{row[c]};
   }
   // `w`, `b`: of weights() and bias().
@@ -66,8 +67,9 @@ class CausalConvTest : public SteppedRowsTest, public testing::WithParamInterfac
       sum += w[static_cast<size_t>(c * width() + j)] * input(data, position - width() + 1 + j, c);
     }
     if (activates()) sum /= 1 + std::exp(-sum);
-    return gates() ? sum * data[static_cast<size_t>(position * stride() + 3 + 2 * channels() + c)]
-                   : sum;
+    return gates()
+               ? sum * data[static_cast<size_t>(position * stride() + lead() + 2 * channels() + c)]
+               : sum;
   }
   void expect_same(StepChoice choice) {
     const std::vector<std::vector<float>> data = {sequence(1), sequence(2), sequence(3)};

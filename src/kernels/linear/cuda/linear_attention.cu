@@ -1,273 +1,342 @@
 #include "kernels/linear/linear_attention.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/mma.cuh"
+#include "kernels/linear/cuda/state_part.cuh"
 #include "kernels/linear/state_run.h"
 
 namespace foretoken::cuda {
 namespace {
 
-// A block has a slab of columns of one head's S: a lane has a column, a warp a part of its rows,
-// which each thread keeps in registers.
-constexpr int kSlab = 32;
-constexpr int kParts = 4;
-constexpr int kThreads = kSlab * kParts;
-constexpr int kMaxRunners = 256;  // blocks of a slab, which share the runs of a launch
+// Blocks of a slab, which share the runs of a launch. A prime, so that prompts of one length are
+// dealt out evenly.
+constexpr int kMaxRunners = 127;
+// Between these numbers of rows a launch is taken for many sequences with few rows each, which want
+// wide loads; below and beyond them for few sequences, which want many warps.
+constexpr int kFewRows = 8;
+constexpr int kManyRows = 1024;
 constexpr int kKeepThreads = 256;
-constexpr int kPerThread = kMaxLinearKeyDim / kThreads;  // of a row's keys
+constexpr int kKeepBlocks = 256;
 
-__device__ StateRows rows_of(const LinearAttentionArgs& args) {
-  return {args.positions, args.row_slot, live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
-}
+// R: keys of a lane, C: columns of a thread.
+template <int R, int C>
+struct Division {
+  static constexpr int kKeys = R * kKeyLanes;
+  static constexpr int kWarps = kSlab / (kColumnLanes * C);
+  static constexpr int kThreads = 32 * kWarps;
+  static constexpr int kStageRows = 4;
+  static constexpr int kStages = R > 16 ? 3 : 4;
+  // Rows whose answers are summed together.
+  static constexpr int kGroupRows = R > 16 || C == 4 ? 2 : 4;
+  // Of a multiprocessor, with 12 warps or more: loads of some are under way while others count.
+  static constexpr int kMinBlocks = R > 16 ? 1 : C == 4 ? 6 : 3;
+};
 
 __device__ float* pending_row(const LinearAttentionArgs& args, int slot, int position) {
   const int64_t row = int64_t{slot} * args.pending_rows + position % args.pending_rows;
   return args.pending + row * args.shape.update_size();
 }
 
-struct Slab {
-  int head;
-  int key_head;
-  int column;  // of this lane
+// Rows of one sequence, [begin, begin + count) by position from row `row` on.
+struct Run {
+  int row;
+  int slot;
+  int begin;
+  int count;
 };
 
-// What a row does to a slab, in shared memory; zero behind key_dim.
-struct SlabRow {
-  float k[kMaxLinearKeyDim];
-  float q[kMaxLinearKeyDim];
-  float decay[kMaxLinearKeyDim];
-  float v[kSlab];
-  float scale;
-};
+// Rows of the run that begins with `run.row`, of `live` ones; `tail`: lanes whose row, counted from
+// the one behind it, is in the run. All lanes of a warp call it.
+__device__ int run_length(const LinearAttentionArgs& args, const Run& run, int live,
+                          uint32_t tail) {
+  if (tail != 0xffffffffu) return __ffs(~tail);
+  const int lane = threadIdx.x % 32;
+  int inside = 32, outside = live - run.row;
+  while (outside - inside > 1) {
+    const int stride = ceil_div(outside - inside, 33);
+    const int probe = inside + (lane + 1) * stride;
+    bool in = probe < outside;
+    if (in) {
+      in = args.row_slot[run.row + probe] == run.slot &&
+           args.positions[run.row + probe] - run.begin == probe;
+    }
+    const int found = __popc(__ballot_sync(0xffffffffu, in));
+    inside += found * stride;
+    outside = min(outside, inside + stride);
+  }
+  return outside;
+}
 
-struct Shared {
-  SlabRow rows[2];
-  float known[kParts][kSlab];
-  float answers[2][kParts][kSlab];
-};
+// The run that begins with `row`; without rows where none does. Reads nothing that hangs on the
+// number of live rows before it has all, so that a launch waits once.
+__device__ Run run_at(const LinearAttentionArgs& args, int row) {
+  const int lane = threadIdx.x % 32;
+  const int other = min(row + 1 + lane, args.max_rows - 1), before = max(row - 1, 0);
+  Run run{row, args.row_slot[row], args.positions[row], 0};
+  const int other_slot = args.row_slot[other], other_position = args.positions[other];
+  const int slot_before = args.row_slot[before], position_before = args.positions[before];
+  const int live = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  const bool begins = row == 0 || slot_before != run.slot || position_before != run.begin - 1;
+  if (row >= live || !begins) return run;
+  const bool in =
+      row + 1 + lane < live && other_slot == run.slot && other_position - run.begin == 1 + lane;
+  run.count = run_length(args, run, live, __ballot_sync(0xffffffffu, in));
+  return run;
+}
 
-// A thread's part of a row on its way there.
-struct RowPart {
-  float k[kPerThread];
-  float q[kPerThread];
-  float decay[kPerThread];
-  float v;
-  float scale;
-};
+// `count` floats by one warp, in pieces of 16 bytes where `wide`.
+__device__ inline void copy_floats(float* to, const float* from, int count, bool wide) {
+  const int lane = threadIdx.x % 32;
+  if (wide) {
+    for (int i = lane * 4; i < count; i += 32 * 4) copy16_async(to + i, from + i, true);
+  } else {
+    for (int i = lane; i < count; i += 32) copy4_async(to + i, from + i);
+  }
+}
 
-// `packed`: the row from its keys on. q: of the slab's key head.
-__device__ RowPart fetch(const LinearAttentionArgs& args, const Slab& slab, const float* packed,
-                         const float* q) {
+// A warp brings a row. `packed`: from its keys on; `q`: of the place's key head, or null.
+template <int kKeys, bool kChannels>
+__device__ void fetch_row(const LinearAttentionArgs& args, const SlabPlace& place,
+                          const float* packed, const float* q, bool wide,
+                          SlabRow<kKeys, kChannels>& row) {
   const LinearShape& shape = args.shape;
-  const float* decays = packed + (shape.decay_offset() - shape.k_offset() +
-                                  slab.head * (shape.channel_decay ? shape.key_dim : 1));
-  RowPart part;
-#pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int i = threadIdx.x + j * kThreads;
-    const bool live = i < shape.key_dim;
-    part.k[j] = live ? packed[slab.key_head * shape.key_dim + i] : 0.0f;
-    part.q[j] = live ? q[i] : 0.0f;
-    part.decay[j] = live ? decays[shape.channel_decay ? i : 0] : 0.0f;
+  const int lane = threadIdx.x % 32;
+  const float* decays = packed + (shape.decay_offset() - shape.k_offset());
+  copy_floats(row.k, packed + place.key_head * shape.key_dim, shape.key_dim, wide);
+  if (q != nullptr) copy_floats(row.q, q, shape.key_dim, wide);
+  if (kChannels) {
+    copy_floats(row.decay, decays + place.head * shape.key_dim, shape.key_dim, wide);
+  } else if (lane == 31) {
+    copy4_async(row.decay, decays + place.head);
   }
-  part.v =
-      slab.column < shape.value_dim
-          ? packed[shape.v_offset() - shape.k_offset() + slab.head * shape.value_dim + slab.column]
-          : 0.0f;
-  part.scale = shape.scaled ? packed[shape.scale_offset() - shape.k_offset() + slab.head] : 1.0f;
-  return part;
+  copy_floats(
+      row.v,
+      packed + (shape.v_offset() - shape.k_offset()) + place.head * shape.value_dim + place.slab,
+      min(kSlab, shape.value_dim - place.slab), wide);
+  if (shape.scaled && lane == 30) {
+    copy4_async(row.scale, packed + (shape.scale_offset() - shape.k_offset()) + place.head);
+  }
 }
 
-__device__ void put(SlabRow& row, const RowPart& part) {
+// Takes a slab through one run.
+template <int R, int C, StateForm kForm>
+struct Walk {
+  using Sizes = Division<R, C>;
+  using Row = SlabRow<Sizes::kKeys, kForm == StateForm::kChannels>;
+  static constexpr int kRingRows = Sizes::kStages * Sizes::kStageRows;
+  static constexpr int kGroup = Sizes::kGroupRows;
+
+  const LinearAttentionArgs& args;
+  const SlabPlace& place;
+  const Run& run;
+  Row* ring;
+  bool wide;
+  float skip;
+  StateRun state;
+  StatePart<R, C, kForm> part;
+
+  __device__ bool keeps_at(int position) const {
+    return position == state.keep && state.keep > state.from;
+  }
+  __device__ void fetch_stage(int stage) {
 #pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    const int i = threadIdx.x + j * kThreads;
-    row.k[i] = part.k[j];
-    row.q[i] = part.q[j];
-    row.decay[i] = part.decay[j];
+    for (int i = 0; i < Sizes::kStageRows; i += Sizes::kWarps) {
+      const int at = stage * Sizes::kStageRows + i + static_cast<int>(threadIdx.x / 32);
+      const int position = state.from + at;
+      const bool is_mine = i + static_cast<int>(threadIdx.x / 32) < Sizes::kStageRows;
+      if (!is_mine || position >= state.end) continue;
+      Row& to = ring[at % kRingRows];
+      if (position < run.begin) {
+        fetch_row(args, place, pending_row(args, run.slot, position), nullptr, wide, to);
+      } else {
+        const float* x = args.x + int64_t{run.row + position - run.begin} * args.shape.row_size();
+        fetch_row(args, place, x + args.shape.k_offset(), x + place.key_head * args.shape.key_dim,
+                  wide, to);
+      }
+    }
+    commit_copies();
   }
-  if (threadIdx.x < kSlab) row.v[threadIdx.x] = part.v;
-  if (threadIdx.x == 0) row.scale = part.scale;
-}
-
-__device__ float sum_of_parts(const float (&parts)[kParts][kSlab], int lane) {
-  return (parts[0][lane] + parts[1][lane]) + (parts[2][lane] + parts[3][lane]);
-}
-
-// A thread's part of a column of S.
-template <int Rows>
-struct ColumnPart {
-  float s[Rows];
-  int first;  // of the rows of S
-
-  __device__ float* place(const LinearAttentionArgs& args, const Slab& slab, int slot,
-                          int t) const {
-    const LinearShape& shape = args.shape;
-    const int64_t row = int64_t{slab.head} * shape.key_dim + first + t;
-    return args.states + slot * shape.state_size() + row * shape.value_dim + slab.column;
+  // The lane's answer among those of the rows from `first` on.
+  __device__ void answer(int first, const Row* rows, float (&parts)[kKeyLanes]) {
+    float value = sum_keys_of_each(parts);
+    const int index = place.key_lane / C, c = place.key_lane % C;
+    const int position = first + index;
+    if (index >= kGroup || position < run.begin || position >= state.end) return;
+    if (place.column + c >= args.shape.value_dim) return;
+    if (args.skip != nullptr) {
+      value = fmaf(skip, rows[index].v[place.lane_column + c], value);
+    }
+    args.out[int64_t{run.row + position - run.begin} * args.shape.v_size() +
+             place.head * args.shape.value_dim + place.column + c] = value;
   }
-  __device__ bool has(const LinearAttentionArgs& args, const Slab& slab, int t) const {
-    return first + t < args.shape.key_dim && slab.column < args.shape.value_dim;
-  }
-  __device__ void load(const LinearAttentionArgs& args, const Slab& slab, int slot, bool is_zero) {
+  // Rows of which some are pending ones or lie behind the run's end, or S among them is kept.
+  __device__ void take_some(int first, const Row* rows, float (&parts)[kKeyLanes]) {
+#pragma unroll 1
+    for (int j = 0; j < kGroup && first + j < state.end; ++j) {
+      if (keeps_at(first + j)) part.store(args, place, run.slot);
+      float out[C] = {};
+      part.take(rows[j], place, args.shape.delta, first + j >= run.begin, out);
 #pragma unroll
-    for (int t = 0; t < Rows; ++t) {
-      s[t] = !is_zero && has(args, slab, t) ? *place(args, slab, slot, t) : 0.0f;
+      for (int i = 0; i < kGroup * C; ++i) parts[i] = i / C == j ? out[i % C] : parts[i];
     }
   }
-  __device__ void store(const LinearAttentionArgs& args, const Slab& slab, int slot) const {
+  __device__ void take_group(int first, const Row* rows) {
+    float parts[kKeyLanes] = {};
+    // Rows side by side overlap, which prompts gain from.
+    const bool is_plain = C < 4 && first >= run.begin && first + kGroup <= state.end &&
+                          (state.keep < first || state.keep >= first + kGroup);
+    if (is_plain) {
 #pragma unroll
-    for (int t = 0; t < Rows; ++t) {
-      if (has(args, slab, t)) *place(args, slab, slot, t) = s[t];
+      for (int j = 0; j < kGroup; ++j) {
+        part.take(rows[j], place, args.shape.delta, true, parts + j * C);
+      }
+    } else {
+      take_some(first, rows, parts);
     }
+    if (first + kGroup > run.begin) answer(first, rows, parts);
   }
-  // Its part of S^T (decay * k).
-  __device__ float known(const SlabRow& row) const {
-    float sum = 0;
+  __device__ void go() {
+    part.load(args, place, run.slot);
+    const int len = known_len(args.slots, run.slot, run.begin + run.count, args.pending_rows);
+    state = state_run(run.begin, run.count, args.committed[run.slot], len, args.pending_rows);
+    const int stages = ceil_div(state.end - state.from, Sizes::kStageRows);
 #pragma unroll
-    for (int t = 0; t < Rows; ++t) {
-      sum = fmaf(s[t] * row.decay[first + t], row.k[first + t], sum);
-    }
-    return sum;
-  }
-  // S = decay * S + k (x) update; returns its part of S^T q.
-  __device__ float apply(const SlabRow& row, float update) {
-    float sum = 0;
-#pragma unroll
-    for (int t = 0; t < Rows; ++t) {
-      s[t] = fmaf(row.k[first + t], update, s[t] * row.decay[first + t]);
-      sum = fmaf(s[t], row.q[first + t], sum);
-    }
-    return sum;
-  }
-};
-
-__device__ void answer(const LinearAttentionArgs& args, const Slab& slab, int row, float value,
-                       float v) {
-  if (threadIdx.x >= kSlab || slab.column >= args.shape.value_dim) return;
-  if (args.skip != nullptr) value = fmaf(args.skip[slab.head], v, value);
-  args.out[int64_t{row} * args.shape.v_size() + slab.head * args.shape.value_dim + slab.column] =
-      value;
-}
-
-// Whether S behind `position`, which the run reaches, is to be kept. `len`: known tokens; without
-// slots it counts from the run's end.
-__device__ bool keeps_before(const LinearAttentionArgs& args, const StateRows& rows, int first_row,
-                             int len, int position) {
-  if (args.slots != nullptr) return position == len - 1;
-  const int last = first_row + position + args.pending_rows - 1 - args.positions[first_row];
-  return last >= first_row && rows.same_run(first_row, last) && !rows.same_run(first_row, last + 1);
-}
-
-// The run that begins with `first_row`.
-template <int Rows>
-__device__ void run_slab(const LinearAttentionArgs& args, const StateRows& rows, const Slab& slab,
-                         int first_row, Shared& shared) {
-  const LinearShape& shape = args.shape;
-  const int slot = args.row_slot[first_row], begin = args.positions[first_row];
-  const int len = args.slots != nullptr ? args.slots[slot].len : 0;
-  const int from = state_run(begin, 1, args.committed[slot], len, args.pending_rows).from;
-  const int lane = threadIdx.x % kSlab, part = threadIdx.x / kSlab;
-  ColumnPart<Rows> column;
-  column.first = part * Rows;
-  column.load(args, slab, slot, from == 0);
-  const auto fetch_at = [&](int position) {
-    if (position < begin) {
-      const float* packed = pending_row(args, slot, position);
-      return fetch(args, slab, packed, packed + slab.key_head * shape.key_dim);
-    }
-    const float* x = args.x + int64_t{first_row + position - begin} * shape.row_size();
-    return fetch(args, slab, x + shape.k_offset(), x + slab.key_head * shape.key_dim);
-  };
-  put(shared.rows[0], fetch_at(from));
-  __syncthreads();
-  int position = from, buffer = 0;
-  for (bool more = true; more; ++position, buffer ^= 1) {
-    if (position > from && keeps_before(args, rows, first_row, len, position)) {
-      column.store(args, slab, slot);
-    }
-    more = position + 1 <= begin || rows.continues(first_row + position + 1 - begin);
-    RowPart next;
-    if (more) next = fetch_at(position + 1);
-    const SlabRow& row = shared.rows[buffer];
-    float update = row.v[lane];
-    if (shape.delta) {
-      shared.known[part][lane] = column.known(row);
+    for (int i = 0; i < Sizes::kStages - 1; ++i) fetch_stage(i);
+    if (state.from == 0) part.clear();
+    for (int stage = 0; stage < stages; ++stage) {
+      wait_copies<Sizes::kStages - 2>();
       __syncthreads();
-      update -= sum_of_parts(shared.known, lane);
+      fetch_stage(stage + Sizes::kStages - 1);
+      const Row* rows = ring + stage % Sizes::kStages * Sizes::kStageRows;
+#pragma unroll 1
+      for (int j = 0; j < Sizes::kStageRows; j += kGroup) {
+        const int first = state.from + stage * Sizes::kStageRows + j;
+        if (first < state.end) take_group(first, rows + j);
+      }
     }
-    shared.answers[buffer][part][lane] = column.apply(row, update * row.scale);
-    if (more) put(shared.rows[buffer ^ 1], next);
-    const float v = row.v[lane];
+    if (keeps_at(state.end)) part.store(args, place, run.slot);
     __syncthreads();
-    if (position >= begin) {
-      answer(args, slab, first_row + position - begin, sum_of_parts(shared.answers[buffer], lane),
-             v);
-    }
   }
-  if (position < len && position > from) column.store(args, slab, slot);
+};
+
+// What fetch_row leaves alone.
+template <class Row>
+__device__ void clear_ring(Row* ring, int rows, const LinearShape& shape) {
+  const bool is_full = shape.key_dim * sizeof(float) == sizeof ring->k &&
+                       shape.value_dim % kSlab == 0 && shape.scaled;
+  if (is_full) return;
+  float* all = reinterpret_cast<float*>(ring);
+  for (int i = threadIdx.x; i < rows * static_cast<int>(sizeof(Row) / sizeof(float));
+       i += blockDim.x) {
+    all[i] = 0;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < rows; i += blockDim.x) ring[i].scale[0] = 1.0f;
   __syncthreads();
 }
 
-template <int Rows>
-__global__ void __launch_bounds__(kThreads) linear_attention_kernel(LinearAttentionArgs args) {
-  __shared__ Shared shared;
+template <int R, int C, StateForm kForm>
+__global__ void __launch_bounds__(Division<R, C>::kThreads, Division<R, C>::kMinBlocks)
+    linear_attention_kernel(LinearAttentionArgs args, bool wide) {
+  using Way = Walk<R, C, kForm>;
+  __shared__ typename Way::Row ring[Way::kRingRows];
+  const SlabPlace place = place_of<C>(args.shape);
+  clear_ring(ring, Way::kRingRows, args.shape);
+  const float skip = args.skip != nullptr ? args.skip[place.head] : 0.0f;
   wait_for_previous();
-  let_next_start();
-  const StateRows rows = rows_of(args);
-  const int slabs = ceil_div(args.shape.value_dim, kSlab);
-  const int head = blockIdx.x / slabs;
-  const Slab slab{head, args.shape.key_head_of(head),
-                  static_cast<int>(blockIdx.x % slabs * kSlab + threadIdx.x % kSlab)};
-  for (int row = blockIdx.y; row < rows.count; row += gridDim.y) {
-    if (!rows.continues(row)) run_slab<Rows>(args, rows, slab, row, shared);
+  for (int row = blockIdx.y; row < args.max_rows; row += gridDim.y) {
+    const Run run = run_at(args, row);
+    if (run.count == 0) continue;
+    Way walk{args, place, run, ring, wide, skip};
+    walk.go();
   }
 }
 
-// What the next run goes on from, once no block reads what this one went on from.
-__global__ void __launch_bounds__(kKeepThreads) keep_updates_kernel(LinearAttentionArgs args) {
+// What the next run goes on from, once no block reads what this one went on from. A warp looks at
+// `rows_each` rows, one a lane, and its block copies those that stay.
+__global__ void __launch_bounds__(kKeepThreads)
+    keep_updates_kernel(LinearAttentionArgs args, int rows_each, bool wide) {
   wait_for_previous();
-  let_next_start();
-  const StateRows rows = rows_of(args);
-  const int row = blockIdx.x;
-  if (row >= rows.count) return;
-  const int slot = args.row_slot[row], position = args.positions[row];
-  const int len = known_len(args.slots, slot, position + 1, args.pending_rows);
-  if (stays_pending(rows, row, len, args.pending_rows)) {
-    const float* from = args.x + int64_t{row} * args.shape.row_size() + args.shape.k_offset();
-    float* to = pending_row(args, slot, position);
-    for (int i = blockIdx.y * kKeepThreads + threadIdx.x; i < args.shape.update_size();
-         i += gridDim.y * kKeepThreads) {
-      to[i] = from[i];
+  const StateRows rows{args.positions, args.row_slot,
+                       live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
+  const int first = blockIdx.x * rows_each, lane = threadIdx.x % 32;
+  if (first >= rows.count) return;
+  const int mine = first + lane;
+  bool stays = false;
+  if (lane < rows_each && mine < rows.count) {
+    const int slot = args.row_slot[mine];
+    const int len = known_len(args.slots, slot, args.positions[mine] + 1, args.pending_rows);
+    stays = stays_pending(rows, mine, len, args.pending_rows);
+    if (blockIdx.y == 0 && threadIdx.x < 32 && !rows.continues(mine + 1)) {
+      args.committed[slot] = kept_behind(rows, mine, args.committed[slot], len);
     }
   }
-  if (blockIdx.y == 0 && threadIdx.x == 0 && !rows.continues(row + 1)) {
-    args.committed[slot] = kept_behind(rows, row, args.committed[slot], len);
+  const int size = args.shape.update_size();
+  const int thread = blockIdx.y * kKeepThreads + threadIdx.x, threads = gridDim.y * kKeepThreads;
+  for (uint32_t left = __ballot_sync(0xffffffffu, stays); left != 0; left &= left - 1) {
+    const int row = first + __ffs(left) - 1;
+    const float* from = args.x + int64_t{row} * args.shape.row_size() + args.shape.k_offset();
+    float* to = pending_row(args, args.row_slot[row], args.positions[row]);
+    if (wide) {
+      for (int i = thread; i < size / 4; i += threads) {
+        reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
+      }
+    } else {
+      for (int i = thread; i < size; i += threads) to[i] = from[i];
+    }
   }
 }
 
-template <int Rows>
-void launch(const LinearAttentionArgs& args, cudaStream_t stream) {
-  const int slabs = ceil_div(args.shape.value_dim, kSlab);
-  const dim3 grid(args.shape.value_heads * slabs, std::min(args.max_rows, kMaxRunners));
-  launch_kernel(linear_attention_kernel<Rows>, grid, kThreads, 0, stream, args);
+bool is_aligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
+
+// Whether every part of a packed row, and of a pending one, that is copied lies on 16 bytes.
+bool rows_are_wide(const LinearAttentionArgs& args) {
+  const LinearShape& shape = args.shape;
+  return shape.key_dim % 4 == 0 && shape.value_dim % 4 == 0 && shape.row_size() % 4 == 0 &&
+         is_aligned(args.x) && is_aligned(args.pending);
+}
+
+template <int R, int C>
+void launch_walks(const LinearAttentionArgs& args, bool wide, cudaStream_t stream) {
+  const LinearShape& shape = args.shape;
+  const int slabs = ceil_div(shape.value_dim, kSlab);
+  const dim3 grid(shape.value_heads * slabs, std::min(args.max_rows, kMaxRunners));
+  const auto kernel = shape.channel_decay ? linear_attention_kernel<R, C, StateForm::kChannels>
+                      : shape.delta       ? linear_attention_kernel<R, C, StateForm::kDelta>
+                                          : linear_attention_kernel<R, C, StateForm::kPlain>;
+  prefer_shared_memory(kernel);
+  launch_kernel(kernel, grid, Division<R, C>::kThreads, 0, stream, args, wide);
+}
+
+void launch_keep(const LinearAttentionArgs& args, bool wide, cudaStream_t stream) {
+  const int rows_each = std::min(32, ceil_div(args.max_rows, kKeepBlocks));
   const int pieces = std::min(8, ceil_div(args.shape.update_size(), 4 * kKeepThreads));
-  launch_kernel(keep_updates_kernel, dim3(args.max_rows, pieces), kKeepThreads, 0, stream, args);
+  const dim3 grid(ceil_div(args.max_rows, rows_each), pieces);
+  launch_kernel(keep_updates_kernel, grid, kKeepThreads, 0, stream, args, rows_each, wide);
 }
 
 }  // namespace
 
 void launch_linear_attention(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<LinearAttentionArgs>(packed);
-  if (args.shape.key_dim <= 16 * kParts) {
-    launch<16>(args, stream);
-  } else if (args.shape.key_dim <= 32 * kParts) {
-    launch<32>(args, stream);
+  const bool wide = rows_are_wide(args);
+  const int key_dim = args.shape.key_dim, value_dim = args.shape.value_dim;
+  const bool is_decoding = args.max_rows > kFewRows && args.max_rows <= kManyRows;
+  const bool fours = is_decoding && value_dim % 4 == 0 && is_aligned(args.states);
+  if (value_dim % 2 != 0) {
+    launch_walks<32, 1>(args, wide, stream);
+  } else if (key_dim > 16 * kKeyLanes) {
+    launch_walks<32, 2>(args, wide, stream);
+  } else if (key_dim > 8 * kKeyLanes) {
+    fours ? launch_walks<16, 4>(args, wide, stream) : launch_walks<16, 2>(args, wide, stream);
   } else {
-    launch<64>(args, stream);
+    fours ? launch_walks<8, 4>(args, wide, stream) : launch_walks<8, 2>(args, wide, stream);
   }
+  launch_keep(args, wide, stream);
 }
 
 }  // namespace foretoken::cuda

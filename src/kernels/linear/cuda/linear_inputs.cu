@@ -1,7 +1,6 @@
 #include "kernels/linear/linear_inputs.h"
 
 #include "kernels/attention/gate_heads.h"
-#include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 
@@ -9,7 +8,7 @@ namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kCached = kMaxLinearKeyDim / kThreads;
+constexpr int kCached = kMaxLinearKeyDim / 32;  // numbers of a lane
 
 using activation_math::mul;
 
@@ -17,25 +16,35 @@ __device__ float activated(const LinearInputsArgs& args, float x) {
   return args.silu != 0 ? mul(x, activation_math::sigmoid(x)) : x;
 }
 
-// A head of q or k. The block's first call, or behind a barrier.
-__device__ void write_key_head(const LinearInputsArgs& args, const float* from, float* to,
-                               float scale) {
+// A head of q or k, in a warp.
+struct KeyHead {
   float values[kCached];
-  float squares = 0;
+
+  __device__ void load(const LinearInputsArgs& args, const float* from) {
 #pragma unroll
-  for (int j = 0; j < kCached; ++j) {
-    const int i = threadIdx.x + j * kThreads;
-    values[j] = i < args.shape.key_dim ? activated(args, from[i]) : 0.0f;
-    squares = fmaf(values[j], values[j], squares);
+    for (int j = 0; j < kCached; ++j) {
+      const int i = threadIdx.x % 32 + j * 32;
+      values[j] = i < args.shape.key_dim ? from[i] : 0.0f;
+    }
   }
-  const float total = block_sum<kThreads>(squares);
-  const float factor = args.unit != 0 ? scale / sqrtf(total + 1e-6f) : scale;
+  __device__ void write(const LinearInputsArgs& args, float* to, float scale) {
+    float squares = 0;
 #pragma unroll
-  for (int j = 0; j < kCached; ++j) {
-    const int i = threadIdx.x + j * kThreads;
-    if (i < args.shape.key_dim) to[i] = mul(values[j], factor);
+    for (int j = 0; j < kCached; ++j) {
+      values[j] = activated(args, values[j]);
+      squares = fmaf(values[j], values[j], squares);
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+    }
+    const float factor = args.unit != 0 ? scale / sqrtf(squares + 1e-6f) : scale;
+#pragma unroll
+    for (int j = 0; j < kCached; ++j) {
+      const int i = threadIdx.x % 32 + j * 32;
+      if (i < args.shape.key_dim) to[i] = mul(values[j], factor);
+    }
   }
-}
+};
 
 __device__ float decay_of(float rate, float step) {
   return sample_math::exp_nonpositive(mul(-rate, step));
@@ -62,13 +71,14 @@ __device__ void write_decays(const LinearInputsArgs& args, int row, int head, fl
   const LinearShape& shape = args.shape;
   float* decays = out + shape.decay_offset();
   const float rate = args.rates[head];
+  const int lane = threadIdx.x % 32;
   if (shape.channel_decay) {
-    for (int i = threadIdx.x; i < shape.key_dim; i += kThreads) {
+    for (int i = lane; i < shape.key_dim; i += 32) {
       const int at = head * shape.key_dim + i;
       decays[at] = delta_decay(args, rate, row, at);
     }
   }
-  if (threadIdx.x != 0) return;
+  if (lane != 0) return;
   if (args.gates == LinearGates::kFixed) {
     decays[head] = decay_of(rate, 1.0f);
   } else if (args.gates == LinearGates::kStep) {
@@ -84,26 +94,28 @@ __device__ void write_decays(const LinearInputsArgs& args, int row, int head, fl
   }
 }
 
-// One block: a key head of a row, behind these a value head with its gates.
+// One warp: a key head of a row, behind these a value head with its gates.
 __global__ void __launch_bounds__(kThreads) linear_inputs_kernel(LinearInputsArgs args) {
   wait_for_previous();
-  let_next_start();
   const int row = blockIdx.x;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
   const LinearShape& shape = args.shape;
   float* out = args.out + int64_t{row} * shape.row_size();
   const int64_t at = int64_t{row} * args.stride;
-  const int unit = blockIdx.y;
+  const int unit = blockIdx.y * (kThreads / 32) + threadIdx.x / 32;
   if (unit < shape.key_heads) {
     const int head = unit * shape.key_dim;
-    write_key_head(args, args.q + at + head, out + head, args.q_scale);
-    __syncthreads();  // block_sum has one buffer
-    write_key_head(args, args.k + at + head, out + shape.k_offset() + head, 1.0f);
+    KeyHead q, k;
+    q.load(args, args.q + at + head);
+    k.load(args, args.k + at + head);
+    q.write(args, out + head, args.q_scale);
+    k.write(args, out + shape.k_offset() + head, 1.0f);
     return;
   }
   const int head = unit - shape.key_heads;
+  if (head >= shape.value_heads) return;
   const int first = head * shape.value_dim;
-  for (int i = threadIdx.x; i < shape.value_dim; i += kThreads) {
+  for (int i = threadIdx.x % 32; i < shape.value_dim; i += 32) {
     out[shape.v_offset() + first + i] = activated(args, args.v[at + first + i]);
   }
   write_decays(args, row, head, out);
@@ -113,7 +125,8 @@ __global__ void __launch_bounds__(kThreads) linear_inputs_kernel(LinearInputsArg
 
 void launch_linear_inputs(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<LinearInputsArgs>(packed);
-  const dim3 grid(args.max_rows, args.shape.key_heads + args.shape.value_heads);
+  const int heads = args.shape.key_heads + args.shape.value_heads;
+  const dim3 grid(args.max_rows, ceil_div(heads, kThreads / 32));
   launch_kernel(linear_inputs_kernel, grid, kThreads, 0, stream, args);
 }
 
