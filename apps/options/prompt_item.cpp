@@ -59,6 +59,26 @@ void name_requests(std::vector<PromptItem>* items) {
   }
 }
 
+// "model" of a line is an adapter's name where the engine has some; where it has none, lines that
+// were written for another server keep theirs.
+Status choose_adapter(const Engine& engine, PromptItem* item) {
+  const auto named = item->line.find("model");
+  if (named == item->line.end() || !named->is_string()) return {};
+  const auto name = named->get<std::string>();
+  std::string known;
+  for (const AdapterInfo& adapter : engine.adapters()) {
+    if (adapter.name == name) {
+      item->request.adapter = name;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + adapter.name;
+  }
+  if (known.empty()) return {};
+  return invalid_argument(item->origin + ": model '" + name +
+                          "' is no adapter of --lora-modules (" + known +
+                          "); leave 'model' out for the model itself");
+}
+
 }  // namespace
 
 Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem* item) {
@@ -72,6 +92,7 @@ Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem*
   if (request.pooling == Pooling::kNone) request.sampling = engine.default_sampling_params();
   FT_RETURN_IF_ERROR(flags.apply(&request.sampling));
   if (item->line.is_null()) return {};
+  FT_RETURN_IF_ERROR(choose_adapter(engine, item));
   JsonFields fields(item->line, item->origin);
   read_sampling_fields(fields, &request.sampling);
   read_logprob_counts(fields, &request.sampling);

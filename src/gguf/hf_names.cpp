@@ -121,8 +121,35 @@ std::string gguf_hf_classes() {
   return names;
 }
 
+namespace {
+
+// Files that llama.cpp writes beside models are told what they are.
+Status check_is_model(const GgufFile& file, const std::string& architecture) {
+  FT_ASSIGN_OR_RETURN(const auto type, file.text("general.type"));
+  if (type == "adapter") {
+    return unsupported(
+        file.path() +
+        " is a LoRA adapter and no model, and adapters are not read from GGUF files; "
+        "give the model's file, and the PEFT folder of the adapter to --lora-modules");
+  }
+  if (type == "mmproj" || architecture == "clip") {
+    return unsupported(file.path() +
+                       " is what a model sees or hears with (mmproj) and no model; give the file "
+                       "of the model beside it");
+  }
+  if (type == "imatrix") {
+    return unsupported(file.path() +
+                       " is an importance matrix and no model; foretoken convert takes it with "
+                       "--imatrix");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("general.architecture"));
+  FT_RETURN_IF_ERROR(check_is_model(file, name.value_or("")));
   std::string known;
   for (const GgufArchitecture& architecture : gguf_architectures()) {
     if (name == architecture.name) return &architecture;

@@ -19,7 +19,8 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 
 bool is_model(const std::string& path) {
   const std::string name = lower_case(file_name(path));
-  return is_gguf(name) && !name.starts_with("mmproj") && name.find("imatrix") == std::string::npos;
+  return is_gguf(name) && name.find("mmproj") == std::string::npos &&
+         name.find("imatrix") == std::string::npos;
 }
 
 // Models by the name of their only file or first part, and their files.

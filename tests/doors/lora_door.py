@@ -221,6 +221,30 @@ class AtTheStart(unittest.TestCase):
         self.assertIn("--max-lora-rank is 2", self.refused(
             "--enable-lora", "--max-lora-rank", "2", "--lora-modules", f"a={SQL}"))
         self.assertIn("--enable-lora --lora-modules NAME=FOLDER", self.refused("--lora", "x.gguf"))
+        self.assertIn("not read from GGUF files", self.refused(
+            "--enable-lora", "--lora-modules", "a=x.gguf"))
+
+    def test_an_adapter_is_no_model(self):
+        ended = door.run_program("generate", "--model", SQL, "Once")
+        self.assertIn("is a LoRA adapter and no model", ended.stderr)
+
+
+class Lines(unittest.TestCase):
+    """foretoken generate --jsonl: "model" of a line."""
+
+    def texts(self, *lines):
+        file = FOLDER / "lines.jsonl"
+        file.write_text("".join(json.dumps({"prompt": PROMPT, "max_tokens": 24, **line}) + "\n"
+                                for line in lines))
+        ended = door.run_program("generate", "--model", door.BUNDLED, "--jsonl", str(file), "--json",
+                                 "--temperature", "0", "--enable-lora", "--lora-modules",
+                                 f"sql={SQL}")
+        return [json.loads(line) for line in ended.stdout.splitlines()]
+
+    def test_each_line_has_its_adapter(self):
+        plain, sql, other = self.texts({}, {"model": "sql"}, {"model": "nosuch"})
+        self.assertNotEqual(plain["text"], sql["text"])
+        self.assertIn("no adapter of --lora-modules (sql)", json.dumps(other))
 
 
 if __name__ == "__main__":

@@ -123,5 +123,27 @@ TEST(HfNames, UnknownArchitecturesAreNamed) {
   EXPECT_NE(status.message().find("llama, qwen2, qwen3"), std::string::npos);
 }
 
+TEST(HfNames, FilesBesideModelsAreToldWhatTheyAre) {
+  struct Beside {
+    const char* architecture;
+    const char* type;
+    const char* says;
+  };
+  const test::ScratchFolder folder;
+  for (const Beside& beside :
+       {Beside{"llama", "adapter", "is a LoRA adapter and no model"},
+        Beside{"clip", "mmproj", "give the file of the model beside it"},
+        Beside{"clip", "model", "(mmproj) and no model"}, Beside{"", "imatrix", "--imatrix"}}) {
+    test::GgufBytes bytes(0, 2);
+    bytes.text_value("general.architecture", beside.architecture);
+    bytes.text_value("general.type", beside.type);
+    const auto file = GgufFile::open(bytes.align().write(folder.file("beside.gguf")));
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    const Status status = gguf_architecture(*file.value()).status();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_NE(status.message().find(beside.says), std::string::npos) << status.message();
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -57,6 +57,7 @@ TEST(GgufChoice, AFolderWithOneFileStandsForIt) {
   const std::string first = scratch.write("m-00001-of-00002.gguf", "x");
   scratch.write("m-00002-of-00002.gguf", "x");
   scratch.write("mmproj-f16.gguf", "x");
+  scratch.write("m-mmproj-f16.gguf", "x");
   EXPECT_EQ(gguf_in_folder(folder).value(), first);
   scratch.write("other.gguf", "x");
   const std::string several = gguf_in_folder(folder).status().message();

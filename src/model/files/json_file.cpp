@@ -31,6 +31,13 @@ std::vector<std::string> models_within(const fs::path& folder) {
 Status refuse_folder(const fs::path& folder) {
   constexpr size_t kMaxNamed = 4;
   const std::vector<std::string> models = models_within(folder);
+  std::error_code ignored;
+  if (fs::exists(folder / "adapter_config.json", ignored)) {
+    return unsupported(folder.string() +
+                       " is a LoRA adapter and no model; give the model that it belongs to, and "
+                       "the adapter with --enable-lora --lora-modules NAME=" +
+                       folder.string());
+  }
   std::string text = folder.string() + " holds no config.json";
   if (models.empty()) {
     return not_found(text + "; give the folder of a model, a GGUF file or a Hub id (org/name)");

@@ -9,6 +9,7 @@
 
 #include "base/python_json.h"
 #include "base/text_file.h"
+#include "gguf/gguf_file.h"
 #include "model/config/peft_config.h"
 #include "model/files/convert.h"
 #include "model/files/safetensors.h"
@@ -228,6 +229,11 @@ int32_t LoraAdapter::max_rank() const {
 }
 
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank) {
+  if (is_gguf(folder)) {
+    return unsupported(folder +
+                       ": adapters are not read from GGUF files; give the PEFT folder that it was "
+                       "converted from");
+  }
   const std::string config_path = (fs::path(folder) / "adapter_config.json").string();
   FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path));
   FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_python_json_object(text, config_path));
