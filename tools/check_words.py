@@ -40,7 +40,8 @@ def faults(path):
 
 
 def sources():
-    names = subprocess.run(["git", "ls-files", "--", *FOLDERS], cwd=ROOT, check=True, text=True,
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *FOLDERS]
+    names = subprocess.run(command, cwd=ROOT, check=True, text=True,
                            capture_output=True).stdout.split()
     skipped = ("tests/golden/", "tools/check_words.py", "tools/train/")
     return [ROOT / name for name in names if name.endswith(ENDINGS) and not name.startswith(skipped)
