@@ -104,6 +104,8 @@ def check_source(path, folder, allowed):
         where = f"{path.relative_to(ROOT)}:{number}"
         if quoted and top not in allowed | {folder}:
             yield f'{where}: {folder}/ must not include "{name}", which lies above or beside it (ALLOWED in tools/check_layers.py); move what is needed down'
+        elif not quoted and (ROOT / "src" / name).exists():
+            yield f'{where}: <{name}> is a header of this project; write "{name}", so that its layer is seen'
         elif not quoted and CUDA_HEADER.match(name) and not in_cuda_folder:
             yield f"{where}: <{name}> belongs below a cuda/ folder; move what needs it to one"
         elif quoted and not any((base / name).exists() for base in (ROOT / "src", ROOT)):

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """What tools/check_layers.py says of questions that a source asks, on lines made up for it."""
 
+import pathlib
+import tempfile
 import unittest
+import unittest.mock
 
-from check_layers import check_questions, check_rooms_page
+import check_layers
+from check_layers import check_questions, check_rooms_page, check_source
 
 ASKED = ("if (device.type() == DeviceType::kCpu) return 0;", 'const bool cpu = config.device == "cpu";',
          'if ("cuda" != name) return;', "const bool wide = is_cuda ? 1 : 0;",
@@ -33,6 +37,19 @@ class Questions(unittest.TestCase):
         told = list(check_rooms_page(page))
         self.assertFalse([line for line in told if "`draft`" in line])
         self.assertEqual(len([line for line in told if "`http` | of message, server" in line]), 1)
+
+
+class Includes(unittest.TestCase):
+    def test_angle_brackets_hide_no_layer(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.object(check_layers, "ROOT", pathlib.Path(folder)):
+            for name in ("serve/server.h", "kv/plant.cpp"):
+                path = pathlib.Path(folder) / "src" / name
+                path.parent.mkdir(parents=True)
+                path.write_text("#include <serve/server.h>\n#include <vector>\n")
+            found = list(check_source(path, "kv", {"base"}))
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("is a header of this project", found[0])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("include", "src", "apps", "tests", "bench", "tools", "cmake", "text-crate", "python",
            "examples")
-SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".def", ".rs", ".py", ".sh", ".js", ".cmake"}
+SUFFIXES = {".h", ".hpp", ".inl", ".cpp", ".cc", ".cu", ".cuh", ".def", ".rs", ".py", ".sh", ".js", ".cmake"}
 NOT_WRITTEN = {"target", "vendor", "data", "corpus", "node_modules", "__pycache__"}
 MAX_LINES, MAX_MEDIAN, MAX_FILES = 500, 120, 40
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

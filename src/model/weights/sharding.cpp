@@ -114,11 +114,6 @@ Status check_context(const ModelConfig& config, const Sharding& sharding) {
         (most == 1 ? "leave it out or use" : "use " + std::to_string(most) + " or") +
         " a larger --tensor-parallel-size");
   }
-  FT_RETURN_IF_ERROR(compat({.architecture = config.architecture,
-                             .layers = {.has_slopes = !config.alibi_slopes.empty()},
-                             .is_sparse = config.latent.index.exists(),
-                             .num_ranks = sharding.size,
-                             .num_context_ranks = wanted}));
   // Parts of states are words.
   if (config.hidden_size % (2 * wanted) == 0) return {};
   return invalid_argument(flag + ": " + std::to_string(config.hidden_size) +
@@ -136,6 +131,13 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                                  const std::string& flag) {
   FT_RETURN_IF_ERROR(check_deal(config, sharding));
   if (!sharding.is_cut()) return config;
+  // Before sizes, which no other number of ranks would help.
+  FT_RETURN_IF_ERROR(compat({.architecture = config.architecture,
+                             .layers = {.has_slopes = !config.alibi_slopes.empty(),
+                                        .scan_selectively = config.recurrent.step_rank > 0},
+                             .is_sparse = config.latent.index.exists(),
+                             .num_ranks = sharding.size,
+                             .num_context_ranks = sharding.context.size}));
   const bool deals_experts = sharding.deals_experts();
   if (!divides(config, sharding.size, deals_experts)) {
     return invalid_argument(flag + " " + std::to_string(sharding.size) + " does not divide " +

@@ -60,7 +60,8 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
       return &RoundedTensor::kRows;
     return unsupported("--quantization fp8 with random weights: " + device_.name() +
                        " does not keep rows of " + std::to_string(cols.total) +
-                       " elements so; remove it, or use --load-format dummy-q8_0");
+                       " elements so; leave --quantization out, with --load-format dummy-q8_0 for "
+                       "random weights of few bits");
   }
   if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
   const size_t at = name.find(".layers.");
