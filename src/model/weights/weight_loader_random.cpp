@@ -58,10 +58,8 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
   if (recipe_ == nullptr && in_layers_ && !part.is_exact && rounding_ == WeightRounding::kFp8) {
     if (device_.keeps_quantized(RoundedTensor::kRows, cols.total, dtype_))
       return &RoundedTensor::kRows;
-    return unsupported("--quantization fp8 with random weights: " + device_.name() +
-                       " does not keep rows of " + std::to_string(cols.total) +
-                       " elements so; leave --quantization out, with --load-format dummy-q8_0 for "
-                       "random weights of few bits");
+    return unsupported(device_.name() + " keeps no random weights in FP8 in rows of " +
+                       std::to_string(cols.total) + " elements; leave --quantization out");
   }
   if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
   const size_t at = name.find(".layers.");
