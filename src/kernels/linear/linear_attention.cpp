@@ -31,10 +31,8 @@ struct Costs<LinearAttentionArgs> {
     const StateRows listed{
         live.positions.data(), live.row_slot.data(),
         static_cast<int32_t>(std::min<int64_t>(rows, std::ssize(live.row_slot)))};
-    int64_t runs = 0;
-    for (int32_t row = 0; row < listed.count; ++row) runs += listed.continues(row) ? 0 : 1;
     const int64_t products = a.shape.delta ? 3 : 2;  // with S
-    return {.kv_bytes = 2 * runs * a.shape.state_size() * kFloatBytes,
+    return {.kv_bytes = 2 * listed.num_runs() * a.shape.state_size() * kFloatBytes,
             .row_bytes = rows * (a.shape.row_size() + a.shape.v_size()) * kFloatBytes,
             .flops = rows * (2 * products + 1) * a.shape.state_size()};
   }

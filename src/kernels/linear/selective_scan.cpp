@@ -31,11 +31,9 @@ struct Costs<SelectiveScanArgs> {
     const StateRows listed{
         live.positions.data(), live.row_slot.data(),
         static_cast<int32_t>(std::min<int64_t>(rows, std::ssize(live.row_slot)))};
-    int64_t runs = 0;
-    for (int32_t row = 0; row < listed.count; ++row) runs += listed.continues(row) ? 0 : 1;
     constexpr int64_t kFlops = 20;  // of a number of the state, with its decay
     return {.weight_bytes = a.state_size() * kFloatBytes,
-            .kv_bytes = 2 * runs * a.state_size() * kFloatBytes,
+            .kv_bytes = 2 * listed.num_runs() * a.state_size() * kFloatBytes,
             .row_bytes = rows * (3 * a.channels + 2 * a.d_state) * kFloatBytes,
             .flops = rows * kFlops * a.state_size()};
   }

@@ -26,6 +26,11 @@ struct StateRows {
     while (continues(end)) ++end;
     return end;
   }
+  int64_t num_runs() const {
+    int64_t runs = 0;
+    for (int32_t row = 0; row < count; ++row) runs += continues(row) ? 0 : 1;
+    return runs;
+  }
   // Whether `other`, if there is one, is in the run of `row`, for rows whose runs follow.
   FT_HD bool same_run(int32_t row, int32_t other) const {
     return other >= 0 && other < count && row_slot[other] == row_slot[row] &&

@@ -10,6 +10,7 @@ namespace {
 TEST(StateRun, RowsOfOneSequenceAtPositionsSideBySideMakeARun) {
   const std::vector<int32_t> positions = {4, 5, 6, 7, 0, 9}, slots = {1, 1, 1, 2, 2, 2};
   const StateRows rows{positions.data(), slots.data(), 6};
+  EXPECT_EQ(rows.num_runs(), 4);
   EXPECT_EQ(rows.run_end(0), 3);
   EXPECT_EQ(rows.run_end(3), 4);
   EXPECT_EQ(rows.run_end(4), 5);

@@ -5,7 +5,7 @@
 #include "kernels/activation_math.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/linear/state_run.h"
+#include "kernels/linear/cuda/state_rows.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -16,10 +16,6 @@ constexpr int kManyRows = 64;
 
 using activation_math::add;
 using activation_math::mul;
-
-__device__ StateRows rows_of(const CausalConvArgs& args) {
-  return {args.positions, args.row_slot, live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
-}
 
 // Channels of a thread, side by side.
 template <class T, int V>

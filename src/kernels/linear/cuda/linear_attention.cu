@@ -7,14 +7,11 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/linear/cuda/state_part.cuh"
-#include "kernels/linear/state_run.h"
+#include "kernels/linear/cuda/state_rows.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
-// Blocks of a slab, which share the runs of a launch. A prime, so that prompts of one length are
-// dealt out evenly.
-constexpr int kMaxRunners = 127;
 // Between these numbers of rows a launch is taken for many sequences with few rows each, which want
 // wide loads; below and beyond them for few sequences, which want many warps.
 constexpr int kFewRows = 8;
@@ -261,8 +258,7 @@ __global__ void __launch_bounds__(Division<R, C>::kThreads, Division<R, C>::kMin
 __global__ void __launch_bounds__(kKeepThreads)
     keep_updates_kernel(LinearAttentionArgs args, int rows_each, bool wide) {
   wait_for_previous();
-  const StateRows rows{args.positions, args.row_slot,
-                       live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
+  const StateRows rows = rows_of(args);
   const int first = blockIdx.x * rows_each, lane = threadIdx.x % 32;
   if (first >= rows.count) return;
   const int mine = first + lane;

@@ -5,17 +5,12 @@
 #include "kernels/attention/gate_heads.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
-#include "kernels/linear/state_run.h"
+#include "kernels/linear/cuda/state_rows.cuh"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMaxRunners = 256;  // blocks of the same channels, which share the runs of a launch
-
-__device__ StateRows rows_of(const SelectiveScanArgs& args) {
-  return {args.positions, args.row_slot, live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
-}
 
 __device__ float* pending_row(const SelectiveScanArgs& args, int slot, int position) {
   const int64_t row = int64_t{slot} * args.pending_rows + position % args.pending_rows;
@@ -66,7 +61,8 @@ struct ScanChannel {
   }
 };
 
-// As in linear_attention.cu.
+// Whether the state behind `position` is the one to be kept: the last that no row changes which may
+// come again. Without lengths it is the one behind which the run has `pending_rows` more.
 __device__ bool keeps_before(const SelectiveScanArgs& args, const StateRows& rows, int first_row,
                              int len, int position) {
   if (args.slots != nullptr) return position == len - 1;

@@ -1,5 +1,4 @@
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "model/layer/layer_spec.h"
 
@@ -50,8 +49,7 @@ constexpr RenamedField kBailingHybridNames[] = {
 // Heads of both kinds of attention are as many; each layer_group_size-th layer has latents.
 Status translate_bailing_hybrid(const ConfigFields& fields, Json* json) {
   take_renamed(fields, kBailingHybridNames, json);
-  int32_t num_layers = 0, heads = 0, dim = 128, group = 6;
-  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
+  int32_t heads = 0, dim = 128, group = 6;
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
   FT_RETURN_IF_ERROR(fields.read_count("head_dim", &dim));
   FT_RETURN_IF_ERROR(fields.read_count("layer_group_size", &group));
@@ -60,14 +58,10 @@ Status translate_bailing_hybrid(const ConfigFields& fields, Json* json) {
   }
   for (const char* name : {"linear_key_head_dim", "linear_value_head_dim"}) (*json)[name] = dim;
   json->erase("head_dim");
-  if (fields.find("layer_types") != nullptr) return {};
-  if (num_layers > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
-  Json types = Json::array();
-  for (int32_t i = 1; i <= num_layers; ++i) {
-    types.push_back(i % group == 0 ? "full_attention" : "linear_attention");
-  }
-  (*json)["layer_types"] = std::move(types);
-  return {};
+  const auto type_of = [&](int32_t i, int32_t) {
+    return (i + 1) % group == 0 ? "full_attention" : "linear_attention";
+  };
+  return write_layer_types(fields, type_of, json);
 }
 
 Status read_lower_bound(const ConfigFields& fields, float* out) {

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "model/layer/layer_spec.h"
 
@@ -56,19 +55,17 @@ Status mark_minimax_layers(const ConfigFields& fields, Json* json) {
   const char* name =
       fields.find("attn_type_list") != nullptr ? "attn_type_list" : "decoder_attention_types";
   const Json* list = fields.find(name);
+  if (list == nullptr) {
+    const auto type_of = [](int32_t i, int32_t) {
+      return i % 2 == 0 ? "full_attention" : "linear_attention";
+    };
+    return write_layer_types(fields, type_of, json);
+  }
+  if (!list->is_array()) return fields.wrong(name, "a list of 0 and 1");
   Json types = Json::array();
-  if (list != nullptr) {
-    if (!list->is_array()) return fields.wrong(name, "a list of 0 and 1");
-    for (const Json& type : *list) {
-      if (type != 0 && type != 1) return fields.wrong(name, "a list of 0 and 1");
-      types.push_back(type == 0 ? "linear_attention" : "full_attention");
-    }
-  } else {
-    int32_t num_layers = 0;
-    FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
-    for (int32_t i = 0; i < num_layers; ++i) {
-      types.push_back(i % 2 == 0 ? "full_attention" : "linear_attention");
-    }
+  for (const Json& type : *list) {
+    if (type != 0 && type != 1) return fields.wrong(name, "a list of 0 and 1");
+    types.push_back(type == 0 ? "linear_attention" : "full_attention");
   }
   (*json)["layer_types"] = std::move(types);
   return {};
