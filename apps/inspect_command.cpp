@@ -30,7 +30,7 @@
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
 #include "model/decoder_weights.h"
-#include "model/files/quantization.h"
+#include "model/files/forms/quantization.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer_states.h"
 #include "model/registry.h"

@@ -59,7 +59,7 @@ ft_fuzzer(json_request_fuzzer json_request
 
 file(GLOB_RECURSE gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/gguf/*.cpp)
-file(GLOB checkpoint_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+file(GLOB_RECURSE checkpoint_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/model/files/*.cpp)
 list(APPEND checkpoint_sources ${gguf_sources} kernels/rows/fill_random.cpp base/quantized_rows.cpp
   base/check.cpp base/json_object.cpp base/log.cpp base/mapped_file.cpp base/new_file.cpp
@@ -81,9 +81,10 @@ ft_fuzzer(folder_fuzzer folder
   LIBRARIES ft_model)
 
 ft_fuzzer(torch_file_fuzzer torch_file
-  SOURCES model/files/torch_file.cpp model/files/pickle.cpp model/files/zip_entries.cpp
-    model/files/safetensors.cpp model/files/json_file.cpp ${gguf_sources} base/check.cpp
-    base/json_object.cpp base/mapped_file.cpp base/new_file.cpp base/python_json.cpp base/text_file.cpp
+  SOURCES model/files/containers/torch_file.cpp model/files/containers/pickle.cpp
+    model/files/containers/zip_entries.cpp model/files/containers/safetensors.cpp
+    model/files/containers/json_file.cpp ${gguf_sources} base/check.cpp base/json_object.cpp
+    base/mapped_file.cpp base/new_file.cpp base/python_json.cpp base/text_file.cpp
   LIBRARIES ft_model)
 
 ft_fuzzer(vocabulary_fuzzer vocabulary

@@ -7,7 +7,7 @@
 #include "draft/registry.h"
 #include "model/draft_head_config.h"
 #include "model/draft_head_spec.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "model/model.h"
 
 namespace foretoken {

@@ -8,7 +8,7 @@
 #include "convert/convert_options.h"
 #include "convert/tensor_rows.h"
 #include "gguf/gguf_writer.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 
 namespace foretoken {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "model/files/convert.h"
-#include "model/files/scaled_names.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/scaled_names.h"
 #include "model/layer/layer_tensors.h"
 
 namespace foretoken {

@@ -8,7 +8,7 @@
 #include "gguf/model_texts.h"
 #include "model/config/architecture.h"
 #include "model/files/checkpoint.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

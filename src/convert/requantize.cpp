@@ -9,7 +9,7 @@
 
 #include "convert/gguf_conversion.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 
 namespace foretoken {
 namespace {

@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 
 namespace foretoken {
 

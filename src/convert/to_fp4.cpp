@@ -10,7 +10,7 @@
 #include "base/microscaling.h"
 #include "convert/quantized_folder.h"
 #include "convert/tensor_rows.h"
-#include "model/files/rounded_tensor.h"
+#include "model/files/forms/rounded_tensor.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "convert/piece_scores.h"
 #include "gguf/pre_tokenizer.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "text/tokenizer_config.h"
 
 namespace foretoken {

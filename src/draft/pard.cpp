@@ -5,7 +5,7 @@
 
 #include "draft/draft_model.h"
 #include "model/config/config.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

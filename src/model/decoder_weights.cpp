@@ -8,8 +8,8 @@
 
 #include "kernels/comm/collectives.h"
 #include "model/files/checkpoint.h"
-#include "model/layer/head_difference.h"
-#include "model/layer/key_mask.h"
+#include "model/layer/attention/head_difference.h"
+#include "model/layer/attention/key_mask.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 #include "model/learned_positions.h"

@@ -8,7 +8,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
 #include "model/files/checkpoint.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "model/model.h"
 #include "model/peagle_config.h"
 

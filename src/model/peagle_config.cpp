@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

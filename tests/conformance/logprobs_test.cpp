@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/harness.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 #include "support/folders.h"
 
 // Log-probabilities against the logits that transformers computed (tests/golden), in double

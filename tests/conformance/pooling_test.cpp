@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/harness.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 #include "support/folders.h"
 
 // Pooled states: the last one times the head gives the logits that transformers computed; the

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/half.h"
-#include "model/files/packed_tensor.h"
+#include "model/files/forms/packed_tensor.h"
 
 namespace foretoken {
 namespace {

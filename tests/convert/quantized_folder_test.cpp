@@ -7,7 +7,7 @@
 #include "base/text_file.h"
 #include "convert/golden_models.h"
 #include "convert/to_fp8.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "support/folders.h"
 
 namespace foretoken {

@@ -8,7 +8,7 @@
 #include "gguf/gguf_bytes.h"
 #include "gguf/model_texts.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {

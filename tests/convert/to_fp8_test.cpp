@@ -4,9 +4,9 @@
 
 #include "convert/golden_models.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/rounded_tensor.h"
 #include "model/files/quantization_choice.h"
-#include "model/files/rounded_tensor.h"
 
 namespace foretoken {
 namespace {

@@ -9,7 +9,7 @@
 #include "convert/golden_models.h"
 #include "model/config/config.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 
 namespace foretoken {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"
 

@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "model/files/checkpoint.h"
+#include "model/files/forms/quantization.h"
 #include "model/files/kv_quantization.h"
-#include "model/files/quantization.h"
 
 namespace {
 

@@ -18,8 +18,8 @@
 #include "gguf/model_files.h"
 #include "gguf/model_texts.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 
 namespace {
 

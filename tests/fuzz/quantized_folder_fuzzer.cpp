@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "base/quantized_rows.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 
 namespace {
 

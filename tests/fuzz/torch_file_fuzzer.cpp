@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/files/torch_file.h"
+#include "model/files/containers/torch_file.h"
 
 namespace {
 

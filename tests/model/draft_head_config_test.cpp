@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/draft_head.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "dialled/safetensors_writer.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
 #include "model/golden.h"
 #include "support/scratch_folder.h"

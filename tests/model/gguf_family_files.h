@@ -12,7 +12,7 @@
 #include "model/config/config.h"
 #include "model/config/rope_table.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/gguf_metadata.h"
 
 namespace foretoken::test {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/files/convert.h"
-#include "model/files/json_file.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/json_file.h"
+#include "model/files/containers/safetensors.h"
+#include "model/files/forms/convert.h"
 #include "support/folders.h"
 
 namespace foretoken::test {

@@ -6,8 +6,8 @@
 
 #include "dialled/safetensors_writer.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/forward_harness.h"
 #include "model/golden.h"
 #include "support/scratch_folder.h"

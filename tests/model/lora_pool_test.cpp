@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
 #include "model/golden.h"
 

@@ -6,7 +6,7 @@
 
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"

@@ -6,9 +6,9 @@
 #include "dialled/safetensors_writer.h"
 #include "gguf/hf_config.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/files/quantized_gguf.h"
-#include "model/files/quantized_tensor.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 

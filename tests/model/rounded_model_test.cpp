@@ -5,8 +5,8 @@
 
 #include "dialled/safetensors_writer.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
-#include "model/files/rounded_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/rounded_tensor.h"
 #include "model/forward_harness.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"

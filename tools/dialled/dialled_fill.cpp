@@ -7,7 +7,7 @@
 
 #include "base/bfloat16.h"
 #include "base/philox.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/layer/layer_tensors.h"
 
 namespace foretoken {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 
 namespace foretoken {
 

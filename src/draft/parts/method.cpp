@@ -5,7 +5,7 @@
 
 #include "base/text/ascii_text.h"
 #include "model/files/checkpoint.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

@@ -9,7 +9,7 @@
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "gguf/model_texts.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

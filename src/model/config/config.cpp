@@ -16,8 +16,8 @@
 #include "model/config/families.h"
 #include "model/config/model_types.h"
 #include "model/files/checkpoint.h"
-#include "model/files/json_file.h"
-#include "model/files/quantization.h"
+#include "model/files/containers/json_file.h"
+#include "model/files/forms/quantization.h"
 
 namespace foretoken {
 namespace {

@@ -1,7 +1,7 @@
 #include "model/config/families.h"
 
 #include "model/config/missing_parts.h"
-#include "model/files/quantization.h"
+#include "model/files/forms/quantization.h"
 
 namespace foretoken {
 namespace {

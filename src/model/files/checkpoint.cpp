@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
-#include "model/files/convert.h"
-#include "model/files/json_file.h"
-#include "model/files/packed_names.h"
-#include "model/files/quantization.h"
-#include "model/files/scaled_names.h"
+#include "model/files/containers/json_file.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/packed_names.h"
+#include "model/files/forms/quantization.h"
+#include "model/files/forms/scaled_names.h"
 #include "model/files/tensor_names.h"
 
 namespace foretoken {

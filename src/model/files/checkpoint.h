@@ -8,12 +8,12 @@
 #include "gguf/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
-#include "model/files/bnb_tensor.h"
-#include "model/files/made_tensor.h"
-#include "model/files/packed_tensor.h"
-#include "model/files/safetensors.h"
-#include "model/files/scaled_tensor.h"
-#include "model/files/torch_file.h"
+#include "model/files/containers/safetensors.h"
+#include "model/files/containers/torch_file.h"
+#include "model/files/forms/bnb_tensor.h"
+#include "model/files/forms/made_tensor.h"
+#include "model/files/forms/packed_tensor.h"
+#include "model/files/forms/scaled_tensor.h"
 #include "model/files/weight_files.h"
 
 namespace foretoken {
@@ -23,9 +23,9 @@ TensorView gguf_tensor_view(const GgufTensor& tensor);
 
 // The weights of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json names; or those of a GGUF file, under the names that they have in
-// such a folder. Quantised matrices of several tensors (model/files/quantization.h) are one,
-// X.weight, and so are codes with their scales (model/files/scaled_names.h). Embeddings that are
-// narrower than the layers (OPT-350m) are multiplied by what widens them, and matrices that are
+// such a folder. Quantised matrices of several tensors (model/files/forms/quantization.h) are one,
+// X.weight, and so are codes with their scales (model/files/forms/scaled_names.h). Embeddings that
+// are narrower than the layers (OPT-350m) are multiplied by what widens them, and matrices that are
 // ternary while a model runs (BitNet, online) are so here. Tensors stay mapped, not read, until
 // they are used.
 class Checkpoint {

@@ -4,7 +4,7 @@
 
 #include "base/text/ascii_text.h"
 #include "gguf/model_texts.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "gguf/gguf_file.h"
-#include "model/files/quantization.h"
+#include "model/files/forms/quantization.h"
 
 namespace foretoken {
 namespace {

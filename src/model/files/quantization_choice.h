@@ -10,7 +10,7 @@ namespace foretoken {
 // How matrices that files hold unquantised are rounded while they are loaded.
 enum class WeightRounding : uint8_t {
   kNone,
-  kFp8,  // to E4M3 with a scale for each output channel (model/files/rounded_tensor.h)
+  kFp8,  // to E4M3 with a scale for each output channel (model/files/forms/rounded_tensor.h)
 };
 
 // What --quantization asks for, given by a name of vLLM's: a method by which the model's files are

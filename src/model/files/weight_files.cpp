@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 
 namespace foretoken {
 

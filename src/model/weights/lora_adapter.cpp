@@ -11,10 +11,10 @@
 #include "base/text_file.h"
 #include "gguf/gguf_file.h"
 #include "model/config/peft_config.h"
-#include "model/files/convert.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
+#include "model/files/containers/torch_file.h"
+#include "model/files/forms/convert.h"
 #include "model/files/tensor_names.h"
-#include "model/files/torch_file.h"
 
 namespace foretoken {
 namespace {

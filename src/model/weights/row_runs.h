@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/quantized_rows.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 #include "model/weights/tensor_part.h"
 
 namespace foretoken {

@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "kernels/gemm/pack_rows.h"
-#include "model/files/convert.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 
 namespace foretoken {
 namespace {

@@ -1,7 +1,7 @@
 #include <array>
 #include <cstdio>
 
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {

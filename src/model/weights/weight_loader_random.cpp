@@ -8,7 +8,7 @@
 #include "gguf/blocks/block_codes.h"
 #include "kernels/gemm/pack_rows.h"
 #include "kernels/rows/fill_random.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/weights/random_rows.h"
 #include "model/weights/weight_loader.h"
 

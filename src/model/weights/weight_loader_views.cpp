@@ -1,5 +1,5 @@
 #include "base/log.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {

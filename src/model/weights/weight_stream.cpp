@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/thread_role.h"
-#include "model/files/convert.h"
-#include "model/files/quantized_tensor.h"
+#include "model/files/forms/convert.h"
+#include "model/files/forms/quantized_tensor.h"
 
 namespace foretoken {
 namespace {

@@ -14,7 +14,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "kernels/gemm/pack_rows.h"
-#include "model/files/safetensors.h"
+#include "model/files/containers/safetensors.h"
 
 namespace foretoken {
 
@@ -38,7 +38,7 @@ struct WeightPiece {
   float offset = 0;           // only with kF32
   void* to = nullptr;         // device memory, or
   PackRowsArgs pack;          // without rows and scratch, where `weight` is not null
-  // The runs are whole rows of `pack` and stay quantised (model/files/quantized_tensor.h).
+  // The runs are whole rows of `pack` and stay quantised (model/files/forms/quantized_tensor.h).
   bool keeps_quantized = false;
   int64_t counted_bytes = 0;  // what bytes_done counts it as
 

@@ -13,7 +13,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/config/missing_parts.h"
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "support/folders.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "model/files/json_file.h"
+#include "model/files/containers/json_file.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {

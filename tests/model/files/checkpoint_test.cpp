@@ -9,7 +9,7 @@
 #include "gguf/gguf_bytes.h"
 #include "support/scratch_folder.h"
 
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "support/folders.h"
 
 namespace foretoken {

@@ -11,7 +11,7 @@
 
 #include "dialled/safetensors_writer.h"
 #include "model/files/checkpoint.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/layer/part_loader.h"
 #include "support/scratch_folder.h"
 #include "support/test_device.h"

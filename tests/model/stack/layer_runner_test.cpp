@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "support/test_device.h"
 
 namespace foretoken {

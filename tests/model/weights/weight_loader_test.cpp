@@ -9,7 +9,7 @@
 #include "base/bfloat16.h"
 #include "dialled/safetensors_writer.h"
 #include "kernels/gemm/gemm.h"
-#include "model/files/convert.h"
+#include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 

@@ -1,0 +1,198 @@
+#include "model/files/forms/convert.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/check.h"
+#include "base/half.h"
+#include "kernels/random_weight.h"
+#include "kernels/rows/fill_random.h"
+#include "model/files/forms/bnb_tensor.h"
+#include "model/files/forms/made_tensor.h"
+#include "model/files/forms/packed_tensor.h"
+#include "model/files/forms/rounded_tensor.h"
+#include "model/files/forms/scaled_tensor.h"
+
+namespace foretoken {
+namespace {
+
+// Calls store(i, value as float) for every element; the source may be unaligned.
+template <class Store>
+void for_each_float(FileDType dtype, const std::byte* data, int64_t count, Store store) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (dtype == FileDType::kF32) {
+      float value;
+      std::memcpy(&value, data + 4 * i, sizeof value);
+      store(i, value);
+    } else {
+      uint16_t bits;
+      std::memcpy(&bits, data + 2 * i, sizeof bits);
+      store(i, dtype == FileDType::kBF16 ? bf16_to_float(bits) : half_to_float(bits));
+    }
+  }
+}
+
+// At element `at` of `out`.
+void store_floats(const float* values, int64_t count, DType dtype, void* out, int64_t at) {
+  if (dtype == DType::kF32) {
+    std::copy_n(values, count, static_cast<float*>(out) + at);
+    return;
+  }
+  std::transform(values, values + count, static_cast<uint16_t*>(out) + at, bf16_from_float);
+}
+
+// Reads whole blocks around the elements and decodes a few at a time.
+Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                   std::vector<std::byte>& raw) {
+  constexpr int64_t kMaxElements = 256;
+  const BlockType& block = *tensor.block;
+  const int64_t begin = first / block.elements;
+  const int64_t end = (first + count + block.elements - 1) / block.elements;
+  raw.resize(static_cast<size_t>((end - begin) * block.bytes));
+  FT_RETURN_IF_ERROR(tensor.read(begin * block.bytes, (end - begin) * block.bytes, raw.data()));
+  float values[kMaxElements];
+  for (int64_t i = begin, done = 0; i < end; ++i) {
+    block.decode(raw.data() + (i - begin) * block.bytes, 1, values);
+    const int64_t skipped = std::max(first - i * block.elements, int64_t{0});
+    const int64_t here = std::min(block.elements - skipped, count - done);
+    store_floats(values + skipped, here, dtype, to, done);
+    done += here;
+  }
+  return {};
+}
+
+// Elements that follow one another in the file.
+Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                std::vector<std::byte>& raw) {
+  if (tensor.packed != nullptr) return tensor.packed->read_elements(first, count, dtype, to);
+  if (tensor.scaled != nullptr) return tensor.scaled->read_elements(first, count, dtype, to, raw);
+  if (tensor.bnb != nullptr) return tensor.bnb->read_elements(first, count, dtype, to, raw);
+  if (tensor.rounded != nullptr) return tensor.rounded->read_elements(first, count, dtype, to, raw);
+  if (tensor.made != nullptr) return tensor.made->read_elements(first, count, dtype, to, raw);
+  if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
+  const int64_t size = tensor.element_bytes();
+  if (has_type(tensor, dtype)) return tensor.read(first * size, count * size, to);
+  raw.resize(static_cast<size_t>(count * size));
+  FT_RETURN_IF_ERROR(tensor.read(first * size, count * size, raw.data()));
+  return convert_elements(tensor, raw.data(), count, dtype, to);
+}
+
+}  // namespace
+
+bool has_type(const TensorView& tensor, DType dtype) {
+  return (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
+         (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
+}
+
+Status check_convertible(const TensorView& tensor) {
+  const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
+                        tensor.dtype == FileDType::kF16;
+  if (is_plain || tensor.packed != nullptr || tensor.scaled != nullptr || tensor.bnb != nullptr ||
+      tensor.rounded != nullptr || tensor.made != nullptr ||
+      (tensor.block != nullptr && tensor.block->decode != nullptr)) {
+    return {};
+  }
+  return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
+                     "; convert the model to F32, BF16 or F16");
+}
+
+Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
+                        void* out) {
+  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  FT_RETURN_IF_ERROR(check_convertible(tensor));
+  FT_CHECK(tensor.dtype != FileDType::kOther);
+  if (has_type(tensor, dtype)) {
+    if (count > 0) std::memcpy(out, data, static_cast<size_t>(count) * dtype_size(dtype));
+  } else if (dtype == DType::kF32) {
+    for_each_float(tensor.dtype, data, count,
+                   [out = static_cast<float*>(out)](int64_t i, float v) { out[i] = v; });
+  } else {
+    for_each_float(
+        tensor.dtype, data, count,
+        [out = static_cast<uint16_t*>(out)](int64_t i, float v) { out[i] = bf16_from_float(v); });
+  }
+  return {};
+}
+
+int64_t row_in_file(const TensorView& tensor, int64_t row) {
+  const int64_t head = tensor.interleaved_rows;
+  if (head == 0) return row;
+  const int64_t in_head = row % head;
+  return row - in_head + in_head % (head / 2) * 2 + in_head / (head / 2);
+}
+
+namespace {
+
+// Of each half of a row that is touched, all between the first and the last element wanted.
+template <class T>
+Status read_alternating(const TensorView& tensor, int64_t first, int64_t count, DType dtype, T* to,
+                        std::vector<std::byte>& raw) {
+  const int64_t cols = tensor.interleaved_cols, half = cols / 2;
+  std::vector<T> line;
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols, col = (first + done) % cols;
+    const bool is_second = col >= half;
+    const int64_t here = std::min((is_second ? cols : half) - col, count - done);
+    line.resize(static_cast<size_t>(2 * here - 1));
+    const int64_t begin = row * cols + col % half * 2 + (is_second ? 1 : 0);
+    FT_RETURN_IF_ERROR(read_run(tensor, begin, 2 * here - 1, dtype, line.data(), raw));
+    for (int64_t i = 0; i < here; ++i) *to++ = line[static_cast<size_t>(2 * i)];
+    done += here;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                     std::vector<std::byte>& raw) {
+  if (tensor.interleaved_cols > 0) {
+    return dtype == DType::kF32
+               ? read_alternating(tensor, first, count, dtype, static_cast<float*>(to), raw)
+               : read_alternating(tensor, first, count, dtype, static_cast<uint16_t*>(to), raw);
+  }
+  if (tensor.interleaved_rows == 0) return read_run(tensor, first, count, dtype, to, raw);
+  const int64_t cols = tensor.shape.size() > 1 ? tensor.shape.back() : 1;
+  auto* out = static_cast<std::byte*>(to);
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / cols, col = (first + done) % cols;
+    const int64_t here = std::min(cols - col, count - done);
+    FT_RETURN_IF_ERROR(
+        read_run(tensor, row_in_file(tensor, row) * cols + col, here, dtype, out, raw));
+    out += here * static_cast<int64_t>(dtype_size(dtype));
+    done += here;
+  }
+  return {};
+}
+
+Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
+  return convert_elements(tensor, tensor.data, tensor.num_elements(), dtype, out);
+}
+
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
+  const auto count = static_cast<size_t>(tensor.num_elements());
+  if (tensor.dtype == FileDType::kOther && tensor.dtype_name == "I32") {
+    std::vector<int32_t> narrow(count);
+    if (count > 0) std::memcpy(narrow.data(), tensor.data, count * sizeof(int32_t));
+    return std::vector<int64_t>(narrow.begin(), narrow.end());
+  }
+  if (tensor.dtype != FileDType::kI64) {
+    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
+                       tensor.dtype_name + ", but must be I64 or I32; convert it");
+  }
+  std::vector<int64_t> values(count);
+  if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(int64_t));
+  return values;
+}
+
+void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out) {
+  const float scale = random_weight_scale(deviation);
+  const uint64_t seed = random_weight_seed(name);
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = random_weight(seed, static_cast<uint64_t>(i), scale);
+    store_element(value, dtype, out, i);
+  }
+}
+
+}  // namespace foretoken

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "base/result.h"
+#include "device/dtype.h"
+#include "model/files/containers/safetensors.h"
+
+namespace foretoken {
+
+// Whether the file holds the elements as `dtype`.
+bool has_type(const TensorView& tensor, DType dtype);
+
+// Unsupported, naming file and tensor, when the file's type is not F32, BF16, F16 or a block type
+// that is read.
+Status check_convertible(const TensorView& tensor);
+
+// Where row `row` of a matrix lies in its file.
+int64_t row_in_file(const TensorView& tensor, int64_t row);
+
+// Stores the elements [first, first + count) of the tensor as `dtype` at `to`, read from the file
+// and converted; quantised ones are decoded, and interleaved rows put in order. `raw` is scratch.
+// Errors as of TensorView::read and check_convertible. Any thread with its own scratch.
+Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
+                     std::vector<std::byte>& raw);
+
+// Stores `value` as element `at` of `dtype` (kF32 or kBF16, round to nearest even) at `to`.
+inline void store_element(float value, DType dtype, void* to, int64_t at) {
+  if (dtype == DType::kF32) {
+    static_cast<float*>(to)[at] = value;
+  } else {
+    static_cast<uint16_t*>(to)[at] = bf16_from_float(value);
+  }
+}
+
+// Stores `count` elements at `data`, which have the tensor's type and need no alignment, at `out`
+// as `dtype` (kF32 or kBF16, round to nearest even). Errors as of check_convertible.
+Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
+                        void* out);
+
+// The same for all elements of the tensor.
+Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
+
+// The elements of a tensor of integers. Unsupported, naming file and tensor, for other types.
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor);
+
+// Fills out with `count` elements of `dtype`, uniform with the given standard deviation, as the op
+// of that name does on a device; a pure function of name and count.
+void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out);
+
+}  // namespace foretoken

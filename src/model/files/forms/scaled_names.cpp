@@ -1,0 +1,123 @@
+#include "model/files/forms/scaled_names.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kPacked = ".weight_packed";
+constexpr std::string_view kBlocks = "_blocks";
+constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale", "_weight_scale"};
+constexpr std::string_view kActivationScales[] = {
+    "input_scale",       "output_scale",       "input_global_scale", "output_global_scale",
+    ".input_zero_point", ".output_zero_point", ".input_scale_ub",    "activation_scale"};
+constexpr std::string_view kAttentionScales[] = {".q_scale",
+                                                 ".k_scale",
+                                                 ".v_scale",
+                                                 ".kv_scale",
+                                                 ".prob_scale",
+                                                 ".q_proj.output_scale",
+                                                 ".k_proj.output_scale",
+                                                 ".v_proj.output_scale"};
+
+using Tensors = std::map<std::string, const TensorView*>;
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool is_scale(std::string_view name) {
+  return name.ends_with("_scale") || name.ends_with("_scale_inv") || name.ends_with("_scale_2") ||
+         name.ends_with("_scales");
+}
+
+// Of a tensor that may hold codes; none where its type is another.
+std::optional<CodeType> code_type(const TensorView& tensor) {
+  if (tensor.shape.size() < 2) return std::nullopt;
+  if (tensor.dtype_name == "F8_E4M3") return CodeType::kE4m3;
+  if (tensor.dtype_name == "U8") return CodeType::kE2m1;
+  if (tensor.dtype_name == "I8") return CodeType::kInt8;
+  return std::nullopt;
+}
+
+// Adds the tensor `name` to the matrix, where there is one.
+const TensorView* take_part(const Tensors& tensors, const std::string& name, NamedScaled* named) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) return nullptr;
+  named->names.push_back(name);
+  return found->second;
+}
+
+NamedScaled packed_matrix(const Tensors& tensors, const std::string& name) {
+  const std::string base = name.substr(0, name.size() - kPacked.size());
+  NamedScaled named;
+  named.name = base + ".weight";
+  named.parts.type = CodeType::kE2m1;
+  named.parts.codes = take_part(tensors, name, &named);
+  named.parts.scales = take_part(tensors, base + ".weight_scale", &named);
+  named.parts.factor = take_part(tensors, base + ".weight_global_scale", &named);
+  named.parts.divides = true;
+  take_part(tensors, base + ".weight_shape", &named);
+  return named;
+}
+
+NamedScaled matrix_of_blocks(const Tensors& tensors, const std::string& name) {
+  NamedScaled named;
+  named.name = name.substr(0, name.size() - kBlocks.size());
+  named.parts.type = CodeType::kE2m1;
+  named.parts.in_blocks = true;
+  named.parts.codes = take_part(tensors, name, &named);
+  named.parts.scales = take_part(tensors, named.name + "_scales", &named);
+  return named;
+}
+
+NamedScaled plain_matrix(const Tensors& tensors, const std::string& name, CodeType type) {
+  NamedScaled named;
+  named.name = name;
+  named.parts.type = type;
+  named.parts.codes = take_part(tensors, name, &named);
+  for (const std::string_view ending : kScaleEndings) {
+    const std::string scales = name + std::string(ending);
+    named.parts.scales = take_part(tensors, scales, &named);
+    if (named.parts.scales == nullptr) continue;
+    if (!ending.ends_with("_inv")) named.parts.factor = take_part(tensors, scales + "_2", &named);
+    break;
+  }
+  named.parts.zeros = take_part(tensors, name + "_zero_point", &named);
+  return named;
+}
+
+}  // namespace
+
+bool is_attention_scale(std::string_view name) { return ends_with_any(name, kAttentionScales); }
+
+bool is_activation_scale(std::string_view name) {
+  return ends_with_any(name, kActivationScales) && !is_attention_scale(name);
+}
+
+Result<std::vector<NamedScaled>> find_scaled(const Tensors& tensors) {
+  std::vector<NamedScaled> found;
+  for (const auto& [name, tensor] : tensors) {
+    const std::optional<CodeType> type = code_type(*tensor);
+    if (!type || is_scale(name)) continue;
+    const bool is_packed = name.ends_with(kPacked) && type == CodeType::kE2m1;
+    const bool has_blocks = name.ends_with(kBlocks) && type == CodeType::kE2m1;
+    NamedScaled named = is_packed    ? packed_matrix(tensors, name)
+                        : has_blocks ? matrix_of_blocks(tensors, name)
+                                     : plain_matrix(tensors, name, *type);
+    if (named.parts.scales == nullptr) {
+      // Bytes and integers may be something else, which whoever loads the model judges.
+      if (!is_packed && !has_blocks && type != CodeType::kE4m3) continue;
+      return invalid_argument(tensor->file + ": the quantised matrix '" + name +
+                              "' lacks its scales (weight_scale or weight_scale_inv); fetch the "
+                              "checkpoint again");
+    }
+    found.push_back(std::move(named));
+  }
+  return found;
+}
+
+}  // namespace foretoken

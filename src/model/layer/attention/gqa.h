@@ -1,0 +1,89 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "model/layer/attention/attention_scratch.h"
+#include "model/layer/attention/head_difference.h"
+#include "model/layer/attention/key_mask.h"
+#include "model/layer/attention/kv_scales.h"
+#include "model/layer/layer_rows.h"
+#include "model/layer/layer_spec.h"
+#include "model/layer/linear.h"
+#include "model/layer/norm.h"
+#include "model/layer/part_loader.h"
+
+namespace foretoken {
+
+// Grouped-query attention with its weights, or a rank's part of it.
+struct Gqa {
+  GqaSpec spec;  // of the part
+  DType dtype = DType::kF32;
+  float eps = 0;  // of the norms of q and k
+  Linear qkv;     // [q, k and v heads, spec.inputs]
+  // Weights of the norms of q and k; null where there are none or they need none.
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
+  const float* sinks = nullptr;   // [q heads] or null
+  KvScales kv_scales;             // of the layer whose keys and values it reads
+  Norm sub_norm;                  // of what enters o; without weights: there is none
+  HeadDifference difference;      // before it, where spec.differs()
+  KeyMask mask;                   // where spec.dynamic_mask
+  Linear gates;                   // [spec.num_gates(), spec.inputs]; no outputs: there are none
+  const float* slopes = nullptr;  // of spec.slopes, or null
+  Linear o;                       // [hidden, spec.o_size()]
+
+  // Buffers that layers share, wide enough for the widest of them.
+  struct Scratch {
+    float* qkv = nullptr;      // [max_rows, qkv size]
+    void* q = nullptr;         // [max_rows, q size] act
+    void* attended = nullptr;  // [max_rows, q size] act
+    float* gates = nullptr;    // [max_rows, gates], where a layer has some
+    AttentionScratch attention;
+
+    // Makes room for a layer; before `take`.
+    void fit(const GqaSpec& part);
+    Status take(const ScratchSource& source);
+
+   private:
+    int32_t qkv_size_ = 0;
+    int32_t q_size_ = 0;
+    int32_t num_gates_ = 0;
+    int32_t num_heads_ = 0;
+    int32_t head_dim_ = 0;
+  };
+
+  // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
+  // until the loader has finished or stopped. Errors as of WeightLoader.
+  Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
+
+  // Calls f for each matrix that adapters may change.
+  template <class F>
+  void for_each_linear(const F& f) {
+    f(qkv);
+    if (has_gates()) f(gates);
+    f(o);
+  }
+
+  bool has_gates() const { return gates.outputs > 0; }
+  // Enqueues queries, keys and values, and gates, of x [max_rows, spec.inputs] act;
+  void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // then keys and values into the cache, which is all of rows that nothing attends for;
+  void keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  // or the same, and attention;
+  void attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  // then what is added to the residual.
+  void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+    multiply(rows, scratch.attended, o, to, dtype);
+  }
+
+ private:
+  // As its group keeps the layer's entries.
+  KvLayer own_kv(const LayerKv& kv) const;
+  void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_values(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
+  void gate_attended(const LayerRows& rows, const Scratch& scratch) const;
+};
+
+}  // namespace foretoken

@@ -1,0 +1,141 @@
+#include "model/layer/attention/latent_index.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kernels/latent/choose_entries.h"
+#include "kernels/latent/index_rows.h"
+
+namespace foretoken {
+namespace {
+
+constexpr float kIndexNormEps = 1e-6f;
+
+// A vector of a key, in the order of its matrix's rows.
+Status load_index_norm(PartLoader& loader, const std::string& name, const PairedHeads& paired,
+                       const float** out) {
+  const int64_t size = paired.rows;
+  FT_RETURN_IF_ERROR(loader.weights().expect(name, {&size, 1}));
+  std::vector<float> file(static_cast<size_t>(size), 1.0f);
+  if (loader.weights().has_optional(name)) {
+    FT_ASSIGN_OR_RETURN(file, loader.weights().numbers(name));
+  }
+  std::vector<float> ordered;
+  for (int64_t i = 0; i < size; ++i) {
+    ordered.push_back(file[static_cast<size_t>(paired.source_of(i))]);
+  }
+  return loader.upload(ordered, "the norm of an indexer", out);
+}
+
+}  // namespace
+
+Status LatentIndex::load(PartLoader& loader, const std::string& base, const LatentSpec& whole) {
+  spec = whole.index;
+  rope_dim = whole.rope_dim;
+  if (!spec.own) return {};
+  const PairedHeads paired{spec.head_dim, spec.paired ? rope_dim : 0, 0};
+  const auto matrix = [&](const char* name, int64_t rows, const PairedHeads& heads) {
+    return TensorPart{base + name, rows, 0, -1, heads};
+  };
+  TensorPart of_heads = matrix("weights_proj", spec.num_heads, {});
+  of_heads.is_exact = true;
+  FT_RETURN_IF_ERROR(
+      loader.load_linear({matrix("wk", spec.head_dim, paired)}, whole.inputs, false, &key));
+  FT_RETURN_IF_ERROR(loader.load_linear({of_heads}, whole.inputs, false, &weights));
+  FT_RETURN_IF_ERROR(
+      loader.load_linear({matrix("wq_b", int64_t{spec.num_heads} * spec.head_dim, paired)},
+                         whole.q_rank, false, &queries));
+  FT_RETURN_IF_ERROR(load_index_norm(loader, base + "k_norm.weight", paired, &norm_weight));
+  return load_index_norm(loader, base + "k_norm.bias", paired, &norm_bias);
+}
+
+void LatentIndex::Scratch::fit(const IndexSpec& spec) {
+  widest_.num_heads = std::max(widest_.num_heads, spec.num_heads);
+  widest_.head_dim = std::max(widest_.head_dim, spec.head_dim);
+  widest_.top = std::max(widest_.top, spec.top);
+}
+
+Status LatentIndex::Scratch::take(const ScratchSource& source) {
+  if (!widest_.exists()) return {};
+  const int64_t width = int64_t{widest_.num_heads} * widest_.head_dim;
+  FT_ASSIGN_OR_RETURN(key, source.floats(widest_.head_dim));
+  FT_ASSIGN_OR_RETURN(weights, source.floats(widest_.num_heads));
+  FT_ASSIGN_OR_RETURN(queries, source.floats(width));
+  FT_ASSIGN_OR_RETURN(turned, source.act(width));
+  const auto numbers = [&](int32_t each) {
+    return source.arena.take_array<int32_t>(
+        static_cast<size_t>(source.max_rows) * static_cast<size_t>(each), ScratchSource::kWhat);
+  };
+  FT_ASSIGN_OR_RETURN(entries, numbers(widest_.top));
+  FT_ASSIGN_OR_RETURN(last, numbers(1));
+  FT_ASSIGN_OR_RETURN(rows, numbers(1));
+  const int64_t floats = choose_workspace_floats(source.device.type());
+  if (floats == 0) return {};
+  FT_ASSIGN_OR_RETURN(
+      workspace, source.arena.take_array<float>(static_cast<size_t>(floats), ScratchSource::kWhat));
+  return {};
+}
+
+void LatentIndex::project(const LayerRows& rows, const void* x, const Scratch& scratch,
+                          DType dtype) const {
+  if (!spec.own) return;
+  multiply(rows, x, key, {scratch.key}, dtype);
+  multiply(rows, x, weights, {scratch.weights}, dtype);
+}
+
+void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q_low,
+                         const Scratch& scratch, DType dtype) const {
+  if (!spec.own) return;
+  multiply(rows, q_low, queries, {scratch.queries}, dtype);
+  index_rows(rows.queue, {.counts = rows.counts,
+                          .key = scratch.key,
+                          .queries = scratch.queries,
+                          .q_out = scratch.turned,
+                          .positions = rows.positions,
+                          .kv_slot = kv.kv_slot,
+                          .inv_freq = kv.rope.inv_freq,
+                          .norm_weight = norm_weight,
+                          .norm_bias = norm_bias,
+                          .keys = kv.index_keys,
+                          .max_rows = rows.max_rows,
+                          .num_heads = spec.num_heads,
+                          .head_dim = spec.head_dim,
+                          .rope_dim = rope_dim,
+                          .scaling = kv.rope.scaling,
+                          .norm_eps = kIndexNormEps,
+                          .dtype = dtype,
+                          .position_shift = kv.position_shift});
+  choose_entries(rows.queue, {.counts = rows.counts,
+                              .q = scratch.turned,
+                              .weights = scratch.weights,
+                              .keys = kv.index_keys,
+                              .positions = kv.last_seen != nullptr ? kv.last_seen : rows.positions,
+                              .row_slot = rows.row_slot,
+                              .block_tables = kv.block_tables,
+                              .entries = scratch.entries,
+                              .last = scratch.last,
+                              .rows = scratch.rows,
+                              .workspace = scratch.workspace,
+                              .max_blocks = kv.max_blocks,
+                              .block_size = kv.kv.block_size,
+                              .kv_begin = kv.kv_begin,
+                              .max_rows = rows.max_rows,
+                              .num_heads = spec.num_heads,
+                              .head_dim = spec.head_dim,
+                              .top = spec.top,
+                              .dtype = dtype});
+}
+
+void LatentIndex::restrict_to_chosen(const Scratch& scratch, AttentionArgs* attention) const {
+  attention->positions = scratch.last;
+  attention->row_slot = scratch.rows;
+  attention->block_tables = scratch.entries;
+  attention->max_blocks = spec.top;
+  attention->kv.block_size = 1;
+  attention->kv_begin = 0;
+  attention->runs = RunLengths::kShort;
+  attention->repeats = false;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,109 @@
+#include "model/files/forms/quantized_tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "model/files/forms/convert.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int64_t kRows = 24, kCols = 512;
+
+// A matrix of random blocks in memory.
+struct Blocks {
+  explicit Blocks(const BlockType& type)
+      : bytes(static_cast<size_t>(kRows * kCols / type.elements * type.bytes)) {
+    std::mt19937 random(3);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 63);
+    tensor.name = type.name;
+    tensor.file = "file";
+    tensor.dtype = FileDType::kOther;
+    tensor.shape = {kRows, kCols};
+    tensor.data = bytes.data();
+    tensor.num_bytes = std::ssize(bytes);
+    tensor.block = &type;
+  }
+  std::vector<std::byte> bytes;
+  TensorView tensor;
+};
+
+// Rows that stay quantised have the values of the rows that are widened.
+TEST(QuantizedTensor, RowsHaveTheSameValues) {
+  for (const uint32_t number :
+       {2u, 8u, 12u, 14u, 3u, 6u, 7u, 10u, 11u, 13u, 20u, 23u, 34u, 35u, 39u}) {
+    Blocks blocks(*find_block_type(number));
+    for (size_t at = 0; number == 39 && at < blocks.bytes.size(); at += 17) {
+      blocks.bytes[at] |= std::byte{64} | std::byte{40};  // powers of two that are halves
+    }
+    const QuantForm* form = quantized_form(blocks.tensor);
+    ASSERT_NE(form, nullptr);
+    EXPECT_TRUE(keeps_values(blocks.tensor).value());
+    for (const int64_t interleaved : {0, 8}) {
+      blocks.tensor.interleaved_rows = interleaved;
+      std::vector<float> want(kRows * kCols), got(kCols);
+      std::vector<std::byte> raw;
+      ASSERT_TRUE(
+          read_elements(blocks.tensor, 0, kRows * kCols, DType::kF32, want.data(), raw).ok());
+      const int64_t row_bytes = quantized_row_bytes(*form, kCols);
+      std::vector<std::byte> rows(static_cast<size_t>(5 * row_bytes));
+      for (const int64_t first : {0, 3, 19}) {
+        ASSERT_TRUE(read_quantized_rows(blocks.tensor, first, 5, rows.data(), raw).ok());
+        for (int64_t r = 0; r < 5; ++r) {
+          dequantize_row(*form, rows.data() + r * row_bytes, kCols, got.data());
+          for (int64_t i = 0; i < kCols; ++i) {
+            ASSERT_EQ(got[static_cast<size_t>(i)],
+                      want[static_cast<size_t>((first + r) * kCols + i)])
+                << blocks.tensor.name << " row " << first + r;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(packed_row_bytes(*form, kCols),
+              kCols * form->bits / 8 + quantized_row_bytes(*form, kCols) - kCols);
+  }
+}
+
+// F16 keeps its halves for x that is float.
+TEST(QuantizedTensor, Halves) {
+  const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0xc200, 0x3800};
+  TensorView tensor;
+  tensor.name = "halves";
+  tensor.dtype = FileDType::kF16;
+  tensor.shape = {2, 2};
+  tensor.data = reinterpret_cast<const std::byte*>(halves.data());
+  tensor.num_bytes = 8;
+  const QuantForm* form = quantized_form(tensor, DType::kF32);
+  ASSERT_NE(form, nullptr);
+  EXPECT_EQ(form->scale, GroupScale::kNone);
+  EXPECT_EQ(quantized_form(tensor, DType::kBF16), nullptr);
+  std::vector<std::byte> row(4), raw;
+  EXPECT_EQ(quantized_row_bytes(*form, 2), 4);
+  EXPECT_EQ(packed_row_bytes(*form, 2), 4);
+  ASSERT_TRUE(read_quantized_rows(tensor, 1, 1, row.data(), raw).ok());
+  float floats[2];
+  dequantize_row(*form, row.data(), 2, floats);
+  EXPECT_EQ(floats[0], -3);
+  EXPECT_EQ(floats[1], 0.5F);
+}
+
+TEST(QuantizedTensor, PlainTensorsAreNotQuantized) {
+  TensorView tensor;
+  EXPECT_EQ(quantized_form(tensor), nullptr);
+  tensor.block = find_block_type(1);
+  EXPECT_EQ(quantized_form(tensor), nullptr);
+}
+
+// A file that ends early is named.
+TEST(QuantizedTensor, AShortFileIsAnError) {
+  Blocks blocks(*find_block_type(8));
+  blocks.tensor.descriptor = 1 << 20;  // no file has it
+  std::vector<std::byte> rows(kCols * 2), raw;
+  const Status status = read_quantized_rows(blocks.tensor, 0, 1, rows.data(), raw);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
