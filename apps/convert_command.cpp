@@ -6,7 +6,7 @@
 
 #include "apps/flags/flag_table.h"
 #include "apps/options/commands.h"
-#include "apps/options/default_model.h"
+#include "apps/options/models/default_model.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"

@@ -10,9 +10,9 @@
 
 #include "apps/manual/support_tables.h"
 #include "apps/options/commands.h"
-#include "apps/options/default_model.h"
 #include "apps/options/engine_options.h"
 #include "apps/options/inspect_head.h"
+#include "apps/options/models/default_model.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "attention/backend.h"

@@ -53,7 +53,7 @@ file(GLOB_RECURSE json_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/
 list(FILTER json_sources EXCLUDE REGEX "serve/(.*/)?(metric|page_routes|openapi|api_routes)")
 ft_fuzzer(json_request_fuzzer json_request
   TESTS fuzz/canned_engine.cpp
-  SOURCES ${json_sources} base/json_object.cpp base/log.cpp base/check.cpp
+  SOURCES ${json_sources} base/files/json_object.cpp base/log.cpp base/check.cpp
     http/message/exchange.cpp http/message/header_text.cpp ../tests/fuzz/engine_names.cpp
   LIBRARIES ft_serve)
 
@@ -62,8 +62,8 @@ file(GLOB_RECURSE gguf_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/
 file(GLOB_RECURSE checkpoint_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
   ${PROJECT_SOURCE_DIR}/src/model/files/*.cpp)
 list(APPEND checkpoint_sources ${gguf_sources} kernels/rows/fill_random.cpp base/quantized_rows.cpp
-  base/check.cpp base/json_object.cpp base/log.cpp base/mapped_file.cpp base/new_file.cpp
-  base/python_json.cpp base/text_file.cpp)
+  base/check.cpp base/files/json_object.cpp base/log.cpp base/files/mapped_file.cpp base/files/new_file.cpp
+  base/files/python_json.cpp base/files/text_file.cpp)
 ft_fuzzer(gguf_fuzzer gguf
   SOURCES ${checkpoint_sources}
   LIBRARIES ft_model)
@@ -83,11 +83,11 @@ ft_fuzzer(folder_fuzzer folder
 ft_fuzzer(torch_file_fuzzer torch_file
   SOURCES model/files/containers/torch_file.cpp model/files/containers/pickle.cpp
     model/files/containers/zip_entries.cpp model/files/containers/safetensors.cpp
-    model/files/containers/json_file.cpp ${gguf_sources} base/check.cpp base/json_object.cpp
-    base/mapped_file.cpp base/new_file.cpp base/python_json.cpp base/text_file.cpp
+    model/files/containers/json_file.cpp ${gguf_sources} base/check.cpp base/files/json_object.cpp
+    base/files/mapped_file.cpp base/files/new_file.cpp base/files/python_json.cpp base/files/text_file.cpp
   LIBRARIES ft_model)
 
 ft_fuzzer(vocabulary_fuzzer vocabulary
-  SOURCES ${gguf_sources} base/check.cpp base/json_object.cpp base/mapped_file.cpp base/new_file.cpp
-    base/text_file.cpp
+  SOURCES ${gguf_sources} base/check.cpp base/files/json_object.cpp base/files/mapped_file.cpp base/files/new_file.cpp
+    base/files/text_file.cpp
   LIBRARIES ft_gguf)

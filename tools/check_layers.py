@@ -41,17 +41,18 @@ ALLOWED = {
 # The rooms of a folder, low to high: a room includes itself and those before it; "" are the files that
 # lie in the folder itself.
 ROOMS = {
-    "base": ["text", ""],
+    "base": ["text", "", "files"],
     "device": ["", "cpu", "cuda"],
-    "group": ["", "mpi"],
+    "group": ["wire", "", "mpi"],
     "kernels": ["", "cpu", "cuda", "quant", "rows", "sampling", "gemm", "lora", "flex", "attention",
                 "linear", "latent", "experts", "draft", "step", "comm", "devices"],
-    "gguf": ["blocks", "vocabulary", ""],
+    "gguf": ["blocks", "container", "vocabulary", ""],
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "stack", "arch", "", "heads"],
     "engine": ["compat", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
+    "bench": ["samples", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
               "sglang", "openapi", "routes"],
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],

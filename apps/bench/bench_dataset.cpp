@@ -7,10 +7,10 @@
 
 #include "apps/bench/bench_run.h"
 #include "apps/flags/flag_table.h"
-#include "apps/options/default_model.h"
 #include "apps/options/engine_options.h"
+#include "apps/options/models/default_model.h"
 #include "apps/terminal/file_text.h"
-#include "bench/prompt_files.h"
+#include "bench/samples/prompt_files.h"
 
 namespace foretoken {
 namespace {

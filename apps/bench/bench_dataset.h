@@ -13,7 +13,7 @@ namespace foretoken {
 // Where the prompts of a benchmark come from, by vLLM's flags.
 struct DatasetOptions {
   // prompts: the bundled ones; lines: each line of a text; custom, sharegpt and spec_bench: see
-  // bench/prompt_files.h; sonnet: a text file whose lines are drawn; random: ids.
+  // bench/samples/prompt_files.h; sonnet: a text file whose lines are drawn; random: ids.
   std::string name = "prompts";
   std::string path;
   std::string category;  // of a spec_bench file; empty: all

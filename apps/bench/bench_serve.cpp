@@ -12,7 +12,7 @@
 #include "apps/bench/bench_command.h"
 #include "apps/bench/bench_run.h"
 #include "apps/bench/bench_serve_options.h"
-#include "apps/options/default_model.h"
+#include "apps/options/models/default_model.h"
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "bench/dataset.h"
 #include "bench/load_run.h"
+#include "bench/samples/dataset.h"
 #include "bench/serving_metrics.h"
 #include "bench/timeline_plot.h"
 #include "net/client.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "apps/bench/bench_serve_options.h"
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "apps/terminal/file_text.h"
-#include "base/json_object.h"
-#include "base/yaml_list.h"
+#include "base/files/json_object.h"
+#include "base/files/yaml_list.h"
 
 namespace foretoken {
 namespace {

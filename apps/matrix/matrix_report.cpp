@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "bench/svg_page.h"
 
 namespace foretoken {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

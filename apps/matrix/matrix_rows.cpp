@@ -8,7 +8,7 @@
 #include "attention/backend.h"
 #include "base/check.h"
 #include "base/comma_list.h"
-#include "base/yaml_list.h"
+#include "base/files/yaml_list.h"
 #include "compat/kv_format.h"
 #include "draft/registry.h"
 #include "engine/compat/support_rows.h"

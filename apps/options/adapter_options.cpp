@@ -4,7 +4,7 @@
 
 #include "apps/flags/flag_table.h"
 #include "apps/options/engine_options.h"
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

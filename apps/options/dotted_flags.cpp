@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/options/engine_options.h"
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "apps/options/bundled_roots.h"
+#include "apps/options/models/bundled_roots.h"
 #include "attention/backend.h"
 #include "draft/registry.h"
 #include "hub/resolve_model.h"

@@ -5,17 +5,17 @@
 #include <string_view>
 
 #include "apps/flags/flag_table.h"
-#include "apps/options/default_model.h"
 #include "apps/options/engine_choices.h"
 #include "apps/options/engine_flags.h"
+#include "apps/options/models/default_model.h"
 #include "apps/options/rank_process.h"
 #include "apps/terminal/download_progress_text.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
 #include "attention/flex_choice.h"
+#include "base/files/json_object.h"
 #include "base/json_log.h"
-#include "base/json_object.h"
 #include "base/log.h"
 #include "engine/measure/step_time_cache.h"
 

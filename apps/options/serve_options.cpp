@@ -6,7 +6,7 @@
 #include "apps/options/prompt_item.h"
 #include "apps/options/sampling_options.h"
 #include "base/comma_list.h"
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "chat/calls/chat_parser.h"
 
 namespace foretoken {

@@ -2,7 +2,7 @@
 
 #include "apps/flags/flag_table.h"
 #include "apps/options/engine_choices.h"
-#include "apps/options/speculative_list.h"
+#include "apps/options/models/speculative_list.h"
 #include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
 

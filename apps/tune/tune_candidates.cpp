@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "apps/options/speculative_list.h"
-#include "apps/options/speculative_method.h"
-#include "base/json_object.h"
+#include "apps/options/models/speculative_list.h"
+#include "apps/options/models/speculative_method.h"
+#include "base/files/json_object.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
 #include "engine/start/locate_model.h"

@@ -10,7 +10,7 @@
 #include "apps/flags/flag_table.h"
 #include "apps/options/commands.h"
 #include "apps/options/engine_options.h"
-#include "apps/options/speculative_list.h"
+#include "apps/options/models/speculative_list.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
 #include "apps/tune/tune_candidates.h"

@@ -1,4 +1,4 @@
-#include "apps/options/bundled_roots.h"
+#include "apps/options/models/bundled_roots.h"
 
 #include <dlfcn.h>
 

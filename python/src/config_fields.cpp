@@ -1,7 +1,7 @@
 #include "config_fields.h"
 
-#include "apps/options/default_model.h"
-#include "apps/options/speculative_list.h"
+#include "apps/options/models/default_model.h"
+#include "apps/options/models/speculative_list.h"
 #include "serve/fields/engine_json.h"
 
 namespace foretoken::python {

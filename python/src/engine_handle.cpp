@@ -8,7 +8,7 @@
 #include <future>
 #include <stdexcept>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "config/sampling_fields.h"
 #include "config_fields.h"
 #include "engine/request/chat_arguments.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "bench/sample.h"
+#include "bench/samples/sample.h"
 
 namespace foretoken::bench {
 

@@ -11,7 +11,7 @@
 #include "bench/backend.h"
 #include "bench/draft_counters.h"
 #include "bench/request_record.h"
-#include "bench/sample.h"
+#include "bench/samples/sample.h"
 #include "net/client.h"
 
 namespace foretoken::bench {

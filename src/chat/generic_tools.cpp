@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

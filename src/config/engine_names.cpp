@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "base/text/ascii_text.h"
 #include "config/engine_fields.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/gguf_writer.h"
+#include "gguf/container/gguf_writer.h"
 #include "gguf/hf_names.h"
 #include "model/config/config.h"
 

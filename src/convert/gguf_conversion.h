@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "convert/convert_options.h"
 #include "convert/tensor_rows.h"
-#include "gguf/gguf_writer.h"
+#include "gguf/container/gguf_writer.h"
 #include "model/files/containers/safetensors.h"
 
 namespace foretoken {

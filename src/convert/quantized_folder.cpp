@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/new_file.h"
+#include "base/files/new_file.h"
 #include "gguf/model_texts.h"
 #include "model/config/architecture.h"
 #include "model/files/checkpoint.h"

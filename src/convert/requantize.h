@@ -1,7 +1,7 @@
 #pragma once
 #include "base/result.h"
 #include "convert/convert_options.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "gguf/gguf_recipe.h"
 
 namespace foretoken {

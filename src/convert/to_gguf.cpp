@@ -9,7 +9,7 @@
 #include "convert/model_tensors.h"
 #include "convert/requantize.h"
 #include "convert/tokenizer_keys.h"
-#include "gguf/gguf_writer.h"
+#include "gguf/container/gguf_writer.h"
 #include "gguf/hf_names.h"
 #include "model/files/checkpoint.h"
 #include "model/registry.h"

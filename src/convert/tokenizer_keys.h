@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "gguf/gguf_writer.h"
+#include "gguf/container/gguf_writer.h"
 #include "gguf/model_files.h"
 
 namespace foretoken {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/mapped_file.h"
-#include "gguf/byte_reader.h"
-#include "gguf/gguf_file.h"
+#include "base/files/mapped_file.h"
+#include "gguf/container/byte_reader.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 namespace {

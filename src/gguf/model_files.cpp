@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 

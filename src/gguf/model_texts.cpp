@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_tokenizer.h"
 #include "gguf/vocabulary/folder_tokenizer.h"

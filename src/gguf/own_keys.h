@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "gguf/hf_names.h"
 
 namespace foretoken {

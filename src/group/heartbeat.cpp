@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/thread_role.h"
-#include "group/message.h"
+#include "group/wire/message.h"
 
 namespace foretoken::group {
 namespace {

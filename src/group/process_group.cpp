@@ -3,7 +3,7 @@
 #include <future>
 #include <utility>
 
-#include "group/address.h"
+#include "group/wire/address.h"
 
 namespace foretoken::group {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "group/address.h"
 #include "group/mpi_plugin.h"
+#include "group/wire/address.h"
 
 namespace foretoken::group {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "group/address.h"
-#include "group/message.h"
+#include "group/wire/address.h"
+#include "group/wire/message.h"
 
 namespace foretoken::group {
 namespace {

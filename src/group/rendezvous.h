@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "group/agreement.h"
-#include "group/mesh.h"
 #include "group/rank_place.h"
+#include "group/wire/mesh.h"
 
 namespace foretoken::group {
 

@@ -6,7 +6,7 @@
 #include "group/end_state.h"
 #include "group/rank_link.h"
 #include "group/rank_place.h"
-#include "group/socket.h"
+#include "group/wire/socket.h"
 
 namespace foretoken::group {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/text/ascii_text.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 namespace {

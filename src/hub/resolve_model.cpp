@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
 #include "hub/gguf_choice.h"
 #include "hub/hub_api.h"

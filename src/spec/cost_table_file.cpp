@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/comma_list.h"
-#include "base/json_object.h"
-#include "base/text_file.h"
+#include "base/files/json_object.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "spec/cost_table.h"
 
 namespace foretoken {

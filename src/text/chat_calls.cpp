@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "text/chat_words.h"
 
 namespace foretoken {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "text/chat_traits.h"
 #include "text/crate_buffers.h"
 #include "text/tokenizer_config.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {

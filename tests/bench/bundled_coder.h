@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "bench/token_coder.h"
+#include "bench/samples/token_coder.h"
 #include "support/folders.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"

@@ -5,7 +5,7 @@
 
 #include "conformance/drafter_cases.h"
 #include "engine/engine_impl.h"
-#include "engine/step/graph_mode.h"
+#include "engine/step/shape/graph_mode.h"
 #include "support/counting_queue.h"
 
 // How a step is enqueued changes no id and no count: every graph mode with every drafter, and the

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {

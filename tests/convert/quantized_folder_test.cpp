@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "convert/golden_models.h"
 #include "convert/to_fp8.h"
 #include "model/files/containers/json_file.h"

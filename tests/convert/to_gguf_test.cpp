@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "convert/golden_models.h"
 #include "model/config/config.h"
 #include "model/files/checkpoint.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "convert/golden_models.h"
 #include "model/config/config.h"
 #include "model/files/checkpoint.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/vocabulary/piece_merges.h"
 #include "support/folders.h"

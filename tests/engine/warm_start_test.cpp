@@ -3,7 +3,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "device/device_traits.h"
 #include "engine/dialled_engine.h"
 #include "engine/measure/step_time_cache.h"

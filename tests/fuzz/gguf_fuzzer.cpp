@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "gguf/importance_matrix.h"
 #include "gguf/model_files.h"
 #include "gguf/model_texts.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/gguf_bytes.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"

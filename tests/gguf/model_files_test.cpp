@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "gguf/container/gguf_file.h"
 #include "gguf/gguf_bytes.h"
-#include "gguf/gguf_file.h"
 
 namespace foretoken {
 namespace {

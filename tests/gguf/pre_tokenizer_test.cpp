@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/vocabulary/tokenizer_build.h"
 #include "support/folders.h"
 

@@ -10,7 +10,7 @@
 
 #include "group/end_state.h"
 #include "group/launch.h"
-#include "group/socket.h"
+#include "group/wire/socket.h"
 
 namespace foretoken::group {
 namespace {

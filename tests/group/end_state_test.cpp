@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "group/socket.h"
+#include "group/wire/socket.h"
 
 namespace foretoken::group {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "group/address.h"
 #include "group/rank_group.h"
+#include "group/wire/address.h"
 
 namespace foretoken::group {
 

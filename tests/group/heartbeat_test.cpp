@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "group/message.h"
+#include "group/wire/message.h"
 #include "socket_pairs.h"
 
 namespace foretoken::group {

@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include "group/address.h"
+#include "group/wire/address.h"
 #include "link_contract.h"
 
 namespace foretoken::group {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "text/chat_conversations.h"
 #include "text/text_fixtures.h"
 #include "text/tokenizer_config.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "text/chat_template.h"
 #include "text/text_fixtures.h"
 #include "text/tokenizer_config.h"

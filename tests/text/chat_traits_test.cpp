@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "text/chat_template.h"
 #include "text/text_fixtures.h"
 #include "text/tokenizer_config.h"

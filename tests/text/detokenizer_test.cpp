@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "support/scratch_folder.h"
 #include "text/text_fixtures.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "text/text_fixtures.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/calls/typed_values.h"
+#include "chat/scan/typed_values.h"
 
 namespace foretoken {
 namespace call_form {

@@ -3,11 +3,11 @@
 #include <optional>
 #include <utility>
 
-#include "chat/calls/call_openings.h"
 #include "chat/calls/forced_calls.h"
 #include "chat/calls/harmony_calls.h"
 #include "chat/calls/inkling_calls.h"
 #include "chat/calls/parser_table.h"
+#include "chat/scan/call_openings.h"
 
 namespace foretoken {
 namespace {

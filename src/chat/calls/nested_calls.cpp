@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "chat/calls/typed_values.h"
+#include "chat/scan/typed_values.h"
 
 namespace foretoken {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text/ascii_text.h"
-#include "chat/calls/typed_values.h"
+#include "chat/scan/typed_values.h"
 
 namespace foretoken {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/yaml_list.h"
+#include "base/files/yaml_list.h"
 #include "compat/compat.h"
 #include "draft/registry.h"
 #include "engine/compat/row_fields.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/files/new_file.h"
 #include "base/log.h"
-#include "base/new_file.h"
 
 namespace foretoken {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/text_file.h"
 #include "base/log.h"
-#include "base/text_file.h"
 #include "engine/measure/cache_file.h"
 #include "spec/learned_rates_file.h"
 

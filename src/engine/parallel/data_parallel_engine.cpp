@@ -13,7 +13,7 @@
 #include "engine/parallel/make_engine.h"
 #include "engine/parallel/process_ranks.h"
 #include "engine/request/generate_call.h"
-#include "engine/request/slot_params.h"
+#include "engine/request/parameters/slot_params.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/parallel_checks.h"
 #include "engine/start/speculative_checks.h"

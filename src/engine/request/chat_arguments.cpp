@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

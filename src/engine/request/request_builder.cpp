@@ -10,9 +10,9 @@
 #include "compat/compat.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
-#include "engine/request/bad_words.h"
-#include "engine/request/sampling_checks.h"
-#include "engine/request/slot_params.h"
+#include "engine/request/parameters/bad_words.h"
+#include "engine/request/parameters/sampling_checks.h"
+#include "engine/request/parameters/slot_params.h"
 #include "kernels/sampling/logprobs.h"
 #include "sched/step_plan.h"
 

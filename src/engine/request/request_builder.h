@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/request/request_limits.h"
+#include "engine/request/parameters/request_limits.h"
 #include "engine/request/request_state.h"
 #include "text/tokenizer.h"
 

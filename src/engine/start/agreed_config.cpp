@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "compat/compat.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 
 namespace foretoken {
 namespace {

@@ -13,7 +13,7 @@
 #include "device/device_traits.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
-#include "engine/step/graph_mode.h"
+#include "engine/step/shape/graph_mode.h"
 #include "kernels/devices/open_device.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer_states.h"

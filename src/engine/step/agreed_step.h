@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/step/step_shape.h"
+#include "engine/step/shape/step_shape.h"
 #include "group/shape_agreement.h"
 
 namespace foretoken {

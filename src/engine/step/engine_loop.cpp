@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/thread_role.h"
 #include "engine/request/logprob_record.h"
-#include "engine/step/phase_scope.h"
+#include "engine/step/clocks/phase_scope.h"
 #include "engine/step/plan_encoder.h"
 #include "kernels/step/publish.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "engine/step/ranks.h"
-#include "engine/step/step_shape.h"
+#include "engine/step/shape/step_shape.h"
 #include "group/rank_link.h"
 #include "kernels/step_types.h"
 #include "sched/step_plan.h"

@@ -10,10 +10,10 @@
 #include "engine/offload/kv_offload.h"
 #include "engine/offload/state_store.h"
 #include "engine/request/adapter_registry.h"
+#include "engine/step/clocks/stage_clock.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
 #include "engine/step/ranks.h"
-#include "engine/step/stage_clock.h"
 #include "engine/step/step_memory.h"
 
 namespace foretoken {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/vocabulary/merges_tokenizer.h"
 #include "gguf/vocabulary/ranked_tokenizer.h"
 #include "gguf/vocabulary/sentencepiece_file.h"

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/python_json.h"
+#include "base/files/python_json.h"
 
 namespace foretoken {
 namespace {

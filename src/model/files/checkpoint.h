@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
 #include "model/files/containers/safetensors.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "gguf/gguf_file.h"
+#include "gguf/container/gguf_file.h"
 #include "model/files/forms/quantization.h"
 
 namespace foretoken {

@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
-#include "base/python_json.h"
-#include "base/text_file.h"
-#include "gguf/gguf_file.h"
+#include "base/files/python_json.h"
+#include "base/files/text_file.h"
+#include "gguf/container/gguf_file.h"
 #include "model/config/peft_config.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/containers/torch_file.h"

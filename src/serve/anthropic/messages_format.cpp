@@ -1,6 +1,6 @@
 #include "serve/anthropic/messages_format.h"
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "serve/answer/sse.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "base/result.h"
 
 namespace foretoken {

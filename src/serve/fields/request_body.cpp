@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 
 namespace foretoken {
 namespace {

@@ -1,6 +1,6 @@
 #include "serve/fields/schema_notes.h"
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "chat/calls/call_form.h"
 #include "serve/fields/request_body.h"
 #include "text/json_schema.h"

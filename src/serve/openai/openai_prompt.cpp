@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "chat/calls/call_form.h"
-#include "chat/calls/call_openings.h"
 #include "chat/calls/parser_table.h"
+#include "chat/scan/call_openings.h"
 #include "chat/tool_choice.h"
 #include "serve/openai/openai_request.h"
 #include "serve/openai/tool_prompt.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 #include "text/chat_words.h"

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "http/message/header_text.h"
 #include "serve/fields/json_fields.h"
 #include "serve/routes/llama_handlers.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/yaml_list.h"
+#include "base/files/yaml_list.h"
 
 namespace foretoken {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "engine/dialled_engine.h"
 #include "engine/engine_parts.h"
 #include "spec/learned_rates_file.h"

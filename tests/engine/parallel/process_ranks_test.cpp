@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/dialled_engine.h"
-#include "group/address.h"
+#include "group/wire/address.h"
 
 namespace foretoken {
 namespace {

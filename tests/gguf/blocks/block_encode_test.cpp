@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/gguf_bytes.h"
 
 namespace foretoken {

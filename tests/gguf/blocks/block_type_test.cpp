@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "gguf/gguf_bytes.h"
 
 namespace foretoken {

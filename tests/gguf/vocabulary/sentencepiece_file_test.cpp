@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "support/folders.h"
 
 namespace foretoken {

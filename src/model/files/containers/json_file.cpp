@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/python_json.h"
-#include "base/text_file.h"
+#include "base/files/python_json.h"
+#include "base/files/text_file.h"
 #include "gguf/model_texts.h"
 
 namespace foretoken {

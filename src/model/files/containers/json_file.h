@@ -2,13 +2,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json_object.h"
+#include "base/files/json_object.h"
 #include "base/result.h"
 #include "gguf/model_files.h"
 
 namespace foretoken {
 
-// Parses a file that holds one JSON object (base/python_json.h). NotFound when it cannot be opened.
+// Parses a file that holds one JSON object (base/files/python_json.h). NotFound when it cannot be
+// opened.
 Result<nlohmann::json> read_json_file(const std::string& path);
 
 // The same for a file of a model (gguf/model_texts.h).

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "gguf/byte_reader.h"
+#include "gguf/container/byte_reader.h"
 #include "model/files/containers/pickle.h"
 #include "model/files/containers/zip_entries.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "base/result.h"
 #include "model/files/containers/safetensors.h"
 

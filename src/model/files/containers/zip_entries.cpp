@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "gguf/byte_reader.h"
+#include "gguf/container/byte_reader.h"
 
 namespace foretoken {
 namespace {

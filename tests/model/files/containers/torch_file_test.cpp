@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "model/files/forms/convert.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"

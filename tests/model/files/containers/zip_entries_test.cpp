@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "support/folders.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "kernels/gemm/cuda/gemm_dequant_shapes.cuh"
+#include "kernels/gemm/cuda/forms/gemm_dequant_shapes.cuh"
 
 namespace foretoken::cuda {
 

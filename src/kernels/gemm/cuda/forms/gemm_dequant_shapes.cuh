@@ -1,0 +1,86 @@
+#pragma once
+#include <type_traits>
+
+#include "kernels/gemm/cuda/forms/gemm_dequant_few.cuh"
+#include "kernels/gemm/cuda/forms/gemm_dequant_many.cuh"
+#include "kernels/gemm/cuda/forms/gemm_dequant_teams.cuh"
+
+// Which kernel and shape a product of quantised weights takes.
+namespace foretoken::cuda {
+
+// Whether blocks of 64 rows of the weight have a multiprocessor each.
+inline bool is_narrow(const GemmArgs& args) {
+  return ceil_div(args.n, 64) <= device_traits().num_sms;
+}
+
+// Up to 16 rows: as many teams as there are warps for, and as long stages as there is room for,
+// since each costs the threads that copy some hundred cycles.
+template <class Form, class Epilogue>
+bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
+                     cudaStream_t stream) {
+  // Parts of many groups are many registers.
+  constexpr int kUnitParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
+  constexpr int kMax = kUnitParts > 1 ? 2 : 4;
+  const auto launch_rows = [&]<int Rows, int Teams, int Units>() {
+    constexpr int kFits = Rows == 16 && kUnitParts > 1 ? 1 : Units;
+    return launch_dequant_teams<DequantTeamShape<Form, Rows, Teams, kFits>>(args, matrix, epilogue,
+                                                                            stream);
+  };
+  const auto launch = [&]<int Teams, int Units>() {
+    return args.max_rows <= 8 ? launch_rows.template operator()<8, Teams, Units>()
+                              : launch_rows.template operator()<16, Teams, Units>();
+  };
+  const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
+  if (pairs <= 4) {
+    return launch.template operator()<4, kMax>() || launch.template operator()<4, kMax / 2>() ||
+           launch.template operator()<2, 1>();
+  }
+  if (pairs <= 8) return launch.template operator()<2, 1>();
+  return launch.template operator()<1, 1>();
+}
+
+template <class Form, class Epilogue>
+bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
+                      cudaStream_t stream) {
+  const auto many = [&]<int Rows, int Warpgroups, int Places>() {
+    return launch_dequant_many<Form, DequantManyShape<Form, Rows, Warpgroups, Places>>(
+        args, matrix, epilogue, stream);
+  };
+  const bool narrow = is_narrow(args);
+  if (args.max_rows <= 32) {
+    return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
+  }
+  // Whether tiles of 64 columns and so many rows have a multiprocessor each.
+  const auto have_room = [&](int rows) {
+    return ceil_div(args.n, 64) * ceil_div(args.max_rows, rows) <= device_traits().num_sms;
+  };
+  if (args.max_rows <= 64 || have_room(64)) {
+    return narrow ? many.template operator()<64, 1, 8>() : many.template operator()<64, 2, 6>();
+  }
+  if (have_room(128)) return many.template operator()<128, 1, 4>();
+  return many.template operator()<128, 2, 4>();
+}
+
+template <class Form, class Epilogue>
+void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
+                    cudaStream_t stream) {
+  if constexpr (std::is_same_v<Epilogue, KeepBest>) {
+    // As few columns of keys as more than 64 rows may have.
+    launch_dequant_few<Form, DequantShape<16, 4, 1, 1, 7>>(args, matrix, epilogue, stream);
+  } else {
+    constexpr int kMaxTeamRows = 16;
+    if (args.max_rows <= kMaxTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
+      return;
+    launch_many_rows<Form>(args, matrix, epilogue, stream);
+  }
+}
+
+#define FT_DEQUANT_FORM(Form)                                                               \
+  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, StoreOutput&, \
+                                     cudaStream_t);                                         \
+  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, StoreGated&,  \
+                                     cudaStream_t);                                         \
+  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, KeepBest&,    \
+                                     cudaStream_t);
+
+}  // namespace foretoken::cuda

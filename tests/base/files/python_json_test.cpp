@@ -1,0 +1,48 @@
+#include "base/files/python_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace foretoken {
+namespace {
+
+TEST(PythonJson, ReadsTheNumbersThatJsonHasNoWordsFor) {
+  const auto json = parse_python_json_object(
+      R"({"a": NaN, "b": [0.5, Infinity], "c": {"d": -Infinity}, "e": "Infinity \" NaN", "f": 1})",
+      "x.json");
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  EXPECT_TRUE(std::isnan(json.value()["a"].get<double>()));
+  EXPECT_EQ(json.value()["b"][1].get<double>(), INFINITY);
+  EXPECT_EQ(json.value()["c"]["d"].get<double>(), -INFINITY);
+  EXPECT_EQ(json.value()["e"], "Infinity \" NaN");
+  EXPECT_EQ(json.value()["f"], 1);
+}
+
+TEST(PythonJson, KeepsTheOrderWhereThatIsAsked) {
+  const auto json = parse_ordered_python_json_object(R"({"b": NaN, "a": [Infinity]})", "x.json");
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  EXPECT_EQ(json.value().begin().key(), "b");
+  EXPECT_TRUE(std::isnan(json.value()["b"].get<double>()));
+  EXPECT_EQ(json.value()["a"][0].get<double>(), INFINITY);
+}
+
+TEST(PythonJson, OtherWordsStayErrors) {
+  for (const char* text : {R"({"a": nan})", R"({"a": Inf})", R"({NaN: 1})", R"([NaN])", "NaN",
+                           R"({"a": InfinityNaN})", R"({"a": "NaN})"}) {
+    const auto json = parse_python_json_object(text, "x.json");
+    ASSERT_FALSE(json.ok()) << text;
+    EXPECT_TRUE(json.status().message().starts_with("x.json")) << json.status().message();
+  }
+}
+
+TEST(PythonJson, MessagesHaveTheWords) {
+  EXPECT_EQ(python_json_text(INFINITY), "Infinity");
+  EXPECT_EQ(python_json_text(-INFINITY), "-Infinity");
+  EXPECT_EQ(python_json_text(NAN), "NaN");
+  EXPECT_EQ(python_json_text(0.5), "0.5");
+  EXPECT_EQ(python_json_text("x"), "\"x\"");
+}
+
+}  // namespace
+}  // namespace foretoken
