@@ -131,6 +131,52 @@ void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, i
   }
 }
 
+namespace {
+
+// What scales the codes of a row of k, as it lies behind them.
+struct RowScales {
+  const std::byte* halves;
+  const std::byte* bytes;
+  int64_t groups;
+  int64_t supers;
+};
+
+// The value of code i; centred: the code less its middle, or what it stands for in a table.
+float scaled_code(const QuantForm& form, const RowScales& row, int64_t i, float code,
+                  float centred) {
+  const std::byte* halves = row.halves;
+  const int64_t group = i / form.group, super = i / kSuperGroup;
+  const auto byte_at = [&](int64_t at) { return std::to_integer<int>(row.bytes[at]); };
+  switch (form.scale) {
+    case GroupScale::kHalf:
+      return half_at(halves, group) * centred;
+    case GroupScale::kHalfAndZero:
+      return half_at(halves, group) * (code - static_cast<float>(byte_at(group)));
+    case GroupScale::kHalfAndMinimum:
+      return half_at(halves, group) * code - half_at(halves, row.groups + group);
+    case GroupScale::kSuper: {
+      const float scale = half_at(halves, super) * static_cast<float>(byte_at(group));
+      const float minimum =
+          half_at(halves, row.supers + super) * static_cast<float>(byte_at(row.groups + group));
+      return scale * code - minimum;
+    }
+    case GroupScale::kSuperSigned:
+      return half_at(halves, super) * static_cast<float>(static_cast<int8_t>(byte_at(group))) *
+             centred;
+    case GroupScale::kFloat:
+      return float_at(halves, group) * code;
+    case GroupScale::kFloatOfRow:
+      return float_at(halves, 0) * code;
+    case GroupScale::kRowAndByte:
+      return float_at(halves, 0) * (e4m3_value(static_cast<uint8_t>(byte_at(group))) * centred);
+    case GroupScale::kNone:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
 void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out) {
   if (form.scale == GroupScale::kNone) {
     for (int64_t i = 0; i < k; ++i) out[i] = half_at(row, i);
@@ -138,52 +184,15 @@ void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, floa
   }
   const std::byte* halves = row + k;
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
-  const int64_t groups = k / form.group;
+  const RowScales scales{halves, bytes, k / form.group, k / kSuperGroup};
   const int8_t* values = code_values(form.table);
   const float middle = static_cast<float>(1 << (form.bits - 1));
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t group = i / form.group, super = i / kSuperGroup;
     const int whole = std::to_integer<int>(row[i]);
     const auto code = form.table == CodeTable::kE4m3 ? e4m3_value(static_cast<uint8_t>(whole))
                                                      : static_cast<float>(whole);
     const float centred = values != nullptr ? static_cast<float>(values[whole]) : code - middle;
-    switch (form.scale) {
-      case GroupScale::kHalf:
-        out[i] = half_at(halves, group) * centred;
-        break;
-      case GroupScale::kHalfAndZero:
-        out[i] = half_at(halves, group) *
-                 (code - static_cast<float>(std::to_integer<int>(bytes[group])));
-        break;
-      case GroupScale::kHalfAndMinimum:
-        out[i] = half_at(halves, group) * code - half_at(halves, groups + group);
-        break;
-      case GroupScale::kSuper: {
-        const float scale =
-            half_at(halves, super) * static_cast<float>(std::to_integer<int>(bytes[group]));
-        const float minimum = half_at(halves, k / kSuperGroup + super) *
-                              static_cast<float>(std::to_integer<int>(bytes[groups + group]));
-        out[i] = scale * code - minimum;
-        break;
-      }
-      case GroupScale::kSuperSigned: {
-        const auto scale = static_cast<int8_t>(std::to_integer<int>(bytes[group]));
-        out[i] = half_at(halves, super) * static_cast<float>(scale) * centred;
-        break;
-      }
-      case GroupScale::kFloat:
-        out[i] = float_at(halves, group) * code;
-        break;
-      case GroupScale::kFloatOfRow:
-        out[i] = float_at(halves, 0) * code;
-        break;
-      case GroupScale::kRowAndByte:
-        out[i] = float_at(halves, 0) *
-                 (e4m3_value(static_cast<uint8_t>(std::to_integer<int>(bytes[group]))) * centred);
-        break;
-      case GroupScale::kNone:
-        break;
-    }
+    out[i] = scaled_code(form, scales, i, code, centred);
   }
 }
 

@@ -240,11 +240,29 @@ bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& 
   return first < num_layers && stages.owns(first, num_layers);
 }
 
-Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
-                                            const DecoderTraits& traits, WeightLoader& loader,
-                                            const Sharding& sharding, const Stages& stages) {
-  const DecoderTraits::Place place = find_place(traits, loader);
-  const std::string body = place.body;
+namespace {
+
+// Reads what a stage has of a decoder; what other stages have is only looked for.
+struct StageReader {
+  Arena& arena;
+  const ModelConfig& config;
+  const DecoderTraits& traits;
+  WeightLoader& loader;
+  const Sharding& sharding;
+  const Stages& stages;
+  DecoderTraits::Place place = find_place(traits, loader);
+  std::string body = place.body;
+  PartLoader parts{arena, config, norms_of(config, traits), loader, sharding};
+
+  void ignore_others();
+  Status read_embedding(DecoderWeights* weights);
+  Status read_layer(size_t index, DecoderWeights* weights);
+  Status read_layers(DecoderWeights* weights);
+  Status read_head(DecoderWeights* weights);
+  Status expect_head();
+};
+
+void StageReader::ignore_others() {
   for (const char* other : traits.ignored) loader.ignore_all(other);
   if (is_other_place(traits, place)) {
     for (const char* other : kOtherParts) loader.ignore_all(other);
@@ -253,66 +271,93 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
     loader.ignore_all(body + traits.layers + std::to_string(config.num_layers + i) + ".");
   }
+}
 
-  DecoderWeights weights;
-  WeightLoader::Guard guard(loader);
-  const int64_t table[] = {config.vocab_size, config.hidden_size};
+Status StageReader::read_embedding(DecoderWeights* weights) {
+  const std::string name = embedding_name(traits, place);
   if (stages.is_first()) {
-    FT_ASSIGN_OR_RETURN(weights.embedding, loader.table(arena, embedding_name(traits, place),
-                                                        table[0], table[1], config.embedding_rows));
+    FT_ASSIGN_OR_RETURN(
+        weights->embedding,
+        loader.table(arena, name, config.vocab_size, config.hidden_size, config.embedding_rows));
   } else {
-    const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : table[0],
-                              table[1]};
-    FT_RETURN_IF_ERROR(loader.expect(embedding_name(traits, place), stored));
+    const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.vocab_size,
+                              config.hidden_size};
+    FT_RETURN_IF_ERROR(loader.expect(name, stored));
   }
-  PartLoader parts(arena, config, norms_of(config, traits), loader, sharding);
-  if (traits.embedding_norm != nullptr) {
-    const std::string name = body + traits.embedding_norm;
-    FT_RETURN_IF_ERROR(stages.is_first()
-                           ? parts.with(traits.embedding_norm_form)
-                                 .load_norm(name, config.hidden_size, &weights.embedding_norm)
-                           : expect_norm(loader, embedding_form(traits), name, config.hidden_size));
+  if (traits.embedding_norm == nullptr) return {};
+  const std::string norm = body + traits.embedding_norm;
+  if (!stages.is_first()) {
+    return expect_norm(loader, embedding_form(traits), norm, config.hidden_size);
   }
-  weights.layers.resize(static_cast<size_t>(config.num_stored_layers()));
+  return parts.with(traits.embedding_norm_form)
+      .load_norm(norm, config.hidden_size, &weights->embedding_norm);
+}
+
+Status StageReader::read_layer(size_t index, DecoderWeights* weights) {
+  const size_t number = index / static_cast<size_t>(traits.layers_each);
+  const std::string base = body + traits.layers + std::to_string(number) + ".";
+  if (!stages.owns(static_cast<int32_t>(index), config.num_layers)) {
+    loader.ignore_all(base);
+    return {};
+  }
+  const LayerConfig& layer = config.layers[index];
+  // What is no part of the decoder may lie under a number of its own.
+  if (!layer.attention && !layer.feed_forward) loader.ignore_all(base);
+  FT_RETURN_IF_ERROR(load_layer(parts, base, traits.layer(config, layer), &weights->layers[index]));
+  share_kv_scales(weights->layers, index);
+  weights->layers[index].input.index = static_cast<int32_t>(index);
+  return {};
+}
+
+Status StageReader::read_layers(DecoderWeights* weights) {
+  weights->layers.resize(static_cast<size_t>(config.num_stored_layers()));
   loader.enter_layers(traits.transposed && !config.plain_matrices);
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const size_t number = i / static_cast<size_t>(traits.layers_each);
-    const std::string base = body + traits.layers + std::to_string(number) + ".";
-    if (!stages.owns(static_cast<int32_t>(i), config.num_layers)) {
-      loader.ignore_all(base);
-      continue;
-    }
-    // What is no part of the decoder may lie under a number of its own.
-    if (!config.layers[i].attention && !config.layers[i].feed_forward) loader.ignore_all(base);
-    FT_RETURN_IF_ERROR(
-        load_layer(parts, base, traits.layer(config, config.layers[i]), &weights.layers[i]));
-    share_kv_scales(weights.layers, i);
-    weights.layers[i].input.index = static_cast<int32_t>(i);
+  for (size_t i = 0; i < weights->layers.size(); ++i) {
+    FT_RETURN_IF_ERROR(read_layer(i, weights));
   }
   loader.leave_layers();
-  const std::string norm = body + traits.last_norm;
-  const std::string head = output_matrix_name(config, traits, place);
-  if (stages.is_last()) {
-    if (config.last_norm) {
-      FT_RETURN_IF_ERROR(parts.with(traits.last_norm_form)
-                             .load_norm(norm, config.hidden_size, &weights.final_norm));
-    }
-    const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-    TensorPart part[] = {{head, config.vocab_size, own.begin, own.count}};
-    part[0].unit_rows = config.normed_head;
-    FT_ASSIGN_OR_RETURN(weights.head, loader.matrix(part, config.hidden_size));
-    if (config.head_bias) {
-      FT_RETURN_IF_ERROR(parts.load_vector(
-          {{bias_name(place), config.vocab_size, own.begin, own.count}}, &weights.head_bias));
-    }
-  } else {
-    if (config.last_norm) {
-      FT_RETURN_IF_ERROR(expect_norm(loader, last_form(traits), norm, config.hidden_size));
-    }
-    FT_RETURN_IF_ERROR(loader.expect(head, table));
-    if (config.head_bias) FT_RETURN_IF_ERROR(loader.expect(bias_name(place), {&table[0], 1}));
+  return {};
+}
+
+Status StageReader::read_head(DecoderWeights* weights) {
+  if (config.last_norm) {
+    FT_RETURN_IF_ERROR(
+        parts.with(traits.last_norm_form)
+            .load_norm(body + traits.last_norm, config.hidden_size, &weights->final_norm));
   }
-  if (config.tie_word_embeddings) loader.ignore(place.head);
+  const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
+  TensorPart part[] = {
+      {output_matrix_name(config, traits, place), config.vocab_size, own.begin, own.count}};
+  part[0].unit_rows = config.normed_head;
+  FT_ASSIGN_OR_RETURN(weights->head, loader.matrix(part, config.hidden_size));
+  if (!config.head_bias) return {};
+  return parts.load_vector({{bias_name(place), config.vocab_size, own.begin, own.count}},
+                           &weights->head_bias);
+}
+
+Status StageReader::expect_head() {
+  if (config.last_norm) {
+    FT_RETURN_IF_ERROR(
+        expect_norm(loader, last_form(traits), body + traits.last_norm, config.hidden_size));
+  }
+  const int64_t table[] = {config.vocab_size, config.hidden_size};
+  FT_RETURN_IF_ERROR(loader.expect(output_matrix_name(config, traits, place), table));
+  return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
+}
+
+}  // namespace
+
+Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
+                                            const DecoderTraits& traits, WeightLoader& loader,
+                                            const Sharding& sharding, const Stages& stages) {
+  StageReader reader{arena, config, traits, loader, sharding, stages};
+  reader.ignore_others();
+  DecoderWeights weights;
+  WeightLoader::Guard guard(loader);
+  FT_RETURN_IF_ERROR(reader.read_embedding(&weights));
+  FT_RETURN_IF_ERROR(reader.read_layers(&weights));
+  FT_RETURN_IF_ERROR(stages.is_last() ? reader.read_head(&weights) : reader.expect_head());
+  if (config.tie_word_embeddings) loader.ignore(reader.place.head);
   FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }

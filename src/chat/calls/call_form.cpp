@@ -131,7 +131,7 @@ Json function_elements_call(const Json& function) {
 
 // How the calls of a format stand in a text.
 struct Row {
-  std::vector<std::string_view> parsers;
+  std::array<std::string_view, 5> parsers;  // the rest are empty
   const char* marker;
   Json (*call)(const Json& function);
   const char* open = "";          // a regex behind the marker
@@ -140,64 +140,68 @@ struct Row {
   const char* close = "";
 };
 
-const std::vector<Row>& rows() {
-  static const char* const list = "[ \\n]{0,2}\\[[ \\n]{0,2}";
-  static const char* const end = "[ \\n]{0,2}\\][ \\n]{0,2}";
-  static const char* const comma = "[ ]?,[ \\n]{0,2}";
-  static const std::vector<Row> table = {
-      {{"hermes", "qwen", "granite4", "ernie45", "generic"},
-       "<tool_call>",
-       hermes_call,
-       kSpace,
-       nullptr,
-       kSpace,
-       "</tool_call>"},
-      {{"longcat"},
-       "<longcat_tool_call>",
-       hermes_call,
-       kSpace,
-       nullptr,
-       kSpace,
-       "</longcat_tool_call>"},
-      {{"hunyuan_a13b", "jamba"}, "<tool_calls>", hermes_call, list, comma, end, "</tool_calls>"},
-      {{"granite"}, "<|tool_call|>", hermes_call, list, comma, "[ \\n]{0,2}\\]"},
-      {{"granite-20b-fc"}, "<function_call>", hermes_call, kSpace},
-      {{"phi4_mini_json"}, "functools[", hermes_call, kSpace, comma, "[ \\n]{0,2}\\]"},
-      {{"mistral"}, "[TOOL_CALLS]", mistral_call},
-      {{"kimi_k2"},
-       "<|tool_calls_section_begin|>",
-       kimi_k2_call,
-       "",
-       "",
-       "",
-       "<|tool_calls_section_end|>"},
-      {{"deepseek_v3"},
-       "<｜tool▁calls▁begin｜>",
-       deepseek_v3_call,
-       "",
-       "\\n?",
-       "",
-       "<｜tool▁calls▁end｜>"},
-      {{"deepseek_v31"},
-       "<｜tool▁calls▁begin｜>",
-       deepseek_v31_call,
-       "",
-       "",
-       "",
-       "<｜tool▁calls▁end｜>"},
-      {{"qwen3_coder", "qwen3_xml", "mimo", "step3p5"},
-       "<tool_call>",
-       function_elements_call,
-       kSpace,
-       nullptr,
-       kSpace,
-       "</tool_call>"},
-  };
-  return table;
-}
+constexpr const char* kListOpen = "[ \\n]{0,2}\\[[ \\n]{0,2}";
+constexpr const char* kListClose = "[ \\n]{0,2}\\][ \\n]{0,2}";
+constexpr const char* kListComma = "[ ]?,[ \\n]{0,2}";
+constexpr Row kRows[] = {
+    {{"hermes", "qwen", "granite4", "ernie45", "generic"},
+     "<tool_call>",
+     hermes_call,
+     kSpace,
+     nullptr,
+     kSpace,
+     "</tool_call>"},
+    {{"longcat"},
+     "<longcat_tool_call>",
+     hermes_call,
+     kSpace,
+     nullptr,
+     kSpace,
+     "</longcat_tool_call>"},
+    {{"hunyuan_a13b", "jamba"},
+     "<tool_calls>",
+     hermes_call,
+     kListOpen,
+     kListComma,
+     kListClose,
+     "</tool_calls>"},
+    {{"granite"}, "<|tool_call|>", hermes_call, kListOpen, kListComma, "[ \\n]{0,2}\\]"},
+    {{"granite-20b-fc"}, "<function_call>", hermes_call, kSpace},
+    {{"phi4_mini_json"}, "functools[", hermes_call, kSpace, kListComma, "[ \\n]{0,2}\\]"},
+    {{"mistral"}, "[TOOL_CALLS]", mistral_call},
+    {{"kimi_k2"},
+     "<|tool_calls_section_begin|>",
+     kimi_k2_call,
+     "",
+     "",
+     "",
+     "<|tool_calls_section_end|>"},
+    {{"deepseek_v3"},
+     "<｜tool▁calls▁begin｜>",
+     deepseek_v3_call,
+     "",
+     "\\n?",
+     "",
+     "<｜tool▁calls▁end｜>"},
+    {{"deepseek_v31"},
+     "<｜tool▁calls▁begin｜>",
+     deepseek_v31_call,
+     "",
+     "",
+     "",
+     "<｜tool▁calls▁end｜>"},
+    {{"qwen3_coder", "qwen3_xml", "mimo", "step3p5"},
+     "<tool_call>",
+     function_elements_call,
+     kSpace,
+     nullptr,
+     kSpace,
+     "</tool_call>"},
+};
 
 const Row* find(std::string_view parser) {
-  for (const Row& row : rows()) {
+  if (parser.empty()) return nullptr;
+  for (const Row& row : kRows) {
     if (std::find(row.parsers.begin(), row.parsers.end(), parser) != row.parsers.end()) return &row;
   }
   return nullptr;

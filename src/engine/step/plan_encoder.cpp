@@ -14,6 +14,20 @@ BlockUpdate block_update(const BlockAssignment& block, const BlockPool& blocks) 
           block.windowed ? 1 : 0};
 }
 
+// A span without the ids that are written for it.
+SpanPlan span_plan(const Span& span) {
+  return {.slot = span.sequence->slot,
+          .num_tokens = span.num_tokens,
+          .max_verified = span.max_verified,
+          .num_new_ids = 0,
+          .token_offset = 0,
+          .write_position = 0,
+          .wants_all = span.wants_all ? 1 : 0,
+          .num_draft_tokens = span.num_draft_tokens,
+          .draft_rows = span.draft_rows,
+          .num_lookup_tokens = span.num_lookup_tokens};
+}
+
 }  // namespace
 
 void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits& limits,
@@ -29,16 +43,7 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
     const Span& span = plan.spans[i];
     const Sequence& sequence = *span.sequence;
     SpanPlan& out = entry.spans[i];
-    out = {.slot = sequence.slot,
-           .num_tokens = span.num_tokens,
-           .max_verified = span.max_verified,
-           .num_new_ids = 0,
-           .token_offset = 0,
-           .write_position = 0,
-           .wants_all = span.wants_all ? 1 : 0,
-           .num_draft_tokens = span.num_draft_tokens,
-           .draft_rows = span.draft_rows,
-           .num_lookup_tokens = span.num_lookup_tokens};
+    out = span_plan(span);
     if (span.first_new_id >= 0) {
       out.num_new_ids = span.num_new_ids();
       out.token_offset = num_ids;

@@ -87,6 +87,24 @@ class LayerTensorList {
   void add(const LinearSpec& mixer) {
     const std::string base = mixer.base;
     const LinearShape& shape = mixer.shape;
+    const int64_t heads = shape.value_heads;
+    add_inputs(base, mixer);
+    if (mixer.conv_width > 0) add_convs(base, mixer);
+    if (mixer.decays()) all_.push_back({base + mixer.rates, heads});
+    if (mixer.decay_bias != nullptr) {
+      all_.push_back({base + mixer.decay_bias, shape.decay_size()});
+    }
+    if (mixer.skip != nullptr) all_.push_back({base + mixer.skip, heads});
+    if (mixer.norm_groups > 0) {
+      const int64_t size = shape.v_size();
+      all_.push_back({base + mixer.norm + ".weight",
+                      mixer.norm_own_weights ? size : size / mixer.norm_groups});
+    }
+    add_linear(base + mixer.out, hidden_, shape.v_size(), mixer.out_bias);
+  }
+
+  void add_inputs(const std::string& base, const LinearSpec& mixer) {
+    const LinearShape& shape = mixer.shape;
     const int64_t channels = mixer.conv_channels(), heads = shape.value_heads;
     switch (mixer.files) {
       case LinearFiles::kApart:
@@ -116,25 +134,16 @@ class LayerTensorList {
         add_linear(base + mixer.in_qkv, mixer.first_size() + heads, mixer.inputs, mixer.in_bias);
         break;
     }
-    if (mixer.conv_width > 0 && mixer.files == LinearFiles::kEach) {
-      for (const char* name : {"q_conv1d", "k_conv1d"}) {
-        add_conv(base + name, shape.q_size(), mixer.conv_width, false);
-      }
-      add_conv(base + "v_conv1d", shape.v_size(), mixer.conv_width, false);
-    } else if (mixer.conv_width > 0) {
-      add_conv(base + mixer.conv, channels, mixer.conv_width, mixer.conv_bias);
+  }
+
+  void add_convs(const std::string& base, const LinearSpec& mixer) {
+    if (mixer.files != LinearFiles::kEach) {
+      return add_conv(base + mixer.conv, mixer.conv_channels(), mixer.conv_width, mixer.conv_bias);
     }
-    if (mixer.decays()) all_.push_back({base + mixer.rates, heads});
-    if (mixer.decay_bias != nullptr) {
-      all_.push_back({base + mixer.decay_bias, shape.decay_size()});
+    for (const char* name : {"q_conv1d", "k_conv1d"}) {
+      add_conv(base + name, mixer.shape.q_size(), mixer.conv_width, false);
     }
-    if (mixer.skip != nullptr) all_.push_back({base + mixer.skip, heads});
-    if (mixer.norm_groups > 0) {
-      const int64_t size = shape.v_size();
-      all_.push_back({base + mixer.norm + ".weight",
-                      mixer.norm_own_weights ? size : size / mixer.norm_groups});
-    }
-    add_linear(base + mixer.out, hidden_, shape.v_size(), mixer.out_bias);
+    add_conv(base + "v_conv1d", mixer.shape.v_size(), mixer.conv_width, false);
   }
 
   void add(const SelectiveSpec& mixer) {

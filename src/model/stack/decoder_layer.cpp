@@ -39,13 +39,17 @@ Status load_part(PartLoader&, const std::string&, const Absent& spec, Parts* out
   return {};
 }
 
-}  // namespace
+// A norm that a layer may lack.
+Status load_norm_of(PartLoader& loader, const std::string& base, const char* name, Norm* to) {
+  return name == nullptr ? Status()
+                         : loader.load_norm(base + name, loader.config().hidden_size, to);
+}
 
-Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
+// The norms around the mixer and the feed-forward part, and the factors of the residual.
+Status load_norms(PartLoader& loader, const std::string& base, const LayerSpec& spec,
                   DecoderLayer* out) {
   const auto norm = [&](const char* name, Norm* to) {
-    return name == nullptr ? Status()
-                           : loader.load_norm(base + name, loader.config().hidden_size, to);
+    return load_norm_of(loader, base, name, to);
   };
   FT_RETURN_IF_ERROR(norm(spec.mixer_norm, &out->mixer_norm));
   FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
@@ -57,7 +61,22 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
                            : loader.load_vector({{base + name, loader.config().hidden_size}}, to);
   };
   FT_RETURN_IF_ERROR(factors(spec.mixer_residual, &out->mixer_residual));
-  FT_RETURN_IF_ERROR(factors(spec.feed_forward_residual, &out->feed_forward_residual));
+  return factors(spec.feed_forward_residual, &out->feed_forward_residual);
+}
+
+Status load_beside(PartLoader& loader, const std::string& base, const BesideSpec& spec,
+                   Beside* out) {
+  FT_RETURN_IF_ERROR(load_norm_of(loader, base, spec.norm, &out->norm));
+  FT_RETURN_IF_ERROR(load_norm_of(loader, base, spec.post_norm, &out->post_norm));
+  FT_RETURN_IF_ERROR(load_norm_of(loader, base, spec.other_post_norm, &out->other_post_norm));
+  return out->experts.load(loader, base, spec.experts);
+}
+
+}  // namespace
+
+Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
+                  DecoderLayer* out) {
+  FT_RETURN_IF_ERROR(load_norms(loader, base, spec, out));
   out->parallel = spec.parallel;
   out->norms_sums = spec.norms_sums;
   out->norms_residual = spec.norms_residual;
@@ -67,11 +86,7 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
     FT_RETURN_IF_ERROR(out->input.load(loader, base, spec.input_size));
   }
   if (spec.beside) {
-    Beside& beside = out->beside.emplace();
-    FT_RETURN_IF_ERROR(norm(spec.beside->norm, &beside.norm));
-    FT_RETURN_IF_ERROR(norm(spec.beside->post_norm, &beside.post_norm));
-    FT_RETURN_IF_ERROR(norm(spec.beside->other_post_norm, &beside.other_post_norm));
-    FT_RETURN_IF_ERROR(beside.experts.load(loader, base, spec.beside->experts));
+    FT_RETURN_IF_ERROR(load_beside(loader, base, *spec.beside, &out->beside.emplace()));
   }
   out->joins_shortcut = spec.joins_shortcut;
   if (spec.shortcut) {

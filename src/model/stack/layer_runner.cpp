@@ -189,14 +189,12 @@ bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
          !layer.side && !layer.laurel.exists() && !layer.norms_residual;
 }
 
-// What follows attention, one op after the other. next: as norms_behind promises, or null.
-const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer,
-                                    const DecoderLayer* next) {
+// What a mixer leaves for the residual; null: the norm of the feed-forward part sums it, or laurel
+// has added it.
+const float* LayerRunner::mixer_output(const LayerRows& rows, const DecoderLayer& layer) {
   const float* delta = nullptr;
-  const bool sums_later = norms_behind_mixer(layer);
-  weigh_residual(rows, layer.mixer_residual);
   with_part(layer.mixer, [&](const auto& mixer) {
-    if (sums_later) {
+    if (norms_behind_mixer(layer)) {
       mixer.output(rows, scratch_of(mixer), {delta_});
     } else if (layer.side) {
       mixer.output(rows, scratch_of(mixer), {delta_});
@@ -205,20 +203,33 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
       delta = add_part(rows, mixer, layer, layer.mixer_post_norm);
     }
   });
-  if (layer.laurel.exists()) {
-    join_laurel(rows, delta);
-    delta = nullptr;
+  if (!layer.laurel.exists()) return delta;
+  join_laurel(rows, delta);
+  return nullptr;
+}
+
+// Adds the mixer's output to the residual and norms it; sums_next: the part's own output is summed
+// over ranks by the next layer's norm.
+void LayerRunner::enter_feed_forward(const LayerRows& rows, const float* delta,
+                                     const DecoderLayer& layer, bool sums_next) {
+  if (norms_behind_mixer(layer)) {
+    sum_and_norm(rows, layer.feed_forward_norm, sums_next);
+  } else if (layer.norms_residual) {
+    replace_residual(rows, delta, layer.feed_forward_norm, layer.feed_forward_residual_scale);
+  } else {
+    add_and_norm(rows, delta, layer.feed_forward_norm);
   }
+}
+
+// What follows attention, one op after the other. next: as norms_behind promises, or null.
+const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer,
+                                    const DecoderLayer* next) {
+  weigh_residual(rows, layer.mixer_residual);
+  const float* delta = mixer_output(rows, layer);
   const LayerRows own = rows_of_feed_forward(rows);
+  const bool sums_next = next != nullptr && sharding_.is_cut();
   with_part(layer.feed_forward, [&](const auto& part) {
-    if (sums_later) {
-      const bool sums_next = next != nullptr && sharding_.is_cut();
-      sum_and_norm(rows, layer.feed_forward_norm, sums_next);
-    } else if (layer.norms_residual) {
-      replace_residual(rows, delta, layer.feed_forward_norm, layer.feed_forward_residual_scale);
-    } else {
-      add_and_norm(rows, delta, layer.feed_forward_norm);
-    }
+    enter_feed_forward(rows, delta, layer, sums_next);
     part.expand(own, normed_, scratch_of(part));
     if (layer.shortcut) run_shortcut(own, layer);
     weigh_residual(rows, layer.feed_forward_residual);
@@ -227,7 +238,7 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
       delta = run_beside(own, layer);
       return;
     }
-    if (next != nullptr && sharding_.is_cut()) {
+    if (sums_next) {
       part.output(own, scratch_of(part), {delta_});
       sum_and_norm(rows, next->mixer_norm, norms_behind_mixer(*next));
       delta = nullptr;

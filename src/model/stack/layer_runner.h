@@ -91,6 +91,9 @@ class LayerRunner {
   bool norms_behind_mixer(const DecoderLayer& layer) const;
   const float* run_parts(const LayerRows& rows, const DecoderLayer& layer,
                          const DecoderLayer* next);
+  const float* mixer_output(const LayerRows& rows, const DecoderLayer& layer);
+  void enter_feed_forward(const LayerRows& rows, const float* delta, const DecoderLayer& layer,
+                          bool sums_next);
   void finish(const LayerRows& rows, const DecoderLayer& layer, const float* delta);
   const float* run_beside(const LayerRows& rows, const DecoderLayer& layer);
   const float* add_side(const LayerRows& rows, const LinearMixer& side);

@@ -71,24 +71,8 @@ float code_deviation(const QuantForm& form) {
   return static_cast<float>(1 << form.bits) / std::sqrt(12.0f);
 }
 
-}  // namespace
-
-void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int64_t k,
-                          float deviation, std::byte* to) {
-  const uint64_t row_seed = mixed(seed ^ mixed(static_cast<uint64_t>(row)));
-  if (form.scale == GroupScale::kNone) return random_halves(row_seed, k, deviation, to);
-  const uint64_t mask = 0x0101010101010101u * ((1u << form.bits) - 1);
-  for (int64_t i = 0; i < k; i += 8) {
-    const uint64_t codes = mixed(row_seed + static_cast<uint64_t>(i)) & mask;
-    std::memcpy(to + i, &codes, static_cast<size_t>(std::min<int64_t>(8, k - i)));
-  }
-  if (form.table == CodeTable::kE4m3) {
-    static const std::array<uint8_t, 256> kFloats = even_floats();
-    std::transform(to, to + k, to, [](std::byte code) {
-      return static_cast<std::byte>(kFloats[std::to_integer<size_t>(code)]);
-    });
-  }
-  to += k;
+// What scales the codes of a row of k, behind them; deviation: of the row's values.
+void put_scales(const QuantForm& form, int64_t k, float deviation, std::byte* to) {
   constexpr int kGroupScale = 32, kSignedGroupScale = 64;  // of the bytes that scale a group
   const int num_codes = 1 << form.bits;
   float step = deviation / code_deviation(form);
@@ -126,6 +110,26 @@ void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int
     case GroupScale::kNone:
       break;
   }
+}
+
+}  // namespace
+
+void random_quantized_row(const QuantForm& form, uint64_t seed, int64_t row, int64_t k,
+                          float deviation, std::byte* to) {
+  const uint64_t row_seed = mixed(seed ^ mixed(static_cast<uint64_t>(row)));
+  if (form.scale == GroupScale::kNone) return random_halves(row_seed, k, deviation, to);
+  const uint64_t mask = 0x0101010101010101u * ((1u << form.bits) - 1);
+  for (int64_t i = 0; i < k; i += 8) {
+    const uint64_t codes = mixed(row_seed + static_cast<uint64_t>(i)) & mask;
+    std::memcpy(to + i, &codes, static_cast<size_t>(std::min<int64_t>(8, k - i)));
+  }
+  if (form.table == CodeTable::kE4m3) {
+    static const std::array<uint8_t, 256> kFloats = even_floats();
+    std::transform(to, to + k, to, [](std::byte code) {
+      return static_cast<std::byte>(kFloats[std::to_integer<size_t>(code)]);
+    });
+  }
+  put_scales(form, k, deviation, to + k);
 }
 
 }  // namespace foretoken

@@ -132,8 +132,11 @@ struct ServeMetrics::Families {
               {"outcome", parse.found ? "tool_call" : "no_tool_call"},
               {"request_type", parse.request_type}});
   }
+  // Series with labels of their own.
+  void begin_labelled(const EngineInfo& info);
   // `engine`: its label.
   void set_stats(const EngineStats& stats, const Labels& engine);
+  void set_prefix_cache(const EngineStats& stats, const Labels& engine);
   void set_speculation(const RequestStats& sums, const Labels& engine);
 
   const Labels base;
@@ -219,6 +222,10 @@ ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo
                            count_buckets(max_model_len))),
       preemptions(histogram("vllm:request_num_preemptions", "Preemptions of a request.",
                             {0, 1, 2, 5, 10, 20})) {
+  begin_labelled(info);
+}
+
+void ServeMetrics::Families::begin_labelled(const EngineInfo& info) {
   for (const FinishReason reason :
        {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort, FinishReason::kError}) {
     success(reason);
@@ -265,25 +272,8 @@ void ServeMetrics::Families::set_speculation(const RequestStats& sums, const Lab
   }
 }
 
-void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& engine) {
+void ServeMetrics::Families::set_prefix_cache(const EngineStats& stats, const Labels& engine) {
   const RequestStats& sums = stats.requests;
-  const auto waiting = static_cast<double>(stats.num_waiting_requests);
-  gauge("vllm:num_requests_running", "Sequences that hold a slot of the engine.", engine)
-      .Set(static_cast<double>(stats.num_running_requests));
-  gauge("vllm:num_requests_waiting", "Sequences that wait for one.", engine).Set(waiting);
-  const std::string by_reason = "vllm:num_requests_waiting_by_reason";
-  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "capacity"}}))
-      .Set(waiting);
-  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "deferred"}})).Set(0);
-  const auto used = static_cast<double>(stats.num_total_blocks - stats.num_free_blocks);
-  gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", engine)
-      .Set(stats.num_total_blocks > 0 ? used / static_cast<double>(stats.num_total_blocks) : 0);
-  raise_to(counter("vllm:num_preemptions_total", "Preemptions.", engine),
-           static_cast<double>(sums.num_preemptions));
-  raise_to(counter("vllm:prompt_tokens_total", "Tokens of prompts.", engine),
-           static_cast<double>(sums.num_prompt_tokens));
-  raise_to(counter("vllm:generation_tokens_total", "Tokens of outputs.", engine),
-           static_cast<double>(sums.num_output_tokens));
   raise_to(
       counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.", engine),
       static_cast<double>(sums.num_prompt_tokens));
@@ -312,6 +302,28 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
   raise_to(counter(by_source, "Tokens of prompts by source.",
                    with(engine, {{"source", "local_cache_hit"}})),
            static_cast<double>(sums.num_cached_tokens));
+}
+
+void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& engine) {
+  const RequestStats& sums = stats.requests;
+  const auto waiting = static_cast<double>(stats.num_waiting_requests);
+  gauge("vllm:num_requests_running", "Sequences that hold a slot of the engine.", engine)
+      .Set(static_cast<double>(stats.num_running_requests));
+  gauge("vllm:num_requests_waiting", "Sequences that wait for one.", engine).Set(waiting);
+  const std::string by_reason = "vllm:num_requests_waiting_by_reason";
+  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "capacity"}}))
+      .Set(waiting);
+  gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "deferred"}})).Set(0);
+  const auto used = static_cast<double>(stats.num_total_blocks - stats.num_free_blocks);
+  gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", engine)
+      .Set(stats.num_total_blocks > 0 ? used / static_cast<double>(stats.num_total_blocks) : 0);
+  raise_to(counter("vllm:num_preemptions_total", "Preemptions.", engine),
+           static_cast<double>(sums.num_preemptions));
+  raise_to(counter("vllm:prompt_tokens_total", "Tokens of prompts.", engine),
+           static_cast<double>(sums.num_prompt_tokens));
+  raise_to(counter("vllm:generation_tokens_total", "Tokens of outputs.", engine),
+           static_cast<double>(sums.num_output_tokens));
+  set_prefix_cache(stats, engine);
   raise_to(counter("foretoken:steps_total", "Steps of the engine.", engine),
            static_cast<double>(stats.num_steps));
   raise_to(counter("foretoken:steps_in_lanes_total",

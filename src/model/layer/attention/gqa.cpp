@@ -164,6 +164,29 @@ bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkN
 // Norms that the op rope_kv does.
 bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm::kTurned; }
 
+// Norms of queries, and of keys where the layer has its own.
+Status load_qk_norms(PartLoader& loader, const std::string& base, const GqaSpec& whole, Gqa* out) {
+  const Sharding& sharding = loader.sharding();
+  const ShardRange heads = shard_of(whole.num_heads, sharding);
+  FT_RETURN_IF_ERROR(loader.load_norm_weights(
+      norm_parts(base + whole.q_norm, whole, whole.num_heads, heads), &out->q_norm));
+  if (whole.kv_of >= 0) return {};
+  const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
+  return loader.load_norm_weights(
+      norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &out->k_norm);
+}
+
+// What scales keys and values of this layer; one that reads another's ignores what files have.
+Status load_or_ignore_kv(PartLoader& loader, const std::string& base, const GqaSpec& whole,
+                         Gqa* out) {
+  if (whole.kv_of < 0) return load_kv_scales(loader, base, whole.num_kv_heads, &out->kv_scales);
+  ignore_attention_scales(loader, base);
+  for (const char* name : {"k_proj.", "v_proj.", "k_norm.", "v_norm."}) {
+    loader.weights().ignore_all(base + name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
@@ -177,14 +200,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   FT_RETURN_IF_ERROR(
       loader.load_linear(qkv_parts(base, whole, sharding), whole.inputs, whole.qkv_bias, &qkv));
   if (has_norm_weights(whole.qk_norm)) {
-    const ShardRange heads = shard_of(whole.num_heads, sharding);
-    const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
-    FT_RETURN_IF_ERROR(loader.load_norm_weights(
-        norm_parts(base + whole.q_norm, whole, whole.num_heads, heads), &q_norm));
-    if (whole.kv_of < 0) {
-      FT_RETURN_IF_ERROR(loader.load_norm_weights(
-          norm_parts(base + whole.k_norm, whole, whole.num_kv_heads, kv_heads), &k_norm));
-    }
+    FT_RETURN_IF_ERROR(load_qk_norms(loader, base, whole, this));
   }
   if (whole.num_gates() > 0) {
     FT_RETURN_IF_ERROR(loader.load_linear(gate_parts(base, whole, sharding), whole.inputs,
@@ -198,15 +214,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   if (!spec.slopes.empty()) {
     FT_RETURN_IF_ERROR(loader.upload(spec.slopes, "the slopes of heads", &slopes));
   }
-  // Files may have what nothing reads.
-  if (whole.kv_of < 0) {
-    FT_RETURN_IF_ERROR(load_kv_scales(loader, base, whole.num_kv_heads, &kv_scales));
-  } else {
-    ignore_attention_scales(loader, base);
-    for (const char* name : {"k_proj.", "v_proj.", "k_norm.", "v_norm."}) {
-      loader.weights().ignore_all(base + name);
-    }
-  }
+  FT_RETURN_IF_ERROR(load_or_ignore_kv(loader, base, whole, this));
   if (whole.sinks != nullptr) {
     const ShardRange heads = shard_of(whole.num_heads, sharding);
     const TensorPart part{base + whole.sinks, whole.num_heads, heads.begin, heads.count};
