@@ -49,7 +49,7 @@ ROOMS = {
     "gguf": ["blocks", "container", "vocabulary", ""],
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "stack", "arch", "", "heads"],
-    "engine": ["compat", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
+    "engine": ["support", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "bench": ["samples", ""],

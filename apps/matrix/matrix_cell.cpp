@@ -4,7 +4,7 @@
 
 #include "apps/matrix/matrix_models.h"
 #include "compat/compat.h"
-#include "engine/compat/row_fields.h"
+#include "engine/support/row_fields.h"
 
 namespace foretoken {
 namespace {

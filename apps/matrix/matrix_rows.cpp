@@ -11,7 +11,7 @@
 #include "base/files/yaml_list.h"
 #include "compat/kv_format.h"
 #include "draft/registry.h"
-#include "engine/compat/support_rows.h"
+#include "engine/support/support_rows.h"
 
 namespace foretoken {
 namespace {

@@ -13,7 +13,7 @@ struct MatrixPlace {
 };
 
 // The cells of a list in YAML or JSON, one for each graph mode, as
-// engine/compat/support_rows.yaml has them and as cell_json makes them. A row whose attention is
+// engine/support/support_rows.yaml has them and as cell_json makes them. A row whose attention is
 // not on its device gets what that device chooses. `what` (a file) begins each sentence of a fault.
 Result<std::vector<MatrixCell>> read_cells(const std::string& text, const std::string& what,
                                            const MatrixPlace& place);

@@ -6,7 +6,7 @@
 #include "attention/backend.h"
 #include "conformance/layouts.h"
 #include "device/resident_memory.h"
-#include "engine/compat/support_rows.h"
+#include "engine/support/support_rows.h"
 #include "support/claimed_device.h"
 
 // Rows 1 to 13, 22 and 23 of the support matrix (docs/support-matrix.md) on a dialled checkpoint of

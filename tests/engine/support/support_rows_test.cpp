@@ -1,4 +1,4 @@
-#include "engine/compat/support_rows.h"
+#include "engine/support/support_rows.h"
 
 #include <gtest/gtest.h>
 

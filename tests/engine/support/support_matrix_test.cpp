@@ -1,4 +1,4 @@
-#include "engine/compat/support_matrix.h"
+#include "engine/support/support_matrix.h"
 #include "support/folders.h"
 
 #include <gtest/gtest.h>

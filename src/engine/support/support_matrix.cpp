@@ -1,10 +1,10 @@
-#include "engine/compat/support_matrix.h"
+#include "engine/support/support_matrix.h"
 
 #include "base/comma_list.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
 #include "draft/registry.h"
-#include "engine/compat/support_rows.h"
+#include "engine/support/support_rows.h"
 
 namespace foretoken {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/compat/support_rows.h"
+#include "engine/support/support_rows.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "base/files/yaml_list.h"
 #include "compat/compat.h"
 #include "draft/registry.h"
-#include "engine/compat/row_fields.h"
+#include "engine/support/row_fields.h"
 #include "model/config/architecture.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "engine/compat/row_fields.h"
+#include "engine/support/row_fields.h"
 
 #include <algorithm>
 
