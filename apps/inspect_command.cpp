@@ -19,6 +19,7 @@
 #include "attention/kv_cache.h"
 #include "compat/compat.h"
 #include "device/device_traits.h"
+#include "draft/parts/method.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
@@ -224,7 +225,7 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
     sizes["state_mib_per_sequence"] = mebibytes(state_bytes_each(config, 0));
   sizes.update(inspect_experts(config));
   if (const auto mask = parallel_draft_mask(files.text())) {
-    sizes["drafter"] = "pard";
+    sizes["drafter"] = method_of_files(files.text()).method;
     sizes["mask_token_id"] = *mask;
   }
   return sizes;

@@ -1,49 +1,86 @@
 #!/usr/bin/env python3
 """Fails when a refusal of a combination is written outside src/compat, the one place that decides them.
 
-A refusal is a call that makes a Status (unsupported, invalid_argument, fault, rule_fault). It is taken for
-one of a combination where its literals name two flags, or say what such sentences say ("leave one of the
-two out", "not divided among ranks", ...). tools/refusal_exceptions.txt lists what looks so and is none,
-each as "path: words of the sentence: reason".
+A refusal is a call that makes a Status (unsupported, invalid_argument, fault, rule_fault, Status), fails a reader or throws,
+and in src/ any statement, as a sentence may be made before it is returned. It is taken for one of a combination
+where its literals name two flags, or one flag and a word that brings another part in ("needs", "without", ...), or
+say what such sentences say ("leave one of the two out", "not divided among ranks", "goes with", ...). The commands of
+apps/ have flags of their own; there two flags or such a sentence count. What loads a server as its client (bench) is no
+part of an engine.
+
+tools/refusal_exceptions.txt lists what looks so and is none, each as "path: words of the sentence: reason".
 """
 
 import pathlib
 import re
 import sys
 
+from cpp_text import DIRECTIVE, line_of, literals, without_comments
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "refusal_exceptions.txt"
-FOLDERS = ("attention", "device", "draft", "engine", "group", "kernels", "model", "sched")
-MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault)\(")
-LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+FOLDERS = ("src", "apps", "include", "python")
+SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh"}
+# The rules themselves, clients of a server, tables of fields with their help, and pages that are printed.
+APART = ("src/compat/", "src/bench/", "apps/bench/", "src/config/", "apps/manual/", "apps/flags/")
+MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault|Status|fail|\w*[Ee]rror|runtime_error)\s*[({]")
+STATEMENT_END = re.compile(r"[;{}]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 # Flags that only say what else would do: "; use --load-format auto".
 REMEDY = re.compile(r";.*", re.S)
-PHRASES = re.compile(r"leave one of (?:them|the two) out|among ranks|stages do not have|lanes do not have"
-                     r"|not shared by engines|exclude (?:each other|one another)|cannot be used with"
-                     r"| together\b| not built (?:where|for)|leave --[a-z-]+ out")
+ANOTHER = re.compile(r"\b(?:needs?|requires?|without|with|under|beside|while|where|both)\b")
+PHRASES = re.compile(
+    r"leave one (?:of (?:them|the two) )?out|among ranks|stages do not have|lanes do not have|not shared by engines"
+    r"|exclude (?:each other|one another)|cannot be (?:used|combined) with|\btogether\b|\bcombin(?:e|ed|ation)\b"
+    r"|not (?:available|built|there|read|allowed|supported|possible|known) (?:with|where|for|when|while|under|beside)\b"
+    r"|\bgo(?:es)? (?:not )?with\b|mutually exclusive|incompatible|\bconflicts? with|at the same time|leave --[a-z-]+ out")
+BRACKET = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|[(){}]")
+TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")
+WORD_OF_ANY = re.compile(f"--[a-z]|{PHRASES.pattern}")
 
 
 def call_text(text, begin):
-    """What stands between the parentheses of a call, whose "(" ends at `begin`."""
-    depth, at = 1, begin
-    while at < len(text) and depth > 0:
-        if text[at] == '"':
-            found = LITERAL.match(text, at)
-            at = found.end() if found else at + 1
-            continue
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        at += 1
-    return text[begin:at]
+    """What stands between the brackets of a call, of which the first ends at `begin`."""
+    depth = 1
+    for found in BRACKET.finditer(text, begin):
+        depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return text[begin:found.start()]
+    return text[begin:]
 
 
-def refusals(text):
-    """(line, sentence) of each call that looks like the refusal of a combination."""
+def is_of_parts(sentence, in_source):
+    flags = len(set(FLAG.findall(REMEDY.sub("", sentence))))
+    return flags > 1 or flags == 1 and in_source and ANOTHER.search(REMEDY.sub("", sentence)) or PHRASES.search(sentence)
+
+
+def statements(text):
+    """(begin, text) of what stands between semicolons and braces, those in literals aside."""
+    begin = 0
+    blank = TEXT.sub(lambda found: "_" * len(found[0]), text)
+    for found in STATEMENT_END.finditer(blank):
+        yield begin, text[begin:found.start()]
+        begin = found.end()
+
+
+def refusals(text, in_source=True):
+    """(line, sentence) of each call or statement that looks like the refusal of a combination."""
+    if not WORD_OF_ANY.search(text):
+        return
+    text = DIRECTIVE.sub(lambda found: "\n" * found[0].count("\n"), without_comments(text))
+    told = set()
     for found in MAKERS.finditer(text):
-        sentence = "".join(LITERAL.findall(call_text(text, found.end())))
-        flags = set(FLAG.findall(REMEDY.sub("", sentence)))
-        if len(flags) > 1 or PHRASES.search(sentence):
-            yield text.count("\n", 0, found.start()) + 1, sentence
+        call = call_text(text, found.end())
+        sentence = "".join(contents for _, contents in literals(call))
+        if is_of_parts(sentence, in_source):
+            told.add(sentence)
+            yield line_of(text, found.start()), sentence
+    if not in_source:
+        return
+    for begin, statement in statements(text):
+        sentence = "".join(contents for _, contents in literals(statement))
+        if "FT_CHECK(" not in statement and PHRASES.search(sentence) and not any(sentence in one or one in sentence for one in told):
+            yield line_of(text, begin + len(statement) - len(statement.lstrip())), sentence
 
 
 def read_exceptions(lines):
@@ -57,11 +94,11 @@ def read_exceptions(lines):
     return exceptions
 
 
-def faults(sources, exceptions):
-    """Of sources by path."""
+def faults(files, exceptions):
+    """The sentences about sources by their path."""
     unused = {(path, words) for path, all_words in exceptions.items() for words in all_words}
-    for path, text in sources.items():
-        for line, sentence in refusals(text):
+    for path, text in files.items():
+        for line, sentence in refusals(text, not path.startswith("apps/")):
             allowed = [words for words in exceptions.get(path, ()) if words in sentence]
             unused -= {(path, words) for words in allowed}
             if not allowed:
@@ -71,14 +108,21 @@ def faults(sources, exceptions):
         yield f"tools/refusal_exceptions.txt: {path} has no such sentence any more: {words}"
 
 
-def main():
-    sources = {}
+def sources():
+    """The text by path of all that is looked at."""
+    found = {}
     for folder in FOLDERS:
-        for path in sorted((ROOT / "src" / folder).rglob("*")):
-            if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
-                sources[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
-    found = list(faults(sources, read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())))
-    print("\n".join(found) or f"refusals: {len(sources)} sources, combinations are refused by src/compat alone")
+        for path in sorted((ROOT / folder).rglob("*")):
+            name = path.relative_to(ROOT).as_posix()
+            if path.suffix in SUFFIXES and not name.startswith(APART):
+                found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def main():
+    files = sources()
+    found = list(faults(files, read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())))
+    print("\n".join(found) or f"refusals: {len(files)} sources, combinations are refused by src/compat alone")
     return 1 if found else 0
 
 

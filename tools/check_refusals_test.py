@@ -3,27 +3,46 @@
 
 import unittest
 
-from check_refusals import faults, read_exceptions, refusals
+from check_refusals import faults, read_exceptions, refusals, sources
+
+
+MET = (
+    'return unsupported("--enable-dbo with --pipeline-parallel-size is not there; leave one out");',
+    'return invalid_argument("--flex-mask " + text + " is not read by --attention-backend " + name);',
+    'return unsupported(name + ": heads are not divided " +\n  "among ranks; lower it");',
+    'return fault("a and b exclude each other (\\"c\\")" + f(x));', 'return unsupported("PARD is not built where " + whose + " keeps states");',
+    'return unsupported("--enable-dbo needs more stages");', 'return unsupported("--flex-mask is refused while drafts are made");',
+    'return Status(StatusCode::kUnsupported, "--enable-dbo without " + what);', 'throw std::runtime_error("--a conflicts with drafts");',
+    'const std::string why = "prefix caching is not built for recurrent layers";\nreturn unsupported(why);',
+    'fields.fail("a goes with b, not with c");', 'return unsupported("medusa cannot be combined with " + other);',
+    'return invalid_argument(fmt::format("--one {} with {}", x, y));', 'return {StatusCode::kUnsupported, "drafts are not supported with adapters"};')
+PASSED = (
+    'return invalid_argument("--max-model-len " + n + " exceeds 5; lower it");',
+    'return unsupported("--dtype x is not known; use --dtype auto, or --quantization fp8");', 'return FT_CHECK("--one and --two together");',
+    '// unsupported("--one with --two")', '#include "kernels/experts/combine_experts.h"', 'flag("--one", "What it is, with more");',
+    'return unsupported("the file " + name + " is not known; use another");', 'x = "leave";\ny = "one out";')
 
 
 class Refusals(unittest.TestCase):
-    def meet(self, text):
-        self.assertEqual(len(list(refusals(text))), 1, text)
-
-    def pass_by(self, text):
-        self.assertEqual(len(list(refusals(text))), 0, text)
-
-    def test_two_parts_of_an_engine_meet(self):
-        self.meet('return unsupported("--enable-dbo with --pipeline-parallel-size is not there; leave one out");')
-        self.meet('return invalid_argument("--flex-mask " + text + " is not read by --attention-backend " + name);')
-        self.meet('return unsupported(name + ": heads are not divided " +\n  "among ranks; lower it");')
-        self.meet('return fault("a and b exclude each other (\\"c\\")" + f(x));')
-        self.meet('return unsupported("PARD is not built where " + whose + " keeps states");')
+    def test_parts_of_an_engine_meet(self):
+        for text in MET:
+            self.assertEqual(len(list(refusals(text))), 1, text)
 
     def test_one_value_passes(self):
-        self.pass_by('return invalid_argument("--max-model-len " + n + " exceeds 5; lower it");')
-        self.pass_by('return unsupported("--dtype x is not known; use --dtype auto, or --quantization fp8");')
-        self.pass_by('return FT_CHECK("--one and --two together");')
+        for text in PASSED:
+            self.assertEqual(list(refusals(text)), [], text)
+
+    def test_a_command_says_what_its_own_flag_needs(self):
+        self.assertEqual(list(refusals('return invalid_argument("--matrix needs a file");', False)), [])
+        self.assertEqual(len(list(refusals(MET[0], False))), 1)
+        self.assertEqual(len(list(faults({"apps/a.cpp": MET[5], "src/kv/a.cpp": MET[5]}, {}))), 1)
+
+    def test_all_folders_but_those_apart_are_read(self):
+        read = {name.rpartition("/")[0] for name in sources()}
+        for folder in ("src/config", "src/compat"):
+            self.assertNotIn(folder, read)
+        for folder in ("src/kv", "src/spec", "src/text", "src/serve/fields", "src/hub", "src/gguf", "apps/options", "apps", "python/src"):
+            self.assertIn(folder, read)
 
     def test_the_line_is_the_calls(self):
         self.assertEqual([line for line, _ in refusals('\n\nunsupported("--one with --two");')], [3])

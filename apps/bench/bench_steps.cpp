@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apps/bench/bench_run.h"
+#include "draft/registry.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -41,7 +42,7 @@ Result<StepBenchRun> start_step_bench(const StepBenchOptions& options,
   }
   if (config.speculative.empty() && drafts > 0) {
     SpeculativeConfig room;
-    room.method = "ngram";
+    room.method = first_look_up().name;
     room.num_speculative_tokens = drafts;
     room.length_policy = "fixed";
     config.speculative.push_back(room);

@@ -17,8 +17,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* kLookUp = "ngram";
-
 bool reads_files(const TuneDrafter& drafter) {
   return declared_traits(drafter.config.method).reads_files;
 }
@@ -67,8 +65,8 @@ std::vector<json> entries_without_files(const std::string& target) {
   for (const DrafterEntry& drafter : drafters()) {
     const std::string name = drafter.name;
     const bool bundled = drafter.traits.reads_files && !bundled_drafter(name, target).empty();
-    if (drafter.traits.looks_up || bundled ||
-        (drafter.head == HeadKind::kMtp && has_modules(target))) {
+    const bool of_target = drafter.traits.reads_files && !drafter.traits.needs_model;
+    if (drafter.traits.looks_up || bundled || (of_target && has_modules(target))) {
       entries.push_back({{"method", name}});
     }
   }
@@ -105,11 +103,12 @@ Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
 
 std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>& drafters) {
   // It needs no file, so that it is among them.
+  const std::string name = first_look_up().name;
   const TuneDrafter& look_up = *std::ranges::find_if(
-      drafters, [](const TuneDrafter& one) { return one.config.method == kLookUp; });
+      drafters, [&](const TuneDrafter& one) { return one.config.method == name; });
   std::vector<std::vector<TuneDrafter>> groups;
   for (const TuneDrafter& drafter : drafters) {
-    if (drafter.config.method == kLookUp) continue;
+    if (drafter.config.method == name) continue;
     if (groups.empty() || groups.back().size() == static_cast<size_t>(kMaxDrafters)) {
       groups.emplace_back();
       groups.back().push_back(look_up);
@@ -121,13 +120,14 @@ std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>
 
 std::vector<std::vector<std::string>> tune_methods(
     const std::vector<std::vector<TuneDrafter>>& groups) {
+  const std::string look_up = first_look_up().name;
   std::vector<std::vector<std::string>> all;
   for (const std::vector<TuneDrafter>& group : groups) {
     std::vector<std::string>& methods = all.emplace_back();
     for (const TuneDrafter& drafter : group) {
       const std::string& method = drafter.config.method;
-      if (method != kLookUp || all.size() == 1) methods.push_back(method);
-      if (reads_files(drafter)) methods.push_back(list_name({kLookUp, method}));
+      if (method != look_up || all.size() == 1) methods.push_back(method);
+      if (reads_files(drafter)) methods.push_back(list_name({look_up, method}));
     }
   }
   return all;

@@ -220,6 +220,11 @@ Result<const DrafterEntry*> find_drafter(const std::string& method) {
                      "; use one of: " + list_of_drafters());
 }
 
+const DrafterEntry& first_look_up() {
+  return *std::find_if(std::begin(kDrafters), std::end(kDrafters),
+                       [](const DrafterEntry& entry) { return entry.traits.looks_up; });
+}
+
 DrafterTraits declared_traits(const std::string& name) {
   const Result<const DrafterEntry*> entry = find_drafter(name);
   FT_CHECK_MSG(entry.ok(), "a drafter without a row");

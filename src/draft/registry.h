@@ -89,6 +89,9 @@ Result<const DrafterEntry*> find_drafter(const std::string& method);
 // What the row of a drafter with this name says, for the drafter itself to complete.
 DrafterTraits declared_traits(const std::string& name);
 
+// The first row that looks drafts up, which any model may have, as it needs no files.
+const DrafterEntry& first_look_up();
+
 // The entry that a configuration means: by its method, or where that is empty by its model: by what
 // the files of `folder` say (draft/parts/method.h), or without a folder by the model's name alone.
 // InvalidArgument when it names neither.

@@ -40,6 +40,11 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
   }
 }
 
+TEST_F(DrafterRegistry, TheFirstLookUpNeedsNoFiles) {
+  EXPECT_EQ(std::string(first_look_up().name), "ngram");
+  EXPECT_FALSE(first_look_up().traits.reads_files);
+}
+
 TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
   for (const char* method : {"xpress", "eagle4", "ngram ", ""}) {
     const auto entry = find_drafter(method);
