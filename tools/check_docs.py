@@ -2,8 +2,7 @@
 """Links of the documents lead to something, and what they name is there.
 
 - A link without a scheme is a file of the tree, with `#heading` a heading of it.
-- A path in backquotes or in a block of code that begins with one of FOLDERS and ends in a suffix of
-  SUFFIXES is a file.
+- A path in backquotes or in a block of code that begins with one of FOLDERS is a file, a folder, or such without its suffix.
 - Commands still run: commands of the program, flags of any program of the tree, folders for `./test`,
   presets of CMake, test programs and the names in their --gtest_filter are in the sources.
 - Pages about the code (CODE_PAGES) name types, constants and files of src/ that exist.
@@ -19,13 +18,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("tools", "tests", "bench", "examples", "deploy", "packaging", "models", "docs", "src", "apps")
-SUFFIXES = ("py", "sh", "cpp", "h", "md", "txt", "json", "yml", "yaml", "def", "cu", "cuh")
-LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
-PATH = re.compile(rf"(?<![\w/.*-])((?:{'|'.join(FOLDERS)})/[\w./-]+\.(?:{'|'.join(SUFFIXES)}))(?![\w/*])")
+FOLDERS = ("tools", "tests", "bench", "examples", "deploy", "packaging", "models", "docs", "src", "apps", "include", "python",
+           "cmake", "text-crate", r"\.ci")
+LINK = re.compile(r"\[[^\]]*\]\(<?([^()\s>]+)>?(?: +\"[^\"]*\")?\)")
+REFERENCE = re.compile(r"^ {0,3}\[[^\]^]+\]: +<?([^\s>]+)>?", re.M)
+TAG_LINK = re.compile(r"<(?:a|img)\b[^>]*?\b(?:href|src)=\"([^\"]+)\"")
+# One with < or $ in it, or a *, says a form; a = before it, what another program is given.
+PATH = re.compile(rf"(?<![\w/.*$<>{{}}=-])(?:\./)?((?:{'|'.join(FOLDERS)})/[\w.@+-]+(?:/[\w.@+-]+)*)(?![\w*<${{(-]|\.\w|/[\w*<$.{{])")
+# x, or name, stands for any: tests/doors/x_door.py.
+ANY_NAME = re.compile(r"(?:^|/)(?:x|name)(?:[._/]|$)")
+FORMS_OF_NAMES = {"PascalCase", "kPascalCase"}
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 CODE_PAGES = ("docs/ARCHITECTURE.md", "docs/kernels.md", "docs/NOTES.md", "docs/internals/", "docs/decisions/",
-              "docs/glossary.md")
+              "docs/glossary.md", "CONTRIBUTING.md")
 MAX_LINES = {"docs/ARCHITECTURE.md": 250}
 MAX_LINE = 400
 # Flags of programs that are not in the tree.
@@ -58,10 +63,15 @@ def sources():
              "." not in name.rsplit("/", 1)[-1]]
     found = {}
     for name in files:
-        if name.startswith(("tests/golden/", "models/")) or name == "tools/check_docs.py":
+        if name.startswith(("tests/golden/", "models/")) or name.startswith("tools/check_docs"):
             continue
         found.setdefault(name.split("/")[0], []).append((ROOT / name).read_text(errors="replace"))
     return {folder: "\n".join(texts) for folder, texts in found.items()}
+
+
+@functools.cache
+def all_paths():
+    return "\n".join(tracked())
 
 
 @functools.cache
@@ -97,9 +107,11 @@ def command_faults(code):
     for flag in re.findall(r"(?<![\w-])--(?:no-)?([a-z][a-z0-9_-]*[a-z0-9])(?![\w*-])", code):
         if flag not in flags():
             yield f"no program of the tree knows --{flag}"
-    for line in re.findall(r"(?m)^(?:`|\$ )?\./test((?: [a-z_0-9]+)+)(?=`|\s|$)", code):
+    for line in re.findall(r"(?m)(?:^|[`$=] ?|\d |&& )\./test((?: [a-z_0-9/]+)+)(?=`|\s|$)", code):
         for name in line.split():
-            if not (ROOT / "tests" / name).is_dir() and name not in ("python", "install"):
+            if "/" in name:
+                yield f"./test {name}: a folder of tests/ is one program; write {name.partition('/')[0]} and -R"
+            elif not (ROOT / "tests" / name).is_dir() and name not in ("python", "install"):
                 yield f"./test {name}: there is no tests/{name}"
     for name in re.findall(r"--preset[ =]([\w-]+)", code):
         if f'"{name}"' not in (ROOT / "CMakePresets.json").read_text():
@@ -119,17 +131,22 @@ def name_faults(code):
     if "\n" in inside or " " in inside:
         return
     for name in re.findall(r"^(?:k?[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+(?:::\w+)?|[A-Z]\w+(?:::\w+)+)$", inside):
-        if not all(part in words() for part in name.split("::")):
+        if name not in FORMS_OF_NAMES and not all(part in words() for part in name.split("::")):
             yield f"{name} is in no source"
-    if re.fullmatch(r"[a-z]\w*(?:/[a-z]\w*)+", inside):
-        stems = [ROOT / "src" / inside, ROOT / inside, ROOT / "tests" / inside]
-        near = [found for stem in stems for found in stem.parent.glob(stem.name + "*")]
-        if not near and not list((ROOT / "src").glob(f"*/{inside}*")) and inside.split("/")[0] != "doors":
+    if re.fullmatch(r"[a-z]\w*(?:/[a-z]\w*)+(?:\.(?:h|cpp|cuh?|def))?", inside) and not ANY_NAME.search(inside):
+        if not re.search(rf"(?m)(?:^|/){re.escape(inside)}(?:$|[/.\w])", all_paths()) and inside.split("/")[0] != "doors":
             yield f"{inside} is no file or folder of the tree"
 
 
+def is_there(path):
+    """Whether a path is one of the tree, with or without its suffix; a build makes what lies below build/."""
+    path = path.rstrip(".")
+    return (ROOT / path).exists() or any((ROOT / path).parent.glob(pathlib.PurePath(path).name + ".*"))
+
+
 def link_faults(page, text):
-    for link in LINK.findall(CODE.sub("", text)):
+    plain = CODE.sub("", text)
+    for link in LINK.findall(plain) + REFERENCE.findall(plain) + TAG_LINK.findall(plain):
         if re.match(r"[a-z]+:", link):
             continue
         name, _, anchor = link.partition("#")
@@ -147,8 +164,7 @@ def faults_of(page):
     measured = name.startswith("bench/results/")  # commands of the day that it was measured
     for code in CODE.findall(text):
         for path in [] if measured else PATH.findall(code):
-            # x stands for any name: tests/doors/x_door.py.
-            if not (ROOT / path).exists() and not re.match(r"x[._]", pathlib.PurePath(path).name):
+            if not is_there(path) and not ANY_NAME.search(path):
                 yield f"{path} is not there"
         yield from [] if measured else command_faults(code)
         yield from name_faults(code) if name.startswith(CODE_PAGES) else []

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/draft_head.h"
+#include "model/draft_head_config.h"
 #include "model/files/containers/json_file.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"

@@ -11,7 +11,7 @@ namespace {
 
 class MakeOneEngine : public DialledRanks {};
 
-TEST_F(MakeOneEngine, AStartThatFailsGivesUpItsSeat) {
+TEST_F(MakeOneEngine, AStartThatFailsLeavesTheBarrier) {
   std::latch engines(1);
   {
     StartBarrier barrier(engines, true);
