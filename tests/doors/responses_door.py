@@ -91,7 +91,7 @@ class Background(door.DoorCase):
         first = threading.Thread(target=lambda: whole.update(
             events=self.post("/v1/responses", body).events))
         first.start()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while self.send("GET", "/v1/responses/resp_resumed").status != 200:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
@@ -110,7 +110,7 @@ class Background(door.DoorCase):
         first = threading.Thread(target=lambda: whole.update(
             events=self.post("/v1/responses", body).events))
         first.start()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while self.send("GET", "/v1/responses/resp_stopped").status != 200:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)

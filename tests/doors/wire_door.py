@@ -68,7 +68,7 @@ class WireCase(door.DoorCase):
                            self.get("/metrics").text, re.M)
         return float(line)
 
-    def until_running(self, number, seconds=60):
+    def until_running(self, number, seconds=300):
         end = time.monotonic() + seconds
         while self.num_running() != number:
             self.assertLess(time.monotonic(), end, f"not {number} requests running")
@@ -106,7 +106,7 @@ class HalfClosed(WireCase):
                 aborted = self.num_aborted()
                 connection.close()
                 self.until_running(0)
-                end = time.monotonic() + 30
+                end = time.monotonic() + 300
                 while self.num_aborted() == aborted:
                     self.assertLess(time.monotonic(), end, "it was written to its end")
 
@@ -123,10 +123,9 @@ class LineEnds(WireCase):
         for text in ("GET /health HTTP/1.1\nHost: t\n\n", "GET /health HTTP/1.1\r\nHost: t\n\n",
                      "GET /health HTTP/1.1\r\nHost: t\r\nA: b\n\r\n", whole + "2\n{}\n0\n\n"):
             connection = self.connect()
-            start = time.monotonic()
             connection.sendall(text.encode())
+            # One that was waited with would be answered with 408 when its time is up.
             self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 400 "), text)
-            self.assertLess(time.monotonic() - start, 20)
 
 
 class OverTls(WireCase):
@@ -213,7 +212,7 @@ class OverTls(WireCase):
         return connection.getpeercert(binary_form=True)
 
     def until_subject_is(self, wanted):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while self.subject() != wanted:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
@@ -229,7 +228,7 @@ class OverTls(WireCase):
             key = pathlib.Path(other, "key.pem").read_bytes()
             # The certificate alone does not fit the key: the old pair goes on.
             shutil.copy(f"{other}/certificate.pem", folder / "certificate.pem")
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while "the certificates stay as they were" not in self.log():
                 self.assertLess(time.monotonic(), end)
                 time.sleep(0.1)
