@@ -28,6 +28,9 @@ PATH = re.compile(rf"(?<![\w/.*$<>{{}}=-])(?:\./)?((?:{'|'.join(FOLDERS)})/[\w.@
 # x, or name, stands for any: tests/doors/x_door.py.
 ANY_NAME = re.compile(r"(?:^|/)(?:x|name)(?:[._/]|$)")
 FORMS_OF_NAMES = {"PascalCase", "kPascalCase"}
+SNAKE_NAME = re.compile(r"([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?:\(\))?")
+# Of other projects, and words that the glossary advises against.
+FOREIGN_NAMES = {"bench_serving", "ollama_chat", "put_eof", "lora_rank"}
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 CODE_PAGES = ("docs/ARCHITECTURE.md", "docs/kernels.md", "docs/NOTES.md", "docs/internals/", "docs/decisions/",
               "docs/glossary.md", "CONTRIBUTING.md")
@@ -109,9 +112,7 @@ def command_faults(code):
             yield f"no program of the tree knows --{flag}"
     for line in re.findall(r"(?m)(?:^|[`$=] ?|\d |&& )\./test((?: [a-z_0-9/]+)+)(?=`|\s|$)", code):
         for name in line.split():
-            if "/" in name:
-                yield f"./test {name}: a folder of tests/ is one program; write {name.partition('/')[0]} and -R"
-            elif not (ROOT / "tests" / name).is_dir() and name not in ("python", "install"):
+            if not (ROOT / "tests" / name).is_dir() and name != "python":
                 yield f"./test {name}: there is no tests/{name}"
     for name in re.findall(r"--preset[ =]([\w-]+)", code):
         if f'"{name}"' not in (ROOT / "CMakePresets.json").read_text():
@@ -133,6 +134,10 @@ def name_faults(code):
     for name in re.findall(r"^(?:k?[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+(?:::\w+)?|[A-Z]\w+(?:::\w+)+)$", inside):
         if name not in FORMS_OF_NAMES and not all(part in words() for part in name.split("::")):
             yield f"{name} is in no source"
+    snake = SNAKE_NAME.fullmatch(inside)
+    if snake and "x" not in snake[1].split("_") and snake[1] not in words() | FOREIGN_NAMES and \
+            not (ROOT / "tests" / snake[1].removeprefix("test_")).is_dir():
+        yield f"{inside} is in no source"
     if re.fullmatch(r"[a-z]\w*(?:/[a-z]\w*)+(?:\.(?:h|cpp|cuh?|def))?", inside) and not ANY_NAME.search(inside):
         if not re.search(rf"(?m)(?:^|/){re.escape(inside)}(?:$|[/.\w])", all_paths()) and inside.split("/")[0] != "doors":
             yield f"{inside} is no file or folder of the tree"

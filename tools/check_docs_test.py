@@ -15,15 +15,15 @@ WRONG_CODE = {
     "`.ci/no_such`": "is not there", "```\ntools/no_such.sh --help\n```": "is not there", "`python/no_such/a.py`": "is not there",
     "`foretoken no-such`": "has no command", "`foretoken serve --no-such-flag-at-all`": "no program of the tree knows",
     "`./test no_such`": "there is no tests/no_such", "```\n./test kv no_such\n```": "there is no tests/no_such",
-    "`./test kernels/rows`": "one program", "`FORETOKEN_TEST_TURN=3 ./test kernels/rows`": "one program",
+    "`./test kernels/no_such`": "there is no tests/kernels/no_such", "`FORETOKEN_TEST_TURN=3 ./test no_such`": "there is no tests/no_such",
     "`cmake --preset no-such`": "there is no preset", "`test_no_such --gtest_filter='A.B'`": "no test program",
     "`test_kv --gtest_filter='*NoSuchSuite*'`": "has no test that NoSuchSuite"}
 RIGHT_CODE = (
     "`tools/check --all`", "`src/kv/block_pool`", "`src/kv/`", "`tests/doors/x_door.py`", "`src/<folder>/<room>/x.h`", "`tests/*/x_test.cpp`",
-    "`include/foretoken/config.h`", "`foretoken serve --help`", "`./test kv sched`", "`./test doors -R wire`", "`$OUT/tools/a`",
+    "`include/foretoken/config.h`", "`foretoken serve --help`", "`./test kv sched`", "`./test kernels/rows`", "`./test python`", "`./test doors -R wire`", "`$OUT/tools/a`",
     "`cmake --preset cpu-release`", "`https://x.org/src/no_such`", "`--out=tests/no_such`", "`foretoken`")
-WRONG_NAMES = ("`NoSuchClassAtAll`", "`BlockPool::no_such_member`", "`kv/no_such`", "`kv/no_such.h`", "`cuda/no_such.cu`", "`kNoSuchConstant`")
-RIGHT_NAMES = ("`BlockPool`", "`kv/block_pool`", "`kv/block_pool.h`", "`kernels/rows`", "`cpu/softcap.cpp`", "`PascalCase`", "`cuda/x.cu`",
+WRONG_NAMES = ("`NoSuchClassAtAll`", "`BlockPool::no_such_member`", "`kv/no_such`", "`kv/no_such.h`", "`cuda/no_such.cu`", "`kNoSuchConstant`", "`no_such_function`", "`no_such_function()`", "`test_no_such`")
+RIGHT_NAMES = ("`BlockPool`", "`kv/block_pool`", "`kv/block_pool.h`", "`kernels/rows`", "`cpu/softcap.cpp`", "`PascalCase`", "`cuda/x.cu`", "`launch_x`", "`count_accepted`", "`find_drafter()`", "`test_kv`",
                "`two words`", "`a = b`")
 HERE = "# A Heading, of `kinds`\n\n## Two\n"
 
