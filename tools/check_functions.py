@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on functions of more than 50 lines in src/, include/ and apps/.
+"""Fails on functions of more than 50 lines, or with more than 6 parameters, in src/, include/ and apps/.
 
 A function is counted from the first line of its declaration, below its comment, to its closing brace: lambdas
 and types inside of it count within it, and a lambda that stands in a table or initialises a constant is a
@@ -10,8 +10,8 @@ Device code in folders cuda/ may have 60: what a kernel keeps in registers acros
 arguments by reference of a function that is split off, and where the compiler does not inline that one they
 go through local memory.
 
-tools/function_exceptions.txt lists those that are longer all the same, each as "path: name: reason". One that
-is no longer too long, or is gone, is an error.
+tools/function_exceptions.txt lists those that are larger all the same, each as "path: name: reason". One that
+is no longer too large, or is gone, is an error.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "function_exceptions.txt"
 FOLDERS = ("src", "include", "apps")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".hpp", ".inl", ".cc"}
-MAX_LINES, MAX_DEVICE_LINES = 50, 60
+MAX_LINES, MAX_DEVICE_LINES, MAX_PARAMETERS = 50, 60, 6
 DEVICE = re.compile(r"\b__(?:global|device)__\b")
 
 PAIRS = {"<>": re.compile(r"[<>]|\([^()]*\)"), "()": re.compile(r"[()]"), "{}": re.compile(r"[{}]")}
@@ -36,6 +36,7 @@ TYPE = re.compile(r"^(?:typedef\s+|friend\s+)?(class|struct|union|enum)\b")
 ACCESS = re.compile(r"^(?:public|private|protected)\s*$")
 OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|\[\s*\]|\"\"\s*\w+|[^\s\w(]+|\w[\w:<>*& ]*(?=\())")
 ATTRIBUTE = re.compile(r"\[\[.*?\]\]", re.S)
+NOT_PARAMETERS = re.compile(r"\b(?:__launch_bounds__|alignas|decltype|noexcept|explicit)\s*\((?:[^()]|\([^()]*\))*\)")
 CALLED_MACRO = re.compile(r"[A-Z][A-Z0-9_]+\s*\([^()]*\)\s*(?=template\b|[A-Za-z_]\w*)")
 # What may stand between the parameters of a function and its body.
 TAIL = re.compile(r"(?:\b(?:const|noexcept|override|final|mutable|try|volatile)\b|&&?|\s)*$")
@@ -109,6 +110,22 @@ def name_of(head):
     return re.sub(r"<.*>", "", found[1].split()[-1]) if found else plain.split()[-1] if plain.split() else "?"
 
 
+def num_parameters(head):
+    """How many parameters a function has, by its head."""
+    plain = OPERATOR.sub("operator_", NOT_PARAMETERS.sub(" ", without_template(head)))
+    begin = plain.find("(")
+    if begin < 0:
+        return 0
+    parameters = plain[begin + 1:past_brackets(plain, begin, "()") - 1]
+    if not parameters.strip():
+        return 0
+    depth, count = 0, 1
+    for mark in re.findall(r"->|[(){}<>\[\],]", parameters):
+        depth += 1 if mark in "({<[" else -1 if mark in ")}>]" else 0
+        count += mark == "," and depth == 0
+    return count
+
+
 def balanced_branches(code):
     """Blanks the later branches of an #if whose first one opens braces that it does not close."""
     stack, blanks = [], []
@@ -136,11 +153,11 @@ def balanced_branches(code):
 
 
 class Functions:
-    """Goes over a source; `found` has (line, length, name, whether it runs on a device) of its functions."""
+    """Goes over a source; `found` has (line, length, name, whether it runs on a device, parameters) of its functions."""
 
     def __init__(self, text):
         code = balanced_branches(code_of(text))
-        self.found = [(self.line(code, match.start()), match[0].count("\n") + 1, macro[1], False)
+        self.found = [(self.line(code, match.start()), match[0].count("\n") + 1, macro[1], False, 0)
                       for match in DIRECTIVE.finditer(code) if (macro := MACRO.match(match[0]))]
         self.code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), code)
         self.scopes, self.start, self.parens, at = [], 0, 0, 0
@@ -194,12 +211,13 @@ class Functions:
         else:
             self.start, self.parens = end, 0
         lines = self.code.count("\n", begin, end) + 1
-        self.found.append((self.line(self.code, begin), lines, name, bool(DEVICE.search(head))))
+        parameters = num_parameters(head) if kind == "function" else 0
+        self.found.append((self.line(self.code, begin), lines, name, bool(DEVICE.search(head)), parameters))
         return end
 
 
 def functions(text):
-    """(line, number of lines, name, whether it runs on a device) of each function and macro of a source."""
+    """(line, number of lines, name, whether it runs on a device, parameters) of each function and macro of a source."""
     return Functions(text).found
 
 
@@ -219,15 +237,19 @@ def faults(sources, exceptions):
     """The sentences about sources by their path."""
     unused = dict(exceptions)
     for path, text in sources.items():
-        for line, lines, name, on_device in functions(text) if text.count("\n") > MAX_LINES else ():
+        for line, lines, name, on_device, parameters in functions(text):
             most = MAX_DEVICE_LINES if on_device and "cuda" in path.split("/") else MAX_LINES
-            if lines <= most:
+            if lines <= most and parameters <= MAX_PARAMETERS:
                 continue
             unused.pop((path, name), None)
-            if (path, name) not in exceptions:
+            if (path, name) in exceptions:
+                continue
+            if lines > most:
                 yield f"{path}:{line}: {name} has {lines} lines, the limit is {most}; cut it by its steps"
+            if parameters > MAX_PARAMETERS:
+                yield f"{path}:{line}: {name} has {parameters} parameters, the limit is {MAX_PARAMETERS}; make a struct of them"
     for path, name in sorted(unused):
-        yield f"tools/function_exceptions.txt: {path}: {name} is not too long any more, or is gone; delete the line"
+        yield f"tools/function_exceptions.txt: {path}: {name} is not too large any more, or is gone; delete the line"
 
 
 def main():
@@ -235,7 +257,7 @@ def main():
                for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES}
     exceptions = read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
     found = list(faults(sources, exceptions))
-    print("\n".join(found) or f"functions: {len(sources)} sources, none over {MAX_LINES} lines but {len(exceptions)} exceptions")
+    print("\n".join(found) or f"functions: {len(sources)} sources, none over {MAX_LINES} lines or {MAX_PARAMETERS} parameters but {len(exceptions)} exceptions")
     return 1 if found else 0
 
 

@@ -64,7 +64,17 @@ class Functions(unittest.TestCase):
 
     def test_the_first_line_is_below_the_comment(self):
         text = "int x;\n\n// Says\n// why.\ntemplate <class T>\nint f(int a) " + BODY + "\n"
-        self.assertEqual([(line, lines) for line, lines, _, _ in functions(text)], [(5, MAX_LINES + 3)])
+        self.assertEqual([(line, lines) for line, lines, *_ in functions(text)], [(5, MAX_LINES + 3)])
+
+    def test_many_parameters_are_found(self):
+        for text in ("void f(int a, int b, int c, int d, int e, int f, %s) {}", "A::A(int a, int b, int c, int d, int e, int f, %s) : a_{1} {}",
+                     "template <class A, class B>\n__global__ void __launch_bounds__(128, 2) f(int a, int b, int c, int d, int e, int f, %s) {}"):
+            for last in ("int g", "std::map<int, int> g", "int g = f(1, 2)", "void (*g)(int, int)", "A g = {1, 2}"):
+                self.assertEqual(len(found(text % last)), 1, text % last)
+            self.assertEqual(found((text % "").replace(", )", ")")), [])
+        for text in ("void f(std::map<int, int> a, A b = {1, 2, 3}, int c = g(1, 2, 3)) {}", "bool A::operator()(int a, int b) const {}",
+                     "int x = f(1, 2, 3, 4, 5, 6, 7);\nint f() {}", "void f() { g(1, 2, 3, 4, 5, 6, 7, 8); }"):
+            self.assertEqual(found(text), [], text)
 
     def test_device_code_has_a_bound_of_its_own(self):
         for lines, count in ((MAX_DEVICE_LINES - 2, 0), (MAX_DEVICE_LINES - 1, 1)):
