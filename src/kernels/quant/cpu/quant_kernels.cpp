@@ -19,6 +19,9 @@ struct Plain {
   using Codes = uint32_t;
   static constexpr int kLanes = 1;
   static constexpr int kMaxRows = 4;
+  template <int kBits>
+  static constexpr int kPartialDots = 0;
+  static constexpr bool kCentresBytes = false;
 
   static float floats(float value) { return value; }
   static int32_t ints(int32_t value) { return value; }

@@ -4,22 +4,32 @@ namespace foretoken::cpu {
 namespace {
 
 struct Avx2 : AvxLanes {
+  // Sums of two products each, of sixteen bits: |x| is at most 127.
+  using Partials = __m256i;
+  static constexpr int kMaxRows = 8;
+  template <int kBits>
+  static constexpr int kPartialDots = kBits < 8 ? 32767 / (2 * ((1 << kBits) - 1) * 127) : 0;
+  static constexpr bool kCentresBytes = true;
+
+  template <int kBits>
+  static FT_QUANT_INLINE Partials add_dot(Partials partials, Codes codes, const int8_t* x) {
+    partials = _mm256_add_epi16(partials, _mm256_maddubs_epi16(codes, four_codes(x)));
+    // Otherwise the compiler adds in an order of its own, for which it keeps all products in
+    // memory.
+    asm("" : "+x"(partials));
+    return partials;
+  }
+  static FT_QUANT_INLINE Ints fold(Ints sums, Partials partials) {
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(partials, _mm256_set1_epi16(1)));
+  }
+
+  // |w| times x with the sign of w: two products of eight bits fit into sixteen then.
   template <int kBits>
   static FT_QUANT_INLINE Ints dot(Ints sums, Codes codes, const int8_t* x) {
-    const Codes four = four_codes(x);
-    if constexpr (kBits < 8) {
-      const __m256i pairs = _mm256_maddubs_epi16(codes, four);
-      return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    } else {
-      // Sums of two products of eight bits would not fit into sixteen.
-      const __m256i even = _mm256_and_si256(codes, _mm256_set1_epi16(255));
-      const __m256i odd = _mm256_srli_epi16(codes, 8);
-      const __m256i even_x = _mm256_srai_epi16(_mm256_slli_epi16(four, 8), 8);
-      const __m256i odd_x = _mm256_srai_epi16(four, 8);
-      const __m256i products =
-          _mm256_add_epi32(_mm256_madd_epi16(even, even_x), _mm256_madd_epi16(odd, odd_x));
-      return _mm256_add_epi32(sums, products);
-    }
+    static_assert(kBits == 8);
+    const Codes weights = _mm256_xor_si256(codes, _mm256_set1_epi8(-128));
+    const Codes signed_x = _mm256_sign_epi8(four_codes(x), weights);
+    return fold(sums, _mm256_maddubs_epi16(_mm256_abs_epi8(weights), signed_x));
   }
 };
 

@@ -18,6 +18,9 @@ struct Avx512Vnni {
   using Codes = __m512i;
   static constexpr int kLanes = 16;
   static constexpr int kMaxRows = 8;
+  template <int kBits>
+  static constexpr int kPartialDots = 0;
+  static constexpr bool kCentresBytes = false;
 
   static FT_QUANT_INLINE Floats floats(float value) { return _mm512_set1_ps(value); }
   static FT_QUANT_INLINE Ints ints(int32_t value) { return _mm512_set1_epi32(value); }

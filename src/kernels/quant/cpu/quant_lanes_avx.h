@@ -16,6 +16,9 @@ struct AvxLanes {
   using Codes = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kMaxRows = 4;
+  template <int kBits>
+  static constexpr int kPartialDots = 0;
+  static constexpr bool kCentresBytes = false;
 
   static FT_QUANT_INLINE Floats floats(float value) { return _mm256_set1_ps(value); }
   static FT_QUANT_INLINE Ints ints(int32_t value) { return _mm256_set1_epi32(value); }

@@ -45,6 +45,10 @@ alignas(64) constexpr uint8_t kE2m1Codes[16] = {16, 17, 18, 19, 20, 22, 24, 28,
 //   two_bits(v, i): v >> 2 i & 3; with_bit<t>(low, ones, i): low | (ones >> i & 1) << t
 //   look_up(codes, table): what codes of four bits stand for
 //   dot<bits>(sums, codes, x): sums + codes . x, of four signed bytes of x
+//   kPartialDots<bits>: how many dots fit into Partials, narrower than Ints; 0: dot is used
+//   add_dot<bits>(partials, codes, x): dot for Partials
+//   fold(sums, partials): sums + partials
+//   kCentresBytes: dot<8> takes 128 off the codes by itself
 //   halves, bytes, signed_bytes: scales as floats
 //   multiply_add(a, b, c) = a * b + c and subtract_product(c, a, b) = c - a * b, rounded once
 template <class V, class C>
@@ -68,14 +72,32 @@ FT_QUANT_INLINE typename V::Codes unpack(const uint8_t* step, int vector, int la
 }
 
 // Minus the middle of the codes times the sum of a step, or of half of one from vector `first` on.
-template <class C, int kVectors>
+template <class V, class C, int kVectors>
 FT_QUANT_INLINE int32_t minus_middle(const QuantStep& x, int first) {
-  if constexpr (!C::kHasMiddle) return 0;
   constexpr int kBits = C::kDotBits;
+  if constexpr (!C::kHasMiddle || (kBits == 8 && V::kCentresBytes)) return 0;
   if constexpr (kVectors == 4) {
     return kBits == 6 ? x.minus_middle6[first / 4] : x.minus_middle6[first / 4] / 8;
   }
   return kBits == 8 ? x.minus_middle8 : kBits == 5 ? 2 * x.minus_middle4 : x.minus_middle4;
+}
+
+// Dots of `kVectors` vectors from `first` on, no more than fit into Partials, added to the sums.
+template <class V, class C, int kRows, int kVectors>
+FT_QUANT_INLINE void add_partial_dots(const uint8_t* step, int first, int lane, const QuantStep* x,
+                                      typename V::Ints (&sums)[kRows]) {
+  typename V::Partials partials[kRows] = {};
+#pragma GCC unroll 8
+  for (int j = 0; j < kVectors; ++j) {
+    const typename V::Codes codes = unpack<V, C>(step, first + j, lane);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      partials[r] =
+          V::template add_dot<C::kDotBits>(partials[r], codes, x[r].codes + 4 * (first + j));
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) sums[r] = V::fold(sums[r], partials[r]);
 }
 
 // The sums of `kVectors` vectors from `first` on for each row, less the middle of the codes.
@@ -83,13 +105,23 @@ template <class V, class C, int kRows, int kVectors>
 FT_QUANT_INLINE void dot_rows(const uint8_t* step, int first, int lane, const QuantStep* x,
                               typename V::Ints (&sums)[kRows]) {
   static_assert(kVectors == 8 || !C::kHasMiddle || C::kBits == 6 || C::kBits == 3);
-  for (int r = 0; r < kRows; ++r) sums[r] = V::ints(minus_middle<C, kVectors>(x[r], first));
 #pragma GCC unroll 8
-  for (int j = 0; j < kVectors; ++j) {
-    const typename V::Codes codes = unpack<V, C>(step, first + j, lane);
+  for (int r = 0; r < kRows; ++r) sums[r] = V::ints(minus_middle<V, C, kVectors>(x[r], first));
+  constexpr int kPartialDots = V::template kPartialDots<C::kDotBits>;
+  if constexpr (kPartialDots > 0) {
+    constexpr int kDots = kPartialDots < kVectors ? kPartialDots : kVectors;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = V::template dot<C::kDotBits>(sums[r], codes, x[r].codes + 4 * (first + j));
+    for (int j = 0; j < kVectors; j += kDots) {
+      add_partial_dots<V, C, kRows, kDots>(step, first + j, lane, x, sums);
+    }
+  } else {
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      const typename V::Codes codes = unpack<V, C>(step, first + j, lane);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = V::template dot<C::kDotBits>(sums[r], codes, x[r].codes + 4 * (first + j));
+      }
     }
   }
 }
@@ -139,6 +171,7 @@ void multiply_groups(const QuantBlock& block, const QuantStep* x, int64_t num_st
   for (int lane = 0; lane < kQuantCols; lane += V::kLanes) {
     const uint8_t* scales = block.scales;
     typename V::Floats sums[kRows];
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums[r] = V::load(tile + r * kQuantCols + lane);
     for (int64_t i = 0; i < num_steps; i += steps_per_group, scales += kScaleBytes) {
       Scales<V> group{V::halves(scales + 2 * lane), V::floats(0)};
@@ -151,6 +184,7 @@ void multiply_groups(const QuantBlock& block, const QuantStep* x, int64_t num_st
         add_step<V, C, kRows>(step, group, lane, x + s * kRows, sums);
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) V::store(tile + r * kQuantCols + lane, sums[r]);
   }
 }
@@ -163,6 +197,7 @@ void multiply_super(const QuantBlock& block, const QuantStep* x, int64_t num_ste
   for (int lane = 0; lane < kQuantCols; lane += V::kLanes) {
     const uint8_t* scales = block.scales;
     typename V::Floats sums[kRows];
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums[r] = V::load(tile + r * kQuantCols + lane);
     for (int64_t i = 0; i < num_steps; i += kSteps, scales += kScaleBytes) {
       const auto scale = V::halves(scales + 2 * lane);
@@ -181,6 +216,7 @@ void multiply_super(const QuantBlock& block, const QuantStep* x, int64_t num_ste
         }
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) V::store(tile + r * kQuantCols + lane, sums[r]);
   }
 }
@@ -193,6 +229,7 @@ void multiply_super_signed(const QuantBlock& block, const QuantStep* x, int64_t 
   for (int lane = 0; lane < kQuantCols; lane += V::kLanes) {
     const uint8_t* scales = block.scales;
     typename V::Floats sums[kRows];
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums[r] = V::load(tile + r * kQuantCols + lane);
     for (int64_t i = 0; i < num_steps; i += kSteps, scales += kScaleBytes) {
       const auto super = V::halves(scales + 2 * lane);
@@ -210,6 +247,7 @@ void multiply_super_signed(const QuantBlock& block, const QuantStep* x, int64_t 
         }
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) V::store(tile + r * kQuantCols + lane, sums[r]);
   }
 }
