@@ -1,11 +1,10 @@
 #pragma once
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "device/dtype.h"
+#include "kernels/live_rows.h"
 #include "kernels/op_cost.h"
-#include "kernels/row_kind.h"
 
 namespace foretoken {
 
@@ -55,11 +54,8 @@ OpView counted_view() {
 inline constexpr int64_t kFloatBytes = sizeof(float);
 inline constexpr int64_t kIdBytes = sizeof(int32_t);
 
-// The live ones of the rows that an op takes from `row_offset` on, at most max_rows.
 inline int64_t live_count(const LiveRows& live, RowKind kind, int row_offset, int max_rows) {
-  const int count =
-      kind == RowKind::kToken ? live.counts.num_rows : live.counts.num_logits_rows - row_offset;
-  return std::clamp(count, 0, max_rows);
+  return live_rows_of(live.counts, kind, row_offset, max_rows);
 }
 
 inline int64_t size_of(DType dtype) { return static_cast<int64_t>(dtype_size(dtype)); }

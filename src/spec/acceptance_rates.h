@@ -19,10 +19,14 @@ struct DraftRates {
 
 }  // namespace foretoken
 
-// The estimator of acceptance, by position of the draft: running means of outcomes, all moved by
-// moved_rate. The device keeps one for each sequence and one for each drafter, on integers, so that
-// both devices learn the same; spec/batch_rates.h is the host's, which hears of results some steps
-// late.
+// The estimator of acceptance, by position of the draft, in integers: a running mean of outcomes
+// (seen_rate), which rises towards what the position before it promises where drafts were reached
+// and not offered (unseen_rate). Two memories use it, as two things are decided:
+// - DraftRates, on the device, of each sequence and of each drafter, know the step that just ended.
+//   choose_lengths deals drafts out to sequences by them, within what the host granted.
+// - BatchRates (spec/batch_rates.h), on the host, of each drafter, take in results that are some
+//   steps old, so that engines with one and two steps in flight decide alike. LengthController
+//   grants by them, and rests drafters that do not pay.
 namespace foretoken::spec {
 
 // What a rate starts at where nothing is known, on the device's scale of 65535 and on the host's of
@@ -64,6 +68,21 @@ FT_HD constexpr Int moved_rate(Int rate, Int sum, Int num, Int window) {
   return rate + (sum - rate * num) / window;
 }
 
+// The rate, in 1/one, of drafts of which `accepted` of `tries` (at least 1) were accepted now. More
+// than the window move it all the way to their mean.
+template <class Int>
+FT_HD constexpr Int seen_rate(Int rate, Int accepted, Int tries, Int window, Int one) {
+  const Int moves = tries < window ? tries : window;
+  const auto sum = static_cast<Int>(int64_t{one} * accepted * moves / tries);
+  return moved_rate<Int>(rate, sum, moves, window);
+}
+
+// The rate of drafts that none were offered of: never lowered.
+template <class Int>
+FT_HD constexpr Int unseen_rate(Int rate, Int hoped, Int window) {
+  return rate < hoped ? moved_rate<Int>(rate, hoped, 1, window) : rate;
+}
+
 // What a verification tells: drafts before `accepted` were accepted; draft `accepted` was not when
 // `rejected`. A commit that was cut at a stop id or at max_len tells nothing about the drafts
 // behind the cut.
@@ -92,9 +111,11 @@ FT_HD inline int32_t open_window(int32_t num_rated, int32_t window) {
   return opened < window ? opened : window;
 }
 
-// One outcome of draft i.
-FT_HD inline void move_rate(DraftRates& state, int32_t i, int32_t towards, int32_t window) {
-  state.rates[i] = static_cast<uint16_t>(moved_rate<int32_t>(state.rates[i], towards, 1, window));
+// Draft i was verified.
+FT_HD inline void rate_draft(DraftRates& state, int32_t i, int32_t accepted, int32_t tries,
+                             int32_t window) {
+  state.rates[i] = static_cast<uint16_t>(
+      seen_rate<int32_t>(state.rates[i], accepted, tries, window, RateConstants::kOne));
 }
 
 // num_rates below: the most drafts of the drafter. Rates behind them are neither read nor written,
@@ -104,7 +125,8 @@ FT_HD inline void move_rate(DraftRates& state, int32_t i, int32_t towards, int32
 FT_HD inline void raise_unseen(DraftRates& state, int32_t first, int32_t num_rates) {
   const int32_t window = open_window(state.num_rated, RateConstants::kUnseenWindow);
   for (int32_t i = first > 0 ? first : 1; i < num_rates; ++i) {
-    if (state.rates[i] < state.rates[i - 1]) move_rate(state, i, state.rates[i - 1], window);
+    state.rates[i] =
+        static_cast<uint16_t>(unseen_rate<int32_t>(state.rates[i], state.rates[i - 1], window));
   }
 }
 
@@ -128,8 +150,8 @@ FT_HD inline void start_rates(DraftRates& state, const DraftRates& prior,
 FT_HD inline void rate_sequence(DraftRates& state, const Outcome& o,
                                 int32_t num_rates = kMaxDraftTokens) {
   const int32_t window = open_window(state.num_rated, RateConstants::kSlotWindow);
-  for (int32_t i = 0; i < o.accepted; ++i) move_rate(state, i, RateConstants::kOne, window);
-  if (o.rejected) move_rate(state, o.accepted, 0, window);
+  for (int32_t i = 0; i < o.accepted; ++i) rate_draft(state, i, 1, 1, window);
+  if (o.rejected) rate_draft(state, o.accepted, 0, 1, window);
   if (o.accepted == o.drafted) raise_unseen(state, o.drafted, num_rates);
   state.num_rated = capped_sum(state.num_rated, 1);
 }
@@ -155,11 +177,7 @@ FT_HD inline void rate_prior(DraftRates& prior, const StepVerifications& step,
   const int32_t window = open_window(prior.num_rated, RateConstants::kPriorWindow);
   for (int32_t i = 0; i < num_rates; ++i) {
     const int32_t tries = step.accepted[i] + step.rejected[i];
-    if (tries == 0) continue;
-    const auto mean = static_cast<int32_t>(int64_t{RateConstants::kOne} * step.accepted[i] / tries);
-    const int32_t moves = tries < window ? tries : window;
-    prior.rates[i] =
-        static_cast<uint16_t>(moved_rate<int32_t>(prior.rates[i], mean * moves, moves, window));
+    if (tries > 0) rate_draft(prior, i, step.accepted[i], tries, window);
   }
   raise_unseen(prior, step.first_unseen, num_rates);
   prior.num_rated = capped_sum(prior.num_rated, step.count);

@@ -62,9 +62,9 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_
     const int64_t hope = before - before / Windows::kDecline;
     if (reached > 0) {
       state_.weights[i] = std::max(reached, std::min(state_.weights[i] + reached, memory));
-      rate = moved_rate<int64_t>(rate, results.accepted[i] * kOne, reached, state_.weights[i]);
-    } else if (num_drafting > 0 && rate < hope) {
-      rate = moved_rate<int64_t>(rate, hope, 1, recovery);
+      rate = spec::seen_rate<int64_t>(rate, results.accepted[i], reached, state_.weights[i], kOne);
+    } else if (num_drafting > 0) {
+      rate = spec::unseen_rate<int64_t>(rate, hope, recovery);
     }
   }
 }

@@ -19,8 +19,10 @@ struct BatchResults {
 };
 
 // Acceptance over all sequences of a drafter as the host learns it, from results that are some
-// steps old: the means of spec/acceptance_rates.h on a finer scale, and how many of the sequences
-// that may draft really do. Integers: the same results give the same rates.
+// steps old: the estimator of spec/acceptance_rates.h, with a window for each position, since only
+// positions that were granted are seen, and how many of the sequences that may draft really do.
+// LengthController decides by it how many drafts are granted; which sequences get them is decided
+// by the device's rates. Integers: the same results give the same rates.
 class BatchRates {
  public:
   static constexpr int64_t kOne = 65536;  // the scale of rates and shares

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "spec/batch_rates.h"
+
 namespace foretoken::spec {
 namespace {
 
@@ -153,6 +155,40 @@ TEST(AcceptanceRates, OutcomesOfCommits) {
 TEST(AcceptanceRates, ManyOutcomesAtOnceMoveByTheirSum) {
   EXPECT_EQ(moved_rate<int64_t>(65536, 0, 3, 12), 65536 - 65536 / 4);
   EXPECT_EQ(moved_rate<int64_t>(0, 65536 * 2, 3, 3), 65536 * 2 / 3) << "all of the window";
+}
+
+TEST(AcceptanceRates, OutcomesTogetherAreWhatTheyAddUpTo) {
+  EXPECT_EQ(seen_rate(30000, 1, 1, 10, 65535), moved_rate(30000, 65535, 1, 10));
+  EXPECT_EQ(seen_rate(30000, 0, 1, 10, 65535), moved_rate(30000, 0, 1, 10));
+  EXPECT_EQ(seen_rate(30000, 3, 7, 10, 65535), moved_rate(30000, 3 * 65535, 7, 10)) << "exactly";
+  EXPECT_EQ(seen_rate(30000, 30, 40, 10, 65535), 65535 * 3 / 4) << "all of the window";
+  EXPECT_EQ(seen_rate(0, 1 << 20, 1 << 20, 64, 65535), 65535) << "sums have room";
+  EXPECT_EQ(unseen_rate(100, 900, 8), 200);
+  EXPECT_EQ(unseen_rate(900, 100, 8), 900) << "never lowered";
+}
+
+// The host's rates are the device's on another scale, once both look back on as much.
+TEST(AcceptanceRates, TheHostLearnsWhatTheDeviceLearns) {
+  DraftRates prior{};
+  BatchRates host;
+  std::mt19937 random(3);
+  for (int step = 0; step < 400; ++step) {
+    StepVerifications of_device{};
+    BatchResults of_host;
+    of_device.first_unseen = kMaxDraftTokens;
+    of_device.count = 1 + static_cast<int>(random() % 6);
+    for (int i = 0; i < of_device.count; ++i) {
+      const bool accepted = random() % 10 < 6;
+      ++(accepted ? of_device.accepted[0] : of_device.rejected[0]);
+      of_host.add(1, 1, accepted ? 1 : 0);
+    }
+    rate_prior(prior, of_device, 1);
+    host.take_in(of_host, false, 1);
+    if (step < 200) continue;
+    EXPECT_NEAR(static_cast<double>(prior.rates[0]) / RateConstants::kOne,
+                static_cast<double>(host.state().rates[0]) / BatchRates::kOne, 0.001)
+        << step;
+  }
 }
 
 // Rates behind those of the drafter's drafts stay as they are.

@@ -3,15 +3,12 @@
 #include <cstdint>
 
 #include "device/cpu/cpu_pool.h"
-#include "kernels/row_kind.h"
-#include "kernels/step_types.h"
+#include "kernels/live_rows.h"
 
 namespace foretoken::cpu {
 
-// Live rows of an op whose first row is row `row_offset` of its kind.
 inline int live_rows(const StepCounts& counts, RowKind kind, int row_offset, int max_rows) {
-  const int live = kind == RowKind::kToken ? counts.num_rows : counts.num_logits_rows;
-  return std::clamp(live - row_offset, 0, max_rows);
+  return live_rows_of(counts, kind, row_offset, max_rows);
 }
 
 // Calls f(row) for each row, `cost` elements each. Few and short rows stay on the calling thread:

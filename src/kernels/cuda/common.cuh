@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "device/dtype.h"
-#include "kernels/row_kind.h"
-#include "kernels/step_types.h"
+#include "kernels/live_rows.h"
 
 namespace foretoken::cuda {
 
@@ -106,9 +105,7 @@ __host__ __device__ constexpr int ceil_div(int64_t a, int64_t b) {
 
 __device__ inline int live_rows(const StepCounts* counts, RowKind kind, int row_offset,
                                 int max_rows) {
-  const int rows =
-      kind == RowKind::kToken ? counts->num_rows : counts->num_logits_rows - row_offset;
-  return min(max(rows, 0), max_rows);
+  return live_rows_of(*counts, kind, row_offset, max_rows);
 }
 
 __device__ inline float to_float(float value) { return value; }

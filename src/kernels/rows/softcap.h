@@ -7,8 +7,8 @@
 namespace foretoken {
 
 // x[r] = cap * tanh(scale * x[r] / cap), or scale * x[r] without a cap, in place, for the live
-// rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows). Row 0 of x
-// is row `row_offset` of its kind.
+// rows: counts->num_rows, or clamp(counts->num_logits_rows - row_offset, 0, max_rows), row 0 of x
+// being logits row row_offset.
 struct SoftcapArgs {
   static constexpr Op kOp = Op::kSoftcap;
   const StepCounts* counts;
