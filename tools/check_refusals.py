@@ -33,6 +33,7 @@ PHRASES = re.compile(
     r"leave one (?:of (?:them|the two) )?out|among ranks|stages do not have|lanes do not have|not shared by engines"
     r"|exclude (?:each other|one another)|cannot be (?:used|combined) with|\btogether\b|\bcombin(?:e|ed|ation)\b"
     r"|not (?:available|built|there|read|allowed|supported|possible|known) (?:with|where|for|when|while|under|beside)\b"
+    r"|divided among|start (?:it|the engine) with\b|does nothing with|does not keep|\bare (?:not )?quantised\b"
     r"|\bgo(?:es)? (?:not )?with\b|mutually exclusive|incompatible|\bconflicts? with|at the same time|leave --[a-z-]+ out")
 BRACKET = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|[(){}]")
 TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")

@@ -15,6 +15,9 @@ MET = (
     'return Status(StatusCode::kUnsupported, "--enable-dbo without " + what);', 'throw std::runtime_error("--a conflicts with drafts");',
     'const std::string why = "prefix caching is not built for recurrent layers";\nreturn unsupported(why);',
     'fields.fail("a goes with b, not with c");', 'return unsupported("medusa cannot be combined with " + other);',
+    'return invalid_argument("priority is " + n + ", but all are alike; start it with --scheduling-policy x");',
+    'return invalid_argument(field + " does nothing with method " + method);', 'return unsupported("groups are not divided among " + n + " ranks");',
+    'return invalid_argument(flag + ": the weights of " + m + " are quantised by " + name);',
     'return invalid_argument(fmt::format("--one {} with {}", x, y));', 'return {StatusCode::kUnsupported, "drafts are not supported with adapters"};')
 PASSED = (
     'return invalid_argument("--max-model-len " + n + " exceeds 5; lower it");',

@@ -23,6 +23,7 @@ struct LayerNeeds {
   bool round_whole_rows = false;    // products round rows to int8 by their greatest element
   bool heads_take_turns = false;    // value heads, in the order of a GGUF file
   bool scan_selectively = false;    // Mamba 1
+  int norm_groups = 0;              // linear attention norms so many parts of a row by themselves
   bool has_idle_experts = false;    // experts that leave rows as they are
   bool has_narrow_experts = false;  // experts between projections of rows
 };
@@ -48,15 +49,18 @@ struct Combination {
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
   bool is_sparse = false;  // an indexer chooses the positions that the model's rows attend to
-  std::optional<int> num_experts = {};       // of the model's mixture; 0: it has none
-  std::string quantization = {};             // by which weights are rounded
-  std::string quantised_format = {};         // --load-format of random weights with few bits
-  bool rounds_activations = false;           // --activation-scheme dynamic
-  std::optional<int> num_fp8_matrices = {};  // of which the model has so many
-  std::string lora_dtype = {};               // as --lora-dtype names it; with a dtype
-  bool lora = false;                         // --enable-lora
-  bool lora_modules = false;                 // --lora-modules
-  std::string matrix_outside_layers = {};    // of the model, which an adapter might change
+  std::optional<int> num_experts = {};           // of the model's mixture; 0: it has none
+  std::string quantization = {};                 // by which weights are rounded
+  std::string quantised_format = {};             // --load-format of random weights with few bits
+  bool rounds_activations = false;               // --activation-scheme dynamic
+  std::optional<int> num_fp8_matrices = {};      // of which the model has so many
+  std::string method_flag = {};                  // "--quantization", or a drafter's field
+  std::string named_method = {};                 // what it says that the files are quantised by
+  std::optional<std::string> files_method = {};  // what they are quantised by; empty: not at all
+  std::string lora_dtype = {};                   // as --lora-dtype names it; with a dtype
+  bool lora = false;                             // --enable-lora
+  bool lora_modules = false;                     // --lora-modules
+  std::string matrix_outside_layers = {};        // of the model, which an adapter might change
 
   bool drafts = false;               // --speculative-config
   std::string drafter = {};          // its method, to be read
@@ -65,14 +69,29 @@ struct Combination {
   std::string unlike_first = {};     // a field of the engine in which drafters differ
   std::string drafter_behind = {};   // behind one in a list that always drafts
   std::string list = {};             // where that list stands, to be read
+  std::string idle_field = {};       // given to a drafter that has no use for it
+  std::string idle_because = {};     // why, as "which has no weights"
+  std::string translators = {};      // the methods that map vocabularies, where another was to
+  bool step_time_table = false;      // --step-time-table
   int num_draft_ranks = 0;           // draft_tensor_parallel_size; 0: as the target
   std::optional<int> max_rows = {};  // --max-num-batched-tokens
   bool is_synthetic = false;         // the rule `synthetic` instead of `coupled`
 
+  // What a request asks for, and what the engine has for requests.
   bool structured_outputs = false;
   bool logits_processors = false;
   bool prompt_logprobs = false;
-  std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
+  std::string logprobs = {};          // "logprobs is 5", of either kind
+  std::string texts = {};             // fields with words: "stop strings" or "bad_words"
+  std::string speculative_wish = {};  // "speculative.enabled is true"
+  std::string adapter = {};           // its name
+  bool loads_adapter = false;         // while the engine runs
+  int priority = 0;
+  std::string beside_pooling = {};   // a field of a request that pools, and is about tokens
+  bool gives_logprobs = true;        // --max-logprobs above 0
+  bool keeps_processor_rows = true;  // --max-processor-rows above 0
+  bool has_tokenizer = true;
+  bool has_priorities = true;  // --scheduling-policy priority
 
   int num_ranks = 1;    // of an engine: tensor and pipeline parallel
   int num_stages = 1;   // of these, pipeline parallel
@@ -112,6 +131,11 @@ std::span<const CompatRule> compat_rules();
 
 // The one place that decides what goes together: OK, or the sentence of the first rule that is
 // broken. It asks for traits, never for names. Any thread.
+//
+// A rule joins two parts: flags, fields, a model's layers or files, ranks, a device, what a request
+// asks for. What is wrong by itself has its sentence where it is read: a value out of its range, a
+// file that cannot be read, a size that is no multiple of another (heads or columns by ranks, the
+// width of a matrix by its blocks), fields of one JSON object, flags of one command's own.
 Status compat(const Combination& c);
 
 }  // namespace foretoken

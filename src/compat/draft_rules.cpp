@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -5,8 +7,10 @@
 // Drafters, beside models and beside each other.
 
 namespace foretoken {
+namespace {
 
-std::vector<CompatRule> draft_rules() {
+// Fields of the engine and of a drafter's configuration.
+std::vector<CompatRule> drafting_rules() {
   return {
       {"`--speculative-config`, `--max-num-batched-tokens 1`",
        StatusCode::kInvalidArgument,
@@ -16,6 +20,35 @@ std::vector<CompatRule> draft_rules() {
                 "sequence's own; raise it to 2 or more";
        },
        {.drafts = true, .max_rows = 1}},
+      {"`--step-time-table` without `--speculative-config`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return c.step_time_table && !c.drafts; },
+       [](const Combination&) -> std::string {
+         return "--step-time-table is for speculation; add --speculative-config or remove it";
+       },
+       {.step_time_table = true}},
+      {"a field of `--speculative-config`, a method that has no use for it",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.idle_field.empty(); },
+       [](const Combination& c) {
+         return "speculative config: " + c.idle_field + " does nothing with method " + c.drafter +
+                ", " + c.idle_because + "; leave it out";
+       },
+       {.drafter = "ngram", .idle_field = "revision", .idle_because = "which has no files"}},
+      {"`use_heterogeneous_vocab`, a method that does not map vocabularies",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.translators.empty(); },
+       [](const Combination& c) {
+         return "speculative config: use_heterogeneous_vocab goes with method " + c.translators +
+                " only, not with " + c.drafter + "; leave it out";
+       },
+       {.drafter = "eagle", .translators = "draft_model or pard"}},
+  };
+}
+
+// Drafters beside each other and beside models.
+std::vector<CompatRule> drafter_rules() {
+  return {
       {"drafters with different fields of the engine",
        StatusCode::kInvalidArgument,
        [](const Combination& c) { return !c.unlike_first.empty(); },
@@ -51,6 +84,15 @@ std::vector<CompatRule> draft_rules() {
        },
        {.drafter = "medusa", .unrounded = "fp8"}},
   };
+}
+
+}  // namespace
+
+std::vector<CompatRule> draft_rules() {
+  std::vector<CompatRule> rules = drafting_rules();
+  std::vector<CompatRule> more = drafter_rules();
+  std::move(more.begin(), more.end(), std::back_inserter(rules));
+  return rules;
 }
 
 }  // namespace foretoken

@@ -160,6 +160,20 @@ std::vector<CompatRule> division_rules() {
             return c.architecture + ": the layers of Mamba 1 are " + kNotAmongRanks + kOrStages;
           },
           {.scan_selectively = true}),
+      undivided_rule(
+          "groups in which linear attention norms rows, `--tensor-parallel-size`",
+          [](const Combination& c) {
+            return c.layers.norm_groups > 0 && c.layers.norm_groups % c.num_tensor_ranks() != 0;
+          },
+          [](const Combination& c) {
+            const int groups = c.layers.norm_groups;
+            return c.architecture + ": the norm of linear attention has " + std::to_string(groups) +
+                   (groups == 1 ? " group" : " groups") +
+                   " of a row, which are not divided among " +
+                   std::to_string(c.num_tensor_ranks()) +
+                   " ranks; use a --tensor-parallel-size that divides them" + kOrStages;
+          },
+          {.norm_groups = 1}),
       {"ALiBi, `--decode-context-parallel-size`",
        StatusCode::kUnsupported,
        [](const Combination& c) { return c.num_context_ranks > 1 && c.layers.has_slopes; },

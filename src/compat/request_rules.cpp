@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -5,8 +7,86 @@
 // What requests ask of an engine, and what is measured in place of serving any.
 
 namespace foretoken {
+namespace {
 
-std::vector<CompatRule> request_rules() {
+// What an engine was started without: of the ways to look at logits and texts.
+std::vector<CompatRule> sampling_rules() {
+  return {
+      {"log-probabilities, `--max-logprobs 0`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.logprobs.empty() && !c.gives_logprobs; },
+       [](const Combination& c) {
+         return c.logprobs +
+                ", but this engine gives no logprobs; start it with --max-logprobs above 0";
+       },
+       {.logprobs = "logprobs is 5", .gives_logprobs = false}},
+      {"logits processors, `--max-processor-rows 0`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return c.logits_processors && !c.keeps_processor_rows; },
+       [](const Combination&) -> std::string {
+         return "logits_processors are given, but this engine has no rows for them; start it with "
+                "--max-processor-rows above 0";
+       },
+       {.logits_processors = true, .keeps_processor_rows = false}},
+      {"structured outputs, no tokenizer",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return c.structured_outputs && !c.has_tokenizer; },
+       [](const Combination&) -> std::string {
+         return "structured_outputs need a tokenizer, and this engine has none (no "
+                "tokenizer.json, or --skip-tokenizer-init); leave the field out";
+       },
+       {.structured_outputs = true, .has_tokenizer = false}},
+      {"`stop` or `bad_words`, no tokenizer",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.texts.empty() && !c.has_tokenizer; },
+       [](const Combination& c) {
+         return c.texts +
+                " need a tokenizer, and this engine has none (no tokenizer.json, or "
+                "--skip-tokenizer-init); use token ids";
+       },
+       {.texts = "stop strings", .has_tokenizer = false}},
+  };
+}
+
+// The same of queues, drafters and adapters.
+std::vector<CompatRule> serving_rules() {
+  return {
+      {"`priority` without `--scheduling-policy priority`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return c.priority != 0 && !c.has_priorities; },
+       [](const Combination& c) {
+         return "priority is " + std::to_string(c.priority) +
+                ", but this engine runs first come, first served; start it with "
+                "--scheduling-policy priority";
+       },
+       {.priority = 1, .has_priorities = false}},
+      {"`speculative` of a request without `--speculative-config`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.speculative_wish.empty() && !c.drafts; },
+       [](const Combination& c) {
+         return c.speculative_wish +
+                ", but the engine runs without a drafter; start it with --speculative-config";
+       },
+       {.speculative_wish = "speculative.enabled is true"}},
+      {"an adapter of a request without `--enable-lora`",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.adapter.empty() && !c.lora; },
+       [](const Combination& c) {
+         return "the request names the adapter '" + c.adapter +
+                "', but the engine has none; start it with --enable-lora";
+       },
+       {.adapter = "mine"}},
+      {"adapters that are loaded later, without `--enable-lora`",
+       StatusCode::kUnsupported,
+       [](const Combination& c) { return c.loads_adapter && !c.lora; },
+       [](const Combination&) -> std::string {
+         return "this engine takes no adapters; start it with --enable-lora";
+       },
+       {.loads_adapter = true}},
+  };
+}
+
+std::vector<CompatRule> excluding_rules() {
   return {
       {"structured outputs, `--rejection-sample-method synthetic`",
        StatusCode::kInvalidArgument,
@@ -42,6 +122,17 @@ std::vector<CompatRule> request_rules() {
        },
        {.beside_pooling = "logprobs"}},
   };
+}
+
+}  // namespace
+
+std::vector<CompatRule> request_rules() {
+  std::vector<CompatRule> rules = excluding_rules();
+  for (const auto part : {sampling_rules, serving_rules}) {
+    std::vector<CompatRule> more = part();
+    std::move(more.begin(), more.end(), std::back_inserter(rules));
+  }
+  return rules;
 }
 
 std::vector<CompatRule> measuring_rules() {

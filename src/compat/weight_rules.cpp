@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -5,8 +7,9 @@
 // What is made of weights while they are loaded, and adapters beside them.
 
 namespace foretoken {
+namespace {
 
-std::vector<CompatRule> weight_rules() {
+std::vector<CompatRule> rounding_rules() {
   return {
       {"`--quantization`, `--load-format dummy-*`",
        StatusCode::kInvalidArgument,
@@ -16,6 +19,32 @@ std::vector<CompatRule> weight_rules() {
                 c.quantised_format + " has quantised ones; remove one of the two";
        },
        {.quantization = "fp8", .quantised_format = "dummy-q8_0"}},
+      {"`--quantization` of files, weights that are not quantised",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return !c.named_method.empty() && c.files_method == ""; },
+       [](const Combination& c) {
+         return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
+                " are not quantised; remove it, or use fp8, which rounds them while they are "
+                "loaded";
+       },
+       {.files = "the model",
+        .method_flag = "--quantization",
+        .named_method = "awq",
+        .files_method = ""}},
+      {"`--quantization`, weights that are quantised otherwise",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) {
+         return !c.named_method.empty() && c.files_method && c.named_method != *c.files_method;
+       },
+       [](const Combination& c) {
+         return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
+                " are quantised by " + *c.files_method +
+                "; remove it, or name the model as it was before";
+       },
+       {.files = "the model",
+        .method_flag = "--quantization",
+        .named_method = "awq",
+        .files_method = "gptq"}},
       {"`--activation-scheme dynamic`, a model without FP8 matrices",
        StatusCode::kUnsupported,
        [](const Combination& c) { return c.rounds_activations && c.num_fp8_matrices == 0; },
@@ -26,6 +55,11 @@ std::vector<CompatRule> weight_rules() {
                 "; add --quantization fp8, or leave it out";
        },
        {.files = "the model", .rounds_activations = true, .num_fp8_matrices = 0}},
+  };
+}
+
+std::vector<CompatRule> adapter_rules() {
+  return {
       {"`--lora-modules` without `--enable-lora`",
        StatusCode::kInvalidArgument,
        [](const Combination& c) { return c.lora_modules && !c.lora; },
@@ -53,6 +87,15 @@ std::vector<CompatRule> weight_rules() {
        },
        {.lora = true, .matrix_outside_layers = "encoder.weight"}},
   };
+}
+
+}  // namespace
+
+std::vector<CompatRule> weight_rules() {
+  std::vector<CompatRule> rules = rounding_rules();
+  std::vector<CompatRule> more = adapter_rules();
+  std::move(more.begin(), more.end(), std::back_inserter(rules));
+  return rules;
 }
 
 }  // namespace foretoken

@@ -1,5 +1,6 @@
 #include "draft/config_check.h"
 
+#include "compat/compat.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -16,8 +17,7 @@ Status check_count(const SpeculativeConfig& config, const DrafterTraits& traits)
 }
 
 Status useless(const std::string& field, const std::string& method, const std::string& reason) {
-  return invalid_argument("speculative config: " + field + " does nothing with method " + method +
-                          ", " + reason + "; leave it out");
+  return compat({.drafter = method, .idle_field = field, .idle_because = reason});
 }
 
 // A drafter that reads no files has no use for what is about them.
@@ -70,9 +70,8 @@ Status check_config(const SpeculativeConfig& config, const DrafterEntry& entry) 
   const DrafterTraits& traits = entry.traits;
   FT_RETURN_IF_ERROR(check_count(config, traits));
   if (config.use_heterogeneous_vocab && !traits.maps_vocabulary) {
-    return invalid_argument("speculative config: use_heterogeneous_vocab goes with method " +
-                            names_with(&DrafterTraits::maps_vocabulary) + " only, not with " +
-                            entry.name + "; leave it out");
+    FT_RETURN_IF_ERROR(compat(
+        {.drafter = entry.name, .translators = names_with(&DrafterTraits::maps_vocabulary)}));
   }
   if (!traits.reads_files) FT_RETURN_IF_ERROR(check_without_files(config, entry));
   FT_RETURN_IF_ERROR(check_fields(config, entry));

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/log.h"
+#include "compat/compat.h"
 #include "engine/request/chat_arguments.h"
 #include "engine/request/generate_call.h"
 #include "text/chat_prompt.h"
@@ -265,9 +266,7 @@ EngineStats EngineImpl::stats() const {
   return stats;
 }
 
-Status Engine::load_adapter(const LoraModule&, bool) {
-  return unsupported("this engine takes no adapters; start it with --enable-lora");
-}
+Status Engine::load_adapter(const LoraModule&, bool) { return compat({.loads_adapter = true}); }
 
 Status Engine::unload_adapter(const std::string& name) {
   return not_found("the adapter '" + name + "' cannot be found");

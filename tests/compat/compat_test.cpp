@@ -111,6 +111,16 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--lora-dtype float32", "bfloat16", "leave it out"}},
       {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
        {"--enable-dbo", "NCCL: no peers", "leave it out"}},
+      {{.architecture = "M", .layers = {.norm_groups = 4}, .num_ranks = 3},
+       {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
+      {{.files = "models/m",
+        .method_flag = "speculative config: quantization",
+        .named_method = "awq_marlin",
+        .files_method = "gptq"},
+       {"speculative config: quantization awq_marlin", "models/m are quantised by gptq",
+        "remove it"}},
+      {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
+      {{.adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
       {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
        {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
   };
@@ -147,6 +157,19 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.states_of = "the model", .drafts_at_once = true}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
+  EXPECT_TRUE(compat({.layers = {.norm_groups = 4}, .num_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.layers = {.norm_groups = 1}, .num_ranks = 2, .num_stages = 2}).ok());
+  EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
+  EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
+  EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());
+  EXPECT_TRUE(compat({.lora = true, .adapter = "a", .loads_adapter = true}).ok());
+  EXPECT_TRUE(compat({.drafts = true, .speculative_wish = "speculative.method is set"}).ok());
+  EXPECT_TRUE(compat({.logprobs = "logprobs is 5", .texts = "bad_words", .priority = 3}).ok());
+  EXPECT_TRUE(compat({.gives_logprobs = false,
+                      .keeps_processor_rows = false,
+                      .has_tokenizer = false,
+                      .has_priorities = false})
+                  .ok());
 }
 
 }  // namespace

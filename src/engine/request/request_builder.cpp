@@ -123,15 +123,13 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
   const bool drafts = speculative.enabled.value_or(false);
   FT_RETURN_IF_ERROR(compat({.beside_pooling = pools && drafts ? "speculative.enabled" : ""}));
   if (limits.drafters.empty()) {
-    const bool wants_drafts =
-        speculative.enabled.value_or(false) || speculative.num_speculative_tokens.value_or(0) != 0;
-    if (!wants_drafts && speculative.method.empty()) return DraftChoice{};
-    const char* field = speculative.enabled.value_or(false) ? "enabled is true"
-                        : !speculative.method.empty()       ? "method is set"
-                                                            : "num_speculative_tokens is set";
-    return invalid_argument("speculative." + std::string(field) +
-                            ", but the engine runs without a drafter; start it with "
-                            "--speculative-config");
+    const char* wish = drafts                        ? "speculative.enabled is true"
+                       : !speculative.method.empty() ? "speculative.method is set"
+                       : speculative.num_speculative_tokens.value_or(0) != 0
+                           ? "speculative.num_speculative_tokens is set"
+                           : "";
+    FT_RETURN_IF_ERROR(compat({.speculative_wish = wish}));
+    return DraftChoice{};
   }
   DraftChoice choice;
   FT_ASSIGN_OR_RETURN(std::vector<int> chosen, named_drafters(speculative.method, limits.drafters));
@@ -262,10 +260,7 @@ void fill_choice(const SlotWishes& wishes, int choice, RequestState& state) {
 Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
                                                         const RequestLimits& limits) {
   if (request.adapter.empty()) return std::shared_ptr<const EngineAdapter>();
-  if (limits.adapters == nullptr) {
-    return invalid_argument("the request names the adapter '" + request.adapter +
-                            "', but the engine has none; start it with --enable-lora");
-  }
+  FT_RETURN_IF_ERROR(compat({.lora = limits.adapters != nullptr, .adapter = request.adapter}));
   std::shared_ptr<const EngineAdapter> adapter = limits.adapters->find(request.adapter);
   if (adapter != nullptr) return adapter;
   return not_found("the adapter '" + request.adapter + "' is not loaded");

@@ -160,6 +160,7 @@ std::string layers_table() {
   row("MLPs that look at all columns", {.layers = {.mlp_sees_all = true}});
   row("BitNet's rows, rounded whole", {.layers = {.round_whole_rows = true}});
   row("value heads in a GGUF file's turns", {.layers = {.heads_take_turns = true}});
+  row("rows that linear attention norms in one group", {.layers = {.norm_groups = 1}});
   row("Mamba 1", {.layers = {.scan_selectively = true}, .states_of = "the model"});
   row("run several times", {.layers = {.run_again = true}});
   row("add what the one before left", {.layers = {.add_later = true}});

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "compat/compat.h"
 #include "gguf/container/gguf_file.h"
 #include "model/files/forms/quantization.h"
 
@@ -89,17 +90,15 @@ Result<WeightRounding> choose_quantization(const std::string& name, const ModelF
                        "weights as the files hold them (" + known_methods() + ")");
   }
   FT_ASSIGN_OR_RETURN(const auto found, method_of(model));
-  if (!found) {
-    if (wanted == "fp8") return WeightRounding::kFp8;
-    if (wanted == "gguf" && model.is_gguf()) return WeightRounding::kNone;
-    return invalid_argument(flag + " " + name + ": the weights of " + model.text() +
-                            " are not quantised; remove it, or use fp8, which rounds them while "
-                            "they are loaded");
-  }
-  if (found->name == wanted || (wanted == "fp8" && found->is_fp8)) return WeightRounding::kNone;
-  return invalid_argument(flag + " " + name + ": the weights of " + model.text() +
-                          " are quantised by " + found->name +
-                          "; remove it, or name the model as it was before");
+  if (!found && wanted == "fp8") return WeightRounding::kFp8;
+  if (!found && wanted == "gguf" && model.is_gguf()) return WeightRounding::kNone;
+  const bool fits = found && (found->name == wanted || (wanted == "fp8" && found->is_fp8));
+  if (fits) return WeightRounding::kNone;
+  FT_RETURN_IF_ERROR(compat({.files = model.text(),
+                             .method_flag = flag,
+                             .named_method = name,
+                             .files_method = found ? found->name : ""}));
+  return WeightRounding::kNone;
 }
 
 }  // namespace foretoken

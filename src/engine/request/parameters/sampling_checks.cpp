@@ -53,11 +53,7 @@ Status check_lists(const SamplingParams& sampling, const RequestLimits& limits) 
 Status check_logprobs(const char* name, std::optional<int> wanted, const RequestLimits& limits) {
   if (!wanted) return {};
   const std::string value = std::string(name) + " is " + std::to_string(*wanted);
-  if (limits.max_logprobs == 0) {
-    return invalid_argument(value +
-                            ", but this engine gives no logprobs; start it with "
-                            "--max-logprobs above 0");
-  }
+  FT_RETURN_IF_ERROR(compat({.logprobs = value, .gives_logprobs = limits.max_logprobs > 0}));
   if (num_alternatives(*wanted, limits) <= limits.max_logprobs) return {};
   return invalid_argument(
       value +
@@ -69,12 +65,9 @@ Status check_logprobs(const char* name, std::optional<int> wanted, const Request
 
 Status check_processors(const SamplingParams& sampling, const RequestLimits& limits) {
   if (sampling.logits_processors.empty()) return {};
-  FT_RETURN_IF_ERROR(compat({.logits_processors = true, .num_ranks = limits.num_ranks}));
-  if (limits.max_processor_rows == 0) {
-    return invalid_argument(
-        "logits_processors need --max-processor-rows above 0, which this engine was started "
-        "without");
-  }
+  FT_RETURN_IF_ERROR(compat({.logits_processors = true,
+                             .keeps_processor_rows = limits.max_processor_rows > 0,
+                             .num_ranks = limits.num_ranks}));
   for (const auto& processor : sampling.logits_processors) {
     if (processor == nullptr) return invalid_argument("logits_processors holds a null pointer");
   }
@@ -84,25 +77,18 @@ Status check_processors(const SamplingParams& sampling, const RequestLimits& lim
 Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits,
                      bool has_tokenizer) {
   if (!sampling.structured_outputs) return {};
-  FT_RETURN_IF_ERROR(compat({.is_synthetic = limits.is_synthetic, .structured_outputs = true}));
-  if (!has_tokenizer || !limits.has_grammars) {
-    return invalid_argument(
-        "structured_outputs need a tokenizer, and this engine has none (no tokenizer.json, or "
-        "--skip-tokenizer-init); leave the field out");
-  }
+  FT_RETURN_IF_ERROR(compat({.is_synthetic = limits.is_synthetic,
+                             .structured_outputs = true,
+                             .has_tokenizer = has_tokenizer && limits.has_grammars}));
   const Result<GrammarText> text = grammar_text(*sampling.structured_outputs);
   return text.ok() ? Status() : text.status();
 }
 
 Status check_text(const SamplingParams& sampling, bool has_tokenizer) {
-  if (has_tokenizer) return {};
-  const char* field = !sampling.stop.empty()        ? "stop strings need"
-                      : !sampling.bad_words.empty() ? "bad_words need"
-                                                    : nullptr;
-  if (field == nullptr) return {};
-  return invalid_argument(std::string(field) +
-                          " a tokenizer, and this engine has none (no tokenizer.json, or "
-                          "--skip-tokenizer-init); use token ids");
+  const char* texts = !sampling.stop.empty()        ? "stop strings"
+                      : !sampling.bad_words.empty() ? "bad_words"
+                                                    : "";
+  return compat({.texts = texts, .has_tokenizer = has_tokenizer});
 }
 
 Status check_pooling(const SamplingParams& sampling) {
@@ -122,11 +108,8 @@ Status check_pooling(const SamplingParams& sampling) {
 }
 
 Status check_engine_wishes(const Request& request, const RequestLimits& limits) {
-  if (request.priority != 0 && !limits.has_priorities) {
-    return invalid_argument("priority is " + std::to_string(request.priority) +
-                            ", but this engine runs first come, first served; start it with "
-                            "--scheduling-policy priority");
-  }
+  FT_RETURN_IF_ERROR(
+      compat({.priority = request.priority, .has_priorities = limits.has_priorities}));
   if (!request.truncate_prompt_tokens) return {};
   const int kept = *request.truncate_prompt_tokens;
   if (kept == -1 || (kept >= 1 && kept <= limits.max_model_len)) return {};

@@ -83,16 +83,6 @@ Status load_norm(PartLoader& loader, const std::string& base, const LinearSpec& 
   return {};
 }
 
-Status check_norm_division(const PartLoader& loader, const LinearSpec& whole) {
-  if (whole.norm_groups == 0 || whole.norm_groups % loader.sharding().size == 0) return {};
-  return unsupported(
-      loader.config().architecture + ": the norm of linear attention has " +
-      std::to_string(whole.norm_groups) + (whole.norm_groups == 1 ? " group" : " groups") +
-      " of a row, which are not divided among " + std::to_string(loader.sharding().size) +
-      " ranks; use a --tensor-parallel-size that divides them and divide by "
-      "--pipeline-parallel-size");
-}
-
 Status load_low(PartLoader& loader, const std::string& base, const LinearSpec& whole,
                 LinearMixer* out) {
   if (whole.decay_rank + whole.gate_rank == 0) return {};
@@ -136,7 +126,7 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
   FT_RETURN_IF_ERROR(check_tiles(loader, whole));
-  FT_RETURN_IF_ERROR(check_norm_division(loader, whole));
+  FT_RETURN_IF_ERROR(loader.check_needs({.norm_groups = whole.norm_groups}));
   spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = whole.norm_eps > 0 ? whole.norm_eps : loader.config().rms_norm_eps;
