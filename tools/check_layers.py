@@ -136,6 +136,14 @@ def check_public(path):
             yield f"{path.relative_to(ROOT)}:{number}: public headers and examples use std and <foretoken/...> only; hide what needs more behind them in src/"
 
 
+def check_exists(path):
+    """Includes of what is not built everywhere, as tests on a GPU, in the places where their builds look."""
+    bases = [path.parent, *(ROOT / base for base in ("src", "tests", "tests/cuda", "tools", ".", "python/src"))]
+    for number, quoted, name in includes(path):
+        if quoted and name and not any((base / name).exists() for base in bases):
+            yield f'{path.relative_to(ROOT)}:{number}: "{name}" does not exist; it may have moved'
+
+
 def sources(folder):
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
@@ -152,6 +160,9 @@ def main():
     problems.extend(check_rooms_page((ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")))
     for path in [*sources(ROOT / "include"), *sources(ROOT / "examples")]:
         problems.extend(check_public(path))
+    for folder in ("tests", "tools", "bench", "python/src"):
+        for path in sources(ROOT / folder):
+            problems.extend(check_exists(path))
     print("\n".join(problems) if problems else "layers: all includes point downwards")
     return 1 if problems else 0
 

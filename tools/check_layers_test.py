@@ -7,7 +7,7 @@ import unittest
 import unittest.mock
 
 import check_layers
-from check_layers import ALLOWED, ROOMS, check_public, check_rooms_page, check_source
+from check_layers import ALLOWED, ROOMS, check_exists, check_public, check_rooms_page, check_source
 
 HEADERS = ("serve/server.h", "sched/plan.h", "kv/pool.h", "base/check.h", "model/config/x.h", "model/arch/x.h", "model/x.h")
 
@@ -77,6 +77,12 @@ class Tree(unittest.TestCase):
             self.assertEqual(len(list(check_public(self.write("include/foretoken/plant.h", line + "\n")))), 1, line)
         text = "#include <foretoken/engine.h>\n#include <vector>\n"
         self.assertEqual(list(check_public(self.write("examples/plant.cpp", text))), [])
+
+    def test_tests_include_what_is_there(self):
+        self.write("tests/cuda/check.h", "")
+        self.assertEqual(len(list(check_exists(self.write("tests/cuda/plant.cpp", '#include "kv/moved.h"\n')))), 1)
+        text = '#include "kv/pool.h"\n#include "check.h"\n#include "cuda/check.h"\n#include "apps/flags/x.h"\n#include <gtest/gtest.h>\n'
+        self.assertEqual(list(check_exists(self.write("tests/cuda/plant.cpp", text))), [])
 
     def test_the_whole_of_it_ends_with_an_error(self):
         page = "".join(f"| `{folder}` | {', '.join(f'`{room}`' for room in rooms if room)} |\n" for folder, rooms in ROOMS.items())

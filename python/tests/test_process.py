@@ -38,7 +38,7 @@ def interrupt(output_ids, logits):
     if len(calls) == 1:
         os.kill(os.getpid(), signal.SIGINT)
     # The engine goes on when the call has ended, or after a time that tells that it did not.
-    if not ended.wait(60):
+    if not ended.wait(300):
         calls.append("late")
 params = f.SamplingParams(max_tokens=480, ignore_eos=True, logits_processors=[interrupt])
 try:

@@ -354,8 +354,7 @@ bool check_states(StepSide& gpu, StepSide& cpu) {
       side->launch_before();
       side->queue.copy(side->tensors.sampled, sampled.data(), sampled.size() * 4);
       side->launch_after(n / 20 % 4 == 1);
-      const Status status =
-          side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
+      const Status status = side->queue.wait(Event{side->word}, n + 1, std::chrono::minutes(2));
       ok = ok && status.ok();
     }
     ok = ok && same_state(cpu, gpu, n) && same_results(cpu, gpu, n, false, totals);
@@ -381,8 +380,7 @@ void check_in_flight(StepSide& gpu, StepSide& cpu, uint64_t first) {
   bool ok = true;
   const auto reconcile = [&](uint64_t n) {
     for (StepSide* side : sides) {
-      const Status status =
-          side->queue.wait(Event{side->word}, n + 1, std::chrono::milliseconds(5000));
+      const Status status = side->queue.wait(Event{side->word}, n + 1, std::chrono::minutes(2));
       if (!status.ok()) std::printf("     %s\n", status.message().c_str());
       ok = ok && status.ok();
     }

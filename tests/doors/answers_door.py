@@ -193,7 +193,7 @@ class PackedBodies(door.DoorCase):
     def test_in_chunks(self):
         data = packed(self.body, "gzip")
         parts = urllib.parse.urlsplit(self.url)
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=300)
         connection.request("POST", "/v1/chat/completions", iter([data[:9], data[9:]]),
                            {"Content-Encoding": "gzip"}, encode_chunked=True)
         self.assertEqual(connection.getresponse().status, 200)

@@ -174,7 +174,7 @@ class WhoReadsTheLog(unittest.TestCase):
             for _ in range(3):
                 self.assertEqual(door.DoorCase.send("GET", "/v1/models").status, 200)
             process.terminate()
-            self.assertEqual(process.wait(60), 0)
+            self.assertEqual(process.wait(300), 0)
         finally:
             process.kill()
 

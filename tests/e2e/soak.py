@@ -238,7 +238,7 @@ class Watch:
             self.curve.write("%.2f,%s,%d,%.2f,%d,%d\n" % sample)
             self.curve.flush()
 
-    async def wait_idle(self, seconds=20):
+    async def wait_idle(self, seconds=300):
         """Waits until the gauges are zero; what is still held after that."""
         end = time.monotonic() + seconds
         while True:

@@ -23,8 +23,8 @@ TEST(HttpServerState, WaitsForTheLastOne) {
     state->add_busy(-1);
     state->add_connection(-1);
   });
-  EXPECT_TRUE(state->wait_idle(Clock::now() + std::chrono::seconds(30)));
-  EXPECT_TRUE(state->wait_closed(Clock::now() + std::chrono::seconds(30)));
+  EXPECT_TRUE(state->wait_idle(Clock::now() + std::chrono::seconds(120)));
+  EXPECT_TRUE(state->wait_closed(Clock::now() + std::chrono::seconds(120)));
   other.join();
   EXPECT_EQ(state->num_connections(), 0U);
 }
