@@ -124,16 +124,21 @@ struct SoftSums {
   float sum;
 };
 
-// From dots to weights of the codes of the `count` values that a query sees.
-FT_HOT void soften(const int32_t* dots, const float* key_scale, const float* value_scale, int count,
-                   float scale, const ScoreEnd& end, float* weights, SoftSums& soft) {
+// From dots to weights of the codes of the `count` values that a query sees, from `begin` on.
+FT_HOT SoftSums soften(Scratch& s, int query, int begin, int count, float scale,
+                       const ScoreEnd& end) {
+  const int32_t* dots = s.dots + query * kAttentionSplit + begin;
+  const float* key_scale = s.key_scale + begin;
+  const float* value_scale = s.value_scale + begin;
+  float* weights = s.weights + query * kAttentionSplit + begin;
   for (int i = 0; i < count; ++i) {
     weights[i] = static_cast<float>(dots[i]) * key_scale[i] * scale;
   }
   end_scores(end, weights, count);
-  soft.max = highest_of(weights, count);
-  soft.sum = exponentiate(weights, count, soft.max);
+  const float max = highest_of(weights, count);
+  const SoftSums soft{max, exponentiate(weights, count, max)};
   for (int i = 0; i < count; ++i) weights[i] *= value_scale[i];
+  return soft;
 }
 
 FT_HOT void merge_part(float* acc, const float* part, float keep, float take, int dim) {
@@ -156,8 +161,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
     if (begin == end) continue;
     const ScoreEnd score =
         score_end(a, tile.first_head + q % tile.heads, seen.end - 1, split.begin + begin);
-    soften(s.dots + q * kAttentionSplit + begin, s.key_scale + begin, s.value_scale + begin,
-           end - begin, s.query_scale[q] * a.scale, score, weights + begin, soft[q]);
+    soft[q] = soften(s, q, begin, end - begin, s.query_scale[q] * a.scale, score);
   }
 }
 
