@@ -64,9 +64,10 @@ const AttentionBackend& flash_attention() {
        .family = AttentionFamily::kFlash,
        .places = kCudaFloats,
        .device_needs = kHopper,
-       .model_needs = "bfloat16, head sizes of 64 or 128 and scores without slopes",
+       .model_needs = "bfloat16, head sizes of 64 or 128, scores without slopes and rows that "
+                      "attend to all positions",
        .serves = [](const AttentionDemand& demand) {
-         return has_wide_heads(demand) && !demand.has_slopes;
+         return has_wide_heads(demand) && !demand.has_slopes && !demand.is_sparse;
        }});
   return backend;
 }
@@ -94,10 +95,10 @@ const AttentionBackend& flashinfer_attention() {
        .device_needs = "a GPU of compute capability 9.0 (H100, H200) and a CUDA plug-in that was "
                        "built for 90a with FlashInfer's headers, as ./quickstart --cuda does",
        .model_needs = "bfloat16, head sizes of 64 or 128, scores without soft cap or slopes and "
-                      "layers without window",
+                      "layers without window whose rows attend to all positions",
        .serves = [](const AttentionDemand& demand) {
          return has_wide_heads(demand) && demand.softcap == 0 && !demand.has_slopes &&
-                demand.has_full_layers;
+                !demand.is_sparse && demand.has_full_layers;
        }});
   return backend;
 }

@@ -42,7 +42,6 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                                                  int32_t num_blocks, int32_t block_size) {
   FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
   FT_CHECK(spec.context_size > 0 && block_size % spec.context_size == 0);
-  FT_CHECK(spec.num_index_layers == 0 || spec.context_size == 1);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
   if (spec.num_layers == 0) return cache;
   const int64_t part = aligned(bytes_of_one_part(spec, block_size) * num_blocks);

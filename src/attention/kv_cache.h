@@ -24,7 +24,7 @@ struct KvGroupSpec {
   int32_t context_size = 1;
   int32_t context_rank = 0;
   // Layers that keep a key of an indexer for each position beside, index_dim elements of dtype, in
-  // whatever format the others are; context_size is then 1.
+  // whatever format the others are; of all positions, whichever ranks share them.
   int32_t index_dim = 0;
   int32_t num_index_layers = 0;
   bool operator==(const KvGroupSpec&) const = default;

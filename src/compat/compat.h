@@ -11,9 +11,10 @@ namespace foretoken {
 
 // What layers of a model do that not every layout has.
 struct LayerNeeds {
-  bool run_again = false;           // layers run several times
-  bool add_later = false;           // a layer adds what the one before it left
-  bool follow_indexers = false;     // layers attend to positions that others chose
+  bool run_again = false;  // layers run several times
+  bool add_later = false;  // a layer adds what the one before it left
+  // Layers attend to positions that others chose, whose number is no multiple of 4.
+  bool follow_indexers = false;
   bool read_other_layers = false;   // layers read others' keys
   bool read_more = false;           // and more of a token than its row
   bool has_slopes = false;          // ALiBi
@@ -48,7 +49,7 @@ struct Combination {
   bool windowed = false;  // the model has layers with a window of their own blocks
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
-  bool is_sparse = false;  // an indexer chooses the positions that the model's rows attend to
+  bool chooses_blocks = false;  // an indexer chooses the blocks that KV heads of rows attend to
   std::optional<int> num_experts = {};           // of the model's mixture; 0: it has none
   std::string quantization = {};                 // by which weights are rounded
   std::string quantised_format = {};             // --load-format of random weights with few bits

@@ -35,12 +35,12 @@ std::vector<CompatRule> stage_rules() {
          return c.architecture + ": layers add what the layer before left" + kNotInStages;
        },
        {.architecture = "Model", .layers = {.add_later = true}, .num_ranks = 2, .num_stages = 2}},
-      {"layers that attend to what others chose, `--pipeline-parallel-size`",
+      {"layers that attend to what others chose, no multiple of 4, `--pipeline-parallel-size`",
        StatusCode::kUnsupported,
        [](const Combination& c) { return has_stages(c) && c.layers.follow_indexers; },
        [](const Combination& c) {
-         return c.architecture + ": layers attend to positions that other layers chose" +
-                kNotInStages;
+         return c.architecture + ": layers attend to positions that others chose, a number " +
+                "(index_topk) that is no multiple of 4" + kNotInStages;
        },
        {.architecture = "Model",
         .layers = {.follow_indexers = true},

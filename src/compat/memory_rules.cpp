@@ -2,8 +2,8 @@
 
 #include "compat/rules.h"
 
-// States of sequences, which belong to one position alone, keys of indexers, which one rank
-// compares, and KV blocks in host memory.
+// States of sequences, which belong to one position alone, chosen blocks, which one rank has whole,
+// and KV blocks in host memory.
 
 namespace foretoken {
 
@@ -26,15 +26,15 @@ std::vector<CompatRule> memory_rules() {
                 " keeps states of sequences, which blocks do not bring; leave it out";
        },
        {.states_of = "the model", .host_blocks = true}},
-      {"sparse attention, `--decode-context-parallel-size`",
+      {"blocks that an indexer chooses, `--decode-context-parallel-size`",
        StatusCode::kUnsupported,
-       [](const Combination& c) { return c.is_sparse && c.num_context_ranks > 1; },
+       [](const Combination& c) { return c.chooses_blocks && c.num_context_ranks > 1; },
        [](const Combination& c) {
          return "--decode-context-parallel-size " + std::to_string(c.num_context_ranks) +
-                " is not built for sparse attention, whose indexers compare all positions; leave "
-                "it out";
+                " is not built where an indexer chooses blocks of positions for each head of keys "
+                "and values; leave it out";
        },
-       {.is_sparse = true, .num_ranks = 2, .num_context_ranks = 2}},
+       {.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2}},
       {"`--kv-offloading-size`, `--flex-mask` with `prompt`",
        StatusCode::kInvalidArgument,
        [](const Combination& c) { return c.host_blocks && c.whole_prompts; },

@@ -108,7 +108,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
   FT_RETURN_IF_ERROR(compat(
-      {.is_sparse = model.latent.index.exists(),
+      {.chooses_blocks = model.block_index.exists(),
        .num_experts = model.experts.count,
        .num_ranks = config.parallel.tensor_parallel_size * config.parallel.pipeline_parallel_size,
        .num_stages = config.parallel.pipeline_parallel_size,
@@ -182,6 +182,7 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
   options.kv_format = config.kv_format;
+  options.kv_block_size = config.block_size;
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;

@@ -4,6 +4,7 @@
 
 #include "gguf/early_architectures.h"
 #include "gguf/hf_names.h"
+#include "gguf/latent_architectures.h"
 #include "gguf/linear_architectures.h"
 #include "gguf/mixture_architectures.h"
 #include "gguf/own_keys.h"
@@ -52,50 +53,9 @@ constexpr GgufKey kStableLmKeys[] = {{"attention.layer_norm_epsilon", "layer_nor
 constexpr GgufKey kNemotronKeys[] = {{"attention.layer_norm_epsilon", "norm_eps"}};
 
 // Latent attention and mixtures of experts.
-constexpr GgufName kDeepseekTensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
-                                         {"attn_q_a_norm", "self_attn.q_a_layernorm"},
-                                         {"attn_q_b", "self_attn.q_b_proj"},
-                                         {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-                                         {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-                                         {"attn_kv_b", "self_attn.kv_b_proj"},
-                                         {"attn_k_b", "self_attn.k_b_proj"},
-                                         {"attn_v_b", "self_attn.v_b_proj"},
-                                         {"nextn.eh_proj", "eh_proj"},
-                                         {"nextn.enorm", "enorm"},
-                                         {"nextn.hnorm", "hnorm"},
-                                         {"nextn.embed_tokens", "embed_tokens"},
-                                         {"nextn.shared_head_norm", "shared_head.norm"},
-                                         {"nextn.shared_head_head", "shared_head.head"},
-                                         {"ffn_gate_inp", "mlp.gate"},
-                                         {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
-                                         {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
-                                         {"ffn_gate_exps", "mlp.experts.gate_proj"},
-                                         {"ffn_up_exps", "mlp.experts.up_proj"},
-                                         {"ffn_down_exps", "mlp.experts.down_proj"},
-                                         {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
-                                         {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
-                                         {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
 
 // Sizes of heads: *_mla of what a head has, the others of what the cache holds, or both in files
 // from before keys were absorbed.
-constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
-                                     {"attention.kv_lora_rank", "kv_lora_rank"},
-                                     {"rope.dimension_count", "qk_rope_head_dim"},
-                                     {"attention.key_length_mla", "qk_head_dim"},
-                                     {"attention.value_length", "value_length"},
-                                     {"attention.value_length_mla", "v_head_dim"},
-                                     {"leading_dense_block_count", "first_k_dense_replace"},
-                                     {"expert_count", "n_routed_experts"},
-                                     {"expert_used_count", "num_experts_per_tok"},
-                                     {"expert_shared_count", "n_shared_experts"},
-                                     {"expert_feed_forward_length", "moe_intermediate_size"},
-                                     {"expert_weights_scale", "routed_scaling_factor"},
-                                     {"expert_weights_norm", "norm_topk_prob", false, true},
-                                     {"expert_gating_func", "gating"},
-                                     {"expert_group_count", "n_group"},
-                                     {"expert_group_used_count", "topk_group"},
-                                     {"attention.temperature_scale", "llama_4_scaling_beta"},
-                                     {"nextn_predict_layers", "num_nextn_predict_layers"}};
 
 // Mixtures, whose experts lie in one tensor.
 constexpr GgufName kExpertTensors[] = {{"ffn_gate_inp", "mlp.gate"},
@@ -149,53 +109,6 @@ void complete_olmo2(Json& config) {
 }
 
 void complete_stablelm(Json& config) { config["use_qkv_bias"] = config["attention_bias"]; }
-
-constexpr int64_t kSigmoidGates = 2;  // expert_gating_func
-
-// Mistral's mixtures, whose queries grow with their positions, are those of V2 with weights that
-// add up to 1.
-void name_deepseek(Json& config) {
-  const bool is_v2 = config.value("gating", int64_t{1}) != kSigmoidGates;
-  const bool grows = config.contains("llama_4_scaling_beta");
-  config["architectures"] = Json::array({grows   ? "Mistral4ForCausalLM"
-                                         : is_v2 ? "DeepseekV2ForCausalLM"
-                                                 : "DeepseekV3ForCausalLM"});
-  config["model_type"] = grows ? "mistral4" : is_v2 ? "deepseek_v2" : "deepseek_v3";
-  if (grows) return;
-  config["topk_method"] = !is_v2                       ? "noaux_tc"
-                          : config.contains("n_group") ? "group_limited_greedy"
-                                                       : "greedy";
-}
-
-// V2's routers are the softmax of their logits, V3's the sigmoid, whose groups are chosen
-// otherwise.
-void complete_deepseek(Json& config) {
-  const int64_t heads = config.value("qk_head_dim", config.value("head_dim", int64_t{0}));
-  config["qk_nope_head_dim"] = heads - config.value("qk_rope_head_dim", int64_t{0});
-  if (!config.contains("v_head_dim")) config["v_head_dim"] = config["value_length"];
-  const auto modules = config.value("num_nextn_predict_layers", int64_t{0});
-  config["num_hidden_layers"] = config["num_hidden_layers"].get<int64_t>() - modules;
-  name_deepseek(config);
-  for (const auto& [name, value] :
-       {std::pair("first_k_dense_replace", 0), std::pair("n_shared_experts", 0),
-        std::pair("n_group", 1), std::pair("topk_group", 1)}) {
-    if (!config.contains(name)) config[name] = value;
-  }
-  if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
-  config.erase("gating");
-  config.erase("value_length");
-}
-
-// Files of GLM 4.7 Flash do not say what routers give; only those of sigmoids are corrected.
-Status read_deepseek_file(const GgufFile& file, Json& config) {
-  const auto& tensors = file.tensors();
-  const bool corrects = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return tensor.first.find(".exp_probs_b.") != std::string::npos;
-  });
-  if (corrects && !config.contains("gating")) config["gating"] = kSigmoidGates;
-  complete_deepseek(config);
-  return {};
-}
 
 // Mixtral has Llama's name, and so has Mistral, whose first model sees a window.
 void complete_llama(Json& config) {
@@ -457,20 +370,6 @@ constexpr GgufArchitecture kArchitectures[] = {
      .keys = kGemma3nKeys,
      .fields = kGemmaFields,
      .read = read_gemma3n_file},
-    {.name = "deepseek2",
-     .hf_class = "DeepseekV3ForCausalLM",
-     .model_type = "deepseek_v3",
-     .tensors = kDeepseekTensors,
-     .keys = kDeepseekKeys,
-     .read = read_deepseek_file},
-    // Files of llama.cpp's converter do not say how queries grow, for which there is one model.
-    {.name = "mistral4",
-     .hf_class = "Mistral4ForCausalLM",
-     .model_type = "mistral4",
-     .tensors = kDeepseekTensors,
-     .keys = kDeepseekKeys,
-     .fields = R"({"llama_4_scaling_beta": 0.1})",
-     .complete = complete_deepseek},
 };
 
 }  // namespace
@@ -478,8 +377,9 @@ constexpr GgufArchitecture kArchitectures[] = {
 std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> kAll = [] {
     std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto part : {mixture_gguf_architectures(), early_gguf_architectures(),
-                            recurrent_gguf_architectures(), linear_gguf_architectures()}) {
+    for (const auto part :
+         {latent_gguf_architectures(), mixture_gguf_architectures(), early_gguf_architectures(),
+          recurrent_gguf_architectures(), linear_gguf_architectures()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -50,11 +50,11 @@ class Decoder final : public Model {
             {max_model_len_, options.one_kv_group, options.kv_format, options.sharding.context},
             options.stages)),
         states_(device),
-        layers_(device, part_, *options.attention, max_rows_, sharding_),
+        layers_(device, part_, *options.attention, max_rows_, sharding_, options.kv_block_size),
         taps_(source.config.hidden_size, source.config.dtype) {
     if (options.second_lane != nullptr) {
       second_lane_ = std::make_unique<LayerRunner>(device, part_, *options.attention, max_rows_,
-                                                   *options.second_lane);
+                                                   *options.second_lane, options.kv_block_size);
     }
     if (!traits_.scaled_embedding) return;
     embedding_scale_ = std::sqrt(float(config_.hidden_size));
@@ -121,7 +121,7 @@ class Decoder final : public Model {
   void tap(const Pass& pass, int32_t layer, const void* states) {
     taps_.keep(pass.rows.queue, pass.tensors, pass.rows.max_rows, layer, states);
   }
-  bool is_passed_on(int32_t layer) const;
+  bool is_passed_on(int32_t layer) const { return !stages_.is_last() && taps_.has(layer); }
   bool follows_at_once(int32_t layer) const;
   const DecoderLayer& layer_of(int32_t layer) const {
     return weights_.layers.at(size_t(layer % config_.num_stored_layers()));
@@ -340,7 +340,7 @@ void Decoder::run_lanes(const Pass& whole) {
 }
 
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then the
-// residual stream.
+// residual stream, and what rows have chosen where the next layer attends to that.
 void Decoder::run_stage(const Pass& pass) {
   const ShardRange own = stages_.layers(config_.num_layers);
   const auto first = static_cast<int32_t>(own.begin);
@@ -348,6 +348,7 @@ void Decoder::run_stage(const Pass& pass) {
     embed_tokens(pass);
   } else {
     receive_states(pass, first);
+    if (plan_.follows(first)) layers_.chosen().receive(pass.rows, stages_.comm);
   }
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
   if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
@@ -355,6 +356,7 @@ void Decoder::run_stage(const Pass& pass) {
   if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
   last_delta_ = {};
   send_residual(pass);
+  if (plan_.follows(first + own.count)) layers_.chosen().send(pass.rows, stages_.comm);
 }
 
 void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
@@ -385,8 +387,6 @@ void Decoder::receive_residual(const Pass& pass) {
                                  .max_rows = pass.rows.max_rows,
                                  .cols = config_.hidden_size});
 }
-
-bool Decoder::is_passed_on(int32_t layer) const { return !stages_.is_last() && taps_.has(layer); }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
 const void* Decoder::hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) {

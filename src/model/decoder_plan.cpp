@@ -18,17 +18,25 @@ struct Sight {
   int32_t head_dim = 0;
   int32_t kv_of = -1;
   int32_t value_dim = 0;
+  bool chooses = false;
 };
 Sight sight_of(const GqaSpec& spec) {
-  return {spec.window, spec.rope,     spec.num_heads, spec.num_kv_heads,
-          spec.chunk,  spec.head_dim, spec.kv_of};
+  return {.window = spec.window,
+          .rope = spec.rope,
+          .num_heads = spec.num_heads,
+          .num_kv_heads = spec.num_kv_heads,
+          .chunk = spec.chunk,
+          .head_dim = spec.head_dim,
+          .kv_of = spec.kv_of,
+          .chooses = spec.index.exists()};
 }
 Sight sight_of(const LatentSpec& spec) {
   return {.rope = true,
           .num_heads = spec.num_heads,
           .num_kv_heads = 1,
           .head_dim = spec.entry_dim(),
-          .value_dim = spec.kv_rank};
+          .value_dim = spec.kv_rank,
+          .chooses = spec.index.exists()};
 }
 Sight sight_of(const ShortConvSpec&) { return {}; }
 Sight sight_of(const LinearSpec&) { return {}; }
@@ -47,11 +55,11 @@ int64_t bytes_of(const KvGroupSpec& layout) {
 
 // Layers of a group have one layout, that of the largest entries.
 void widen(const KvGroupSpec& own, KvGroupSpec* group) {
+  group->index_dim = std::max(group->index_dim, own.index_dim);
   if (bytes_of(own) <= bytes_of(*group)) return;
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
   group->value_dim = own.value_dim;
-  group->index_dim = own.index_dim;
 }
 
 }  // namespace
@@ -65,7 +73,8 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
       .layers = {
           .run_again = config.num_loops > 1,
           .add_later = any([](const LayerConfig& layer) { return layer.part > 0; }),
-          .follow_indexers = any([](const LayerConfig& layer) { return layer.shares_index; }),
+          .follow_indexers = config.latent.index.top % 4 != 0 &&
+                             any([](const LayerConfig& layer) { return layer.shares_index; }),
           .read_other_layers = any([](const LayerConfig& layer) { return layer.kv_of >= 0; }),
           .read_more = config.layer_input_size > 0 || config.streams.exist()}};
   // One wish after the other, as these two are judged together elsewhere.
@@ -96,6 +105,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     out.head_dim = sight.head_dim;
     out.chunk = sight.chunk;
     out.value_dim = sight.value_dim;
+    out.chooses = sight.chooses;
     out.window = sight.window < options.max_model_len ? sight.window : 0;
     out.rope = rope_of(sight, config.rope);
     out.windowed_group = out.window > 0 && !options.one_kv_group;
@@ -105,6 +115,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     const KvGroupSpec own = kv_layout(layer.mixer, config.dtype, options.format);
     if (mixes) widen(own, &group);
     const auto index = static_cast<int32_t>(plan.layers.size());
+    out.follows = config.layers[static_cast<size_t>(index)].shares_index;
     const bool owned = stages.owns(index, static_cast<int32_t>(layers.size()));
     if (owned) out.state = state_of(layer);
     if (sight.kv_of >= 0) {

@@ -24,14 +24,17 @@ struct LayerPlan {
   int32_t head_dim = 0;
   int32_t chunk = 0;         // as of AttentionArgs
   int32_t value_dim = 0;     // as of KvLayer
+  bool chooses = false;      // rows see what an indexer chooses for them
+  bool follows = false;      // as of DecoderPlan
   int32_t index_place = -1;  // of its indexer, among those of its group; -1: it has none
   StateSpec state;           // of its mixer, where the layer is of this rank's stage
 
   // Whether the same rows see the same positions with as many heads, through the same block tables.
   bool sees_as(const LayerPlan& other) const {
-    return window == other.window && windowed_group == other.windowed_group &&
-           num_heads == other.num_heads && num_kv_heads == other.num_kv_heads &&
-           head_dim == other.head_dim && chunk == other.chunk && value_dim == other.value_dim;
+    return !chooses && !other.chooses && window == other.window &&
+           windowed_group == other.windowed_group && num_heads == other.num_heads &&
+           num_kv_heads == other.num_kv_heads && head_dim == other.head_dim &&
+           chunk == other.chunk && value_dim == other.value_dim;
   }
 };
 
@@ -39,6 +42,9 @@ struct LayerPlan {
 struct DecoderPlan {
   std::vector<LayerPlan> layers;
   std::vector<KvGroupSpec> groups;  // as of Model::kv_groups
+
+  // Whether a layer attends to what the one before it chose, or followed.
+  bool follows(int64_t layer) const { return layers[static_cast<size_t>(layer)].follows; }
 };
 
 // What a plan is made for.

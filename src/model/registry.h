@@ -29,6 +29,7 @@ struct LoadOptions {
   // Longest sequence, which fixes rotary embeddings that depend on the length (rope_table.h). Not
   // positive, as before "auto" is resolved: ModelConfig::max_context.
   int32_t max_model_len = 0;
+  int32_t kv_block_size = 1;    // positions of the KV blocks, or a number that divides it
   int32_t max_rows = 0;         // largest max_rows of Model::forward
   int32_t max_logits_rows = 0;  // largest max_rows of Model::logits
   // true: layers with a window live in the full group too and keep what lies behind it (draft

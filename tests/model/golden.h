@@ -180,6 +180,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "llama4-moe",
                        "longcat_flash",
                        "minimax_m2",
+                       "minimax_m3",
                        "mistral4",
                        "mixtral",
                        "olmoe",

@@ -417,7 +417,7 @@ def is_tied(config):
     return inner.get("tie_word_embeddings", config["tie_word_embeddings"])
 
 
-OFFSET_NORMS = ("gemma", "vaultgemma", "nemotron", "step3p7", "muse_glimmer", "qwen3_next", "qwen3_5", "qwen3_5_moe")
+OFFSET_NORMS = ("minimax_m3", "gemma", "vaultgemma", "nemotron", "step3p7", "muse_glimmer", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 
 
 def random_weight(name, weight, config):

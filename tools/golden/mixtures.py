@@ -132,6 +132,19 @@ MODELS = {
                           rotary_dim=8, shared_intermediate_size=0, attn_type_list=[1, 1],
                           use_mtp=True, num_mtp_modules=3, mtp_transformer_layers=1,
                           rope_theta=5000000.0),
+    "minimax_m3": mixture("MiniMaxM3ForCausalLM", "minimax_m3", intermediate_size=32, moe_intermediate_size=32,
+                          dense_intermediate_size=64, shared_intermediate_size=32, n_shared_experts=1,
+                          num_local_experts=4, num_experts_per_tok=2, scoring_func="sigmoid",
+                          use_routing_bias=True, use_qk_norm=True, qk_norm_type="per_head", use_gemma_norm=True,
+                          rotary_dim=8, partial_rotary_factor=0.5, rope_theta=5000000.0, hidden_act="swigluoai",
+                          swiglu_alpha=1.702, swiglu_limit=1.5, routed_scaling_factor=2.0,
+                          first_k_dense_replace=1, moe_layer_freq=[0, 1], attention_output_gate=False,
+                          sparse_attention_config={
+                              "use_sparse_attention": True, "sparse_attention_freq": [0, 1],
+                              "sparse_disable_index_value": [0, 1], "sparse_block_size": 8,
+                              "sparse_index_dim": 16, "sparse_init_block": 0, "sparse_local_block": 1,
+                              "sparse_num_index_heads": 2, "sparse_score_type": "max",
+                              "sparse_topk_blocks": 4}),
     "gpt_oss": gpt_oss(),
     "gpt_oss-mxfp4": gpt_oss(num_attention_heads=2, num_key_value_heads=1, quantization_config={
         "quant_method": "mxfp4",
@@ -372,6 +385,7 @@ VARIANTS["phimoe"]["longrope"] = ({"rope_scaling": LONGROPE, "original_max_posit
 # What is read by another class of transformers than the one that the checkpoint names.
 REFERENCES = {
     "kimi_k2": {"model_type": "deepseek_v3"},
+    "minimax_m3": {"architectures": ["MiniMaxM3VLForCausalLM"], "model_type": "minimax_m3_vl_text"},
     "phimoe": {"architectures": ["PhimoeForCausalLM"]},
     "bailing_moe_v2": {"architectures": ["Glm4MoeForCausalLM"], "model_type": "sarvam_moe"},
     "sarvam_moe": {"architectures": ["Glm4MoeForCausalLM"]},

@@ -26,7 +26,7 @@ AttentionDemand demand_of(const EngineConfig& config, const ModelConfig& model) 
           .value_dim = latent ? model.latent.kv_rank : 0,
           .has_slopes = !model.alibi_slopes.empty(),
           .block_size = config.block_size,
-          .is_sparse = model.latent.index.exists()};
+          .is_sparse = model.is_sparse()};
 }
 
 // What goes with a backend here.

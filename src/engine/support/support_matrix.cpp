@@ -152,8 +152,8 @@ std::string layers_table() {
   row("sliding windows", {.windowed = true});
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
-  row("indexers (sparse attention)", {.is_sparse = true});
-  row("attend to what other layers' indexers chose", {.layers = {.follow_indexers = true}});
+  row("blocks that an indexer chooses", {.chooses_blocks = true});
+  row("attend to what others chose, no multiple of 4", {.layers = {.follow_indexers = true}});
   row("ALiBi", {.layers = {.has_slopes = true}});
   row("rows normed over all heads", {.layers = {.norm_all_heads = true}});
   row("keys that all values weigh", {.layers = {.mask_by_all_values = true}});

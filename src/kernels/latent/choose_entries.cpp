@@ -13,7 +13,10 @@ void choose_entries(Queue& queue, const ChooseEntriesArgs& args) {
   FT_CHECK(args.counts != nullptr && args.q != nullptr && args.weights != nullptr);
   FT_CHECK(args.keys != nullptr && args.positions != nullptr && args.row_slot != nullptr);
   FT_CHECK(args.block_tables != nullptr && args.entries != nullptr && args.last != nullptr);
-  FT_CHECK(args.rows != nullptr && args.max_blocks > 0 && args.block_size > 0);
+  FT_CHECK(args.rows != nullptr && args.workspace != nullptr);
+  FT_CHECK(args.max_blocks > 0 && args.block_size > 0);
+  FT_CHECK(args.context_size > 0 && args.block_size % args.context_size == 0);
+  FT_CHECK(args.context_rank >= 0 && args.context_rank < args.context_size);
   FT_CHECK(int64_t{args.max_blocks} * args.block_size <= kMaxScores);
   FT_CHECK(args.kv_begin >= 0 && args.max_rows > 0);
   FT_CHECK(args.num_heads > 0 && args.num_heads <= kMaxIndexHeads);

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/host_device.h"
-#include "device/device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/op.h"
@@ -20,7 +19,9 @@ namespace foretoken {
 // What comes out is for an attention op that is told of a sequence for each row: positions as
 // ascending entries of the KV cache (block * block_size + place) are block tables of blocks of one
 // entry, max_blocks = top; `last` is the position of each row in its own; `rows` says that row r
-// reads table r.
+// reads table r. Where ranks share the positions each has all keys and makes the same choice; its
+// entries are those that it holds (KvLayer), and `last` is the position whose row would see as many
+// of them: own entries and no other.
 struct ChooseEntriesArgs {
   static constexpr Op kOp = Op::kChooseEntries;
   const StepCounts* counts;
@@ -31,17 +32,20 @@ struct ChooseEntriesArgs {
   const int32_t* row_slot;      // [max_rows]
   const int32_t* block_tables;  // [slots, max_blocks]
   int32_t* entries;             // [max_rows, top]; what is behind `last` stays
-  int32_t* last;                // [max_rows] number of chosen positions - 1
+  int32_t* last;                // [max_rows] number of own entries - 1; of several ranks, this
+                                // times context_size + context_rank
   int32_t* rows;                // [max_rows]
-  float* workspace;             // [choose_workspace_floats]
+  float* workspace;             // [kMaxScores]
   int32_t max_blocks;           // of at most kMaxScores positions
-  int32_t block_size;
+  int32_t block_size;           // positions of a block, of all ranks
   int32_t kv_begin;
   int32_t max_rows;
   int32_t num_heads;
-  int32_t head_dim;  // a multiple of kIndexDimStep, at most kMaxIndexDim
-  int32_t top;       // at most kMaxChosen
-  DType dtype;       // kF32 or kBF16
+  int32_t head_dim;          // a multiple of kIndexDimStep, at most kMaxIndexDim
+  int32_t top;               // at most kMaxChosen
+  DType dtype;               // kF32 or kBF16
+  int32_t context_size = 1;  // as of KvLayer
+  int32_t context_rank = 0;
 };
 
 inline constexpr int kIndexDimStep = 16;
@@ -49,10 +53,6 @@ inline constexpr int kMaxChosen = 8192;
 inline constexpr int kMaxIndexHeads = 128;
 // Scores that wait to be compared: of one row over the longest context, or of many.
 inline constexpr int64_t kMaxScores = int64_t{16} << 20;
-
-inline int64_t choose_workspace_floats(DeviceType device) {
-  return device == DeviceType::kCpu ? 0 : kMaxScores;
-}
 
 // Ascending as scores are, as integers; both zeros are equal.
 FT_HD inline uint32_t score_order(float score) {

@@ -10,7 +10,9 @@ namespace foretoken {
 void index_rows(Queue& queue, const IndexRowsArgs& args) {
   FT_CHECK(args.counts != nullptr && args.key != nullptr && args.queries != nullptr);
   FT_CHECK(args.q_out != nullptr && args.positions != nullptr && args.kv_slot != nullptr);
-  FT_CHECK(args.norm_weight != nullptr && args.norm_bias != nullptr && args.keys != nullptr);
+  FT_CHECK(args.norm_weight != nullptr && args.keys != nullptr);
+  FT_CHECK(args.norm_bias == nullptr || args.query_norm == nullptr);
+  FT_CHECK(args.stride == 0 || args.stride >= args.num_heads * args.head_dim);
   FT_CHECK(args.max_rows > 0 && args.num_heads > 0 && args.norm_eps >= 0);
   FT_CHECK(args.head_dim > 0 && args.head_dim <= kMaxIndexDim);
   FT_CHECK(args.rope_dim > 0 && args.rope_dim % 2 == 0 && args.rope_dim <= args.head_dim);

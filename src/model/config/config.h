@@ -9,6 +9,7 @@
 #include "gguf/model_files.h"
 #include "kernels/activation.h"
 #include "model/config/expert_config.h"
+#include "model/config/index_config.h"
 #include "model/config/latent_config.h"
 #include "model/config/layer_pattern.h"
 #include "model/config/recurrent_config.h"
@@ -108,11 +109,14 @@ struct ModelConfig {
   DType dtype = DType::kF32;        // of weights, activations and KV
   ExpertConfig experts;             // of the layers that have some
   LatentConfig latent;              // of attention
+  BlockIndexConfig block_index;     // of layers that choose blocks
   RecurrentConfig recurrent;        // of the layers that have it in the place of attention
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;
   std::vector<int32_t> eos_token_ids;
 
+  // Whether rows of some layers attend to what an indexer chooses.
+  bool is_sparse() const { return latent.index.exists() || block_index.exists(); }
   // Layers that have weights of their own.
   int32_t num_stored_layers() const { return num_layers / num_loops; }
   // Whether they begin again with this one, behind a norm.

@@ -32,8 +32,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"LaraMiniForCausalLM", "Lara 4 Mini", kLinearAttention},
     {"MapleForCausalLM", "Maple", kGateLimits},
     {"MiMoV2ForCausalLM", "MiMo V2.5", kShardedProjections},
-    {"MiniMaxM3ForCausalLM", "MiniMax M3", kSparseAttention},
-    {"MiniMaxM3SparseForConditionalGeneration", "MiniMax M3 with vision", kSparseAttention},
     {"MistralLarge4ForConditionalGeneration", "Mistral Large 4", kSparseAttention},
     {"MuseSparkForConditionalGeneration", "Muse Spark", kNormKinds | kResidualGates},
     {"Qwen4ExpForCausalLM", "Qwen 4, experimental", kLinearAttention},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/latent/choose_blocks.h"
 #include "kernels/latent/choose_entries.h"
 #include "kernels/latent/index_rows.h"
 
@@ -77,6 +78,87 @@ Result<IndexConfig> read_index_config(const ConfigFields& fields, int32_t rope_d
   FT_RETURN_IF_ERROR(fields.read_flag("indexer_rope_interleave", &index.paired));
   if (fields.find("q_lora_rank") == nullptr) return fields.missing("q_lora_rank");
   FT_RETURN_IF_ERROR(check_index_sizes(fields, index, rope_dim));
+  return index;
+}
+
+namespace {
+
+Status check_block_index(const ConfigFields& fields, const BlockIndexConfig& index,
+                         int32_t num_kv_heads, int32_t rotary_dim) {
+  FT_RETURN_IF_ERROR(check_most(fields, "sparse_topk_blocks", index.top, kMaxChosenBlocks));
+  FT_RETURN_IF_ERROR(check_most(fields, "sparse_index_dim", index.head_dim, kMaxIndexDim));
+  if (index.head_dim % kIndexDimStep != 0 || index.head_dim < rotary_dim) {
+    return unsupported(fields.where() + ": sparse_index_dim " + std::to_string(index.head_dim) +
+                       " is not supported; it must be a multiple of " +
+                       std::to_string(kIndexDimStep) + " and not below the turning part of a head");
+  }
+  if (index.block < num_kv_heads) {
+    return unsupported(fields.where() + ": sparse_block_size " + std::to_string(index.block) +
+                       " is not supported; it must be at least num_key_value_heads");
+  }
+  if (index.first + index.nearest <= index.top) return {};
+  return invalid_argument(fields.where() +
+                          ": sparse_init_block and sparse_local_block are more than "
+                          "sparse_topk_blocks; correct the file");
+}
+
+// One number a layer, 1 where it chooses. Layers whose keys choose must not have values beside.
+Status mark_choosing_layers(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
+  const auto read = [&](const char* name, const auto& set) -> Status {
+    const Json* list = fields.find(name);
+    if (list == nullptr) return {};
+    const bool fits = list->is_array() && list->size() >= layers->size() &&
+                      std::all_of(list->begin(), list->end(),
+                                  [](const Json& each) { return each == 0 || each == 1; });
+    if (!fits) return fields.wrong(name, "a list of 0 or 1 for each layer");
+    for (size_t i = 0; i < layers->size(); ++i) FT_RETURN_IF_ERROR(set(i, (*list)[i] == 1));
+    return {};
+  };
+  for (LayerConfig& layer : *layers) layer.chooses_blocks = true;
+  FT_RETURN_IF_ERROR(read("sparse_attention_freq", [&](size_t i, bool chooses) -> Status {
+    (*layers)[i].chooses_blocks = chooses;
+    return {};
+  }));
+  return read("sparse_disable_index_value", [&](size_t i, bool disabled) -> Status {
+    if (disabled || !(*layers)[i].chooses_blocks) return {};
+    return unsupported(fields.where() +
+                       ": sparse_disable_index_value 0 asks for indexers with values, which are "
+                       "not supported; use a model like MiniMax M3, whose indexers have none");
+  });
+}
+
+}  // namespace
+
+Result<BlockIndexConfig> read_block_index(const ConfigFields& fields, int32_t num_kv_heads,
+                                          int32_t rotary_dim, std::vector<LayerConfig>* layers) {
+  BlockIndexConfig index;
+  const char* name = "sparse_attention_config";
+  const Json* found = fields.find(name);
+  if (found == nullptr) return index;
+  if (!found->is_object()) return fields.wrong(name, "an object");
+  const ConfigFields own(*found, fields.where() + " (" + name + ")");
+  bool is_sparse = true;
+  FT_RETURN_IF_ERROR(own.read_flag("use_sparse_attention", &is_sparse));
+  if (!is_sparse) return index;
+  const Json* type = own.find("sparse_score_type");
+  if (type != nullptr && *type != "max") {
+    return unsupported(own.where() + ": sparse_score_type " + type->dump().substr(0, 80) +
+                       " is not supported; supported: max");
+  }
+  int32_t heads = num_kv_heads;
+  FT_RETURN_IF_ERROR(own.read_count("sparse_num_index_heads", &heads));
+  if (heads != num_kv_heads) {
+    return unsupported(own.where() + ": sparse_num_index_heads " + std::to_string(heads) +
+                       " is not supported; it must be num_key_value_heads, " +
+                       std::to_string(num_kv_heads));
+  }
+  FT_RETURN_IF_ERROR(own.need_count("sparse_index_dim", &index.head_dim));
+  FT_RETURN_IF_ERROR(own.need_count("sparse_block_size", &index.block));
+  FT_RETURN_IF_ERROR(own.need_count("sparse_topk_blocks", &index.top));
+  FT_RETURN_IF_ERROR(own.read_count_or_none("sparse_init_block", &index.first));
+  FT_RETURN_IF_ERROR(own.read_count("sparse_local_block", &index.nearest));
+  FT_RETURN_IF_ERROR(check_block_index(own, index, num_kv_heads, rotary_dim));
+  FT_RETURN_IF_ERROR(mark_choosing_layers(own, layers));
   return index;
 }
 

@@ -46,6 +46,7 @@ struct LayerConfig {
   // Of latent attention whose rows attend to some positions: to those that the layer before it has
   // chosen, or attends to.
   bool shares_index = false;
+  bool chooses_blocks = false;  // its rows attend to blocks that an indexer chooses (MiniMax M3)
   int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };

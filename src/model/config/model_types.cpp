@@ -111,6 +111,8 @@ constexpr ModelType kModelTypes[] = {
     {"minicpm3", "MiniCPM3ForCausalLM"},
     {"minimax", "MiniMaxForCausalLM"},
     {"minimax_m2", "MiniMaxM2ForCausalLM"},
+    {"minimax_m3", "MiniMaxM3ForCausalLM"},
+    {"minimax_m3_vl_text", "MiniMaxM3ForCausalLM"},
     {"ministral", "MinistralForCausalLM"},
     {"ministral3", "Ministral3ForCausalLM"},
     {"mistral", "MistralForCausalLM"},

@@ -91,6 +91,7 @@ struct ScratchSource {
   ContextRanks context = {};           // of Sharding
   const void* experts_comm = nullptr;  // of Sharding::experts
   bool rounds = false;                 // products may round their x
+  int32_t kv_block_size = 1;           // positions of a KV block, or a number that divides it
 
   static constexpr const char* kWhat = "the model's scratch (lower --max-num-batched-tokens)";
   Result<float*> floats(int64_t columns) const {

@@ -14,7 +14,9 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .head_dim = mixer.head_dim,
           .dtype = dtype,
           .window = 0,
-          .format = format};
+          .format = format,
+          .index_dim = mixer.index.head_dim,
+          .num_index_layers = mixer.index.exists() ? 1 : 0};
 }
 
 KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
@@ -34,6 +36,11 @@ KvGroupSpec layout_of(const LinearSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const SelectiveSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
+BlockIndexSpec index_of(const ModelConfig& config) {
+  const BlockIndexConfig& index = config.block_index;
+  return {config.num_kv_heads, index.head_dim, index.block, index.top, index.first, index.nearest};
+}
+
 int32_t own_or(int32_t own, int32_t of_config) { return own > 0 ? own : of_config; }
 
 }  // namespace
@@ -52,6 +59,7 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer) {
           .clip = config.qkv_clip,
           .out_scale = config.attention_out_scale,
           .kv_of = layer.kv_of,
+          .index = layer.chooses_blocks ? index_of(config) : BlockIndexSpec{},
           .slopes = config.alibi_slopes};
 }
 
@@ -250,6 +258,7 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
     part.slopes.assign(first, first + heads.count);
   }
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(whole.num_kv_heads, sharding).count);
+  if (whole.index.exists()) part.index.num_heads = part.num_kv_heads;
   return part;
 }
 

@@ -45,6 +45,20 @@ enum class HeadGates : uint8_t {
   kEachElement,  // [heads * head_dim, inputs]
 };
 
+// The indexer of grouped-query attention (MiniMax M3): a query of its own for each KV head meets a
+// key of each position, and the head's queries attend to the blocks of positions where that is
+// highest (kernels/latent/choose_blocks.h).
+struct BlockIndexSpec {
+  int32_t num_heads = 0;  // the KV heads of the layer
+  int32_t head_dim = 0;   // of queries and of the key of a position in the KV cache
+  int32_t block = 0;      // positions of a block
+  int32_t top = 0;        // blocks that a row attends to; 0: there is no indexer
+  int32_t first = 0;      // of these, from the beginning on,
+  int32_t nearest = 1;    // and those that end with the row's own
+
+  bool exists() const { return top > 0; }
+};
+
 // Grouped-query attention (Ainslie et al. 2023) with rotary positions.
 struct GqaSpec {
   int32_t num_heads = 0;
@@ -93,7 +107,8 @@ struct GqaSpec {
   // Of q_proj: a head's queries, then as many gates of its elements, instead of gate_proj (Qwen 3
   // Next).
   bool gates_in_q = false;
-  QueryScale query_scale = {};     // as of RopeKvArgs
+  QueryScale query_scale = {};  // as of RopeKvArgs
+  BlockIndexSpec index = {};
   std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";

@@ -50,6 +50,7 @@ class LayerTensorList {
     }
     if (mixer.differs()) add_lambdas(base, mixer.head_dim / 2);
     if (mixer.dynamic_mask) add_mask(base, mixer);
+    if (mixer.index.exists()) add_block_index(base + "index_", mixer);
     if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
     if (mixer.sub_norm != nullptr) add_norm(base + mixer.sub_norm, mixer.q_size());
     add_head_norm(base + mixer.q_norm, mixer, mixer.num_heads);
@@ -252,6 +253,13 @@ class LayerTensorList {
     add_linear(base + "wq_b", int64_t{index.num_heads} * index.head_dim, mixer.q_rank, false);
     all_.push_back({base + "k_norm.weight", index.head_dim});
     all_.push_back({base + "k_norm.bias", index.head_dim});
+  }
+
+  void add_block_index(const std::string& base, const GqaSpec& mixer) {
+    const int64_t dim = mixer.index.head_dim;
+    add_linear(base + "q_proj", mixer.num_kv_heads * dim, mixer.inputs, false);
+    add_linear(base + "k_proj", dim, mixer.inputs, false);
+    for (const char* name : {"q_norm.weight", "k_norm.weight"}) all_.push_back({base + name, dim});
   }
 
   void add_mask(const std::string& base, const GqaSpec& mixer) {

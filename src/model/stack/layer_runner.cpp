@@ -99,7 +99,8 @@ Status LayerRunner::take_parts(Arena& arena) {
                              .max_rows = max_rows_,
                              .context = sharding_.context,
                              .experts_comm = sharding_.experts.comm,
-                             .rounds = rounded_columns_ > 0};
+                             .rounds = rounded_columns_ > 0,
+                             .kv_block_size = kv_block_size_};
   FT_RETURN_IF_ERROR(gqa_.take(source));
   FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(short_conv_.take(source));

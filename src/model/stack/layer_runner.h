@@ -22,14 +22,16 @@ Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Ar
 // what their positions see.
 class LayerRunner {
  public:
-  // `config` outlives the runner.
+  // `config` outlives the runner. kv_block_size: positions of the blocks of the KV caches that
+  // `run` is given, or a number that divides it.
   LayerRunner(Device& device, const ModelConfig& config, const AttentionBackend& attention,
-              int32_t max_rows, const Sharding& sharding = {})
+              int32_t max_rows, const Sharding& sharding = {}, int32_t kv_block_size = 1)
       : device_(device),
         config_(config),
         attention_(attention),
         max_rows_(max_rows),
-        sharding_(sharding) {}
+        sharding_(sharding),
+        kv_block_size_(kv_block_size) {}
 
   // What layers take their own embeddings from, where they have some; outlives the runner.
   void set_inputs(LayerInputs* inputs) { inputs_ = inputs; }
@@ -46,6 +48,9 @@ class LayerRunner {
 
   float* residual() const { return residual_; }  // [max_rows, hidden]
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
+
+  // What the rows of the last call with an indexer attend to.
+  const LatentIndex::Scratch& chosen() const { return latent_.index; }
 
   void* rounded() const { return rounded_; }  // as of LayerRows
 
@@ -127,6 +132,7 @@ class LayerRunner {
   const AttentionBackend& attention_;
   const int32_t max_rows_;
   const Sharding sharding_;
+  const int32_t kv_block_size_;
   bool has_post_norms_ = false;
   bool weighs_residual_ = false;
   bool has_shortcuts_ = false;

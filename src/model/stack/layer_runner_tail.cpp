@@ -22,7 +22,7 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                      layer.mixer_residual == nullptr && !layer.shortcut && !layer.joins_shortcut &&
                      !layer.norms_residual && !layer.side && layer.scale == 1 &&
                      config_.residual_scale == 1;
-  if (mixer == nullptr || feed_forward == nullptr || !plain) return {};
+  if (mixer == nullptr || mixer->index.exists() || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.
   if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside ||

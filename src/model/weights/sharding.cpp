@@ -135,7 +135,7 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
   FT_RETURN_IF_ERROR(compat({.architecture = config.architecture,
                              .layers = {.has_slopes = !config.alibi_slopes.empty(),
                                         .scan_selectively = config.recurrent.step_rank > 0},
-                             .is_sparse = config.latent.index.exists(),
+                             .chooses_blocks = config.block_index.exists(),
                              .num_ranks = sharding.size,
                              .num_context_ranks = sharding.context.size}));
   const bool deals_experts = sharding.deals_experts();

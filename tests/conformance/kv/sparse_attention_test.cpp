@@ -6,8 +6,9 @@
 #include "conformance/layouts.h"
 #include "model/golden.h"
 
-// Models whose indexers choose the positions that rows attend to, 64 of up to 166: the ids are
-// those of Hugging Face transformers, and keys of indexers go with blocks wherever these go.
+// Models whose indexers choose the positions that rows attend to, 64 of up to 166, or blocks of
+// them, 4 of up to 21: the ids are those of Hugging Face transformers, and keys of indexers go with
+// blocks wherever these go.
 
 namespace foretoken {
 namespace {
@@ -60,8 +61,11 @@ class SparseAttention : public testing::TestWithParam<test::GoldenCase> {
       EXPECT_EQ(result.ids[i], wanted) << what << ", prompt " << i;
     }
   }
+  static bool chooses_blocks() { return GetParam().name.starts_with("minimax_m3"); }
+  // With the modules in the files, or the model as its own draft model where there are none.
   static Variant drafting(Variant variant) {
-    variant.drafter = variant.drafter == "ngram" ? "mtp" : variant.drafter;
+    if (variant.drafter == "ngram") variant.drafter = chooses_blocks() ? "draft_model" : "mtp";
+    if (variant.drafter == "draft_model") variant.draft_model = GetParam().folder;
     variant.num_draft_tokens = kSparseDrafts;
     return variant;
   }
@@ -100,35 +104,49 @@ TEST_P(SparseAttention, Fp8EntriesKeepTheIds) {
   EXPECT_EQ(count_differences(base, run(modules, config_for(modules), true), modules.name), 0);
 }
 
-// Stages do not have what layers of other stages chose, nor ranks the keys of others' positions.
-TEST_P(SparseAttention, StagesAndRanksThatDivideWhatIsChosenAreRefused) {
-  const auto status_with = [&](const Layout& layout) {
-    EngineConfig config = config_for({});
-    layout.apply(config);
-    std::unique_ptr<Engine> engine;
-    return make_engine(config, &engine);
+TEST_P(SparseAttention, OtherDraftersKeepTheIds) {
+  const Variant base{.steps_in_flight = 2, .batch = 4, .max_batched_tokens = 37};
+  const auto with = [&](const char* method) {
+    Variant variant = base;
+    variant.name = variant.drafter = method;
+    if (variant.drafter == "draft_model") variant.draft_model = GetParam().folder;
+    variant.num_draft_tokens = kSparseDrafts;
+    return variant;
   };
-  const Status context = status_with({.tp = 2, .dcp = 2});
-  EXPECT_EQ(context.code(), StatusCode::kUnsupported);
-  EXPECT_NE(context.message().find("--decode-context-parallel-size 2"), std::string::npos)
-      << context.message();
-  const Layout stages{.pp = 2};
-  if (GetParam().name.starts_with("glm_moe_dsa")) {
-    const Status shared = status_with(stages);
-    EXPECT_EQ(shared.code(), StatusCode::kUnsupported);
-    EXPECT_NE(shared.message().find("--pipeline-parallel-size 1"), std::string::npos)
-        << shared.message();
-    return;
+  EngineConfig list = config_for(base);
+  for (const char* method : {"ngram", "suffix", "draft_model"}) {
+    const Variant variant = with(method);
+    const EngineConfig config = config_for(variant);
+    expect_reference(run(variant, config), variant.name);
+    if (variant.drafter != "suffix") list.speculative.push_back(config.speculative.front());
   }
-  if (!missing_for(stages).empty()) GTEST_SKIP() << missing_for(stages);
-  const Variant modules = drafting({.name = "stages", .batch = 4});
-  EngineConfig config = config_for(modules);
-  stages.apply(config);
-  expect_reference(run(modules, config), modules.name);
+  const RunResult listed = run(base, list);
+  expect_reference(listed, "list");
+  EXPECT_GT(listed.stats.num_draft_tokens, 0);
+}
+
+// Ranks have keys of indexers of all positions, and stages what the layer before theirs has chosen.
+TEST_P(SparseAttention, RanksKeepTheIds) {
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.pp = 2}, Layout{.tp = 2, .dcp = 2}}) {
+    if (!missing_for(layout).empty()) continue;
+    const Variant variant = drafting({.name = layout.name(), .batch = 4});
+    EngineConfig config = config_for(variant);
+    layout.apply(config);
+    if (layout.dcp > 1 && chooses_blocks()) {
+      std::unique_ptr<Engine> engine;
+      const Status refused = make_engine(config, &engine);
+      EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+      EXPECT_NE(refused.message().find("--decode-context-parallel-size 2"), std::string::npos)
+          << refused.message();
+      continue;
+    }
+    expect_reference(run(variant, config), variant.name);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseAttention,
-                         testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa"})),
+                         testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa",
+                                                               "minimax_m3"})),
                          [](const auto& test) {
                            std::string name = test.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');

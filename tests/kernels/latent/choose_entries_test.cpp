@@ -62,13 +62,12 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
             random_floats(count * kIndexHeads, 3)};
   }
 
-  Chosen choose(const Rows& rows, int kv_begin = 0) {
+  Chosen choose(const Rows& rows, int kv_begin = 0, int context_size = 1, int context_rank = 0) {
     const auto count = static_cast<size_t>(rows.count());
     const TypedData q = typed_data(rows.q, GetParam());
     auto* entries = to_device(std::vector<int32_t>(count * kTop, -1));
     auto* last = to_device(std::vector<int32_t>(count, -1));
     auto* numbers = to_device(std::vector<int32_t>(count, -1));
-    const auto floats = choose_workspace_floats(device().type());
     choose_entries(queue(), {.counts = counts(rows.count()),
                              .q = upload_typed(q),
                              .weights = to_device(rows.weights),
@@ -79,7 +78,7 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .entries = entries,
                              .last = last,
                              .rows = numbers,
-                             .workspace = floats > 0 ? allocate<float>(size_t(floats)) : nullptr,
+                             .workspace = allocate<float>(size_t(kMaxScores)),
                              .max_blocks = kMaxBlocks,
                              .block_size = kEntriesBlockSize,
                              .kv_begin = kv_begin,
@@ -87,7 +86,9 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .num_heads = kIndexHeads,
                              .head_dim = kIndexDim,
                              .top = kTop,
-                             .dtype = GetParam()});
+                             .dtype = GetParam(),
+                             .context_size = context_size,
+                             .context_rank = context_rank});
     return {read(entries, count * kTop), read(last, count), read(numbers, count)};
   }
 
@@ -155,6 +156,36 @@ TEST_P(ChooseEntriesTest, RowsDoNotDependOnOthers) {
   const Chosen all = choose(rows);
   for (int r = 0; r < rows.count(); ++r) {
     EXPECT_EQ(choose(rows.from(r, 1)).of(0), all.of(r)) << r;
+  }
+}
+
+// Ranks that share positions make one choice, of which each has the entries that it holds; the
+// position says how many of its own positions a row sees.
+TEST_P(ChooseEntriesTest, RanksHaveTheirPartsOfOneChoice) {
+  const Rows rows = rows_of({0, 3, 9, 70, 159, 71, 1}, {0, 0, 0, 1, 2, 1, 2});
+  const Chosen whole = choose(rows);
+  for (const int size : {2, 4}) {
+    std::vector<std::vector<int32_t>> joined(size_t(rows.count()));
+    for (int rank = 0; rank < size; ++rank) {
+      const Chosen own = choose(rows, 0, size, rank);
+      for (int r = 0; r < rows.count(); ++r) {
+        KvLayer kv{};
+        kv.context_size = size;
+        kv.context_rank = rank;
+        const int count = entries_before(kv, own.last[size_t(r)] + 1);
+        ASSERT_GE(count, 0);
+        ASSERT_EQ(entries_before(kv, std::min(0, own.last[size_t(r)])), 0);
+        for (int i = 0; i < count; ++i) {
+          joined[size_t(r)].push_back(own.entries[size_t(r * kTop + i)] * size + rank);
+        }
+      }
+    }
+    for (int r = 0; r < rows.count(); ++r) {
+      std::vector<int32_t> wanted = whole.of(r), got = joined[size_t(r)];
+      std::sort(wanted.begin(), wanted.end());
+      std::sort(got.begin(), got.end());
+      EXPECT_EQ(got, wanted) << size << " ranks, row " << r;
+    }
   }
 }
 

@@ -85,6 +85,66 @@ TEST_P(IndexRowsTest, NormsKeysTurnsFrontsAndStores) {
   }
 }
 
+// Without a bias norms are of root mean squares, of queries too; rows lie side by side.
+TEST_P(IndexRowsTest, NormsQueriesBySquares) {
+  constexpr int kRows = 3, kHeads = 2, kDim = 32, kRope = 16, kStride = (kHeads + 1) * kDim;
+  constexpr float kEps = 1e-6f;
+  const DType dtype = GetParam();
+  const auto x = random_floats(kRows * kStride, 1);
+  const auto q_weight = random_floats(kDim, 2), k_weight = random_floats(kDim, 3);
+  const float inv_freq[] = {1.0f, 0.5f, 0.3f, 0.2f, 0.1f, 0.05f, 0.01f, 0.001f};
+  const std::vector<int32_t> positions = {0, 5, 300}, slots = {2, 0, 1};
+  const float* rows = to_device(x);
+  const size_t element = dtype_size(dtype);
+  uint8_t* keys = marked(size_t{3} * kDim * element);
+  uint8_t* q = marked(size_t{kRows} * kHeads * kDim * element);
+  index_rows(queue(), {.counts = counts(kRows),
+                       .key = rows + kHeads * kDim,
+                       .queries = rows,
+                       .q_out = q,
+                       .positions = to_device(positions),
+                       .kv_slot = to_device(slots),
+                       .inv_freq = to_device(std::vector<float>(inv_freq, inv_freq + 8)),
+                       .norm_weight = to_device(k_weight),
+                       .norm_bias = nullptr,
+                       .keys = keys,
+                       .max_rows = kRows,
+                       .num_heads = kHeads,
+                       .head_dim = kDim,
+                       .rope_dim = kRope,
+                       .scaling = 1,
+                       .norm_eps = kEps,
+                       .dtype = dtype,
+                       .query_norm = to_device(q_weight),
+                       .stride = kStride});
+  const auto q_out = read_typed(q, size_t{kRows} * kHeads * kDim, dtype);
+  const auto entries = read_typed(keys, size_t{3} * kDim, dtype);
+  for (int r = 0; r < kRows; ++r) {
+    for (int h = 0; h <= kHeads; ++h) {
+      const float* head = &x[size_t(r) * kStride + size_t(h) * kDim];
+      const auto& weight = h < kHeads ? q_weight : k_weight;
+      double squares = 0;
+      for (int i = 0; i < kDim; ++i) squares += double(head[i]) * head[i] / kDim;
+      std::vector<double> wanted;
+      for (int i = 0; i < kDim; ++i) {
+        wanted.push_back(head[i] / std::sqrt(squares + kEps) * weight[size_t(i)]);
+      }
+      for (size_t i = 0; i < kRope / 2; ++i) {
+        const double angle = double(static_cast<float>(positions[size_t(r)]) * inv_freq[i]);
+        const double a = wanted[i], b = wanted[i + kRope / 2];
+        wanted[i] = a * std::cos(angle) - b * std::sin(angle);
+        wanted[i + kRope / 2] = b * std::cos(angle) + a * std::sin(angle);
+      }
+      const float* got = h < kHeads ? &q_out[(size_t(r) * kHeads + size_t(h)) * kDim]
+                                    : &entries[size_t(slots[size_t(r)]) * kDim];
+      for (size_t i = 0; i < kDim; ++i) {
+        ASSERT_NEAR(got[i], wanted[i], std::abs(wanted[i]) * storage_error(dtype) + 1e-5)
+            << r << " head " << h;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, IndexRowsTest, testing::Values(DType::kF32, DType::kBF16));
 
 }  // namespace

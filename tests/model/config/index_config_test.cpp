@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <tuple>
+
 #include "model/config/config.h"
 
 namespace foretoken {
@@ -87,6 +90,88 @@ TEST(IndexConfig, FaultsAreNamed) {
   EXPECT_NE(message("indexer_types", {"full", "half"}).find("\"shared\""), std::string::npos);
   EXPECT_NE(message("index_topk_pattern", "FX").find("index_topk_pattern"), std::string::npos);
   EXPECT_NE(message("indexer_types", {"shared", "full"}).find("first layer"), std::string::npos);
+}
+
+Json block_config() {
+  return {{"architectures", {"MiniMaxM3ForCausalLM"}},
+          {"vocab_size", 1000},
+          {"hidden_size", 64},
+          {"intermediate_size", 32},
+          {"dense_intermediate_size", 96},
+          {"num_hidden_layers", 3},
+          {"num_attention_heads", 8},
+          {"num_key_value_heads", 4},
+          {"head_dim", 32},
+          {"rotary_dim", 16},
+          {"moe_layer_freq", {0, 1, 1}},
+          {"num_local_experts", 8},
+          {"hidden_act", "swigluoai"},
+          {"sparse_attention_config",
+           {{"sparse_attention_freq", {0, 1, 0}},
+            {"sparse_disable_index_value", {0, 1, 0}},
+            {"sparse_num_index_heads", 4},
+            {"sparse_index_dim", 32},
+            {"sparse_block_size", 128},
+            {"sparse_topk_blocks", 16},
+            {"sparse_init_block", 0},
+            {"sparse_local_block", 1}}}};
+}
+
+void expect_blocks(const Json& json) {
+  const auto parsed = parse_model_config(json, {}, {}, "the file");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const ModelConfig& config = parsed.value();
+  EXPECT_EQ(config.block_index.head_dim, 32);
+  EXPECT_EQ(config.block_index.block, 128);
+  EXPECT_EQ(config.block_index.top, 16);
+  EXPECT_EQ(config.block_index.first, 0);
+  EXPECT_EQ(config.block_index.nearest, 1);
+  EXPECT_FALSE(config.layers[0].chooses_blocks);
+  EXPECT_TRUE(config.layers[1].chooses_blocks);
+  EXPECT_FALSE(config.layers[2].chooses_blocks);
+  EXPECT_EQ(config.layers[0].intermediate_size, 96);
+  EXPECT_EQ(config.rope.full.rotary_dim, 16);
+}
+
+// As published, and as transformers writes it.
+TEST(BlockIndexConfig, SizesAndLayersAreRead) {
+  expect_blocks(block_config());
+  Json json = block_config();
+  json.erase("sparse_attention_config");
+  EXPECT_FALSE(parse_model_config(json, {}, {}, "the file").value().is_sparse());
+  json["layer_types"] = {"full_attention", "minimax_m3_sparse", "full_attention"};
+  for (const auto& [name, value] :
+       {std::pair("index_n_heads", 4), std::pair("index_head_dim", 32),
+        std::pair("index_block_size", 128), std::pair("index_topk_blocks", 16),
+        std::pair("index_local_blocks", 1)}) {
+    json[name] = value;
+  }
+  expect_blocks(json);
+  json = block_config();
+  json["sparse_attention_config"]["use_sparse_attention"] = false;
+  EXPECT_FALSE(parse_model_config(json, {}, {}, "the file").value().is_sparse());
+}
+
+TEST(BlockIndexConfig, FaultsAreNamed) {
+  const auto message = [](const char* name, const Json& value) {
+    Json json = block_config();
+    json["sparse_attention_config"][name] = value;
+    const auto parsed = parse_model_config(json, {}, {}, "the file");
+    EXPECT_FALSE(parsed.ok()) << name;
+    return parsed.ok() ? std::string() : parsed.status().message();
+  };
+  for (const auto& [name, value, part] :
+       {std::tuple("sparse_num_index_heads", Json(2), "num_key_value_heads, 4"),
+        std::tuple("sparse_index_dim", Json(40), "multiple of 16"),
+        std::tuple("sparse_block_size", Json(2), "at least num_key_value_heads"),
+        std::tuple("sparse_topk_blocks", Json(2000), "the most is 1024"),
+        std::tuple("sparse_init_block", Json(16), "more than"),
+        std::tuple("sparse_score_type", Json("lse"), "supported: max"),
+        std::tuple("sparse_disable_index_value", Json({0, 0, 0}), "indexers with values"),
+        std::tuple("sparse_attention_freq", Json({1}), "a list of 0 or 1")}) {
+    EXPECT_NE(message(name, value).find(name), std::string::npos) << message(name, value);
+    EXPECT_NE(message(name, value).find(part), std::string::npos) << message(name, value);
+  }
 }
 
 }  // namespace

@@ -10,8 +10,17 @@
 namespace foretoken::cpu {
 namespace {
 
+// out = norm(x) by root mean squares.
+FT_INLINE void norm_index_head(const IndexRowsArgs& a, const float* x, const float* weight,
+                               float* out) {
+  const float mean = sum_of_squares(x, a.head_dim) / static_cast<float>(a.head_dim);
+  const float factor = 1.0f / std::sqrt(mean + a.norm_eps);
+  for (int i = 0; i < a.head_dim; ++i) out[i] = x[i] * factor * weight[i];
+}
+
 // out = norm(x), as IndexRowsArgs says.
 FT_INLINE void norm_index_key(const IndexRowsArgs& a, const float* x, float* out) {
+  if (a.norm_bias == nullptr) return norm_index_head(a, x, a.norm_weight, out);
   const auto size = static_cast<float>(a.head_dim);
   float sum = 0;
   for (int i = 0; i < a.head_dim; ++i) sum += x[i];
@@ -26,12 +35,14 @@ FT_INLINE void norm_index_key(const IndexRowsArgs& a, const float* x, float* out
 template <class T>
 FT_INLINE void index_row(const IndexRowsArgs& a, const Rotation& rotation, int64_t row) {
   const int half = a.inv_freq == nullptr ? 0 : a.rope_dim / 2;
-  const int64_t width = int64_t{a.num_heads} * a.head_dim;
-  for (int64_t at = row * width; at < (row + 1) * width; at += a.head_dim) {
-    rotate(a.queries + at, rotation, half, a.head_dim, static_cast<T*>(a.q_out) + at);
-  }
   float normed[kMaxIndexDim];
-  norm_index_key(a, a.key + row * a.head_dim, normed);
+  const float* query = index_queries(a, row);
+  T* q_out = static_cast<T*>(a.q_out) + row * a.num_heads * a.head_dim;
+  for (int h = 0; h < a.num_heads; ++h, query += a.head_dim, q_out += a.head_dim) {
+    if (a.query_norm != nullptr) norm_index_head(a, query, a.query_norm, normed);
+    rotate(a.query_norm != nullptr ? normed : query, rotation, half, a.head_dim, q_out);
+  }
+  norm_index_key(a, index_key(a, row), normed);
   T* entry = static_cast<T*>(a.keys) + int64_t{a.kv_slot[row]} * a.head_dim;
   rotate(normed, rotation, half, a.head_dim, entry);
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/latent/cuda/best_of_ranks.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -133,81 +133,58 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
 }
 
-// The `top`-th of a row's scores, the highest first: turned order, and how many equal to it are
-// chosen.
-struct Threshold {
-  uint32_t order;
-  int equal;
-};
+// Writes what a row attends to: chosen positions, or of several ranks those that this one holds.
+struct EntryWriter {
+  const ChooseEntriesArgs& args;
+  const SeenPositions& seen;
+  int32_t* out;
+  int* counts;    // kSelectThreads ints of shared memory
+  int* num_held;  // of the rounds before, in shared memory
 
-__device__ uint32_t turned_order(float score) { return ~score_order(score); }
-
-// By digits of eight bits from the highest on.
-__device__ Threshold find_threshold(const float* scores, int count, int top, int* counts) {
-  __shared__ Threshold found;
-  uint32_t prefix = 0;
-  int wanted = top;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = threadIdx.x; i < 256; i += kSelectThreads) counts[i] = 0;
-    __syncthreads();
-    const uint32_t known = shift == 24 ? 0 : 0xffffffffu << (shift + 8);
-    for (int i = threadIdx.x; i < count; i += kSelectThreads) {
-      const uint32_t order = turned_order(scores[i]);
-      if ((order & known) == prefix) atomicAdd(counts + (order >> shift & 255), 1);
+  // Every thread calls it; `place` is among all chosen ones.
+  __device__ void operator()(int index, int place, bool chosen) const {
+    const int64_t entry = chosen ? seen.entry(args, index) : 0;
+    if (args.context_size == 1) {
+      if (chosen) out[place] = static_cast<int32_t>(entry);
+      return;
     }
+    const int held = chosen && entry % args.context_size == args.context_rank ? 1 : 0;
+    const int own = *num_held + block_scan<kSelectThreads>(held, counts) - held;
+    if (held != 0) out[own] = static_cast<int32_t>(entry / args.context_size);
     __syncthreads();
-    if (threadIdx.x == 0) {
-      int digit = 0;
-      while (wanted > counts[digit]) wanted -= counts[digit++];
-      found = {prefix | static_cast<uint32_t>(digit) << shift, wanted};
-    }
-    __syncthreads();
-    prefix = found.order;
-    wanted = found.equal;
+    if (threadIdx.x == kSelectThreads - 1) *num_held = own + held;
     __syncthreads();
   }
-  return {prefix, wanted};
-}
+};
 
 // Block: a row of the batch.
 __global__ void __launch_bounds__(kSelectThreads)
     select_entries_kernel(ChooseEntriesArgs args, RowBatch batch) {
   __shared__ int counts[kSelectThreads];
+  __shared__ int num_held;
   wait_for_previous();
   const int row = batch.first + static_cast<int>(blockIdx.x);
   if (row >= args.counts->num_rows) return;
   const SeenPositions seen(args, row);
-  int32_t* out = args.entries + int64_t{row} * args.top;
-  if (threadIdx.x == 0) {
-    args.last[row] = min(seen.count, args.top) - 1;
-    args.rows[row] = row;
-  }
+  if (threadIdx.x == 0) num_held = 0;
+  __syncthreads();
+  const EntryWriter write{args, seen, args.entries + int64_t{row} * args.top, counts, &num_held};
   if (seen.count <= args.top) {
-    for (int i = threadIdx.x; i < seen.count; i += kSelectThreads) {
-      out[i] = static_cast<int32_t>(seen.entry(args, i));
+    for (int begin = 0; begin < seen.count; begin += kSelectThreads) {
+      const int index = begin + static_cast<int>(threadIdx.x);
+      write(index, index, index < seen.count);
     }
-    return;
+  } else {
+    const float* scores = args.workspace + blockIdx.x * batch.stride;
+    const auto rank_at = [&](int i) { return ~score_order(scores[i]); };
+    const RankThreshold threshold =
+        find_threshold<kSelectThreads>(seen.count, args.top, counts, rank_at);
+    visit_best<kSelectThreads>(seen.count, threshold, counts, rank_at, write);
   }
-  const float* scores = args.workspace + blockIdx.x * batch.stride;
-  const Threshold threshold = find_threshold(scores, seen.count, args.top, counts);
-  int above = 0, equal = 0;  // of the positions before
-  for (int begin = 0; begin < seen.count; begin += kSelectThreads) {
-    const int index = begin + static_cast<int>(threadIdx.x);
-    const bool exists = index < seen.count;
-    const uint32_t order = exists ? turned_order(scores[index]) : 0xffffffffu;
-    const bool is_above = exists && order < threshold.order;
-    const bool is_equal = exists && order == threshold.order;
-    const int both = (is_above ? 1 : 0) + (is_equal ? 1 << 16 : 0);
-    const int before = block_scan<kSelectThreads>(both, counts) - both;
-    const int own_above = above + (before & 0xffff), own_equal = equal + (before >> 16);
-    if (is_above || (is_equal && own_equal < threshold.equal)) {
-      out[own_above + min(own_equal, threshold.equal)] =
-          static_cast<int32_t>(seen.entry(args, index));
-    }
-    const int total = counts[kSelectThreads - 1];
-    above += total & 0xffff;
-    equal += total >> 16;
-  }
+  if (threadIdx.x != 0) return;
+  const int own = args.context_size == 1 ? min(seen.count, args.top) : num_held;
+  args.last[row] = (own - 1) * args.context_size + args.context_rank;
+  args.rows[row] = row;
 }
 
 template <class T>

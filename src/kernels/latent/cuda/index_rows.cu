@@ -23,6 +23,15 @@ __device__ float sum_of_index_key(float value, float* sums) {
   return sum;
 }
 
+// Element `thread` of a head of `dim` elements, normed by root mean squares; every thread calls it.
+__device__ float normed_index_element(const IndexRowsArgs& args, float x, const float* weight,
+                                      float* sums) {
+  const float mean = sum_of_index_key(x * x, sums) / static_cast<float>(args.head_dim);
+  const float factor = 1.0f / sqrtf(mean + args.norm_eps);
+  const int thread = threadIdx.x;
+  return thread < args.head_dim ? x * factor * weight[thread] : 0.0f;
+}
+
 // Element i of a head x whose front turns.
 __device__ float index_element(const float* x, int i, int half, const float2* turns) {
   if (i >= 2 * half) return x[i];
@@ -48,25 +57,39 @@ __global__ void __launch_bounds__(kIndexThreads) index_rows_kernel(IndexRowsArgs
     turns[i] = turn_at(args.inv_freq, i, position, args.scaling);
   }
   const bool owns = thread < dim;
-  const float x = owns ? args.key[int64_t{row} * dim + thread] : 0.0f;
-  const float size = static_cast<float>(dim);
-  const float mean = sum_of_index_key(x, sums) / size;
-  const float centred = owns ? x - mean : 0.0f;
-  const float variance = sum_of_index_key(centred * centred, sums) / size;
-  if (owns) {
-    const float factor = 1.0f / sqrtf(variance + args.norm_eps);
-    normed[thread] = centred * factor * args.norm_weight[thread] + args.norm_bias[thread];
+  const float x = owns ? index_key(args, row)[thread] : 0.0f;
+  if (args.norm_bias == nullptr) {
+    normed[thread] = normed_index_element(args, x, args.norm_weight, sums);
+  } else {
+    const float size = static_cast<float>(dim);
+    const float mean = sum_of_index_key(x, sums) / size;
+    const float centred = owns ? x - mean : 0.0f;
+    const float variance = sum_of_index_key(centred * centred, sums) / size;
+    if (owns) {
+      const float factor = 1.0f / sqrtf(variance + args.norm_eps);
+      normed[thread] = centred * factor * args.norm_weight[thread] + args.norm_bias[thread];
+    }
   }
   __syncthreads();
   if (owns) {
     T* entry = static_cast<T*>(args.keys) + int64_t{args.kv_slot[row]} * dim;
     entry[thread] = from_float<T>(index_element(normed, thread, half, turns));
   }
-  const int64_t first = int64_t{row} * args.num_heads * dim;
-  T* q_out = static_cast<T*>(args.q_out) + first;
-  for (int e = thread; e < args.num_heads * dim; e += kIndexThreads) {
-    const float* head = args.queries + first + e / dim * dim;
-    q_out[e] = from_float<T>(index_element(head, e % dim, half, turns));
+  const float* queries = index_queries(args, row);
+  T* q_out = static_cast<T*>(args.q_out) + int64_t{row} * args.num_heads * dim;
+  if (args.query_norm == nullptr) {
+    for (int e = thread; e < args.num_heads * dim; e += kIndexThreads) {
+      q_out[e] = from_float<T>(index_element(queries + e / dim * dim, e % dim, half, turns));
+    }
+    return;
+  }
+  for (int head = 0; head < args.num_heads; ++head, queries += dim, q_out += dim) {
+    const float own = owns ? queries[thread] : 0.0f;
+    const float element = normed_index_element(args, own, args.query_norm, sums);
+    __syncthreads();
+    normed[thread] = element;
+    __syncthreads();
+    if (owns) q_out[thread] = from_float<T>(index_element(normed, thread, half, turns));
   }
 }
 

@@ -207,6 +207,10 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
                                           whole.gates_in_q && whole.qkv_bias, &gates));
   }
   if (whole.dynamic_mask) FT_RETURN_IF_ERROR(mask.load(loader, base, whole));
+  if (whole.index.exists()) {
+    FT_RETURN_IF_ERROR(index.load(loader, base, whole));
+    FT_RETURN_IF_ERROR(check_alike_kv_scales(loader, base));
+  }
   if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));
   if (whole.sub_norm != nullptr) {
     FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.q_size(), &sub_norm));
@@ -235,6 +239,7 @@ void Gqa::Scratch::fit(const GqaSpec& part) {
   num_gates_ = std::max(num_gates_, part.num_gates());
   num_heads_ = std::max(num_heads_, part.num_heads);
   head_dim_ = std::max(head_dim_, part.head_dim);
+  index.fit(part.index, part.num_heads, part.head_dim);
 }
 
 Status Gqa::Scratch::take(const ScratchSource& source) {
@@ -245,12 +250,14 @@ Status Gqa::Scratch::take(const ScratchSource& source) {
   if (num_gates_ > 0) {
     FT_ASSIGN_OR_RETURN(gates, source.floats(num_gates_));
   }
+  FT_RETURN_IF_ERROR(index.take(source));
   return attention.take(source, num_heads_, head_dim_);
 }
 
 void Gqa::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, qkv, {scratch.qkv}, dtype);
   if (has_gates()) multiply(rows, x, gates, {scratch.gates}, dtype);
+  if (index.exists()) index.project(rows, x, scratch.index, dtype);
 }
 
 // The norms that rope_kv does not know.
@@ -323,6 +330,8 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
 }
 
 void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
+  // Ahead of rope_kv: attention reads what is chosen before the op ahead of it has ended.
+  if (index.exists()) index.choose(rows, at, scratch.index, dtype);
   keep(rows, at, scratch);
   LayerKv kv = at;
   kv.kv = own_kv(at);
@@ -335,7 +344,11 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.chunk = spec.chunk;
   attention.sinks = sinks;
   attention.slopes = slopes;
-  scratch.attention.run(rows, attention);
+  if (index.exists()) {
+    index.attend(rows, attention, scratch.index);
+  } else {
+    scratch.attention.run(rows, attention);
+  }
   if (spec.differs()) difference.take(rows, dtype, scratch.attended, {scratch.q, scratch.qkv});
   if (has_gates()) gate_attended(rows, scratch);
   if (sub_norm.weight != nullptr) norm_attended(rows, scratch);

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "model/layer/attention/attention_scratch.h"
+#include "model/layer/attention/block_index.h"
 #include "model/layer/attention/head_difference.h"
 #include "model/layer/attention/key_mask.h"
 #include "model/layer/attention/kv_scales.h"
@@ -29,6 +30,7 @@ struct Gqa {
   Norm sub_norm;                  // of what enters o; without weights: there is none
   HeadDifference difference;      // before it, where spec.differs()
   KeyMask mask;                   // where spec.dynamic_mask
+  BlockIndex index;               // where spec.index exists
   Linear gates;                   // [spec.num_gates(), spec.inputs]; no outputs: there are none
   const float* slopes = nullptr;  // of spec.slopes, or null
   Linear o;                       // [hidden, spec.o_size()]
@@ -40,6 +42,7 @@ struct Gqa {
     void* attended = nullptr;  // [max_rows, q size] act
     float* gates = nullptr;    // [max_rows, gates], where a layer has some
     AttentionScratch attention;
+    BlockIndex::Scratch index;
 
     // Makes room for a layer; before `take`.
     void fit(const GqaSpec& part);
@@ -57,7 +60,7 @@ struct Gqa {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
 
-  // Calls f for each matrix that adapters may change.
+  // Calls f for each matrix that adapters may change: none of the indexer.
   template <class F>
   void for_each_linear(const F& f) {
     f(qkv);

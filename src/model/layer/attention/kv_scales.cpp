@@ -76,6 +76,22 @@ Status load_kv_scales(PartLoader& loader, const std::string& base, int32_t num_k
   return load_some_kv_scales(loader, values, num_kv_heads, &out->values);
 }
 
+Status check_alike_kv_scales(PartLoader& loader, const std::string& base) {
+  for (const std::string& name :
+       {find_kv_scale(loader, base, kKeyScales), find_kv_scale(loader, base, kValueScales)}) {
+    if (name.empty()) continue;
+    FT_ASSIGN_OR_RETURN(const std::vector<float> scales, loader.weights().numbers(name));
+    const bool alike = std::all_of(scales.begin(), scales.end(),
+                                   [&](float scale) { return scale == scales.front(); });
+    if (alike) continue;
+    return unsupported(
+        "tensor '" + name +
+        "' has scales of an FP8 KV cache that differ from head to head, which is not "
+        "supported where an indexer chooses blocks; make one scale of them");
+  }
+  return {};
+}
+
 void ignore_attention_scales(PartLoader& loader, const std::string& base) {
   for (const char* name : kKeyScales) loader.weights().ignore(base + name);
   for (const char* name : kValueScales) loader.weights().ignore(base + name);

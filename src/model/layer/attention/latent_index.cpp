@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/comm/stage_exchange.h"
 #include "kernels/latent/choose_entries.h"
 #include "kernels/latent/index_rows.h"
 
@@ -11,6 +12,31 @@ namespace foretoken {
 namespace {
 
 constexpr float kIndexNormEps = 1e-6f;
+constexpr int32_t kCarriedColumns = 4;  // of rows that travel, at least
+
+// Numbers of rows travel as floats of their bits.
+float* bits_of(int32_t* numbers) { return reinterpret_cast<float*>(numbers); }
+
+struct Column {
+  float* x;
+  int32_t stride;
+  int32_t offset;
+};
+void move_column(const LayerRows& rows, const Column& from, const Column& to) {
+  move_rows(rows.queue, {.counts = rows.counts,
+                         .in = from.x + from.offset,
+                         .out = to.x,
+                         .from = nullptr,
+                         .to = nullptr,
+                         .row_kind = RowKind::kToken,
+                         .max_rows = rows.max_rows,
+                         .width = 1,
+                         .out_stride = to.stride,
+                         .out_offset = to.offset,
+                         .in_dtype = DType::kF32,
+                         .out_dtype = DType::kF32,
+                         .in_stride = from.stride});
+}
 
 // A vector of a key, in the order of its matrix's rows.
 Status load_index_norm(PartLoader& loader, const std::string& name, const PairedHeads& paired,
@@ -70,11 +96,29 @@ Status LatentIndex::Scratch::take(const ScratchSource& source) {
   FT_ASSIGN_OR_RETURN(entries, numbers(widest_.top));
   FT_ASSIGN_OR_RETURN(last, numbers(1));
   FT_ASSIGN_OR_RETURN(rows, numbers(1));
-  const int64_t floats = choose_workspace_floats(source.device.type());
-  if (floats == 0) return {};
-  FT_ASSIGN_OR_RETURN(
-      workspace, source.arena.take_array<float>(static_cast<size_t>(floats), ScratchSource::kWhat));
+  FT_ASSIGN_OR_RETURN(carried, source.floats(kCarriedColumns));
+  FT_ASSIGN_OR_RETURN(workspace, source.arena.take_array<float>(kMaxScores, ScratchSource::kWhat));
   return {};
+}
+
+void LatentIndex::Scratch::send(const LayerRows& of, const void* comm) const {
+  move_column(of, {bits_of(last), 1, 0}, {carried, kCarriedColumns, 0});
+  move_column(of, {bits_of(rows), 1, 0}, {carried, kCarriedColumns, 1});
+  const auto go = [&](const float* x, int32_t columns) {
+    send_rows(of.queue, {comm, of.counts, x, of.max_rows, columns});
+  };
+  go(carried, kCarriedColumns);
+  go(bits_of(entries), widest_.top);
+}
+
+void LatentIndex::Scratch::receive(const LayerRows& of, const void* comm) const {
+  const auto come = [&](float* x, int32_t columns) {
+    receive_rows(of.queue, {comm, of.counts, x, of.max_rows, columns});
+  };
+  come(carried, kCarriedColumns);
+  come(bits_of(entries), widest_.top);
+  move_column(of, {carried, kCarriedColumns, 0}, {bits_of(last), 1, 0});
+  move_column(of, {carried, kCarriedColumns, 1}, {bits_of(rows), 1, 0});
 }
 
 void LatentIndex::project(const LayerRows& rows, const void* x, const Scratch& scratch,
@@ -118,13 +162,15 @@ void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q
                               .rows = scratch.rows,
                               .workspace = scratch.workspace,
                               .max_blocks = kv.max_blocks,
-                              .block_size = kv.kv.block_size,
+                              .block_size = kv.kv.block_size * kv.kv.context_size,
                               .kv_begin = kv.kv_begin,
                               .max_rows = rows.max_rows,
                               .num_heads = spec.num_heads,
                               .head_dim = spec.head_dim,
                               .top = spec.top,
-                              .dtype = dtype});
+                              .dtype = dtype,
+                              .context_size = kv.kv.context_size,
+                              .context_rank = kv.kv.context_rank});
 }
 
 void LatentIndex::restrict_to_chosen(const Scratch& scratch, AttentionArgs* attention) const {

@@ -31,9 +31,14 @@ struct LatentIndex {
     int32_t* last = nullptr;
     int32_t* rows = nullptr;
     float* workspace = nullptr;
+    float* carried = nullptr;  // [max_rows, 4] what travels beside entries: `last` and `rows`
 
     void fit(const IndexSpec& spec);
     Status take(const ScratchSource& source);
+    // Enqueues that what the rows have chosen goes to the next stage, and that it comes from the
+    // one before, whose `top`, a multiple of 4, is the same. comm: of stage_exchange.h.
+    void send(const LayerRows& rows, const void* comm) const;
+    void receive(const LayerRows& rows, const void* comm) const;
 
    private:
     IndexSpec widest_;
