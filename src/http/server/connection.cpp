@@ -31,12 +31,14 @@ constexpr int kClientGone = 499;
 }  // namespace
 
 Connection::Connection(std::shared_ptr<ServerState> state, EventLoop& loop,
-                       std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client)
+                       std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client,
+                       bool surplus)
     : state_(std::move(state)),
       loop_(loop),
       host_(std::move(host)),
       stream_(std::move(stream)),
       client_(std::move(client)),
+      surplus_(surplus),
       timer_(loop.context()) {
   loop_.connections().insert(this);
 }
@@ -136,8 +138,9 @@ awaitable<bool> Connection::serve_request() {
     co_return false;
   }
   first_request_ = false;
-  const Admission admission = admit(*state_, head_, request_);
+  Admission admission = admit(*state_, head_, request_);
   pattern_ = admission.pattern;
+  if (surplus_) admission.answer = OwnAnswer{503, kTooManyConnections, {{"Retry-After", "1"}}};
   const bool small = head_.content_length && *head_.content_length <= kForgottenBodyBytes;
   if (admission.answer && head_.has_body() && (!small || head_.expects_continue)) {
     unread_body_ = true;
@@ -156,7 +159,7 @@ awaitable<bool> Connection::serve_request() {
     co_return false;
   }
   if (admission.answer) {
-    const bool more = co_await answer_by_itself(*admission.answer, true);
+    const bool more = co_await answer_by_itself(*admission.answer, !surplus_);
     co_return more;
   }
   request_.body = parser.take_body();

@@ -22,11 +22,12 @@ namespace foretoken::http {
 // answer is sent, then the next one. Beside it one read is always pending, so that a client that
 // goes is noticed at once (one that only closes its side has its answer), and the exchange sends by
 // itself; both wake the coroutine, which also holds the only timer. Of its loop's thread; owned by
-// what is pending.
+// what is pending. A surplus one is told to come later, in answer to its first request.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<ServerState> state, EventLoop& loop,
-             std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client);
+             std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client,
+             bool surplus = false);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -87,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<const ExchangeHost> host_;
   Stream stream_;
   const std::string client_;
+  const bool surplus_;
   boost::asio::steady_timer timer_;
   bool changed_ = false;
 

@@ -31,10 +31,14 @@ void set_options(Stream::Socket& socket) {
   setsockopt(socket.native_handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-// Too many connections: said without waiting, to whoever can read it.
+// So many connections beyond the most are read as far as their first request, to answer it in the
+// form of its path.
+constexpr size_t kMaxSurplus = 256;
+
+// Too many even of those: said without waiting, to whoever can read it.
 void turn_away(Stream::Socket socket, const ServerConfig& config, bool tls) {
   if (tls) return;
-  const std::string body = config.error_body(503, "too many connections; try again later", "");
+  const std::string body = config.error_body(503, kTooManyConnections, "");
   const std::string answer =
       make_answer_head({}, 503, "application/json", {{"Retry-After", "1"}}, body.size(), false) +
       body;
@@ -140,15 +144,19 @@ void Server::Impl::start_loops() {
 
 void Server::Impl::add_connection(EventLoop& loop, const std::shared_ptr<const ExchangeHost>& host,
                                   Stream::Socket socket) {
-  if (state_->num_connections() >= state_->config.max_connections) {
+  const size_t num_open = state_->num_connections();
+  const size_t most = state_->config.max_connections;
+  if (num_open >= most + kMaxSurplus) {
     return turn_away(std::move(socket), state_->config, has_tls_);
   }
   set_options(socket);
   state_->add_connection(1);
   std::string client = Stream::peer_name(socket);
   auto connection = std::make_shared<Stream>(std::move(socket), tls());
-  loop.post([state = state_, &loop, host, connection, name = std::move(client)]() mutable {
-    std::make_shared<Connection>(state, loop, host, std::move(*connection), std::move(name))
+  loop.post([state = state_, &loop, host, connection, name = std::move(client),
+             surplus = num_open >= most]() mutable {
+    std::make_shared<Connection>(state, loop, host, std::move(*connection), std::move(name),
+                                 surplus)
         ->start();
   });
 }

@@ -78,7 +78,7 @@ struct ServerConfig {
   size_t max_header_bytes = size_t{64}
                             << 10;  // request line and headers (--h11-max-incomplete-event-size)
   size_t max_header_count = 256;    // (--h11-max-header-count)
-  size_t max_connections = 8192;    // further ones are answered 503
+  size_t max_connections = 8192;    // requests of further ones are answered 503
   Timeouts timeouts;
 
   bool request_id_headers = false;        // X-Request-Id in every answer

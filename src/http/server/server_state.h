@@ -10,6 +10,8 @@
 
 namespace foretoken::http {
 
+inline constexpr const char* kTooManyConnections = "too many connections; try again later";
+
 // What all threads of a server share. Counts may be changed by any thread.
 class ServerState {
  public:

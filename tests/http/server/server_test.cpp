@@ -221,18 +221,40 @@ TEST(HttpServer, ExchangesOutliveTheServer) {
 TEST(HttpServer, TooManyConnectionsAreTurnedAway) {
   ServerConfig config;
   config.max_connections = 2;
+  config.error_body = [](int, const std::string& message, const std::string& path) {
+    return "<" + path + ">" + message;
+  };
   TestServer server(std::move(config));
   HttpClient one = server.connect();
   HttpClient two = server.connect();
   EXPECT_EQ(one.ask(get("/hello")).status, 200);
   EXPECT_EQ(two.ask(get("/hello")).status, 200);
+  // In the form of its path, and read to its end first: a client that is still sending is not cut
+  // off.
+  const std::string body(100'000, 'x');
   HttpClient three = server.connect();
-  const Answer answer = three.read_answer();
+  const Answer answer = three.ask("POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                                  std::to_string(body.size()) + "\r\n\r\n" + body);
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.header("Retry-After"), "1");
+  EXPECT_EQ(answer.header("Connection"), "close");
+  EXPECT_EQ(answer.body, "</hello>too many connections; try again later");
+  three.close();
+  EXPECT_TRUE(eventually([&] { return server->counters().open_connections == 2; }));
   one.close();
   EXPECT_TRUE(eventually([&] { return server->counters().open_connections == 1; }));
   EXPECT_EQ(server.ask(get("/hello")).status, 200);
+}
+
+TEST(HttpServer, TooManyOfThoseAreToldAtOnce) {
+  ServerConfig config;
+  config.max_connections = 1;
+  TestServer server(std::move(config));
+  std::vector<HttpClient> idle;
+  for (int i = 0; i < 257; ++i) idle.push_back(server.connect());
+  EXPECT_TRUE(eventually([&] { return server->counters().open_connections == idle.size(); }));
+  HttpClient one = server.connect();
+  EXPECT_EQ(one.read_answer().status, 503);
 }
 
 TEST(HttpServer, HundredsOfStreamsAtOnce) {
