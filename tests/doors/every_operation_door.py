@@ -23,7 +23,7 @@ SAMPLES = {
     "grammar": 'root ::= "a"', "json_schema": SCHEMA, "text": {"format": {"type": "text"}},
     "model": "foretoken-7m", "queue_timeout_seconds": 60, "timeout_seconds": 60,
     "max_tokens": 16, "max_completion_tokens": 16, "max_output_tokens": 16, "n_predict": 16,
-    "min_tokens": 2, "previous_response_id": None, "priority": 0,
+    "min_tokens": 2, "previous_response_id": None, "conversation": None, "priority": 0,
 }
 
 
@@ -122,12 +122,16 @@ class EveryOperation(door.DoorCase):
         return body
 
     def test_gets(self):
+        said = [{"role": "user", "content": "Hi"}]
+        talk = self.post("/v1/conversations", {"items": said}).json["id"]
+        item = self.get(f"/v1/conversations/{talk}/items").json["data"][0]["id"]
         made = self.post("/v1/responses", {"input": "Hi", "max_output_tokens": 1}).json["id"]
         for path, methods in self.document["paths"].items():
             if "get" in methods:
-                name = made if "responses" in path else "foretoken-7m"
+                name = (made if "responses" in path else talk if "conversations" in path
+                        else "foretoken-7m")
                 with self.subTest(path):
-                    self.get(path.replace("{id}", name))
+                    self.get(path.replace("{id}", name).replace("{item}", item))
 
     def test_what_is_required_is_enough(self):
         for path, schemas in self.posts():

@@ -56,6 +56,10 @@ constexpr OwnField kFirst[] = {
          {"type":"array","minItems":1,"items":{"$ref":"#/components/schemas/InputItem"}}]})"},
     {"instructions", kResponsesBody, kText},
     {"previous_response_id", kResponsesBody, kText},
+    {"conversation", kResponsesBody,
+     R"({"anyOf":[{"type":"string","minLength":1},
+         {"type":"object","required":["id"],"properties":{"id":{"type":"string","minLength":1}}}],
+         "description":"The conversation that the response goes on with; goes without previous_response_id."})"},
 };
 
 constexpr OwnField kOthers[] = {

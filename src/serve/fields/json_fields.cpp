@@ -158,11 +158,11 @@ void JsonFields::ignore(std::initializer_list<const char*> names) {
   for (const char* name : names) read_.insert(name);
 }
 
-void JsonFields::refuse_later(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    read_.insert(name);
-    if (asks_for_something(name)) {
-      fail("'" + std::string(name) + "' is not supported yet; remove it");
+void JsonFields::refuse(std::initializer_list<Refused> fields) {
+  for (const Refused& field : fields) {
+    read_.insert(field.name);
+    if (asks_for_something(field.name)) {
+      fail("'" + std::string(field.name) + "' is not supported; " + field.instead);
     }
   }
 }

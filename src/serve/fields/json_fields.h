@@ -62,8 +62,13 @@ class JsonFields {
 
   // Names that may stand there without effect.
   void ignore(std::initializer_list<const char*> names);
-  // An error for each of `names` that is there: it is known, but this build does not have it.
-  void refuse_later(std::initializer_list<const char*> names);
+  // A field that is known and means nothing here, and what to do instead: "give 'input'".
+  struct Refused {
+    const char* name;
+    const char* instead;
+  };
+  // An error for each of them that asks for something.
+  void refuse(std::initializer_list<Refused> fields);
   // A warning for each of them, as above.
   void pass_over(std::initializer_list<const char*> names);
   // The same for fields in which vLLM's servers and their routers tell each other what was computed

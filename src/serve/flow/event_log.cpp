@@ -53,6 +53,21 @@ class KeptExchange final : public http::Exchange,
 
 }  // namespace
 
+EventLog::EventLog(size_t max_bytes, std::shared_ptr<EventBudget> budget)
+    : max_bytes_(max_bytes), budget_(std::move(budget)) {
+  if (budget_ != nullptr) ++budget_->num_logs;
+}
+
+EventLog::~EventLog() {
+  if (!ended_) leave_budget();
+}
+
+void EventLog::leave_budget() {
+  if (budget_ == nullptr) return;
+  budget_->num_bytes -= num_bytes_;
+  --budget_->num_logs;
+}
+
 std::shared_ptr<http::Exchange> EventLog::make_exchange(std::shared_ptr<EventLog> log,
                                                         WorkPool& pool, http::Request request) {
   return std::make_shared<KeptExchange>(std::move(log), pool, std::move(request));
@@ -73,13 +88,24 @@ void EventLog::add(std::string_view events) {
     }
     events_.emplace_back(one);
     num_bytes_ += one.size();
+    if (budget_ != nullptr) budget_->num_bytes += one.size();
   }
   tell_all();
-  while (num_bytes_ > max_bytes_ && events_.size() > 1) {
-    num_bytes_ -= events_.front().size();
-    events_.pop_front();
-    ++first_;
-  }
+  while (events_.size() > 1 && is_too_long()) forget_oldest();
+}
+
+bool EventLog::is_too_long() const {
+  if (num_bytes_ > max_bytes_) return true;
+  if (budget_ == nullptr || budget_->num_bytes <= budget_->max_bytes) return false;
+  return num_bytes_ > budget_->max_bytes / budget_->num_logs;
+}
+
+void EventLog::forget_oldest() {
+  const size_t size = events_.front().size();
+  num_bytes_ -= size;
+  if (budget_ != nullptr) budget_->num_bytes -= size;
+  events_.pop_front();
+  ++first_;
 }
 
 void EventLog::tell_comment(std::string_view comment) {
@@ -131,6 +157,7 @@ void EventLog::tell_more_when_sent(const std::shared_ptr<Follower>& follower) {
 void EventLog::end() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
+  leave_budget();
   tell_all();
 }
 

@@ -41,6 +41,10 @@ void ResponseStore::finish(const std::string& id, StoredResponse response) {
   put_locked(id, std::move(response), num_bytes);
 }
 
+std::shared_ptr<EventLog> ResponseStore::make_events() const {
+  return std::make_shared<EventLog>(EventLog::kMaxBytes, budget_);
+}
+
 bool ResponseStore::cancel(const std::string& id) {
   std::lock_guard lock(mutex_);
   const auto found = by_id_.find(id);

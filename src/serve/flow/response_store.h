@@ -39,6 +39,9 @@ class ResponseStore {
   bool cancel(const std::string& id);
   // False where there is none.
   bool erase(const std::string& id);
+  // A log for one that streams in the background. All that run hold a bounded sum; those that ended
+  // count as text.
+  std::shared_ptr<EventLog> make_events() const;
   std::optional<StoredResponse> find(const std::string& id) const;
   // A message, call or thought ("msg_...", "fc_...", "rs_...") of the output of a response.
   std::optional<nlohmann::ordered_json> find_item(const std::string& id) const;
@@ -60,6 +63,7 @@ class ResponseStore {
 
   const size_t max_responses_;
   const size_t max_bytes_;
+  const std::shared_ptr<EventBudget> budget_ = std::make_shared<EventBudget>();
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first
   std::unordered_map<std::string, Entries::iterator> by_id_;

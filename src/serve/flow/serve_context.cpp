@@ -65,6 +65,7 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
       gate(with_seqs(config.limits, engine)),
       keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),
+      conversations(config.max_stored_responses),
       threads(config.max_stored_responses),
       created(unix_seconds()),
       pool(config.num_threads, config.max_queued_bodies) {}

@@ -11,6 +11,7 @@
 #include "http/message/exchange.h"
 #include "serve/answer/serve_error.h"
 #include "serve/fields/request_warnings.h"
+#include "serve/flow/conversation_store.h"
 #include "serve/flow/generation.h"
 #include "serve/flow/generation_list.h"
 #include "serve/flow/keep_alive.h"
@@ -34,7 +35,7 @@ struct ServeConfig {
   GateLimits limits;                   // max_num_seqs is filled in from the engine
   int num_threads = 2;                 // of the pool
   size_t max_queued_bodies = 4096;     // requests that wait for a thread of it
-  size_t max_stored_responses = 1024;  // of /v1/responses
+  size_t max_stored_responses = 1024;  // of /v1/responses, and as many conversations
   bool speculation_metrics = false;    // of each request
   bool tokenizer_info = false;         // serve /tokenizer_info
   bool runtime_adapters = false;       // clients may load and unload adapters
@@ -60,6 +61,7 @@ class ServeContext {
   GenerationList generations;
   KeepAlive keep_alive;
   ResponseStore responses;
+  ConversationStore conversations;  // of /v1/conversations
   ResponseStore threads;  // conversations of /v1/messages, by the ids of their last messages
   WarningLog warning_log;
   const int64_t created;  // seconds since 1970 at the start

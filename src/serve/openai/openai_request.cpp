@@ -41,8 +41,12 @@ void refuse_later_fields(JsonFields& fields) {
   }
   refuse_processors(fields);
   // Without these the answer would be to another question.
-  fields.refuse_later(
-      {"suffix", "chat_template", "prompt_embeds", "logprob_token_ids", "use_beam_search"});
+  fields.refuse(
+      {{"suffix", "give one text as 'prompt', and serve a model that has tokens for gaps"},
+       {"chat_template", "start the server with --chat-template FILE"},
+       {"prompt_embeds", "give texts or token ids"},
+       {"logprob_token_ids", "ask for the likeliest tokens by their number"},
+       {"use_beam_search", "ask for several choices with 'n'"}});
   fields.pass_over_vllms();
   fields.pass_over({"audio", "repetition_detection", "thinking_token_budget", "return_prompt_text",
                     "return_token_offsets", "return_weight_versions", "routed_experts_prompt_start",
@@ -88,7 +92,7 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   fields.read("return_tokens_as_token_ids", &request->tokens_as_token_ids);
   fields.read("return_token_origins", &request->return_token_origins);
   fields.read("timings_per_token", &request->timings);
-  fields.refuse_later({"dimensions"});
+  fields.refuse({{"dimensions", "it is one of /v1/embeddings; remove it"}});
   fields.read("request_id", &request->request_id);
   request->strict_schemas = defaults.strict_schemas;
   read_structured_outputs(fields, defaults.strict_schemas, &shared->sampling.structured_outputs);

@@ -48,6 +48,21 @@ constexpr Operation kOperations[] = {
      "DeletedResponse"},
     {"post", "/v1/responses/{id}/cancel", "cancelResponse", "Ends one that runs in the background",
      "", "Response"},
+    {"post", "/v1/conversations", "createConversation", "A conversation, kept for responses",
+     "ConversationRequest", "Conversation"},
+    {"get", "/v1/conversations/{id}", "getConversation", "One that was kept", "", "Conversation"},
+    {"post", "/v1/conversations/{id}", "updateConversation", "Gives it other labels",
+     "ConversationLabels", "Conversation"},
+    {"delete", "/v1/conversations/{id}", "deleteConversation", "Forgets it with its items", "",
+     "DeletedConversation"},
+    {"post", "/v1/conversations/{id}/items", "createConversationItems", "Adds items at its end",
+     "ConversationItemsRequest", "InputItems"},
+    {"get", "/v1/conversations/{id}/items", "listConversationItems", "What was said in it", "",
+     "InputItems"},
+    {"get", "/v1/conversations/{id}/items/{item}", "getConversationItem", "An item of it", "",
+     "ConversationItem"},
+    {"delete", "/v1/conversations/{id}/items/{item}", "deleteConversationItem", "Forgets an item",
+     "", "Conversation"},
     {"post", "/v1/messages", "createMessage", "Anthropic's messages", "MessagesRequest", "Message",
      true, true},
     {"post", "/v1/messages/count_tokens", "countTokens", "Tokens of a prompt", "CountRequest",
@@ -138,7 +153,7 @@ json errors_of(const Operation& operation, bool needs_key) {
     errors["400"] = error("The request is wrong; the message says what to change");
   }
   if (needs_key && !operation.open) errors["401"] = error(kNoKey);
-  if (has_body || has_id) errors["404"] = error("There is no such model or response");
+  if (has_body || has_id) errors["404"] = error("There is no such model, response or conversation");
   if (has_body) {
     errors["413"] = error("The body is too long");
     errors["429"] = error("The server is full; Retry-After says when to come back");
@@ -155,11 +170,12 @@ json errors_of(const Operation& operation, bool needs_key) {
 
 json operation_json(const Operation& operation, bool needs_key) {
   json all = {{"operationId", operation.id}, {"summary", operation.summary}};
-  if (std::string(operation.path).find('{') != std::string::npos) {
-    all["parameters"] = {{{"name", "id"},
-                          {"in", "path"},
-                          {"required", true},
-                          {"schema", {{"type", "string"}, {"minLength", 1}}}}};
+  for (const char* name : {"id", "item"}) {
+    if (std::string(operation.path).find("{" + std::string(name)) == std::string::npos) continue;
+    all["parameters"].push_back({{"name", name},
+                                 {"in", "path"},
+                                 {"required", true},
+                                 {"schema", {{"type", "string"}, {"minLength", 1}}}});
   }
   if (*operation.body != '\0') {
     all["requestBody"] = {{"required", true},

@@ -179,6 +179,25 @@ constexpr const char* kBodyParts = R"json({
         "reasoning", "function_call", "function_call_output", "mcp_call", "item_reference", "custom_tool_call",
         "custom_tool_call_output", "local_shell_call", "local_shell_call_output", "shell_call",
         "shell_call_output", "apply_patch_call", "apply_patch_call_output"]}}}}]},
+"ConversationRequest": {
+  "type": "object", "additionalProperties": false, "properties": {
+    "items": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/components/schemas/InputItem"}}]},
+    "metadata": {"$ref": "#/components/schemas/Labels"}}},
+"ConversationLabels": {
+  "type": "object", "additionalProperties": false, "properties": {
+    "metadata": {"$ref": "#/components/schemas/Labels"}}},
+"ConversationItemsRequest": {
+  "type": "object", "required": ["items"], "additionalProperties": false, "properties": {
+    "items": {"type": "array", "items": {"$ref": "#/components/schemas/InputItem"}}}},
+"Labels": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+"Conversation": {
+  "type": "object", "required": ["id", "object", "created_at", "metadata"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "conversation"}, "created_at": {"type": "integer"},
+    "metadata": {"type": "object"}}},
+"ConversationItem": {"type": "object", "required": ["id", "type"]},
+"DeletedConversation": {
+  "type": "object", "required": ["id", "object", "deleted"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "conversation.deleted"}, "deleted": {"const": true}}},
 "DetokenizeRequest": {
   "type": "object", "required": ["tokens"], "additionalProperties": false,
   "properties": {"model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},

@@ -9,6 +9,7 @@
 #include "serve/openai/openai_choice.h"
 #include "serve/openai/openai_logprobs.h"
 #include "serve/openai/openai_response.h"
+#include "serve/responses/response_items.h"
 
 namespace foretoken {
 namespace {
@@ -31,12 +32,13 @@ json logprobs_of(const RequestOutput& output, const SamplingParams& sampling) {
 }  // namespace
 
 ResponsesFormat::ResponsesFormat(ResponsesRequest request, std::string id, std::string model,
-                                 int64_t created, ResponseStore& store)
+                                 int64_t created, ResponseStore& store, KeepOutput keep_output)
     : request_(std::move(request)),
       id_(std::move(id)),
       model_(std::move(model)),
       created_(created),
       store_(store),
+      keep_output_(std::move(keep_output)),
       parser_(make_choice_parser(request_.chat)),
       blocks_(request_.chat.include_reasoning) {}
 
@@ -142,6 +144,9 @@ json ResponsesFormat::failed(const ServeError& error) const {
 }
 
 void ResponsesFormat::keep(const json& response) {
+  const json& status = response.at("status");
+  const bool said = status == "completed" || status == "incomplete";
+  if (said && keep_output_ != nullptr) keep_output_(response.at("output"));
   if (!request_.store) return;
   json messages = request_.messages;
   json answer = {{"role", "assistant"}, {"content", blocks_.text_of(Kind::kContent)}};

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,12 +11,16 @@
 
 namespace foretoken {
 
+// Receives the items of an answer that has ended.
+using KeepOutput = std::function<void(const nlohmann::ordered_json& output)>;
+
 // Answers of OpenAI's /v1/responses; events come in OpenAI's order. What has ended is kept in
-// `store` if the request says so.
+// `store` if the request says so. `keep_output`, unless empty, is called with what was said in full
+// or up to the length.
 class ResponsesFormat : public AnswerFormat {
  public:
   ResponsesFormat(ResponsesRequest request, std::string id, std::string model, int64_t created,
-                  ResponseStore& store);
+                  ResponseStore& store, KeepOutput keep_output = {});
 
   // The response as it is before it ends, with this status.
   nlohmann::ordered_json unfinished(const char* status) const;
@@ -54,6 +59,7 @@ class ResponsesFormat : public AnswerFormat {
   const std::string model_;
   const int64_t created_;
   ResponseStore& store_;
+  const KeepOutput keep_output_;
   std::unique_ptr<ChatParser> parser_;
   ContentBlocks blocks_;
   ReasoningShare reasoning_;

@@ -1,13 +1,12 @@
 #include "serve/responses/responses_request.h"
 
 #include <algorithm>
-#include <set>
 
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/fields/structured_fields.h"
 #include "serve/openai/chat_body.h"
-#include "serve/openai/openai_response.h"
+#include "serve/responses/response_items.h"
 #include "serve/responses/responses_input.h"
 
 namespace foretoken {
@@ -73,15 +72,6 @@ Status read_objects(JsonFields& fields, json* chat, OfferedTools* offered) {
   return read_include(fields, chat);
 }
 
-// An id for an item that came without one.
-std::string item_id(const json& item) {
-  const json type = item.value("type", json());
-  return make_item_id(type == "function_call"          ? "fc"
-                      : type == "function_call_output" ? "fco"
-                      : type == "reasoning"            ? "rs"
-                                                       : "msg");
-}
-
 // Under its own name in what is said of it; -1, and -2: as many as fit.
 void read_length(JsonFields& fields, json* chat) {
   std::optional<int> length;
@@ -93,64 +83,86 @@ void read_length(JsonFields& fields, json* chat) {
   (*chat)["max_tokens"] = *length;
 }
 
-// The input as a list of items, as /input_items tells it. A list is paged by ids: where one comes
-// again, the later item has one of its own.
-void add_items(const json& input, json* items) {
-  std::set<std::string> known;
-  for (const json& item : *items) known.insert(item.value("id", std::string()));
-  const json list =
-      input.is_array() ? input : json::array({json{{"role", "user"}, {"content", input}}});
-  for (json item : list) {
-    if (!item.is_object()) continue;
-    if (!item.contains("type")) item["type"] = "message";
-    if (item.contains("content") && item["content"].is_string()) {
-      const bool own = item.value("role", json()) == "assistant";
-      item["content"] = json::array(
-          {json{{"type", own ? "output_text" : "input_text"}, {"text", item["content"]}}});
-    }
-    const bool named = item.contains("id") && item["id"].is_string();
-    if (!named || known.contains(item["id"].get<std::string>())) item["id"] = item_id(item);
-    known.insert(item["id"].get<std::string>());
-    items->push_back(std::move(item));
+// What came before a response that goes on from another.
+Status read_previous(const std::string& previous, const ResponseStore& store,
+                     ResponsesRequest* request) {
+  const std::optional<StoredResponse> found = store.find(previous);
+  if (!found) {
+    return not_found("'previous_response_id' " + previous +
+                     ": there is no such response here, or it was forgotten");
   }
+  const json status = found->response.value("status", json());
+  if (found->running) {
+    return invalid_argument("'previous_response_id' " + previous + " has not ended yet");
+  }
+  if (status != "completed" && status != "incomplete") {
+    return invalid_argument("'previous_response_id' " + previous + " has the status " +
+                            status.dump() + "; go on from one that was completed");
+  }
+  request->messages = found->messages;
+  request->items = found->input;
+  for (const json& item : found->response.value("output", json::array())) {
+    request->items.push_back(item);
+  }
+  return {};
+}
+
+// "conversation": its id, or an object with it.
+Status read_conversation_id(JsonFields& fields, std::string* id) {
+  const json* given = fields.raw("conversation");
+  if (given == nullptr) return {};
+  const json named = given->is_object() ? given->value("id", json()) : *given;
+  if (!named.is_string() || named.get_ref<const std::string&>().empty()) {
+    return invalid_argument("'conversation' must be the id of a conversation, or {\"id\": ...}");
+  }
+  *id = named.get<std::string>();
+  return {};
+}
+
+// What stands in the conversation that a response belongs to.
+Status read_items_before(ConversationStore* conversations, const FieldNotes& notes,
+                         ResponsesRequest* request) {
+  const std::string& id = request->conversation;
+  const auto found = conversations == nullptr ? std::nullopt : conversations->find(id);
+  if (!found) {
+    return not_found("'conversation' " + id +
+                     ": there is no such conversation here, or it was forgotten");
+  }
+  for (const json& item : found->items) request->items.push_back(item);
+  if (request->items.empty()) return {};
+  return read_responses_input(request->items, notes, &request->messages);
 }
 
 // The conversation so far: what came before, then the input.
 Status read_conversation(JsonFields& fields, const ResponseStore& store,
-                         ResponsesRequest* request) {
-  json* messages = &request->messages;
-  request->items = json::array();
+                         ConversationStore* conversations, ResponsesRequest* request) {
+  request->items = request->messages = json::array();
   std::string previous;
   fields.read("previous_response_id", &previous);
-  *messages = json::array();
-  if (!previous.empty()) {
-    const std::optional<StoredResponse> found = store.find(previous);
-    if (!found) {
-      return not_found("'previous_response_id' " + previous +
-                       ": there is no such response here, or it was forgotten");
-    }
-    const json status = found->response.value("status", json());
-    if (found->running) {
-      return invalid_argument("'previous_response_id' " + previous + " has not ended yet");
-    }
-    if (status != "completed" && status != "incomplete") {
-      return invalid_argument("'previous_response_id' " + previous + " has the status " +
-                              status.dump() + "; go on from one that was completed");
-    }
-    *messages = found->messages;
-    request->items = found->input;
-    for (const json& item : found->response.value("output", json::array())) {
-      request->items.push_back(item);
-    }
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(read_conversation_id(fields, &request->conversation));
+  if (!previous.empty() && !request->conversation.empty()) {
+    return invalid_argument(
+        "'conversation' and 'previous_response_id' both say what came before; give one of them");
   }
+  if (!previous.empty()) FT_RETURN_IF_ERROR(read_previous(previous, store, request));
+  if (!request->conversation.empty()) {
+    FT_RETURN_IF_ERROR(read_items_before(conversations, fields.notes(), request));
+  }
+  request->num_items_before = request->items.size();
   const json* input = fields.raw("input");
   // A response may go on without a word.
-  const bool goes_on = !previous.empty() && (input == nullptr || *input == json::array());
-  if (goes_on) return {};
+  const bool silent = input == nullptr || *input == json::array();
+  if (silent && (!previous.empty() || request->num_items_before > 0)) return {};
   if (input == nullptr) return invalid_argument("'input' is missing; give a text or a list");
   add_items(*input, &request->items);
-  return read_responses_input(*input, fields.notes(), messages,
-                              [&store](const std::string& id) { return store.find_item(id); });
+  const auto find_item = [&](const std::string& id) -> std::optional<json> {
+    for (size_t i = 0; i < request->num_items_before; ++i) {
+      if (request->items[i].value("id", json()) == id) return request->items[i];
+    }
+    return store.find_item(id);
+  };
+  return read_responses_input(*input, fields.notes(), &request->messages, find_item);
 }
 
 // In OpenAI's order, with its defaults.
@@ -196,19 +208,14 @@ Status read_truncation(JsonFields& fields) {
 
 }  // namespace
 
-std::string make_item_id(const std::string& prefix) {
-  std::string id = make_openai_id(prefix);
-  std::replace(id.begin(), id.end(), '-', '_');
-  return id;
-}
-
 Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiDefaults& defaults,
-                                                 const ResponseStore& store) {
+                                                 const ResponseStore& store,
+                                                 ConversationStore* conversations) {
   ResponsesRequest request;
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   json chat = json::object();
-  FT_RETURN_IF_ERROR(read_conversation(fields, store, &request));
+  FT_RETURN_IF_ERROR(read_conversation(fields, store, conversations, &request));
   std::string instructions;
   fields.read("instructions", &instructions);
   chat["messages"] = json::array();
@@ -230,7 +237,8 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
                  "stream_options", "session_id"});
   fields.pass_over_vllms();
   fields.pass_over({"max_tool_calls", "context_management", "enable_response_messages"});
-  fields.refuse_later({"conversation", "prompt", "previous_input_messages"});
+  fields.refuse({{"prompt", "prompts are not kept here; give 'instructions' and 'input'"},
+                 {"previous_input_messages", "give them in 'input'"}});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));
@@ -238,6 +246,9 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
     return invalid_argument("'background' needs \"store\": true");
   }
   request.repeated = repeated_fields(body);
+  if (!request.conversation.empty()) {
+    request.repeated["conversation"] = {{"id", request.conversation}};
+  }
   return request;
 }
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "serve/flow/conversation_store.h"
 #include "serve/flow/response_store.h"
 #include "serve/openai/openai_request.h"
 #include "serve/responses/responses_tools.h"
@@ -17,19 +18,19 @@ struct ResponsesRequest {
   // The conversation without instructions, for a response that goes on with it.
   nlohmann::ordered_json messages;
   nlohmann::ordered_json items;  // as StoredResponse::input
+  size_t num_items_before = 0;   // of those, what its input does not say
+  std::string conversation;      // the id of the one that it belongs to; empty: none
   bool store = true;
   bool background = false;
 };
 
-// A new id of an item: "msg_...", by its prefix.
-std::string make_item_id(const std::string& prefix);
-
 // Reads it: input as a text or a list of items, instructions, tools, text.format, reasoning.effort,
-// previous_response_id out of `store`, and vLLM's further sampling fields by their names. Images
-// and files are errors; tools that would run at a service and items without text are left out with
-// a warning.
+// previous_response_id out of `store`, conversation out of `conversations` (null: there are none),
+// and vLLM's further sampling fields by their names. Images and files are errors; tools that would
+// run at a service and items without text are left out with a warning.
 Result<ResponsesRequest> parse_responses_request(const nlohmann::ordered_json& body,
                                                  const OpenAiDefaults& defaults,
-                                                 const ResponseStore& store);
+                                                 const ResponseStore& store,
+                                                 ConversationStore* conversations = nullptr);
 
 }  // namespace foretoken

@@ -7,6 +7,7 @@
 #include "serve/openapi/openapi.h"
 #include "serve/routes/adapter_handlers.h"
 #include "serve/routes/chat_batch.h"
+#include "serve/routes/conversation_handlers.h"
 #include "serve/routes/count_handlers.h"
 #include "serve/routes/elsewhere_routes.h"
 #include "serve/routes/infill_prompt.h"
@@ -247,6 +248,30 @@ void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
   }));
 }
 
+void add_conversation_routes(ServeContext& context, std::vector<Route>* routes) {
+  constexpr const char* kOne = "/v1/conversations/{id}";
+  constexpr const char* kItems = "/v1/conversations/{id}/items";
+  constexpr const char* kItem = "/v1/conversations/{id}/items/{item}";
+  const auto answer = [&context](auto find) {
+    return [&context, find](Exchange& exchange) {
+      respond_result(exchange, find(context, exchange.request()));
+    };
+  };
+  const auto by_id = [&context](auto find) {
+    return [&context, find](Exchange& exchange) {
+      respond_result(exchange, find(context, first_path_value(exchange)));
+    };
+  };
+  routes->push_back(post(context, "/v1/conversations", handle_create_conversation));
+  routes->push_back(get(kOne, by_id(find_conversation)));
+  routes->push_back(post(context, kOne, handle_update_conversation));
+  routes->push_back(at_once("DELETE", kOne, by_id(delete_conversation)));
+  routes->push_back(post(context, kItems, handle_create_items));
+  routes->push_back(get(kItems, answer(list_conversation_items)));
+  routes->push_back(get(kItem, answer(find_conversation_item)));
+  routes->push_back(at_once("DELETE", kItem, answer(delete_conversation_item)));
+}
+
 // POST /completions: llama.cpp's form, unless the body has OpenAI's length: clients whose address
 // lacks "/v1". Any name of a model does, as for all of llama.cpp's paths.
 Status handle_completions(ServeContext& context, const ExchangePtr& exchange, Body body) {
@@ -432,6 +457,7 @@ std::vector<Route> api_routes(ServeContext& context) {
   add_adapter_routes(context, &routes);
   add_cache_routes(context, &routes);
   add_response_routes(context, &routes);
+  add_conversation_routes(context, &routes);
   add_model_routes(context, &routes);
   add_watch_routes(context, &routes);
   return routes;

@@ -40,7 +40,8 @@ Status handle_response_input_tokens(ServeContext& context,
                                     const std::shared_ptr<http::Exchange>& exchange,
                                     const Body& body) {
   FT_ASSIGN_OR_RETURN(ResponsesRequest request,
-                      parse_responses_request(body, count_defaults(context), context.responses));
+                      parse_responses_request(body, count_defaults(context), context.responses,
+                                              &context.conversations));
   return respond_prompt_length(context, *exchange, std::move(request.chat),
                                {{"object", kCountObject}});
 }

@@ -20,9 +20,12 @@ constexpr const char* kNoFiles =
 constexpr const char* kNoClasses =
     "the model has no classes; /v1/embeddings, /v1/score and /v1/rerank tell how near texts are, "
     "and a chat with structured_outputs '{\"choice\": [...]}' picks one of several";
-constexpr const char* kNoConversations =
-    "conversations have no ids of their own here; /v1/responses goes on from "
-    "previous_response_id";
+constexpr const char* kNoThreads =
+    "OpenAI's assistants are not spoken here; /v1/responses goes on with a 'conversation' of "
+    "/v1/conversations, or from 'previous_response_id'";
+constexpr const char* kNoStoredChats =
+    "chats are not kept here; /v1/responses keeps what it answers, and /v1/conversations what was "
+    "said";
 constexpr const char* kRendersElsewhere =
     "use /apply-template, or /tokenize with 'messages', which tells the ids";
 
@@ -70,6 +73,7 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1/moderations", kNoClasses},
     {"POST", "/classify", kNoClasses},
     {"POST", "/v1/classify", kNoClasses},
+    {"GET", "/v1/chat/completions", kNoStoredChats},
     {"POST", "/v1/chat/completions/render", kRendersElsewhere},
     {"POST", "/v1/completions/render", kRendersElsewhere},
     {"POST", "/inference/v1/generate",
@@ -135,9 +139,8 @@ constexpr NotKept kNotKept[] = {
     {"/v1/uploads", kNoFiles},
     {"/v1/batches", kNoFiles},
     {"/v1/messages/batches", kNoFiles},
-    {"/v1/conversations", kNoConversations},
-    {"/v1/threads", kNoConversations},
-    {"/v1/assistants", kNoConversations},
+    {"/v1/threads", kNoThreads},
+    {"/v1/assistants", kNoThreads},
     {"/v1/vector_stores", "texts are not kept here; /v1/embeddings gives the vectors of a store"},
     {"/v1/fine_tuning",
      "nothing is trained here; --lora-modules serves what was trained elsewhere"},

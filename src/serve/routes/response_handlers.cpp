@@ -1,10 +1,9 @@
 #include "serve/routes/response_handlers.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include "serve/fields/request_warnings.h"
 #include "serve/responses/responses_format.h"
+#include "serve/routes/conversation_handlers.h"
+#include "serve/routes/item_page.h"
 #include "serve/routes/openai_handlers.h"
 
 namespace foretoken {
@@ -17,17 +16,6 @@ Status no_response(const std::string& id) {
   return not_found("there is no response '" + id + "' here, or it was forgotten");
 }
 
-// A number of a query, in a range.
-Result<int64_t> query_number(const char* name, std::string_view text, int64_t low, int64_t high) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && number >= low && number <= high) return number;
-  const std::string range =
-      high == 100 ? "from " + std::to_string(low) + " to 100" : "at least " + std::to_string(low);
-  return invalid_argument("'" + std::string(name) + "' must be a whole number, " + range);
-}
-
 void abort_all(const ServeContext& context, const std::string& id) {
   for (const auto& generation : context.generations.find(id)) generation->abort();
 }
@@ -36,8 +24,9 @@ void abort_all(const ServeContext& context, const std::string& id) {
 
 Status handle_responses(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                         const Body& body) {
-  FT_ASSIGN_OR_RETURN(ResponsesRequest request,
-                      parse_responses_request(body, context.defaults, context.responses));
+  FT_ASSIGN_OR_RETURN(
+      ResponsesRequest request,
+      parse_responses_request(body, context.defaults, context.responses, &context.conversations));
   watch_tool_calls(context, "responses", &request.chat);
   ServeResult<PreparedText> prepared = prepare_text(context, &request.chat);
   if (!prepared.ok()) {
@@ -50,11 +39,12 @@ Status handle_responses(ServeContext& context, const std::shared_ptr<http::Excha
   const bool background = request.background;
   const json messages = request.messages;
   const std::string model = chat.model.empty() ? context.model_name() : chat.model;
+  KeepOutput keep = conversation_keeper(context, request);
   auto format = std::make_unique<ResponsesFormat>(std::move(request), id, model, unix_seconds(),
-                                                  context.responses);
+                                                  context.responses, std::move(keep));
   const json queued = background ? format->unfinished("queued") : json();
   std::shared_ptr<http::Exchange> answered = background ? nullptr : exchange;
-  const auto events = background && chat.stream ? std::make_shared<EventLog>() : nullptr;
+  const auto events = background && chat.stream ? context.responses.make_events() : nullptr;
   if (background) context.responses.put(id, {queued, messages, true, items, events});
   if (events != nullptr) {
     events->follow(exchange, -1, warning_headers(chat.warnings));
@@ -89,32 +79,8 @@ Result<json> list_input_items(const ServeContext& context, const http::Request& 
   const std::string& id = request.path_values.front();
   const std::optional<StoredResponse> found = context.responses.find(id);
   if (!found) return no_response(id);
-  std::vector<json> items(found->input.begin(), found->input.end());
-  const std::string_view order = request.query_value("order");
-  if (!order.empty() && order != "asc" && order != "desc") {
-    return invalid_argument("'order' must be \"asc\" or \"desc\"");
-  }
-  if (order != "asc") std::reverse(items.begin(), items.end());
-  size_t limit = 20;
-  if (const std::string_view wanted = request.query_value("limit"); !wanted.empty()) {
-    FT_ASSIGN_OR_RETURN(const int64_t number, query_number("limit", wanted, 1, 100));
-    limit = static_cast<size_t>(number);
-  }
-  if (const std::string_view after = request.query_value("after"); !after.empty()) {
-    const auto at = std::find_if(items.begin(), items.end(),
-                                 [&](const json& item) { return item["id"] == after; });
-    if (at == items.end()) {
-      return invalid_argument("'after' names no item of the response '" + id + "'");
-    }
-    items.erase(items.begin(), at + 1);
-  }
-  const bool more = items.size() > limit;
-  if (more) items.resize(limit);
-  return json{{"object", "list"},
-              {"data", items},
-              {"first_id", items.empty() ? json() : items.front()["id"]},
-              {"last_id", items.empty() ? json() : items.back()["id"]},
-              {"has_more", more}};
+  return item_page(request, {found->input.begin(), found->input.end()},
+                   "the response '" + id + "'");
 }
 
 Result<json> find_response(const ServeContext& context, const std::string& id) {

@@ -165,7 +165,11 @@ Result<SglangRequest> parse_sglang_request(const json& body, const OpenAiDefault
   if (const json* id = fields.raw("rid"); id != nullptr && id->is_string()) {
     openai["request_id"] = *id;
   }
-  fields.refuse_later({"input_embeds", "image_data", "video_data", "audio_data"});
+  constexpr const char* kTextsAlone = "give 'text' or 'input_ids'";
+  fields.refuse({{"input_embeds", kTextsAlone},
+                 {"image_data", kTextsAlone},
+                 {"video_data", kTextsAlone},
+                 {"audio_data", kTextsAlone}});
   fields.ignore(
       {"log_metrics", "modalities", "data_parallel_rank", "conversation_id", "background"});
   fields.pass_over({"token_ids_logprob", "return_hidden_states", "session_params",

@@ -133,16 +133,16 @@ TEST(JsonFields, UnknownFieldsComeWithTheNearestKnownName) {
   EXPECT_EQ(fields.status().message(), "'temprature' is unknown; did you mean 'temperature'?");
 }
 
-TEST(JsonFields, FieldsOfLaterAreRefusedUnlessTheyAskForNothing) {
+TEST(JsonFields, RefusedFieldsSayWhatToDoUnlessTheyAskForNothing) {
   const json quiet = {{"best_of", nullptr}, {"beam", false}, {"suffix", ""}};
   JsonFields none(quiet, "");
-  none.refuse_later({"best_of", "beam", "suffix"});
+  none.refuse({{"best_of", "x"}, {"beam", "y"}, {"suffix", "z"}});
   none.refuse_unread();
   EXPECT_TRUE(none.status().ok());
   const json loud = {{"best_of", 3}};
   JsonFields one(loud, "");
-  one.refuse_later({"best_of"});
-  EXPECT_EQ(one.status().message(), "'best_of' is not supported yet; remove it");
+  one.refuse({{"best_of", "give 'n'"}});
+  EXPECT_EQ(one.status().message(), "'best_of' is not supported; give 'n'");
 }
 
 TEST(JsonFields, UnknownFieldsAreWarningsWhereSomebodyTakesThem) {

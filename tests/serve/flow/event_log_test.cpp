@@ -85,6 +85,31 @@ TEST(EventLog, KeepsTheLatestAndSaysWhatIsForgotten) {
   EXPECT_EQ(near->body(), "data: 7\n\ndata: 8\n\ndata: " + std::string(100, 'a') + "\n\n");
 }
 
+TEST(EventLog, ThoseThatRunShareABudget) {
+  const auto budget = std::make_shared<EventBudget>(400);
+  const std::string event = "data: " + std::string(92, 'a') + "\n\n";
+  auto large = std::make_shared<EventLog>(1000, budget);
+  for (int i = 0; i < 9; ++i) large->add(event);
+  EXPECT_EQ(large->num_bytes(), 4 * event.size());
+  // Each has its part, and the first one gives what is beyond its own with its next event.
+  auto small = std::make_shared<EventLog>(1000, budget);
+  small->add(event);
+  EXPECT_EQ(small->num_bytes(), event.size());
+  large->add(event);
+  EXPECT_LE(large->num_bytes() + small->num_bytes(), budget->max_bytes);
+  for (int i = 0; i < 9; ++i) small->add(event);
+  EXPECT_EQ(small->num_bytes(), 2 * event.size());
+  EXPECT_EQ(budget->num_bytes, large->num_bytes() + small->num_bytes());
+  // One that has ended keeps what it has, which is another's to count.
+  large->end();
+  EXPECT_EQ(budget->num_bytes, small->num_bytes());
+  for (int i = 0; i < 9; ++i) small->add(event);
+  EXPECT_EQ(small->num_bytes(), 4 * event.size());
+  small.reset();
+  EXPECT_EQ(budget->num_bytes, 0U);
+  EXPECT_EQ(budget->num_logs, 0U);
+}
+
 TEST(EventLog, CommentsReachThoseWhoHaveReadAll) {
   WorkPool pool(1, 8);
   const auto log = std::make_shared<EventLog>();

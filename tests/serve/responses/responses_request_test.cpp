@@ -151,7 +151,8 @@ TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
     const std::string body = R"({"input": "x", "max_output_tokens": )" + std::string(length) + "}";
     expect_error(body.c_str(), "'max_output_tokens' must be");
   }
-  expect_error(R"({"input": "x", "conversation": "c"})", "'conversation' is not supported");
+  expect_error(R"({"input": "x", "conversation": "c"})", "there is no such conversation");
+  expect_error(R"({"input": "x", "conversation": {}})", "'conversation' must be");
 }
 
 }  // namespace
