@@ -172,6 +172,10 @@ inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Wri
   (*all)["attention.q_lora_rank"] = u32(latent.q_rank);
   (*all)["attention.kv_lora_rank"] = u32(latent.kv_rank);
   (*all)["rope.dimension_count"] = u32(latent.rope_dim);
+  if (!latent.index.exists()) return;
+  (*all)["attention.indexer.head_count"] = u32(latent.index.num_heads);
+  (*all)["attention.indexer.key_length"] = u32(latent.index.head_dim);
+  (*all)["attention.indexer.top_k"] = u32(latent.index.top);
 }
 
 // Of families with gates on attention heads. Heads, and how they turn, may differ by layer.
@@ -219,7 +223,9 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
-  if (family == "glm4moe" || family == "bailingmoe2") add_module_keys(config, all);
+  if (family == "glm4moe" || family == "bailingmoe2" || config.latent.index.exists()) {
+    add_module_keys(config, all);
+  }
   if (family == "nanbeige") (*all)["num_loops"] = u32(config.num_loops);
   if (family == "deci") add_layer_keys(config, all);
   if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
@@ -244,7 +250,7 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
     add_state_space_keys(family, config, all);
   }
   add_gated_keys(family, config, all);
-  if (family == "mistral4") add_latent_keys(config, all);
+  if (family == "mistral4" || config.latent.index.exists()) add_latent_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;
   (*all)["attention.temperature_scale"] = f32(config.query_growth.beta);
   (*all)["rope.scaling.type"] = text("yarn");
