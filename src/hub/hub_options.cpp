@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "hub/ollama_models.h"
+
 namespace foretoken {
 namespace {
 
@@ -100,6 +102,7 @@ HubOptions hub_options_from_environment(const EnvironmentLookup& lookup) {
   const std::string home = home_folder(environment);
   const std::string cache = environment.first({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
   options.cache_folder = cache.empty() ? join(home, "hub") : environment.expand(cache);
+  options.ollama_folder = ollama_folder(lookup);
   if (const std::string endpoint = environment.get("HF_ENDPOINT"); !endpoint.empty()) {
     options.endpoint = endpoint.substr(0, endpoint.find_last_not_of('/') + 1);
   }

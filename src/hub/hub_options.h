@@ -10,8 +10,9 @@ namespace foretoken {
 
 // How the Hugging Face Hub is reached and where its files are kept.
 struct HubOptions {
-  std::string revision;      // branch, tag or commit; empty: main, or what follows '@' in the id
-  std::string cache_folder;  // holds models--org--name/
+  std::string revision;       // branch, tag or commit; empty: main, or what follows '@' in the id
+  std::string cache_folder;   // holds models--org--name/
+  std::string ollama_folder;  // Ollama's `manifests` and `blobs`; empty: there are none
   std::string endpoint = "https://huggingface.co";
   std::string token;    // empty: none; sent to the endpoint's origin only
   std::string ca_file;  // PEM file of trusted certificates; empty: the system's

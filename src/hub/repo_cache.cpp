@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "hub/cache_folder.h"
+
 namespace foretoken {
 namespace {
 
@@ -77,11 +79,7 @@ fs::path RepoCache::snapshot(const std::string& commit) const {
 }
 
 std::string RepoCache::find_commit(const std::string& revision) const {
-  if (is_commit(revision)) return revision;
-  std::ifstream file(root_ / "refs" / revision);
-  std::string commit;
-  file >> commit;
-  return is_commit(commit) ? commit : "";
+  return find_cached_commit(root_, revision);
 }
 
 bool RepoCache::has_blob(const std::string& etag, int64_t size) const {

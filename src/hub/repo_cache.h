@@ -23,8 +23,8 @@ class RepoCache {
   std::filesystem::path lock(const std::string& etag) const;
   std::filesystem::path snapshot(const std::string& commit) const;
 
-  // The commit that a revision was when it was last fetched, or the revision itself when it is a
-  // commit. Empty when it is not known.
+  // The commit that a revision was when it was last fetched (hub/cache_folder.h). Empty when it is
+  // not known.
   std::string find_commit(const std::string& revision) const;
 
   // True when a blob is there and `size` bytes long; for -1 it must only not be empty.

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 
 #include "base/log.h"
 #include "gguf/container/gguf_file.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
+#include "hub/cache_folder.h"
 #include "hub/gguf_choice.h"
 #include "hub/hub_api.h"
+#include "hub/ollama_models.h"
 #include "hub/repo_cache.h"
 #include "hub/snapshot_download.h"
 #include "hub/wanted_files.h"
@@ -55,8 +58,12 @@ Result<std::string> cached_snapshot(const RepoCache& cache, const RepoId& id, bo
   const std::string commit = cache.find_commit(id.revision);
   std::error_code ignored;
   if (commit.empty() || !fs::is_directory(cache.snapshot(commit), ignored)) {
+    std::string known;
+    for (const std::string& name : cached_revisions(cache.root())) {
+      known += (known.empty() ? ", which has " : ", ") + name;
+    }
     return not_found("revision '" + id.revision + "' of " + id.name + " is not in the cache (" +
-                     cache.root().string() + ")");
+                     cache.root().string() + known + ")");
   }
   const std::vector<std::string> names = files_below(cache.snapshot(commit));
   if (!id.gguf_type.empty() || holds_gguf_alone(names)) {
@@ -86,6 +93,20 @@ bool has_tokenizer(const std::string& folder) {
          !folder_vocabulary(folder).empty();
 }
 
+// Names that tools give to files that they cut into pieces of bytes.
+Status check_part_of_file(const std::string& path) {
+  static const std::regex kPart(
+      R"((.*)(\.part-?\d+(of\d+)?|-part-?\d+of\d+|[.-]split-?[a-z]{1,2}|\.\d{3}))",
+      std::regex::icase);
+  const std::string name = fs::path(path).filename().string();
+  std::smatch match;
+  if (!std::regex_match(name, match, kPart)) return {};
+  return invalid_argument("model '" + path + "' is a piece of a file that was cut into several; " +
+                          "join the pieces in their order (cat " + match[1].str() +
+                          match[2].str()[0] + "* > " + match[1].str() +
+                          ") and name the whole file");
+}
+
 Result<std::string> named_file(const std::string& path, const std::string& revision) {
   if (revision.empty()) return path;
   return invalid_argument("--revision '" + revision + "' is for Hub ids, and '" + path +
@@ -96,8 +117,16 @@ Result<std::string> named_file(const std::string& path, const std::string& revis
 
 Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options) {
   std::error_code ignored;
-  if (fs::is_directory(model, ignored)) return gguf_in_folder(model);
+  if (fs::is_directory(model, ignored)) {
+    FT_ASSIGN_OR_RETURN(const std::string folder, folder_in_cache(model, options.revision));
+    return gguf_in_folder(folder);
+  }
+  if (!is_gguf(model)) {
+    FT_ASSIGN_OR_RETURN(const auto ollama, find_ollama_model(model, options.ollama_folder));
+    if (ollama) return named_file(ollama->gguf, options.revision);
+  }
   if (fs::exists(model, ignored)) {
+    FT_RETURN_IF_ERROR(check_part_of_file(model));
     if (is_gguf(model)) return named_file(model, options.revision);
     return invalid_argument("model '" + model +
                             "' is a file; give the folder that holds config.json and "
@@ -110,7 +139,8 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
   const RepoCache cache(options.cache_folder, id);
   if (options.offline) return resolve_offline(cache, id, options);
   const Result<std::string> cached = cached_snapshot(cache, id, options.weights);
-  if (cached.ok() && is_commit(id.revision) && has_tokenizer(cached.value())) return cached;
+  const bool is_pinned = is_commit(id.revision) || is_short_commit(id.revision);
+  if (cached.ok() && is_pinned && has_tokenizer(cached.value())) return cached;
 
   HttpClient client(http_settings(options, [&options] { return options.cancelled(); }));
   const int max_attempts = cached.ok() ? 1 : std::min(kMaxListAttempts, options.max_attempts);

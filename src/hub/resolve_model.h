@@ -7,8 +7,10 @@
 namespace foretoken {
 
 // The folder of a model that a user named by a folder or by a Hub id, org/name[@revision], or a
-// GGUF file that a user named, by its path or as org/name:TYPE.
-//   A folder that exists always wins; one that holds a GGUF file alone stands for that file.
+// GGUF file that a user named, by its path or as org/name:TYPE, or a model of Ollama's.
+//   A folder that exists always wins; one that holds a GGUF file alone stands for that file, and
+//   models--org--name of a cache for its snapshot (hub/cache_folder.h).
+//   A manifest of Ollama's, or a name that has one, stands for its file (hub/ollama_models.h).
 //   A file has no revisions: InvalidArgument where one is wanted.
 //   Offline: the cached snapshot, or NotFound.
 //   A commit id whose snapshot is whole: that, without the network.

@@ -46,6 +46,23 @@ TEST_F(ResolveModel, FilesAndTyposAreNamed) {
   EXPECT_EQ(server.requests().size(), 0u);
 }
 
+TEST_F(ResolveModel, PiecesOfAFileAreToBeJoined) {
+  for (const char* name : {"x.gguf.part1of2", "y.gguf.part2", "z.gguf-split-a", "w.gguf.001"}) {
+    const Result<std::string> refused = resolve(scratch.write(name, "GGUF"));
+
+    expect_error(refused, {name, "is a piece of a file", "cat "});
+  }
+}
+
+TEST_F(ResolveModel, AShortCommitOfTheCacheNeedsNoNetwork) {
+  fetch_once();
+  EXPECT_EQ(resolve("org/tiny@" + repo.commit.substr(0, 8)).value(), snapshot().string());
+  EXPECT_EQ(resolve(root().string()).value(), snapshot().string());
+  EXPECT_EQ(server.requests().size(), 0u);
+  options.offline = true;
+  expect_error(resolve("org/tiny@dev"), {"'dev'", "which has main, " + repo.commit});
+}
+
 TEST_F(ResolveModel, AGgufFileIsAModel) {
   const std::string path = scratch.write("x.gguf", "x");
   EXPECT_EQ(resolve(path).value(), path);
