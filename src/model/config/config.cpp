@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
 #include "model/config/config_fields.h"
+#include "model/config/config_overrides.h"
 #include "model/config/families.h"
 #include "model/config/model_types.h"
 #include "model/files/checkpoint.h"
@@ -338,14 +341,40 @@ Status read_model_numbers(const ConfigFields& fields, ModelConfig* out) {
 // Ids that cannot come end nothing: files of cut vocabularies keep those of the whole one, and -1
 // is some tools' way to say that there is none.
 void drop_foreign_ends(const std::string& where, ModelConfig* config) {
+  static std::mutex mutex;
+  static std::set<std::string> said;  // a model's files are read more than once
   std::erase_if(config->eos_token_ids, [&](int32_t id) {
     const bool foreign = id < 0 || id >= config->vocab_size;
     if (foreign && id >= 0) {
-      FT_LOG(warn, "{}: eos_token_id {} lies outside the vocabulary of {} and ends no text", where,
-             id, config->vocab_size);
+      const std::string text = where + ": eos_token_id " + std::to_string(id) +
+                               " lies outside the vocabulary of " +
+                               std::to_string(config->vocab_size) + " and ends no text";
+      const std::lock_guard lock(mutex);
+      if (said.insert(text).second) FT_LOG(warn, "{}", text);
     }
     return foreign;
   });
+}
+
+// Beside the file that is named `where`; GGUF files hold both.
+std::string name_of_generation_config(const std::string& where) {
+  constexpr std::string_view kConfig = "config.json";
+  if (!where.ends_with(kConfig)) return where;
+  return where.substr(0, where.size() - kConfig.size()) + "generation_config.json";
+}
+
+// Ends of either file, the second of which goes before the first. The one that stands for a missing
+// one may lie outside of a smaller vocabulary.
+Status read_ends(const ConfigFields& fields, const Json& generation_json, int32_t default_end,
+                 ModelConfig* config) {
+  const ConfigFields generation(generation_json, name_of_generation_config(fields.where()));
+  for (const ConfigFields* file : {&fields, &generation}) {
+    if (file->find("eos_token_id") == nullptr) continue;
+    FT_RETURN_IF_ERROR(read_eos(*file, &config->eos_token_ids));
+    if (default_end >= config->vocab_size) std::erase(config->eos_token_ids, default_end);
+    drop_foreign_ends(file->where(), config);
+  }
+  return {};
 }
 
 // Of latent attention all of qk_rope_head_dim turns, whatever part of a head that is.
@@ -393,14 +422,8 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
   }
   config.max_context = config.rope.max_context;
-  FT_RETURN_IF_ERROR(read_eos(fields, &config.eos_token_ids));
-  FT_RETURN_IF_ERROR(read_eos(ConfigFields(generation_json, where + " (generation_config.json)"),
-                              &config.eos_token_ids));
+  FT_RETURN_IF_ERROR(read_ends(fields, generation_json, architecture.default_end, &config));
   FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
-  if (architecture.default_end >= config.vocab_size) {
-    std::erase(config.eos_token_ids, architecture.default_end);
-  }
-  drop_foreign_ends(where, &config);
   return config;
 }
 
@@ -415,7 +438,7 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
       return invalid_argument(overrides.status().message() +
                               "; write it like '{\"rope_theta\": 1000000}'");
     }
-    json.update(overrides.value(), true);
+    json = with_overrides(file, overrides.value());
   }
   const Architecture* architecture = nullptr;
   FT_RETURN_IF_ERROR(read_architecture(json, ConfigFields(json, where), &architecture));

@@ -80,7 +80,10 @@ Status ConfigFields::need_positive(const char* name, double* out) const {
 }
 
 Status ConfigFields::missing(const char* name) const {
-  return invalid_argument(where_ + ": '" + name + "' is missing; fetch the file again");
+  return invalid_argument(where_ + ": '" + name + "' is missing; give it with --hf-overrides '{\"" +
+                          name +
+                          "\": ...}', or use the configuration that the model was published "
+                          "with");
 }
 
 Status ConfigFields::wrong(const char* name, const std::string& wanted) const {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "support/hub_server.h"
 #include "support/scratch_folder.h"
 
@@ -47,6 +49,29 @@ TEST_F(LocateModel, IdsBecomeSnapshots) {
             scratch.file("cache/models--org--tiny/snapshots/" + repo.commit));
   EXPECT_TRUE(std::filesystem::exists(scratch.file("cache/models--org--tiny/refs/dev")));
   EXPECT_GT(num_calls, 0);
+}
+
+// What a Modelfile set lies below what the user overrides.
+TEST_F(LocateModel, OllamasParametersAreDefaults) {
+  const std::string digest(64, 'a'), parameters(64, 'b');
+  std::filesystem::create_directories(scratch.file("manifests/registry.ollama.ai/library/tiny"));
+  std::filesystem::create_directories(scratch.file("blobs"));
+  const std::string gguf = scratch.write("blobs/sha256-" + digest, "GGUF");
+  (void)scratch.write("blobs/sha256-" + parameters, R"({"temperature": 0.5, "top_k": 7})");
+  config.model = scratch.write("manifests/registry.ollama.ai/library/tiny/latest",
+                               R"({"layers": [
+    {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+                                   digest + R"("},
+    {"mediaType": "application/vnd.ollama.image.params", "digest": "sha256:)" +
+                                   parameters + R"("}]})");
+  config.override_generation_config = R"({"top_k": 9})";
+  const auto located = locate_model(config);
+  ASSERT_TRUE(located.ok()) << located.status().message();
+  EXPECT_EQ(located.value().model, gguf);
+  EXPECT_EQ(nlohmann::json::parse(located.value().override_generation_config),
+            (nlohmann::json{{"temperature", 0.5}, {"top_k", 9}}));
+  config.generation_config = "vllm";
+  EXPECT_EQ(locate_model(config).value().override_generation_config, R"({"top_k": 9})");
 }
 
 TEST_F(LocateModel, DraftersHaveTheirOwnModelsAndRevisions) {

@@ -46,7 +46,8 @@ TEST(ConfigFields, LeavesWhatIsMissing) {
   EXPECT_EQ(count, 5);
   EXPECT_EQ(fields.find("nothing"), nullptr);
   EXPECT_EQ(fields.need_count("nothing", &count).message(),
-            "file: 'nothing' is missing; fetch the file again");
+            "file: 'nothing' is missing; give it with --hf-overrides '{\"nothing\": ...}', or use "
+            "the configuration that the model was published with");
   double real = 0;
   EXPECT_FALSE(fields.need_positive("other", &real).ok());
 }

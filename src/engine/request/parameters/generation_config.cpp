@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/files/json_object.h"
 #include "base/log.h"
@@ -84,18 +85,79 @@ Status read_sampling(const Source& source, GenerationConfig& config) {
   return {};
 }
 
-void warn_of_unused(const Json& object) {
-  std::set<std::string_view> used = {"eos_token_id"};
+// "repetition_penalty, temperature, ... and eos_token_id".
+std::string sampling_names() {
   std::string list;
   for (const SamplingField& field : sampling_fields()) {
-    if (field.model_name == nullptr) continue;
-    used.insert(field.model_name);
-    list += field.model_name + std::string(", ");
+    if (field.model_name != nullptr) list += field.model_name + std::string(", ");
   }
-  list.replace(list.size() - 2, 2, " and eos_token_id have");
+  list.replace(list.size() - 2, 2, " and eos_token_id");
+  return list;
+}
+
+void warn_of_unused(const Json& object) {
+  std::set<std::string_view> used = {"eos_token_id"};
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.model_name != nullptr) used.insert(field.model_name);
+  }
+  const std::string list = sampling_names() + " have";
   for (const auto& [name, value] : object.items()) {
     if (!used.contains(name)) FT_LOG(warn, "{}: '{}' has no effect; {}", kOverride, name, list);
   }
+}
+
+// Fields of transformers that change texts and have no effect here, as in vLLM, with the value that
+// changes nothing; but null, false, zero and what is empty change nothing in any of them.
+constexpr std::pair<const char*, double> kPassedOver[] = {
+    {"bad_words_ids", 0},
+    {"begin_suppress_tokens", 0},
+    {"constraints", 0},
+    {"diversity_penalty", 0},
+    {"dola_layers", 0},
+    {"encoder_no_repeat_ngram_size", 0},
+    {"encoder_repetition_penalty", 1},
+    {"epsilon_cutoff", 0},
+    {"eta_cutoff", 0},
+    {"exponential_decay_length_penalty", 0},
+    {"force_words_ids", 0},
+    {"forced_bos_token_id", -1},
+    {"forced_eos_token_id", -1},
+    {"guidance_scale", 1},
+    {"length_penalty", 1},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"no_repeat_ngram_size", 0},
+    {"num_beam_groups", 1},
+    {"num_beams", 1},
+    {"penalty_alpha", 0},
+    {"remove_invalid_values", 0},
+    {"sequence_bias", 0},
+    {"stop_strings", 0},
+    {"suppress_tokens", 0},
+    {"top_h", 0},
+    {"typical_p", 1},
+    {"watermarking_config", 0},
+};
+
+bool changes_nothing(const Json& value, double neutral) {
+  if (value.is_null() || value == false || (value.is_structured() && value.empty())) return true;
+  if (value.is_string()) return value.get<std::string>().empty();
+  if (!value.is_number()) return false;
+  // Zero is a token id of those whose neutral value is none.
+  return value.get<double>() == neutral || (neutral >= 0 && value.get<double>() == 0);
+}
+
+void warn_of_passed_over(const Source& source) {
+  std::string text;
+  for (const auto& [name, neutral] : kPassedOver) {
+    const Json* value = source.find(name);
+    if (value == nullptr || changes_nothing(*value, neutral)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(name) + " " + value->dump().substr(0, 40);
+  }
+  if (text.empty()) return;
+  FT_LOG(warn,
+         "{}: {}: passed over, as in vLLM; requests and --override-generation-config can set {}",
+         source.name, text, sampling_names());
 }
 
 }  // namespace
@@ -116,6 +178,7 @@ Result<GenerationConfig> load_generation_config(const EngineConfig& config,
       if (!json.ok()) return json.status();
       const Source source{json.value(), file};
       FT_RETURN_IF_ERROR(read_sampling(source, result));
+      warn_of_passed_over(source);
       if (!is_auto) FT_RETURN_IF_ERROR(read_eos(source, result));
     }
   }

@@ -21,8 +21,9 @@ struct GenerationConfig {
 
 // Reads generation_config.json, of `target` by default, as EngineConfig::generation_config and
 // override_generation_config say. It takes what vLLM takes, by the names that rows of
-// config/sampling_fields.cpp have as `model_name`, and nothing else. InvalidArgument names the file
-// or option and the field at fault.
+// config/sampling_fields.cpp have as `model_name`, and nothing else: one warning names the fields
+// of a file that would change texts and are passed over. InvalidArgument names the file or option
+// and the field at fault.
 Result<GenerationConfig> load_generation_config(const EngineConfig& config,
                                                 const ModelFiles& target);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "config/sampling_fields.h"
 #include "support/scratch_folder.h"
 
@@ -90,6 +91,30 @@ TEST_F(GenerationConfigTest, MayBeMissingUnlessNamed) {
   config.generation_config = "/nonexistent";
   EXPECT_EQ(load_generation_config(config, config.model).status().code(), StatusCode::kNotFound);
   EXPECT_NE(message_of(config).find("auto or vllm"), std::string::npos);
+}
+
+// One line names what changes texts and is passed over, and no field with a value that does not.
+TEST_F(GenerationConfigTest, WarnsOfWhatIsPassedOver) {
+  const test::ScratchFolder folder;
+  const auto warnings_of = [&](const std::string& json) {
+    const EngineConfig config = config_in(folder, json);
+    testing::internal::CaptureStderr();
+    init_logging("warn");
+    EXPECT_TRUE(load_generation_config(config, config.model).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string said = warnings_of(
+      R"({"num_beams": 4, "no_repeat_ngram_size": 3, "suppress_tokens": [7, 8],
+          "forced_eos_token_id": 0, "typical_p": 0.9, "top_p": 0.8, "do_sample": true})");
+  EXPECT_NE(said.find("forced_eos_token_id 0, no_repeat_ngram_size 3, num_beams 4, suppress_tokens "
+                      "[7,8], typical_p 0.9: passed over"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("passed over"), said.rfind("passed over"));
+  EXPECT_EQ(warnings_of(R"({"num_beams": 1, "no_repeat_ngram_size": 0, "suppress_tokens": [],
+                           "forced_bos_token_id": null, "typical_p": 1.0, "length_penalty": 1.0,
+                           "remove_invalid_values": false, "penalty_alpha": 0.0})"),
+            "");
 }
 
 TEST_F(GenerationConfigTest, NamesWhatIsWrong) {
