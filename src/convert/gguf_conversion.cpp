@@ -30,8 +30,8 @@ Result<const std::vector<float>*> importance_of(const ConvertOptions& options,
 // Whether the bytes of the file are what is to be written.
 bool is_as_wanted(const TensorToEncode& tensor) {
   return tensor.view->packed == nullptr && tensor.view->scaled == nullptr &&
-         tensor.turned_head_dim == 0 && tensor.view->interleaved_rows == 0 &&
-         tensor.view->dtype_name == tensor.entry.type->name;
+         tensor.view->affine == nullptr && tensor.turned_head_dim == 0 &&
+         tensor.view->interleaved_rows == 0 && tensor.view->dtype_name == tensor.entry.type->name;
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ inline const std::vector<QuantForm>& quant_forms() {
       {4, GroupScale::kSuper, 32},
       {6, GroupScale::kSuperSigned, 16},
       {4, GroupScale::kHalfAndMinimum, 32},
+      {4, GroupScale::kHalfAndMinimum, 64},
+      {8, GroupScale::kHalfAndMinimum, 64},
       {5, GroupScale::kHalf, 32},
       {5, GroupScale::kHalfAndMinimum, 32},
       {5, GroupScale::kSuper, 32},

@@ -78,6 +78,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   checkpoint.unwrap_names();
+  FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());

@@ -10,8 +10,10 @@
 #include "gguf/model_files.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/containers/torch_file.h"
+#include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/bnb_tensor.h"
 #include "model/files/forms/made_tensor.h"
+#include "model/files/forms/mlx_names.h"
 #include "model/files/forms/packed_tensor.h"
 #include "model/files/forms/scaled_tensor.h"
 #include "model/files/weight_files.h"
@@ -52,6 +54,10 @@ class Checkpoint {
   Status add_packed();
   Status add_scaled();
   Status add_bnb();
+  Status add_mlx();
+  Status add_mlx_floats(const MlxMatrix& matrix);
+  void take_names_of_mlx();
+  void mark_whole_norms();
   Status add_online();
   Status add_widened();
   Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
@@ -78,6 +84,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<std::vector<uint16_t>>> made_rows_;  // of bfloat16
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
+  std::vector<std::unique_ptr<AffineTensor>> affine_;
   std::vector<std::unique_ptr<BnbTensor>> bnb_;
   std::vector<std::unique_ptr<MadeTensor>> made_;
   std::map<std::string, const TensorView*> tensors_;

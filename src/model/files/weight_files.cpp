@@ -35,6 +35,15 @@ constexpr std::pair<std::string_view, const char*> kOtherFormats[] = {
     {".h5", "TensorFlow's weights are not read; use a revision with *.safetensors"},
     {".msgpack", "Flax's weights are not read; use a revision with *.safetensors"},
     {".npz", "NumPy's archives are not read; use a revision with *.safetensors"},
+    {".engine",
+     "TensorRT's engines are built for one GPU and are not read; use the model that it was built "
+     "from"},
+    {".nemo", "NeMo's archives are not read; use the model in the layout of transformers"},
+    {"openvino_model.xml",
+     "OpenVINO's models are not read; use the model that it was converted from"},
+    {".mlpackage", "Core ML's packages are not read; use the model that they were made from"},
+    {".tflite", "LiteRT's models are not read; use the model that they were made from"},
+    {".pte", "ExecuTorch's programs are not read; use the model that they were made from"},
     {".onnx", "ONNX graphs are not read; use the model that they were made from"},
     {".pth",
      "checkpoints in their makers' own layout are not read; use a repository with *.safetensors "

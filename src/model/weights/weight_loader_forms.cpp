@@ -26,7 +26,8 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
       form = &RoundedTensor::kRows;
     }
     const bool is_stack =
-        tensor->shape.size() == 3 && (tensor->block != nullptr || tensor->scaled != nullptr);
+        tensor->shape.size() == 3 &&
+        (tensor->block != nullptr || tensor->scaled != nullptr || tensor->affine != nullptr);
     if (form == nullptr || (tensor->shape.size() != 2 && !is_stack) || !counts(name)) continue;
     const int64_t k = tensor->shape.back();
     const bool is_of_experts = is_stack || name.find(".experts.") != std::string::npos;
@@ -110,7 +111,7 @@ void WeightLoader::note_widened(std::span<const RowRun> runs) {
     const bool is_quantized =
         tensor != nullptr &&
         (tensor->block != nullptr || tensor->packed != nullptr || tensor->scaled != nullptr ||
-         tensor->bnb != nullptr || tensor->rounded != nullptr);
+         tensor->affine != nullptr || tensor->bnb != nullptr || tensor->rounded != nullptr);
     if (!is_quantized) continue;
     const int64_t count = run.num_rows * run.cols.count;
     widened_from_ += static_cast<double>(count) * static_cast<double>(tensor->num_bytes) /

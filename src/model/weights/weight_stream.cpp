@@ -31,8 +31,9 @@ namespace {
 Status read_columns(const TensorRun& run, DType dtype, std::byte* to, std::vector<std::byte>& raw) {
   const auto size = static_cast<int64_t>(dtype_size(dtype));
   const int64_t begin = run.first % run.stride;
-  const bool plain = run.tensor->packed == nullptr && run.tensor->block == nullptr &&
-                     run.tensor->rounded == nullptr && run.tensor->made == nullptr;
+  const bool plain = run.tensor->packed == nullptr && run.tensor->affine == nullptr &&
+                     run.tensor->block == nullptr && run.tensor->rounded == nullptr &&
+                     run.tensor->made == nullptr;
   std::vector<std::byte> whole(plain ? 0 : static_cast<size_t>(run.stride * size));
   for (int64_t row = 0; row < run.count / run.row_elements; ++row) {
     const int64_t first = run.first + row * run.stride;

@@ -111,6 +111,10 @@ TEST(WeightFiles, OtherFormatsAreNamed) {
       {"tf_model.h5", "TensorFlow"},
       {"flax_model.msgpack", "Flax"},
       {"model.onnx", "ONNX"},
+      {"rank0.engine", "TensorRT's engines"},
+      {"model.nemo", "NeMo's archives"},
+      {"openvino_model.xml", "OpenVINO's models"},
+      {"model.tflite", "LiteRT's models"},
       {"consolidated.00.pth", "has only consolidated.00.pth"},
   };
   for (const auto& [name, part] : cases) {

@@ -217,8 +217,11 @@ DequantKind kind_of_blocks(const QuantForm& form) {
       {{5, GroupScale::kHalf, 32}, DequantKind::kQ50},
       {{5, GroupScale::kHalfAndMinimum, 32}, DequantKind::kQ51},
   };
+  // A half is laid out for each 32 columns, whatever number of those shares it.
+  QuantForm same = form;
+  if (form.scale == GroupScale::kHalfAndMinimum && form.group % 32 == 0) same.group = 32;
   for (const Known& known : kKnown) {
-    if (known.form == form) return known.kind;
+    if (known.form == same) return known.kind;
   }
   return DequantKind::kNone;
 }

@@ -124,6 +124,7 @@ int quant_kind(const QuantForm& form) {
       {4, GroupScale::kSuperSigned, 32, CodeTable::kIq4},
       {2, GroupScale::kHalfAndMinimum, -1},
       {4, GroupScale::kHalf, -1, CodeTable::kE2m1},
+      {8, GroupScale::kHalfAndMinimum, -1},
   };
   const bool has_steps = form.group > 0 && form.group % kQuantStep == 0;
   for (int i = 0; i < kQuantKinds; ++i) {

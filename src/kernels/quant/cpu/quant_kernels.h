@@ -9,7 +9,7 @@ namespace foretoken::cpu {
 inline constexpr int kQuantCols = 16;  // columns of y that are packed together
 inline constexpr int kQuantStep = 32;  // neighbours of k that share a scale of x
 inline constexpr int kMaxQuantRows = 8;
-inline constexpr int kQuantKinds = 15;
+inline constexpr int kQuantKinds = 16;
 
 // Thirty-two neighbours of a row of x: x[i] is about scale * codes[i]. The last fields are sums of
 // the codes times what weights of that many bits have to have subtracted from their codes.

@@ -71,11 +71,15 @@ FT_QUANT_INLINE typename V::Codes unpack(const uint8_t* step, int vector, int la
   return V::with_bits_4_and_5(four, two, vector % 4);
 }
 
-// Minus the middle of the codes times the sum of a step, or of half of one from vector `first` on.
+// What dots of codes lack: minus the middle of the codes times the sum of a step, or of half of one
+// from vector `first` on. Where bytes are centred it is there, and taken back from those that have
+// none.
 template <class V, class C, int kVectors>
 FT_QUANT_INLINE int32_t minus_middle(const QuantStep& x, int first) {
   constexpr int kBits = C::kDotBits;
-  if constexpr (!C::kHasMiddle || (kBits == 8 && V::kCentresBytes)) return 0;
+  constexpr bool kIsCentred = kBits == 8 && V::kCentresBytes;
+  if constexpr (!C::kHasMiddle) return kIsCentred ? -x.minus_middle8 : 0;
+  if constexpr (kIsCentred) return 0;
   if constexpr (kVectors == 4) {
     return kBits == 6 ? x.minus_middle6[first / 4] : x.minus_middle6[first / 4] / 8;
   }
@@ -273,6 +277,7 @@ constexpr void set_products(QuantKernels& kernels) {
         multiply_super_signed<V, CodeKind<4, kSuperSigned, CodeTable::kIq4>, 32, kRows>,
         multiply_groups<V, CodeKind<2, kHalfAndMinimum>, kRows>,
         multiply_groups<V, CodeKind<4, kHalf, CodeTable::kE2m1>, kRows>,
+        multiply_groups<V, CodeKind<8, kHalfAndMinimum>, kRows>,
     };
     for (int i = 0; i < kQuantKinds; ++i) kernels.products[i][kRows - 1] = of_kinds[i];
     set_products<V, kRows + 1>(kernels);

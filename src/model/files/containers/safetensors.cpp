@@ -57,6 +57,7 @@ Status parse_entry(const Json& entry, const std::string& where, TensorView* tens
                             "'; convert the model to F32, BF16 or F16");
   }
   tensor->dtype = type->dtype;
+  if (type->name == "F64") tensor->block = find_block_type("F64");
   int64_t bytes = type->size;
   for (const Json& size : entry["shape"]) {
     int64_t extent = 0;

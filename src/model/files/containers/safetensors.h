@@ -12,6 +12,7 @@
 
 namespace foretoken {
 
+class AffineTensor;
 class BnbTensor;
 class MadeTensor;
 class PackedTensor;
@@ -41,6 +42,8 @@ struct TensorView {
   // Of codes whose scales are tensors of their own (model/files/forms/scaled_tensor.h): `dtype` is
   // kOther, `shape` that of the elements, and there are no `data`.
   const ScaledTensor* scaled = nullptr;
+  // Of a matrix of MLX (model/files/forms/affine_tensor.h): as for `scaled`.
+  const AffineTensor* affine = nullptr;
   // Of a matrix of bitsandbytes (model/files/forms/bnb_tensor.h): as for `scaled`.
   const BnbTensor* bnb = nullptr;
   // Of a plain tensor whose elements are rounded while they are read

@@ -287,6 +287,7 @@ Status TorchReader::fill_view(TensorView* view, const Storage& storage, int64_t 
   }
   view->dtype = storage.type->dtype;
   view->dtype_name = storage.type->dtype_name;
+  if (view->dtype_name == "F64") view->block = find_block_type("F64");
   view->num_bytes = bytes;
   view->descriptor = out_.file_->descriptor();
   view->file_offset = storage.offset + (bytes > 0 ? first * storage.type->size : 0);

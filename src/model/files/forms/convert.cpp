@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "kernels/random_weight.h"
 #include "kernels/rows/fill_random.h"
+#include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/bnb_tensor.h"
 #include "model/files/forms/made_tensor.h"
 #include "model/files/forms/packed_tensor.h"
@@ -67,6 +68,7 @@ Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dt
                 std::vector<std::byte>& raw) {
   if (tensor.packed != nullptr) return tensor.packed->read_elements(first, count, dtype, to);
   if (tensor.scaled != nullptr) return tensor.scaled->read_elements(first, count, dtype, to, raw);
+  if (tensor.affine != nullptr) return tensor.affine->read_elements(first, count, dtype, to, raw);
   if (tensor.bnb != nullptr) return tensor.bnb->read_elements(first, count, dtype, to, raw);
   if (tensor.rounded != nullptr) return tensor.rounded->read_elements(first, count, dtype, to, raw);
   if (tensor.made != nullptr) return tensor.made->read_elements(first, count, dtype, to, raw);
@@ -89,7 +91,7 @@ Status check_convertible(const TensorView& tensor) {
   const bool is_plain = tensor.dtype == FileDType::kF32 || tensor.dtype == FileDType::kBF16 ||
                         tensor.dtype == FileDType::kF16;
   if (is_plain || tensor.packed != nullptr || tensor.scaled != nullptr || tensor.bnb != nullptr ||
-      tensor.rounded != nullptr || tensor.made != nullptr ||
+      tensor.affine != nullptr || tensor.rounded != nullptr || tensor.made != nullptr ||
       (tensor.block != nullptr && tensor.block->decode != nullptr)) {
     return {};
   }
@@ -167,7 +169,8 @@ Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DTy
 }
 
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
-  return convert_elements(tensor, tensor.data, tensor.num_elements(), dtype, out);
+  std::vector<std::byte> raw;
+  return read_elements(tensor, 0, tensor.num_elements(), dtype, out, raw);
 }
 
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {

@@ -41,7 +41,7 @@ inline void store_element(float value, DType dtype, void* to, int64_t at) {
 Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
                         void* out);
 
-// The same for all elements of the tensor.
+// All elements of the tensor, as read_elements reads them.
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
 
 // The elements of a tensor of integers. Unsupported, naming file and tensor, for other types.

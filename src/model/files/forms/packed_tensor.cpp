@@ -70,6 +70,19 @@ int code_in(uint32_t word, int64_t place, int bits) {
   return static_cast<int>(word >> (place * bits) & ((1u << bits) - 1));
 }
 
+// The code from bit `at` on of words of which word(i) is the i-th; some of bits that do not divide
+// 32 lie in two.
+template <class Word>
+int code_across(const Word& word, int64_t at, int bits) {
+  const int64_t i = at / 32, shift = at % 32;
+  uint32_t code = word(i) >> shift;
+  if (shift + bits > 32) code |= word(i + 1) << (32 - shift);
+  return static_cast<int>(code & ((1u << bits) - 1));
+}
+
+// Words of GPTQ's that hold whole codes.
+int64_t words_of_whole_codes(int bits) { return 32 % bits == 0 ? 1 : bits; }
+
 }  // namespace
 
 Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
@@ -98,10 +111,11 @@ Status PackedTensor::find_sizes() {
     bits = sizes[1] > 0 ? codes.shape[1] * 32 / sizes[1] : 0;
   }
   const TensorView& scales = *parts_.scales;
-  if ((bits != 4 && bits != 8) || scales.shape.size() != 2) {
+  const bool are_gptq = quantization_.layout == PackLayout::kGptq && bits >= 2 && bits <= 8;
+  if ((bits != 4 && bits != 8 && !are_gptq) || scales.shape.size() != 2) {
     return unsupported(codes.file + ": the codes of '" + codes.name + "', " + codes.shape_text() +
                        ", and their scales, " + scales.shape_text() +
-                       ", are of no matrix of 4 or 8 bits; save the model in the layout of "
+                       ", are of no matrix of bits that are read; save the model in the layout of "
                        "AutoGPTQ or compressed-tensors (pack-quantized, with weight_shape)");
   }
   quantization_.bits = static_cast<int32_t>(bits);
@@ -132,23 +146,32 @@ Status PackedTensor::find_form() {
     is_symmetric &=
         std::all_of(zeros.begin(), zeros.end(), [=](int32_t zero) { return zero == middle; });
   }
-  form_ = QuantForm{static_cast<uint8_t>(quantization_.bits),
-                    is_symmetric ? GroupScale::kHalf : GroupScale::kHalfAndZero,
+  // Codes of other bits stay as four or eight, whose middle is another.
+  const int32_t kept = quantization_.bits <= 4 ? 4 : 8;
+  const bool has_middle = is_symmetric && kept == quantization_.bits;
+  form_ = QuantForm{static_cast<uint8_t>(kept),
+                    has_middle ? GroupScale::kHalf : GroupScale::kHalfAndZero,
                     static_cast<int32_t>(group)};
   return {};
 }
 
 Status PackedTensor::check_shapes() {
-  const int64_t pack = 32 / quantization_.bits;
+  const int64_t bits = quantization_.bits;
   const PackLayout layout = quantization_.layout;
   FT_RETURN_IF_ERROR(expect_words(*parts_.codes));
   const std::vector<int64_t>& shape = parts_.codes->shape;
   rows_ = layout == PackLayout::kCompressed ? shape[0]
           : layout == PackLayout::kGptq     ? shape[1]
-                                            : shape[1] * pack;
-  cols_ = layout == PackLayout::kCompressed ? shape[1] * pack
-          : layout == PackLayout::kGptq     ? shape[0] * pack
+                                            : shape[1] * 32 / bits;
+  cols_ = layout == PackLayout::kCompressed ? shape[1] * 32 / bits
+          : layout == PackLayout::kGptq     ? shape[0] * 32 / bits
                                             : shape[0];
+  if (layout == PackLayout::kGptq && shape[0] % words_of_whole_codes(static_cast<int>(bits)) != 0) {
+    return invalid_argument(parts_.codes->file + ": tensor '" + parts_.codes->name +
+                            "' has shape " + parts_.codes->shape_text() +
+                            ", which is no matrix of " + std::to_string(bits) +
+                            " bits; the files must be of one model");
+  }
   const int64_t group = quantization_.group < 0 ? cols_ : quantization_.group;
   num_groups_ = group > 0 ? (cols_ + group - 1) / group : 0;
   const bool by_row = layout == PackLayout::kCompressed;
@@ -157,7 +180,7 @@ Status PackedTensor::check_shapes() {
       *parts_.scales, by_row ? std::vector{rows_, num_groups_} : std::vector{num_groups_, rows_}));
   if (parts_.zeros == nullptr) return {};
   FT_RETURN_IF_ERROR(expect_words(*parts_.zeros));
-  const int64_t words = (rows_ + pack - 1) / pack;
+  const int64_t words = (rows_ * bits + 31) / 32;
   return expect(*parts_.zeros,
                 by_row ? std::vector{words, num_groups_} : std::vector{num_groups_, words});
 }
@@ -205,19 +228,22 @@ Status PackedTensor::read_codes(int64_t first, int64_t count, uint8_t* codes) co
 // Several words of a row at a time, so that a row's line of memory is written at once.
 Status PackedTensor::read_gptq_codes(int64_t first, int64_t count, uint8_t* codes) const {
   const int bits = quantization_.bits;
-  const int64_t pack = 32 / bits, num_words = cols_ / pack;
+  const int64_t whole = words_of_whole_codes(bits), most = kLinesAtOnce / whole * whole;
+  const int64_t num_words = parts_.codes->shape[0];
   std::array<std::vector<uint32_t>, kLinesAtOnce> lines;
-  for (int64_t j = 0; j < num_words; j += kLinesAtOnce) {
-    const int64_t here = std::min<int64_t>(kLinesAtOnce, num_words - j);
+  for (int64_t j = 0; j < num_words; j += most) {
+    const int64_t here = std::min<int64_t>(most, num_words - j);
     for (int64_t i = 0; i < here; ++i) {
       FT_RETURN_IF_ERROR(
           read_words(*parts_.codes, j + i, first, count, lines[static_cast<size_t>(i)]));
     }
     for (int64_t r = 0; r < count; ++r) {
-      uint8_t* to = codes + r * cols_ + j * pack;
-      for (int64_t i = 0; i < here; ++i) {
-        const uint32_t word = lines[static_cast<size_t>(i)][static_cast<size_t>(r)];
-        for (int64_t p = 0; p < pack; ++p) *to++ = static_cast<uint8_t>(code_in(word, p, bits));
+      uint8_t* to = codes + r * cols_ + j * 32 / bits;
+      const auto word = [&](int64_t i) {
+        return lines[static_cast<size_t>(i)][static_cast<size_t>(r)];
+      };
+      for (int64_t bit = 0; bit < here * 32; bit += bits) {
+        *to++ = static_cast<uint8_t>(code_across(word, bit, bits));
       }
     }
   }
@@ -272,9 +298,9 @@ Status PackedTensor::read_zeros(int64_t first, int64_t count, int32_t* zeros) co
     std::fill_n(zeros, count * num_groups_, 1 << (bits - 1));
     return {};
   }
+  if (quantization_.layout == PackLayout::kGptq) return read_gptq_zeros(first, count, zeros);
   const bool by_row = quantization_.layout == PackLayout::kCompressed;
   const bool awq = quantization_.layout == PackLayout::kAwq;
-  const int more = quantization_.stores_zero_less_one ? 1 : 0;
   const int64_t word = first / pack, num_words = (first + count + pack - 1) / pack - word;
   std::vector<uint32_t> words;
   const int64_t num_lines = by_row ? num_words : num_groups_;
@@ -287,8 +313,23 @@ Status PackedTensor::read_zeros(int64_t first, int64_t count, int32_t* zeros) co
       for (int64_t p = 0; p < pack; ++p) {
         const int64_t r = row_word * pack + (awq ? kAwqRows[static_cast<size_t>(p)] : p) - first;
         if (r < 0 || r >= count) continue;
-        zeros[r * num_groups_ + group] = code_in(words[i], p, bits) + more;
+        zeros[r * num_groups_ + group] = code_in(words[i], p, bits);
       }
+    }
+  }
+  return {};
+}
+
+Status PackedTensor::read_gptq_zeros(int64_t first, int64_t count, int32_t* zeros) const {
+  const int bits = quantization_.bits;
+  const int more = quantization_.stores_zero_less_one ? 1 : 0;
+  const int64_t begin = first * bits / 32, end = ((first + count) * bits + 31) / 32;
+  std::vector<uint32_t> words;
+  const auto word = [&](int64_t i) { return words[static_cast<size_t>(i)]; };
+  for (int64_t g = 0; g < num_groups_; ++g) {
+    FT_RETURN_IF_ERROR(read_words(*parts_.zeros, g, begin, end - begin, words));
+    for (int64_t r = 0; r < count; ++r) {
+      zeros[r * num_groups_ + g] = code_across(word, (first + r) * bits - begin * 32, bits) + more;
     }
   }
   return {};

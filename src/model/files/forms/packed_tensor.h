@@ -68,6 +68,7 @@ class PackedTensor {
   Status read_awq_codes(int64_t first, int64_t count, uint8_t* codes) const;
   Status read_scales(int64_t first, int64_t count, float* scales) const;
   Status read_zeros(int64_t first, int64_t count, int32_t* zeros) const;
+  Status read_gptq_zeros(int64_t first, int64_t count, int32_t* zeros) const;
 
   Quantization quantization_;
   PackedParts parts_;

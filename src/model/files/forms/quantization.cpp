@@ -7,6 +7,7 @@
 
 #include "gguf/model_texts.h"
 #include "model/files/containers/json_file.h"
+#include "model/files/forms/mlx_names.h"
 
 namespace foretoken {
 namespace {
@@ -73,7 +74,8 @@ std::string bits_text(int64_t bits) { return std::to_string(bits) + " bits"; }
 
 void check_sizes(Reader& reader, const Quantization& found) {
   if (found.layout == PackLayout::kScaled || found.differs) return;
-  reader.want(found.bits == 4 || found.bits == 8, bits_text(found.bits));
+  const bool are_gptq = found.layout == PackLayout::kGptq && found.bits >= 2 && found.bits <= 8;
+  reader.want(found.bits == 4 || found.bits == 8 || are_gptq, bits_text(found.bits));
   reader.want(found.group == -1 || (found.group > 0 && found.group % 8 == 0),
               "group_size " + std::to_string(found.group));
 }
@@ -320,7 +322,7 @@ void read_fbgemm(Reader&, Quantization* out) {
 }
 
 constexpr QuantizationMethod kMethods[] = {
-    {"gptq", "4 and 8 bits in groups along k, gptq and gptq_v2, desc_act, dynamic; not Marlin"},
+    {"gptq", "2 to 8 bits in groups along k, gptq and gptq_v2, desc_act, dynamic; not Marlin"},
     {"awq", "4 bits, version gemm"},
     {"compressed-tensors",
      "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
@@ -333,6 +335,9 @@ constexpr QuantizationMethod kMethods[] = {
     {"mxfp4", "E2M1 with powers of two, as gpt-oss has it"},
     {"bitnet", "two bits, quantization_mode offline; or online, plain weights made ternary"},
     {"bitsandbytes", "NF4, FP4 and LLM.int8"},
+    {"mlx",
+     "or no name beside bits and group_size: affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, "
+     "mxfp8 and nvfp4"},
     {"quark", "weights of fp8_e4m3, fp4 or int8"},
     {"auto-round, intel/auto-round",
      "in the layout of gptq or awq, or NVFP4 and MXFP4 in compressed-tensors'"},
@@ -352,6 +357,7 @@ constexpr MethodReader kReaders[] = {
     {"mxfp4", read_scaled},
     {"bitnet", read_bitnet},
     {"bitsandbytes", read_scaled},
+    {"mlx", read_scaled},
     {"quark", read_quark},
     {"auto-round", read_auto_round},
     {"intel/auto-round", read_auto_round},
@@ -370,9 +376,11 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     row.read(reader, out);
     return {};
   }
-  const bool is_mlx =
-      method.empty() && reader.find("bits") != nullptr && reader.find("group_size") != nullptr;
-  reader.want(!is_mlx, "MLX's codes and scales");
+  if (method.empty() && reader.find("bits") != nullptr && reader.find("group_size") != nullptr) {
+    out->method = "mlx";
+    set_scaled(out);
+    return {};
+  }
   reader.want(false, "quant_method '" + method + "'" +
                          (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
   return {};
@@ -439,6 +447,10 @@ Result<Json> read_config_json(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
   const auto found = config.find("quantization_config");
   if (model.is_gguf() || (found != config.end() && !found->is_null())) return config;
+  if (const Json* of_mlx = mlx_quantization(config); of_mlx != nullptr) {
+    config["quantization_config"] = Json(*of_mlx);
+    return config;
+  }
   for (const char* name : {"quantize_config.json", "quant_config.json", "hf_quant_config.json"}) {
     if (!has_model_text(model, name)) continue;
     FT_ASSIGN_OR_RETURN(Json file, read_model_json(model, name));

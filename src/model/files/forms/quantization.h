@@ -25,7 +25,7 @@ enum class PackLayout : uint8_t {
 struct Quantization {
   std::string method;  // quant_method, as vLLM names it; empty: of ModelOpt's older files
   PackLayout layout = PackLayout::kGptq;
-  int32_t bits = 4;                   // 4 or 8
+  int32_t bits = 4;                   // 4 or 8; of kGptq 2 to 8
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
   // Bits and groups may differ from matrix to matrix: the shapes of each tell them.

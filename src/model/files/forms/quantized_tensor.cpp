@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "gguf/blocks/block_codes.h"
+#include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/convert.h"
 #include "model/files/forms/packed_tensor.h"
 #include "model/files/forms/rounded_tensor.h"
@@ -17,6 +18,7 @@ const QuantForm* quantized_form(const TensorView& tensor) {
   if (tensor.packed != nullptr) return tensor.packed->form();
   if (tensor.rounded != nullptr) return tensor.rounded->form();
   if (tensor.scaled != nullptr) return tensor.scaled->form();
+  if (tensor.affine != nullptr) return tensor.affine->form();
   return tensor.block != nullptr ? form_of_blocks(*tensor.block) : nullptr;
 }
 
@@ -42,7 +44,8 @@ Result<bool> keeps_values(const TensorView& tensor) {
 namespace {
 
 bool takes_rows_apart(const TensorView& tensor) {
-  return tensor.packed != nullptr || tensor.rounded != nullptr || tensor.scaled != nullptr;
+  return tensor.packed != nullptr || tensor.rounded != nullptr || tensor.scaled != nullptr ||
+         tensor.affine != nullptr;
 }
 
 // Rows as they lie in the file.
@@ -50,6 +53,7 @@ Status read_rows_apart(const TensorView& tensor, int64_t first, int64_t count, s
                        std::vector<std::byte>& raw) {
   if (tensor.packed != nullptr) return tensor.packed->read_quantized(first, count, to);
   if (tensor.rounded != nullptr) return tensor.rounded->read_quantized(first, count, to, raw);
+  if (tensor.affine != nullptr) return tensor.affine->read_quantized(first, count, to);
   return tensor.scaled->read_quantized(first, count, to);
 }
 

@@ -178,6 +178,21 @@ bool find_apart(const PartLoader& loader, ExpertSource* from) {
   return true;
 }
 
+// MLX's tools stack the experts of every family in three tensors of these names.
+bool find_stacked(const PartLoader& loader, ExpertSource* from) {
+  constexpr std::string_view kFolder = "experts.";
+  ExpertSource stacked = *from;
+  if (!stacked.base.ends_with(kFolder)) stacked.base += kFolder;
+  if (!loader.weights().has_optional(stacked.base + "gate_proj.weight")) return false;
+  stacked.files = ExpertFiles::kFused;
+  stacked.one_gate_tensor = true;
+  stacked.whole.gate = "gate_proj";
+  stacked.whole.up = "up_proj";
+  stacked.whole.down = "down_proj";
+  *from = stacked;
+  return true;
+}
+
 // The tensors of experts that other ranks have, which must be right here too.
 Status expect_others(WeightLoader& loader, const ExpertSource& from) {
   if (from.files != ExpertFiles::kEach) return {};
@@ -211,7 +226,7 @@ ExpertSource find_source(PartLoader& loader, const std::string& base, const Expe
                     .own = {0, whole.inner},
                     .experts = shard_of_experts(whole.count, sharding)};
   if (!sharding.deals_experts()) from.own = shard_of(whole.inner, sharding);
-  if (find_apart(loader, &from)) return from;
+  if (find_apart(loader, &from) || find_stacked(loader, &from)) return from;
   if (loader.weights().has_optional(from.base + whole.gate + ".weight")) {
     from.files = ExpertFiles::kFused;
     from.one_gate_tensor = true;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "model/files/forms/convert.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -145,6 +146,21 @@ TEST(Safetensors, EveryTruncationIsRefused) {
     const std::string path = folder.write("x.safetensors", content.substr(0, size));
     EXPECT_FALSE(SafetensorsFile::open(path).ok()) << size;
   }
+}
+
+// Floats of 64 bits are rounded while they are read.
+TEST(Safetensors, ReadsFloatsOf64Bits) {
+  const double numbers[] = {1.5, -0.1, 1e-40};
+  std::string content = make_file(R"({"a":{"dtype":"F64","shape":[3],"data_offsets":[0,24]}})", 24);
+  std::memcpy(content.data() + content.size() - 24, numbers, 24);
+  const test::ScratchFolder folder;
+  const auto file = SafetensorsFile::open(folder.write("m.safetensors", content));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  float values[3];
+  const TensorView& tensor = file.value()->tensors().at("a");
+  ASSERT_TRUE(check_convertible(tensor).ok());
+  ASSERT_TRUE(convert_tensor(tensor, DType::kF32, values).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values[i], static_cast<float>(numbers[i]));
 }
 
 }  // namespace

@@ -139,5 +139,35 @@ TEST(PackedTensor, NamesWhatIsWrong) {
       std::string::npos);
 }
 
+// As AutoRound packed them: codes of three and five bits lie across words. Those of two and three
+// stay as four bits, others are widened.
+TEST(PackedTensor, OfOtherBits) {
+  for (const int bits : {2, 3, 5}) {
+    const std::string folder = golden("gptq-" + std::to_string(bits));
+    const auto checkpoint = Checkpoint::open(folder);
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    const TensorView& tensor = *checkpoint.value().find("m.weight").value();
+    const auto file = SafetensorsFile::open(folder + "/expected.safetensors").value();
+    const TensorView& expected = file->tensors().at("m.weight");
+    ASSERT_EQ(tensor.shape, expected.shape) << bits;
+    const int64_t k = tensor.shape[1], count = tensor.num_elements();
+    const std::vector<float> wanted = elements(expected, 0, count);
+    EXPECT_EQ(elements(tensor, 0, count), wanted) << bits;
+    EXPECT_EQ(elements(tensor, 37, 700),
+              std::vector<float>(wanted.begin() + 37, wanted.begin() + 737));
+    const QuantForm* form = quantized_form(tensor);
+    ASSERT_NE(form, nullptr) << bits;
+    EXPECT_EQ(form->bits, bits < 4 ? 4 : 8);
+    EXPECT_EQ(form->scale, GroupScale::kHalfAndZero);
+    std::vector<std::byte> row(static_cast<size_t>(quantized_row_bytes(*form, k))), raw;
+    std::vector<float> values(static_cast<size_t>(k));
+    for (int64_t r = 0; r < tensor.shape[0]; ++r) {
+      ASSERT_TRUE(read_quantized_rows(tensor, r, 1, row.data(), raw).ok());
+      dequantize_row(*form, row.data(), k, values.data());
+      ASSERT_TRUE(std::equal(values.begin(), values.end(), wanted.begin() + r * k)) << bits;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -145,7 +145,10 @@ TEST(Quantization, UnusualForms) {
 
 TEST(Quantization, OthersAreNamedWithARemedy) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"({"quant_method": "gptq", "bits": 3})", "3 bits"},
+      {R"({"quant_method": "gptq", "bits": 9})", "9 bits"},
+      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups":
+          {"g": {"weights": {"num_bits": 3}}}})",
+       "3 bits"},
       {R"({"quant_method": "gptq", "bits": 2.5})", "bits 2.5"},
       {R"({"quant_method": "gptq", "checkpoint_format": "marlin"})", "checkpoint_format marlin"},
       {R"({"quant_method": "gptq", "is_marlin_format": true})", "is_marlin_format"},
@@ -181,7 +184,6 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
        "Quark's weights"},
       {R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})",
        "packing_format"},
-      {R"({"group_size": 64, "bits": 4, "mode": "affine"})", "MLX's codes and scales"},
       {R"({"quant_method": "fp8", "fmt": "e5m2"})", "fmt e5m2"},
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
@@ -248,6 +250,14 @@ TEST(Quantization, ModelOptsFileIsNamed) {
   folder.write("hf_quant_config.json",
                R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
   EXPECT_FALSE(read_quantization(read_config_json(folder.path()).value(), "").value().has_value());
+}
+
+TEST(Quantization, OfMlxHasNoName) {
+  const auto read = read_quantization(
+      {{"quantization_config", {{"group_size", 64}, {"bits", 4}, {"mode", "affine"}}}}, "config");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_TRUE(read.value().has_value());
+  EXPECT_EQ(read.value()->method, "mlx");
 }
 
 }  // namespace
