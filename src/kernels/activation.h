@@ -15,6 +15,9 @@ enum class Activation : int32_t {
   // Of experts (gpt-oss, Step 3.5) and of the op gated_act: g sigmoid(alpha g) (u + shift) of
   // g = min(gate, limit) and u = clamp(up, -up_limit, up_limit).
   kClampedSilu,
+  // Of the same (Kimi K3): b tanh(gate / b) sigmoid(gate) l tanh(up / l), or the up as it is, of
+  // b = limit and l = up_limit, where that is above 0.
+  kSitu,
 };
 
 // What an MLP with a gate may have.
@@ -22,10 +25,15 @@ constexpr bool has_gated_form(Activation activation) { return activation <= Acti
 // What experts may have.
 constexpr bool has_expert_form(Activation activation) {
   return has_gated_form(activation) || activation == Activation::kClampedSilu ||
-         activation == Activation::kRelu;
+         activation == Activation::kSitu || activation == Activation::kRelu;
 }
 
-// The numbers of kClampedSilu.
+// What reads the numbers of GateClamp.
+constexpr bool has_gate_numbers(Activation activation) {
+  return activation == Activation::kClampedSilu || activation == Activation::kSitu;
+}
+
+// The numbers of kClampedSilu and kSitu.
 struct GateClamp {
   float limit = 7;
   float alpha = 1.702f;

@@ -154,4 +154,18 @@ FT_HD_INLINE float clamped_gated(const GateClamp& clamp, float gate, float up) {
   return mul(add(up, clamp.shift), mul(gate, sigmoid(mul(gate, clamp.alpha))));
 }
 
+// Activation::kSitu.
+FT_HD_INLINE float situ_gated(const GateClamp& clamp, float gate, float up) {
+  const float bounded = mul(clamp.limit, tanh_of(div(gate, clamp.limit)));
+  if (clamp.up_limit > 0.0f) up = mul(clamp.up_limit, tanh_of(div(up, clamp.up_limit)));
+  return mul(mul(bounded, sigmoid(gate)), up);
+}
+
+// Of those that read the numbers (has_gate_numbers).
+FT_HD_INLINE float numbered_gated(Activation activation, const GateClamp& clamp, float gate,
+                                  float up) {
+  return activation == Activation::kSitu ? situ_gated(clamp, gate, up)
+                                         : clamped_gated(clamp, gate, up);
+}
+
 }  // namespace foretoken::activation_math

@@ -50,7 +50,7 @@ struct ExpertGemmArgs {
   int32_t by_entry = 0;
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
-  GateClamp clamp = {};      // of Activation::kClampedSilu
+  GateClamp clamp = {};      // where has_gate_numbers
   SharedExpert shared = {};  // without a weight: there is none
   // Whether an expert_gemm before this one had the same lists, so that they are known early.
   int32_t lists_are_old = 0;

@@ -21,7 +21,7 @@ struct GatedActArgs {
   DType out_dtype;               // kF32 or kBF16
   const void* weight = nullptr;  // handle of a weight packed by WeightOrder::kGateUp, or null
   const float* bias = nullptr;   // [gate | up] or null; only with a weight
-  GateClamp clamp = {};          // of Activation::kClampedSilu
+  GateClamp clamp = {};          // where has_gate_numbers
 };
 
 void gated_act(Queue& queue, const GatedActArgs& args);

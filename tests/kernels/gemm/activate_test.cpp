@@ -29,6 +29,7 @@ double activated(Activation activation, double x) {
                  (beta + softplus(kParameters[1])) +
              beta * x;
     case Activation::kClampedSilu:  // of gates alone
+    case Activation::kSitu:
       break;
   }
   return 0;

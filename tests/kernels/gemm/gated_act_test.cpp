@@ -92,6 +92,32 @@ TEST_F(GatedActLimitsTest, CutGatesAndUps) {
   }
 }
 
+// As of Kimi K3; ups alone may go unbounded.
+TEST_F(GatedActLimitsTest, BendGatesAndUps) {
+  constexpr int kRows = 2, kSize = 61;
+  const auto x = random_floats(kRows * 2 * kSize, 5, 6.0f);
+  float* out = allocate<float>(kRows * kSize);
+  for (const float up_limit : {25.0f, 0.0f}) {
+    gated_act(queue(), {.counts = counts(kRows),
+                        .gate_up = to_device(x),
+                        .out = out,
+                        .max_rows = kRows,
+                        .size = kSize,
+                        .activation = Activation::kSitu,
+                        .out_dtype = DType::kF32,
+                        .clamp = {.limit = 4, .up_limit = up_limit}});
+    const auto y = read(out, kRows * kSize);
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kSize; ++i) {
+        const double gate = x[r * 2 * kSize + i], raw = x[r * 2 * kSize + kSize + i];
+        const double up = up_limit > 0 ? up_limit * std::tanh(raw / up_limit) : raw;
+        const double want = 4 * std::tanh(gate / 4) / (1 + std::exp(-gate)) * up;
+        ASSERT_NEAR(y[r * kSize + i], want, std::abs(want) * 1e-6 + 1e-6) << gate;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GatedActTest,
                          testing::Combine(testing::Values(Activation::kSilu, Activation::kGelu,
                                                           Activation::kGeluTanh),

@@ -84,9 +84,11 @@ class ExpertPartStore {
       case Activation::kGelu:
         return activation_math::gate_all<Activation::kGelu>(gates, ups);
       case Activation::kClampedSilu:
+      case Activation::kSitu:
 #pragma unroll
         for (int i = 0; i < Count; ++i) {
-          gates[i] = activation_math::clamped_gated(args_.clamp, gates[i], ups[i]);
+          gates[i] =
+              activation_math::numbered_gated(args_.activation, args_.clamp, gates[i], ups[i]);
         }
         return;
       case Activation::kRelu:

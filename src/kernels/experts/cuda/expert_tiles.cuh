@@ -112,8 +112,8 @@ struct ExpertStore {
       gate = __fadd_rn(gate, args.bias[at]);
       up = __fadd_rn(up, args.bias[args.lists.count * size + at]);
     }
-    const float value = args.activation == Activation::kClampedSilu
-                            ? activation_math::clamped_gated(args.clamp, gate, up)
+    const float value = has_gate_numbers(args.activation)
+                            ? activation_math::numbered_gated(args.activation, args.clamp, gate, up)
                             : activation_math::gated(args.activation, gate, up);
     static_cast<T*>(args.y)[entry * size + column] = from_float<T>(value);
   }

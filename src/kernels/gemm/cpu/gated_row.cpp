@@ -72,6 +72,32 @@ FT_INLINE void write_clamped(const GatedRow& row, Out* out) {
 }
 
 template <class Out>
+FT_INLINE void write_situ(const GatedRow& row, Out* out) {
+  const GateClamp clamp = row.clamp;
+  const bool bounds_ups = clamp.up_limit > 0;
+  int i = 0;
+  for (; i + kOctet <= row.size; i += kOctet) {
+    Octet x, y, share, bounded;
+    load_sum(x, row.gate, row.gate_bias, i);
+    load_sum(y, row.up, row.up_bias, i);
+    sigmoid(share, x);
+    tanh_of(bounded, x / clamp.limit);
+    x = clamp.limit * bounded;
+    if (bounds_ups) {
+      tanh_of(bounded, y / clamp.up_limit);
+      y = clamp.up_limit * bounded;
+    }
+    y = x * share * y;
+    store(out + i, y);
+  }
+  for (; i < row.size; ++i) {
+    const float gate = sum_at(row.gate, row.gate_bias, i);
+    const float up = sum_at(row.up, row.up_bias, i);
+    store_one(out + i, activation_math::situ_gated(clamp, gate, up));
+  }
+}
+
+template <class Out>
 FT_INLINE void write_squared(const GatedRow& row, Out* out) {
   for (int i = 0; i < row.size; ++i) {
     const float gate = sum_at(row.gate, row.gate_bias, i);
@@ -97,6 +123,8 @@ FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
       return write_gated_row<Activation::kGelu>(row, out);
     case Activation::kClampedSilu:
       return write_clamped(row, out);
+    case Activation::kSitu:
+      return write_situ(row, out);
     case Activation::kReluSquared:
       return write_squared(row, out);
     case Activation::kRelu:

@@ -12,11 +12,11 @@ struct GatedRow {
   const float* gate_bias;
   const float* up_bias;
   int size;
-  GateClamp clamp = {};  // of Activation::kClampedSilu
+  GateClamp clamp = {};  // where has_gate_numbers
 };
 
-// out[i] = activation(gate[i]) * up[i], or what kClampedSilu makes of both, rounded once to the
-// type of out; uint16_t is bfloat16.
+// out[i] = activation(gate[i]) * up[i], or what kClampedSilu or kSitu makes of both, rounded once
+// to the type of out; uint16_t is bfloat16.
 void write_gated(Activation activation, const GatedRow& row, float* out);
 void write_gated(Activation activation, const GatedRow& row, uint16_t* out);
 

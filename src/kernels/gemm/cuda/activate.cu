@@ -72,6 +72,7 @@ void launch_activate(const void* packed, cudaStream_t stream) {
     case Activation::kRelu:
       return launch<Activation::kRelu>(args, stream);
     case Activation::kClampedSilu:  // of gates alone
+    case Activation::kSitu:
       return;
   }
 }

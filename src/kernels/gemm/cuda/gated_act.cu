@@ -18,8 +18,8 @@ __device__ float gated_value(const GateClamp& clamp, float gate, float up) {
     return __fmul_rn(__fmul_rn(positive, positive), up);
   } else if constexpr (kActivation == Activation::kRelu) {
     return activation_math::rectified_gated(gate, up);
-  } else if constexpr (kActivation == Activation::kClampedSilu) {
-    return activation_math::clamped_gated(clamp, gate, up);
+  } else if constexpr (has_gate_numbers(kActivation)) {
+    return activation_math::numbered_gated(kActivation, clamp, gate, up);
   } else {
     return activation_math::gated<kActivation>(gate, up);
   }
@@ -73,6 +73,8 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kRelu>(args, stream);
     case Activation::kClampedSilu:
       return launch<Activation::kClampedSilu>(args, stream);
+    case Activation::kSitu:
+      return launch<Activation::kSitu>(args, stream);
     default:
       return launch<Activation::kGeluTanh>(args, stream);
   }
