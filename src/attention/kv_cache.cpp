@@ -18,9 +18,16 @@ int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
          kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
 }
 
-// Of one layer with an indexer.
-int64_t bytes_of_index(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.index_dim} * block_size * static_cast<int64_t>(dtype_size(spec.dtype));
+// Of one layer that keeps such rows.
+int64_t bytes_of_rows(const KvRowsSpec& rows, DType dtype, int32_t block_size) {
+  const int64_t count = (block_size + rows.positions - 1) / rows.positions;
+  return int64_t{rows.dim} * count * static_cast<int64_t>(dtype_size(dtype));
+}
+
+template <class Use>
+void for_all_beside(const KvGroupSpec& spec, const Use& use) {
+  use(spec.index);
+  for (const KvRowsSpec& rows : spec.compressed) use(rows);
 }
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -28,8 +35,11 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 }  // namespace
 
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
-  return num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size) +
-         spec.num_index_layers * bytes_of_index(spec, block_size);
+  int64_t bytes = num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size);
+  for_all_beside(spec, [&](const KvRowsSpec& rows) {
+    bytes += rows.num_layers * bytes_of_rows(rows, spec.dtype, block_size);
+  });
+  return bytes;
 }
 
 KvCache::KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size)
@@ -43,11 +53,13 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
   FT_CHECK(spec.context_size > 0 && block_size % spec.context_size == 0);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
-  if (spec.num_layers == 0) return cache;
   const int64_t part = aligned(bytes_of_one_part(spec, block_size) * num_blocks);
-  const int64_t index = aligned(bytes_of_index(spec, block_size) * num_blocks);
   const int64_t parts = num_parts(spec);
-  const int64_t all = parts * spec.num_layers * part + spec.num_index_layers * index;
+  int64_t all = parts * spec.num_layers * part;
+  for_all_beside(spec, [&](const KvRowsSpec& rows) {
+    all += rows.num_layers * aligned(bytes_of_rows(rows, spec.dtype, block_size) * num_blocks);
+  });
+  if (all == 0) return cache;
   FT_ASSIGN_OR_RETURN(void* memory, cache->arena_.take(static_cast<size_t>(all), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
   for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
@@ -62,7 +74,11 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
                               .context_size = spec.context_size,
                               .context_rank = spec.context_rank});
   }
-  cache->index_ = at;
+  for (int kind = 0; kind < kKindsBeside; ++kind) {
+    const KvRowsSpec& rows = cache->beside(kind);
+    cache->beside_[static_cast<size_t>(kind)] = at;
+    at += rows.num_layers * aligned(bytes_of_rows(rows, spec.dtype, block_size) * num_blocks);
+  }
   return cache;
 }
 
@@ -73,15 +89,20 @@ std::vector<BlockPart> KvCache::block_parts() const {
     parts.push_back({static_cast<std::byte*>(layer.k), bytes});
     if (layer.v != layer.k) parts.push_back({static_cast<std::byte*>(layer.v), bytes});
   }
-  for (int32_t i = 0; i < spec_.num_index_layers; ++i) {
-    parts.push_back({static_cast<std::byte*>(index_keys(i)), bytes_of_index(spec_, block_size_)});
+  for (int kind = 0; kind < kKindsBeside; ++kind) {
+    const int64_t rows = bytes_of_rows(beside(kind), spec_.dtype, block_size_);
+    for (int32_t i = 0; i < beside(kind).num_layers; ++i) {
+      parts.push_back({static_cast<std::byte*>(beside_at(kind, i)), rows});
+    }
   }
   return parts;
 }
 
-void* KvCache::index_keys(int32_t number) const {
-  if (number < 0 || number >= spec_.num_index_layers) return nullptr;
-  return index_ + number * aligned(bytes_of_index(spec_, block_size_) * num_blocks_);
+void* KvCache::beside_at(int kind, int32_t number) const {
+  const KvRowsSpec& rows = beside(kind);
+  if (number < 0 || number >= rows.num_layers) return nullptr;
+  return beside_[static_cast<size_t>(kind)] +
+         number * aligned(bytes_of_rows(rows, spec_.dtype, block_size_) * num_blocks_);
 }
 
 void KvCache::prefer_small_fronts(Device& device) const {

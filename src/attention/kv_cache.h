@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +11,15 @@
 #include "kernels/step/move_blocks.h"
 
 namespace foretoken {
+
+// Rows of `dim` elements of the KV's plain type that layers keep beside keys and values, one for
+// each `positions` positions of a block, or part of them.
+struct KvRowsSpec {
+  int32_t dim = 0;
+  int32_t positions = 1;
+  int32_t num_layers = 0;
+  bool operator==(const KvRowsSpec&) const = default;
+};
 
 // A set of layers whose KV has one layout and shares block indices.
 struct KvGroupSpec {
@@ -23,10 +33,10 @@ struct KvGroupSpec {
   // As of KvLayer; blocks and their size count the positions of all ranks.
   int32_t context_size = 1;
   int32_t context_rank = 0;
-  // Layers that keep a key of an indexer for each position beside, index_dim elements of dtype, in
-  // whatever format the others are; of all positions, whichever ranks share them.
-  int32_t index_dim = 0;
-  int32_t num_index_layers = 0;
+  // Keys of indexers, and compressed entries of up to two lengths (compress_rows.h), in whatever
+  // format the others are; of all positions, whichever ranks share them.
+  KvRowsSpec index = {};
+  std::array<KvRowsSpec, 2> compressed = {};
   bool operator==(const KvGroupSpec&) const = default;
 };
 
@@ -50,13 +60,14 @@ class KvCache {
   int32_t block_size() const { return block_size_; }
   int64_t bytes_per_block() const { return kv_bytes_per_block(spec_, block_size_); }
   int64_t num_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
-  // Keys and values of each layer; of latents once; then what indexers keep.
+  // Keys and values of each layer; of latents once; then index keys and compressed entries.
   std::vector<BlockPart> block_parts() const;
   const KvLayer& layer(int32_t index) const { return layers_.at(static_cast<size_t>(index)); }
 
-  // [num_blocks, block_size, index_dim] of the layer of this number among those with an indexer;
-  // null where there is none of it.
-  void* index_keys(int32_t number) const;
+  // [num_blocks, rows of a block, dim] of the layer of this number among those with an indexer, and
+  // among those with compressed entries of a kind; null where there is none of it.
+  void* index_keys(int32_t number) const { return beside_at(0, number); }
+  void* compressed(int32_t kind, int32_t number) const { return beside_at(1 + kind, number); }
 
   // Asks for small pages at the front of each layer's keys and values (device/small_front.h).
   // Before the first write.
@@ -65,12 +76,18 @@ class KvCache {
  private:
   KvCache(Device& device, const KvGroupSpec& spec, int32_t num_blocks, int32_t block_size);
 
+  static constexpr int kKindsBeside = 3;
+  const KvRowsSpec& beside(int kind) const {
+    return kind == 0 ? spec_.index : spec_.compressed.at(static_cast<size_t>(kind - 1));
+  }
+  void* beside_at(int kind, int32_t number) const;
+
   KvGroupSpec spec_;
   int32_t num_blocks_;
   int32_t block_size_;
   Arena arena_;
   std::vector<KvLayer> layers_;
-  std::byte* index_ = nullptr;
+  std::array<std::byte*, kKindsBeside> beside_ = {};
 };
 
 // The caches that a model's forward pass reads and writes: of its full group and, where it has

@@ -25,6 +25,7 @@ struct LayerNeeds {
   bool heads_take_turns = false;    // value heads, in the order of a GGUF file
   bool scan_selectively = false;    // Mamba 1
   int norm_groups = 0;              // linear attention norms so many parts of a row by themselves
+  bool compress_positions = false;  // several positions have one entry (DeepSeek V4)
   bool has_idle_experts = false;    // experts that leave rows as they are
   bool has_narrow_experts = false;  // experts between projections of rows
 };
@@ -39,6 +40,9 @@ struct Combination {
   std::string kv_cache_dtype = {};  // as --kv-cache-dtype names it; with a device and a dtype
   std::optional<DType> dtype = {};  // of the model
   bool latent = false;              // its KV cache keeps latents (model/config/latent_config.h)
+  bool compressed = false;          // or compressed entries (model/config/compressed_config.h)
+  int32_t positions_each = 1;       // of a key that an indexer compares
+  int32_t block_size = 0;           // --block-size, with positions_each
   bool batch_invariant = false;     // --batch-invariant on
   bool expressions = false;         // --flex-mask or --flex-score
   bool whole_prompts = false;       // a prompt sees itself: --flex-mask with 'prompt'

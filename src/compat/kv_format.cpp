@@ -45,11 +45,12 @@ const char* kv_format_name(KvFormat format) {
 }
 
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
-                                  bool latent) {
+                                  bool latent, bool compressed) {
   FT_RETURN_IF_ERROR(compat({.device = &device_traits(device),
                              .kv_cache_dtype = name,
                              .dtype = dtype,
-                             .latent = latent}));
+                             .latent = latent,
+                             .compressed = compressed}));
   return *find_kv_format(name, dtype);
 }
 

@@ -115,6 +115,28 @@ std::vector<CompatRule> kv_rules() {
         .kv_cache_dtype = "int8",
         .dtype = DType::kBF16,
         .latent = true}},
+      {"`--kv-cache-dtype`, compressed entries",
+       StatusCode::kUnsupported,
+       [](const Combination& c) {
+         return c.compressed && asked_format(c).value_or(KvFormat::kPlain) != KvFormat::kPlain;
+       },
+       [](const Combination& c) {
+         return kv_flag(c) + " is not built for compressed entries of positions; use auto";
+       },
+       {.device = example_device("cpu"),
+        .kv_cache_dtype = "fp8",
+        .dtype = DType::kBF16,
+        .compressed = true}},
+      {"`--block-size`, compressed entries",
+       StatusCode::kInvalidArgument,
+       [](const Combination& c) { return c.block_size % c.positions_each != 0; },
+       [](const Combination& c) {
+         const std::string each = std::to_string(c.positions_each);
+         return "--block-size " + std::to_string(c.block_size) + " is not a multiple of the " +
+                each + " positions that have one entry; use one, for example " +
+                std::to_string(4 * c.positions_each);
+       },
+       {.positions_each = 4, .block_size = 2}},
       {"`--kv-cache-dtype`, `--attention-backend`",
        StatusCode::kInvalidArgument,
        [](const Combination& c) {

@@ -174,6 +174,14 @@ std::vector<CompatRule> division_rules() {
                    " ranks; use a --tensor-parallel-size that divides them" + kOrStages;
           },
           {.norm_groups = 1}),
+      undivided_rule(
+          "compressed entries of positions, `--tensor-parallel-size`",
+          [](const Combination& c) { return is_divided(c) && c.layers.compress_positions; },
+          [](const Combination& c) {
+            return c.architecture + ": layers with compressed entries of positions are " +
+                   kNotAmongRanks;
+          },
+          {.compress_positions = true}),
       {"ALiBi, `--decode-context-parallel-size`",
        StatusCode::kUnsupported,
        [](const Combination& c) { return c.num_context_ranks > 1 && c.layers.has_slopes; },

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 #include <vector>
 
-#include "base/bfloat16.h"
 #include "base/check.h"
 #include "device/arena.h"
 #include "kernels/comm/collectives.h"
@@ -42,7 +40,7 @@ class Decoder final : public Model {
         max_rows_(options.max_rows),
         max_logits_rows_(options.max_logits_rows),
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config_.max_context),
-        embedding_scale_(source.config.embedding_scale),
+        embedding_scale_(embedding_scale(source.config, source.traits)),
         weight_arena_(device, MemoryKind::kDevice),
         scratch_arena_(device, MemoryKind::kDevice),
         plan_(plan_decoder(
@@ -55,12 +53,6 @@ class Decoder final : public Model {
     if (options.second_lane != nullptr) {
       second_lane_ = std::make_unique<LayerRunner>(device, part_, *options.attention, max_rows_,
                                                    *options.second_lane, options.kv_block_size);
-    }
-    if (!traits_.scaled_embedding) return;
-    embedding_scale_ = std::sqrt(float(config_.hidden_size));
-    // transformers rounds the factor to the model's type.
-    if (config_.dtype == DType::kBF16) {
-      embedding_scale_ = bf16_to_float(bf16_from_float(embedding_scale_));
     }
   }
 
@@ -144,7 +136,7 @@ class Decoder final : public Model {
   const int32_t max_rows_;
   const int32_t max_logits_rows_;
   const int32_t max_model_len_;
-  float embedding_scale_;
+  const float embedding_scale_;
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
@@ -158,6 +150,7 @@ class Decoder final : public Model {
   LearnedPositions positions_;
   LayerInputs inputs_;
   ResidualStreams streams_;
+  HyperStreams hyper_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   Taps taps_;                     // of this stage or, passed on, the last one
@@ -181,16 +174,14 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   FT_RETURN_IF_ERROR(check_division(config_, stages_.is_cut(), second_lane_ != nullptr));
   const std::string body = find_place(traits_, loader).body;
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
-  if (config_.learned_positions > 0 && stages_.is_first()) {
-    FT_RETURN_IF_ERROR(positions_.load(parts, weight_arena_, body + traits_.positions));
-  } else if (config_.learned_positions > 0) {
-    const int64_t shape[] = {config_.learned_positions, config_.hidden_size};
-    FT_RETURN_IF_ERROR(loader.expect(body + traits_.positions + ".weight", shape));
-  }
+  FT_RETURN_IF_ERROR(
+      positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
   if (config_.streams.exist()) {
     layers_.set_streams(&streams_);
     FT_RETURN_IF_ERROR(streams_.load(parts, body));
   }
+  layers_.set_hyper(&hyper_);
+  FT_RETURN_IF_ERROR(hyper_.load(parts, body));
   if (config_.layer_input_size == 0) return {};
   layers_.set_inputs(&inputs_);
   return inputs_.load(parts, weight_arena_, body, max_rows_);
@@ -230,6 +221,7 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
   FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
   FT_RETURN_IF_ERROR(streams_.take_scratch(source));
+  FT_RETURN_IF_ERROR(hyper_.take_scratch(source));
   if (!stages_.is_last()) return {};
   ScratchSource of_logits = source;
   of_logits.max_rows = max_logits_rows_;
@@ -258,12 +250,13 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
     lora = adapters_->begin(queue, tensors, batch.params, rows.max_rows,
                             rows.adapters == AdapterUse::kLayers);
   }
-  const Pass pass{tensors,
-                  batch,
-                  caches,
-                  {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows,
-                   rows.runs, adapts ? &lora : nullptr, false, layers_.rounded()},
-                  layers_};
+  const Pass pass{
+      tensors,
+      batch,
+      caches,
+      {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows, rows.runs,
+       adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
+      layers_};
   check_caches(pass);
   last_delta_ = {};
   was_in_lanes_ = rows.in_lanes;
@@ -282,6 +275,7 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
   own.rows.counts = own.tensors.counts;
   own.rows.positions = own.tensors.positions;
   own.rows.row_slot = own.tensors.row_slot;
+  own.rows.token_ids = own.tensors.token_ids;
   own.rows.beside = true;
   own.rows.rounded = own.layers.rounded();
   return own;
@@ -352,6 +346,7 @@ void Decoder::run_stage(const Pass& pass) {
   }
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
   if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
+  if (!hyper_.empty()) hyper_.collapse(pass.rows, layers_.residual());
   if (stages_.is_last()) return;
   if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
   last_delta_ = {};
@@ -416,7 +411,10 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .window = plan.window,
           .repeats = !is_first && plan.sees_as(plan_.layers[i - 1]),
           .state = own.state,
-          .index_keys = cache.index_keys(plan.index_place)};
+          .index_keys = pass.caches.full->index_keys(plan.index_place),
+          .compressed = pass.caches.full->compressed(plan.compressed_kind, plan.compressed_place),
+          .full_slot = pass.tensors.kv_slot,
+          .full_tables = pass.batch.block_tables};
 }
 
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
@@ -466,7 +464,8 @@ void Decoder::embed_tokens(const Pass& pass) {
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
   const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
-                             streams_.empty() && !weights_.layers.front().norms_residual;
+                             streams_.empty() && hyper_.empty() &&
+                             !weights_.layers.front().norms_residual;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -483,6 +482,7 @@ void Decoder::embed_tokens(const Pass& pass) {
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
   if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());
+  if (!hyper_.empty()) hyper_.expand(pass.rows, layers.residual());
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
 
@@ -19,6 +20,7 @@ struct Sight {
   int32_t kv_of = -1;
   int32_t value_dim = 0;
   bool chooses = false;
+  bool turns_fully = false;  // as layers without a window do, whatever the window is
 };
 Sight sight_of(const GqaSpec& spec) {
   return {.window = spec.window,
@@ -38,6 +40,15 @@ Sight sight_of(const LatentSpec& spec) {
           .value_dim = spec.kv_rank,
           .chooses = spec.index.exists()};
 }
+Sight sight_of(const CompressedSpec& spec) {
+  return {.window = spec.window,
+          .rope = true,
+          .num_heads = spec.num_heads,
+          .num_kv_heads = 1,
+          .head_dim = spec.head_dim,
+          .value_dim = spec.head_dim,
+          .turns_fully = spec.ratio > 0};
+}
 Sight sight_of(const ShortConvSpec&) { return {}; }
 Sight sight_of(const LinearSpec&) { return {}; }
 Sight sight_of(const SelectiveSpec&) { return {}; }
@@ -45,7 +56,8 @@ Sight sight_of(const Absent&) { return {}; }
 
 LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
   if (!sight.rope) return LayerRope::kNone;
-  return sight.window > 0 && ropes.windowed ? LayerRope::kWindowed : LayerRope::kFull;
+  return sight.window > 0 && !sight.turns_fully && ropes.windowed ? LayerRope::kWindowed
+                                                                  : LayerRope::kFull;
 }
 
 int64_t bytes_of(const KvGroupSpec& layout) {
@@ -55,11 +67,29 @@ int64_t bytes_of(const KvGroupSpec& layout) {
 
 // Layers of a group have one layout, that of the largest entries.
 void widen(const KvGroupSpec& own, KvGroupSpec* group) {
-  group->index_dim = std::max(group->index_dim, own.index_dim);
   if (bytes_of(own) <= bytes_of(*group)) return;
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
   group->value_dim = own.value_dim;
+}
+
+// Gives the layer its place among those that keep such rows.
+int32_t place_rows(const KvRowsSpec& own, KvRowsSpec* all) {
+  FT_CHECK(all->num_layers == 0 || (all->dim == own.dim && all->positions == own.positions));
+  all->dim = own.dim;
+  all->positions = own.positions;
+  return all->num_layers++;
+}
+
+// What the layer keeps beside its keys and values, which all positions have, whatever it sees.
+void place_beside(const KvGroupSpec& own, KvGroupSpec* full, LayerPlan* out) {
+  if (own.index.num_layers > 0) out->index_place = place_rows(own.index, &full->index);
+  const KvRowsSpec& compressed = own.compressed[0];
+  if (compressed.num_layers == 0) return;
+  const KvRowsSpec& first = full->compressed[0];
+  const bool is_first = first.num_layers == 0 || first.positions == compressed.positions;
+  out->compressed_kind = is_first ? 0 : 1;
+  out->compressed_place = place_rows(compressed, &full->compressed[is_first ? 0 : 1]);
 }
 
 }  // namespace
@@ -76,7 +106,8 @@ Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes
           .follow_indexers = config.latent.index.top % 4 != 0 &&
                              any([](const LayerConfig& layer) { return layer.shares_index; }),
           .read_other_layers = any([](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-          .read_more = config.layer_input_size > 0 || config.streams.exist()}};
+          .read_more =
+              config.layer_input_size > 0 || config.streams.exist() || config.hyper.exist()}};
   // One wish after the other, as these two are judged together elsewhere.
   c.two_lanes = has_lanes;
   FT_RETURN_IF_ERROR(compat(c));
@@ -122,7 +153,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
       out.group_index = plan.layers.at(static_cast<size_t>(sight.kv_of)).group_index;
     } else if (mixes && owned) {
       out.group_index = group.num_layers++;
-      if (own.num_index_layers > 0) out.index_place = group.num_index_layers++;
+      place_beside(own, &full, &out);
     }
     plan.layers.push_back(out);
   }

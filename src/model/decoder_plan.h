@@ -27,7 +27,10 @@ struct LayerPlan {
   bool chooses = false;      // rows see what an indexer chooses for them
   bool follows = false;      // as of DecoderPlan
   int32_t index_place = -1;  // of its indexer, among those of its group; -1: it has none
-  StateSpec state;           // of its mixer, where the layer is of this rank's stage
+  // Of its compressed entries: their kind in the full group, and the place among those.
+  int32_t compressed_kind = 0;
+  int32_t compressed_place = -1;
+  StateSpec state;  // of its mixer, where the layer is of this rank's stage
 
   // Whether the same rows see the same positions with as many heads, through the same block tables.
   bool sees_as(const LayerPlan& other) const {

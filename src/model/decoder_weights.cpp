@@ -1,11 +1,13 @@
 #include "model/decoder_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/bfloat16.h"
 #include "kernels/comm/collectives.h"
 #include "model/files/checkpoint.h"
 #include "model/layer/attention/head_difference.h"
@@ -13,6 +15,7 @@
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 #include "model/learned_positions.h"
+#include "model/stack/hyper_streams.h"
 #include "model/stack/residual_streams.h"
 
 namespace foretoken {
@@ -111,6 +114,10 @@ int64_t whole_number(double value) {
   return value < 9e18 ? static_cast<int64_t>(value) : INT64_MAX;
 }
 
+double hyper_weights(const ModelConfig& config) {
+  return config.hyper.exist() ? HyperStreams::num_weights(config) : 0;
+}
+
 std::string embedding_name(const DecoderTraits& traits, const DecoderTraits::Place& place) {
   return std::string(place.body) + traits.embedding + ".weight";
 }
@@ -184,6 +191,13 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
   return embedding_name(traits, place);
 }
 
+// transformers rounds the factor to the model's type.
+float embedding_scale(const ModelConfig& config, const DecoderTraits& traits) {
+  if (!traits.scaled_embedding) return config.embedding_scale;
+  const float scale = std::sqrt(static_cast<float>(config.hidden_size));
+  return config.dtype == DType::kBF16 ? bf16_to_float(bf16_from_float(scale)) : scale;
+}
+
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   std::vector<AdaptedLinear> linears;
   const auto add = [&](auto& part, bool feed_forward) {
@@ -208,7 +222,7 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
                          embedding_norm_weights(config, traits) +
                          (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
-                      ResidualStreams::num_weights(config) +
+                      ResidualStreams::num_weights(config) + hyper_weights(config) +
                       layer_weights(config, traits, {0, config.num_stored_layers()}));
 }
 
@@ -223,7 +237,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +
-             embedding_norm_weights(config, traits);
+             hyper_weights(config) + embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
   if (stages.is_last()) count += double(own.count) * hidden + last_norm_weights(config, traits);

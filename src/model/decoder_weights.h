@@ -59,6 +59,9 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                                             const Sharding& sharding = {},
                                             const Stages& stages = {});
 
+// What embeddings are multiplied by.
+float embedding_scale(const ModelConfig& config, const DecoderTraits& traits);
+
 // The embedding [vocab, hidden] alone, in memory of `arena`. files: null for random weights.
 // Blocks until it is there. Errors as of WeightLoader.
 Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,

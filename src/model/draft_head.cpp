@@ -66,7 +66,7 @@ class Head final : public DraftHead {
   KvGroupSpec kv_group() const override {
     KvGroupSpec group = kv_layout(spec_of(weights_of(0).layer.mixer), part_.dtype, kv_format_);
     group.num_layers = config_.num_modules * config_.num_layers;
-    if (group.num_index_layers > 0) group.num_index_layers = group.num_layers;
+    if (group.index.num_layers > 0) group.index.num_layers = group.num_layers;
     group.context_size = context_.size;
     group.context_rank = context_.rank;
     return group;

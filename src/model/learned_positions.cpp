@@ -5,8 +5,14 @@
 
 namespace foretoken {
 
-Status LearnedPositions::load(PartLoader& loader, Arena& arena, const std::string& name) {
+Status LearnedPositions::load(PartLoader& loader, Arena& arena, const std::string& name,
+                              bool is_own) {
   const ModelConfig& config = loader.config();
+  if (config.learned_positions == 0) return {};
+  if (!is_own) {
+    const int64_t shape[] = {config.learned_positions, config.hidden_size};
+    return loader.weights().expect(name + ".weight", shape);
+  }
   hidden_ = config.hidden_size;
   eps_ = config.rms_norm_eps;
   dtype_ = config.dtype;

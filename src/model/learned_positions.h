@@ -10,8 +10,9 @@ namespace foretoken {
 // Positions as a table of vectors that are added to the embeddings of tokens (GPT-2, OPT).
 class LearnedPositions {
  public:
-  // Loads the table `name` (without ".weight"), whole on every rank. Errors as of WeightLoader.
-  Status load(PartLoader& loader, Arena& arena, const std::string& name);
+  // Loads the table `name` (without ".weight"), whole on every rank, or where another stage has it
+  // only asks for it; nothing where the model has none. Errors as of WeightLoader.
+  Status load(PartLoader& loader, Arena& arena, const std::string& name, bool is_own = true);
   Status take_scratch(const ScratchSource& source);
   bool empty() const { return table_ == nullptr; }
 

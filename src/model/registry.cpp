@@ -13,10 +13,11 @@
 namespace foretoken {
 namespace {
 
-// Whether a matrix is one that latent attention absorbs, which is always widened.
+// Whether a matrix is one that latent attention absorbs, or of grouped outputs (DeepSeek V4), which
+// is always widened.
 bool is_absorbed(const std::string& name) {
   return name.find("v_b_proj.") != std::string::npos ||
-         name.find(".k_b_proj.") != std::string::npos;
+         name.find(".k_b_proj.") != std::string::npos || name.find(".wo_a.") != std::string::npos;
 }
 
 // Of what this rank keeps in device memory; exact where nothing is quantised.

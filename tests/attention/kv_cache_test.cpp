@@ -68,8 +68,7 @@ TEST(KvCache, KeysOfIndexersLieBehindTheLayers) {
   KvGroupSpec spec{
       .num_layers = 3, .num_kv_heads = 1, .head_dim = 576, .dtype = DType::kBF16, .value_dim = 512};
   const int64_t without = kv_bytes_per_block(spec, 16);
-  spec.index_dim = 128;
-  spec.num_index_layers = 2;
+  spec.index = {.dim = 128, .num_layers = 2};
   const auto made = KvCache::create(*test_device(), spec, 5, 16);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const KvCache& cache = *made.value();

@@ -56,8 +56,8 @@ TEST(DecoderPlan, IndexersHavePlacesOfTheirOwn) {
   const DecoderTraits& traits = find_architecture(config.architecture)->decoder;
   const DecoderPlan plan = plan_decoder(config, compose_layers(config, traits), {100, false});
   EXPECT_EQ(plan.groups[0].num_layers, 4);
-  EXPECT_EQ(plan.groups[0].index_dim, 16);
-  EXPECT_EQ(plan.groups[0].num_index_layers, 3);
+  EXPECT_EQ(plan.groups[0].index.dim, 16);
+  EXPECT_EQ(plan.groups[0].index.num_layers, 3);
   EXPECT_EQ(plan.layers[1].index_place, -1);
   EXPECT_EQ(plan.layers[3].index_place, 2);
   EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),

@@ -135,7 +135,7 @@ inline std::vector<GoldenCase> recurrent_cases() {
                        "bailing_hybrid", "falcon_h1",      "falcon_mamba",
                        "jamba",          "mamba",          "kimi_linear",
                        "minimax",        "olmo_hybrid",    "qwen3_5",
-                       "qwen3_5_moe",    "qwen3_next"});
+                       "qwen3_5_moe",    "qwen3_next",     "deepseek_v4"});
 }
 
 // Mixtures of experts, some of them with latent attention.

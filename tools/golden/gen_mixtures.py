@@ -119,6 +119,8 @@ def random_state(name, model, config, seed):
 
 def kept(key, weight):
     """As it lies in files: routers' biases stay floats, and so do buffers."""
+    if not weight.is_floating_point():
+        return weight
     floats = key.endswith(("e_score_correction_bias", "expert_bias")) or follows_from_config(key)
     return weight.float() if floats else weight.bfloat16()
 
@@ -200,6 +202,15 @@ def with_minimax_names(stored):
     return {key: weight.contiguous() for key, weight in renamed.items()}
 
 
+def with_deepseek_v4_names(stored):
+    """As published: nothing stands before layers, and what norms a position's entry is named so."""
+    renamed = {}
+    for key, weight in stored.items():
+        short = key.removeprefix("model.").replace("embed_tokens.", "embed.").replace("hc_head.hc_", "hc_head_")
+        renamed[short.replace(".attn.norm.", ".attn.kv_norm.")] = weight
+    return renamed
+
+
 def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -216,6 +227,8 @@ def write_weights(name, model, folder, config):
         stored = with_kimi_names(stored)
     if name == "minimax_m3":
         stored = with_minimax_names(stored)
+    if name == "deepseek_v4":
+        stored = with_deepseek_v4_names(stored)
     if name == "qwen3_5_moe":
         stored = with_stacked_experts(stored)
     if name == "axk1":  # a norm that is there and not applied, as in published files

@@ -361,6 +361,20 @@ MODELS = {
                         shared_expert_intermediate_size=32, norm_topk_prob=True,
                         sliding_window=24,
                         layer_types=["sliding_attention", "full_attention"]),
+    # Windows of 24, entries of 4 positions of which 16 are chosen, entries of 16, tokens that say experts.
+    "deepseek_v4": mixture("DeepseekV4ForCausalLM", "deepseek_v4", without=["intermediate_size"],
+                           num_hidden_layers=3, num_key_value_heads=1, head_dim=32, rms_norm_eps=1e-6,
+                           q_lora_rank=32, o_groups=2, o_lora_rank=16, partial_rotary_factor=0.5,
+                           moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2,
+                           n_shared_experts=1, scoring_func="sqrtsoftplus", routed_scaling_factor=1.5,
+                           swiglu_limit=1.0, sliding_window=24, compress_rope_theta=160000.0,
+                           compress_rates={"compressed_sparse_attention": 4, "heavily_compressed_attention": 16},
+                           layer_types=["sliding_attention", "compressed_sparse_attention",
+                                        "heavily_compressed_attention"],
+                           mlp_layer_types=["hash_moe", "moe", "moe"],
+                           index_topk=16, index_n_heads=16, index_head_dim=32,
+                           hc_mult=4, hc_sinkhorn_iters=20, hc_eps=1e-6, num_nextn_predict_layers=0,
+                           rope_scaling=yarn()),
 }
 
 LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
@@ -427,6 +441,11 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 1.5  # its rows are scaled down
     if short in ("gate", "router", "wg", "classifier") or name.endswith("router.layer.weight"):
         return torch.randn_like(weight) * 1.5 * weight.shape[-1] ** -0.5
+    if short == "tid2eid":
+        choices = [torch.randperm(config["n_routed_experts"])[:weight.shape[1]] for _ in range(weight.shape[0])]
+        return torch.stack(choices).float()
+    if short == "position_bias":
+        return torch.randn_like(weight) * 0.7
     if short == "sinks":
         return torch.randn_like(weight) * 1.5
     if short.endswith("proj_bias"):

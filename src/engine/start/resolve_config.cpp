@@ -114,6 +114,18 @@ Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& confi
   return invalid_argument("--device '" + config.device + "' is unknown; use " + device_names());
 }
 
+namespace {
+
+// Positions of a key that an indexer compares.
+int32_t positions_of_keys(const ModelConfig& model) {
+  for (const LayerConfig& layer : model.layers) {
+    if (layer.chooses) return layer.compress;
+  }
+  return 1;
+}
+
+}  // namespace
+
 Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,
                                       const ModelConfig& model) {
   FT_RETURN_IF_ERROR(check_engine_fields(config));
@@ -123,8 +135,11 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device, model));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
-  FT_ASSIGN_OR_RETURN(resolved.kv_format, choose_kv_format(config.kv_cache_dtype, device.type(),
-                                                           model.dtype, model.latent.exists()));
+  FT_ASSIGN_OR_RETURN(resolved.kv_format,
+                      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype,
+                                       model.latent.exists(), model.compressed.exists()));
+  FT_RETURN_IF_ERROR(
+      compat({.positions_each = positions_of_keys(model), .block_size = config.block_size}));
   resolved.kv_cache_dtype = kv_format_name(resolved.kv_format);
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;

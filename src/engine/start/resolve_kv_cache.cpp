@@ -37,7 +37,8 @@ Result<std::string> resolve_kv_cache_dtype(const EngineConfig& config, const Dev
                               .attention = named_backend(config.attention_backend),
                               .kv_cache_dtype = fp8,
                               .dtype = model.dtype,
-                              .latent = model.latent.exists()});
+                              .latent = model.latent.exists(),
+                              .compressed = model.compressed.exists()});
   if (!fits.ok()) {
     FT_LOG(info, "the checkpoint asks for a KV cache of {}; it stays {}: {}", what, own,
            fits.message());

@@ -20,6 +20,8 @@ void route_experts(Queue& queue, const RouteExpertsArgs& args) {
   const int32_t choice = args.num_experts / args.num_groups * args.top_groups;
   FT_CHECK(lists.top_k > 0 && lists.top_k <= kMaxTopExperts && lists.top_k <= choice);
   FT_CHECK(args.score != ExpertScore::kSparseMixer || args.num_groups == 1);
+  FT_CHECK(args.table == nullptr || args.token_ids != nullptr);
+  FT_CHECK(args.table == nullptr || args.score != ExpertScore::kSparseMixer);
   queue.launch(args);
 }
 

@@ -15,6 +15,7 @@ enum class ExpertScore : int32_t {
   kSigmoidOfChosen,  // experts are chosen by their logits and corrections of these, then sigmoids
                      // of the logits of those (Kolibri 1)
   kSoftmaxOfChosen,  // experts are chosen by their logits, then softmax over those (gpt-oss)
+  kSqrtSoftplus,     // sqrt(log(1 + exp(logit))), each by itself (DeepSeek V4)
   kSparseMixer,      // Phi 3.5 (Liu et al. 2023) at inference: one after the other, each weighed
                      // among the experts whose logits lie near the largest that is left
 };
@@ -27,12 +28,14 @@ enum class ExpertGroups : int32_t {
 
 // Chooses top_k of the experts for each live token row and lists the rows of each expert. A row's
 // choice depends on its own logits alone.
-//   score = softmax(logits) or sigmoid(logits), in float;
+//   score = softmax(logits), sigmoid(logits) or sqrt(softplus(logits)), in float;
 //   experts are ranked by score + correction (or, as said above, logit + correction), the lower id
 //   first where these are equal; with groups, only those of the top_groups best groups (ranked the
 //   same way) count; weight = score of the chosen (without the correction), divided by their sum
-//   where normalised (plus 1e-20 with sigmoids), times `scale`, times the weight_scales of its
-//   expert where these are given.
+//   where normalised (plus 1e-20 where scores are each by themselves), times `scale`, times the
+//   weight_scales of its expert where these are given.
+// With a table the experts of a row are those that it has for the row's token, in its order, and
+// nothing is ranked (DeepSeek V4's first layers).
 // Without logits, ids and weights are those of rows that were routed before, elsewhere, and are
 // only listed. Slots of a row are in the order of that ranking. Which expert is chosen never
 // depends on rounding that differs between devices except through the logits themselves.
@@ -61,6 +64,8 @@ struct RouteExpertsArgs {
   float scale = 1;
   float jitter = 0;                      // of kSparseMixer: how near, as a share of the logit
   const float* weight_scales = nullptr;  // [num_experts] or null (Gemma 4)
+  const int32_t* table = nullptr;        // [vocabulary, top_k] or null
+  const int32_t* token_ids = nullptr;    // [max_rows], with a table
 };
 
 void route_experts(Queue& queue, const RouteExpertsArgs& args);

@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "kernels/activation_math.h"
 #include "kernels/experts/route_experts.h"
 #include "kernels/sample_math.h"
@@ -12,6 +14,23 @@ using sample_math::div;
 using sample_math::exp_nonpositive;
 using sample_math::mul;
 using sample_math::sub;
+
+FT_HD_INLINE float square_root(float x) {
+#ifdef __CUDA_ARCH__
+  return __fsqrt_rn(x);
+#else
+  return std::sqrt(x);
+#endif
+}
+
+// sqrt(log(1 + exp(x))); what is lost where 1 is added to a small exponential is made good by the
+// difference that is left of it.
+FT_HD_INLINE float sqrt_softplus(float x) {
+  const float e = exp_nonpositive(-activation_math::magnitude(x));
+  const float sum = add(1.0f, e), rest = sub(sum, 1.0f);
+  const float log = rest == 0.0f ? e : div(mul(sample_math::log_unit(sum), e), rest);
+  return square_root(x > 0.0f ? add(x, log) : log);
+}
 
 // A sum over experts is taken in so many chains, expert e in chain e % kChains, which are then
 // added by halves: chain i + 16 to chain i, then i + 8, and so on.
@@ -60,7 +79,8 @@ FT_HD_INLINE bool divides_by_sum(const RouteExpertsArgs& args) {
   return args.normalised != 0 || softens_chosen(args);
 }
 FT_HD_INLINE float divisor_of(const RouteExpertsArgs& args, float sum) {
-  return args.score == ExpertScore::kSigmoid ? add(sum, 1e-20f) : sum;
+  const bool each = args.score == ExpertScore::kSigmoid || args.score == ExpertScore::kSqrtSoftplus;
+  return each ? add(sum, 1e-20f) : sum;
 }
 // The weight of expert `id`, of its share of that sum or its score.
 FT_HD_INLINE float scaled_weight(const RouteExpertsArgs& args, int32_t id, float share) {

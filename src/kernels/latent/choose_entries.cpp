@@ -22,6 +22,7 @@ void choose_entries(Queue& queue, const ChooseEntriesArgs& args) {
   FT_CHECK(args.num_heads > 0 && args.num_heads <= kMaxIndexHeads);
   FT_CHECK(args.head_dim > 0 && args.head_dim <= kMaxIndexDim);
   FT_CHECK(args.head_dim % kIndexDimStep == 0);
+  FT_CHECK(args.positions_each > 0);
   FT_CHECK(args.top > 0 && args.top <= kMaxChosen);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);
@@ -38,7 +39,8 @@ struct Costs<ChooseEntriesArgs> {
     int64_t scored = 0, chosen = 0;
     for (int64_t row = 0; row < rows; ++row) {
       const int position = live.positions.at(static_cast<size_t>(row));
-      const int64_t seen = position + 1 - std::min(a.kv_begin, position);
+      const SeenKeys keys = seen_keys(a, position);
+      const int64_t seen = keys.end - keys.begin;
       if (seen > a.top) scored += seen;
       chosen += std::min<int64_t>(seen, a.top);
     }

@@ -13,8 +13,11 @@ namespace foretoken {
 // Chooses which positions each live token row attends to (DeepSeek-AI 2025, V3.2): of those that a
 // row at p = positions[r] sees, from min(kv_begin, p) to p, the `top` with the highest score
 //   sum over heads h of weights[r, h] * max(q[r, h] . key, 0),
-// the lower position first where scores are equal; all of them where there are no more. Scores are
-// floats, their sums have one order whatever rows are beside, and NaN counts as the highest.
+// the lower position first where scores are equal; all of them where there are no more. With
+// positions_each > 1 a key stands for so many positions (DeepSeek V4): the row sees the keys of
+// those that end before p + 1, from kv_begin on, which may be none, and "position" below is a key's
+// number. Scores are floats, their sums have one order whatever rows are beside, and NaN counts as
+// the highest.
 //
 // What comes out is for an attention op that is told of a sequence for each row: positions as
 // ascending entries of the KV cache (block * block_size + place) are block tables of blocks of one
@@ -46,7 +49,19 @@ struct ChooseEntriesArgs {
   DType dtype;               // kF32 or kBF16
   int32_t context_size = 1;  // as of KvLayer
   int32_t context_rank = 0;
+  int32_t positions_each = 1;
 };
+
+// Keys [begin, end) that the row at a position sees.
+struct SeenKeys {
+  int32_t begin;
+  int32_t end;
+};
+FT_HD inline SeenKeys seen_keys(const ChooseEntriesArgs& a, int32_t position) {
+  const int32_t end = (position + 1) / a.positions_each;
+  const int32_t last = end > 0 ? end - 1 : 0;
+  return {a.kv_begin < last ? a.kv_begin : last, end};
+}
 
 inline constexpr int kIndexDimStep = 16;
 inline constexpr int kMaxChosen = 8192;

@@ -8,6 +8,7 @@
 #include "device/dtype.h"
 #include "gguf/model_files.h"
 #include "kernels/activation.h"
+#include "model/config/compressed_config.h"
 #include "model/config/expert_config.h"
 #include "model/config/index_config.h"
 #include "model/config/latent_config.h"
@@ -30,6 +31,15 @@ struct StreamConfig {
   int32_t count = 1;    // 1: an ordinary residual
   int32_t active = 0;   // the one that layers work on
   bool scaled = false;  // a vector multiplies it where a layer mixes in its own embedding
+  bool exist() const { return count > 1; }
+};
+
+// Streams of hidden states that each part of a layer reads as one and gives its output to
+// (manifold-constrained hyper-connections, Xie et al. 2026; kernels/rows/fold_streams.h).
+struct HyperConfig {
+  int32_t count = 1;   // 1: an ordinary residual
+  int32_t rounds = 0;  // in which what streams give to each other is balanced
+  float eps = 0;
   bool exist() const { return count > 1; }
 };
 
@@ -104,12 +114,14 @@ struct ModelConfig {
   int32_t layer_input_size = 0;   // width of an embedding for each layer; 0: there is none
   int32_t layer_input_vocab = 0;  // rows of its table
   StreamConfig streams;
-  int32_t laurel_rank = 0;          // of a learned path around each mixer (Gemma 3n); 0: none
-  bool rounds_to_int8 = false;      // rows that matrices of layers multiply (RowRounding::kInt8)
-  DType dtype = DType::kF32;        // of weights, activations and KV
-  ExpertConfig experts;             // of the layers that have some
-  LatentConfig latent;              // of attention
-  BlockIndexConfig block_index;     // of layers that choose blocks
+  int32_t laurel_rank = 0;       // of a learned path around each mixer (Gemma 3n); 0: none
+  bool rounds_to_int8 = false;   // rows that matrices of layers multiply (RowRounding::kInt8)
+  DType dtype = DType::kF32;     // of weights, activations and KV
+  ExpertConfig experts;          // of the layers that have some
+  LatentConfig latent;           // of attention
+  BlockIndexConfig block_index;  // of layers that choose blocks
+  CompressedConfig compressed;   // the same
+  HyperConfig hyper;
   RecurrentConfig recurrent;        // of the layers that have it in the place of attention
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;

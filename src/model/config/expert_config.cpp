@@ -49,11 +49,13 @@ Status read_widths(const ConfigFields& fields, ExpertConfig* out) {
 
 Status read_method(const ConfigFields& fields, ExpertConfig* out) {
   if (const Json* score = fields.find("scoring_func")) {
-    if (*score != "softmax" && *score != "sigmoid") {
+    if (*score != "softmax" && *score != "sigmoid" && *score != "sqrtsoftplus") {
       return unsupported(fields.where() + ": scoring_func " + score->dump().substr(0, 80) +
-                         " is not supported; supported: softmax, sigmoid");
+                         " is not supported; supported: softmax, sigmoid, sqrtsoftplus");
     }
-    out->score = *score == "softmax" ? ExpertScore::kSoftmax : ExpertScore::kSigmoid;
+    out->score = *score == "softmax"   ? ExpertScore::kSoftmax
+                 : *score == "sigmoid" ? ExpertScore::kSigmoid
+                                       : ExpertScore::kSqrtSoftplus;
   }
   const Json* method = fields.find("topk_method");
   if (method == nullptr) return {};

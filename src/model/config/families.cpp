@@ -14,7 +14,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},
     {"DeepseekV41ForCausalLM", "DeepSeek V4.1", kSparseAttention},
-    {"DeepseekV4ForCausalLM", "DeepSeek V4", kSparseAttention},
     {"DoryForCausalLM", "Dory", kLoopedLayers},
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},

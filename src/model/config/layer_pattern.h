@@ -47,6 +47,11 @@ struct LayerConfig {
   // chosen, or attends to.
   bool shares_index = false;
   bool chooses_blocks = false;  // its rows attend to blocks that an indexer chooses (MiniMax M3)
+  // Of compressed attention (CompressedSpec): positions of an entry, 0 where there are none, and
+  // whether an indexer chooses among them. And whether tokens say the layer's experts.
+  int32_t compress = 0;
+  bool chooses = false;
+  bool hashed = false;
   int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };

@@ -34,6 +34,7 @@ constexpr ModelType kModelTypes[] = {
     {"deepseek_v2", "DeepseekV2ForCausalLM"},
     {"deepseek_v3", "DeepseekV3ForCausalLM"},
     {"deepseek_v32", "DeepseekV32ForCausalLM"},
+    {"deepseek_v4", "DeepseekV4ForCausalLM"},
     {"diffllama", "DiffLlamaForCausalLM"},
     {"doge", "DogeForCausalLM"},
     {"dots1", "Dots1ForCausalLM"},

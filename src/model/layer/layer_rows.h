@@ -34,6 +34,7 @@ struct LayerRows {
   bool beside = false;             // ops of another lane may run at the same time (Queue::fork)
   // What products round their x into, room for the widest (rounded_rows_bytes); null: none does.
   void* rounded = nullptr;
+  const int32_t* token_ids = nullptr;  // [max_rows], where a target's layers run
 };
 
 // Rows of `width` elements, converted on their way.
@@ -78,6 +79,11 @@ struct LayerKv {
   const int32_t* last_seen = nullptr;
   LayerState state = {};       // of layers that keep one
   void* index_keys = nullptr;  // as of IndexRowsArgs, of layers with an indexer
+  // Of layers with compressed entries: these, and where the positions' own blocks are, whichever
+  // group holds the window.
+  void* compressed = nullptr;
+  const int32_t* full_slot = nullptr;    // [max_rows]
+  const int32_t* full_tables = nullptr;  // [slots, max_blocks]
 };
 
 // What the buffers of a layer's parts are taken from and for. "act" stands for `dtype` in their

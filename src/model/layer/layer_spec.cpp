@@ -15,8 +15,7 @@ KvGroupSpec layout_of(const GqaSpec& mixer, DType dtype, KvFormat format) {
           .dtype = dtype,
           .window = 0,
           .format = format,
-          .index_dim = mixer.index.head_dim,
-          .num_index_layers = mixer.index.exists() ? 1 : 0};
+          .index = {.dim = mixer.index.head_dim, .num_layers = mixer.index.exists() ? 1 : 0}};
 }
 
 KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
@@ -27,8 +26,20 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
           .window = 0,
           .format = latent_format(format),
           .value_dim = mixer.kv_rank,
-          .index_dim = mixer.index.head_dim,
-          .num_index_layers = mixer.index.exists() && mixer.index.own ? 1 : 0};
+          .index = {.dim = mixer.index.head_dim,
+                    .num_layers = mixer.index.exists() && mixer.index.own ? 1 : 0}};
+}
+
+KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat) {
+  KvGroupSpec layout{.num_layers = 1,
+                     .num_kv_heads = 1,
+                     .head_dim = mixer.head_dim,
+                     .dtype = dtype,
+                     .value_dim = mixer.head_dim};
+  if (mixer.ratio == 0) return layout;
+  layout.compressed[0] = {mixer.head_dim, mixer.ratio, 1};
+  if (mixer.index.exists()) layout.index = {mixer.index.head_dim, mixer.ratio, 1};
+  return layout;
 }
 
 KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
@@ -79,6 +90,25 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
           .paired = latent.paired,
           .index = {latent.index.num_heads, latent.index.head_dim, latent.index.top,
                     latent.index.paired, !layer.shares_index}};
+}
+
+CompressedSpec compressed_of(const ModelConfig& config, const LayerConfig& layer) {
+  const CompressedConfig& compressed = config.compressed;
+  CompressedSpec spec{.num_heads = config.num_heads,
+                      .head_dim = config.head_dim,
+                      .rope_dim = compressed.rope_dim,
+                      .inputs = config.hidden_size,
+                      .q_rank = compressed.q_rank,
+                      .groups = compressed.groups,
+                      .o_rank = compressed.o_rank,
+                      .window = layer.window,
+                      .scale = config.attention_scale,
+                      .ratio = layer.compress,
+                      .overlaps = layer.chooses};
+  if (layer.chooses) {
+    spec.index = {compressed.index.num_heads, compressed.index.head_dim, compressed.index.top};
+  }
+  return spec;
 }
 
 ShortConvSpec short_conv_of(const ModelConfig& config) {
@@ -191,6 +221,7 @@ GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
           .base = "",
           .gate_up = experts.shared_gate_up,
           .gate = experts.shared_gate_proj,
+          .up = experts.shared_up_proj,
           .down = experts.shared_down};
 }
 
@@ -267,6 +298,8 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding) {
   part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
   return part;
 }
+
+CompressedSpec part_of(const CompressedSpec& whole, const Sharding&) { return whole; }
 
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding) {
   ShortConvSpec part = whole;

@@ -181,6 +181,38 @@ struct LatentSpec {
   int32_t first_size() const { return (q_rank > 0 ? q_rank : q_size()) + entry_dim(); }
 };
 
+// Attention to a window and to entries that are compressed of several positions each (DeepSeek V4).
+// All heads read one entry of a position, its key and its value at once, whose last rope_dim
+// elements turn. Compressed entries are made as compress_rows.h says, of every `ratio` positions;
+// with an indexer, which has compressed keys of its own, rows attend to the best of them. Heads
+// leave their values in `groups` groups, each of which is made o_rank wide before `wo_b`.
+struct CompressedSpec {
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;
+  int32_t rope_dim = 0;
+  int32_t inputs = 0;
+  int32_t q_rank = 0;
+  int32_t groups = 1;
+  int32_t o_rank = 0;  // of a group
+  int32_t window = 0;
+  float scale = 1;        // of scores
+  int32_t ratio = 0;      // 0: there is the window alone
+  bool overlaps = false;  // as of CompressRowsArgs
+  IndexSpec index = {};   // exists only where windows overlap
+  const char* base = "attn.";
+
+  int32_t q_size() const { return num_heads * head_dim; }
+  int32_t first_size() const { return q_rank + head_dim; }  // queries, then a position's entry
+  // Values of a position for compressed entries, and for the keys of the indexer.
+  int32_t width() const { return overlaps ? 2 * head_dim : head_dim; }
+  int32_t index_width() const { return index.exists() ? 2 * index.head_dim : 0; }
+  // These and as many gates.
+  int32_t compressed_size() const { return ratio > 0 ? 2 * (width() + index_width()) : 0; }
+  StateSpec state() const {
+    return {.conv_channels = compressed_size(), .conv_width = overlaps ? 2 * ratio : ratio};
+  }
+};
+
 // down(activation(gate x) * (up x)) (Shazeer 2020).
 struct GatedMlpSpec {
   int32_t inner = 0;
@@ -267,6 +299,7 @@ struct ExpertsSpec {
   bool shared_fused = false;                   // the shared one has gates and ups in one tensor
   const char* shared_gate_up = "gate_up_proj";
   const char* shared_gate_proj = "gate_proj";
+  const char* shared_up_proj = "up_proj";
   const char* shared_down = "down_proj";
   const char* shared_gate = nullptr;  // [1, hidden], whose sigmoid weighs the shared one
   bool halves_shared = false;         // the shared one counts half (Cohere 2)
@@ -274,6 +307,9 @@ struct ExpertsSpec {
   // [count]: RouteExpertsArgs::weight_scales (Gemma 4). Null: neither.
   const char* router_scale = nullptr;
   const char* weight_scales = nullptr;
+  // [vocabulary, top_k]: the experts of each token, which then are not ranked; null: they are.
+  const char* table = nullptr;
+  int32_t vocabulary = 0;  // of the table
 
   const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
   const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
@@ -295,8 +331,8 @@ struct BesideSpec {
 // What a layer lacks.
 struct Absent {};
 
-using MixerSpec =
-    std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, SelectiveSpec, Absent>;
+using MixerSpec = std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, SelectiveSpec,
+                               CompressedSpec, Absent>;
 using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
@@ -336,6 +372,7 @@ struct LayerSpec {
   // mixer; 0: there is none.
   StreamConfig streams = {};
   int32_t laurel_rank = 0;
+  HyperConfig hyper = {};  // the streams that each part reads and gives to (DeepSeek V4)
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.
@@ -343,6 +380,7 @@ GqaSpec gqa_of(const ModelConfig& config, const LayerConfig& layer);
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer);
 LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer);
+CompressedSpec compressed_of(const ModelConfig& config, const LayerConfig& layer);
 ShortConvSpec short_conv_of(const ModelConfig& config);
 // Gated delta networks, under Qwen's names; without a kind of files.
 LinearSpec gated_delta_of(const ModelConfig& config);
@@ -381,10 +419,12 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
+
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
 // Which are not divided.
 SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
+CompressedSpec part_of(const CompressedSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 
 // What the mixers of a layer keep of each sequence beside entries of positions.

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "kernels/rows/fold_streams.h"
+
 namespace foretoken {
 namespace {
 
@@ -76,6 +78,28 @@ class LayerTensorList {
       add_linear(base + mixer.gate_proj, mixer.num_heads, mixer.inputs, false);
     }
     if (mixer.index.exists() && mixer.index.own) add_indexer(base + mixer.indexer, mixer);
+  }
+
+  void add(const CompressedSpec& mixer) {
+    const std::string base = mixer.base;
+    const int64_t grouped = int64_t{mixer.groups} * mixer.o_rank;
+    add_linear(base + "wq_a", mixer.q_rank, mixer.inputs, false);
+    add_linear(base + "wkv", mixer.head_dim, mixer.inputs, false);
+    add_linear(base + "wq_b", mixer.q_size(), mixer.q_rank, false);
+    add_linear(base + "wo_a", grouped, mixer.q_size() / mixer.groups, false);
+    add_linear(base + "wo_b", hidden_, grouped, false);
+    all_.push_back({base + "q_norm.weight", mixer.q_rank});
+    all_.push_back({base + "kv_norm.weight", mixer.head_dim});
+    all_.push_back({base + "attn_sink", mixer.num_heads});
+    if (mixer.ratio == 0) return;
+    add_compressor(base + "compressor.", mixer, mixer.head_dim, mixer.width());
+    if (!mixer.index.exists()) return;
+    const IndexSpec& index = mixer.index;
+    const std::string indexer = base + "indexer.";
+    add_compressor(indexer + "compressor.", mixer, index.head_dim, mixer.index_width());
+    add_linear(indexer + "weights_proj", index.num_heads, mixer.inputs, false);
+    all_.back().is_exact = true;
+    add_linear(indexer + "wq_b", int64_t{index.num_heads} * index.head_dim, mixer.q_rank, false);
   }
 
   void add(const ShortConvSpec& mixer) {
@@ -193,6 +217,9 @@ class LayerTensorList {
       if (experts.correction_is_row) correction = {correction.name, 1, experts.choices()};
       all_.push_back(correction);
     }
+    if (experts.table != nullptr) {
+      all_.push_back({base + experts.table, experts.vocabulary, experts.top_k});
+    }
     if (experts.latent > 0) {
       add_linear(base + experts.to_latent, experts.latent, hidden_, false);
       add_linear(base + experts.of_latent, hidden_, experts.latent, false);
@@ -240,11 +267,31 @@ class LayerTensorList {
       add_layer_norm("laurel.post_laurel_norm");
     }
     if (layer.streams.exist()) add_streams(layer.streams);
+    if (!layer.hyper.exist()) return;
+    add_hyper("hc_attn_", layer.hyper);
+    add_hyper("hc_ffn_", layer.hyper);
   }
 
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  void add_compressor(const std::string& base, const CompressedSpec& mixer, int64_t head_dim,
+                      int64_t width) {
+    for (const char* name : {"wkv", "wgate"}) {
+      add_linear(base + name, width, mixer.inputs, false);
+      all_.back().is_exact = true;
+    }
+    all_.push_back({base + "ape", mixer.ratio, width});
+    all_.push_back({base + "norm.weight", head_dim});
+  }
+
+  void add_hyper(const std::string& name, const HyperConfig& hyper) {
+    const int64_t made = num_hyper_weights(hyper.count, true);
+    all_.push_back({name + "fn", made, int64_t{hyper.count} * hidden_});
+    all_.push_back({name + "base", made});
+    all_.push_back({name + "scale", 3});
+  }
+
   void add_indexer(const std::string& base, const LatentSpec& mixer) {
     const IndexSpec& index = mixer.index;
     add_linear(base + "wk", index.head_dim, mixer.inputs, false);

@@ -21,6 +21,10 @@ Status load_part(PartLoader& loader, const std::string& base, const SelectiveSpe
                  Mixer* out) {
   return out->emplace<SelectiveMixer>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const CompressedSpec& spec,
+                 Mixer* out) {
+  return out->emplace<Compressed>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const GatedMlpSpec& spec,
                  FeedForward* out) {
   return out->emplace<GatedMlp>().load(loader, base, spec);
@@ -94,6 +98,10 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   }
   if (spec.laurel_rank > 0) {
     FT_RETURN_IF_ERROR(out->laurel.load(loader, base, spec.laurel_rank));
+  }
+  if (spec.hyper.exist()) {
+    FT_RETURN_IF_ERROR(out->mixer_streams.load(loader, base + "hc_attn_", true));
+    FT_RETURN_IF_ERROR(out->feed_forward_streams.load(loader, base + "hc_ffn_", true));
   }
   if (spec.streams.exist()) {
     FT_RETURN_IF_ERROR(out->streams.load(loader, base, spec.streams));

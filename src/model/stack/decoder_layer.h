@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/result.h"
+#include "model/layer/attention/compressed.h"
 #include "model/layer/attention/gqa.h"
 #include "model/layer/attention/latent.h"
 #include "model/layer/feed_forward/experts.h"
@@ -15,6 +16,7 @@
 #include "model/layer/part_loader.h"
 #include "model/layer/recurrent/linear_mixer.h"
 #include "model/layer/recurrent/short_conv.h"
+#include "model/stack/hyper_streams.h"
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
 #include "model/stack/residual_streams.h"
@@ -23,7 +25,7 @@
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, SelectiveMixer, Absent>;
+using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, SelectiveMixer, Compressed, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // BesideSpec with its weights.
@@ -57,6 +59,8 @@ struct DecoderLayer {
   LayerInput input;
   Laurel laurel;
   StreamMixer streams;
+  HyperConnection mixer_streams;  // as of LayerSpec::hyper, and so is the next
+  HyperConnection feed_forward_streams;
   float scale = 1;  // of the residual behind the layer
 };
 

@@ -106,6 +106,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(short_conv_.take(source));
   FT_RETURN_IF_ERROR(linear_.take(source));
   FT_RETURN_IF_ERROR(selective_.take(source));
+  FT_RETURN_IF_ERROR(compressed_.take(source));
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
@@ -136,6 +137,13 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   if (const TailLayer tail = tail_of(rows, layer); tail.mixer != nullptr) {
     return run_tail(rows, tail, layer, next);
   }
+  if (layer.mixer_streams.exists()) {
+    run_between_streams(rows, layer);
+    if (next == nullptr) return nullptr;
+    enter(rows, nullptr, *next);
+    project(rows, *next, normed_);
+    return nullptr;
+  }
   const bool normed = norms_behind(rows, layer, next);
   const float* delta =
       layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer, normed ? next : nullptr);
@@ -159,6 +167,7 @@ void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const D
 
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
   if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
+  if (layer.mixer_streams.exists()) hyper_->fold(rows, layer.mixer_streams, residual_);
   if (layer.norms_residual) {
     return replace_residual(rows, delta, layer.mixer_norm, layer.mixer_residual_scale);
   }
@@ -256,6 +265,28 @@ const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& l
     delta = add_part(own, part, layer, layer.feed_forward_post_norm);
   });
   return delta;
+}
+
+// What a part has left in delta_ goes to the streams.
+void LayerRunner::give_to_streams(const LayerRows& rows) {
+  if (sharding_.is_cut()) sum_over_ranks(rows);
+  hyper_->spread(rows, delta_);
+}
+
+// What follows attention where parts read streams and give to them.
+void LayerRunner::run_between_streams(const LayerRows& rows, const DecoderLayer& layer) {
+  with_part(layer.mixer, [&](const auto& mixer) {
+    mixer.output(rows, scratch_of(mixer), {delta_});
+    give_to_streams(rows);
+  });
+  const LayerRows own = rows_of_feed_forward(rows);
+  with_part(layer.feed_forward, [&](const auto& part) {
+    hyper_->fold(rows, layer.feed_forward_streams, residual_);
+    add_and_norm(rows, nullptr, layer.feed_forward_norm);
+    part.expand(own, normed_, scratch_of(part));
+    part.output(own, scratch_of(part), {delta_});
+    give_to_streams(rows);
+  });
 }
 
 // The sum of what both mixers leave, of which the first has left its own rows in delta_.

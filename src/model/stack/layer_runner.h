@@ -37,6 +37,7 @@ class LayerRunner {
   void set_inputs(LayerInputs* inputs) { inputs_ = inputs; }
   // The streams that layers move, where there are some; outlives the runner.
   void set_streams(ResidualStreams* streams) { streams_ = streams; }
+  void set_hyper(HyperStreams* streams) { hyper_ = streams; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
   // And for rounded rows of up to so many columns (LayerRows::rounded); 0: there are none.
@@ -106,6 +107,8 @@ class LayerRunner {
   void scale_residual(const LayerRows& rows, float scale);
   void replace_residual(const LayerRows& rows, const float* delta, const Norm& norm, float scale);
   void run_shortcut(const LayerRows& rows, const DecoderLayer& layer);
+  void give_to_streams(const LayerRows& rows);
+  void run_between_streams(const LayerRows& rows, const DecoderLayer& layer);
   void weigh_residual(const LayerRows& rows, const float* factors);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
@@ -114,6 +117,7 @@ class LayerRunner {
   ShortConv::Scratch& scratch_of(const ShortConv&) { return short_conv_; }
   LinearMixer::Scratch& scratch_of(const LinearMixer&) { return linear_; }
   SelectiveMixer::Scratch& scratch_of(const SelectiveMixer&) { return selective_; }
+  Compressed::Scratch& scratch_of(const Compressed&) { return compressed_; }
   Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
   PlainMlp::Scratch& scratch_of(const PlainMlp&) { return plain_mlp_; }
@@ -138,6 +142,7 @@ class LayerRunner {
   bool has_shortcuts_ = false;
   LayerInputs* inputs_ = nullptr;
   ResidualStreams* streams_ = nullptr;
+  HyperStreams* hyper_ = nullptr;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;  // [max_rows, hidden]
   void* normed_ = nullptr;     // [max_rows, hidden] act
@@ -153,6 +158,7 @@ class LayerRunner {
   ShortConv::Scratch short_conv_;
   LinearMixer::Scratch linear_;
   SelectiveMixer::Scratch selective_;
+  Compressed::Scratch compressed_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;

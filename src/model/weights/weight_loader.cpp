@@ -366,9 +366,10 @@ Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArg
   return stream_->add(std::move(piece));
 }
 
-Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name, int64_t count) {
-  FT_CHECK(checkpoint_ != nullptr);
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, {&count, 1}));
+Result<std::vector<int64_t>> WeightLoader::integers(const std::string& name,
+                                                    std::span<const int64_t> shape) {
+  if (checkpoint_ == nullptr) return std::vector<int64_t>{};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find(name, shape));
   return read_integers(*tensor);
 }
 

@@ -132,8 +132,11 @@ class WeightLoader {
   Result<float> number(const std::string& name);
   // The elements of a small tensor of any shape, in host memory; not for random weights.
   Result<std::vector<float>> numbers(const std::string& name);
-  // A tensor of `count` integers, in host memory; not for random weights.
-  Result<std::vector<int64_t>> integers(const std::string& name, int64_t count);
+  // A tensor of `count` integers, or of that shape, in host memory; none for random weights.
+  Result<std::vector<int64_t>> integers(const std::string& name, int64_t count) {
+    return integers(name, {&count, 1});
+  }
+  Result<std::vector<int64_t>> integers(const std::string& name, std::span<const int64_t> shape);
   // The error that loading a tensor of this shape would begin with; it is not loaded, and counts as
   // used.
   Status expect(const std::string& name, std::span<const int64_t> shape) {

@@ -68,6 +68,9 @@ Choice expected(const RouteExpertsArgs& a, const std::vector<double>& logits,
   if (a.score == ExpertScore::kSigmoid || a.score == ExpertScore::kSigmoidOfChosen) {
     for (double& score : scores) score = 1 / (1 + std::exp(-score));
   }
+  if (a.score == ExpertScore::kSqrtSoftplus) {
+    for (double& score : scores) score = std::sqrt(std::log1p(std::exp(score)));
+  }
   std::vector<double> ranks = a.score == ExpertScore::kSigmoidOfChosen ? logits : scores;
   for (size_t e = 0; e < correction.size(); ++e) ranks[e] += correction[e];
   const int size = a.num_experts / a.num_groups;
@@ -185,6 +188,51 @@ TEST_F(RouteExpertsTest, SigmoidsWithACorrection) {
   args.normalised = 0;
   expect_as_doubles(args);
   expect_as_doubles(args_of(16, 1, 40, ExpertScore::kSigmoid));
+}
+
+// DeepSeek V4.
+TEST_F(RouteExpertsTest, RootsOfSoftplusWithACorrection) {
+  RouteExpertsArgs args = args_of(384, 6, 40, ExpertScore::kSqrtSoftplus);
+  args.normalised = 1;
+  args.scale = 2.5f;
+  expect_as_doubles(args, random_floats(384, 9, 0.3f));
+  expect_as_doubles(args);
+  // Small ones keep their digits.
+  RouteExpertsArgs all = args_of(4, 4, 1, ExpertScore::kSqrtSoftplus);
+  const Routed small = route(all, {-30.0f, -12.0f, 0.0f, 40.0f}, 1);
+  const double want[] = {std::sqrt(40.0), std::sqrt(std::log(2.0)),
+                         std::sqrt(std::log1p(std::exp(-12.0))), std::exp(-15.0)};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(small.weights[i] / want[i], 1, 2e-6) << i;
+}
+
+// Tokens say the experts; logits only weigh them.
+TEST_F(RouteExpertsTest, ExpertsOfATable) {
+  constexpr int kExperts = 16, kTopK = 3, kRows = 9, kVocabulary = 20;
+  RouteExpertsArgs args = args_of(kExperts, kTopK, kRows, ExpertScore::kSqrtSoftplus);
+  args.normalised = 1;
+  args.scale = 1.5f;
+  std::vector<int32_t> table, tokens;
+  for (int i = 0; i < kVocabulary * kTopK; ++i) table.push_back((i * 7 + i / kTopK) % kExperts);
+  for (int r = 0; r < kRows; ++r) tokens.push_back((r * 11 + 4) % kVocabulary);
+  args.table = to_device(table);
+  args.token_ids = to_device(tokens);
+  const auto logits = random_floats(size_t{kRows} * kExperts, 5, 2);
+  const Routed routed = route(args, logits, kRows);
+  for (int r = 0; r < kRows; ++r) {
+    double sum = 0;
+    std::vector<double> scores;
+    for (int i = 0; i < kTopK; ++i) {
+      const int32_t id = table[size_t(tokens[size_t(r)] * kTopK + i)];
+      ASSERT_EQ(routed.ids[size_t(r * kTopK + i)], id);
+      const double logit = double(logits[size_t(r * kExperts + id)]);
+      scores.push_back(std::sqrt(std::log1p(std::exp(logit))));
+      sum += scores.back();
+    }
+    for (int i = 0; i < kTopK; ++i) {
+      ASSERT_NEAR(routed.weights[size_t(r * kTopK + i)], scores[size_t(i)] / sum * 1.5, 5e-6);
+    }
+  }
+  expect_lists(args, routed, kRows);
 }
 
 // DeepSeek V3 and V2, and softmaxes that are corrected (ERNIE).

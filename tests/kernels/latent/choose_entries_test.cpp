@@ -62,7 +62,8 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
             random_floats(count * kIndexHeads, 3)};
   }
 
-  Chosen choose(const Rows& rows, int kv_begin = 0, int context_size = 1, int context_rank = 0) {
+  Chosen choose(const Rows& rows, int kv_begin = 0, int context_size = 1, int context_rank = 0,
+                int positions_each = 1) {
     const auto count = static_cast<size_t>(rows.count());
     const TypedData q = typed_data(rows.q, GetParam());
     auto* entries = to_device(std::vector<int32_t>(count * kTop, -1));
@@ -88,7 +89,8 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .top = kTop,
                              .dtype = GetParam(),
                              .context_size = context_size,
-                             .context_rank = context_rank});
+                             .context_rank = context_rank,
+                             .positions_each = positions_each});
     return {read(entries, count * kTop), read(last, count), read(numbers, count)};
   }
 
@@ -138,6 +140,17 @@ TEST_P(ChooseEntriesTest, TheBestThatEachRowSeesInOrder) {
       EXPECT_GE(worst, best_left - 1e-4) << r;
     }
   }
+}
+
+// A key of four positions is there once the last of them is; the first rows see none.
+TEST_P(ChooseEntriesTest, KeysOfSeveralPositionsAreThoseOfOneEach) {
+  const Rows rows = rows_of({2, 3, 30, 47, 159, 51}, {0, 0, 1, 1, 2, 1});
+  const Chosen chosen = choose(rows, 0, 1, 0, 4);
+  EXPECT_EQ(chosen.last[0], -1);
+  Rows of_keys = rows.from(1, rows.count() - 1);
+  for (int32_t& position : of_keys.positions) position = (position + 1) / 4 - 1;
+  const Chosen single = choose(of_keys);
+  for (int r = 1; r < rows.count(); ++r) EXPECT_EQ(chosen.of(r), single.of(r - 1)) << r;
 }
 
 TEST_P(ChooseEntriesTest, EqualScoresGoToLowerPositions) {

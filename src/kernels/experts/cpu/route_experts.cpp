@@ -51,6 +51,8 @@ void score(const RouteExpertsArgs& a, const float* logits, ExpertRow& row) {
     for (int e = 0; e < a.num_experts; ++e) {
       row.scores[e] = activation_math::sigmoid(logits[e]);
     }
+  } else if (a.score == ExpertScore::kSqrtSoftplus) {
+    for (int e = 0; e < a.num_experts; ++e) row.scores[e] = route_math::sqrt_softplus(logits[e]);
   } else {
     std::copy_n(logits, a.num_experts, row.scores);
   }
@@ -91,11 +93,23 @@ float mixed_weight(const RouteExpertsArgs& a, const float* logits, const ExpertR
   return near[best] / chained_sum(near, a.num_experts);
 }
 
+// The experts that the table has for the row's token.
+void take_listed(const RouteExpertsArgs& a, int64_t r, const ExpertRow& row) {
+  const int top_k = a.lists.top_k;
+  const int32_t* listed = a.table + int64_t{a.token_ids[r]} * top_k;
+  for (int slot = 0; slot < top_k; ++slot) {
+    a.ids[r * top_k + slot] = listed[slot];
+    a.weights[r * top_k + slot] = row.scores[listed[slot]];
+  }
+  route_math::finish_weights(a, a.ids + r * top_k, a.weights + r * top_k);
+}
+
 void route_row(const RouteExpertsArgs& a, int64_t r) {
   const float* logits = a.logits + r * a.num_experts;
   const int top_k = a.lists.top_k;
   ExpertRow row;
   score(a, logits, row);
+  if (a.table != nullptr) return take_listed(a, r, row);
   open_groups(a, row);
   float* weights = a.weights + r * top_k;
   for (int slot = 0; slot < top_k; ++slot) {

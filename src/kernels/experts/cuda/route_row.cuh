@@ -111,6 +111,9 @@ struct WarpRow {
 #pragma unroll
     for (int j = 0; j < Each; ++j) scores[j] = logits[j];
     if (route_math::takes_sigmoids(args)) activation_math::sigmoid(scores);
+    if (args.score != ExpertScore::kSqrtSoftplus) return;
+#pragma unroll
+    for (int j = 0; j < Each; ++j) scores[j] = route_math::sqrt_softplus(scores[j]);
   }
 
   // What a group is ranked by whose experts are the j-th of all lanes.
@@ -237,10 +240,12 @@ struct WarpRow {
   // Lane i returns choice i, or -1 behind the last.
   __device__ int choose(int64_t row) {
     const int top_k = args.lists.top_k;
+    const int32_t* listed =
+        args.table != nullptr ? args.table + int64_t{args.token_ids[row]} * top_k : nullptr;
     int32_t id = -1;
     float weight = 0;
     for (int slot = 0; slot < top_k; ++slot) {
-      const int best = best_of(keys, open);
+      const int best = args.table != nullptr ? listed[slot] : best_of(keys, open);
       if (best % 32 == lane()) open &= ~(1u << best / 32);
       const float found =
           args.score == ExpertScore::kSparseMixer ? mixed_weight(best) : value_of(scores, best);

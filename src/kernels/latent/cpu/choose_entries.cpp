@@ -25,8 +25,8 @@ struct SeenByRow {
   int count;
 };
 SeenByRow seen_by_row(const ChooseEntriesArgs& a, int64_t row) {
-  const int position = a.positions[row], begin = std::min(a.kv_begin, position);
-  return {begin, position + 1 - begin};
+  const SeenKeys keys = seen_keys(a, a.positions[row]);
+  return {keys.begin, keys.end - keys.begin};
 }
 
 FT_INLINE int64_t slot_at(const ChooseEntriesArgs& a, const int32_t* table, int position) {

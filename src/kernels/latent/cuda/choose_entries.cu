@@ -28,10 +28,10 @@ struct SeenPositions {
   int count;
 
   __device__ SeenPositions(const ChooseEntriesArgs& args, int row) {
-    const int position = args.positions[row];
+    const SeenKeys keys = seen_keys(args, args.positions[row]);
     slot = args.row_slot[row];
-    begin = min(args.kv_begin, position);
-    count = position + 1 - begin;
+    begin = keys.begin;
+    count = keys.end - keys.begin;
   }
   __device__ int64_t entry(const ChooseEntriesArgs& args, int index) const {
     const int position = begin + index;

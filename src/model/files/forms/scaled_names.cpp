@@ -8,6 +8,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kPacked = ".weight_packed";
+constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale", "_weight_scale"};
 constexpr std::string_view kActivationScales[] = {
@@ -74,6 +75,15 @@ NamedScaled matrix_of_blocks(const Tensors& tensors, const std::string& name) {
   return named;
 }
 
+// DeepSeek V4's X.scale; integers with powers of two are two codes of four bits each.
+void take_plain_scale(const Tensors& tensors, NamedScaled* named) {
+  if (!named->name.ends_with(kWeight)) return;
+  const std::string base = named->name.substr(0, named->name.size() - kWeight.size());
+  named->parts.scales = take_part(tensors, base + ".scale", named);
+  if (named->parts.scales == nullptr || named->parts.type != CodeType::kInt8) return;
+  if (named->parts.scales->dtype_name == "F8_E8M0") named->parts.type = CodeType::kE2m1;
+}
+
 NamedScaled plain_matrix(const Tensors& tensors, const std::string& name, CodeType type) {
   NamedScaled named;
   named.name = name;
@@ -86,6 +96,7 @@ NamedScaled plain_matrix(const Tensors& tensors, const std::string& name, CodeTy
     if (!ending.ends_with("_inv")) named.parts.factor = take_part(tensors, scales + "_2", &named);
     break;
   }
+  if (named.parts.scales == nullptr) take_plain_scale(tensors, &named);
   named.parts.zeros = take_part(tensors, name + "_zero_point", &named);
   return named;
 }

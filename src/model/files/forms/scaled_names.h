@@ -19,7 +19,8 @@ struct NamedScaled {
 // Those of a checkpoint, as DeepSeek, Qwen, ModelOpt, Quark, FBGEMM and compressed-tensors name
 // them: X.weight with X.weight_scale or X.weight_scale_inv, and X.weight_scale_2; X.weight_packed
 // of bytes with X.weight_scale and X.weight_global_scale; experts in one tensor X with X_scale;
-// gpt-oss's experts X_blocks with X_scales. InvalidArgument when codes lack their scales.
+// gpt-oss's experts X_blocks with X_scales; DeepSeek V4's X.weight with X.scale. InvalidArgument
+// when codes lack their scales.
 Result<std::vector<NamedScaled>> find_scaled(
     const std::map<std::string, const TensorView*>& tensors);
 

@@ -122,7 +122,9 @@ void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch
                              .normalised = spec.normalised ? 1 : 0,
                              .scale = spec.scale,
                              .jitter = spec.jitter,
-                             .weight_scales = weight_scales});
+                             .weight_scales = weight_scales,
+                             .table = table,
+                             .token_ids = rows.token_ids});
 }
 
 // Puts x where experts without weights would leave it, before the others write their products.

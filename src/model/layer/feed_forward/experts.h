@@ -30,6 +30,7 @@ struct Experts {
   const float* correction = nullptr;     // [count] or null
   Norm router_norm;                      // of what the router reads; without weights: it has none
   const float* weight_scales = nullptr;  // [count] or null
+  const int32_t* table = nullptr;        // as of RouteExpertsArgs, or null
   PackedWeight gate_up;                  // [own.count * 2 * inner, hidden] as kGateUp
   PackedWeight down;                     // [own.count * hidden, inner]
   const float* gate_up_bias = nullptr;   // [own.count * inner gates, as many ups] or null

@@ -289,6 +289,29 @@ Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
                           : ""));
 }
 
+// The experts of each token; of random weights one behind the other.
+Status load_table(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
+                  const int32_t** out) {
+  const int64_t shape[] = {whole.vocabulary, whole.top_k};
+  FT_ASSIGN_OR_RETURN(const std::vector<int64_t> file,
+                      loader.weights().integers(base + whole.table, shape));
+  std::vector<int32_t> table(static_cast<size_t>(shape[0] * shape[1]));
+  for (size_t i = 0; i < table.size(); ++i) {
+    const int64_t expert = file.empty() ? static_cast<int64_t>(i) % whole.count : file[i];
+    if (expert < 0 || expert >= whole.count) {
+      return invalid_argument(base + whole.table + " has an expert " + std::to_string(expert) +
+                              ", but the model has " + std::to_string(whole.count) +
+                              "; use files that belong together");
+    }
+    table[i] = static_cast<int32_t>(expert);
+  }
+  FT_ASSIGN_OR_RETURN(void* memory,
+                      loader.weights().upload(loader.arena(), table.data(),
+                                              table.size() * sizeof(int32_t), "tables of experts"));
+  *out = static_cast<const int32_t*>(memory);
+  return {};
+}
+
 // The matrix by which rows choose, and what shapes their choices.
 Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
                    Experts* to) {
@@ -304,6 +327,7 @@ Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpe
     FT_RETURN_IF_ERROR(
         loader.load_vector({{base + whole.weight_scales, whole.count}}, &to->weight_scales));
   }
+  if (whole.table != nullptr) FT_RETURN_IF_ERROR(load_table(loader, base, whole, &to->table));
   if (whole.correction == nullptr) return {};
   TensorPart part{base + whole.correction, whole.choices()};
   if (whole.correction_is_row) part.row_size = whole.choices();

@@ -53,6 +53,26 @@ TEST(ScaledNames, PartsOfMatrices) {
   EXPECT_EQ(all[4].names, (std::vector<std::string>{"g", "g_weight_scale"}));
 }
 
+// As DeepSeek V4 has them: integers are codes of four bits where their scales are powers of two.
+TEST(ScaledNames, ScalesBesideWeights) {
+  const TensorView fp8 = tensor_of("F8_E4M3"), integers = tensor_of("I8"),
+                   powers = tensor_of("F8_E8M0"), floats = tensor_of("F32");
+  const auto found = find_scaled({{"a.weight", &fp8},
+                                  {"a.scale", &powers},
+                                  {"b.weight", &integers},
+                                  {"b.scale", &powers},
+                                  {"c.weight", &integers},
+                                  {"c.scale", &floats}});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  const auto& all = found.value();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].parts.type, CodeType::kE4m3);
+  EXPECT_EQ(all[0].names, (std::vector<std::string>{"a.weight", "a.scale"}));
+  EXPECT_EQ(all[1].parts.type, CodeType::kE2m1);
+  EXPECT_EQ(all[1].parts.scales, &powers);
+  EXPECT_EQ(all[2].parts.type, CodeType::kInt8);
+}
+
 TEST(ScaledNames, CodesWithoutScalesAreNamed) {
   const TensorView fp8 = tensor_of("F8_E4M3"), bytes = tensor_of("U8");
   EXPECT_NE(

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "device/dtype.h"
+#include "device/queue.h"
+#include "kernels/latent/compress_rows.h"
+#include "kernels/op.h"
+#include "kernels/step_types.h"
+
+namespace foretoken {
+
+// Attention to a window and to compressed entries (DeepSeek V4), for the live token rows. All heads
+// read the same entries, each a key and a value at once. The row at position p sees
+// 1. the entries of positions max(0, p + 1 - window) to p, through window_tables;
+// 2. of the compressed entries, of which (p + 1) / ratio exist for it: those whose numbers in
+//    `entries` are given by chosen[r], the first min(top, (p + 1) / ratio) of them; or, where that
+//    is null, all, through block_tables. Without a ratio there are none.
+// Scores are scale * (q . entry), and exp(sinks[h]) is added to the sum that divides. Softmax and
+// sums are in float, in the order of what is said here, whatever rows are beside. What comes out
+// turns back: its last rope_dim elements as TurnTailsArgs says, by -p.
+struct AttendCompressedArgs {
+  static constexpr Op kOp = Op::kAttendCompressed;
+  const StepCounts* counts;
+  const void* q;                 // [max_rows, num_heads, head_dim] of dtype
+  void* out;                     // the same
+  const int32_t* positions;      // [max_rows]
+  const int32_t* row_slot;       // [max_rows]
+  const void* kv;                // [num_blocks, block_size, head_dim] of dtype
+  const int32_t* window_tables;  // [slots, max_blocks]
+  const void* entries;           // as of CompressRowsArgs, or null
+  const int32_t* block_tables;   // [slots, max_blocks]
+  const int32_t* chosen;         // [max_rows, top] or null
+  const float* sinks;            // [num_heads]
+  const float* inv_freq;         // [rope_dim / 2]
+  int32_t max_blocks;
+  int32_t block_size;
+  int32_t max_rows;
+  int32_t num_heads;
+  int32_t head_dim;  // a multiple of kCompressedStep, at most kMaxCompressedDim
+  int32_t window;
+  int32_t ratio;  // as of CompressRowsArgs; 0: there are no compressed entries
+  int32_t top;
+  int32_t rope_dim;
+  float scale;
+  float scaling;  // of cosines and sines
+  DType dtype;    // kF32 or kBF16
+};
+
+// What the row at a position sees, as one list: the window, then compressed entries.
+struct CompressedSight {
+  int32_t first;       // position of the window
+  int32_t num_window;  // positions
+  int32_t num_entries;
+};
+
+FT_HD inline CompressedSight compressed_sight(const AttendCompressedArgs& a, int32_t position) {
+  const int32_t first = position + 1 > a.window ? position + 1 - a.window : 0;
+  const int32_t closed = a.ratio > 0 ? (position + 1) / a.ratio : 0;
+  return {first, position + 1 - first, a.chosen != nullptr && closed > a.top ? a.top : closed};
+}
+
+// Element offset of entry i of that list, in `kv` for i < num_window and in `entries` for others.
+FT_HD inline int64_t seen_offset(const AttendCompressedArgs& a, const CompressedSight& sight,
+                                 int32_t row, int32_t i) {
+  const int64_t table = int64_t{a.row_slot[row]} * a.max_blocks;
+  if (i < sight.num_window) {
+    const int32_t position = sight.first + i;
+    const int64_t block = a.window_tables[table + position / a.block_size];
+    return (block * a.block_size + position % a.block_size) * a.head_dim;
+  }
+  const int32_t number = i - sight.num_window;
+  if (a.chosen != nullptr) return int64_t{a.chosen[int64_t{row} * a.top + number]} * a.head_dim;
+  const int32_t end = (number + 1) * a.ratio - 1;  // the window's last position
+  const int64_t block = a.block_tables[table + end / a.block_size];
+  return compressed_entry(block * a.block_size + end % a.block_size, a.block_size, a.ratio) *
+         a.head_dim;
+}
+
+void attend_compressed(Queue& queue, const AttendCompressedArgs& args);
+
+}  // namespace foretoken

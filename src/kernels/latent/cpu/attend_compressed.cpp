@@ -1,0 +1,127 @@
+#include "kernels/latent/attend_compressed.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/lane_math.h"
+#include "kernels/cpu/op_table.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/latent/cpu/tail_turn.h"
+
+namespace foretoken::cpu {
+namespace {
+
+constexpr int kSeenAtOnce = 64;
+
+// One head of a row while it goes through what it sees.
+struct CompressedHead {
+  alignas(64) float q[kMaxCompressedDim];
+  alignas(64) float out[kMaxCompressedDim];
+  float largest;
+  float sum;
+};
+
+template <class T>
+FT_INLINE void widen_octet(const T* from, Octet& out) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    load(out, from);
+  } else {
+    for (int i = 0; i < kOctet; ++i) out[i] = load_one(from + i);
+  }
+}
+
+template <class T>
+FT_INLINE float entry_score(const float* q, const T* entry, int dim) {
+  Octet sum = {};
+  for (int c = 0; c < dim; c += kOctet) {
+    Octet a, b;
+    load(a, q + c);
+    widen_octet(entry + c, b);
+    sum += a * b;
+  }
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+// Takes in `count` entries, at most kSeenAtOnce.
+template <class T>
+FT_INLINE void take_in(const T* const* entries, int count, int dim, float scale,
+                       CompressedHead& head) {
+  float scores[kSeenAtOnce];
+  float largest = head.largest;
+  for (int i = 0; i < count; ++i) {
+    scores[i] = entry_score(head.q, entries[i], dim) * scale;
+    largest = std::max(largest, scores[i]);
+  }
+  const float shrink = sample_math::exp_nonpositive(head.largest - largest);
+  head.largest = largest;
+  head.sum *= shrink;
+  for (int c = 0; c < dim; ++c) head.out[c] *= shrink;
+  for (int i = 0; i < count; ++i) {
+    const float weight = sample_math::exp_nonpositive(scores[i] - largest);
+    head.sum += weight;
+    for (int c = 0; c < dim; c += kOctet) {
+      Octet out, entry;
+      load(out, head.out + c);
+      widen_octet(entries[i] + c, entry);
+      store(head.out + c, out + weight * entry);
+    }
+  }
+}
+
+template <class T>
+FT_INLINE void attend_head(const AttendCompressedArgs& a, int row, int h, CompressedHead& head) {
+  const CompressedSight sight = compressed_sight(a, a.positions[row]);
+  const int64_t at = (int64_t{row} * a.num_heads + h) * a.head_dim;
+  for (int c = 0; c < a.head_dim; ++c) {
+    head.q[c] = load_one(static_cast<const T*>(a.q) + at + c);
+    head.out[c] = 0;
+  }
+  head.largest = a.sinks[h];
+  head.sum = 1;
+  const int seen = sight.num_window + sight.num_entries;
+  for (int first = 0; first < seen; first += kSeenAtOnce) {
+    const T* entries[kSeenAtOnce];
+    const int count = std::min(kSeenAtOnce, seen - first);
+    for (int i = 0; i < count; ++i) {
+      const void* base = first + i < sight.num_window ? a.kv : a.entries;
+      entries[i] = static_cast<const T*>(base) + seen_offset(a, sight, row, first + i);
+    }
+    take_in(entries, count, a.head_dim, a.scale, head);
+  }
+  for (int c = 0; c < a.head_dim; ++c) head.out[c] /= head.sum;
+}
+
+FT_HOT void attend_head_f32(const AttendCompressedArgs& a, int row, int h, CompressedHead& head) {
+  attend_head<float>(a, row, h, head);
+}
+FT_HOT void attend_head_bf16(const AttendCompressedArgs& a, int row, int h, CompressedHead& head) {
+  attend_head<uint16_t>(a, row, h, head);
+}
+
+void attend_one(const AttendCompressedArgs& a, int row, int h) {
+  CompressedHead head;
+  (a.dtype == DType::kF32 ? attend_head_f32 : attend_head_bf16)(a, row, h, head);
+  TailTurn turn;
+  make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row], true, &turn);
+  turn_tail(turn, head.out, a.head_dim);
+  const int64_t at = (int64_t{row} * a.num_heads + h) * a.head_dim;
+  for (int c = 0; c < a.head_dim; ++c) {
+    if (a.dtype == DType::kF32) {
+      static_cast<float*>(a.out)[at + c] = head.out[c];
+    } else {
+      store_one(static_cast<uint16_t*>(a.out) + at + c, head.out[c]);
+    }
+  }
+}
+
+}  // namespace
+
+void attend_compressed(const void* args, CpuPool& pool) {
+  const auto& a = *static_cast<const AttendCompressedArgs*>(args);
+  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  for_each_row(pool, int64_t{rows} * a.num_heads, 64 * int64_t{a.head_dim}, [&](int64_t task) {
+    attend_one(a, static_cast<int>(task / a.num_heads), static_cast<int>(task % a.num_heads));
+  });
+}
+
+}  // namespace foretoken::cpu

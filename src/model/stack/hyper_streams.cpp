@@ -1,0 +1,66 @@
+#include "model/stack/hyper_streams.h"
+
+#include "kernels/rows/fold_streams.h"
+#include "kernels/rows/spread_streams.h"
+
+namespace foretoken {
+
+Status HyperConnection::load(PartLoader& loader, const std::string& name, bool mixes) {
+  const ModelConfig& config = loader.config();
+  const int64_t made = num_hyper_weights(config.hyper.count, mixes);
+  const int64_t width = int64_t{config.hyper.count} * config.hidden_size;
+  TensorPart part{name + "fn", made * width, 0, made * width};
+  part.row_size = width;
+  FT_RETURN_IF_ERROR(loader.load_vector({part}, &fn));
+  FT_RETURN_IF_ERROR(loader.load_vector({{name + "base", made}}, &base));
+  return loader.load_vector({{name + "scale", mixes ? 3 : 1}}, &scale);
+}
+
+double HyperStreams::num_weights(const ModelConfig& config) {
+  const double streams = config.hyper.count;
+  return streams * (streams * config.hidden_size + 1) + 1;
+}
+
+Status HyperStreams::load(PartLoader& loader, const std::string& body) {
+  config_ = loader.config().hyper;
+  hidden_ = loader.config().hidden_size;
+  norm_eps_ = loader.config().rms_norm_eps;
+  return empty() ? Status() : last_.load(loader, body + "hc_head_", false);
+}
+
+Status HyperStreams::take_scratch(const ScratchSource& source) {
+  if (empty()) return {};
+  FT_ASSIGN_OR_RETURN(streams_, source.floats(int64_t{config_.count} * hidden_));
+  FT_ASSIGN_OR_RETURN(weights_, source.floats(int64_t{config_.count} * (1 + config_.count)));
+  return {};
+}
+
+void HyperStreams::expand(const LayerRows& rows, const float* residual) {
+  spread_streams(rows.queue,
+                 {rows.counts, residual, nullptr, streams_, config_.count, rows.max_rows, hidden_});
+}
+
+void HyperStreams::fold(const LayerRows& rows, const HyperConnection& part, float* residual) {
+  fold_streams(rows.queue, {.counts = rows.counts,
+                            .streams = streams_,
+                            .fn = part.fn,
+                            .base = part.base,
+                            .scale = part.scale,
+                            .folded = residual,
+                            .weights = &part == &last_ ? nullptr : weights_,
+                            .num_streams = config_.count,
+                            .max_rows = rows.max_rows,
+                            .size = hidden_,
+                            .rounds = config_.rounds,
+                            .norm_eps = norm_eps_,
+                            .eps = config_.eps});
+}
+
+void HyperStreams::spread(const LayerRows& rows, const float* made) {
+  spread_streams(rows.queue,
+                 {rows.counts, made, weights_, streams_, config_.count, rows.max_rows, hidden_});
+}
+
+void HyperStreams::collapse(const LayerRows& rows, float* residual) { fold(rows, last_, residual); }
+
+}  // namespace foretoken

@@ -1,0 +1,140 @@
+#include "kernels/latent/attend_compressed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/row_ops.h"
+
+namespace foretoken {
+namespace {
+
+constexpr int kSeenHeads = 3, kSeenDim = 16, kSeenRope = 4, kSeenBlock = 8, kSeenBlocks = 24;
+constexpr int kSeenWindow = 6, kSeenTop = 3;
+constexpr float kSeenScale = 0.4f;
+
+struct Seen {
+  int ratio;  // 0: the window alone
+  bool chooses;
+  DType dtype;
+};
+
+class AttendCompressedTest : public RowOpTest, public testing::WithParamInterface<Seen> {
+ protected:
+  using Row = std::vector<double>;
+  static Row turned_by(Row head, int position) {
+    const double frequencies[] = {0.7f, 0.2f};
+    double* tail = head.data() + kSeenDim - kSeenRope;
+    for (size_t i = 0; i < 2; ++i) {
+      const double angle = position * frequencies[i], a = tail[2 * i], b = tail[2 * i + 1];
+      tail[2 * i] = a * std::cos(angle) - b * std::sin(angle);
+      tail[2 * i + 1] = b * std::cos(angle) + a * std::sin(angle);
+    }
+    return head;
+  }
+  static Row row_at(const std::vector<float>& all, size_t place) {
+    const auto from = all.begin() + static_cast<ptrdiff_t>(place * kSeenDim);
+    return {from, from + kSeenDim};
+  }
+  // What a head reads of these entries.
+  static Row attended(const Row& q, double sink, const std::vector<Row>& entries) {
+    std::vector<double> scores;
+    for (const Row& entry : entries) {
+      scores.push_back(double(kSeenScale) *
+                       std::inner_product(q.begin(), q.end(), entry.begin(), 0.0));
+    }
+    double sum = std::exp(sink);
+    Row out(kSeenDim);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      sum += std::exp(scores[i]);
+      for (size_t c = 0; c < out.size(); ++c) out[c] += std::exp(scores[i]) * entries[i][c];
+    }
+    for (double& value : out) value /= sum;
+    return out;
+  }
+};
+
+TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
+  const auto [ratio, chooses, dtype] = GetParam();
+  const std::vector<int32_t> positions = {0, 3, 17, 100, 30}, slots = {0, 0, 0, 1, 1};
+  const int rows = 4, most = 5, max_blocks = 13;
+  const auto q = typed_data(random_floats(size_t(most) * kSeenHeads * kSeenDim, 1), dtype);
+  const auto kv = typed_data(random_floats(size_t{kSeenBlocks} * kSeenBlock * kSeenDim, 2), dtype);
+  const int each = ratio > 0 ? entries_of_block(kSeenBlock, ratio) : 1;
+  const auto entries =
+      typed_data(random_floats(size_t{kSeenBlocks} * size_t(each) * kSeenDim, 3), dtype);
+  const std::vector<float> sinks = {0.5f, -1.0f, 2.0f};
+  std::vector<int32_t> window_tables, block_tables;
+  for (int i = 0; i < 2 * max_blocks; ++i) {
+    window_tables.push_back((i * 7 + 3) % kSeenBlocks);
+    block_tables.push_back((i * 5 + 1) % kSeenBlocks);
+  }
+  std::vector<int32_t> chosen(size_t(most) * kSeenTop, 1 << 30);
+  for (int r = 0; chooses && r < rows; ++r) {
+    const int count = std::min(kSeenTop, (positions[size_t(r)] + 1) / ratio);
+    for (int i = 0; i < count; ++i)
+      chosen[size_t(r * kSeenTop + i)] = (r * 4 + i * 3) % kSeenBlocks;
+  }
+  const size_t bytes = q.bytes.size();
+  uint8_t* out = marked(bytes);
+  attend_compressed(queue(), {.counts = counts(rows),
+                              .q = upload_typed(q),
+                              .out = out,
+                              .positions = to_device(positions),
+                              .row_slot = to_device(slots),
+                              .kv = upload_typed(kv),
+                              .window_tables = to_device(window_tables),
+                              .entries = ratio > 0 ? upload_typed(entries) : nullptr,
+                              .block_tables = to_device(block_tables),
+                              .chosen = chooses ? to_device(chosen) : nullptr,
+                              .sinks = to_device(sinks),
+                              .inv_freq = to_device(std::vector<float>{0.7f, 0.2f}),
+                              .max_blocks = max_blocks,
+                              .block_size = kSeenBlock,
+                              .max_rows = most,
+                              .num_heads = kSeenHeads,
+                              .head_dim = kSeenDim,
+                              .window = kSeenWindow,
+                              .ratio = ratio,
+                              .top = kSeenTop,
+                              .rope_dim = kSeenRope,
+                              .scale = kSeenScale,
+                              .scaling = 1,
+                              .dtype = dtype});
+  const auto raw = read(out, bytes);
+  const auto got = to_floats(raw, dtype);
+  for (int r = 0; r < rows; ++r) {
+    const int position = positions[size_t(r)], table = slots[size_t(r)] * max_blocks;
+    std::vector<Row> seen;
+    for (int p = std::max(0, position + 1 - kSeenWindow); p <= position; ++p) {
+      const int block = window_tables[size_t(table + p / kSeenBlock)];
+      seen.push_back(row_at(kv.values, size_t(block * kSeenBlock + p % kSeenBlock)));
+    }
+    for (int w = 0; ratio > 0 && w < (position + 1) / ratio; ++w) {
+      if (chooses && w == kSeenTop) break;
+      const int end = (w + 1) * ratio - 1, block = block_tables[size_t(table + end / kSeenBlock)];
+      const int place =
+          chooses ? chosen[size_t(r * kSeenTop + w)] : block * each + end % kSeenBlock / ratio;
+      seen.push_back(row_at(entries.values, size_t(place)));
+    }
+    for (int h = 0; h < kSeenHeads; ++h) {
+      const size_t place = size_t(r * kSeenHeads + h);
+      const Row want =
+          turned_by(attended(row_at(q.values, place), double(sinks[size_t(h)]), seen), -position);
+      for (size_t c = 0; c < want.size(); ++c) {
+        ASSERT_NEAR(got[place * kSeenDim + c], want[c],
+                    std::abs(want[c]) * storage_error(dtype) + 2e-5)
+            << "row " << r << " head " << h;
+      }
+    }
+  }
+  expect_marked(raw, size_t(rows) * kSeenHeads * kSeenDim * dtype_size(dtype));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttendCompressedTest,
+                         testing::Values(Seen{0, false, DType::kF32}, Seen{4, true, DType::kF32},
+                                         Seen{4, true, DType::kBF16}, Seen{16, false, DType::kF32},
+                                         Seen{2, false, DType::kBF16}));
+
+}  // namespace
+}  // namespace foretoken
