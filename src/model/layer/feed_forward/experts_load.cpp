@@ -299,9 +299,9 @@ Status load_table(PartLoader& loader, const std::string& base, const ExpertsSpec
   for (size_t i = 0; i < table.size(); ++i) {
     const int64_t expert = file.empty() ? static_cast<int64_t>(i) % whole.count : file[i];
     if (expert < 0 || expert >= whole.count) {
-      return invalid_argument(base + whole.table + " has an expert " + std::to_string(expert) +
-                              ", but the model has " + std::to_string(whole.count) +
-                              "; use files that belong together");
+      return invalid_argument(base + whole.table + ": expert " + std::to_string(expert) +
+                              " is none of the " + std::to_string(whole.count) +
+                              "; fetch the checkpoint again");
     }
     table[i] = static_cast<int32_t>(expert);
   }

@@ -13,8 +13,8 @@ namespace {
 using DoubleRow = std::vector<double>;
 
 constexpr int kLength = 11, kHidden = 8, kHeads = 4, kDim = 16, kRope = 4, kLow = 6;
-constexpr int kIndexHeads = 3, kBlock = 4, kBlocks = 4;
-constexpr float kFrequencies[2] = {0.7f, 0.2f};
+constexpr int kEntryHeads = 3, kBlock = 4, kBlocks = 4;
+constexpr float kTailFrequencies[2] = {0.7f, 0.2f};
 
 // One sequence in slot 0, whose blocks lie in another order.
 class CompressedTest : public test::PartTest, public testing::WithParamInterface<CompressedSpec> {
@@ -36,8 +36,8 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
     if (spec().ratio > 0) add_compressor("compressor.", spec().width(), kDim);
     if (spec().index.exists()) {
       add_compressor("indexer.compressor.", spec().index_width(), kDim);
-      add("attn.indexer.weights_proj.weight", {kIndexHeads, kHidden});
-      add("attn.indexer.wq_b.weight", {kIndexHeads * kDim, kLow});
+      add("attn.indexer.weights_proj.weight", {kEntryHeads, kHidden});
+      add("attn.indexer.wq_b.weight", {kEntryHeads * kDim, kLow});
     }
     x_.resize(size_t{kLength} * kHidden);
     foretoken::fill_random("x", std::ssize(x_), 0.8f, DType::kF32, x_.data());
@@ -53,7 +53,7 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
     entries_ = allocate<float>(size_t(kBlocks * each * kDim));
     keys_ = allocate<float>(size_t(kBlocks * each * kDim));
     tables_ = to_device(std::vector<int32_t>{2, 3, 1});
-    frequencies_ = to_device(std::vector<float>(kFrequencies, kFrequencies + 2));
+    frequencies_ = to_device(std::vector<float>(kTailFrequencies, kTailFrequencies + 2));
   }
   void add_compressor(const std::string& name, int width, int dim) {
     add("attn." + name + "wkv.weight", {width, kHidden});
@@ -106,7 +106,8 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
   static DoubleRow turned(DoubleRow row, int position) {
     double* tail = row.data() + row.size() - kRope;
     for (size_t i = 0; i < 2; ++i) {
-      const double angle = position * double(kFrequencies[i]), a = tail[2 * i], b = tail[2 * i + 1];
+      const double angle = position * double(kTailFrequencies[i]), a = tail[2 * i],
+                   b = tail[2 * i + 1];
       tail[2 * i] = a * std::cos(angle) - b * std::sin(angle);
       tail[2 * i + 1] = b * std::cos(angle) + a * std::sin(angle);
     }
@@ -150,7 +151,7 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
     const auto score = [&](int window) {
       const DoubleRow key = entry("indexer.compressor.", window);
       double sum = 0;
-      for (int h = 0; h < kIndexHeads; ++h) {
+      for (int h = 0; h < kEntryHeads; ++h) {
         const double met = product(turned(head_of(queries, h), position), key);
         sum += weights[size_t(h)] * std::max(met, 0.0);
       }
@@ -248,7 +249,7 @@ CompressedSpec tiny_spec(int ratio, bool overlaps) {
                       .scale = 0.3f,
                       .ratio = ratio,
                       .overlaps = overlaps};
-  if (overlaps) spec.index = {kIndexHeads, kDim, 2};
+  if (overlaps) spec.index = {kEntryHeads, kDim, 2};
   return spec;
 }
 
