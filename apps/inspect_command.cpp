@@ -17,9 +17,8 @@
 #include "apps/terminal/report.h"
 #include "attention/backend.h"
 #include "attention/kv_cache.h"
-#include "compat/compat.h"
+#include "base/check.h"
 #include "device/device_traits.h"
-#include "draft/parts/method.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
@@ -204,7 +203,7 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   FT_ASSIGN_OR_RETURN(const ModelConfig config,
                       read_model_config(files, {engine.dtype, engine.hf_overrides}));
   const Architecture* architecture = find_architecture(config.architecture);
-  if (architecture == nullptr) return compat({.architecture = config.architecture});
+  FT_CHECK(architecture != nullptr);
   FT_ASSIGN_OR_RETURN(const int64_t weight_bytes,
                       count_weights(engine, files, config, architecture->decoder));
   ordered_json sizes = {
@@ -224,9 +223,9 @@ Result<ordered_json> inspect_config(const EngineConfig& engine) {
   if (keeps_states(config))
     sizes["state_mib_per_sequence"] = mebibytes(state_bytes_each(config, 0));
   sizes.update(inspect_experts(config));
-  if (const auto mask = parallel_draft_mask(files.text())) {
-    sizes["drafter"] = method_of_files(files.text()).method;
-    sizes["mask_token_id"] = *mask;
+  if (const auto parallel = find_parallel_model(files.text())) {
+    sizes["drafter"] = parallel->method;
+    sizes["mask_token_id"] = parallel->mask_id;
   }
   return sizes;
 }

@@ -51,7 +51,7 @@ ROOMS = {
     "gguf": ["blocks", "container", "vocabulary", ""],
     "draft": ["parts", ""],
     "model": ["files", "config", "weights", "layer", "stack", "arch", "", "heads"],
-    "engine": ["support", "grammar", "request", "offload", "step", "measure", "start", "", "parallel"],
+    "engine": ["grammar", "request", "offload", "step", "measure", "start", "support", "", "parallel"],
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "bench": ["samples", ""],

@@ -8,7 +8,7 @@
 #include "apps/options/engine_options.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/report.h"
-#include "compat/compat.h"
+#include "compat/combination.h"
 #include "engine/engine_impl.h"
 #include "engine/measure/null_queue.h"
 
@@ -65,11 +65,9 @@ std::string host_text(const StepTiming& before, const StepTiming& after) {
 
 Status run_host(const HostOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options.engine));
-  const ParallelConfig& ranks = config.parallel;
-  FT_RETURN_IF_ERROR(compat({.num_ranks = ranks.tensor_parallel_size * ranks.pipeline_parallel_size,
-                             .num_stages = ranks.pipeline_parallel_size,
-                             .num_engines = ranks.data_parallel_size,
-                             .host_alone = true}));
+  Combination measured = combination_of(config);
+  measured.host_alone = true;
+  FT_RETURN_IF_ERROR(compat(measured));
   TestHooks hooks;
   hooks.wrap_queue = [&](const std::unique_ptr<Queue>&) {
     return make_null_queue(

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "apps/matrix/matrix_engine.h"
 #include "apps/matrix/matrix_models.h"
-#include "compat/compat.h"
+#include "engine/start/start_check.h"
 #include "engine/support/row_fields.h"
 
 namespace foretoken {
@@ -125,20 +126,11 @@ Status check_cell(const MatrixCell& cell) {
   const DeviceTraits* device = find_device_type(cell.device);
   FT_RETURN_IF_ERROR(check_backend(cell, *device));
   const MatrixModel* model = find_matrix_model(cell.architecture);
-  return compat({.device = device,
-                 .attention = cell.attention == "auto" ? nullptr : named_backend(cell.attention),
-                 .model = model == nullptr ? nullptr : &model->attention,
-                 .kv_cache_dtype = cell.kv_cache_dtype,
-                 .dtype = DType::kBF16,
-                 .latent = model != nullptr && model->latent,
-                 .num_experts = model == nullptr ? 0 : model->num_experts,
-                 .num_ranks = cell.tp * cell.pp,
-                 .num_stages = cell.pp,
-                 .num_engines = cell.dp,
-                 .num_context_ranks = cell.dcp,
-                 .expert_parallel = cell.ep,
-                 .two_lanes = cell.dbo,
-                 .only_pieces = cell.graph_mode == "PIECEWISE"});
+  Combination known = {.dtype = DType::kBF16,
+                       .latent = model != nullptr && model->latent,
+                       .num_experts = model == nullptr ? 0 : model->num_experts};
+  if (model != nullptr) known.model = model->attention;
+  return check_start(with_drafts(config_of(cell, {}, 1), cell, {}), known);
 }
 
 }  // namespace foretoken

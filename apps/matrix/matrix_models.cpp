@@ -17,8 +17,8 @@ constexpr const char* kBlockAgreement = "0.9";
 constexpr int kBlockDrafts = 2;
 constexpr int kChainDrafts = 4;  // that foretoken-dial writes heads for
 
-bool drafts_blocks(const std::string& drafter) {
-  return drafter == "dflash" || drafter == "pard" || drafter == "p_eagle";
+bool drafts_blocks(const DrafterEntry& drafter) {
+  return drafter.traits.drafts_at_once && drafter.traits.drafts_apart;
 }
 
 // For up to eight ranks, with heads as the kernels of Hopper take them.
@@ -84,16 +84,14 @@ Status write_head(const std::vector<std::string>& shape, const std::string& draf
                   const std::string& folder) {
   const std::string head = matrix_draft_folder(drafter, folder);
   if (head.empty() || std::filesystem::exists(head)) return {};
-  if (drafter == "draft_model") {
-    return write_folder(joined(with_value(shape, "--layers", "1"), {"--agreement", kAgreement}),
-                        head);
+  const DrafterEntry& entry = *find_drafter(drafter).value();
+  const char* agreement = drafts_blocks(entry) ? kBlockAgreement : kAgreement;
+  if (!entry.reads_model()) {
+    return write_folder(joined(shape, {"--head-agreement", agreement}), head, "--" + drafter);
   }
-  if (drafter == "pard") {
-    const auto masked = joined(with_value(shape, "--layers", "1"), {"--mask-id", "1"});
-    return write_folder(joined(masked, {"--agreement", kBlockAgreement}), head);
-  }
-  const char* agreement = drafts_blocks(drafter) ? kBlockAgreement : kAgreement;
-  return write_folder(joined(shape, {"--head-agreement", agreement}), head, "--" + drafter);
+  std::vector<std::string> model = with_value(shape, "--layers", "1");
+  if (entry.mask_id != nullptr) model = joined(model, {"--mask-id", "1"});
+  return write_folder(joined(model, {"--agreement", agreement}), head);
 }
 
 constexpr AttentionDemand kHeads = {.dtype = DType::kBF16, .head_dim = 64, .has_full_layers = true};
@@ -132,8 +130,9 @@ std::string matrix_draft_folder(const std::string& drafter, const std::string& f
 
 int matrix_num_draft_tokens(const std::string& drafter, int wanted) {
   const Result<const DrafterEntry*> entry = find_drafter(drafter);
-  if (entry.ok() && entry.value()->read_chain != nullptr) return std::min(wanted, kChainDrafts);
-  return drafts_blocks(drafter) ? std::min(wanted, kBlockDrafts) : wanted;
+  if (!entry.ok()) return wanted;
+  if (entry.value()->read_chain != nullptr) return std::min(wanted, kChainDrafts);
+  return drafts_blocks(*entry.value()) ? std::min(wanted, kBlockDrafts) : wanted;
 }
 
 Result<MatrixFiles> write_matrix_files(const MatrixModel& model, const MatrixFilesWish& wish) {

@@ -46,9 +46,10 @@ ModelConfig possible_target(const nlohmann::json& file) {
   return target;
 }
 
-ModelConfig target_of(const std::string& folder, const nlohmann::json& file, HeadKind kind) {
-  // MTP modules have the sizes of their target, and often its name with an ending.
-  if (kind != HeadKind::kMtp) return possible_target(file);
+ModelConfig target_of(const std::string& folder, const nlohmann::json& file,
+                      const DrafterEntry& entry) {
+  // Modules of a target have its sizes, and often its name with an ending.
+  if (!entry.may_be_targets()) return possible_target(file);
   const Result<ModelConfig> own = read_model_config(folder, {});
   if (own.ok()) return own.value();
   ModelConfig target = possible_target(file);
@@ -56,8 +57,8 @@ ModelConfig target_of(const std::string& folder, const nlohmann::json& file, Hea
   return target;
 }
 
-ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
-                        const nlohmann::json& file) {
+ordered_json head_sizes(const DrafterEntry& entry, const DraftHeadConfig& head,
+                        const ModelConfig& target, const nlohmann::json& file) {
   const ModelConfig& layer = head.layer;
   const int64_t bytes = static_cast<int64_t>(dtype_size(target.dtype));
   const int32_t num_layers = head.num_modules * head.num_layers;
@@ -71,14 +72,12 @@ ordered_json head_sizes(const DraftHeadConfig& head, const ModelConfig& target,
                         {"head_dim", layer.head_dim},
                         {"target_hidden_size", target.hidden_size}};
   if (head.draft_vocab_size > 0) sizes["draft_vocab_size"] = head.draft_vocab_size;
-  if (head.kind != HeadKind::kEagle && head.kind != HeadKind::kMtp && names_layers(file)) {
+  if (head.tap_layers != std::vector<int32_t>{TapSink::kFinalNorm} && names_layers(file)) {
     sizes["target_layers"] = head.tap_layers;
   }
   if (drafts_blocks(head.kind)) sizes["block_size"] = head.block_size;
-  if (drafts_blocks(head.kind) || head.kind == HeadKind::kPeagle) {
-    sizes["mask_token_id"] = head.mask_id;
-  }
-  if (head.kind == HeadKind::kDspark) {
+  if (entry.traits.drafts_at_once) sizes["mask_token_id"] = head.mask_id;
+  if (head.markov_rank > 0) {
     sizes["markov_rank"] = head.markov_rank;
     sizes["confidence"] = head.has_confidence;
   }
@@ -114,29 +113,26 @@ Result<std::optional<ordered_json>> inspect_head(const std::string& folder) {
   if (!named.ok()) return std::optional<ordered_json>();
   const DrafterEntry* entry = named.value();
   if (guess.certain && entry->read_chain != nullptr) return inspect_chain(folder, *entry);
-  // A target may hold its MTP modules itself.
-  if (!entry->head || (entry->head == HeadKind::kMtp && !guess.certain)) {
+  // A target may hold its modules itself.
+  if (!entry->head || (entry->may_be_targets() && !guess.certain)) {
     return std::optional<ordered_json>();
   }
   FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));
-  const ModelConfig target = target_of(folder, file, *entry->head);
+  const ModelConfig target = target_of(folder, file, *entry);
   FT_ASSIGN_OR_RETURN(const DraftHeadConfig head,
                       read_draft_head_config(folder, *entry->head, target, {}));
   ordered_json shown = {{"drafter", entry->name}, {"holds", entry->files}};
-  shown.update(head_sizes(head, target, file));
+  shown.update(head_sizes(*entry, head, target, file));
   shown["use"] = use_of(folder, guess.method);
   return std::optional(shown);
 }
 
-std::optional<int32_t> parallel_draft_mask(const std::string& folder) {
-  if (method_of_files(folder).method != "pard") return std::nullopt;
-  const Result<nlohmann::json> file = read_model_json(folder, "config.json");
-  if (!file.ok()) return std::nullopt;
-  for (const char* name : {"pard_token", "ptd_token_id"}) {
-    const auto found = file.value().find(name);
-    if (found != file.value().end() && found->is_number_integer()) return found->get<int32_t>();
-  }
-  return std::nullopt;
+std::optional<ParallelModel> find_parallel_model(const std::string& folder) {
+  const Result<const DrafterEntry*> entry = find_drafter(method_of_files(folder).method);
+  if (!entry.ok() || entry.value()->mask_id == nullptr) return std::nullopt;
+  const std::optional<int32_t> mask = entry.value()->mask_id(folder);
+  if (!mask) return std::nullopt;
+  return ParallelModel{entry.value()->name, *mask};
 }
 
 }  // namespace foretoken

@@ -13,7 +13,13 @@ namespace foretoken {
 // Errors are those of reading the head's config.json.
 Result<std::optional<nlohmann::ordered_json>> inspect_head(const std::string& folder);
 
-// The id of the mask of a language model that drafts behind one (`pard`); empty for others.
-std::optional<int32_t> parallel_draft_mask(const std::string& folder);
+// A language model that drafts behind masks: the method that reads it, and the id of its mask.
+struct ParallelModel {
+  std::string method;
+  int32_t mask_id = 0;
+};
+
+// Empty for other folders.
+std::optional<ParallelModel> find_parallel_model(const std::string& folder);
 
 }  // namespace foretoken

@@ -31,8 +31,8 @@ Result<TuneDrafter> read_drafter(json entry, const EngineConfig& located, int ma
                       parse_speculative_config(entry.dump(), located.model));
   if (read.size() != 1) {
     return invalid_argument("--drafter: " + entry.dump() +
-                            " is a list; name its drafters one by one, lists with ngram are "
-                            "measured by themselves");
+                            " is a list; name its drafters one by one, lists with " +
+                            first_look_up().name + " are measured by themselves");
   }
   EngineConfig config = located;
   config.speculative = read;
@@ -65,8 +65,7 @@ std::vector<json> entries_without_files(const std::string& target) {
   for (const DrafterEntry& drafter : drafters()) {
     const std::string name = drafter.name;
     const bool bundled = drafter.traits.reads_files && !bundled_drafter(name, target).empty();
-    const bool of_target = drafter.traits.reads_files && !drafter.traits.needs_model;
-    if (drafter.traits.looks_up || bundled || (of_target && has_modules(target))) {
+    if (drafter.traits.looks_up || bundled || (drafter.may_be_targets() && has_modules(target))) {
       entries.push_back({{"method", name}});
     }
   }

@@ -22,11 +22,11 @@ Status place_of_attention(const Combination& c) {
 bool is_unserved(const Combination& c) {
   if (c.attention == nullptr) return false;
   const bool lacks_latents = c.latent && !traits_of(c).is_latent;
-  return lacks_latents || (c.model != nullptr && !c.attention->serves(*c.model));
+  return lacks_latents || (c.model && !c.attention->serves(*c.model));
 }
 
 bool has_other_blocks(const Combination& c) {
-  if (c.attention == nullptr || c.model == nullptr) return false;
+  if (c.attention == nullptr || !c.model) return false;
   const int32_t blocks = c.model->block_size;
   return blocks > 0 && traits_of(c).block_size > 0 && blocks != traits_of(c).block_size;
 }
@@ -40,6 +40,71 @@ std::string other_blocks(const Combination& c) {
 constexpr AttentionDemand kSoftCapped = {DType::kBF16, 128, 30.0f, true};
 constexpr AttentionDemand kSmallBlocks = {DType::kBF16, 576, 0, true, 512, false, 16};
 
+const CompatRule kBackendRules[] = {
+    {"`--attention-backend`, `--device`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return !place_of_attention(c).ok(); },
+     [](const Combination& c) { return place_of_attention(c).message(); },
+     {.device = find_device_type("cpu"), .attention = &flashinfer_attention()}},
+    {"`--attention-backend`, `--batch-invariant`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.attention != nullptr && c.batch_invariant && !traits_of(c).batch_invariant;
+     },
+     [](const Combination& c) {
+       return backend_flag(c) +
+              " is not batch-invariant; give --batch-invariant off with it, or "
+              "--attention-backend " +
+              name_of(attention_instead(c));
+     },
+     {.attention = &flashinfer_attention(), .batch_invariant = true}},
+    {"`--attention-backend`, the model's attention",
+     StatusCode::kInvalidArgument,
+     is_unserved,
+     [](const Combination& c) {
+       return backend_flag(c) + " takes " + c.attention->model_needs() +
+              ", which this model does not have; use --attention-backend " +
+              name_of(attention_instead(c));
+     },
+     {.attention = &flashinfer_attention(), .model = kSoftCapped}},
+    {"`--attention-backend`, `--block-size`",
+     StatusCode::kInvalidArgument,
+     has_other_blocks,
+     other_blocks,
+     {.attention = &flashmla_attention(), .model = kSmallBlocks}},
+};
+
+const CompatRule kExpressionRules[] = {
+    {"`--flex-mask`, `--attention-backend`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.expressions && c.attention != nullptr &&
+              traits_of(c).family != AttentionFamily::kFlex;
+     },
+     [](const Combination& c) {
+       return "--flex-mask and --flex-score are of --attention-backend flex, not " +
+              name_of(*c.attention) + "; leave one of them out";
+     },
+     {.attention = &portable_attention(), .expressions = true}},
+    {"`--flex-mask`, `--decode-context-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.expressions && c.num_context_ranks > 1; },
+     [](const Combination& c) {
+       return "--flex-mask and --flex-score with --decode-context-parallel-size " +
+              std::to_string(*c.num_context_ranks) +
+              " are not built: its ranks know parts of the positions; leave it out";
+     },
+     {.expressions = true, .num_ranks = 2, .num_context_ranks = 2}},
+    {"`--flex-mask` with `prompt`, sliding windows",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.whole_prompts && c.has_windows; },
+     [](const Combination&) -> std::string {
+       return "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, "
+              "whose blocks hold parts of a prompt; use a mask of q and kv";
+     },
+     {.whole_prompts = true, .has_windows = true}},
+};
+
 }  // namespace
 
 std::string name_of(const AttentionBackend& backend) { return backend.traits().name; }
@@ -47,73 +112,12 @@ std::string name_of(const AttentionBackend& backend) { return backend.traits().n
 const AttentionBackend& attention_instead(const Combination& c) {
   AttentionDemand demand = {.dtype = DType::kBF16, .head_dim = 128};
   if (c.latent || traits_of(c).is_latent) demand = {DType::kBF16, 576, 0, true, 512};
-  if (c.model != nullptr) demand = *c.model;
+  if (c.model) demand = *c.model;
   const DeviceType type = (c.device != nullptr ? *c.device : device_types().front()).type;
   return default_attention(demand, type, c.opened);
 }
 
-std::vector<CompatRule> attention_rules() {
-  return {
-      {"`--attention-backend`, `--device`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return !place_of_attention(c).ok(); },
-       [](const Combination& c) { return place_of_attention(c).message(); },
-       {.device = find_device_type("cpu"), .attention = &flashinfer_attention()}},
-      {"`--flex-mask`, `--attention-backend`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) {
-         return c.expressions && c.attention != nullptr &&
-                traits_of(c).family != AttentionFamily::kFlex;
-       },
-       [](const Combination& c) {
-         return "--flex-mask and --flex-score are of --attention-backend flex, not " +
-                name_of(*c.attention) + "; leave one of them out";
-       },
-       {.attention = &portable_attention(), .expressions = true}},
-      {"`--flex-mask`, `--decode-context-parallel-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.expressions && c.num_context_ranks > 1; },
-       [](const Combination& c) {
-         return "--flex-mask and --flex-score with --decode-context-parallel-size " +
-                std::to_string(c.num_context_ranks) +
-                " are not built: its ranks know parts of the positions; leave it out";
-       },
-       {.expressions = true, .num_ranks = 2, .num_context_ranks = 2}},
-      {"`--flex-mask` with `prompt`, sliding windows",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.whole_prompts && c.windowed; },
-       [](const Combination&) -> std::string {
-         return "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, "
-                "whose blocks hold parts of a prompt; use a mask of q and kv";
-       },
-       {.whole_prompts = true, .windowed = true}},
-      {"`--attention-backend`, `--batch-invariant`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) {
-         return c.attention != nullptr && c.batch_invariant && !traits_of(c).batch_invariant;
-       },
-       [](const Combination& c) {
-         return backend_flag(c) +
-                " is not batch-invariant; give --batch-invariant off with it, or "
-                "--attention-backend " +
-                name_of(attention_instead(c));
-       },
-       {.attention = &flashinfer_attention(), .batch_invariant = true}},
-      {"`--attention-backend`, the model's attention",
-       StatusCode::kInvalidArgument,
-       is_unserved,
-       [](const Combination& c) {
-         return backend_flag(c) + " takes " + c.attention->model_needs() +
-                ", which this model does not have; use --attention-backend " +
-                name_of(attention_instead(c));
-       },
-       {.attention = &flashinfer_attention(), .model = &kSoftCapped}},
-      {"`--attention-backend`, `--block-size`",
-       StatusCode::kInvalidArgument,
-       has_other_blocks,
-       other_blocks,
-       {.attention = &flashmla_attention(), .model = &kSmallBlocks}},
-  };
-}
+std::span<const CompatRule> backend_rules() { return kBackendRules; }
+std::span<const CompatRule> expression_rules() { return kExpressionRules; }
 
 }  // namespace foretoken

@@ -1,6 +1,5 @@
 #include "compat/compat.h"
 
-#include <iterator>
 #include <vector>
 
 #include "compat/rules.h"
@@ -10,11 +9,12 @@ namespace {
 
 std::vector<CompatRule> all_rules() {
   std::vector<CompatRule> all;
-  for (const auto part : {attention_rules, kv_rules, rank_rules, layer_rules, weight_rules,
-                          draft_rules, request_rules, measuring_rules, memory_rules}) {
-    std::vector<CompatRule> rules = part();
-    all.insert(all.end(), std::make_move_iterator(rules.begin()),
-               std::make_move_iterator(rules.end()));
+  for (const auto group :
+       {backend_rules, expression_rules, kv_format_rules, kv_read_rules, engine_rules, rank_rules,
+        expert_rules, lane_rules, layer_rules, weight_rules, adapter_rules, draft_rules,
+        draft_model_rules, request_rules, sampling_rules, serving_rules, measuring_rules,
+        state_rules, host_block_rules}) {
+    all.insert(all.end(), group().begin(), group().end());
   }
   return all;
 }

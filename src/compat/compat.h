@@ -1,10 +1,13 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "attention/backend.h"
 #include "base/result.h"
+#include "compat/drafter_traits.h"
+#include "compat/fact.h"
 #include "device/device_traits.h"
 
 namespace foretoken {
@@ -30,105 +33,113 @@ struct LayerNeeds {
   bool has_narrow_experts = false;  // experts between projections of rows
 };
 
-// What an engine, or a request to it, is put together from. A part that is left out is not asked
-// about. Pointers are borrowed for the call.
+// What an engine, or a request to it, is put together from: all that compat is asked about. An
+// engine fills it in as it starts: from its configuration (compat/combination.h), from its model's
+// (model/model_parts.h) and from a drafter's row (draft/drafter_parts.h). What is not known yet is
+// null, an unknown Fact, no value or empty, and no rule goes by it. Pointers are borrowed for the
+// call.
 struct Combination {
   const DeviceTraits* device = nullptr;
   const Device* opened = nullptr;  // the device itself; null: any of its type
   const AttentionBackend* attention = nullptr;
-  const AttentionDemand* model = nullptr;
+  std::optional<AttentionDemand> model = {};
   std::string kv_cache_dtype = {};  // as --kv-cache-dtype names it; with a device and a dtype
   std::optional<DType> dtype = {};  // of the model
-  bool latent = false;              // its KV cache keeps latents (model/config/latent_config.h)
-  bool compressed = false;          // or compressed entries (model/config/compressed_config.h)
-  int32_t positions_each = 1;       // of a key that an indexer compares
-  int32_t block_size = 0;           // --block-size, with positions_each
-  bool batch_invariant = false;     // --batch-invariant on
-  bool expressions = false;         // --flex-mask or --flex-score
-  bool whole_prompts = false;       // a prompt sees itself: --flex-mask with 'prompt'
+  Fact latent = {};                 // its KV cache keeps latents (model/config/latent_config.h)
+  Fact compressed = {};             // or compressed entries (model/config/compressed_config.h)
+  std::optional<int> positions_each = {};  // of a key that an indexer compares
+  std::optional<int> block_size = {};      // --block-size, with positions_each
+  Fact batch_invariant = {};               // --batch-invariant on
+  Fact expressions = {};                   // --flex-mask or --flex-score
+  Fact whole_prompts = {};                 // a prompt sees itself: --flex-mask with 'prompt'
 
   std::string architecture = {};  // as config.json names it, to be read
   std::string files = {};         // of the model that is spoken of, to be read
-  LayerNeeds layers = {};
-  bool windowed = false;  // the model has layers with a window of their own blocks
+  std::optional<LayerNeeds> layers = {};
+  Fact has_windows = {};  // layers of the model see a window or a chunk alone
+  Fact windowed = {};     // and keep blocks of it on their own, as sequences outgrow it
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
-  bool chooses_blocks = false;  // an indexer chooses the blocks that KV heads of rows attend to
+  Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to
   std::optional<int> num_experts = {};           // of the model's mixture; 0: it has none
   std::string quantization = {};                 // by which weights are rounded
   std::string quantised_format = {};             // --load-format of random weights with few bits
-  bool rounds_activations = false;               // --activation-scheme dynamic
+  Fact rounds_activations = {};                  // --activation-scheme dynamic
   std::optional<int> num_fp8_matrices = {};      // of which the model has so many
   std::string method_flag = {};                  // "--quantization", or a drafter's field
   std::string named_method = {};                 // what it says that the files are quantised by
   std::optional<std::string> files_method = {};  // what they are quantised by; empty: not at all
   std::string lora_dtype = {};                   // as --lora-dtype names it; with a dtype
-  bool lora = false;                             // --enable-lora
-  bool lora_modules = false;                     // --lora-modules
+  Fact lora = {};                                // --enable-lora
+  Fact lora_modules = {};                        // --lora-modules
   std::string matrix_outside_layers = {};        // of the model, which an adapter might change
 
-  bool drafts = false;               // --speculative-config
-  std::string drafter = {};          // its method, to be read
-  bool drafts_at_once = false;       // several drafts are rows of one pass
-  std::string unrounded = {};        // `quantization` of a drafter whose weights none rounds
-  std::string unlike_first = {};     // a field of the engine in which drafters differ
-  std::string drafter_behind = {};   // behind one in a list that always drafts
-  std::string list = {};             // where that list stands, to be read
-  std::string idle_field = {};       // given to a drafter that has no use for it
-  std::string idle_because = {};     // why, as "which has no weights"
-  std::string translators = {};      // the methods that map vocabularies, where another was to
-  bool step_time_table = false;      // --step-time-table
-  int num_draft_ranks = 0;           // draft_tensor_parallel_size; 0: as the target
-  std::optional<int> max_rows = {};  // --max-num-batched-tokens
-  bool is_synthetic = false;         // the rule `synthetic` instead of `coupled`
+  Fact drafts = {};                               // --speculative-config
+  std::string drafter = {};                       // its method, to be read
+  const DrafterTraits* drafter_traits = nullptr;  // of its method
+  std::string draft_quantization = {};            // `quantization` of its files
+  Fact other_vocabulary = {};                     // use_heterogeneous_vocab
+  std::string unlike_first = {};                  // a field of the engine in which drafters differ
+  std::string drafter_behind = {};                // the one behind it in a list
+  std::string list = {};                          // where that list stands, to be read
+  std::string idle_field = {};                    // given to a drafter that has no use for it
+  std::string idle_because = {};                  // why, as "which has no weights"
+  Fact step_time_table = {};                      // --step-time-table
+  std::optional<int> num_draft_ranks = {};        // draft_tensor_parallel_size; 0: as the target
+  std::optional<int> max_rows = {};               // --max-num-batched-tokens
+  Fact is_synthetic = {};                         // the rule `synthetic` instead of `coupled`
 
   // What a request asks for, and what the engine has for requests.
-  bool structured_outputs = false;
-  bool logits_processors = false;
-  bool prompt_logprobs = false;
+  Fact structured_outputs = {};
+  Fact logits_processors = {};
+  Fact prompt_logprobs = {};
   std::string logprobs = {};          // "logprobs is 5", of either kind
   std::string texts = {};             // fields with words: "stop strings" or "bad_words"
   std::string speculative_wish = {};  // "speculative.enabled is true"
   std::string adapter = {};           // its name
-  bool loads_adapter = false;         // while the engine runs
+  Fact loads_adapter = {};            // while the engine runs
   int priority = 0;
-  std::string beside_pooling = {};   // a field of a request that pools, and is about tokens
-  bool gives_logprobs = true;        // --max-logprobs above 0
-  bool keeps_processor_rows = true;  // --max-processor-rows above 0
-  bool has_tokenizer = true;
-  bool has_priorities = true;  // --scheduling-policy priority
+  std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
+  Fact gives_logprobs = {};         // --max-logprobs above 0
+  Fact keeps_processor_rows = {};   // --max-processor-rows above 0
+  Fact has_tokenizer = {};
+  Fact has_priorities = {};  // --scheduling-policy priority
 
-  int num_ranks = 1;    // of an engine: tensor and pipeline parallel
-  int num_stages = 1;   // of these, pipeline parallel
-  int num_engines = 1;  // data parallel
-  int num_hosts = 1;
-  int num_context_ranks = 1;       // tensor parallel ranks that share the KV of a sequence
-  bool expert_parallel = false;    // whole experts are dealt out to ranks
-  bool two_lanes = false;          // --enable-dbo
-  bool only_pieces = false;        // graphs of steps are all in pieces
-  bool has_launcher = false;       // mpirun, srun or torchrun started the process
-  bool one_process = false;        // --distributed-executor-backend uni
-  bool uses_mpi = false;           // --communicator mpi
+  std::optional<int> num_ranks = {};    // of an engine: tensor and pipeline parallel
+  std::optional<int> num_stages = {};   // of these, pipeline parallel
+  std::optional<int> num_engines = {};  // data parallel
+  std::optional<int> num_hosts = {};
+  std::optional<int> num_context_ranks = {};  // of these, that share the KV of a sequence
+  Fact expert_parallel = {};                  // whole experts are dealt out to ranks
+  Fact two_lanes = {};                        // --enable-dbo
+  Fact only_pieces = {};                      // graphs of steps are all in pieces
+  Fact has_launcher = {};                     // mpirun, srun or torchrun started the process
+  Fact one_process = {};                      // --distributed-executor-backend uni
+  Fact uses_mpi = {};                         // --communicator mpi
   std::string waiting_route = {};  // by which ranks exchange, where kernels wait for other ranks
 
-  bool parts_of_steps = false;  // parts of steps are measured instead of steps
-  bool host_alone = false;      // the host is measured, without a device
-  bool has_profile = false;     // --profile
-  bool host_blocks = false;     // --kv-offloading-size
-  bool prefix_caching = true;   // --enable-prefix-caching
+  Fact parts_of_steps = {};  // parts of steps are measured instead of steps
+  Fact host_alone = {};      // the host is measured, without a device
+  Fact has_profile = {};     // --profile
+  Fact host_blocks = {};     // --kv-offloading-size
+  Fact prefix_caching = {};  // --enable-prefix-caching
 
-  int num_tensor_ranks() const { return num_ranks / num_stages; }
+  // No value where the number of ranks is not known.
+  std::optional<int> num_tensor_ranks() const {
+    if (!num_ranks) return std::nullopt;
+    return *num_ranks / num_stages.value_or(1);
+  }
 };
 
 // A row of the table that decides: what does not go together.
 struct CompatRule {
-  const char* parts;  // that do not, to be read
+  std::string parts;  // that do not, to be read
   // kInvalidArgument where two wishes contradict each other, kUnsupported where something is not
   // built.
   StatusCode code;
-  bool (*is_broken)(const Combination&);
-  std::string (*sentence)(const Combination&);  // what contradicts, and what to change
-  Combination example;                          // breaks this rule, and none before it
+  std::function<bool(const Combination&)> is_broken;
+  std::function<std::string(const Combination&)> sentence;  // the contradiction, what to change
+  Combination example;                                      // breaks this rule, none before it
 };
 
 // All of them, in the order in which they are asked.

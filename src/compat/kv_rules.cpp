@@ -63,91 +63,97 @@ std::string unread_format(const Combination& c) {
 
 const DeviceTraits* example_device(const char* name) { return find_device_type(name); }
 
+// What names no format.
+const CompatRule kFormatRules[] = {
+    {"`--kv-cache-dtype`, `--dtype`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return is_no_format(c) && find_dtype(c.kv_cache_dtype).has_value();
+     },
+     [](const Combination& c) {
+       return kv_flag(c) + " is not the model's type, " + dtype_name(*c.dtype) + use_instead(c) +
+              ", or give --dtype " + c.kv_cache_dtype;
+     },
+     {.device = example_device("cpu"), .kv_cache_dtype = "float32", .dtype = DType::kBF16}},
+    {"`--kv-cache-dtype`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return is_no_format(c) && is_unbuilt_kv_format(c.kv_cache_dtype); },
+     [](const Combination& c) { return kv_flag(c) + " is not built" + use_instead(c); },
+     {.device = example_device("cpu"), .kv_cache_dtype = "fp8_e5m2", .dtype = DType::kBF16}},
+    {"`--kv-cache-dtype`",
+     StatusCode::kInvalidArgument,
+     is_no_format,
+     [](const Combination& c) {
+       return "--kv-cache-dtype '" + c.kv_cache_dtype + "' is unknown" + use_instead(c);
+     },
+     {.device = example_device("cpu"), .kv_cache_dtype = "int4", .dtype = DType::kBF16}},
+};
+
+// Formats that are not read everywhere.
+const CompatRule kReadRules[] = {
+    {"`--kv-cache-dtype`, `--device`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       const std::optional<KvFormat> format = asked_format(c);
+       return format && !is_kv_format_built(c.device->type, *format);
+     },
+     [](const Combination& c) {
+       return kv_flag(c) + " is built for " + places_of(*asked_format(c)) + " only" +
+              use_instead(c);
+     },
+     {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
+    {"`--kv-cache-dtype`, latent attention",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       const std::optional<KvFormat> format = asked_format(c);
+       return format && c.latent && !has_latent_form(*format);
+     },
+     [](const Combination& c) {
+       return kv_flag(c) + " is not built for latent attention" + use_instead(c);
+     },
+     {.device = example_device("cpu"),
+      .kv_cache_dtype = "int8",
+      .dtype = DType::kBF16,
+      .latent = true}},
+    {"`--kv-cache-dtype`, compressed entries",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return c.compressed && asked_format(c).value_or(KvFormat::kPlain) != KvFormat::kPlain;
+     },
+     [](const Combination& c) {
+       return kv_flag(c) + " is not built for compressed entries of positions; use auto";
+     },
+     {.device = example_device("cpu"),
+      .kv_cache_dtype = "fp8",
+      .dtype = DType::kBF16,
+      .compressed = true}},
+    {"`--block-size`, compressed entries",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.block_size && c.positions_each && *c.block_size % *c.positions_each != 0;
+     },
+     [](const Combination& c) {
+       const std::string each = std::to_string(*c.positions_each);
+       return "--block-size " + std::to_string(*c.block_size) + " is not a multiple of the " +
+              each + " positions that have one entry; use one, for example " +
+              std::to_string(4 * *c.positions_each);
+     },
+     {.positions_each = 4, .block_size = 2}},
+    {"`--kv-cache-dtype`, `--attention-backend`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return asked_format(c) && c.attention != nullptr && !is_read(*c.attention, c);
+     },
+     unread_format,
+     {.device = example_device("cuda"),
+      .attention = &flashinfer_attention(),
+      .kv_cache_dtype = "fp8",
+      .dtype = DType::kBF16}},
+};
+
 }  // namespace
 
-std::vector<CompatRule> kv_rules() {
-  return {
-      {"`--kv-cache-dtype`, `--dtype`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return is_no_format(c) && find_dtype(c.kv_cache_dtype).has_value();
-       },
-       [](const Combination& c) {
-         return kv_flag(c) + " is not the model's type, " + dtype_name(*c.dtype) + use_instead(c) +
-                ", or give --dtype " + c.kv_cache_dtype;
-       },
-       {.device = example_device("cpu"), .kv_cache_dtype = "float32", .dtype = DType::kBF16}},
-      {"`--kv-cache-dtype`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return is_no_format(c) && is_unbuilt_kv_format(c.kv_cache_dtype);
-       },
-       [](const Combination& c) { return kv_flag(c) + " is not built" + use_instead(c); },
-       {.device = example_device("cpu"), .kv_cache_dtype = "fp8_e5m2", .dtype = DType::kBF16}},
-      {"`--kv-cache-dtype`",
-       StatusCode::kInvalidArgument,
-       is_no_format,
-       [](const Combination& c) {
-         return "--kv-cache-dtype '" + c.kv_cache_dtype + "' is unknown" + use_instead(c);
-       },
-       {.device = example_device("cpu"), .kv_cache_dtype = "int4", .dtype = DType::kBF16}},
-      {"`--kv-cache-dtype`, `--device`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         const std::optional<KvFormat> format = asked_format(c);
-         return format && !is_kv_format_built(c.device->type, *format);
-       },
-       [](const Combination& c) {
-         return kv_flag(c) + " is built for " + places_of(*asked_format(c)) + " only" +
-                use_instead(c);
-       },
-       {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
-      {"`--kv-cache-dtype`, latent attention",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         const std::optional<KvFormat> format = asked_format(c);
-         return format && c.latent && !has_latent_form(*format);
-       },
-       [](const Combination& c) {
-         return kv_flag(c) + " is not built for latent attention" + use_instead(c);
-       },
-       {.device = example_device("cpu"),
-        .kv_cache_dtype = "int8",
-        .dtype = DType::kBF16,
-        .latent = true}},
-      {"`--kv-cache-dtype`, compressed entries",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return c.compressed && asked_format(c).value_or(KvFormat::kPlain) != KvFormat::kPlain;
-       },
-       [](const Combination& c) {
-         return kv_flag(c) + " is not built for compressed entries of positions; use auto";
-       },
-       {.device = example_device("cpu"),
-        .kv_cache_dtype = "fp8",
-        .dtype = DType::kBF16,
-        .compressed = true}},
-      {"`--block-size`, compressed entries",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.block_size % c.positions_each != 0; },
-       [](const Combination& c) {
-         const std::string each = std::to_string(c.positions_each);
-         return "--block-size " + std::to_string(c.block_size) + " is not a multiple of the " +
-                each + " positions that have one entry; use one, for example " +
-                std::to_string(4 * c.positions_each);
-       },
-       {.positions_each = 4, .block_size = 2}},
-      {"`--kv-cache-dtype`, `--attention-backend`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) {
-         return asked_format(c) && c.attention != nullptr && !is_read(*c.attention, c);
-       },
-       unread_format,
-       {.device = example_device("cuda"),
-        .attention = &flashinfer_attention(),
-        .kv_cache_dtype = "fp8",
-        .dtype = DType::kBF16}},
-  };
-}
+std::span<const CompatRule> kv_format_rules() { return kFormatRules; }
+std::span<const CompatRule> kv_read_rules() { return kReadRules; }
 
 }  // namespace foretoken

@@ -6,61 +6,68 @@
 // and KV blocks in host memory.
 
 namespace foretoken {
+namespace {
 
-std::vector<CompatRule> memory_rules() {
-  return {
-      {"states of sequences, `--decode-context-parallel-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return !c.states_of.empty() && c.num_context_ranks > 1; },
-       [](const Combination& c) {
-         return "--decode-context-parallel-size " + std::to_string(c.num_context_ranks) +
-                " is not built where " + c.states_of +
-                " keeps states of sequences, which all positions go through; leave it out";
-       },
-       {.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}},
-      {"states of sequences, `--kv-offloading-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return !c.states_of.empty() && c.host_blocks; },
-       [](const Combination& c) {
-         return "--kv-offloading-size is not built where " + c.states_of +
-                " keeps states of sequences, which blocks do not bring; leave it out";
-       },
-       {.states_of = "the model", .host_blocks = true}},
-      {"blocks that an indexer chooses, `--decode-context-parallel-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.chooses_blocks && c.num_context_ranks > 1; },
-       [](const Combination& c) {
-         return "--decode-context-parallel-size " + std::to_string(c.num_context_ranks) +
-                " is not built where an indexer chooses blocks of positions for each head of keys "
-                "and values; leave it out";
-       },
-       {.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2}},
-      {"`--kv-offloading-size`, `--flex-mask` with `prompt`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.host_blocks && c.whole_prompts; },
-       [](const Combination&) -> std::string {
-         return "--kv-offloading-size keeps prefixes that sequences share, and a prompt that sees "
-                "itself (--flex-mask with 'prompt') has none; leave --kv-offloading-size out, or "
-                "use a mask of q and kv";
-       },
-       {.whole_prompts = true, .host_blocks = true}},
-      {"`--kv-offloading-size`, `--enable-prefix-caching off`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.host_blocks && !c.prefix_caching; },
-       [](const Combination&) -> std::string {
-         return "--kv-offloading-size keeps blocks that the prefix cache gives up, and there is no "
-                "prefix cache; leave it out, or --enable-prefix-caching off";
-       },
-       {.host_blocks = true, .prefix_caching = false}},
-      {"`--kv-offloading-size`, sliding windows",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.host_blocks && c.windowed; },
-       [](const Combination&) -> std::string {
-         return "--kv-offloading-size is not built for models with sliding-window layers, whose "
-                "blocks are freed on their own; leave it out";
-       },
-       {.windowed = true, .host_blocks = true}},
-  };
-}
+const CompatRule kStateRules[] = {
+    {"states of sequences, `--decode-context-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return !c.states_of.empty() && c.num_context_ranks > 1; },
+     [](const Combination& c) {
+       return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks) +
+              " is not built where " + c.states_of +
+              " keeps states of sequences, which all positions go through; leave it out";
+     },
+     {.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}},
+    {"states of sequences, `--kv-offloading-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return !c.states_of.empty() && c.host_blocks; },
+     [](const Combination& c) {
+       return "--kv-offloading-size is not built where " + c.states_of +
+              " keeps states of sequences, which blocks do not bring; leave it out";
+     },
+     {.states_of = "the model", .host_blocks = true}},
+    {"blocks that an indexer chooses, `--decode-context-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.chooses_blocks && c.num_context_ranks > 1; },
+     [](const Combination& c) {
+       return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks) +
+              " is not built where an indexer chooses blocks of positions for each head of keys "
+              "and values; leave it out";
+     },
+     {.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2}},
+};
+
+const CompatRule kHostBlockRules[] = {
+    {"`--kv-offloading-size`, `--flex-mask` with `prompt`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.host_blocks && c.whole_prompts; },
+     [](const Combination&) -> std::string {
+       return "--kv-offloading-size keeps prefixes that sequences share, and a prompt that sees "
+              "itself (--flex-mask with 'prompt') has none; leave --kv-offloading-size out, or "
+              "use a mask of q and kv";
+     },
+     {.whole_prompts = true, .host_blocks = true}},
+    {"`--kv-offloading-size`, `--enable-prefix-caching off`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.host_blocks && c.prefix_caching.is_false(); },
+     [](const Combination&) -> std::string {
+       return "--kv-offloading-size keeps blocks that the prefix cache gives up, and there is no "
+              "prefix cache; leave it out, or --enable-prefix-caching off";
+     },
+     {.host_blocks = true, .prefix_caching = false}},
+    {"`--kv-offloading-size`, sliding windows",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.host_blocks && c.windowed; },
+     [](const Combination&) -> std::string {
+       return "--kv-offloading-size is not built for models with sliding-window layers, whose "
+              "blocks are freed on their own; leave it out";
+     },
+     {.windowed = true, .host_blocks = true}},
+};
+
+}  // namespace
+
+std::span<const CompatRule> state_rules() { return kStateRules; }
+std::span<const CompatRule> host_block_rules() { return kHostBlockRules; }
 
 }  // namespace foretoken

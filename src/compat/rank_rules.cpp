@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -19,139 +17,139 @@ std::string divisors_of(int number) {
 }
 
 std::string context_flag(const Combination& c) {
-  return "--decode-context-parallel-size " + std::to_string(c.num_context_ranks);
+  return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks);
 }
 
 bool cannot_share_context(const Combination& c) {
-  if (c.num_context_ranks == 1) return false;
-  return c.num_context_ranks < 1 || c.num_tensor_ranks() % c.num_context_ranks != 0;
+  const std::optional<int> ranks = c.num_tensor_ranks(), sharing = c.num_context_ranks;
+  if (!ranks || !sharing) return false;
+  return *sharing < 1 || *ranks % *sharing != 0;
 }
 
-std::vector<CompatRule> engine_rules() {
-  return {
-      {"`--distributed-executor-backend uni`, `--nnodes`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.one_process && c.num_hosts > 1; },
-       [](const Combination& c) {
-         return "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes "
-                "is " +
-                std::to_string(c.num_hosts) + "; leave one of them out";
-       },
-       {.num_hosts = 2, .one_process = true}},
-      {"`--data-parallel-size`, `--nnodes`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return c.num_engines > 1 && c.num_hosts > 1 && !c.expert_parallel;
-       },
-       [](const Combination&) -> std::string {
-         return "--data-parallel-size and --nnodes together: data parallel engines are on one "
-                "host; start a server on each host and put a balancer before them";
-       },
-       {.num_engines = 2, .num_hosts = 2}},
-      {"`--data-parallel-size`, a launcher",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.num_engines > 1 && c.has_launcher; },
-       [](const Combination&) -> std::string {
-         return "--data-parallel-size under mpirun, srun or torchrun: one process serves all data "
-                "parallel engines; start it without a launcher, or a server for each engine";
-       },
-       {.num_engines = 2, .has_launcher = true}},
-      {"`--communicator mpi`, `--device`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return c.uses_mpi && c.device != nullptr && !c.device->exchanges_by_mpi;
-       },
-       [](const Combination&) -> std::string {
-         return "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each "
-                "other's memory, or through NCCL";
-       },
-       {.device = find_device_type("cuda"), .uses_mpi = true}},
-      {"`--decode-context-parallel-size`, `--tensor-parallel-size`",
-       StatusCode::kInvalidArgument,
-       cannot_share_context,
-       [](const Combination& c) {
-         return context_flag(c) + " does not divide --tensor-parallel-size " +
-                std::to_string(c.num_tensor_ranks()) + ", whose ranks it is for; use " +
-                divisors_of(c.num_tensor_ranks());
-       },
-       {.num_ranks = 4, .num_context_ranks = 3}},
-      {"`--decode-context-parallel-size`, `--pipeline-parallel-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.num_context_ranks != 1 && c.num_stages > 1; },
-       [](const Combination& c) {
-         return context_flag(c) +
-                " and --pipeline-parallel-size together are not built; leave one of them out";
-       },
-       {.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2}},
-  };
-}
+const CompatRule kEngineRules[] = {
+    {"`--distributed-executor-backend uni`, `--nnodes`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.one_process && c.num_hosts > 1; },
+     [](const Combination& c) {
+       return "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes "
+              "is " +
+              std::to_string(*c.num_hosts) + "; leave one of them out";
+     },
+     {.num_hosts = 2, .one_process = true}},
+    {"`--data-parallel-size`, `--nnodes`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return c.num_engines > 1 && c.num_hosts > 1 && c.expert_parallel.is_false();
+     },
+     [](const Combination&) -> std::string {
+       return "--data-parallel-size and --nnodes together: data parallel engines are on one "
+              "host; start a server on each host and put a balancer before them";
+     },
+     {.num_engines = 2, .num_hosts = 2, .expert_parallel = false}},
+    {"`--data-parallel-size`, a launcher",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.num_engines > 1 && c.has_launcher; },
+     [](const Combination&) -> std::string {
+       return "--data-parallel-size under mpirun, srun or torchrun: one process serves all data "
+              "parallel engines; start it without a launcher, or a server for each engine";
+     },
+     {.num_engines = 2, .has_launcher = true}},
+    {"`--communicator mpi`, `--device`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return c.uses_mpi && c.device != nullptr && !c.device->exchanges_by_mpi;
+     },
+     [](const Combination&) -> std::string {
+       return "--communicator mpi is for ranks on CPUs; leave it out: GPUs exchange through each "
+              "other's memory, or through NCCL";
+     },
+     {.device = find_device_type("cuda"), .uses_mpi = true}},
+};
 
-// Experts on the ranks of one engine, or of several; and two lanes of rows within a step.
-std::vector<CompatRule> exchange_rules() {
-  return {
-      {"`--enable-expert-parallel`, the model",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.expert_parallel && c.num_experts == 0; },
-       [](const Combination&) -> std::string {
-         return "--enable-expert-parallel: the model is no mixture of experts; leave it out";
-       },
-       {.num_experts = 0, .expert_parallel = true}},
-      {"`--enable-expert-parallel`, `--data-parallel-size`, `--communicator mpi`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.expert_parallel && c.num_engines > 1 && c.uses_mpi; },
-       [](const Combination&) -> std::string {
-         return "--enable-expert-parallel and --data-parallel-size together exchange through "
-                "sockets; leave --communicator mpi out";
-       },
-       {.num_engines = 2, .expert_parallel = true, .uses_mpi = true}},
-      {"`--enable-dbo`, `--pipeline-parallel-size`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.two_lanes && c.num_stages > 1; },
-       [](const Combination&) -> std::string {
-         return "--enable-dbo and --pipeline-parallel-size together: a stage hands the rows of a "
-                "step on in one piece; leave one of them out";
-       },
-       {.num_ranks = 2, .num_stages = 2, .two_lanes = true}},
-      {"`--enable-dbo`, `--cudagraph-mode PIECEWISE`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.two_lanes && c.only_pieces; },
-       [](const Combination&) -> std::string {
-         return "--enable-dbo: two lanes are within one graph, and steps run in pieces; use "
-                "--cudagraph-mode FULL, FULL_DECODE_ONLY, FULL_AND_PIECEWISE or NONE, with an "
-                "attention backend that graphs can hold";
-       },
-       {.two_lanes = true, .only_pieces = true}},
-      {"`--enable-dbo`, GPUs that do not reach each other's memory",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.two_lanes && !c.waiting_route.empty(); },
-       [](const Combination& c) {
-         return "--enable-dbo is for GPUs that reach each other's memory, and these exchange "
-                "through " +
-                c.waiting_route + "; leave it out";
-       },
-       {.two_lanes = true, .waiting_route = "NCCL"}},
-      {"`draft_tensor_parallel_size`, `--tensor-parallel-size`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) {
-         return c.num_draft_ranks != 0 && c.num_draft_ranks != 1 &&
-                c.num_draft_ranks != c.num_tensor_ranks();
-       },
-       [](const Combination& c) {
-         return "speculative config: draft_tensor_parallel_size " +
-                std::to_string(c.num_draft_ranks) + " is neither 1 nor the target's " +
-                std::to_string(c.num_tensor_ranks()) + "; leave it out or use one of these";
-       },
-       {.num_draft_ranks = 2, .num_ranks = 4}},
-  };
-}
+const CompatRule kSharedRules[] = {
+    {"`--decode-context-parallel-size`, `--tensor-parallel-size`",
+     StatusCode::kInvalidArgument,
+     cannot_share_context,
+     [](const Combination& c) {
+       return context_flag(c) + " does not divide --tensor-parallel-size " +
+              std::to_string(*c.num_tensor_ranks()) + ", whose ranks it is for; use " +
+              divisors_of(*c.num_tensor_ranks());
+     },
+     {.num_ranks = 4, .num_context_ranks = 3}},
+    {"`--decode-context-parallel-size`, `--pipeline-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.num_context_ranks > 1 && c.num_stages > 1; },
+     [](const Combination& c) {
+       return context_flag(c) +
+              " and --pipeline-parallel-size together are not built; leave one of them out";
+     },
+     {.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2}},
+    {"`draft_tensor_parallel_size`, `--tensor-parallel-size`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.num_draft_ranks > 1 && c.num_tensor_ranks() &&
+              c.num_draft_ranks != c.num_tensor_ranks();
+     },
+     [](const Combination& c) {
+       return "speculative config: draft_tensor_parallel_size " +
+              std::to_string(*c.num_draft_ranks) + " is neither 1 nor the target's " +
+              std::to_string(*c.num_tensor_ranks()) + "; leave it out or use one of these";
+     },
+     {.num_draft_ranks = 2, .num_ranks = 4}},
+};
+
+const CompatRule kExpertRules[] = {
+    {"`--enable-expert-parallel`, the model",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.expert_parallel && c.num_experts == 0; },
+     [](const Combination&) -> std::string {
+       return "--enable-expert-parallel: the model is no mixture of experts; leave it out";
+     },
+     {.num_experts = 0, .expert_parallel = true}},
+    {"`--enable-expert-parallel`, `--data-parallel-size`, `--communicator mpi`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.expert_parallel && c.num_engines > 1 && c.uses_mpi; },
+     [](const Combination&) -> std::string {
+       return "--enable-expert-parallel and --data-parallel-size together exchange through "
+              "sockets; leave --communicator mpi out";
+     },
+     {.num_engines = 2, .expert_parallel = true, .uses_mpi = true}},
+};
+
+const CompatRule kLaneRules[] = {
+    {"`--enable-dbo`, `--pipeline-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.two_lanes && c.num_stages > 1; },
+     [](const Combination&) -> std::string {
+       return "--enable-dbo and --pipeline-parallel-size together: a stage hands the rows of a "
+              "step on in one piece; leave one of them out";
+     },
+     {.num_ranks = 2, .num_stages = 2, .two_lanes = true}},
+    {"`--enable-dbo`, `--cudagraph-mode PIECEWISE`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.two_lanes && c.only_pieces; },
+     [](const Combination&) -> std::string {
+       return "--enable-dbo: two lanes are within one graph, and steps run in pieces; use "
+              "--cudagraph-mode FULL, FULL_DECODE_ONLY, FULL_AND_PIECEWISE or NONE, with an "
+              "attention backend that graphs can hold";
+     },
+     {.two_lanes = true, .only_pieces = true}},
+    {"`--enable-dbo`, GPUs that do not reach each other's memory",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.two_lanes && !c.waiting_route.empty(); },
+     [](const Combination& c) {
+       return "--enable-dbo is for GPUs that reach each other's memory, and these exchange "
+              "through " +
+              c.waiting_route + "; leave it out";
+     },
+     {.two_lanes = true, .waiting_route = "NCCL"}},
+};
 
 }  // namespace
 
-std::vector<CompatRule> rank_rules() {
-  std::vector<CompatRule> rules = engine_rules();
-  std::vector<CompatRule> exchanging = exchange_rules();
-  std::move(exchanging.begin(), exchanging.end(), std::back_inserter(rules));
-  return rules;
-}
+std::span<const CompatRule> engine_rules() { return kEngineRules; }
+std::span<const CompatRule> rank_rules() { return kSharedRules; }
+std::span<const CompatRule> expert_rules() { return kExpertRules; }
+std::span<const CompatRule> lane_rules() { return kLaneRules; }
 
 }  // namespace foretoken

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -9,167 +7,155 @@
 namespace foretoken {
 namespace {
 
+const CompatRule kRequestRules[] = {
+    {"structured outputs, `--rejection-sample-method synthetic`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.structured_outputs && c.is_synthetic; },
+     [](const Combination&) -> std::string {
+       return "structured_outputs cannot be used with --rejection-sample-method synthetic, which "
+              "accepts drafts whatever they are; start the engine with another rule";
+     },
+     {.is_synthetic = true, .structured_outputs = true}},
+    {"logits processors, several ranks",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.logits_processors && c.num_ranks > 1; },
+     [](const Combination&) -> std::string {
+       return "logits_processors run on the host of rank 0 alone and cannot be used with several "
+              "ranks; start the engine with --tensor-parallel-size 1 and "
+              "--pipeline-parallel-size 1";
+     },
+     {.logits_processors = true, .num_ranks = 2}},
+    {"`prompt_logprobs`, `--flex-mask` with `prompt`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.prompt_logprobs && c.whole_prompts; },
+     [](const Combination&) -> std::string {
+       return "prompt_logprobs say nothing where --flex-mask lets a prompt see what comes later; "
+              "leave one of them out";
+     },
+     {.whole_prompts = true, .prompt_logprobs = true}},
+    {"pooling, fields about tokens",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.beside_pooling.empty(); },
+     [](const Combination& c) {
+       return "pooling gives no tokens, so that " + c.beside_pooling +
+              " cannot be used with it; leave one of the two out";
+     },
+     {.beside_pooling = "logprobs"}},
+};
+
 // What an engine was started without: of the ways to look at logits and texts.
-std::vector<CompatRule> sampling_rules() {
-  return {
-      {"log-probabilities, `--max-logprobs 0`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.logprobs.empty() && !c.gives_logprobs; },
-       [](const Combination& c) {
-         return c.logprobs +
-                ", but this engine gives no logprobs; start it with --max-logprobs above 0";
-       },
-       {.logprobs = "logprobs is 5", .gives_logprobs = false}},
-      {"logits processors, `--max-processor-rows 0`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.logits_processors && !c.keeps_processor_rows; },
-       [](const Combination&) -> std::string {
-         return "logits_processors are given, but this engine has no rows for them; start it with "
-                "--max-processor-rows above 0";
-       },
-       {.logits_processors = true, .keeps_processor_rows = false}},
-      {"structured outputs, no tokenizer",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.structured_outputs && !c.has_tokenizer; },
-       [](const Combination&) -> std::string {
-         return "structured_outputs need a tokenizer, and this engine has none (no "
-                "tokenizer.json, or --skip-tokenizer-init); leave the field out";
-       },
-       {.structured_outputs = true, .has_tokenizer = false}},
-      {"`stop` or `bad_words`, no tokenizer",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.texts.empty() && !c.has_tokenizer; },
-       [](const Combination& c) {
-         return c.texts +
-                " need a tokenizer, and this engine has none (no tokenizer.json, or "
-                "--skip-tokenizer-init); use token ids";
-       },
-       {.texts = "stop strings", .has_tokenizer = false}},
-  };
-}
+const CompatRule kSamplingRules[] = {
+    {"log-probabilities, `--max-logprobs 0`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.logprobs.empty() && c.gives_logprobs.is_false(); },
+     [](const Combination& c) {
+       return c.logprobs +
+              ", but this engine gives no logprobs; start it with --max-logprobs above 0";
+     },
+     {.logprobs = "logprobs is 5", .gives_logprobs = false}},
+    {"logits processors, `--max-processor-rows 0`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.logits_processors && c.keeps_processor_rows.is_false(); },
+     [](const Combination&) -> std::string {
+       return "logits_processors are given, but this engine has no rows for them; start it with "
+              "--max-processor-rows above 0";
+     },
+     {.logits_processors = true, .keeps_processor_rows = false}},
+    {"structured outputs, no tokenizer",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.structured_outputs && c.has_tokenizer.is_false(); },
+     [](const Combination&) -> std::string {
+       return "structured_outputs need a tokenizer, and this engine has none (no "
+              "tokenizer.json, or --skip-tokenizer-init); leave the field out";
+     },
+     {.structured_outputs = true, .has_tokenizer = false}},
+    {"`stop` or `bad_words`, no tokenizer",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.texts.empty() && c.has_tokenizer.is_false(); },
+     [](const Combination& c) {
+       return c.texts +
+              " need a tokenizer, and this engine has none (no tokenizer.json, or "
+              "--skip-tokenizer-init); use token ids";
+     },
+     {.texts = "stop strings", .has_tokenizer = false}},
+};
 
 // The same of queues, drafters and adapters.
-std::vector<CompatRule> serving_rules() {
-  return {
-      {"`priority` without `--scheduling-policy priority`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.priority != 0 && !c.has_priorities; },
-       [](const Combination& c) {
-         return "priority is " + std::to_string(c.priority) +
-                ", but this engine runs first come, first served; start it with "
-                "--scheduling-policy priority";
-       },
-       {.priority = 1, .has_priorities = false}},
-      {"`speculative` of a request without `--speculative-config`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.speculative_wish.empty() && !c.drafts; },
-       [](const Combination& c) {
-         return c.speculative_wish +
-                ", but the engine runs without a drafter; start it with --speculative-config";
-       },
-       {.speculative_wish = "speculative.enabled is true"}},
-      {"an adapter of a request without `--enable-lora`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.adapter.empty() && !c.lora; },
-       [](const Combination& c) {
-         return "the request names the adapter '" + c.adapter +
-                "', but the engine has none; start it with --enable-lora";
-       },
-       {.adapter = "mine"}},
-      {"adapters that are loaded later, without `--enable-lora`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.loads_adapter && !c.lora; },
-       [](const Combination&) -> std::string {
-         return "this engine takes no adapters; start it with --enable-lora";
-       },
-       {.loads_adapter = true}},
-  };
-}
+const CompatRule kServingRules[] = {
+    {"`priority` without `--scheduling-policy priority`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.priority != 0 && c.has_priorities.is_false(); },
+     [](const Combination& c) {
+       return "priority is " + std::to_string(c.priority) +
+              ", but this engine runs first come, first served; start it with "
+              "--scheduling-policy priority";
+     },
+     {.priority = 1, .has_priorities = false}},
+    {"`speculative` of a request without `--speculative-config`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.speculative_wish.empty() && c.drafts.is_false(); },
+     [](const Combination& c) {
+       return c.speculative_wish +
+              ", but the engine runs without a drafter; start it with --speculative-config";
+     },
+     {.drafts = false, .speculative_wish = "speculative.enabled is true"}},
+    {"an adapter of a request without `--enable-lora`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.adapter.empty() && c.lora.is_false(); },
+     [](const Combination& c) {
+       return "the request names the adapter '" + c.adapter +
+              "', but the engine has none; start it with --enable-lora";
+     },
+     {.lora = false, .adapter = "mine"}},
+    {"adapters that are loaded later, without `--enable-lora`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.loads_adapter && c.lora.is_false(); },
+     [](const Combination&) -> std::string {
+       return "this engine takes no adapters; start it with --enable-lora";
+     },
+     {.lora = false, .loads_adapter = true}},
+};
 
-std::vector<CompatRule> excluding_rules() {
-  return {
-      {"structured outputs, `--rejection-sample-method synthetic`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.structured_outputs && c.is_synthetic; },
-       [](const Combination&) -> std::string {
-         return "structured_outputs cannot be used with --rejection-sample-method synthetic, which "
-                "accepts drafts whatever they are; start the engine with another rule";
-       },
-       {.is_synthetic = true, .structured_outputs = true}},
-      {"logits processors, several ranks",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.logits_processors && c.num_ranks > 1; },
-       [](const Combination&) -> std::string {
-         return "logits_processors run on the host of rank 0 alone and cannot be used with several "
-                "ranks; start the engine with --tensor-parallel-size 1 and "
-                "--pipeline-parallel-size 1";
-       },
-       {.logits_processors = true, .num_ranks = 2}},
-      {"`prompt_logprobs`, `--flex-mask` with `prompt`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.prompt_logprobs && c.whole_prompts; },
-       [](const Combination&) -> std::string {
-         return "prompt_logprobs say nothing where --flex-mask lets a prompt see what comes later; "
-                "leave one of them out";
-       },
-       {.whole_prompts = true, .prompt_logprobs = true}},
-      {"pooling, fields about tokens",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.beside_pooling.empty(); },
-       [](const Combination& c) {
-         return "pooling gives no tokens, so that " + c.beside_pooling +
-                " cannot be used with it; leave one of the two out";
-       },
-       {.beside_pooling = "logprobs"}},
-  };
-}
+const CompatRule kMeasuringRules[] = {
+    {"parts of steps, several ranks",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.parts_of_steps && c.num_ranks > 1; },
+     [](const Combination&) -> std::string {
+       return "parts of steps are measured on one rank; leave --tensor-parallel-size and "
+              "--pipeline-parallel-size out, or use bench decode";
+     },
+     {.num_ranks = 2, .parts_of_steps = true}},
+    {"parts of steps, `--enable-dbo`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.parts_of_steps && c.two_lanes; },
+     [](const Combination&) -> std::string {
+       return "parts of steps are measured in one lane of rows; leave --enable-dbo out, or use "
+              "bench decode";
+     },
+     {.two_lanes = true, .parts_of_steps = true}},
+    {"parts of steps, `--profile`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.parts_of_steps && c.has_profile; },
+     [](const Combination&) -> std::string {
+       return "--profile tells of an engine's steps, and parts of steps are none; use bench "
+              "decode";
+     },
+     {.parts_of_steps = true, .has_profile = true}},
+    {"`bench host`, several ranks",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.host_alone && (c.num_ranks > 1 || c.num_engines > 1); },
+     [](const Combination&) -> std::string {
+       return "bench host measures one rank; leave --tensor-parallel-size, "
+              "--pipeline-parallel-size and --data-parallel-size out";
+     },
+     {.num_ranks = 2, .host_alone = true}},
+};
 
 }  // namespace
 
-std::vector<CompatRule> request_rules() {
-  std::vector<CompatRule> rules = excluding_rules();
-  for (const auto part : {sampling_rules, serving_rules}) {
-    std::vector<CompatRule> more = part();
-    std::move(more.begin(), more.end(), std::back_inserter(rules));
-  }
-  return rules;
-}
-
-std::vector<CompatRule> measuring_rules() {
-  return {
-      {"parts of steps, several ranks",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.parts_of_steps && c.num_ranks > 1; },
-       [](const Combination&) -> std::string {
-         return "parts of steps are measured on one rank; leave --tensor-parallel-size and "
-                "--pipeline-parallel-size out, or use bench decode";
-       },
-       {.num_ranks = 2, .parts_of_steps = true}},
-      {"parts of steps, `--enable-dbo`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.parts_of_steps && c.two_lanes; },
-       [](const Combination&) -> std::string {
-         return "parts of steps are measured in one lane of rows; leave --enable-dbo out, or use "
-                "bench decode";
-       },
-       {.two_lanes = true, .parts_of_steps = true}},
-      {"parts of steps, `--profile`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.parts_of_steps && c.has_profile; },
-       [](const Combination&) -> std::string {
-         return "--profile tells of an engine's steps, and parts of steps are none; use bench "
-                "decode";
-       },
-       {.parts_of_steps = true, .has_profile = true}},
-      {"`bench host`, several ranks",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.host_alone && (c.num_ranks > 1 || c.num_engines > 1); },
-       [](const Combination&) -> std::string {
-         return "bench host measures one rank; leave --tensor-parallel-size, "
-                "--pipeline-parallel-size and --data-parallel-size out";
-       },
-       {.num_ranks = 2, .host_alone = true}},
-  };
-}
+std::span<const CompatRule> request_rules() { return kRequestRules; }
+std::span<const CompatRule> sampling_rules() { return kSamplingRules; }
+std::span<const CompatRule> serving_rules() { return kServingRules; }
+std::span<const CompatRule> measuring_rules() { return kMeasuringRules; }
 
 }  // namespace foretoken

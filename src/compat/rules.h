@@ -1,21 +1,31 @@
 #pragma once
+#include <span>
 #include <string>
-#include <vector>
 
 #include "compat/compat.h"
 
 namespace foretoken {
 
-// The parts of compat_rules(), in its order. Pointers of their examples live for ever.
-std::vector<CompatRule> attention_rules();
-std::vector<CompatRule> kv_rules();
-std::vector<CompatRule> rank_rules();
-std::vector<CompatRule> layer_rules();
-std::vector<CompatRule> weight_rules();
-std::vector<CompatRule> draft_rules();
-std::vector<CompatRule> request_rules();
-std::vector<CompatRule> measuring_rules();
-std::vector<CompatRule> memory_rules();
+// The groups of compat_rules(), in its order. They live for ever.
+std::span<const CompatRule> backend_rules();
+std::span<const CompatRule> expression_rules();
+std::span<const CompatRule> kv_format_rules();
+std::span<const CompatRule> kv_read_rules();
+std::span<const CompatRule> engine_rules();
+std::span<const CompatRule> rank_rules();
+std::span<const CompatRule> expert_rules();
+std::span<const CompatRule> lane_rules();
+std::span<const CompatRule> layer_rules();
+std::span<const CompatRule> weight_rules();
+std::span<const CompatRule> adapter_rules();
+std::span<const CompatRule> draft_rules();
+std::span<const CompatRule> draft_model_rules();
+std::span<const CompatRule> request_rules();
+std::span<const CompatRule> sampling_rules();
+std::span<const CompatRule> serving_rules();
+std::span<const CompatRule> measuring_rules();
+std::span<const CompatRule> state_rules();
+std::span<const CompatRule> host_block_rules();
 
 std::string name_of(const AttentionBackend& backend);
 // The backend that serves in place of one that does not.

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "compat/rules.h"
@@ -9,93 +7,85 @@
 namespace foretoken {
 namespace {
 
-std::vector<CompatRule> rounding_rules() {
-  return {
-      {"`--quantization`, `--load-format dummy-*`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.quantization.empty() && !c.quantised_format.empty(); },
-       [](const Combination& c) {
-         return "--quantization " + c.quantization + " rounds weights, but --load-format " +
-                c.quantised_format + " has quantised ones; remove one of the two";
-       },
-       {.quantization = "fp8", .quantised_format = "dummy-q8_0"}},
-      {"`--quantization` of files, weights that are not quantised",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return !c.named_method.empty() && c.files_method == ""; },
-       [](const Combination& c) {
-         return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
-                " are not quantised; remove it, or use fp8, which rounds them while they are "
-                "loaded";
-       },
-       {.files = "the model",
-        .method_flag = "--quantization",
-        .named_method = "awq",
-        .files_method = ""}},
-      {"`--quantization`, weights that are quantised otherwise",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) {
-         return !c.named_method.empty() && c.files_method && c.named_method != *c.files_method;
-       },
-       [](const Combination& c) {
-         return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
-                " are quantised by " + *c.files_method +
-                "; remove it, or name the model as it was before";
-       },
-       {.files = "the model",
-        .method_flag = "--quantization",
-        .named_method = "awq",
-        .files_method = "gptq"}},
-      {"`--activation-scheme dynamic`, a model without FP8 matrices",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.rounds_activations && c.num_fp8_matrices == 0; },
-       [](const Combination& c) {
-         return "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
-                c.files + " has none that stay FP8 on " +
-                (c.opened != nullptr ? c.opened->name() : "this device") +
-                "; add --quantization fp8, or leave it out";
-       },
-       {.files = "the model", .rounds_activations = true, .num_fp8_matrices = 0}},
-  };
-}
+const CompatRule kWeightRules[] = {
+    {"`--quantization`, `--load-format dummy-*`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.quantization.empty() && !c.quantised_format.empty(); },
+     [](const Combination& c) {
+       return "--quantization " + c.quantization + " rounds weights, but --load-format " +
+              c.quantised_format + " has quantised ones; remove one of the two";
+     },
+     {.quantization = "fp8", .quantised_format = "dummy-q8_0"}},
+    {"`--quantization` of files, weights that are not quantised",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.named_method.empty() && c.files_method == ""; },
+     [](const Combination& c) {
+       return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
+              " are not quantised; remove it, or use fp8, which rounds them while they are "
+              "loaded";
+     },
+     {.files = "the model",
+      .method_flag = "--quantization",
+      .named_method = "awq",
+      .files_method = ""}},
+    {"`--quantization`, weights that are quantised otherwise",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return !c.named_method.empty() && c.files_method && c.named_method != *c.files_method;
+     },
+     [](const Combination& c) {
+       return c.method_flag + " " + c.named_method + ": the weights of " + c.files +
+              " are quantised by " + *c.files_method +
+              "; remove it, or name the model as it was before";
+     },
+     {.files = "the model",
+      .method_flag = "--quantization",
+      .named_method = "awq",
+      .files_method = "gptq"}},
+    {"`--activation-scheme dynamic`, a model without FP8 matrices",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.rounds_activations && c.num_fp8_matrices == 0; },
+     [](const Combination& c) {
+       return "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
+              c.files + " has none that stay FP8 on " +
+              (c.opened != nullptr ? c.opened->name() : "this device") +
+              "; add --quantization fp8, or leave it out";
+     },
+     {.files = "the model", .rounds_activations = true, .num_fp8_matrices = 0}},
+};
 
-std::vector<CompatRule> adapter_rules() {
-  return {
-      {"`--lora-modules` without `--enable-lora`",
-       StatusCode::kInvalidArgument,
-       [](const Combination& c) { return c.lora_modules && !c.lora; },
-       [](const Combination&) -> std::string {
-         return "--lora-modules names adapters; add --enable-lora";
-       },
-       {.lora_modules = true}},
-      {"`--lora-dtype`, `--dtype`",
-       StatusCode::kUnsupported,
-       [](const Combination& c) {
-         return c.dtype && !c.lora_dtype.empty() && c.lora_dtype != "auto" &&
-                c.lora_dtype != dtype_name(*c.dtype);
-       },
-       [](const Combination& c) {
-         return "--lora-dtype " + c.lora_dtype + ": adapters are kept in the model's type, " +
-                dtype_name(*c.dtype) + "; leave it out";
-       },
-       {.dtype = DType::kBF16, .lora_dtype = "float16"}},
-      {"`--enable-lora`, a model with matrices of other names",
-       StatusCode::kUnsupported,
-       [](const Combination& c) { return c.lora && !c.matrix_outside_layers.empty(); },
-       [](const Combination& c) {
-         return "--enable-lora: adapters of matrices named as '" + c.matrix_outside_layers +
-                "' are not applied; start without it, or use another model";
-       },
-       {.lora = true, .matrix_outside_layers = "encoder.weight"}},
-  };
-}
+const CompatRule kAdapterRules[] = {
+    {"`--lora-modules` without `--enable-lora`",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.lora_modules && c.lora.is_false(); },
+     [](const Combination&) -> std::string {
+       return "--lora-modules names adapters; add --enable-lora";
+     },
+     {.lora = false, .lora_modules = true}},
+    {"`--lora-dtype`, `--dtype`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return c.dtype && !c.lora_dtype.empty() && c.lora_dtype != "auto" &&
+              c.lora_dtype != dtype_name(*c.dtype);
+     },
+     [](const Combination& c) {
+       return "--lora-dtype " + c.lora_dtype + ": adapters are kept in the model's type, " +
+              dtype_name(*c.dtype) + "; leave it out";
+     },
+     {.dtype = DType::kBF16, .lora_dtype = "float16"}},
+    {"`--enable-lora`, a model with matrices of other names",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.lora && !c.matrix_outside_layers.empty(); },
+     [](const Combination& c) {
+       return "--enable-lora: adapters of matrices named as '" + c.matrix_outside_layers +
+              "' are not applied; start without it, or use another model";
+     },
+     {.lora = true, .matrix_outside_layers = "encoder.weight"}},
+};
 
 }  // namespace
 
-std::vector<CompatRule> weight_rules() {
-  std::vector<CompatRule> rules = rounding_rules();
-  std::vector<CompatRule> more = adapter_rules();
-  std::move(more.begin(), more.end(), std::back_inserter(rules));
-  return rules;
-}
+std::span<const CompatRule> weight_rules() { return kWeightRules; }
+std::span<const CompatRule> adapter_rules() { return kAdapterRules; }
 
 }  // namespace foretoken

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "compat/compat.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
@@ -120,8 +119,6 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
   DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
-  const bool rounds = context.own_rounding != WeightRounding::kNone;
-  FT_RETURN_IF_ERROR(compat({.drafter = name, .unrounded = rounds ? "fp8" : ""}));
   if (context.is_absent) return make_absent_drafter(name, traits);
   const DraftHeadOptions options{.max_rows = context.max_spans,
                                  .max_logits_rows = context.max_spans,

@@ -1,6 +1,6 @@
 #include "draft/config_check.h"
 
-#include "compat/compat.h"
+#include "draft/drafter_parts.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -43,15 +43,6 @@ Status check_without_files(const SpeculativeConfig& config, const DrafterEntry& 
   return {};
 }
 
-// The names of the drafters with a trait.
-std::string names_with(bool DrafterTraits::* trait) {
-  std::string names;
-  for (const DrafterEntry& entry : drafters()) {
-    if (entry.traits.*trait) names += (names.empty() ? "" : " or ") + std::string(entry.name);
-  }
-  return names;
-}
-
 // Fields of other methods do nothing; the method judges its own.
 Status check_fields(const SpeculativeConfig& config, const DrafterEntry& entry) {
   for (const DrafterEntry& other : drafters()) {
@@ -69,12 +60,11 @@ Status check_fields(const SpeculativeConfig& config, const DrafterEntry& entry) 
 Status check_config(const SpeculativeConfig& config, const DrafterEntry& entry) {
   const DrafterTraits& traits = entry.traits;
   FT_RETURN_IF_ERROR(check_count(config, traits));
-  if (config.use_heterogeneous_vocab && !traits.maps_vocabulary) {
-    FT_RETURN_IF_ERROR(compat(
-        {.drafter = entry.name, .translators = names_with(&DrafterTraits::maps_vocabulary)}));
-  }
   if (!traits.reads_files) FT_RETURN_IF_ERROR(check_without_files(config, entry));
   FT_RETURN_IF_ERROR(check_fields(config, entry));
+  Combination c;
+  add_drafter(config, entry, &c);
+  FT_RETURN_IF_ERROR(compat(c));
   if (config.model.empty() && traits.needs_model) {
     return invalid_argument("speculative config: method " + std::string(entry.name) +
                             " needs `model` (--spec-model), the folder or Hub id of its weights");

@@ -243,7 +243,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.keeps_states = keeps_states(config);
   FT_RETURN_IF_ERROR(compat({.files = context.folder,
                              .states_of = traits.keeps_states ? "a draft model" : "",
-                             .drafts_at_once = at_once}));
+                             .drafter_traits = &traits}));
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

@@ -1,6 +1,8 @@
 #include "draft/registry.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,7 +25,8 @@
 namespace foretoken {
 namespace {
 
-constexpr DrafterTraits kChain = {.reads_files = true, .needs_model = true, .counts_itself = true};
+constexpr DrafterTraits kChain = {
+    .reads_files = true, .needs_model = true, .counts_itself = true, .plain_weights = true};
 
 constexpr MethodField kNgramFields[] = {
     {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},
@@ -49,6 +52,8 @@ constexpr DrafterEntry kDrafters[] = {
      .aliases = "",
      .description = "a smaller language model",
      .files = "a language model",
+     .bundled = "draft",
+     .at_once = "pard",
      .traits = {.reads_files = true,
                 .needs_model = true,
                 .maps_vocabulary = true,
@@ -66,6 +71,7 @@ constexpr DrafterEntry kDrafters[] = {
      .aliases = "",
      .description = "EAGLE-3 head on hidden states of three target layers",
      .files = "an EAGLE-3 head",
+     .at_once = "p_eagle",
      .traits = {.reads_files = true, .needs_model = true, .counts_itself = true, .has_kv = true},
      .head = HeadKind::kEagle3,
      .make_head = make_head_drafter},
@@ -84,6 +90,8 @@ constexpr DrafterEntry kDrafters[] = {
                 .needs_model = true,
                 .counts_itself = true,
                 .proposes_unmasked = true,
+                .drafts_at_once = true,
+                .drafts_apart = true,
                 .has_kv = true},
      .head = HeadKind::kDflash,
      .make_head = make_block_drafter},
@@ -95,6 +103,7 @@ constexpr DrafterEntry kDrafters[] = {
                 .needs_model = true,
                 .counts_itself = true,
                 .proposes_unmasked = true,
+                .drafts_at_once = true,
                 .has_kv = true},
      .fields = kDsparkFields,
      .check = check_dspark_fields,
@@ -108,8 +117,11 @@ constexpr DrafterEntry kDrafters[] = {
                 .needs_model = true,
                 .maps_vocabulary = true,
                 .proposes_unmasked = true,
+                .drafts_at_once = true,
+                .drafts_apart = true,
                 .has_kv = true},
-     .make = make_pard_drafter},
+     .make = make_pard_drafter,
+     .mask_id = pard_mask_id},
     {.name = "suffix",
      .aliases = "",
      .description = "lookup in the sequence's own tokens and in past answers",
@@ -129,6 +141,8 @@ constexpr DrafterEntry kDrafters[] = {
                 .needs_model = true,
                 .counts_itself = true,
                 .proposes_unmasked = true,
+                .drafts_at_once = true,
+                .drafts_apart = true,
                 .has_kv = true},
      .head = HeadKind::kPeagle,
      .make_head = make_head_drafter},
@@ -200,6 +214,14 @@ std::span<const DrafterEntry> drafters() { return kDrafters; }
 
 std::span<const UnbuiltDrafter> unbuilt_drafters() { return kUnbuilt; }
 
+std::string drafters_that(bool (*is_so)(const DrafterEntry&)) {
+  std::string names;
+  for (const DrafterEntry& entry : kDrafters) {
+    if (is_so(entry)) names += (names.empty() ? "" : " or ") + std::string(entry.name);
+  }
+  return names;
+}
+
 std::string list_of_drafters() {
   std::string all;
   for (const DrafterEntry& entry : kDrafters) {
@@ -236,7 +258,8 @@ Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
   if (!config.method.empty()) return find_drafter(config.method);
   if (config.model.empty()) {
     return invalid_argument(
-        "speculative config: it names neither a method nor a model; add method, for example ngram");
+        "speculative config: it names neither a method nor a model; add method, for example " +
+        std::string(first_look_up().name));
   }
   if (const Result<const DrafterEntry*> named = find_drafter(config.model);
       named.ok() && !named.value()->traits.reads_files) {

@@ -52,7 +52,9 @@ struct DrafterEntry {
   const char* name;
   const char* aliases;  // separated by spaces; "*_x": every name that ends with "_x"
   const char* description;
-  const char* files = "";  // what its files are, "an EAGLE head"; empty: it reads none
+  const char* files = "";    // what its files are, "an EAGLE head"; empty: it reads none
+  const char* bundled = "";  // ending of a bundled one's folder; empty: the name
+  const char* at_once = "";  // the method that drafts likewise but all at once; empty: none does
   DrafterTraits traits{};
   std::span<const MethodField> fields{};  // that it alone reads
   // Judges its fields; null: nothing can be wrong with them.
@@ -66,6 +68,14 @@ struct DrafterEntry {
                                                 const char* name) = nullptr;
   // A head without such layers, which draft/chain_drafter.h runs.
   Result<ChainFiles> (*read_chain)(const std::string& folder, const ModelConfig& target) = nullptr;
+  // The id of the mask behind which a language model drafts, where its folder names one; null: it
+  // needs none.
+  std::optional<int32_t> (*mask_id)(const std::string& folder) = nullptr;
+
+  // Its files are a language model as any other.
+  bool reads_model() const { return traits.reads_files && !head && read_chain == nullptr; }
+  // Its files may be within those of its target.
+  bool may_be_targets() const { return traits.reads_files && !traits.needs_model; }
 };
 
 // A method of vLLM or of its relatives that is no drafter of this build.
@@ -78,6 +88,9 @@ struct UnbuiltDrafter {
 // All drafters of this build, in the order in which they are shown.
 std::span<const DrafterEntry> drafters();
 std::span<const UnbuiltDrafter> unbuilt_drafters();
+
+// Names of the drafters for which `is_so` holds, " or " between them.
+std::string drafters_that(bool (*is_so)(const DrafterEntry&));
 
 // Names of all drafters, ", " between them.
 std::string list_of_drafters();

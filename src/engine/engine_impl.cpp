@@ -266,7 +266,9 @@ EngineStats EngineImpl::stats() const {
   return stats;
 }
 
-Status Engine::load_adapter(const LoraModule&, bool) { return compat({.loads_adapter = true}); }
+Status Engine::load_adapter(const LoraModule&, bool) {
+  return compat({.lora = false, .loads_adapter = true});
+}
 
 Status Engine::unload_adapter(const std::string& name) {
   return not_found("the adapter '" + name + "' cannot be found");

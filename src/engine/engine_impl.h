@@ -33,6 +33,7 @@
 #include "engine/step/plan_feed.h"
 #include "engine/step/ranks.h"
 #include "engine/step/step_memory.h"
+#include "model/registry.h"
 #include "sched/scheduler.h"
 #include "spec/cost_table.h"
 #include "spec/length_controller.h"
@@ -89,11 +90,22 @@ class EngineImpl final : public Engine {
   Status start(const EngineConfig& config, const TestHooks& hooks, Start start,
                std::vector<RankLinks> other_ranks);
   Status open_device(const EngineConfig& config);
+  // What start-up has found on this machine.
+  struct StartFiles {
+    EngineConfig config = {};  // that names them
+    std::vector<std::string> drafter_folders = {};
+  };
+  Result<ResolvedConfig> resolve(EngineConfig config, const ModelFiles& target,
+                                 const ModelConfig& model, StartFiles* files) const;
+  Status open_ranks(const EngineConfig& config, const ModelConfig& model,
+                    std::vector<RankLinks> others);
   Status load(ResolvedConfig& config, const ModelFiles& target,
-              std::vector<std::string> drafter_folders, StartClock& clock);
+              const std::vector<std::string>& drafter_folders, StartClock& clock);
+  Result<LoadOptions> load_options(const ResolvedConfig& config, const ModelFiles& target) const;
+  Status load_drafters(ResolvedConfig& config, const LoadOptions& target,
+                       std::vector<std::string> folders);
+  Status take_memory(ResolvedConfig& config, const TestHooks& hooks);
   Status load_adapters(const EngineConfig& config);
-  // `whose`: as of Combination::states_of.
-  static Status check_states(const EngineConfig& config, const char* whose);
   // Before the KV cache is sized.
   Status take_states(ResolvedConfig& config);
   Status take_snapshots(ResolvedConfig& config);

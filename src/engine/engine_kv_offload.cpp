@@ -22,9 +22,11 @@ int paced_prompt_len(const EngineConfig& config) {
 
 Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
   if (config.kv_offloading_size == 0) return {};
-  FT_RETURN_IF_ERROR(compat({.windowed = window_cache_ != nullptr,
-                             .host_blocks = true,
-                             .prefix_caching = config.enable_prefix_caching}));
+  // What the loaded model and the sized cache have decided.
+  Combination decided = config.parts;
+  decided.windowed = window_cache_ != nullptr;
+  decided.prefix_caching = config.enable_prefix_caching;
+  FT_RETURN_IF_ERROR(compat(decided));
   const BatchState& batch = memory_->batch;
   KvOffloadParts parts{.num_blocks = num_blocks_.full,
                        .headers = batch.page_headers,

@@ -7,9 +7,10 @@
 #include <thread>
 
 #include "base/log.h"
-#include "compat/compat.h"
+#include "compat/combination.h"
 #include "device/cuda_plugin.h"
 #include "device/device_traits.h"
+#include "draft/drafter_parts.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
@@ -42,14 +43,9 @@ Status check_ranks(const EngineConfig& config, bool idle) {
     return invalid_argument(
         "--tensor-parallel-size and --pipeline-parallel-size must be at least 1");
   }
-  return compat({.num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
-                 .num_stages = parallel.pipeline_parallel_size,
-                 .num_context_ranks = parallel.decode_context_parallel_size,
-                 .two_lanes = parallel.enable_dbo,
-                 .parts_of_steps = idle,
-                 .has_profile = !config.profile.empty(),
-                 .host_blocks = config.kv_offloading_size > 0,
-                 .prefix_caching = config.enable_prefix_caching});
+  Combination c = combination_of(config);
+  c.parts_of_steps = idle;
+  return compat(c);
 }
 
 // One step for each stage and one that is planned meanwhile, as far as the ring goes.
@@ -95,56 +91,64 @@ Status EngineImpl::open_device(const EngineConfig& config) {
   return {};
 }
 
-Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Start start,
-                         std::vector<RankLinks> other_ranks) {
-  StartClock clock;
-  FT_RETURN_IF_ERROR(check_speculative(given));
-  FT_RETURN_IF_ERROR(open_device(given));
-  clock.end_phase("device");
-  FT_ASSIGN_OR_RETURN(EngineConfig config, locate_model(given));
-  const ModelFiles target(config.model);
-  FT_ASSIGN_OR_RETURN(const ModelConfig model,
-                      read_model_config(target, {config.dtype, config.hf_overrides}));
+// The configuration with every choice made that its model's config and its drafters' files tell.
+Result<ResolvedConfig> EngineImpl::resolve(EngineConfig config, const ModelFiles& target,
+                                           const ModelConfig& model, StartFiles* files) const {
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
-  FT_RETURN_IF_ERROR(compat(
-      {.chooses_blocks = model.block_index.exists(),
-       .num_experts = model.experts.count,
-       .num_ranks = config.parallel.tensor_parallel_size * config.parallel.pipeline_parallel_size,
-       .num_stages = config.parallel.pipeline_parallel_size,
-       .num_context_ranks = config.parallel.decode_context_parallel_size,
-       .expert_parallel = config.parallel.enable_expert_parallel}));
-  if (keeps_states(model)) FT_RETURN_IF_ERROR(check_states(config, "the model"));
+  files->config = config;
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);
   // From here on a block is that of all ranks that share its positions.
   resolved.block_size *= resolved.parallel.decode_context_parallel_size;
   // They live on the host of rank 0 alone.
   if (!ranks_.is_alone()) resolved.max_processor_rows = 0;
-  FT_ASSIGN_OR_RETURN(const std::vector<std::string> drafter_folders, locate_drafters(resolved));
-  FT_RETURN_IF_ERROR(resolve_methods(resolved, drafter_folders, model));
+  FT_ASSIGN_OR_RETURN(files->drafter_folders, locate_drafters(resolved));
+  FT_RETURN_IF_ERROR(resolve_methods(resolved, files->drafter_folders, model));
+  FT_RETURN_IF_ERROR(check_combination(resolved.parts, resolved.speculative));
+  return resolved;
+}
+
+Status EngineImpl::open_ranks(const EngineConfig& config, const ModelConfig& model,
+                              std::vector<RankLinks> others) {
+  if (!others.empty()) local_ranks_ = std::make_unique<LocalRanks>(config, std::move(others));
+  return ranks_.open(*device_, {.max_row_bytes = max_row_bytes(model),
+                                .avoids_peer_memory = config.parallel.disable_custom_all_reduce,
+                                .in_lanes = config.parallel.enable_dbo});
+}
+
+Status EngineImpl::take_memory(ResolvedConfig& config, const TestHooks& hooks) {
+  FT_RETURN_IF_ERROR(size_kv_cache(config));
+  FT_RETURN_IF_ERROR(make_memory(config));
+  FT_RETURN_IF_ERROR(make_kv_offload(config));
+  make_scheduler(config);
+  FT_RETURN_IF_ERROR(start_trace(config));
+  return make_runner(config, hooks);
+}
+
+Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Start start,
+                         std::vector<RankLinks> other_ranks) {
+  StartClock clock;
+  FT_RETURN_IF_ERROR(check_speculative(given));
+  FT_RETURN_IF_ERROR(open_device(given));
+  clock.end_phase("device");
+  FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(given));
+  const ModelFiles target(located.model);
+  FT_ASSIGN_OR_RETURN(const ModelConfig model,
+                      read_model_config(target, {located.dtype, located.hf_overrides}));
+  StartFiles files;
+  FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve(located, target, model, &files));
   // All files are on this machine now.
-  if (!other_ranks.empty()) {
-    local_ranks_ = std::make_unique<LocalRanks>(config, std::move(other_ranks));
-  }
-  FT_RETURN_IF_ERROR(
-      ranks_.open(*device_, {.max_row_bytes = max_row_bytes(model),
-                             .avoids_peer_memory = config.parallel.disable_custom_all_reduce,
-                             .in_lanes = config.parallel.enable_dbo}));
+  FT_RETURN_IF_ERROR(open_ranks(files.config, model, std::move(other_ranks)));
   profiler_ranges_ = device_->use_profiler_ranges(given.enable_layerwise_nvtx_tracing);
   FT_ASSIGN_OR_RETURN(queue_, device_->make_queue());
   if (hooks.wrap_queue) queue_ = hooks.wrap_queue(std::move(queue_));
   clock.end_phase("configuration");
-  FT_RETURN_IF_ERROR(load(resolved, target, drafter_folders, clock));
-  FT_RETURN_IF_ERROR(size_kv_cache(resolved));
-  FT_RETURN_IF_ERROR(make_memory(resolved));
-  FT_RETURN_IF_ERROR(make_kv_offload(resolved));
-  make_scheduler(resolved);
-  FT_RETURN_IF_ERROR(start_trace(resolved));
-  FT_RETURN_IF_ERROR(make_runner(resolved, hooks));
+  FT_RETURN_IF_ERROR(load(resolved, target, files.drafter_folders, clock));
+  FT_RETURN_IF_ERROR(take_memory(resolved, hooks));
   clock.end_phase("memory");
   if (start == Start::kServing) {
-    FT_RETURN_IF_ERROR(find_learned_rates(resolved, drafter_folders));
+    FT_RETURN_IF_ERROR(find_learned_rates(resolved, files.drafter_folders));
   }
   FT_RETURN_IF_ERROR(prepare_speculation(resolved, start, clock));
   FT_RETURN_IF_ERROR(ranks_.least(0, "waiting for all ranks to start").status());
@@ -172,12 +176,9 @@ Status EngineImpl::run_rank() {
   return status;
 }
 
-Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
-                        std::vector<std::string> drafter_folders, StartClock& clock) {
-  const auto start = std::chrono::steady_clock::now();
-  // A large tokenizer takes as long to read as gigabytes of weights.
-  std::future<Status> text =
-      std::async(std::launch::async, [&] { return load_text(config, target); });
+// How this rank loads its part of the model, but for what its attention is.
+Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
+                                             const ModelFiles& target) const {
   LoadOptions options;
   options.config = {config.dtype, config.hf_overrides};
   options.max_model_len = config.max_model_len;
@@ -190,17 +191,47 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   options.round_activations = rounds_activations(config);
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();
-  const Sharding second_lane = ranks_.sharding(1);
-  if (config.parallel.enable_dbo) options.second_lane = &second_lane;
   options.stages = ranks_.stages();
   options.max_rows = config.max_num_batched_tokens;
   options.max_logits_rows = logits_tile(config);
   options.progress = config.on_load_progress;
   options.cancelled = config.cancel_load;
+  return options;
+}
+
+Status EngineImpl::load_drafters(ResolvedConfig& config, const LoadOptions& target,
+                                 std::vector<std::string> folders) {
+  FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
+                                                        .target = *model_,
+                                                        .tokenizer = tokenizer_.get(),
+                                                        .attention = target.attention,
+                                                        .kv_format = target.kv_format,
+                                                        .rounding = target.rounding,
+                                                        .dummy_recipe = target.dummy_recipe,
+                                                        .sharding = target.sharding,
+                                                        .folders = std::move(folders),
+                                                        .are_absent = !target.stages.is_last()}));
+  drafter_names_ = drafter_names(config);
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_draft_tokens;
+  }
+  // A drafter may have brought its number of drafts, which rates and schedules must fit.
+  return check_speculative(config);
+}
+
+Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
+                        const std::vector<std::string>& drafter_folders, StartClock& clock) {
+  const auto start = std::chrono::steady_clock::now();
+  // A large tokenizer takes as long to read as gigabytes of weights.
+  std::future<Status> text =
+      std::async(std::launch::async, [&] { return load_text(config, target); });
+  FT_ASSIGN_OR_RETURN(LoadOptions options, load_options(config, target));
+  const Sharding second_lane = ranks_.sharding(1);
+  if (config.parallel.enable_dbo) options.second_lane = &second_lane;
   FT_ASSIGN_OR_RETURN(options.attention, take_attention(config, target));
   FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
-  FT_RETURN_IF_ERROR(compat({.two_lanes = config.parallel.enable_dbo,
-                             .only_pieces = graphs_.mode == GraphMode::kPiecewise}));
+  config.parts.only_pieces = graphs_.mode == GraphMode::kPiecewise;
+  FT_RETURN_IF_ERROR(compat(config.parts));
   Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
@@ -208,22 +239,7 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   FT_RETURN_IF_ERROR(load_adapters(config));
   FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
   clock.end_phase("tokenizer");
-  FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
-                                                        .target = *model_,
-                                                        .tokenizer = tokenizer_.get(),
-                                                        .attention = options.attention,
-                                                        .kv_format = options.kv_format,
-                                                        .rounding = options.rounding,
-                                                        .dummy_recipe = options.dummy_recipe,
-                                                        .sharding = options.sharding,
-                                                        .folders = std::move(drafter_folders),
-                                                        .are_absent = !options.stages.is_last()}));
-  drafter_names_ = drafter_names(config);
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_draft_tokens;
-  }
-  // A drafter may have brought its number of drafts, which rates and schedules must fit.
-  FT_RETURN_IF_ERROR(check_speculative(config));
+  FT_RETURN_IF_ERROR(load_drafters(config, options, drafter_folders));
   FT_RETURN_IF_ERROR(take_states(config));
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -358,7 +374,8 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
 
 RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
   const ModelConfig& model = model_->config();
-  RequestLimits limits{.adapters = adapters_.get(),
+  RequestLimits limits{.engine = config.parts,
+                       .adapters = adapters_.get(),
                        .max_model_len = config.max_model_len,
                        .max_blocks = max_blocks_,
                        .vocab_size = model.vocab_size,
@@ -368,11 +385,8 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .max_logprobs = config.max_logprobs,
                        .max_processor_rows = config.max_processor_rows,
                        .hidden_size = model.hidden_size,
-                       .num_ranks = ranks_.size(),
                        .has_grammars = grammars_ != nullptr,
-                       .is_synthetic = config.acceptance == AcceptanceMethod::kSynthetic,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
-                       .whole_prompts = config.whole_prompts,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {

@@ -30,22 +30,13 @@ int64_t snapshots_by_default(const Device& device, int num_seqs, int64_t bytes_e
 
 }  // namespace
 
-Status EngineImpl::check_states(const EngineConfig& config, const char* whose) {
-  const ParallelConfig& parallel = config.parallel;
-  return compat({.states_of = whose,
-                 .num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
-                 .num_stages = parallel.pipeline_parallel_size,
-                 .num_context_ranks = parallel.decode_context_parallel_size,
-                 .host_blocks = config.kv_offloading_size > 0,
-                 .prefix_caching = config.enable_prefix_caching});
-}
-
 Status EngineImpl::take_states(ResolvedConfig& config) {
   const bool target = keeps_states(model_->config());
   const bool drafter = std::any_of(drafters_.begin(), drafters_.end(),
                                    [](const auto& each) { return each->traits().keeps_states; });
   if (!target && !drafter) return {};
-  FT_RETURN_IF_ERROR(check_states(config, target ? "the model" : "a draft model"));
+  if (!target) config.parts.states_of = "a draft model";
+  FT_RETURN_IF_ERROR(compat(config.parts));
   const StateUse use{.num_slots = config.max_num_seqs,
                      .max_draft_tokens = max_draft_tokens(config)};
   FT_RETURN_IF_ERROR(model_->take_states(use));

@@ -171,7 +171,6 @@ Status Decoder::load(WeightLoader& loader) {
 }
 
 Status Decoder::load_inputs(WeightLoader& loader) {
-  FT_RETURN_IF_ERROR(check_division(config_, stages_.is_cut(), second_lane_ != nullptr));
   const std::string body = find_place(traits_, loader).body;
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   FT_RETURN_IF_ERROR(

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "compat/compat.h"
 #include "compat/kv_format.h"
 
 namespace foretoken {
@@ -93,28 +92,6 @@ void place_beside(const KvGroupSpec& own, KvGroupSpec* full, LayerPlan* out) {
 }
 
 }  // namespace
-
-Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes) {
-  const auto any = [&](auto is_so) {
-    return std::any_of(config.layers.begin(), config.layers.end(), is_so);
-  };
-  Combination c{
-      .architecture = config.architecture,
-      .layers = {
-          .run_again = config.num_loops > 1,
-          .add_later = any([](const LayerConfig& layer) { return layer.part > 0; }),
-          .follow_indexers = config.latent.index.top % 4 != 0 &&
-                             any([](const LayerConfig& layer) { return layer.shares_index; }),
-          .read_other_layers = any([](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-          .read_more =
-              config.layer_input_size > 0 || config.streams.exist() || config.hyper.exist()}};
-  // One wish after the other, as these two are judged together elsewhere.
-  c.two_lanes = has_lanes;
-  FT_RETURN_IF_ERROR(compat(c));
-  c.two_lanes = false;
-  if (has_stages) c.num_ranks = c.num_stages = 2;
-  return compat(c);
-}
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {

@@ -58,10 +58,6 @@ struct DecoderPlanOptions {
   ContextRanks context = {};  // that share the positions
 };
 
-// Whether the layers can be divided among stages, or their rows among two lanes: none of them then
-// may read more of a token than its row. Unsupported, with the remedy.
-Status check_division(const ModelConfig& config, bool has_stages, bool has_lanes);
-
 // The plan of a rank's part of the layers. `config` gives their rope and their type. Groups hold
 // the layers of this rank's stage, at least one each, so that all ranks have the same groups.
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,

@@ -1,4 +1,5 @@
 #include "model/draft_head_weights.h"
+#include "model/layer/layer_needs.h"
 
 #include <algorithm>
 #include <optional>
@@ -287,6 +288,7 @@ Status HeadLoader::load_own_layer(const std::string& base, const HeadLayerPlace&
     if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
   PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
+  FT_RETURN_IF_ERROR(parts.check_needs(needs_of(layer_, layer)));
   loader_.enter_layers(false);
   const Status status = load_layer(parts, base, layer, out);
   loader_.leave_layers();

@@ -9,6 +9,7 @@
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
+#include "model/model_parts.h"
 
 namespace foretoken {
 namespace {
@@ -59,6 +60,8 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(files, options.config));
   const Architecture* architecture = find_architecture(config.architecture);
   FT_CHECK(architecture != nullptr);
+  // Before sizes, which no other number of ranks would help.
+  FT_RETURN_IF_ERROR(check_division(config, options));
 
   LoadOptions complete = options;
   if (complete.attention == nullptr) {

@@ -98,7 +98,7 @@ TEST(SpeculativeConfig, FieldsOfAnotherMethod) {
        {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_vocab_size": 9})",
         "draft_vocab_size does nothing with method ngram"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "use_heterogeneous_vocab": true})",
-        "use_heterogeneous_vocab goes with method draft_model or pard only"},
+        "use_heterogeneous_vocab is for draft models"},
        {R"({"method": "ngram", "num_speculative_tokens": 3, "draft_sample_method":
             "probabilistic"})",
         "draft_sample_method probabilistic does nothing with method ngram"},

@@ -14,6 +14,7 @@ namespace {
 
 const DeviceTraits* const kCpuType = find_device_type("cpu");
 const DeviceTraits* const kCudaType = find_device_type("cuda");
+constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
 
 TEST(Compat, NothingAskedIsNothingRefused) {
   EXPECT_TRUE(compat({}).ok());
@@ -69,19 +70,21 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
   } cases[] = {
       {{.attention = &flashinfer_attention(), .batch_invariant = true},
        {"--attention-backend flashinfer", "--batch-invariant off"}},
-      {{.attention = &flashinfer_attention(), .model = &gemma}, {"soft cap", "portable"}},
-      {{.attention = &flashmla_attention(), .model = &small_blocks},
+      {{.attention = &flashinfer_attention(), .model = gemma}, {"soft cap", "portable"}},
+      {{.attention = &flashmla_attention(), .model = small_blocks},
        {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
       {{.is_synthetic = true, .structured_outputs = true},
        {"structured_outputs", "synthetic", "another rule"}},
       {{.logits_processors = true, .num_ranks = 2},
        {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
       {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
-      {{.num_engines = 2, .num_hosts = 2}, {"--data-parallel-size", "--nnodes", "balancer"}},
+      {{.num_engines = 2, .num_hosts = 2, .expert_parallel = false},
+       {"--data-parallel-size", "--nnodes", "balancer"}},
       {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
       {{.num_ranks = 4, .num_context_ranks = 3},
        {"--decode-context-parallel-size 3", "--tensor-parallel-size 4", "use 1, 2 or 4"}},
-      {{.num_context_ranks = 2}, {"does not divide --tensor-parallel-size 1", "use 1"}},
+      {{.num_ranks = 1, .num_context_ranks = 2},
+       {"does not divide --tensor-parallel-size 1", "use 1"}},
       {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
       {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
        {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
@@ -105,13 +108,13 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"--decode-context-parallel-size 2", "chooses blocks", "leave it out"}},
       {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
        {"--kv-offloading-size", "--flex-mask with 'prompt'", "a mask of q and kv"}},
-      {{.files = "models/m", .states_of = "a draft model", .drafts_at_once = true},
+      {{.files = "models/m", .states_of = "a draft model", .drafter_traits = &kAtOnce},
        {"models/m keep states", "use method draft_model"}},
       {{.dtype = DType::kBF16, .lora_dtype = "float32"},
        {"--lora-dtype float32", "bfloat16", "leave it out"}},
       {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
        {"--enable-dbo", "NCCL: no peers", "leave it out"}},
-      {{.architecture = "M", .layers = {.norm_groups = 4}, .num_ranks = 3},
+      {{.architecture = "M", .layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 3},
        {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
       {{.files = "models/m",
         .method_flag = "speculative config: quantization",
@@ -120,7 +123,7 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
        {"speculative config: quantization awq_marlin", "models/m are quantised by gptq",
         "remove it"}},
       {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
-      {{.adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
+      {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
       {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
        {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
   };
@@ -147,18 +150,31 @@ TEST(Compat, EveryRuleIsBrokenByItsExample) {
   }
 }
 
+// No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
+TEST(Compat, WhatIsNotKnownIsNotRefused) {
+  EXPECT_TRUE(compat({.num_engines = 2, .num_hosts = 2}).ok()) << "perhaps with experts";
+  EXPECT_TRUE(compat({.num_context_ranks = 2}).ok()) << "of how many ranks?";
+  EXPECT_TRUE(compat({.num_draft_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.host_blocks = true}).ok());
+  EXPECT_FALSE(compat({.host_blocks = true, .prefix_caching = false}).ok());
+  EXPECT_TRUE(compat({.lora_modules = true}).ok());
+  EXPECT_FALSE(compat({.lora = false, .lora_modules = true}).ok());
+}
+
 TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
-  EXPECT_TRUE(compat({.layers = {.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
+  EXPECT_TRUE(
+      compat({.layers = LayerNeeds{.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
   EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
-  EXPECT_TRUE(compat({.states_of = "the model", .drafts_at_once = true}).ok());
+  EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
-  EXPECT_TRUE(compat({.layers = {.norm_groups = 4}, .num_ranks = 2}).ok());
-  EXPECT_TRUE(compat({.layers = {.norm_groups = 1}, .num_ranks = 2, .num_stages = 2}).ok());
+  EXPECT_TRUE(compat({.layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 2}).ok());
+  EXPECT_TRUE(
+      compat({.layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2, .num_stages = 2}).ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());

@@ -17,35 +17,6 @@ DecoderPlan plan_of(const ModelConfig& config, int32_t max_model_len, bool one_k
   return plan_decoder(config, compose_layers(config, {}), {max_model_len, one_kv_group});
 }
 
-TEST(DecoderPlan, WhatReadsMoreThanARowIsNotDivided) {
-  ModelConfig config = config_of({{0, true}, {0, true}});
-  config.architecture = "TestForCausalLM";
-  EXPECT_TRUE(check_division(config, true, true).ok());
-  config.layers[1].kv_of = 0;
-  EXPECT_TRUE(check_division(config, false, true).ok()) << "keys are the lane's own";
-  EXPECT_EQ(check_division(config, true, false).code(), StatusCode::kUnsupported);
-  config.layers[1].kv_of = -1;
-  config.layer_input_size = 4;
-  EXPECT_NE(check_division(config, true, false).message().find("--pipeline-parallel-size 1"),
-            std::string::npos);
-  EXPECT_NE(check_division(config, false, true).message().find("leave --enable-dbo out"),
-            std::string::npos);
-  EXPECT_TRUE(check_division(config, false, false).ok());
-}
-
-// What a layer leaves for the next one lies beside the residual.
-TEST(DecoderPlan, ShortcutsAreNotCutIntoStages) {
-  ModelConfig config = config_of({{0, true}, {0, true}});
-  config.experts.count = 4;
-  config.experts.zero_count = 2;
-  EXPECT_TRUE(check_division(config, true, true).ok()) << "a layer that adds at once";
-  config.experts.zero_count = 0;
-  config.layers[1].part = 1;
-  EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),
-            std::string::npos);
-  EXPECT_TRUE(check_division(config, false, true).ok());
-}
-
 // Layers that attend to what another one chose keep no key of an indexer.
 TEST(DecoderPlan, IndexersHavePlacesOfTheirOwn) {
   ModelConfig config = config_of({{}, {}, {}, {}});
@@ -60,9 +31,6 @@ TEST(DecoderPlan, IndexersHavePlacesOfTheirOwn) {
   EXPECT_EQ(plan.groups[0].index.num_layers, 3);
   EXPECT_EQ(plan.layers[1].index_place, -1);
   EXPECT_EQ(plan.layers[3].index_place, 2);
-  EXPECT_NE(check_division(config, true, false).message().find("--tensor-parallel-size"),
-            std::string::npos);
-  EXPECT_TRUE(check_division(config, false, true).ok());
 }
 
 TEST(DecoderPlan, OneGroupWithoutWindows) {

@@ -85,8 +85,8 @@ std::string method_of_fields(const JsonFields& fields) {
   return {};
 }
 
-// vLLM also takes the method ngram as the name of the model. Without a method the engine looks into
-// the model.
+// vLLM also takes a method without files as the name of the model. Without a method the engine
+// looks into the model.
 void read_method(JsonFields& fields, SpeculativeConfig* config) {
   fields.read("method", &config->method);
   fields.read("model", &config->model);
@@ -97,8 +97,9 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (config->method.empty() && !config->model.empty()) return;
   if (config->method.empty()) {
     return fields.fail(
-        "'method' (--spec-method) is missing; give for example {\"method\": \"ngram\", "
-        "\"num_speculative_tokens\": 4}");
+        fmt::format("'method' (--spec-method) is missing; give for example {{\"method\": \"{}\", "
+                    "\"num_speculative_tokens\": 4}}",
+                    first_look_up().name));
   }
   const Result<std::string> method = canonical_method(config->method);
   if (!method.ok()) return fields.fail(method.status().message());
@@ -106,19 +107,20 @@ void read_method(JsonFields& fields, SpeculativeConfig* config) {
   if (config->method == named) config->model.clear();
 }
 
-// vLLM's word for a draft model or an EAGLE-3 head that drafts behind mask tokens. Without a method
-// the model's files say which of them it is.
+// vLLM's word for a drafter that has one beside it that drafts all at once. Without a method the
+// model's files say which of them it is.
 void read_parallel(JsonFields& fields, SpeculativeConfig* config) {
   bool parallel = false;
   fields.read("parallel_drafting", &parallel);
   if (!fields.status().ok() || !parallel) return;
-  const std::string& method = config->method;
-  if (method.empty()) return;
-  if (method == "draft_model" || method == "eagle3") {
-    config->method = method == "eagle3" ? "p_eagle" : "pard";
-  } else if (method != "pard" && method != "p_eagle" && method != "dflash" && method != "dspark") {
-    fields.fail("'parallel_drafting' goes with method draft_model or eagle3, not with " + method +
-                "; remove it");
+  const Result<const DrafterEntry*> entry = find_drafter(config->method);
+  if (!entry.ok() || entry.value()->traits.drafts_at_once) return;
+  const auto has_other = [](const DrafterEntry& other) { return *other.at_once != '\0'; };
+  if (has_other(*entry.value())) {
+    config->method = entry.value()->at_once;
+  } else {
+    fields.fail("'parallel_drafting' goes with method " + drafters_that(has_other) + ", not with " +
+                config->method + "; remove it");
   }
 }
 

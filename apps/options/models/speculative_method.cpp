@@ -43,8 +43,10 @@ std::string bundled_drafter(const std::string& method, const std::string& target
   std::error_code error;
   const std::string bundled = default_model();
   if (bundled.empty() || !std::filesystem::equivalent(target, bundled, error)) return {};
-  const std::string suffix = method == "draft_model" ? "draft" : method;
-  return bundled_model_folder(bundled_model_name() + "-" + suffix);
+  const Result<const DrafterEntry*> entry = find_drafter(method);
+  const bool is_named = entry.ok() && *entry.value()->bundled != '\0';
+  return bundled_model_folder(bundled_model_name() + "-" +
+                              (is_named ? entry.value()->bundled : method));
 }
 
 }  // namespace foretoken

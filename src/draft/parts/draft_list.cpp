@@ -32,9 +32,12 @@ Status check_list(const std::string& what, const std::vector<ListedDrafter>& lis
       return invalid_argument(what + ": the list names '" + list[i].name +
                               "' twice; leave one out");
     }
-    if (list[i].looks_up || i + 1 == list.size()) continue;
-    FT_RETURN_IF_ERROR(
-        compat({.drafter = list[i].name, .drafter_behind = list[i + 1].name, .list = what}));
+    if (i + 1 == list.size()) continue;
+    const DrafterTraits traits = {.looks_up = list[i].looks_up};
+    FT_RETURN_IF_ERROR(compat({.drafter = list[i].name,
+                               .drafter_traits = &traits,
+                               .drafter_behind = list[i + 1].name,
+                               .list = what}));
   }
   return {};
 }

@@ -119,16 +119,13 @@ bool has_prediction(const Request& request) {
 
 Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
-  const bool pools = request.pooling != Pooling::kNone;
-  const bool drafts = speculative.enabled.value_or(false);
-  FT_RETURN_IF_ERROR(compat({.beside_pooling = pools && drafts ? "speculative.enabled" : ""}));
   if (limits.drafters.empty()) {
-    const char* wish = drafts                        ? "speculative.enabled is true"
-                       : !speculative.method.empty() ? "speculative.method is set"
+    const char* wish = speculative.enabled.value_or(false) ? "speculative.enabled is true"
+                       : !speculative.method.empty()       ? "speculative.method is set"
                        : speculative.num_speculative_tokens.value_or(0) != 0
                            ? "speculative.num_speculative_tokens is set"
                            : "";
-    FT_RETURN_IF_ERROR(compat({.speculative_wish = wish}));
+    FT_RETURN_IF_ERROR(compat({.drafts = false, .speculative_wish = wish}));
     return DraftChoice{};
   }
   DraftChoice choice;
@@ -151,7 +148,8 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
     return invalid_argument("speculative.num_speculative_tokens is " + std::to_string(wanted) +
                             "; this engine allows 0 to " + std::to_string(most));
   }
-  if (speculative.enabled.value_or(!pools)) choice.max_draft_tokens = wanted;
+  if (speculative.enabled.value_or(request.pooling == Pooling::kNone))
+    choice.max_draft_tokens = wanted;
   return choice;
 }
 

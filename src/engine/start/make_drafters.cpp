@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compat/compat.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
 #include "engine/start/token_map.h"
@@ -31,10 +30,8 @@ Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::s
 }
 
 // The parts that a drafter is cut into: the target's, or one that every rank has whole.
-Result<Sharding> sharding_of(const SpeculativeConfig& speculative, const Sharding& target) {
-  const int size = speculative.draft_tensor_parallel_size;
-  FT_RETURN_IF_ERROR(compat({.num_draft_ranks = size, .num_ranks = target.size}));
-  return size == 1 ? Sharding{} : target;
+Sharding sharding_of(const SpeculativeConfig& speculative, const Sharding& target) {
+  return speculative.draft_tensor_parallel_size == 1 ? Sharding{} : target;
 }
 
 Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
@@ -44,7 +41,7 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
   if (!parts.are_absent) {
     FT_ASSIGN_OR_RETURN(map, token_map_of(speculative, parts.folders[index], parts));
   }
-  FT_ASSIGN_OR_RETURN(const Sharding sharding, sharding_of(speculative, parts.sharding));
+  const Sharding sharding = sharding_of(speculative, parts.sharding);
   WeightRounding own_rounding = WeightRounding::kNone;
   if (!parts.folders[index].empty()) {
     FT_ASSIGN_OR_RETURN(own_rounding,

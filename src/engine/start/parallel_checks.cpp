@@ -5,7 +5,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "compat/compat.h"
+#include "compat/combination.h"
 #include "config/engine_fields.h"
 
 namespace foretoken {
@@ -16,8 +16,7 @@ Status check_hosts(const ParallelConfig& parallel) {
     return invalid_argument("--node-rank " + std::to_string(parallel.node_rank) +
                             " is not one of --nnodes " + std::to_string(parallel.nnodes));
   }
-  return compat({.num_hosts = parallel.nnodes,
-                 .one_process = parallel.distributed_executor_backend == "uni"});
+  return {};
 }
 
 }  // namespace
@@ -33,16 +32,11 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   FT_RETURN_IF_ERROR(check_hosts(parallel));
   // A child has its engine's place already.
   const bool is_child = environment(group::kChildRankVariable) != nullptr;
-  return compat({.device = find_device_type(config.device),
-                 .num_ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size,
-                 .num_stages = parallel.pipeline_parallel_size,
-                 .num_engines = is_child ? 1 : parallel.data_parallel_size,
-                 .num_hosts = num_hosts(parallel, environment),
-                 .num_context_ranks = parallel.decode_context_parallel_size,
-                 .expert_parallel = parallel.enable_expert_parallel,
-                 .two_lanes = parallel.enable_dbo,
-                 .has_launcher = group::started_as_rank(environment),
-                 .uses_mpi = parallel.communicator == "mpi"});
+  Combination c = combination_of(config);
+  if (is_child) c.num_engines = 1;
+  c.num_hosts = num_hosts(parallel, environment);
+  c.has_launcher = group::started_as_rank(environment);
+  return compat(c);
 }
 
 group::RankLayout layout_of_engine(const ParallelConfig& parallel) {

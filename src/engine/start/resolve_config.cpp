@@ -13,6 +13,7 @@
 #include "device/device_traits.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
+#include "engine/start/start_parts.h"
 #include "engine/step/shape/graph_mode.h"
 #include "kernels/devices/open_device.h"
 #include "model/layer/layer_spec.h"
@@ -73,22 +74,13 @@ Status resolve_batch(EngineConfig& config, const Device& device, const ModelConf
   return {};
 }
 
-Status resolve_adapters(const EngineConfig& config, const ModelConfig& model) {
-  FT_RETURN_IF_ERROR(
-      compat({.lora = config.enable_lora, .lora_modules = !config.lora_modules.empty()}));
+Status check_adapters(const EngineConfig& config) {
   if (!config.enable_lora) return {};
   if (config.max_cpu_loras != 0) {
     FT_RETURN_IF_ERROR(
         check_range("--max-cpu-loras", config.max_cpu_loras, config.max_loras, INT_MAX));
   }
-  return compat({.dtype = model.dtype, .lora_dtype = config.lora_dtype});
-}
-
-// Whether layers keep blocks of a window apart; false where the length is chosen later.
-bool has_window_blocks(const ModelConfig& model, int max_model_len) {
-  return std::any_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
-    return layer.window > 0 && layer.window < max_model_len;
-  });
+  return {};
 }
 
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
@@ -114,18 +106,6 @@ Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& confi
   return invalid_argument("--device '" + config.device + "' is unknown; use " + device_names());
 }
 
-namespace {
-
-// Positions of a key that an indexer compares.
-int32_t positions_of_keys(const ModelConfig& model) {
-  for (const LayerConfig& layer : model.layers) {
-    if (layer.chooses) return layer.compress;
-  }
-  return 1;
-}
-
-}  // namespace
-
 Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,
                                       const ModelConfig& model) {
   FT_RETURN_IF_ERROR(check_engine_fields(config));
@@ -134,20 +114,20 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device, model));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
-  FT_RETURN_IF_ERROR(resolve_adapters(resolved, model));
+  FT_RETURN_IF_ERROR(check_adapters(resolved));
+  FT_RETURN_IF_ERROR(compat(parts_of(resolved, device, model)));
   FT_ASSIGN_OR_RETURN(resolved.kv_format,
                       choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype,
                                        model.latent.exists(), model.compressed.exists()));
-  FT_RETURN_IF_ERROR(
-      compat({.positions_each = positions_of_keys(model), .block_size = config.block_size}));
   resolved.kv_cache_dtype = kv_format_name(resolved.kv_format);
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
   FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention, model));
-  FT_RETURN_IF_ERROR(compat({.whole_prompts = resolved.whole_prompts,
-                             .windowed = has_window_blocks(model, resolved.max_model_len),
-                             .host_blocks = config.kv_offloading_size > 0}));
+  resolved.parts = parts_of(resolved, device, model);
+  FT_ASSIGN_OR_RETURN(resolved.parts.attention,
+                      find_attention_backend(resolved.attention.backend, device));
+  FT_RETURN_IF_ERROR(compat(resolved.parts));
   if (resolved.whole_prompts && config.enable_prefix_caching) {
     FT_LOG(info, "a prompt that sees itself has no prefix that others share: no prefix caching");
     resolved.enable_prefix_caching = false;

@@ -3,6 +3,7 @@
 
 #include "attention/flex_choice.h"
 #include "base/result.h"
+#include "compat/compat.h"
 #include "device/device.h"
 #include "engine/start/speculation_rules.h"
 #include "kernels/attention/kv_layer.h"
@@ -24,6 +25,7 @@ struct ResolvedConfig : EngineConfig {
   // Those of all drafters; without one: kOff and kCoupled.
   LengthMode length_mode = LengthMode::kOff;
   AcceptanceMethod acceptance = AcceptanceMethod::kCoupled;
+  Combination parts;  // that the engine is put together from; what is learnt later joins them
 };
 
 // `config` with every automatic choice made for this device and model, or the first contradiction

@@ -1,24 +1,12 @@
 #include "engine/start/resolve_kv_cache.h"
 
-#include "attention/backend.h"
-#include "attention/flex_choice.h"
 #include "base/log.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
+#include "engine/start/start_parts.h"
 #include "model/files/kv_quantization.h"
 
 namespace foretoken {
-namespace {
-
-// The backend that was named; null: it is chosen later.
-const AttentionBackend* named_backend(const std::string& name) {
-  for (const AttentionBackend* backend : attention_backends()) {
-    if (is_attention_backend(*backend, read_attention_choice(name).backend)) return backend;
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 Result<std::string> resolve_kv_cache_dtype(const EngineConfig& config, const Device& device,
                                            const ModelFiles& target, const ModelConfig& model) {
@@ -33,12 +21,9 @@ Result<std::string> resolve_kv_cache_dtype(const EngineConfig& config, const Dev
     return config.kv_cache_dtype;
   }
   const std::string fp8 = kv_format_name(KvFormat::kFp8);
-  const Status fits = compat({.device = &device_traits(device.type()),
-                              .attention = named_backend(config.attention_backend),
-                              .kv_cache_dtype = fp8,
-                              .dtype = model.dtype,
-                              .latent = model.latent.exists(),
-                              .compressed = model.compressed.exists()});
+  EngineConfig asking = config;
+  asking.kv_cache_dtype = fp8;
+  const Status fits = compat(parts_of(asking, device, model));
   if (!fits.ok()) {
     FT_LOG(info, "the checkpoint asks for a KV cache of {}; it stays {}: {}", what, own,
            fits.message());

@@ -4,9 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "compat/compat.h"
+#include "compat/combination.h"
 #include "draft/config_check.h"
 #include "draft/draft_bounds.h"
+#include "draft/drafter_parts.h"
 #include "draft/parts/draft_list.h"
 #include "draft/parts/draft_vocab.h"
 #include "draft/registry.h"
@@ -92,14 +93,12 @@ Status check_speculative(const EngineConfig& config) {
                             " drafters are configured; an engine has at most " +
                             std::to_string(kMaxDrafters));
   }
-  FT_RETURN_IF_ERROR(compat({.drafts = !all.empty(), .max_rows = config.max_num_batched_tokens}));
+  FT_RETURN_IF_ERROR(check_combination(combination_of(config), all));
   for (size_t i = 0; i < all.size(); ++i) {
     FT_RETURN_IF_ERROR(check_fields(all[i]));
     FT_RETURN_IF_ERROR(length_mode(all[i]).status());
     FT_RETURN_IF_ERROR(acceptance_method(all[i]).status());
-    FT_RETURN_IF_ERROR(compat({.unlike_first = disagreement(all[0], all[i]),
-                               .num_draft_ranks = all[i].draft_tensor_parallel_size,
-                               .num_ranks = config.parallel.tensor_parallel_size}));
+    FT_RETURN_IF_ERROR(compat({.unlike_first = disagreement(all[0], all[i])}));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include "base/comma_list.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
+#include "draft/drafter_parts.h"
 #include "draft/registry.h"
 #include "engine/support/support_rows.h"
 
@@ -72,26 +73,30 @@ std::string attention_table() {
   return table.text();
 }
 
+// Traits that the engine asks for, and what rules say of them.
 std::string drafter_table() {
-  MatrixTable table("Drafters",
-                    {"drafter", "`model`", "KV of its own", "other vocabularies", "`prediction`",
-                     "structured outputs", "with `synthetic`", "TP, PP, DP"});
+  MatrixTable table("Drafters", {"drafter", "`model`", "KV of its own", "drafts in one pass",
+                                 "`prediction`", "before another in a list", "`quantization`",
+                                 "`use_heterogeneous_vocab`", "structured outputs"});
   for (const DrafterEntry& entry : drafters()) {
     const DrafterTraits& traits = entry.traits;
-    const bool constrained = compat({.drafter = entry.name, .structured_outputs = true}).ok();
-    const Status synthetic =
-        compat({.drafter = entry.name, .is_synthetic = true, .structured_outputs = true});
-    const Status ranks = compat({.drafter = entry.name, .num_ranks = 2, .num_engines = 2});
-    table.add({entry.name,
-               !traits.reads_files  ? "none"
-               : traits.needs_model ? "needed"
-                                    : "or the target's folder",
-               yes_or_no(traits.has_kv), yes_or_no(traits.maps_vocabulary),
-               yes_or_no(traits.looks_up),
-               !constrained               ? "no"
-               : traits.proposes_unmasked ? "drafts are repaired (one rank)"
-                                          : "drafts are masked",
-               synthetic.ok() ? "yes" : "without structured outputs", table.cell(ranks)});
+    const auto goes_with = [&](auto change) {
+      Combination c;
+      add_drafter({}, entry, &c);
+      change(c);
+      return yes_or_no(compat(c).ok());
+    };
+    table.add(
+        {entry.name,
+         !traits.reads_files  ? "none"
+         : traits.needs_model ? "needed"
+                              : "or the target's folder",
+         yes_or_no(traits.has_kv), yes_or_no(traits.drafts_at_once), yes_or_no(traits.looks_up),
+         goes_with([](Combination& c) { c.drafter_behind = "another"; }),
+         !traits.reads_files ? "no weights"
+                             : goes_with([](Combination& c) { c.draft_quantization = "fp8"; }),
+         goes_with([](Combination& c) { c.other_vocabulary = true; }),
+         traits.proposes_unmasked ? "drafts are repaired (one rank)" : "drafts are masked"});
   }
   return table.text();
 }
@@ -100,6 +105,8 @@ std::string ranks_table() {
   MatrixTable table("Ranks",
                     {"", "one rank", "TP or PP", "DP", "DP with PP", "DP on several hosts"});
   const auto row = [&](const std::string& name, Combination c) {
+    if (!c.expert_parallel.is_known()) c.expert_parallel = false;
+    c.num_ranks = c.num_stages = c.num_engines = c.num_hosts = 1;
     Cells cells = {name, table.cell(compat(c))};
     c.num_ranks = 2;
     cells.push_back(table.cell(compat(c)));
@@ -127,6 +134,8 @@ std::string ranks_table() {
   return table.text();
 }
 
+constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
+
 // What a model's layers are, beside what blocks and layouts they may have.
 std::string layers_table() {
   MatrixTable table("Layers", {"", "TP", "PP", "DCP", "`--enable-dbo`", "`--kv-offloading-size`",
@@ -145,27 +154,28 @@ std::string layers_table() {
     with([](Combination& c) { c.two_lanes = true; });
     with([](Combination& c) { c.host_blocks = true; });
     with([](Combination& c) { c.whole_prompts = true; });
-    with([](Combination& c) { c.drafts_at_once = true; });
+    with([](Combination& c) { c.drafter_traits = &kAtOnce; });
     table.add(cells);
   };
   row("all others", {});
-  row("sliding windows", {.windowed = true});
+  row("sliding windows", {.has_windows = true, .windowed = true});
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
-  row("attend to what others chose, no multiple of 4", {.layers = {.follow_indexers = true}});
-  row("ALiBi", {.layers = {.has_slopes = true}});
-  row("rows normed over all heads", {.layers = {.norm_all_heads = true}});
-  row("keys that all values weigh", {.layers = {.mask_by_all_values = true}});
-  row("MLPs that look at all columns", {.layers = {.mlp_sees_all = true}});
-  row("BitNet's rows, rounded whole", {.layers = {.round_whole_rows = true}});
-  row("value heads in a GGUF file's turns", {.layers = {.heads_take_turns = true}});
-  row("rows that linear attention norms in one group", {.layers = {.norm_groups = 1}});
-  row("Mamba 1", {.layers = {.scan_selectively = true}, .states_of = "the model"});
-  row("run several times", {.layers = {.run_again = true}});
-  row("add what the one before left", {.layers = {.add_later = true}});
-  row("read other layers' keys", {.layers = {.read_other_layers = true}});
-  row("read more of a token than its row", {.layers = {.read_more = true}});
+  row("attend to what others chose, no multiple of 4",
+      {.layers = LayerNeeds{.follow_indexers = true}});
+  row("ALiBi", {.layers = LayerNeeds{.has_slopes = true}});
+  row("rows normed over all heads", {.layers = LayerNeeds{.norm_all_heads = true}});
+  row("keys that all values weigh", {.layers = LayerNeeds{.mask_by_all_values = true}});
+  row("MLPs that look at all columns", {.layers = LayerNeeds{.mlp_sees_all = true}});
+  row("BitNet's rows, rounded whole", {.layers = LayerNeeds{.round_whole_rows = true}});
+  row("value heads in a GGUF file's turns", {.layers = LayerNeeds{.heads_take_turns = true}});
+  row("rows that linear attention norms in one group", {.layers = LayerNeeds{.norm_groups = 1}});
+  row("Mamba 1", {.layers = LayerNeeds{.scan_selectively = true}, .states_of = "the model"});
+  row("run several times", {.layers = LayerNeeds{.run_again = true}});
+  row("add what the one before left", {.layers = LayerNeeds{.add_later = true}});
+  row("read other layers' keys", {.layers = LayerNeeds{.read_other_layers = true}});
+  row("read more of a token than its row", {.layers = LayerNeeds{.read_more = true}});
   return table.text();
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/files/yaml_list.h"
-#include "compat/compat.h"
 #include "draft/registry.h"
+#include "engine/start/start_check.h"
 #include "engine/support/row_fields.h"
 #include "model/config/architecture.h"
 
@@ -24,6 +24,21 @@ std::vector<SupportRow> own_support_rows() {
     rows.push_back(std::move(row).value());
   }
   return rows;
+}
+
+// What an engine on the CPU would be configured with.
+EngineConfig config_of(const SupportRow& row) {
+  EngineConfig config;
+  config.kv_cache_dtype = row.kv_cache_dtype;
+  config.parallel.tensor_parallel_size = row.tp;
+  config.parallel.data_parallel_size = row.dp;
+  config.parallel.decode_context_parallel_size = row.context_ranks;
+  config.parallel.enable_expert_parallel = row.experts;
+  config.parallel.enable_dbo = row.two_lanes;
+  // Lanes want graphs in one piece, which of several modes some have.
+  if (row.graph_modes.size() == 1) config.cudagraph_mode = row.graph_modes.front();
+  if (!row.drafter.empty()) config.speculative.emplace_back().method = row.drafter;
+  return config;
 }
 
 }  // namespace
@@ -57,15 +72,7 @@ Status check_support_row(const SupportRow& row) {
     return unsupported("architecture '" + row.architecture +
                        "' is not supported; foretoken inspect lists those that are");
   }
-  return compat({.device = find_device_type("cpu"),
-                 .kv_cache_dtype = row.kv_cache_dtype,
-                 .dtype = DType::kBF16,
-                 .num_ranks = row.tp,
-                 .num_engines = row.dp,
-                 .num_context_ranks = row.context_ranks,
-                 .expert_parallel = row.experts,
-                 .two_lanes = row.two_lanes,
-                 .only_pieces = row.graph_modes == std::vector<std::string>{"PIECEWISE"}});
+  return check_start(config_of(row), {.dtype = DType::kBF16});
 }
 
 }  // namespace foretoken

@@ -57,11 +57,9 @@ Status PartLoader::check_needs(const LayerNeeds& needs) const {
                  .expert_parallel = shares_experts});
 }
 
-Status PartLoader::round_to_int8(Linear* out) {
-  FT_RETURN_IF_ERROR(check_needs({.round_whole_rows = true}));
+void PartLoader::round_to_int8(Linear* out) {
   out->rounds_to_int8 = true;
   loader_.need_rounded(out->inputs);
-  return {};
 }
 
 Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols,
@@ -77,7 +75,7 @@ Status PartLoader::load_columns(const std::vector<TensorPart>& parts, const Colu
   out->inputs = static_cast<int32_t>(cols.count);
   out->source = {parts, cols, order};
   FT_ASSIGN_OR_RETURN(out->weight, loader_.matrix(named(".weight"), cols, order));
-  if (config_.rounds_to_int8) FT_RETURN_IF_ERROR(round_to_int8(out));
+  if (config_.rounds_to_int8) round_to_int8(out);
   if (!has_bias) return {};
   FT_ASSIGN_OR_RETURN(out->bias, loader_.vector(arena_, named(".bias"), 0));
   return {};

@@ -59,7 +59,7 @@ class PartLoader {
                      const PaddedHeads& padded = {});
 
  private:
-  Status round_to_int8(Linear* out);
+  void round_to_int8(Linear* out);
   Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, bool has_bias,
                       Linear* out, WeightOrder order);
 

@@ -77,7 +77,6 @@ Status SelectiveMixer::load_norms(PartLoader& loader, const std::string& base) {
 
 Status SelectiveMixer::load(PartLoader& loader, const std::string& layer,
                             const SelectiveSpec& whole) {
-  FT_RETURN_IF_ERROR(loader.check_needs({.scan_selectively = true}));
   const std::string base = layer + whole.base;
   const int64_t channels = whole.channels;
   spec = whole;

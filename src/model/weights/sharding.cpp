@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "compat/compat.h"
 #include "kernels/experts/expert_gemm.h"
 
 namespace foretoken {
@@ -131,13 +130,6 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                                  const std::string& flag) {
   FT_RETURN_IF_ERROR(check_deal(config, sharding));
   if (!sharding.is_cut()) return config;
-  // Before sizes, which no other number of ranks would help.
-  FT_RETURN_IF_ERROR(compat({.architecture = config.architecture,
-                             .layers = {.has_slopes = !config.alibi_slopes.empty(),
-                                        .scan_selectively = config.recurrent.step_rank > 0},
-                             .chooses_blocks = config.block_index.exists(),
-                             .num_ranks = sharding.size,
-                             .num_context_ranks = sharding.context.size}));
   const bool deals_experts = sharding.deals_experts();
   if (!divides(config, sharding.size, deals_experts)) {
     return invalid_argument(flag + " " + std::to_string(sharding.size) + " does not divide " +

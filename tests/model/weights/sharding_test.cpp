@@ -45,19 +45,6 @@ TEST(Sharding, SizesThatDoNotDivideAreNamedWithThoseThatDo) {
   }
 }
 
-// Whatever the sizes are: no number of ranks would help.
-TEST(Sharding, LayersThatAreNotDividedAreToldBeforeSizes) {
-  ModelConfig mamba = config_of(1, 1, 512);
-  mamba.recurrent.step_rank = 4;
-  const Status ranks = shard_config(mamba, {.rank = 0, .size = 2}).status();
-  EXPECT_NE(ranks.message().find("--pipeline-parallel-size"), std::string::npos) << ranks.message();
-  ModelConfig bloom = config_of(8, 8, 512);
-  bloom.alibi_slopes = {0.5f};
-  const Status context =
-      shard_config(bloom, {.rank = 0, .size = 2, .context = {.size = 2}}).status();
-  EXPECT_EQ(context.code(), StatusCode::kUnsupported) << context.message();
-}
-
 Sharding sharing(int size, int context) {
   return {.rank = 0, .size = size, .context = {.size = context}};
 }

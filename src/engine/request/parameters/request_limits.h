@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "compat/compat.h"
+
 namespace foretoken {
 
 class AdapterRegistry;
@@ -17,6 +19,7 @@ struct DrafterLimits {
 
 // What an engine can do for a request; requests are checked against it.
 struct RequestLimits {
+  Combination engine = {};                    // what goes with it is compat's to say
   const AdapterRegistry* adapters = nullptr;  // null: requests cannot name any
   int max_model_len = 0;
   int max_blocks = 0;  // of the longest sequence
@@ -27,11 +30,8 @@ struct RequestLimits {
   int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state
-  int num_ranks = 1;                    // of the engine
   bool has_grammars = false;            // structured outputs can be had
-  bool is_synthetic = false;            // the rule `synthetic`
   bool has_priorities = false;          // the scheduling policy "priority"
-  bool whole_prompts = false;           // a prompt sees itself: --flex-mask with 'prompt'
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;
 };

@@ -53,7 +53,6 @@ Status check_lists(const SamplingParams& sampling, const RequestLimits& limits) 
 Status check_logprobs(const char* name, std::optional<int> wanted, const RequestLimits& limits) {
   if (!wanted) return {};
   const std::string value = std::string(name) + " is " + std::to_string(*wanted);
-  FT_RETURN_IF_ERROR(compat({.logprobs = value, .gives_logprobs = limits.max_logprobs > 0}));
   if (num_alternatives(*wanted, limits) <= limits.max_logprobs) return {};
   return invalid_argument(
       value +
@@ -63,53 +62,69 @@ Status check_logprobs(const char* name, std::optional<int> wanted, const Request
       "; ask for fewer or start it with a greater --max-logprobs");
 }
 
-Status check_processors(const SamplingParams& sampling, const RequestLimits& limits) {
-  if (sampling.logits_processors.empty()) return {};
-  FT_RETURN_IF_ERROR(compat({.logits_processors = true,
-                             .keeps_processor_rows = limits.max_processor_rows > 0,
-                             .num_ranks = limits.num_ranks}));
+Status check_processors(const SamplingParams& sampling) {
   for (const auto& processor : sampling.logits_processors) {
     if (processor == nullptr) return invalid_argument("logits_processors holds a null pointer");
   }
   return {};
 }
 
-Status check_grammar(const SamplingParams& sampling, const RequestLimits& limits,
-                     bool has_tokenizer) {
+Status check_grammar(const SamplingParams& sampling) {
   if (!sampling.structured_outputs) return {};
-  FT_RETURN_IF_ERROR(compat({.is_synthetic = limits.is_synthetic,
-                             .structured_outputs = true,
-                             .has_tokenizer = has_tokenizer && limits.has_grammars}));
   const Result<GrammarText> text = grammar_text(*sampling.structured_outputs);
   return text.ok() ? Status() : text.status();
 }
 
-Status check_text(const SamplingParams& sampling, bool has_tokenizer) {
-  const char* texts = !sampling.stop.empty()        ? "stop strings"
-                      : !sampling.bad_words.empty() ? "bad_words"
-                                                    : "";
-  return compat({.texts = texts, .has_tokenizer = has_tokenizer});
+// The first field that holds words; empty: none does.
+const char* field_with_words(const SamplingParams& sampling) {
+  if (!sampling.stop.empty()) return "stop strings";
+  return sampling.bad_words.empty() ? "" : "bad_words";
 }
 
-Status check_pooling(const SamplingParams& sampling) {
-  const char* field = sampling.n != 1                       ? "n above 1"
-                      : sampling.logprobs                   ? "logprobs"
-                      : sampling.prompt_logprobs            ? "prompt_logprobs"
-                      : !sampling.logits_processors.empty() ? "logits_processors"
-                      : sampling.structured_outputs         ? "structured_outputs"
-                      : !sampling.logit_bias.empty()        ? "logit_bias"
-                      : !sampling.bad_words.empty()         ? "bad_words"
-                      : sampling.allowed_token_ids          ? "allowed_token_ids"
-                      : !sampling.stop.empty()              ? "stop"
-                      : !sampling.stop_token_ids.empty()    ? "stop_token_ids"
-                      : sampling.min_tokens > 0             ? "min_tokens"
-                                                            : "";
-  return compat({.beside_pooling = field});
+// "logprobs is 5"; empty: none are asked for.
+std::string logprobs_wish(const SamplingParams& sampling) {
+  if (sampling.logprobs) return "logprobs is " + std::to_string(*sampling.logprobs);
+  if (!sampling.prompt_logprobs) return {};
+  return "prompt_logprobs is " + std::to_string(*sampling.prompt_logprobs);
+}
+
+// The first field of the request that is about tokens; empty: none is.
+const char* field_about_tokens(const Request& request) {
+  const SamplingParams& sampling = request.sampling;
+  return sampling.n != 1                               ? "n above 1"
+         : sampling.logprobs                           ? "logprobs"
+         : sampling.prompt_logprobs                    ? "prompt_logprobs"
+         : !sampling.logits_processors.empty()         ? "logits_processors"
+         : sampling.structured_outputs                 ? "structured_outputs"
+         : !sampling.logit_bias.empty()                ? "logit_bias"
+         : !sampling.bad_words.empty()                 ? "bad_words"
+         : sampling.allowed_token_ids                  ? "allowed_token_ids"
+         : !sampling.stop.empty()                      ? "stop"
+         : !sampling.stop_token_ids.empty()            ? "stop_token_ids"
+         : sampling.min_tokens > 0                     ? "min_tokens"
+         : request.speculative.enabled.value_or(false) ? "speculative.enabled"
+                                                       : "";
+}
+
+// The request beside its engine.
+Status check_combination(const Request& request, const RequestLimits& limits, bool has_tokenizer) {
+  const SamplingParams& sampling = request.sampling;
+  Combination c = limits.engine;
+  c.structured_outputs = sampling.structured_outputs.has_value();
+  c.has_tokenizer = has_tokenizer && (limits.has_grammars || !sampling.structured_outputs);
+  c.texts = field_with_words(sampling);
+  c.logits_processors = !sampling.logits_processors.empty();
+  c.keeps_processor_rows = limits.max_processor_rows > 0;
+  c.prompt_logprobs = sampling.prompt_logprobs.has_value();
+  c.logprobs = logprobs_wish(sampling);
+  c.gives_logprobs = limits.max_logprobs > 0;
+  c.priority = request.priority;
+  c.has_priorities = limits.has_priorities;
+  if (request.pooling != Pooling::kNone) c.beside_pooling = field_about_tokens(request);
+  return compat(c);
 }
 
 Status check_engine_wishes(const Request& request, const RequestLimits& limits) {
-  FT_RETURN_IF_ERROR(
-      compat({.priority = request.priority, .has_priorities = limits.has_priorities}));
   if (!request.truncate_prompt_tokens) return {};
   const int kept = *request.truncate_prompt_tokens;
   if (kept == -1 || (kept >= 1 && kept <= limits.max_model_len)) return {};
@@ -125,15 +140,12 @@ Status check_request(const Request& request, const RequestLimits& limits, bool h
   FT_RETURN_IF_ERROR(check_times(request));
   FT_RETURN_IF_ERROR(check_sampling_ranges(sampling));
   FT_RETURN_IF_ERROR(check_lists(sampling, limits));
+  FT_RETURN_IF_ERROR(check_combination(request, limits, has_tokenizer));
   FT_RETURN_IF_ERROR(check_logprobs("logprobs", sampling.logprobs, limits));
   FT_RETURN_IF_ERROR(check_logprobs("prompt_logprobs", sampling.prompt_logprobs, limits));
-  FT_RETURN_IF_ERROR(compat({.whole_prompts = limits.whole_prompts,
-                             .prompt_logprobs = sampling.prompt_logprobs.has_value()}));
-  FT_RETURN_IF_ERROR(check_processors(sampling, limits));
-  FT_RETURN_IF_ERROR(check_grammar(sampling, limits, has_tokenizer));
-  FT_RETURN_IF_ERROR(check_text(sampling, has_tokenizer));
-  FT_RETURN_IF_ERROR(check_engine_wishes(request, limits));
-  return request.pooling == Pooling::kNone ? Status() : check_pooling(sampling);
+  FT_RETURN_IF_ERROR(check_processors(sampling));
+  FT_RETURN_IF_ERROR(check_grammar(sampling));
+  return check_engine_wishes(request, limits);
 }
 
 }  // namespace foretoken

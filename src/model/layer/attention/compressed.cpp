@@ -34,7 +34,6 @@ Status Compressed::load(PartLoader& loader, const std::string& layer, const Comp
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;
-  FT_RETURN_IF_ERROR(loader.check_needs({.compress_positions = true}));
   FT_RETURN_IF_ERROR(
       loader.load_linear({{base + "wq_a", whole.q_rank}, {base + "wkv", whole.head_dim}},
                          whole.inputs, false, &first));

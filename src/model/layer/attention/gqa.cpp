@@ -192,8 +192,6 @@ Status load_or_ignore_kv(PartLoader& loader, const std::string& base, const GqaS
 Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
-  FT_RETURN_IF_ERROR(loader.check_needs(
-      {.norm_all_heads = whole.qk_norm == QkNorm::kWidth || whole.sub_norm != nullptr}));
   spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;

@@ -9,7 +9,6 @@
 namespace foretoken {
 
 Status KeyMask::load(PartLoader& loader, const std::string& base, const GqaSpec& spec) {
-  FT_RETURN_IF_ERROR(loader.check_needs({.mask_by_all_values = true}));
   TensorPart part{base + "dt_proj", spec.num_kv_heads};
   part.padded = spec.padding(true);
   FT_RETURN_IF_ERROR(loader.load_linear({part}, spec.kv_size(), false, &steps));

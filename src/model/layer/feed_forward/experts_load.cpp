@@ -338,7 +338,6 @@ Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpe
 Status load_latents(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
                     Experts* to) {
   if (whole.latent == 0) return {};
-  FT_RETURN_IF_ERROR(loader.check_needs({.has_narrow_experts = true}));
   FT_RETURN_IF_ERROR(loader.load_linear({{base + whole.to_latent, whole.latent}}, whole.inputs,
                                         false, &to->to_latent));
   return loader.load_linear({{base + whole.of_latent, whole.inputs}}, whole.latent, false,
@@ -380,7 +379,6 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
   is_exchanged = loader.sharding().experts.comm != nullptr;
-  FT_RETURN_IF_ERROR(loader.check_needs({.has_idle_experts = whole.zero_count > 0}));
   // On one rank alone, behind the experts that it has.
   const bool counts = loader.sharding().deals_experts() ? own.begin + own.count == whole.count
                                                         : loader.sharding().rank == 0;

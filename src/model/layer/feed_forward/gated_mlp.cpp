@@ -62,8 +62,6 @@ Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedM
                        ": an MLP with a gate cannot have the activation that config.json names; "
                        "set hidden_act to silu, gelu, gelu_pytorch_tanh or relu2");
   }
-  FT_RETURN_IF_ERROR(
-      loader.check_needs({.mlp_sees_all = whole.sparsity > 0 || whole.sub_norm != nullptr}));
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
   deviations = static_cast<float>(normal_quantile(whole.sparsity));

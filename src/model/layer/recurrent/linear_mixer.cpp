@@ -115,18 +115,11 @@ LinearSpec as_stored(PartLoader& loader, const std::string& base, LinearSpec who
   return whole;
 }
 
-Status check_tiles(const PartLoader& loader, const LinearSpec& whole) {
-  return loader.check_needs(
-      {.heads_take_turns = whole.shape.tiled && whole.shape.value_heads != whole.shape.key_heads});
-}
-
 }  // namespace
 
 Status LinearMixer::load(PartLoader& loader, const std::string& layer, const LinearSpec& whole) {
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
-  FT_RETURN_IF_ERROR(check_tiles(loader, whole));
-  FT_RETURN_IF_ERROR(loader.check_needs({.norm_groups = whole.norm_groups}));
   spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = whole.norm_eps > 0 ? whole.norm_eps : loader.config().rms_norm_eps;

@@ -180,7 +180,7 @@ TEST(SamplingChecks, WhatTheEngineWasStartedWithout) {
   request.sampling.structured_outputs.emplace().json_object = true;
   EXPECT_TRUE(check_request(request, kLimits, true).ok());
   EXPECT_NE(check_request(request, kLimits, false).message().find("tokenizer"), std::string::npos);
-  bare.is_synthetic = true;
+  bare.engine.is_synthetic = true;
   EXPECT_NE(check_request(request, bare, true).message().find("synthetic"), std::string::npos);
 }
 
@@ -203,7 +203,7 @@ TEST(SamplingChecks, TheEdgesOfTheRangesAreIn) {
   const Status status = check_request(request, kLimits, true);
   EXPECT_TRUE(status.ok()) << status.message();
   RequestLimits whole = kLimits;
-  whole.whole_prompts = true;
+  whole.engine.whole_prompts = true;
   EXPECT_NE(check_request(request, whole, true).message().find("prompt_logprobs"),
             std::string::npos);
   RequestLimits small = kLimits;

@@ -1,0 +1,76 @@
+#include "compat/combination.h"
+
+#include <algorithm>
+#include <string>
+
+#include "attention/families.h"
+#include "attention/flex_choice.h"
+#include "kernels/flex/flex_program.h"
+
+namespace foretoken {
+namespace {
+
+// Null where the choice names none, or none that there is.
+const AttentionBackend* named_backend(const AttentionChoice& choice) {
+  const bool is_auto = choice.backend.empty() || choice.backend == "auto";
+  if (choice.has_expressions() && is_auto) return &flex_attention();
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (is_attention_backend(*backend, choice.backend)) return backend;
+  }
+  return nullptr;
+}
+
+void add_attention(const EngineConfig& config, Combination* c) {
+  const AttentionChoice choice = read_attention_choice(config.attention_backend);
+  c->attention = named_backend(choice);
+  c->batch_invariant = config.batch_invariant == "on";
+  c->expressions = choice.has_expressions();
+  c->kv_cache_dtype = config.kv_cache_dtype;
+  if (!choice.has_expressions()) {
+    c->whole_prompts = false;
+    return;
+  }
+  const Result<FlexProgram> program = parse_flex(choice.mask, choice.score);
+  if (program.ok()) c->whole_prompts = program.value().sees_prompts;
+}
+
+void add_adapters(const EngineConfig& config, Combination* c) {
+  c->rounds_activations = config.activation_scheme == "dynamic";
+  c->lora = config.enable_lora;
+  c->lora_modules = !config.lora_modules.empty();
+  c->lora_dtype = config.enable_lora ? config.lora_dtype : "";
+}
+
+void add_ranks(const EngineConfig& config, Combination* c) {
+  const ParallelConfig& ranks = config.parallel;
+  const int stages = std::max(ranks.pipeline_parallel_size, 1);
+  c->num_ranks = ranks.tensor_parallel_size * stages;
+  c->num_stages = stages;
+  c->num_engines = ranks.data_parallel_size;
+  c->num_hosts = ranks.nnodes;
+  c->num_context_ranks = ranks.decode_context_parallel_size;
+  c->expert_parallel = ranks.enable_expert_parallel;
+  c->two_lanes = ranks.enable_dbo;
+  c->one_process = ranks.distributed_executor_backend == "uni";
+  c->uses_mpi = ranks.communicator == "mpi";
+}
+
+}  // namespace
+
+Combination combination_of(const EngineConfig& config) {
+  Combination c;
+  c.device = find_device_type(config.device);
+  c.block_size = config.block_size;
+  add_attention(config, &c);
+  add_adapters(config, &c);
+  add_ranks(config, &c);
+  c.drafts = !config.speculative.empty();
+  if (config.max_num_batched_tokens > 0) c.max_rows = config.max_num_batched_tokens;
+  c.is_synthetic = c.drafts && config.speculative.front().rejection_sample_method == "synthetic";
+  c.has_profile = !config.profile.empty();
+  c.host_blocks = config.kv_offloading_size > 0;
+  c.prefix_caching = config.enable_prefix_caching;
+  return c;
+}
+
+}  // namespace foretoken

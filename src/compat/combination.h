@@ -1,0 +1,12 @@
+#pragma once
+#include <foretoken/config.h>
+
+#include "compat/compat.h"
+
+namespace foretoken {
+
+// All that an engine's configuration tells of it, before anything is read or opened: what neither
+// the configuration nor its defaults decide is not known.
+Combination combination_of(const EngineConfig& config);
+
+}  // namespace foretoken

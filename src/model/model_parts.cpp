@@ -1,0 +1,114 @@
+#include "model/model_parts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/layer/layer_needs.h"
+
+namespace foretoken {
+namespace {
+
+bool any_layer(const ModelConfig& config, auto is_so) {
+  return std::any_of(config.layers.begin(), config.layers.end(), is_so);
+}
+
+void join(const LayerNeeds& other, LayerNeeds* needs) {
+  needs->has_slopes |= other.has_slopes;
+  needs->norm_all_heads |= other.norm_all_heads;
+  needs->mask_by_all_values |= other.mask_by_all_values;
+  needs->mlp_sees_all |= other.mlp_sees_all;
+  needs->round_whole_rows |= other.round_whole_rows;
+  needs->heads_take_turns |= other.heads_take_turns;
+  needs->scan_selectively |= other.scan_selectively;
+  // What divides the groups of all.
+  needs->norm_groups = std::gcd(needs->norm_groups, other.norm_groups);
+  needs->compress_positions |= other.compress_positions;
+  needs->has_idle_experts |= other.has_idle_experts;
+  needs->has_narrow_experts |= other.has_narrow_experts;
+}
+
+LayerNeeds needs_of_model(const ModelConfig& config) {
+  LayerNeeds needs = {
+      .run_again = config.num_loops > 1,
+      .add_later = any_layer(config, [](const LayerConfig& layer) { return layer.part > 0; }),
+      .follow_indexers =
+          config.latent.index.top % 4 != 0 &&
+          any_layer(config, [](const LayerConfig& layer) { return layer.shares_index; }),
+      .read_other_layers =
+          any_layer(config, [](const LayerConfig& layer) { return layer.kv_of >= 0; }),
+      .read_more = config.layer_input_size > 0 || config.streams.exist() || config.hyper.exist()};
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) return needs;
+  for (const LayerSpec& layer : compose_layers(config, architecture->decoder)) {
+    join(needs_of(config, layer), &needs);
+  }
+  return needs;
+}
+
+// Positions of a key that an indexer compares.
+int positions_of_keys(const ModelConfig& config) {
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.chooses) return layer.compress;
+  }
+  return 1;
+}
+
+// Of layers with a window, whether sequences outgrow any.
+Fact keeps_windows(const ModelConfig& config, int max_model_len) {
+  if (!any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; })) return false;
+  if (max_model_len < 0) return {};
+  const int64_t longest = max_model_len > 0 ? max_model_len : config.max_context;
+  return any_layer(
+      config, [&](const LayerConfig& layer) { return layer.window > 0 && layer.window < longest; });
+}
+
+}  // namespace
+
+AttentionDemand demand_of(const ModelConfig& config, int max_model_len, int block_size) {
+  // A window that no sequence outgrows is none.
+  const bool has_full_layers = any_layer(config, [&](const LayerConfig& layer) {
+    return layer.window == 0 || (max_model_len > 0 && layer.window >= max_model_len);
+  });
+  const bool latent = config.latent.exists();
+  return {.dtype = config.dtype,
+          .head_dim = latent ? config.latent.entry_dim() : config.head_dim,
+          .softcap = config.attention_softcap,
+          .has_full_layers = has_full_layers,
+          .value_dim = latent ? config.latent.kv_rank : 0,
+          .has_slopes = !config.alibi_slopes.empty(),
+          .block_size = block_size,
+          .is_sparse = config.is_sparse()};
+}
+
+void add_model(const ModelConfig& config, int max_model_len, int block_size, Combination* c) {
+  c->architecture = config.architecture;
+  c->dtype = config.dtype;
+  c->model = demand_of(config, max_model_len, block_size);
+  c->latent = config.latent.exists();
+  c->compressed = config.compressed.exists();
+  c->positions_each = positions_of_keys(config);
+  c->chooses_blocks = config.block_index.exists();
+  c->layers = needs_of_model(config);
+  c->has_windows = config.attention_chunk > 0 ||
+                   any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
+  c->windowed = keeps_windows(config, max_model_len);
+  c->states_of = keeps_states(config) ? "the model" : "";
+  c->num_experts = config.experts.count;
+}
+
+Status check_division(const ModelConfig& config, const LoadOptions& options) {
+  const Sharding& sharding = options.sharding;
+  const bool shares_experts = sharding.experts.comm != nullptr;
+  Combination c = {.num_ranks = sharding.size * options.stages.count,
+                   .num_stages = options.stages.count,
+                   .num_engines = shares_experts ? 2 : 1,
+                   .num_context_ranks = sharding.context.size,
+                   .expert_parallel = sharding.deals_experts(),
+                   .two_lanes = options.second_lane != nullptr};
+  add_model(config, options.max_model_len, 0, &c);
+  // A draft model has none beside a target that has some.
+  c.num_experts.reset();
+  return compat(c);
+}
+
+}  // namespace foretoken

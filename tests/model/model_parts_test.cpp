@@ -1,0 +1,101 @@
+#include "model/model_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace foretoken {
+namespace {
+
+ModelConfig config_of_layers(std::vector<LayerConfig> layers) {
+  ModelConfig config;
+  config.architecture = "TestForCausalLM";
+  config.num_heads = config.num_kv_heads = 2;
+  config.head_dim = 16;
+  config.max_context = 100;
+  config.layers = std::move(layers);
+  return config;
+}
+
+std::string said_of(const ModelConfig& config, const LoadOptions& options) {
+  return check_division(config, options).message();
+}
+
+std::string in_stages(const ModelConfig& config) {
+  LoadOptions options;
+  options.stages.count = 2;
+  return said_of(config, options);
+}
+
+std::string in_lanes(const ModelConfig& config) {
+  LoadOptions options;
+  const Sharding second;
+  options.second_lane = &second;
+  return said_of(config, options);
+}
+
+std::string among_ranks(const ModelConfig& config, int context) {
+  LoadOptions options;
+  options.sharding = {.rank = 0, .size = 2, .context = {.size = context}};
+  return said_of(config, options);
+}
+
+TEST(ModelParts, WhatReadsMoreThanARowIsNotDivided) {
+  ModelConfig config = config_of_layers({{0, true}, {0, true}});
+  EXPECT_EQ(in_stages(config) + in_lanes(config), "");
+  config.layers[1].kv_of = 0;
+  EXPECT_EQ(in_lanes(config), "") << "keys are the lane's own";
+  EXPECT_NE(in_stages(config).find("read other layers' keys"), std::string::npos);
+  config.layers[1].kv_of = -1;
+  config.layer_input_size = 4;
+  EXPECT_NE(in_stages(config).find("--pipeline-parallel-size 1"), std::string::npos);
+  EXPECT_NE(in_lanes(config).find("leave --enable-dbo out"), std::string::npos);
+  EXPECT_EQ(said_of(config, {}), "");
+}
+
+// What a layer leaves for the next one lies beside the residual.
+TEST(ModelParts, ShortcutsAndChosenPositionsAreNotCutIntoStages) {
+  ModelConfig config = config_of_layers({{0, true}, {0, true}});
+  config.layers[1].part = 1;
+  EXPECT_NE(in_stages(config).find("--tensor-parallel-size"), std::string::npos);
+  EXPECT_EQ(in_lanes(config), "");
+  config.layers[1].part = 0;
+  config.layers[1].shares_index = true;
+  config.latent.index.top = 5;
+  EXPECT_NE(in_stages(config).find("positions that others chose"), std::string::npos);
+  EXPECT_EQ(in_lanes(config), "");
+}
+
+// Told from the layers as the architecture composes them, before anything is loaded.
+TEST(ModelParts, LayersThatAreNotDividedAmongRanksAreToldFromTheConfig) {
+  ModelConfig mamba = config_of_layers({{}});
+  mamba.architecture = "MambaForCausalLM";
+  mamba.recurrent.step_rank = 4;
+  EXPECT_NE(among_ranks(mamba, 1).find("Mamba 1"), std::string::npos) << among_ranks(mamba, 1);
+  ModelConfig olmo = config_of_layers({{}});
+  olmo.architecture = "Olmo2ForCausalLM";
+  EXPECT_NE(among_ranks(olmo, 1).find("normed over all heads"), std::string::npos);
+  olmo.architecture = "LlamaForCausalLM";
+  EXPECT_EQ(among_ranks(olmo, 1), "");
+  olmo.alibi_slopes = {0.5f, 0.25f};
+  EXPECT_NE(among_ranks(olmo, 2).find("ALiBi"), std::string::npos) << among_ranks(olmo, 2);
+}
+
+TEST(ModelParts, WindowsCountWhereSequencesOutgrowThem) {
+  const ModelConfig config = config_of_layers({{64, true}, {0, true}});
+  Combination c;
+  add_model(config, 0, 16, &c);
+  EXPECT_TRUE(c.has_windows && c.windowed && c.model->has_full_layers);
+  add_model(config, 32, 16, &c);
+  EXPECT_TRUE(c.has_windows && c.windowed.is_false());
+  add_model(config, -1, 16, &c);
+  EXPECT_FALSE(c.windowed.is_known());
+  add_model(config_of_layers({{}}), -1, 16, &c);
+  EXPECT_TRUE(c.windowed.is_false() && c.has_windows.is_false());
+  EXPECT_EQ(c.model->block_size, 16);
+  EXPECT_TRUE(c.states_of.empty() && c.latent.is_false() && c.chooses_blocks.is_false());
+  EXPECT_EQ(c.num_experts, 0);
+}
+
+}  // namespace
+}  // namespace foretoken
