@@ -106,8 +106,10 @@ Status check_division(const ModelConfig& config, const LoadOptions& options) {
                    .expert_parallel = sharding.deals_experts(),
                    .two_lanes = options.second_lane != nullptr};
   add_model(config, options.max_model_len, 0, &c);
-  // A draft model has none beside a target that has some.
+  // A draft model has none beside a target that has some, and whose states they are is the engine's
+  // to say.
   c.num_experts.reset();
+  c.states_of.clear();
   return compat(c);
 }
 
