@@ -36,6 +36,7 @@ CODE_PAGES = ("docs/ARCHITECTURE.md", "docs/kernels.md", "docs/NOTES.md", "docs/
               "docs/glossary.md", "CONTRIBUTING.md")
 MAX_LINES = {"docs/ARCHITECTURE.md": 250}
 MAX_LINE = 400
+DECLARED_FLAG = re.compile(r'add_argument\(\s*(?:"-\w", *)?"--([a-z][a-z0-9_-]+)"')
 # Flags of programs that are not in the tree.
 FOREIGN_FLAGS = set("""
     all apply args branch build build-arg config device display-name editable env force format from gpus gres gtest_filter
@@ -84,10 +85,12 @@ def words():
 
 @functools.cache
 def flags():
-    """Flags that some program of the tree reads or passes on; a field of a table is one, too."""
-    text = "\n".join(sources().values())
+    """Flags that some program of the tree reads or passes on; a field of a table is one, too. Of tests, which pass what
+    nobody knows, those that a script declares."""
+    text = "\n".join(texts for folder, texts in sources().items() if folder != "tests")
+    declared = set(DECLARED_FLAG.findall(sources().get("tests", "")))
     fields = {name.replace("_", "-") for name in re.findall(r'"([a-z0-9_]+)"', sources().get("src", ""))}
-    return set(re.findall(r"--(?:no-)?([a-z][a-z0-9_-]+)", text)) | fields | FOREIGN_FLAGS
+    return set(re.findall(r"--([a-z][a-z0-9_-]+)", text)) | declared | fields | FOREIGN_FLAGS
 
 
 @functools.cache
@@ -107,8 +110,9 @@ def command_faults(code):
     for word in re.findall(r"(?m)(?:^|`|/|\| )(?:foretoken|\$F) ([a-z][a-z-]+)\b(?![.=])", code):
         if word not in commands():
             yield f"foretoken has no command {word}"
-    for flag in re.findall(r"(?<![\w-])--(?:no-)?([a-z][a-z0-9_-]*[a-z0-9])(?![\w*-])", code):
-        if flag not in flags():
+    for flag in re.findall(r"(?<![\w-])--([a-z][a-z0-9_-]*[a-z0-9])(?![\w*-])", code):
+        # --no-x is the other way of a flag --x, or a flag of its own.
+        if not {flag, flag.removeprefix("no-")} & flags():
             yield f"no program of the tree knows --{flag}"
     for line in re.findall(r"(?m)(?:^|[`$=] ?|\d |&& )\./test((?: [a-z_0-9/]+)+)(?=`|\s|$)", code):
         for name in line.split():

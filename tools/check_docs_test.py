@@ -14,6 +14,7 @@ WRONG_CODE = {
     "`include/foretoken/no_such.h`": "is not there", "`./cmake/no_such.cmake`": "is not there", "`src/no_such/`": "is not there",
     "`.ci/no_such`": "is not there", "```\ntools/no_such.sh --help\n```": "is not there", "`python/no_such/a.py`": "is not there",
     "`foretoken no-such`": "has no command", "`foretoken serve --no-such-flag-at-all`": "no program of the tree knows",
+    "`foretoken serve --no-such-flag`": "no program of the tree knows", "`foretoken serve --such-flag`": "no program of the tree knows",
     "`./test no_such`": "there is no tests/no_such", "```\n./test kv no_such\n```": "there is no tests/no_such",
     "`./test kernels/no_such`": "there is no tests/kernels/no_such", "`FORETOKEN_TEST_TURN=3 ./test no_such`": "there is no tests/no_such",
     "`cmake --preset no-such`": "there is no preset", "`test_no_such --gtest_filter='A.B'`": "no test program",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails when an include points up or sideways in the layers of src/ and in the rooms of a layer, and when
-the table of rooms in docs/ARCHITECTURE.md lacks one of ROOMS.
+the table of rooms in docs/ARCHITECTURE.md lacks one of ROOMS. python/src has the folders of PYTHON and the headers of
+PYTHON_HEADERS below it.
 
 Public headers include std and each other, examples the public headers, and an include that is no plain name
 in quotes or angle brackets is an error, as nobody could say where it points."""
@@ -38,7 +39,18 @@ ALLOWED = {
     "chat": {"base"},
     "bench": {"base", "text", "net"},
     "serve": {"base", "config", "text", "http", "chat"},
-    "apps": LIBRARY | {"http", "chat", "bench", "serve", "convert"},
+    # Commands show, choose and convert what lies below the engine; what makes its steps they do not need.
+    "apps": LIBRARY - {"group", "kv", "sched", "spec"} | {"http", "chat", "bench", "serve", "convert"},
+}
+# What python/src may include besides its own files, as serve/ the public engine and what reads its requests.
+PYTHON = {"base", "config", "text", "serve"}
+# Other headers that it needs, each with its reason.
+PYTHON_HEADERS = {
+    "apps/options/models/bundled_roots.h": "a wheel has the bundled models at another place",
+    "apps/options/models/default_model.h": "names that the program takes for a model",
+    "apps/options/models/speculative_list.h": "speculative_config as the program reads it",
+    "engine/request/chat_arguments.h": "arguments of a chat template as the engine checks them",
+    "engine/start/locate_model.h": "where a tokenizer without an engine is read from",
 }
 # The rooms of a folder, low to high: a room includes itself and those before it; "" are the files that
 # lie in the folder itself.
@@ -144,6 +156,24 @@ def check_exists(path):
             yield f'{path.relative_to(ROOT)}:{number}: "{name}" does not exist; it may have moved'
 
 
+def check_python(paths, headers):
+    """Includes of python/src, each of `headers` is needed."""
+    unused = set(headers)
+    for path in paths:
+        for number, quoted, name in includes(path):
+            unused.discard(name)
+            where = f"{path.relative_to(ROOT)}:{number}"
+            if name is None:
+                yield f"{where}: an include of a macro hides its layer; write the header's name"
+            elif not quoted and any((base / name).exists() for base in (ROOT / "src", ROOT)):
+                yield f'{where}: <{name}> is a header of this project; write "{name}", so that its layer is seen'
+            elif quoted and (".." in name or not (path.parent / name).exists()) and name.split("/")[0] not in PYTHON and name not in headers:
+                yield (f'{where}: python/ must not include "{name}", which is no face of the engine; use the public engine, '
+                       "or say in PYTHON_HEADERS of tools/check_layers.py why it is needed")
+    for name in sorted(unused):
+        yield f"tools/check_layers.py: python/src does not include {name} any more; take it out of PYTHON_HEADERS"
+
+
 def sources(folder):
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
@@ -163,6 +193,7 @@ def main():
     for folder in ("tests", "tools", "bench", "python/src"):
         for path in sources(ROOT / folder):
             problems.extend(check_exists(path))
+    problems.extend(check_python(sources(ROOT / "python/src"), PYTHON_HEADERS))
     print("\n".join(problems) if problems else "layers: all includes point downwards")
     return 1 if problems else 0
 

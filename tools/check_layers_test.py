@@ -7,7 +7,7 @@ import unittest
 import unittest.mock
 
 import check_layers
-from check_layers import ALLOWED, ROOMS, check_exists, check_public, check_rooms_page, check_source
+from check_layers import ALLOWED, ROOMS, check_exists, check_public, check_python, check_rooms_page, check_source
 
 HEADERS = ("serve/server.h", "sched/plan.h", "kv/pool.h", "base/check.h", "model/config/x.h", "model/arch/x.h", "model/x.h")
 
@@ -84,13 +84,33 @@ class Tree(unittest.TestCase):
         text = '#include "kv/pool.h"\n#include "check.h"\n#include "cuda/check.h"\n#include "apps/flags/x.h"\n#include <gtest/gtest.h>\n'
         self.assertEqual(list(check_exists(self.write("tests/cuda/plant.cpp", text))), [])
 
+    def test_python_sees_the_engine_by_its_face(self):
+        self.write("python/src/own.h", "")
+        path = self.write("python/src/plant.cpp", '#include "own.h"\n#include "serve/server.h"\n#include <foretoken/engine.h>\n#include <vector>\n')
+        self.assertEqual(list(check_python([path], {})), [])
+        self.assertEqual(len(list(check_python([path], {"kv/pool.h": "a test"}))), 1)
+        for line in ('#include "kv/pool.h"', '#include "apps/flags/x.h"', "#include <kv/pool.h>", "#include POOL_H", '#include "../../src/kv/pool.h"'):
+            path = self.write("python/src/plant.cpp", line + "\n")
+            self.assertEqual(len(list(check_python([path], {}))), 1, line)
+        path = self.write("python/src/plant.cpp", '#include "kv/pool.h"\n')
+        self.assertEqual(list(check_python([path], {"kv/pool.h": "a test"})), [])
+
+    def test_commands_plan_no_steps(self):
+        self.meet("apps/plant.cpp", '#include "sched/plan.h"\n', "must not include")
+        self.assertEqual(self.told("apps/plant.cpp", '#include "model/x.h"\n'), [])
+
     def test_the_whole_of_it_ends_with_an_error(self):
         page = "".join(f"| `{folder}` | {', '.join(f'`{room}`' for room in rooms if room)} |\n" for folder, rooms in ROOMS.items())
         self.write("docs/ARCHITECTURE.md", page)
         with unittest.mock.patch("builtins.print"):
-            self.assertEqual(check_layers.main(), 0)
-            self.write("src/hall/x.h", "")
-            self.assertEqual(check_layers.main(), 1)
+            with unittest.mock.patch.object(check_layers, "PYTHON_HEADERS", {}):
+                self.assertEqual(check_layers.main(), 0)
+                path = self.write("python/src/x.cpp", '#include "kv/pool.h"\n')
+                self.assertEqual(check_layers.main(), 1)
+                path.unlink()
+                self.assertEqual(check_layers.main(), 0)
+                self.write("src/hall/x.h", "")
+                self.assertEqual(check_layers.main(), 1)
 
 
 class Page(unittest.TestCase):

@@ -2,21 +2,28 @@
 """Fails when a header has no test in the same room of tests/.
 
 src/<folder>/<room>/x.h is tested by tests/<folder>/<room>/x_test.cpp, which includes it and has a test in it; the
-folders cpu, cuda and mpi of a room are no rooms of their own.
+folders cpu, cuda and mpi of a room are no rooms of their own. The test names something that the header declares.
 
-tools/mirror_exceptions.txt lists the headers without one, each as "path: reason".
+tools/mirror_exceptions.txt lists the headers without one, each as "path: reason", and those whose test reaches them by
+another name, each as "path: by NAME: reason", where the test says NAME.
 """
 
 import pathlib
 import re
 import sys
 
-from cpp_text import without_comments
+from cpp_text import code_of, without_comments
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = "tools/mirror_exceptions.txt"
 SUFFIXES = {".h", ".hpp"}
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\s*\(", re.M)
+INCLUDE = re.compile(r"^\s*#\s*include[^\n]*", re.M)
+# Types, macros, constants, and what is called and stands first with a bracket behind it.
+DECLARED = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+)|\busing\s+(\w+)\s*="
+                      r"|^[ \t]*#\s*define\s+(\w+)|\b(k[A-Z]\w*)\b|^(?!#)[^\n;()=]*?\b(\w+)\(", re.M)
+NO_NAMES = {"if", "for", "while", "return", "switch", "sizeof", "static_assert", "requires", "T"}
+BY = re.compile(r"by (\S+): +(\S.*)")
 
 
 def read_exceptions(lines):
@@ -36,6 +43,17 @@ def test_of(header):
     return "/".join(["tests", *rooms, f"{path.stem}_test.cpp"])
 
 
+def declared(text):
+    """The names that a header of that text declares."""
+    return {name for found in DECLARED.findall(code_of(text)) for name in found if name} - NO_NAMES
+
+
+def names_it(test, header):
+    """Whether the text of a test names what the text of a header declares; one that declares nothing has no names."""
+    names = declared(header)
+    return not names or bool(names & set(re.findall(r"\w+", code_of(INCLUDE.sub("", test)))))
+
+
 def lacks(header, text):
     """What a file of that text lacks as the test of a header; empty: nothing."""
     code = without_comments(text)
@@ -46,25 +64,34 @@ def lacks(header, text):
 
 
 def faults(headers, tests, exceptions):
-    """The sentences about paths of headers; tests: text by path."""
+    """The sentences about headers and tests, text by path each."""
     for path, why in exceptions.items():
         if not why:
             yield f"{path}: exception without a reason; write one behind the colon in {EXCEPTIONS}"
     untested = set()
-    for header in headers:
+    by_another = {path: found[1] for path, why in exceptions.items() if (found := BY.fullmatch(why))}
+    for header, text in headers.items():
         test = test_of(header)
         if test not in tests:
             untested.add(header)
-            if header not in exceptions:
+            if header not in exceptions or header in by_another:
                 yield f'{header}: no test; create {test}, or say in {EXCEPTIONS} why it has none ("{header}: reason")'
         elif lacks(header, tests[test]):
             yield f"{header}: {test} lacks {lacks(header, tests[test])}; test what the header declares there"
+        elif not names_it(tests[test], text) and header in by_another:
+            untested.add(header)
+            if by_another[header] not in INCLUDE.sub("", without_comments(tests[test])):
+                yield f"{header}: {test} does not say {by_another[header]}; correct the line in {EXCEPTIONS}"
+        elif not names_it(tests[test], text):
+            yield (f"{header}: {test} names nothing that the header declares; test that there, or say in {EXCEPTIONS} "
+                   f'by which name it does ("{header}: by NAME: reason")')
     for path in sorted(set(exceptions) - untested):
-        yield f"{path}: listed as an exception, but it is gone or has a test; delete the line in {EXCEPTIONS}"
+        yield f"{path}: listed as an exception, but it is gone or has a test that names it; delete the line in {EXCEPTIONS}"
 
 
 def main():
-    headers = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "src").rglob("*")) if path.suffix in SUFFIXES]
+    headers = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+               for path in sorted((ROOT / "src").rglob("*")) if path.suffix in SUFFIXES}
     tests = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*_test.cpp")}
     exceptions = read_exceptions((ROOT / EXCEPTIONS).read_text(encoding="utf-8").splitlines())
     found = list(faults(headers, tests, exceptions))

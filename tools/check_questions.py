@@ -7,12 +7,13 @@ compares is not needed either, the names themselves are looked for, however they
 the name of a device ("cuda", "cpu:0") or of a method (those of src/draft/registry.cpp), and a part of one that is given
 to starts_with, find, strcmp and the like. A device's name may be set (`device = "cpu"`) and stand in the rows of examples
 (`.device = ...`, and `.drafter = ...` in src/compat). A method may be named by its row, by the source that has its name
-and by draft/parts/method.cpp, which tells files.
+and by draft/parts/method.cpp, which tells files. Python files of python/ and bench/ are read, too, but for tests, which name what they try.
 
 tools/question_exceptions.txt lists what else may say a name, each as "path: name: reason", where * is all names of methods.
 One that is not there any more is an error.
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -22,8 +23,10 @@ from cpp_text import code_of, line_of, literals, without_comments
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "question_exceptions.txt"
 REGISTRY = "src/draft/registry.cpp"
-FOLDERS = ("src", "apps", "include", "python")
-SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh", ".def"}
+FOLDERS = ("src", "apps", "include", "python", "bench")
+SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh", ".def", ".py"}
+# Tests name what they try; what is built for one device alone asks for none.
+NOT_READ = ("python/tests/", "bench/cuda/", "bench/results/")
 BELOW_DEVICES = ("src/device/", "src/kernels/")
 # Rows of a table by type of device are data: no code asks there.
 TABLES_BY_DEVICE = {"src/attention/families.cpp"}
@@ -109,6 +112,45 @@ def asked_by_names(path, text, methods):
             yield line_of(text, begin), name, METHOD_REMEDY
 
 
+COMPARISONS = {"startswith", "endswith", "find", "rfind", "index", "search", "match", "fullmatch", "removeprefix", "count"}
+
+
+def set_and_compared(tree):
+    """Ids of literals of a Python file that are a device which is set, of those that are no code, and of compared ones."""
+    is_set, no_code, compared = set(), set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            no_code.add(id(node.value))
+        elif isinstance(node, ast.keyword) and node.arg == "device":
+            is_set.add(id(node.value))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(getattr(target, "id", getattr(target, "attr", "")) == "device" for target in targets):
+                is_set.add(id(node.value))
+        elif isinstance(node, ast.Compare):
+            compared |= {id(side) for side in (node.left, *node.comparators)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in COMPARISONS:
+            compared |= {id(inner) for argument in node.args for inner in ast.walk(argument)}
+    return is_set, no_code, compared
+
+
+def asked_in_python(path, text, methods):
+    """(line, name, needed) of each literal of a Python file that names a device or a method."""
+    tree = ast.parse(text)
+    is_set, no_code, compared = set_and_compared(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in no_code:
+            continue
+        name, is_compared = normal(node.value), id(node) in compared and 2 < len(node.value)
+        if DEVICE_LITERAL.fullmatch(node.value):
+            if id(node) not in is_set:
+                yield node.lineno, node.value, DEVICE_REMEDY
+        elif is_compared and any(node.value.lower() in device for device in DEVICE_NAMES):
+            yield node.lineno, node.value, DEVICE_REMEDY
+        elif name in methods or is_compared and any(method.startswith(name) for method in methods):
+            yield node.lineno, node.value, METHOD_REMEDY
+
+
 def asked_by_types(path, text):
     """(line, what, needed) of each question for a type of device, a kind of heads or a class."""
     below = path.startswith(BELOW_DEVICES) or path in TABLES_BY_DEVICE or path == "src/base/host_device.h"
@@ -131,14 +173,23 @@ def read_exceptions(lines):
     return exceptions
 
 
+def asked(path, source, methods):
+    """(line, what, needed) of each question of a file."""
+    if path.endswith(".py"):
+        yield from asked_in_python(path, source, methods)
+        return
+    text = without_comments(source)
+    # Literals ask for no type; few sources need to be looked at without them.
+    if any(asked_by_types(path, text)):
+        yield from asked_by_types(path, code_of(text))
+    yield from asked_by_names(path, text, methods)
+
+
 def faults(sources, methods, exceptions):
     """The sentences about sources by their path."""
     unused = set(exceptions)
     for path, source in sources.items():
-        text = without_comments(source)
-        # Literals ask for no type; few sources need to be looked at without them.
-        types = asked_by_types(path, code_of(text)) if any(asked_by_types(path, text)) else ()
-        for line, what, needed in (*types, *asked_by_names(path, text, methods)):
+        for line, what, needed in asked(path, source, methods):
             excepted = {(path, what), (path, "*" if needed == METHOD_REMEDY else what)} & exceptions.keys()
             unused -= excepted
             if not excepted:
@@ -149,7 +200,7 @@ def faults(sources, methods, exceptions):
 
 def main():
     sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for folder in FOLDERS
-               for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES}
+               for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES and not path.relative_to(ROOT).as_posix().startswith(NOT_READ)}
     methods = method_names(sources[REGISTRY])
     exceptions = read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
     found = list(faults(sources, methods, exceptions))

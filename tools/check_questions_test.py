@@ -29,9 +29,15 @@ PASSED = (
     '{.device = find_device_type("cuda"), .uses_mpi = true}', 'return "the eagle head is " + name;', 'log("dynamic_cast<A*>(is_cuda)");',
     'names.push_back("dr");', 'if (name.starts_with("model")) return;', "/* name == \"ngram\" */", "#ifdef FT_TRACE", 'add("draft");')
 
+PYTHON = ('if device == "cuda":\n    pass', 'fast = {"cuda"}', 'if name.startswith("cud"):\n    pass', 'if "cud" in name:\n    pass', 'x = f"cuda:{i}"',
+          'if method == "eagle3":\n    pass', 'if method == "draft-model":\n    pass', 'METHODS = ["ngram"]', 'if name.startswith("eag"):\n    pass',
+          'if re.match("suff", name):\n    pass')
+PYTHON_PASSED = ('"""cuda"""', "# ngram", 'device = "cpu"', 'open(device="cuda:1")', 'self.device: str = "cpu"', 'x = "the eagle head"', 'x = "eag"',
+                 'def f():\n    "ngram"')
+
 
 def found(path, line):
-    return list(faults({path: "int x;\n" + line + "\n"}, METHODS, {}))
+    return list(faults({path: ("" if path.endswith(".py") else "int x;\n") + line + "\n"}, METHODS, {}))
 
 
 class Questions(unittest.TestCase):
@@ -46,6 +52,12 @@ class Questions(unittest.TestCase):
     def test_what_asks_nothing_passes(self):
         for line in PASSED:
             self.assertEqual(found("apps/a.cpp", line), [], line)
+
+    def test_python_is_read(self):
+        for line in PYTHON:
+            self.assertEqual(len(found("bench/a.py", line)), 1, line)
+        for line in PYTHON_PASSED:
+            self.assertEqual(found("python/foretoken/a.py", line), [], line)
 
     def test_devices_may_ask_for_their_type(self):
         for path in ("src/device/a.cpp", "src/kernels/gemm/a.cpp"):

@@ -4,7 +4,8 @@
 A refusal is a call that makes a Status (unsupported, invalid_argument, fault, rule_fault, Status), fails a reader or throws,
 and in src/ any statement, as a sentence may be made before it is returned. It is taken for one of a combination
 where its literals name two flags, or one flag and a word that brings another part in ("needs", "without", ...), or
-say what such sentences say ("leave one of the two out", "not divided among ranks", "goes with", ...). The commands of
+say what such sentences say ("leave one of the two out", "not divided among ranks", "goes with", ...). What says
+kUnsupported above src/compat (ABOVE_COMPAT) is one, too, where it names two of FEATURES. The commands of
 apps/ have flags of their own; there two flags or such a sentence count. What loads a server as its client (bench) is no
 part of an engine.
 
@@ -23,10 +24,11 @@ FOLDERS = ("src", "apps", "include", "python")
 SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh"}
 # The rules themselves, clients of a server, tables of fields with their help, and pages that are printed.
 APART = ("src/compat/", "src/bench/", "apps/bench/", "src/config/", "apps/manual/", "apps/flags/")
-MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault|Status|fail|\w*[Ee]rror|runtime_error)\s*[({]")
+MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault|Status|fail|\w*[Ee]rror|runtime_error|return(?=\s*\{))\s*[({]")
 STATEMENT_END = re.compile(r"[;{}]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
-# Flags that only say what else would do: "; use --load-format auto".
+# What only says what else would do: "; use --load-format auto". A flag in it is the second of a sentence, but none that
+# asks for another part alone.
 REMEDY = re.compile(r";.*", re.S)
 ANOTHER = re.compile(r"\b(?:needs?|requires?|without|with|under|beside|while|where|both)\b")
 PHRASES = re.compile(
@@ -35,6 +37,14 @@ PHRASES = re.compile(
     r"|not (?:available|built|there|read|allowed|supported|possible|known) (?:with|where|for|when|while|under|beside)\b"
     r"|divided among|start (?:it|the engine) with\b|does nothing with|does not keep|\bare (?:not )?quantised\b"
     r"|\bgo(?:es)? (?:not )?with\b|mutually exclusive|incompatible|\bconflicts? with|at the same time|leave --[a-z-]+ out")
+ABOVE_COMPAT = ("src/engine/", "src/serve/", "src/sched/", "src/draft/", "src/model/", "apps/")
+FEATURES = [re.compile(words, re.I) for words in (
+    r"\bdraft|\bspeculat|\bn-gram", r"\badapters?\b|\bLoRA\b", r"\branks?\b|-parallel-size", r"\bstages?\b", r"\bFP8 KV\b|\bKV cache",
+    r"\bquantis", r"\brecurrent\b|\bstates\b|linear attention|\bconvolution", r"\bexperts?\b|\bmixtures?\b", r"\blatents?\b",
+    r"\bwindows?\b|\bsliding", r"\bindexers?\b", r"\bgrammars?\b|\bstructured\b", r"\bGGUF\b", r"\bprefix cach", r"\boffload",
+    r"\bgraphs?\b", r"attention backend|--attention-backend", r"\bpool(?:s|ed|ing)\b|\bembeddings?\b", r"\blanes?\b|--enable-dbo",
+    r"--tensor-parallel|--data-parallel")]
+SAYS_UNSUPPORTED = re.compile(r"^unsupported\b|^\w+\s*[({]\s*StatusCode::kUnsupported")
 BRACKET = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|[(){}]")
 TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")
 WORD_OF_ANY = re.compile(f"--[a-z]|{PHRASES.pattern}")
@@ -51,8 +61,14 @@ def call_text(text, begin):
 
 
 def is_of_parts(sentence, in_source):
-    flags = len(set(FLAG.findall(REMEDY.sub("", sentence))))
-    return flags > 1 or flags == 1 and in_source and ANOTHER.search(REMEDY.sub("", sentence)) or PHRASES.search(sentence)
+    asked = REMEDY.sub("", sentence)
+    return len(set(FLAG.findall(sentence))) > 1 or in_source and FLAG.search(asked) and ANOTHER.search(asked) or \
+        PHRASES.search(sentence)
+
+
+def names_two_features(sentence):
+    """Whether what says why, without the remedy, speaks of two features."""
+    return sum(bool(feature.search(REMEDY.sub("", sentence))) for feature in FEATURES) > 1
 
 
 def statements(text):
@@ -64,16 +80,19 @@ def statements(text):
         begin = found.end()
 
 
-def refusals(text, in_source=True):
+def refusals(text, in_source=True, above_compat=False):
     """(line, sentence) of each call or statement that looks like the refusal of a combination."""
-    if not WORD_OF_ANY.search(text):
+    if not WORD_OF_ANY.search(text) and not (above_compat and "nsupported" in text):
         return
     text = DIRECTIVE.sub(lambda found: "\n" * found[0].count("\n"), without_comments(text))
     told = set()
     for found in MAKERS.finditer(text):
         call = call_text(text, found.end())
         sentence = "".join(contents for _, contents in literals(call))
-        if is_of_parts(sentence, in_source):
+        if found[0].startswith("return") and not SAYS_UNSUPPORTED.search(found[0] + call):
+            continue
+        features = above_compat and SAYS_UNSUPPORTED.search(found[0] + call)
+        if is_of_parts(sentence, in_source) or features and names_two_features(sentence):
             told.add(sentence)
             yield line_of(text, found.start()), sentence
     if not in_source:
@@ -99,7 +118,7 @@ def faults(files, exceptions):
     """The sentences about sources by their path."""
     unused = {(path, words) for path, all_words in exceptions.items() for words in all_words}
     for path, text in files.items():
-        for line, sentence in refusals(text, not path.startswith("apps/")):
+        for line, sentence in refusals(text, not path.startswith("apps/"), path.startswith(ABOVE_COMPAT)):
             allowed = [words for words in exceptions.get(path, ()) if words in sentence]
             unused -= {(path, words) for words in allowed}
             if not allowed:

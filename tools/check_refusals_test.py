@@ -21,9 +21,12 @@ MET = (
     'return invalid_argument(fmt::format("--one {} with {}", x, y));', 'return {StatusCode::kUnsupported, "drafts are not supported with adapters"};')
 PASSED = (
     'return invalid_argument("--max-model-len " + n + " exceeds 5; lower it");',
-    'return unsupported("--dtype x is not known; use --dtype auto, or --quantization fp8");', 'return FT_CHECK("--one and --two together");',
+    'return unsupported("--dtype x is not known; use --dtype auto, which takes what it needs");', 'return FT_CHECK("--one and --two together");',
     '// unsupported("--one with --two")', '#include "kernels/experts/combine_experts.h"', 'flag("--one", "What it is, with more");',
     'return unsupported("the file " + name + " is not known; use another");', 'x = "leave";\ny = "one out";')
+
+FEATURES = ('return unsupported("recurrent layers keep no FP8 KV cache");', 'return Status(StatusCode::kUnsupported, "drafts of adapters are not made");',
+            'return unsupported(name + ": grammars are not followed by lanes");', 'return {StatusCode::kUnsupported, "GGUF files of experts are not read"};')
 
 
 class Refusals(unittest.TestCase):
@@ -35,10 +38,25 @@ class Refusals(unittest.TestCase):
         for text in PASSED:
             self.assertEqual(list(refusals(text)), [], text)
 
+    def test_the_remedy_has_flags_too(self):
+        for text in ('return unsupported("--one is refused; leave --two out of it");', 'return invalid_argument("x is wrong; lower --one or --two");'):
+            self.assertEqual(len(list(refusals(text))), 1, text)
+
+    def test_two_features_meet_above_compat(self):
+        for text in FEATURES:
+            self.assertEqual(len(list(refusals(text, True, True))), 1, text)
+            self.assertEqual(list(refusals(text)), [], text)
+            for folder in ("src/engine", "src/serve", "src/sched", "src/draft", "src/model", "apps"):
+                self.assertEqual(len(list(faults({folder + "/a.cpp": text}, {}))), 1, folder)
+        for text in ('return unsupported("drafts of this kind are not made; use adapters");', 'log("recurrent layers keep no FP8 KV cache");',
+                     'return invalid_argument("an adapter and a draft are missing");'):
+            self.assertEqual(list(refusals(text, True, True)), [], text)
+
     def test_a_command_says_what_its_own_flag_needs(self):
         self.assertEqual(list(refusals('return invalid_argument("--matrix needs a file");', False)), [])
         self.assertEqual(len(list(refusals(MET[0], False))), 1)
-        self.assertEqual(len(list(faults({"apps/a.cpp": MET[5], "src/kv/a.cpp": MET[5]}, {}))), 1)
+        text = 'return invalid_argument("--matrix needs a file");'
+        self.assertEqual(len(list(faults({"apps/a.cpp": text, "src/kv/a.cpp": text}, {}))), 1)
 
     def test_all_folders_but_those_apart_are_read(self):
         read = {name.rpartition("/")[0] for name in sources()}
