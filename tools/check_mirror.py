@@ -21,8 +21,9 @@ TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\s*\(", re.M)
 INCLUDE = re.compile(r"^\s*#\s*include[^\n]*", re.M)
 # Types, macros, constants, and what is called and stands first with a bracket behind it.
 DECLARED = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|concept)\s+(?:\[\[\w+\]\]\s*)?(\w+)|\busing\s+(\w+)\s*="
-                      r"|^[ \t]*#\s*define\s+(\w+)|\b(k[A-Z]\w*)\b|^(?!#)[^\n;()=]*?\b(\w+)\(", re.M)
-NO_NAMES = {"if", "for", "while", "return", "switch", "sizeof", "static_assert", "requires", "T"}
+                      r"|^[ \t]*#\s*define\s+(\w+)|(?<![\w:.])(k[A-Z]\w*)\s*(?:[=\[{},]|$)"
+                      r"|^(?!#)(?![^\n(]*\b(?:return|if|while|for|switch)\b)[^\n;()=.]*?(?<![<\w>])(?<!->)(\w+)\(", re.M)
+NO_NAMES = {"sizeof", "static_assert", "requires", "T", "FT_CHECK", "void", "bool", "int"}
 BY = re.compile(r"by (\S+): +(\S.*)")
 
 

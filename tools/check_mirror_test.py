@@ -15,8 +15,17 @@ using Row = int;
 #define FT_ROW(x) x
 void multiply(Queue& queue,
               const Args& args);
-inline int half(int x) { return x / 2; }
+inline int half(int x) {
+  other(x);
+  std::function<Status(int)> call = nullptr;
+  return third(x, Kind::kOther) / 2;
+}
+enum class Kind { kOne, kTwo };
 """
+
+
+# A call at the begin of a line looks as a constructor does.
+CALLED = {"other"}
 
 
 class Mirror(unittest.TestCase):
@@ -40,7 +49,7 @@ class Mirror(unittest.TestCase):
             self.assertEqual(list(faults({HEADER: "void f();"}, {TEST: INCLUDE + kind + "A, B) { f(); }"}, {})), [])
 
     def test_it_names_what_the_header_declares(self):
-        self.assertEqual(declared(DECLARES), {"Args", "kOp", "Row", "FT_ROW", "multiply", "half"})
+        self.assertEqual(declared(DECLARES), {"Args", "kOp", "Row", "FT_ROW", "multiply", "half", "Kind", "kOne", "kTwo"} | CALLED)
         for body in ("", "multiply_other(1);", "// multiply(1);", 'call("multiply");', '\n#include "multiply"\n'):
             found = list(faults({HEADER: DECLARES}, {TEST: INCLUDE + "TEST(A, B) {" + body + "}"}, {}))
             self.assertEqual(len(found), 1, body)
