@@ -224,7 +224,7 @@ class Addresses(door.DoorCase):
         """open-webui's and LiteLLM's speech, OpenAI's batches, vLLM's classes and renderers"""
         for path, word in (("/v1/audio/transcriptions", "only texts"), ("/v1/batches", "run-batch"),
                            ("/v1/images/generations", "only texts"), ("/classify", "/v1/score"),
-                           ("/v1/moderations", "choice"), ("/v1/conversations", "previous_response"),
+                           ("/v1/moderations", "choice"),
                            ("/v1/chat/completions/render", "/apply-template"),
                            ("/v1/fim/completions", "suffix"), ("/embed", "/v1/embeddings"),
                            ("/inference/v1/generate", "return_token_ids"),
