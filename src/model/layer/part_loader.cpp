@@ -54,6 +54,7 @@ Status PartLoader::check_needs(const LayerNeeds& needs) const {
                  .layers = needs,
                  .num_ranks = sharding_.size,
                  .num_engines = shares_experts ? 2 : 1,
+                 .num_context_ranks = sharding_.context.size,
                  .expert_parallel = shares_experts});
 }
 

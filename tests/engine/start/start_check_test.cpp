@@ -142,6 +142,7 @@ class StartCheck : public testing::TestWithParam<const char*> {
  protected:
   const test::ClaimedDevice device_{find_device_type(GetParam())->type, true};
   std::map<bool, int> counts_;
+  int next_ = 0;
 
   void compare(EngineConfig config, const Family& family, const ModelConfig& model,
                const Combination& known) {
@@ -149,6 +150,8 @@ class StartCheck : public testing::TestWithParam<const char*> {
       config.attention_backend = attention;
       for (const char* kv : {"auto", "int8", "fp8", "float32", "int4"}) {
         config.kv_cache_dtype = kv;
+        // Of those with drafters every eleventh, in which each drafter meets each other part.
+        if (!config.speculative.empty() && next_++ % 11 != 0) continue;
         const Status said = check_start(config, known);
         const Status start = engine_says(config, device_, model);
         ASSERT_EQ(said.message(), start.message()) << text_of(config, family);
@@ -172,8 +175,8 @@ TEST_P(StartCheck, SaysWhatTheEngineSays) {
       }
     }
   }
-  EXPECT_GT(counts_[true], 1000);
-  EXPECT_GT(counts_[false], 1000);
+  EXPECT_GT(counts_[true], 500);
+  EXPECT_GT(counts_[false], 500);
 }
 
 // No rule joins drafters with attention, layouts or KV types.

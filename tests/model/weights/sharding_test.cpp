@@ -79,9 +79,6 @@ TEST(Sharding, WhoCannotShareAContextHearsWhy) {
   const std::string none = message(config_of(8, 8, 512), 4, 2);
   EXPECT_NE(none.find("leave it out or use a larger --tensor-parallel-size"), std::string::npos)
       << none;
-  ModelConfig sloped = config_of(8, 1, 512);
-  sloped.alibi_slopes.assign(8, 0.5f);
-  EXPECT_NE(message(sloped, 2, 2).find("ALiBi"), std::string::npos);
   ModelConfig narrow = config_of(8, 1, 512);
   narrow.hidden_size = 65;
   EXPECT_NE(message(narrow, 2, 2).find("65, the hidden size of"), std::string::npos);
