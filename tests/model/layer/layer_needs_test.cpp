@@ -47,6 +47,8 @@ TEST(LayerNeeds, ALinearMixerBesideAnotherTellsItsOwn) {
   EXPECT_TRUE(needs_of(layer).heads_take_turns);
   linear.shape.value_heads = 2;
   EXPECT_FALSE(needs_of_mixer(linear).heads_take_turns);
+  linear.norm_groups = 4;
+  EXPECT_EQ(needs_of_mixer(linear).norm_groups, 4);
 }
 
 TEST(LayerNeeds, ProductsThatRoundRowsAreOfAllLayers) {

@@ -271,18 +271,6 @@ TEST_F(GqaTest, GatesMultiplyWhatHeadsAttendedTo) {
   }
 }
 
-TEST_F(GqaTest, NormsOverAllHeadsAreNotDivided) {
-  GqaSpec spec = kSpec;
-  spec.qk_norm = QkNorm::kWidth;
-  load_part<Gqa>(
-      [&](PartLoader& loader, Gqa* out) {
-        EXPECT_NE(out->load(loader, "", spec).message().find("--tensor-parallel-size 1"),
-                  std::string::npos);
-        return Status();
-      },
-      {}, {0, 2});
-}
-
 TEST_F(GqaTest, FusedTensorsAreTheSame) {
   std::vector<float> stacked;
   for (const char* name :

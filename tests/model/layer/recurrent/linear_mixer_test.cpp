@@ -306,19 +306,6 @@ TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
   }
 }
 
-TEST_F(LinearMixerTest, NormsAreNotDivided) {
-  LinearSpec spec = step_spec();
-  spec.norm_groups = 1;
-  fill(spec);
-  load_part<LinearMixer>(
-      [&](PartLoader& loader, LinearMixer* out) {
-        const std::string message = out->load(loader, "", spec).message();
-        EXPECT_NE(message.find("1 group of a row"), std::string::npos) << message;
-        return Status();
-      },
-      {}, {0, 2});
-}
-
 TEST_F(LinearMixerTest, TensorsAreCounted) {
   for (const LinearSpec& spec :
        {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup), step_spec()}) {
