@@ -55,6 +55,7 @@ constexpr HeadCase kCases[] = {
     {"qwen3_5", HeadKind::kMtp, true, 1, "", true,
      R"({"text_config": {"rope_parameters": {"rope_theta": 3.0}}})"},
     {"qwen3_next", HeadKind::kMtp, true},
+    {"nemotron_h-latent", HeadKind::kMtp, true},
     {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
     {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},
 };

@@ -9,8 +9,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
-    {"AXK2ForCausalLM", "A.X K2", kSparseAttention},
-    {"BailingMoeV2_5ForCausalLM", "Ling 2.5 and Ring 2.5", kLinearAttention},
     {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},
     {"DeepseekV41ForCausalLM", "DeepSeek V4.1", kSparseAttention},
@@ -27,7 +25,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"InklingForConditionalGeneration", "Inkling with vision", kConvolutionLayers},
     {"IQuestLoopCoderForCausalLM", "IQuest Loop Coder", kLoopedLayers},
     {"JetMoeForCausalLM", "JetMoE", kAttentionExperts},
-    {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},
     {"LaraMiniForCausalLM", "Lara 4 Mini", kLinearAttention},
     {"MapleForCausalLM", "Maple", kGateLimits},
     {"MiMoV2ForCausalLM", "MiMo V2.5", kShardedProjections},
