@@ -176,17 +176,12 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   FT_RETURN_IF_ERROR(
       positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
-  if (config_.streams.exist()) {
-    layers_.set_streams(&streams_);
-    FT_RETURN_IF_ERROR(streams_.load(parts, body));
-  }
+  layers_.set_streams(&streams_);
+  FT_RETURN_IF_ERROR(streams_.load(parts, body));
   layers_.set_hyper(&hyper_);
   FT_RETURN_IF_ERROR(hyper_.load(parts, body));
-  if (config_.depth_block > 0) {
-    layers_.set_depth(&depth_);
-    FT_RETURN_IF_ERROR(depth_.load(parts, body));
-  }
-  if (config_.layer_input_size == 0) return {};
+  layers_.set_depth(&depth_);
+  FT_RETURN_IF_ERROR(depth_.load(parts, body));
   layers_.set_inputs(&inputs_);
   return inputs_.load(parts, weight_arena_, body, max_rows_);
 }
@@ -203,15 +198,13 @@ Result<const void*> Decoder::shared_embedding() {
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {
-  const RopeConfigs& configs = config_.rope;
-  const auto at = [](LayerRope rope) { return static_cast<size_t>(rope); };
-  FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kFull)],
-                      upload_rope(configs.full, max_model_len_, weight_arena_, loader));
-  if (configs.windowed) {
-    FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kWindowed)],
-                        upload_rope(*configs.windowed, max_model_len_, weight_arena_, loader));
-  }
-  return {};
+  const auto upload = [&](LayerRope at, const RopeConfig& rope) -> Status {
+    FT_ASSIGN_OR_RETURN(ropes_[static_cast<size_t>(at)],
+                        upload_rope(rope, max_model_len_, weight_arena_, loader));
+    return {};
+  };
+  FT_RETURN_IF_ERROR(upload(LayerRope::kFull, config_.rope.full));
+  return config_.rope.windowed ? upload(LayerRope::kWindowed, *config_.rope.windowed) : Status();
 }
 
 Status Decoder::take_scratch() {

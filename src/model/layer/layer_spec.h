@@ -344,9 +344,9 @@ struct BesideSpec {
 
 // A gate of each element of a normed row, made of the row: y sigmoid(up(silu(down y))) (A.X K2).
 struct RowGateSpec {
-  int32_t rank = 0;              // 0: there is none
-  const char* down = "mlp.fc1";  // [rank, hidden], behind `base`
-  const char* up = "mlp.fc2";    // [hidden, rank]
+  int32_t rank = 0;             // 0: there is none
+  const char* down = "W_down";  // [rank, hidden], behind `base`
+  const char* up = "W_up";      // [hidden, rank]
   const char* base = "";
 };
 

@@ -47,6 +47,7 @@ Status DepthResiduals::load(PartLoader& loader, const std::string& body) {
   const ModelConfig& config = loader.config();
   num_blocks_ = config.num_depth_blocks();
   size_ = {config.hidden_size, config.rms_norm_eps};
+  if (empty()) return {};
   return load_query(loader, body + "output_attn_res_norm", body + "output_attn_res_proj", &query_);
 }
 

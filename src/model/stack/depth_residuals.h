@@ -29,8 +29,8 @@ struct DepthMixer {
 // run through layers at the same time.
 class DepthResiduals {
  public:
-  // Loads the query of what the last norm reads, whose names begin with `body`. Errors as of
-  // WeightLoader.
+  // Loads the query of what the last norm reads, whose names begin with `body`; nothing where
+  // layers have no DepthSpec. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& body);
   // Errors as of Arena.
   Status take_scratch(const ScratchSource& source);

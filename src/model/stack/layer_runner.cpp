@@ -392,13 +392,6 @@ void LayerRunner::weigh_residual(const LayerRows& rows, const float* factors) {
                            .scale = 1});
 }
 
-// residual += delta; normed = norm(what the query reads of earlier blocks and the residual).
-void LayerRunner::enter_depth(const LayerRows& rows, const float* delta, const float* query,
-                              int32_t blocks, const Norm& norm) {
-  float* mixed = depth_->mix(rows, query, blocks, residual_, delta);
-  norm_rows(rows, mixed, nullptr, norm, norm_size(), {normed_, config_.dtype});
-}
-
 // Both parts read the residual as it entered the layer, so that it waits for their sum.
 const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer& layer) {
   if (layer.feed_forward_norm.weight != nullptr) {

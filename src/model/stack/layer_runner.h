@@ -67,9 +67,7 @@ class LayerRunner {
   // The same with what else becomes of the residual before a layer, whose norm it is.
   void enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
   // residual += delta, then what the last norm reads takes its place, of layers with a DepthSpec.
-  void leave_depth(const LayerRows& rows, const float* delta) {
-    depth_->leave(rows, residual_, delta);
-  }
+  void leave_depth(const LayerRows& rows, const float* delta);
   // residual = norm(residual + delta).
   void norm_residual(const LayerRows& rows, const float* delta, const Norm& norm);
 

@@ -8,8 +8,8 @@ namespace {
 class RowGateTest : public test::PartTest {};
 
 TEST_F(RowGateTest, WeighsEachElementByWhatTheRowSays) {
-  const auto& down = add("layers.0.norm.mlp.fc1.weight", {3, 8});
-  const auto& up = add("layers.0.norm.mlp.fc2.weight", {8, 3});
+  const auto& down = add("layers.0.norm.W_down.weight", {3, 8});
+  const auto& up = add("layers.0.norm.W_up.weight", {8, 3});
   const auto gate = load_part<RowGate>([](PartLoader& loader, RowGate* out) {
     return out->load(loader, "layers.0.", {.rank = 3, .base = "norm."});
   });

@@ -9,7 +9,7 @@ namespace {
 // own, but for those before dense MLPs.
 LayerSpec axk2_layer(const ModelConfig& config, const LayerConfig& layer) {
   LatentSpec latent = latent_of(config, layer);
-  latent.gate_proj = "q_gate_proj";
+  latent.gate_proj = "q_b_proj";
   latent.gates = HeadGates::kEachElement;
   latent.gates_with_queries = true;
   LayerSpec spec = pre_norm_layer(latent, experts_or_mlp(config, layer, experts_of(config)));
