@@ -20,6 +20,7 @@ struct LayerNeeds {
   bool follow_indexers = false;
   bool read_other_layers = false;   // layers read others' keys
   bool read_more = false;           // and more of a token than its row
+  bool weigh_depth = false;         // layers weigh what earlier blocks of layers left
   bool has_slopes = false;          // ALiBi
   bool norm_all_heads = false;      // rows of attention are normed as one
   bool mask_by_all_values = false;  // all values of a row say how its keys count

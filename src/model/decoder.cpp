@@ -151,6 +151,7 @@ class Decoder final : public Model {
   LayerInputs inputs_;
   ResidualStreams streams_;
   HyperStreams hyper_;
+  DepthResiduals depth_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   Taps taps_;                     // of this stage or, passed on, the last one
@@ -175,13 +176,12 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   FT_RETURN_IF_ERROR(
       positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
-  if (config_.streams.exist()) {
-    layers_.set_streams(&streams_);
-    FT_RETURN_IF_ERROR(streams_.load(parts, body));
-  }
+  layers_.set_streams(&streams_);
+  FT_RETURN_IF_ERROR(streams_.load(parts, body));
   layers_.set_hyper(&hyper_);
   FT_RETURN_IF_ERROR(hyper_.load(parts, body));
-  if (config_.layer_input_size == 0) return {};
+  layers_.set_depth(&depth_);
+  FT_RETURN_IF_ERROR(depth_.load(parts, body));
   layers_.set_inputs(&inputs_);
   return inputs_.load(parts, weight_arena_, body, max_rows_);
 }
@@ -198,15 +198,13 @@ Result<const void*> Decoder::shared_embedding() {
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {
-  const RopeConfigs& configs = config_.rope;
-  const auto at = [](LayerRope rope) { return static_cast<size_t>(rope); };
-  FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kFull)],
-                      upload_rope(configs.full, max_model_len_, weight_arena_, loader));
-  if (configs.windowed) {
-    FT_ASSIGN_OR_RETURN(ropes_[at(LayerRope::kWindowed)],
-                        upload_rope(*configs.windowed, max_model_len_, weight_arena_, loader));
-  }
-  return {};
+  const auto upload = [&](LayerRope at, const RopeConfig& rope) -> Status {
+    FT_ASSIGN_OR_RETURN(ropes_[static_cast<size_t>(at)],
+                        upload_rope(rope, max_model_len_, weight_arena_, loader));
+    return {};
+  };
+  FT_RETURN_IF_ERROR(upload(LayerRope::kFull, config_.rope.full));
+  return config_.rope.windowed ? upload(LayerRope::kWindowed, *config_.rope.windowed) : Status();
 }
 
 Status Decoder::take_scratch() {
@@ -221,6 +219,7 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
   FT_RETURN_IF_ERROR(streams_.take_scratch(source));
   FT_RETURN_IF_ERROR(hyper_.take_scratch(source));
+  FT_RETURN_IF_ERROR(depth_.take_scratch(source));
   if (!stages_.is_last()) return {};
   ScratchSource of_logits = source;
   of_logits.max_rows = max_logits_rows_;
@@ -346,6 +345,7 @@ void Decoder::run_stage(const Pass& pass) {
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
   if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
   if (!hyper_.empty()) hyper_.collapse(pass.rows, layers_.residual());
+  if (!depth_.empty()) layers_.leave_depth(pass.rows, std::exchange(last_delta_[0], nullptr));
   if (stages_.is_last()) return;
   if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
   last_delta_ = {};
@@ -399,6 +399,7 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
   const LayerPlan& plan = plan_.layers[i];
   LayerKv own{};
   own.state = states_.of(layer, stages_.is_last() ? pass.batch.slots : nullptr);
+  own.rope = ropes_[static_cast<size_t>(LayerRope::kFull)];
   if (plan.num_heads == 0) return own;
   const bool is_first = layer == stages_.layers(config_.num_layers).begin;
   const KvCache& cache = *(plan.windowed_group ? pass.caches.windowed : pass.caches.full);

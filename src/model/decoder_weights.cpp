@@ -15,6 +15,7 @@
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 #include "model/learned_positions.h"
+#include "model/stack/depth_residuals.h"
 #include "model/stack/hyper_streams.h"
 #include "model/stack/residual_streams.h"
 
@@ -223,6 +224,7 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
                          (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       ResidualStreams::num_weights(config) + hyper_weights(config) +
+                      DepthResiduals::num_weights(config) +
                       layer_weights(config, traits, {0, config.num_stored_layers()}));
 }
 
@@ -237,7 +239,8 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +
-             hyper_weights(config) + embedding_norm_weights(config, traits);
+             hyper_weights(config) + DepthResiduals::num_weights(config) +
+             embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
   if (stages.is_last()) count += double(own.count) * hidden + last_norm_weights(config, traits);

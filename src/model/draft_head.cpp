@@ -162,6 +162,8 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
   rope_ = loaded.rope;
   weights_ = std::move(loaded.weights);
   weight_bytes_ = loaded.weight_bytes;
+  const auto* attention = std::get_if<Gqa>(&weights_of(0).layer.mixer);
+  if (attention != nullptr && !attention->spec.rope) rope_ = {};
   return {};
 }
 

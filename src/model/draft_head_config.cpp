@@ -233,7 +233,7 @@ Result<std::vector<LayerConfig>> own_module_layers(const std::string& where,
                                                    const DraftHeadConfig& head) {
   for (LayerConfig layer : head.layer.layers) {
     if ((layer.window > 0) != head.mtp.windowed) continue;
-    layer.experts = false;
+    layer.experts = layer.recurrent = false;
     return std::vector<LayerConfig>(static_cast<size_t>(head.num_modules), layer);
   }
   return unsupported(

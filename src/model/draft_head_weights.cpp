@@ -198,7 +198,8 @@ Status HeadLoader::load_mask_taps(int32_t size, DraftModuleWeights* out) {
 Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string number = std::to_string(config_.first_layer + module);
   const MtpForm& form = config_.mtp;
-  const std::string base = layer_base({form.layers + number + "."});
+  const std::string base =
+      layer_base({form.unnumbered ? std::string(form.layers) : form.layers + number + "."});
   const auto before = [&](const std::string& name) {
     if (form.all_together) return own_name(form.together + name);
     return form.numbered_apart ? own_name(name + "." + number) : base + name;

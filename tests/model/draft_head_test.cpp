@@ -55,6 +55,7 @@ constexpr HeadCase kCases[] = {
     {"qwen3_5", HeadKind::kMtp, true, 1, "", true,
      R"({"text_config": {"rope_parameters": {"rope_theta": 3.0}}})"},
     {"qwen3_next", HeadKind::kMtp, true},
+    {"nemotron_h-latent", HeadKind::kMtp, true},
     {"mimo_v2", HeadKind::kMtp, false, 2, "mimo_v2", true},
     {"longcat_flash", HeadKind::kMtp, false, 1, "longcat_flash", true},
 };
@@ -156,6 +157,8 @@ class DraftHeadOf : public testing::TestWithParam<HeadCase> {
   static void expect_entries(const HeadCase& head, const char* dtype, double limit) {
     const Pair pair = load_pair(head, dtype, head_options());
     ASSERT_EQ(pair.head->config().num_modules, head.num_modules);
+    // Random weights that answer a last bit twice as strongly as the others' do in float32.
+    if (std::string_view(head.name).starts_with("nemotron_h")) limit *= 2;
     const std::vector<int32_t> ids = golden_ids(head);
     const auto n = static_cast<int32_t>(ids.size());
     HeadHarness harness(*pair.target, *pair.head, kMaxRows, 4);
@@ -328,7 +331,9 @@ TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
     }
   }
   EXPECT_EQ(entries[0][0], entries[1][0]);
-  EXPECT_NE(entries[0][1], entries[1][1]);
+  // Nemotron's module turns by nothing.
+  const bool turns = !std::string_view(GetParam().name).starts_with("nemotron_h");
+  EXPECT_EQ(entries[0][1] != entries[1][1], turns);
   if (entries[0].size() < 4) return;
   EXPECT_EQ(entries[0][2], entries[1][2]);
   EXPECT_NE(entries[0][3], entries[1][3]);

@@ -66,6 +66,14 @@ TEST(ModelParts, ShortcutsAndChosenPositionsAreNotCutIntoStages) {
   EXPECT_EQ(in_lanes(config), "");
 }
 
+TEST(ModelParts, LayersThatWeighEarlierBlocksAreNeitherInStagesNorInLanes) {
+  ModelConfig config = config_of_layers({{0, true}, {0, true}});
+  config.depth_block = 2;
+  EXPECT_NE(in_stages(config).find("earlier blocks of layers left"), std::string::npos);
+  EXPECT_NE(in_lanes(config).find("leave --enable-dbo out"), std::string::npos);
+  EXPECT_EQ(among_ranks(config, 1) + said_of(config, {}), "");
+}
+
 // Told from the layers as the architecture composes them, before anything is loaded.
 TEST(ModelParts, LayersThatAreNotDividedAmongRanksAreToldFromTheConfig) {
   ModelConfig mamba = config_of_layers({{}});

@@ -29,6 +29,10 @@ DRAFT_GAP = 0.02
 MODULE_ROUNDING = 0.016  # as ROUNDING, of the rows of a draft module
 
 
+# Modules of this folder that compute what transformers has no class for.
+OWN_CLASSES = {}
+
+
 class SharedHead(torch.nn.Module):
     def __init__(self, norm, head):
         super().__init__()
@@ -89,6 +93,8 @@ def fix_longrope(model, max_model_len):
 
 def new_model(name, config, max_model_len):
     """The model of a config.json, with its draft module if it has one, unloaded."""
+    if name in OWN_CLASSES:
+        return OWN_CLASSES[name].new_model(config).eval()
     parsed, architecture = parsed_config(name, config)
     model = getattr(transformers, architecture)(parsed)
     if config.get("num_nextn_predict_layers"):
@@ -106,8 +112,9 @@ def follows_from_config(key):
 def random_state(name, model, config, seed):
     """Weights that are exact in bf16; a module's embedding and output matrix are the model's."""
     torch.manual_seed(seed)
+    random = OWN_CLASSES[name].random_weight if name in OWN_CLASSES else mixtures.random_weight
     state = {key: weight.float() if follows_from_config(key) else
-             mixtures.random_weight(key, weight.float(), config).bfloat16().float()
+             random(key, weight.float(), config).bfloat16().float()
              for key, weight in model.state_dict().items()}
     for key in state:
         if key.endswith("shared_head.head.weight"):
@@ -213,6 +220,10 @@ def with_deepseek_v4_names(stored):
 
 def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
+    if name in OWN_CLASSES:
+        stored = {key: kept(key, weight).contiguous() for key, weight in model.state_dict().items()}
+        save_file(OWN_CLASSES[name].as_stored(stored), folder / "model.safetensors", metadata={"format": "pt"})
+        return
     with tempfile.TemporaryDirectory() as temporary:
         model.save_pretrained(temporary)
         stored = load_file(pathlib.Path(temporary) / "model.safetensors")
@@ -399,7 +410,7 @@ def generate(name):
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     write_weights(name, model, folder, config)
-    if name != "minimax_m3":  # whose class for text alone reads other names
+    if name not in OWN_CLASSES and name != "minimax_m3":  # whose class for text alone reads other names
         check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

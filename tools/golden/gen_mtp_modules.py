@@ -2,7 +2,7 @@
 
 heads/mimo_v2-following has modules for MiMo that follow the first golden text, so that their drafts are accepted.
 That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
-So do those of qwen3_next and qwen3_5, as published (behind gen_recurrent.py).
+So do those of qwen3_next, qwen3_5 and nemotron_h-latent, as published (behind gen_recurrent.py).
 
     python3 tools/golden/gen_mtp_modules.py
     python3 tools/golden/gen_mtp_modules.py --only mimo_v2
@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from transformers.models.ernie4_5_moe import modeling_ernie4_5_moe as ernie
 from transformers.models.longcat_flash import modeling_longcat_flash as longcat
 from transformers.models.mimo_v2_flash import modeling_mimo_v2_flash as mimo
+from transformers.models.nemotron_h import modeling_nemotron_h as nemotron
 from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen3_5
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
@@ -52,7 +53,8 @@ class Module(torch.nn.Module):
 
     def __init__(self, config, norm):
         super().__init__()
-        make = lambda: norm(config.hidden_size, config.rms_norm_eps)
+        eps = getattr(config, "rms_norm_eps", None) or config.layer_norm_epsilon
+        make = lambda: norm(config.hidden_size, eps)
         self.enorm, self.hnorm, self.before, self.between, self.last = (make() for _ in range(5))
         self.projection = torch.nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
 
@@ -145,6 +147,24 @@ class QwenModule(Module):
         return self.attention(x, position_embeddings=self.rope(x, positions), attention_mask=mask)[0]
 
 
+class NemotronModule(Module):
+    """Two layers of one part each in the file: attention, then a mixture."""
+
+    together = {}
+    own = {"enorm": "mtp.layers.0.enorm", "hnorm": "mtp.layers.0.hnorm", "projection": "mtp.layers.0.eh_proj",
+           "before": "mtp.layers.0.norm", "attention": "mtp.layers.0.mixer", "between": "mtp.layers.1.norm",
+           "mlp": "mtp.layers.1.mixer", "last": "mtp.layers.1.final_layernorm"}
+
+    def __init__(self, model):
+        config = model.config
+        super().__init__(config, nemotron.NemotronHRMSNorm)
+        self.attention, self.mlp = nemotron.NemotronHAttention(config, 0), nemotron.NemotronHMoE(config)
+
+    def attend(self, x, positions):
+        count = x.shape[1]
+        return self.attention(x, attention_mask=torch.full((count, count), float("-inf")).triu(1)[None, None])[0]
+
+
 class Chain:
     """All modules over one text. Entry i of module m pairs token i with a state and has rotary position i - 1 - m."""
 
@@ -157,7 +177,7 @@ class Chain:
 
     def run(self, module, ids, paired):
         """States and logits of the entries of `ids`, each of which pairs with a row of `paired`."""
-        embedded = self.model.model.embed_tokens(torch.tensor(ids))
+        embedded = self.model.model.get_input_embeddings()(torch.tensor(ids))
         out = self.modules[module](embedded, paired, torch.arange(len(ids))[None])
         return out, self.model.lm_head(out)
 
@@ -196,9 +216,9 @@ class Chain:
 
 LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False),
            "ernie4_5_moe": (ErnieModule, 1, False), "qwen3_next": (QwenModule, 1, False),
-           "qwen3_5": (QwenModule, 1, False)}
+           "qwen3_5": (QwenModule, 1, False), "nemotron_h-latent": (NemotronModule, 1, False)}
 # Whose modules lie in the files of their target.
-INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5")
+INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent")
 
 
 def config_of(name, config):
@@ -230,7 +250,7 @@ def random_modules(make, count, model, generator):
 
 
 def each_expert(name, weight):
-    """Matrices of all experts, as published files of Qwen 3 Next have them."""
+    """Matrices of all experts, as published files of Qwen 3 Next and Nemotron 3 have them."""
     base, kind = name.rsplit(".", 1)
     for number, matrix in enumerate(weight):
         parts = {"gate_proj": matrix[:len(matrix) // 2], "up_proj": matrix[len(matrix) // 2:]}
@@ -247,7 +267,7 @@ def stored(modules):
                               if key.startswith(part))
             layer = "model." if "0" in module.own.get(part, "") else f"model.mtp.layers.{number}."
             name = module.together.get(part) or layer + module.own[part]
-            if isinstance(module, QwenModule):
+            if isinstance(module, (QwenModule, NemotronModule)):
                 name = module.own[part]
             if weight.dim() == 3:
                 tensors.update(each_expert(name + rest, weight))
@@ -282,6 +302,10 @@ def add_to_target(name, module, files, tensors):
     folder = GOLDEN / "architectures" / name
     golden = json.loads((folder / "golden.json").read_text())
     write_json(folder / "golden.json", {**golden, "module": module})
+    if name == "nemotron_h-latent":
+        config = json.loads((folder / "config.json").read_text())
+        config.update({"num_nextn_predict_layers": 1, "mtp_hybrid_override_pattern": "*E"})
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     for file, more in (("model.safetensors", files), ("golden.safetensors", tensors)):
         save_file({**load_file(folder / file), **more}, folder / file, metadata={"format": "pt"})
 

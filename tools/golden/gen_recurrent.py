@@ -12,18 +12,26 @@ import argparse
 import torch
 import transformers
 
+import bailing_v2_5
 import gen_mixtures
 import recurrent
 
 
+OWN = {"bailing_v2_5": bailing_v2_5}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=list(recurrent.MODELS), nargs="*", help="some models")
+    parser.add_argument("--only", choices=[*recurrent.MODELS, *OWN], nargs="*", help="some models")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     gen_mixtures.mixtures, gen_mixtures.ROUNDING = recurrent, recurrent.ROUNDING
+    for name, own in OWN.items():
+        gen_mixtures.OWN_CLASSES[name] = own
+        recurrent.MODELS[name] = own.CONFIG
+        recurrent.VARIANTS[name] = {"default": ({}, recurrent.LENGTH)}
     for name in arguments.only or recurrent.MODELS:
         gen_mixtures.generate(name)
 

@@ -299,6 +299,8 @@ MODELS = {
                                 attention_bias=False, tie_word_embeddings=True),
     "axk1": deepseek("AXK1ForCausalLM", "axk1", **GROUPS, norm_topk_prob=True,
                      routed_scaling_factor=2.5),
+    "axk2": deepseek("AXK2ForCausalLM", "axk2", n_group=1, topk_group=1, norm_topk_prob=True,
+                     routed_scaling_factor=2.5, n_routed_experts=4, gated_norm_rank=8, **INDEXER),
     "flint": mixture("FlintForCausalLM", "flint", moe_intermediate_size=32, num_experts=4,
                      num_experts_per_tok=2, shared_expert_intermediate_size=32,
                      norm_topk_prob=True, mlp_only_layers=[0], sliding_window=24,

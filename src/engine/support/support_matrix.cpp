@@ -176,6 +176,7 @@ std::string layers_table() {
   row("add what the one before left", {.layers = LayerNeeds{.add_later = true}});
   row("read other layers' keys", {.layers = LayerNeeds{.read_other_layers = true}});
   row("read more of a token than its row", {.layers = LayerNeeds{.read_more = true}});
+  row("weigh what earlier blocks of layers left", {.layers = LayerNeeds{.weigh_depth = true}});
   return table.text();
 }
 

@@ -66,6 +66,9 @@ struct DecoderTraits {
 struct MtpForm {
   const char* layers = "layers.";  // before a module's number
   bool counts_on = true;           // numbers go on from the target's layers
+  // There is one, which is made of layers with numbers of their own: names below begin with these,
+  // and those of its layer are composed with them (`layer`).
+  bool unnumbered = false;
   const char* projection = "eh_proj";
   const char* embed_norm = "enorm";
   const char* state_norm = "hnorm";

@@ -167,6 +167,7 @@ constexpr ActivationEntry kActivations[] = {
     {"relu2", Activation::kReluSquared},
     {"xielu", Activation::kXielu},
     {"relu", Activation::kRelu},
+    {"situ", Activation::kSitu},
 };
 
 // Gemma's hidden_activation goes before the hidden_act that some of its files have too.

@@ -114,6 +114,8 @@ struct ModelConfig {
   int32_t layer_input_size = 0;   // width of an embedding for each layer; 0: there is none
   int32_t layer_input_vocab = 0;  // rows of its table
   StreamConfig streams;
+  int32_t row_gate_rank = 0;     // as of RowGateSpec, of the norms before parts (A.X K2)
+  int32_t depth_block = 0;       // layers of a block of DepthSpec; 0: there are none
   int32_t laurel_rank = 0;       // of a learned path around each mixer (Gemma 3n); 0: none
   bool rounds_to_int8 = false;   // rows that matrices of layers multiply (RowRounding::kInt8)
   DType dtype = DType::kF32;     // of weights, activations and KV
@@ -131,6 +133,10 @@ struct ModelConfig {
   bool is_sparse() const { return latent.index.exists() || block_index.exists(); }
   // Layers that have weights of their own.
   int32_t num_stored_layers() const { return num_layers / num_loops; }
+  // Blocks of depth_block layers, the last of which may be shorter.
+  int32_t num_depth_blocks() const {
+    return depth_block > 0 ? (num_layers + depth_block - 1) / depth_block : 0;
+  }
   // Whether they begin again with this one, behind a norm.
   bool begins_loop(int32_t layer) const {
     return norms_loops && layer > 0 && layer % num_stored_layers() == 0;

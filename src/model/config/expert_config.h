@@ -23,10 +23,11 @@ struct ExpertConfig {
   int32_t top_groups = 1;
   ExpertGroups groups = ExpertGroups::kBest;
   bool normalised = false;
-  bool correction = false;  // of scores, while experts are chosen
-  float scale = 1;          // of the weights
-  float jitter = 0;         // as of RouteExpertsArgs
-  GateClamp clamp;          // of Activation::kClampedSilu
+  bool correction = false;   // of scores, while experts are chosen
+  float scale = 1;           // of the weights
+  float jitter = 0;          // as of RouteExpertsArgs
+  bool latent_norm = false;  // the sum of experts is normed before it is made wide
+  GateClamp clamp;           // where has_gate_numbers(activation)
 };
 
 // Reads the fields of a mixture under the names that DeepSeek, Qwen, Mixtral and their kin give

@@ -9,8 +9,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
-    {"AXK2ForCausalLM", "A.X K2", kSparseAttention},
-    {"BailingMoeV2_5ForCausalLM", "Ling 2.5 and Ring 2.5", kLinearAttention},
     {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},
     {"DeepseekV41ForCausalLM", "DeepSeek V4.1", kSparseAttention},

@@ -17,6 +17,7 @@ struct LatentConfig {
   int32_t value_dim = 0;
   bool paired = true;  // rope_interleave
   float kv_scale = 1;
+  bool gated = false;  // what attention leaves, where that is left to the file
   IndexConfig index = {};
 
   bool exists() const { return kv_rank > 0; }

@@ -52,6 +52,9 @@ struct LayerConfig {
   int32_t compress = 0;
   bool chooses = false;
   bool hashed = false;
+  // Of DepthSpec: blocks of layers before this one, and whether a block begins with it.
+  int32_t blocks_before = 0;
+  bool begins_block = false;
   int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };

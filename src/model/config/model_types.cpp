@@ -15,6 +15,7 @@ constexpr ModelType kModelTypes[] = {
     {"apertus1p5_text", "Apertus1p5TextForCausalLM"},
     {"arcee", "ArceeForCausalLM"},
     {"axk1", "AXK1ForCausalLM"},
+    {"axk2", "AXK2ForCausalLM"},
     {"aya_vision", "AyaVisionForConditionalGeneration"},
     {"baichuan", "BaichuanForCausalLM"},
     {"bailing_hybrid", "BailingHybridForCausalLM"},

@@ -30,15 +30,17 @@ struct RecurrentConfig {
   int32_t step_rank = 0;  // as of SelectiveSpec
   int32_t conv_width = 0;
   bool conv_bias = false;
-  float norm_eps = 0;      // of SelectiveSpec
-  bool bias = false;       // of the products before and behind
-  float scale_factor = 1;  // as of LinearInputsArgs
-  float lower_bound = 0;   // of logarithms of decays, as of LinearInputsArgs; 0: they have none
-  bool tiled = false;      // as of LinearShape
+  float norm_eps = 0;        // of SelectiveSpec
+  bool bias = false;         // of the products before and behind
+  float scale_factor = 1;    // as of LinearInputsArgs
+  float lower_bound = 0;     // of logarithms of decays, as of LinearInputsArgs; 0: they have none
+  bool tiled = false;        // as of LinearShape
+  bool whole_gates = false;  // gates are made of whole rows, where that is left to the file
   // Of Mamba 2: bounds of steps, and whether what leaves is normed, by the groups.
   float min_step = 0;
   float max_step = std::numeric_limits<float>::infinity();
   bool normed = true;
+  int32_t norm_groups = 0;  // as of LinearSpec, where that is left to the file
   bool gates_first = true;  // as of LinearSpec, and so are the next
   LinearFactors factors;
 

@@ -67,12 +67,8 @@ Result<std::optional<FilesMethod>> method_of(const ModelFiles& model) {
     if (!holds_quantised_blocks(*file)) return std::optional<FilesMethod>();
     return std::optional(FilesMethod{"gguf"});
   }
-  FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
-  const auto text = config.find("text_config");
-  const bool inside = text != config.end() && text->is_object() &&
-                      text->contains("quantization_config") &&
-                      !config.contains("quantization_config");
-  FT_ASSIGN_OR_RETURN(const auto found, read_quantization(inside ? *text : config, model.text()));
+  FT_ASSIGN_OR_RETURN(const Json config, read_config_json(model));
+  FT_ASSIGN_OR_RETURN(const auto found, read_quantization(config, model.text()));
   if (!found) return std::optional<FilesMethod>();
   const std::string method = found->method.empty() ? "modelopt" : found->method;
   return std::optional(FilesMethod{std::string(method_named(method)), found->is_fp8});

@@ -96,6 +96,7 @@ struct ScratchSource {
   int32_t max_rows;
   ContextRanks context = {};           // of Sharding
   const void* experts_comm = nullptr;  // of Sharding::experts
+  const void* ranks_comm = nullptr;    // of Sharding
   bool rounds = false;                 // products may round their x
   int32_t kv_block_size = 1;           // positions of a KV block, or a number that divides it
 

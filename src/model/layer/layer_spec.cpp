@@ -217,7 +217,7 @@ GatedMlpSpec shared_mlp_of(const ExpertsSpec& experts) {
                                              : experts.activation,
           .bias = experts.shared_bias,
           .fused = experts.shared_fused,
-          .clamp = experts.shared_clamp.value_or(GateClamp{}),
+          .clamp = experts.shared_clamp.value_or(plain ? GateClamp{} : experts.clamp),
           .base = "",
           .gate_up = experts.shared_gate_up,
           .gate = experts.shared_gate_proj,

@@ -172,9 +172,21 @@ struct LatentSpec {
   const char* base = "self_attn.";
   const char* indexer = "indexer.";
   const char* o = "o_proj";
-  const char* gate_proj = nullptr;  // [num_heads, inputs], as of HeadGates::kEachHead; null: none
+  const char* gate_proj = nullptr;  // of `gates`; null: there are none
+  HeadGates gates = HeadGates::kEachHead;
+  // Whole queries are made of the compressed ones as they are behind their norm and before it, and
+  // gates with them, a head's queries before its gates (A.X K2): gate_proj names the tensor of
+  // both, [num_heads * (head_dim + value_dim), 2 * q_rank].
+  bool gates_with_queries = false;
 
   int32_t head_dim() const { return nope_dim + rope_dim; }
+  // Width of the rows that whole queries are made of, where these are compressed.
+  int32_t query_inputs() const { return gates_with_queries ? 2 * q_rank : q_rank; }
+  // Gates of a row.
+  int32_t num_gates() const {
+    if (gate_proj == nullptr) return 0;
+    return gates == HeadGates::kEachElement ? num_heads * value_dim : num_heads;
+  }
   int32_t q_size() const { return num_heads * head_dim(); }
   int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache
   // What the first product makes: compressed or whole queries, then what goes to the cache.
@@ -220,7 +232,7 @@ struct GatedMlpSpec {
   bool bias = false;
   bool fused = false;              // the tensor gate_up_proj instead of gate_proj and up_proj
   float sparsity = 0;              // as of LayerConfig
-  GateClamp clamp = {};            // of Activation::kClampedSilu
+  GateClamp clamp = {};            // where has_gate_numbers(activation)
   float gate_scale = 1;            // of gates, where they are not fused, before their activation
   float out_scale = 1;             // of what `down` leaves
   const char* sub_norm = nullptr;  // of what enters `down` (BitNet)
@@ -276,7 +288,7 @@ struct ExpertsSpec {
   float scale = 1;
   float jitter = 0;           // as of RouteExpertsArgs
   bool weighs_input = false;  // weights multiply what enters experts instead of what leaves them
-  GateClamp clamp = {};       // of Activation::kClampedSilu
+  GateClamp clamp = {};       // where has_gate_numbers(activation)
   // Of the router, ".bias", and of every expert: gate_up "_bias" [E, 2 * inner] and down "_bias"
   // [E, hidden]. Where files are not kEach.
   bool biased = false;
@@ -313,6 +325,8 @@ struct ExpertsSpec {
 
   const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
   const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
+  // Of the sum of experts before it is made wide (Kimi K3); null: there is none.
+  const char* latent_norm = nullptr;
 
   int32_t choices() const { return count + zero_count; }
   // Of the rows that experts read and leave.
@@ -326,6 +340,29 @@ struct BesideSpec {
   const char* norm = nullptr;             // of what the experts read
   const char* post_norm = nullptr;        // of what they leave
   const char* other_post_norm = nullptr;  // of what the feed-forward part leaves
+};
+
+// A gate of each element of a normed row, made of the row: y sigmoid(up(silu(down y))) (A.X K2).
+struct RowGateSpec {
+  int32_t rank = 0;             // 0: there is none
+  const char* down = "W_down";  // [rank, hidden], behind `base`
+  const char* up = "W_up";      // [hidden, rank]
+  const char* base = "";
+};
+
+// What the parts of a layer read in the place of the residual (attention residuals, Kimi K3): of
+// what entered each block of layers before, and what the layers since have added, the mean that a
+// learned query of each part weighs (MixDepthArgs). Where a block begins, the residual that entered
+// it is kept and a new one begins behind the mixer.
+struct DepthSpec {
+  bool exists = false;
+  int32_t blocks = 0;  // that began before this layer
+  bool begins_block = false;
+  // Norm and query of what the mixer, and of what the feed-forward part, reads.
+  const char* mixer_norm = "self_attention_res_norm";
+  const char* mixer_query = "self_attention_res_proj";  // [1, hidden]
+  const char* feed_forward_norm = "mlp_res_norm";
+  const char* feed_forward_query = "mlp_res_proj";
 };
 
 // What a layer lacks.
@@ -373,6 +410,10 @@ struct LayerSpec {
   StreamConfig streams = {};
   int32_t laurel_rank = 0;
   HyperConfig hyper = {};  // the streams that each part reads and gives to (DeepSeek V4)
+  DepthSpec depth = {};
+  // Of what leaves mixer_norm and feed_forward_norm.
+  RowGateSpec mixer_gate = {};
+  RowGateSpec feed_forward_gate = {};
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.

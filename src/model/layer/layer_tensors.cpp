@@ -65,7 +65,11 @@ class LayerTensorList {
     if (mixer.q_rank > 0) {
       add_linear(base + "q_a_proj", mixer.q_rank, mixer.inputs, mixer.bias);
       all_.push_back({base + "q_a_layernorm.weight", mixer.q_rank});
-      add_linear(base + "q_b_proj", q_size, mixer.q_rank, false);
+      if (mixer.gates_with_queries) {
+        add_linear(base + mixer.gate_proj, q_size + mixer.num_gates(), mixer.query_inputs(), false);
+      } else {
+        add_linear(base + "q_b_proj", q_size, mixer.q_rank, false);
+      }
     } else {
       add_linear(base + "q_proj", q_size, mixer.inputs, mixer.bias);
     }
@@ -74,8 +78,8 @@ class LayerTensorList {
     add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
                kv_rank, false);
     add_linear(base + mixer.o, hidden_, int64_t{mixer.num_heads} * mixer.value_dim, mixer.o_bias);
-    if (mixer.gate_proj != nullptr) {
-      add_linear(base + mixer.gate_proj, mixer.num_heads, mixer.inputs, false);
+    if (mixer.gate_proj != nullptr && !mixer.gates_with_queries) {
+      add_linear(base + mixer.gate_proj, mixer.num_gates(), mixer.inputs, false);
     }
     if (mixer.index.exists() && mixer.index.own) add_indexer(base + mixer.indexer, mixer);
   }
@@ -120,6 +124,9 @@ class LayerTensorList {
       all_.push_back({base + mixer.decay_bias, shape.decay_size()});
     }
     if (mixer.skip != nullptr) all_.push_back({base + mixer.skip, heads});
+    for (const char* name : {mixer.q_norm, mixer.k_norm}) {
+      if (name != nullptr) all_.push_back({base + name + ".weight", shape.key_dim});
+    }
     if (mixer.norm_groups > 0) {
       const int64_t size = shape.v_size();
       all_.push_back({base + mixer.norm + ".weight",
@@ -137,6 +144,7 @@ class LayerTensorList {
         if (mixer.gate != NormGate::kNone) {
           add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
         }
+        if (!mixer.decays()) break;
         add_exact(base + mixer.in_decay, heads, mixer);
         add_exact(base + mixer.in_scale, heads, mixer);
         break;
@@ -223,6 +231,7 @@ class LayerTensorList {
     if (experts.latent > 0) {
       add_linear(base + experts.to_latent, experts.latent, hidden_, false);
       add_linear(base + experts.of_latent, hidden_, experts.latent, false);
+      if (experts.latent_norm != nullptr) add_norm(base + experts.latent_norm, experts.latent);
     }
     add_matrices(base + experts.experts, experts);
     if (experts.shared_inner == 0) return;
@@ -267,6 +276,15 @@ class LayerTensorList {
       add_layer_norm("laurel.post_laurel_norm");
     }
     if (layer.streams.exist()) add_streams(layer.streams);
+    for (const RowGateSpec& gate : {layer.mixer_gate, layer.feed_forward_gate}) {
+      if (gate.rank == 0) continue;
+      add_linear(std::string(gate.base) + gate.down, gate.rank, hidden_, false);
+      add_linear(std::string(gate.base) + gate.up, hidden_, gate.rank, false);
+    }
+    if (layer.depth.exists) {
+      add_query(layer.depth.mixer_norm, layer.depth.mixer_query);
+      add_query(layer.depth.feed_forward_norm, layer.depth.feed_forward_query);
+    }
     if (!layer.hyper.exist()) return;
     add_hyper("hc_attn_", layer.hyper);
     add_hyper("hc_ffn_", layer.hyper);
@@ -307,6 +325,11 @@ class LayerTensorList {
     add_linear(base + "q_proj", mixer.num_kv_heads * dim, mixer.inputs, false);
     add_linear(base + "k_proj", dim, mixer.inputs, false);
     for (const char* name : {"q_norm.weight", "k_norm.weight"}) all_.push_back({base + name, dim});
+  }
+
+  void add_query(const std::string& norm, const std::string& query) {
+    all_.push_back({norm + ".weight", hidden_});
+    all_.push_back({query + ".weight", 1, hidden_});
   }
 
   void add_mask(const std::string& base, const GqaSpec& mixer) {

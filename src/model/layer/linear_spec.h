@@ -39,8 +39,13 @@ struct LinearSpec {
   float scale_factor = 1;
   float lower_bound = 0;
   std::vector<float> fixed_rates = {};  // [value_heads] of kFixed
-  bool in_bias = false;                 // of the first projection
-  bool out_bias = false;                // of the last
+  // Heads of queries and keys turn by their positions (TurnHeadsArgs), where there is no
+  // convolution, and pass norms of these names first; null: they pass none.
+  bool turns = false;
+  const char* q_norm = nullptr;
+  const char* k_norm = nullptr;
+  bool in_bias = false;   // of the first projection
+  bool out_bias = false;  // of the last
   // Of what it leaves: the norm's groups of a row (0: no norm, gates alone), whether each has
   // weights of its own, and what gates are.
   int32_t norm_groups = 0;

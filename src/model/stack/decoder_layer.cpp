@@ -106,6 +106,9 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   if (spec.streams.exist()) {
     FT_RETURN_IF_ERROR(out->streams.load(loader, base, spec.streams));
   }
+  FT_RETURN_IF_ERROR(out->mixer_gate.load(loader, base, spec.mixer_gate));
+  FT_RETURN_IF_ERROR(out->feed_forward_gate.load(loader, base, spec.feed_forward_gate));
+  if (spec.depth.exists) FT_RETURN_IF_ERROR(out->depth.load(loader, base, spec.depth));
   if (spec.scaled) {
     FT_ASSIGN_OR_RETURN(out->scale, loader.weights().number(base + "layer_scalar"));
   }

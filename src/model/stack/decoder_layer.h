@@ -16,6 +16,8 @@
 #include "model/layer/part_loader.h"
 #include "model/layer/recurrent/linear_mixer.h"
 #include "model/layer/recurrent/short_conv.h"
+#include "model/layer/row_gate.h"
+#include "model/stack/depth_residuals.h"
 #include "model/stack/hyper_streams.h"
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
@@ -61,6 +63,9 @@ struct DecoderLayer {
   StreamMixer streams;
   HyperConnection mixer_streams;  // as of LayerSpec::hyper, and so is the next
   HyperConnection feed_forward_streams;
+  DepthMixer depth;
+  RowGate mixer_gate;
+  RowGate feed_forward_gate;
   float scale = 1;  // of the residual behind the layer
 };
 

@@ -43,6 +43,7 @@ double LayerInputs::num_weights(const ModelConfig& config) {
 Status LayerInputs::load(PartLoader& loader, Arena& arena, const std::string& body,
                          int32_t max_rows) {
   const ModelConfig& config = loader.config();
+  if (config.layer_input_size == 0) return {};
   num_layers_ = config.num_layers;
   size_ = config.layer_input_size;
   vocab_ = config.layer_input_vocab;

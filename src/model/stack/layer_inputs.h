@@ -26,7 +26,7 @@ struct LayerInput {
 class LayerInputs {
  public:
   // Loads what begins with `body`, for example "model.", for passes of max_rows; the table is whole
-  // on every rank. Errors as of WeightLoader.
+  // on every rank. Nothing where layers have no inputs. Errors as of WeightLoader.
   Status load(PartLoader& loader, Arena& arena, const std::string& body, int32_t max_rows);
   Status take_scratch(const ScratchSource& source);
   bool empty() const { return table_ == nullptr; }

@@ -54,6 +54,8 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   if (layer.shortcut) make_room(*layer.shortcut);
   has_shortcuts_ = has_shortcuts_ || layer.shortcut.has_value();
   laurel_.fit(layer.laurel);
+  row_gate_.fit(layer.mixer_gate);
+  row_gate_.fit(layer.feed_forward_gate);
   weighs_residual_ =
       weighs_residual_ || layer.mixer_residual != nullptr || layer.feed_forward_residual != nullptr;
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
@@ -99,6 +101,7 @@ Status LayerRunner::take_parts(Arena& arena) {
                              .max_rows = max_rows_,
                              .context = sharding_.context,
                              .experts_comm = sharding_.experts.comm,
+                             .ranks_comm = sharding_.comm,
                              .rounds = rounded_columns_ > 0,
                              .kv_block_size = kv_block_size_};
   FT_RETURN_IF_ERROR(gqa_.take(source));
@@ -111,6 +114,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
+  FT_RETURN_IF_ERROR(row_gate_.take(source));
   if (has_shortcuts_) {
     const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
     FT_ASSIGN_OR_RETURN(shortcut_, arena.take_array<float>(elements, ScratchSource::kWhat));
@@ -171,6 +175,9 @@ void LayerRunner::enter(const LayerRows& rows, const float* delta, const Decoder
   if (layer.norms_residual) {
     return replace_residual(rows, delta, layer.mixer_norm, layer.mixer_residual_scale);
   }
+  if (layer.depth.exists()) {
+    return enter_depth(rows, delta, layer.depth.mixer, layer.depth.blocks, layer.mixer_norm);
+  }
   add_and_norm(rows, delta, layer.mixer_norm);
 }
 
@@ -182,7 +189,8 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
   const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
                      !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
                      !layer.input.exists() && layer.scale == 1 && !layer.joins_shortcut;
-  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists() || next->norms_residual) {
+  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists() || next->norms_residual ||
+      next->depth.exists()) {
     return false;
   }
   if (sharding_.is_cut()) return true;
@@ -196,7 +204,7 @@ bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
   return sharding_.is_cut() && !std::holds_alternative<Absent>(layer.mixer) &&
          !std::holds_alternative<Absent>(layer.feed_forward) && layer.feed_forward_norm.is_rms() &&
          layer.mixer_post_norm.weight == nullptr && !layer.parallel && !layer.beside &&
-         !layer.side && !layer.laurel.exists() && !layer.norms_residual;
+         !layer.side && !layer.laurel.exists() && !layer.norms_residual && !layer.depth.exists();
 }
 
 // What a mixer leaves for the residual; null: the norm of the feed-forward part sums it, or laurel
@@ -226,9 +234,13 @@ void LayerRunner::enter_feed_forward(const LayerRows& rows, const float* delta,
     sum_and_norm(rows, layer.feed_forward_norm, sums_next);
   } else if (layer.norms_residual) {
     replace_residual(rows, delta, layer.feed_forward_norm, layer.feed_forward_residual_scale);
+  } else if (layer.depth.exists()) {
+    enter_depth(rows, delta, layer.depth.feed_forward, layer.depth.blocks_behind(),
+                layer.feed_forward_norm);
   } else {
     add_and_norm(rows, delta, layer.feed_forward_norm);
   }
+  layer.feed_forward_gate.apply(rows, normed_, row_gate_, config_.dtype);
 }
 
 // What follows attention, one op after the other. next: as norms_behind promises, or null.
@@ -403,12 +415,17 @@ const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer
 
 // What the mixer makes of x before it looks at other rows.
 void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, const void* x) {
+  if (layer.mixer_gate.exists()) {
+    FT_CHECK(x == normed_);
+    layer.mixer_gate.apply(rows, normed_, row_gate_, config_.dtype);
+  }
   if (layer.laurel.exists()) {
     norm_rows(rows, residual_, nullptr, layer.mixer_norm, norm_size(), {laurel_.path, DType::kF32});
     layer.laurel.add_path(rows, x, laurel_);
   }
   with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
   if (layer.side) layer.side->project(rows, x, scratch_of(*layer.side));
+  if (layer.depth.begins_block) depth_->keep(rows, layer.depth.blocks, residual_);
 }
 
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to

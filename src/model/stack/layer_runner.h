@@ -38,6 +38,8 @@ class LayerRunner {
   // The streams that layers move, where there are some; outlives the runner.
   void set_streams(ResidualStreams* streams) { streams_ = streams; }
   void set_hyper(HyperStreams* streams) { hyper_ = streams; }
+  // What layers with a DepthSpec read, where there are some; outlives the runner.
+  void set_depth(DepthResiduals* depth) { depth_ = depth; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
   // And for rounded rows of up to so many columns (LayerRows::rounded); 0: there are none.
@@ -64,6 +66,8 @@ class LayerRunner {
   void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
   // The same with what else becomes of the residual before a layer, whose norm it is.
   void enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
+  // residual += delta, then what the last norm reads takes its place, of layers with a DepthSpec.
+  void leave_depth(const LayerRows& rows, const float* delta);
   // residual = norm(residual + delta).
   void norm_residual(const LayerRows& rows, const float* delta, const Norm& norm);
 
@@ -110,6 +114,8 @@ class LayerRunner {
   void give_to_streams(const LayerRows& rows);
   void run_between_streams(const LayerRows& rows, const DecoderLayer& layer);
   void weigh_residual(const LayerRows& rows, const float* factors);
+  void enter_depth(const LayerRows& rows, const float* delta, const float* query, int32_t blocks,
+                   const Norm& norm);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
@@ -143,6 +149,7 @@ class LayerRunner {
   LayerInputs* inputs_ = nullptr;
   ResidualStreams* streams_ = nullptr;
   HyperStreams* hyper_ = nullptr;
+  DepthResiduals* depth_ = nullptr;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;  // [max_rows, hidden]
   void* normed_ = nullptr;     // [max_rows, hidden] act
@@ -163,6 +170,7 @@ class LayerRunner {
   PlainMlp::Scratch plain_mlp_;
   Experts::Scratch experts_;
   Laurel::Scratch laurel_;
+  RowGate::Scratch row_gate_;
 };
 
 }  // namespace foretoken

@@ -18,10 +18,11 @@ LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
   const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
   const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
                      layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     !layer.laurel.exists() && !layer.streams.exists() && !layer.input.exists() &&
-                     layer.mixer_residual == nullptr && !layer.shortcut && !layer.joins_shortcut &&
-                     !layer.norms_residual && !layer.side && layer.scale == 1 &&
-                     config_.residual_scale == 1;
+                     !layer.laurel.exists() && !layer.streams.exists() && !layer.depth.exists() &&
+                     !layer.mixer_gate.exists() && !layer.feed_forward_gate.exists() &&
+                     !layer.input.exists() && layer.mixer_residual == nullptr && !layer.shortcut &&
+                     !layer.joins_shortcut && !layer.norms_residual && !layer.side &&
+                     layer.scale == 1 && config_.residual_scale == 1;
   if (mixer == nullptr || mixer->index.exists() || feed_forward == nullptr || !plain) return {};
   if (feed_forward->spec.apart()) return {};
   // Its blocks wait for each other, which they could do for ever beside another lane.

@@ -51,6 +51,7 @@ Status ResidualStreams::load(PartLoader& loader, const std::string& body) {
   config_ = config.streams;
   size_ = {config.hidden_size, config.rms_norm_eps};
   dtype_ = config.dtype;
+  if (empty()) return {};
   ways_in_.resize(static_cast<size_t>(config_.count - 1));
   ways_out_.resize(ways_in_.size());
   for (size_t i = 0; i < ways_in_.size(); ++i) {

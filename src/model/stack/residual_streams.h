@@ -28,8 +28,8 @@ struct StreamMixer {
 // the residual of the layers is that one.
 class ResidualStreams {
  public:
-  // Loads what begins with `body`, for example "model.", whole on every rank. Errors as of
-  // WeightLoader.
+  // Loads what begins with `body`, for example "model.", whole on every rank; nothing where
+  // the model has one stream. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& body);
   Status take_scratch(const ScratchSource& source);
   bool empty() const { return config_.count < 2; }

@@ -15,7 +15,8 @@ bool divides(int32_t num_heads, int32_t num_kv_heads, int32_t inner, int32_t siz
 // Parts of an expert are whole slices of packed columns.
 bool divides(const ExpertConfig& experts, int32_t size, bool deals_experts) {
   return (deals_experts || experts.inner % (size * kExpertColumns) == 0) &&
-         experts.shared_inner % size == 0;
+         experts.shared_inner % size == 0 &&
+         (!experts.latent_norm || experts.latent % (8 * size) == 0);
 }
 
 bool divides(const RecurrentConfig& recurrent, int32_t size) {

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "model/config/alibi.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -38,6 +42,48 @@ LayerSpec bailing_hybrid_layer(const ModelConfig& config, const LayerConfig& lay
   return pre_norm_layer(latent, part);
 }
 
+// Lightning attention whose heads turn, with a rate for each head and layer.
+LinearSpec bailing_lightning(const ModelConfig& config, const LayerConfig& layer) {
+  const RecurrentConfig& own = config.recurrent;
+  LinearSpec linear{.shape = {.key_heads = own.key_heads,
+                              .value_heads = own.value_heads,
+                              .key_dim = own.key_dim,
+                              .value_dim = own.value_dim},
+                    .inputs = config.hidden_size,
+                    .gates = LinearGates::kFixed,
+                    .q_scale = 1 / std::sqrt(static_cast<float>(own.key_dim)),
+                    .turns = true,
+                    .q_norm = config.qk_norm ? "query_layernorm" : nullptr,
+                    .k_norm = config.qk_norm ? "key_layernorm" : nullptr,
+                    .in_bias = config.attention_bias,
+                    .out_bias = config.attention_out_bias,
+                    .norm_groups = own.norm_groups,
+                    .norm_own_weights = true,
+                    .gate = NormGate::kSigmoid,
+                    .files = LinearFiles::kApart,
+                    .base = "attention.",
+                    .in_qkv = "query_key_value",
+                    .in_gate = "g_proj",
+                    .decay_bias = nullptr,
+                    .norm = "g_norm",
+                    .out = "dense"};
+  for (const float slope : alibi_slopes(own.value_heads)) {
+    linear.fixed_rates.push_back(slope * layer.rate_scale);
+  }
+  return linear;
+}
+
+LayerSpec bailing_v2_5_layer(const ModelConfig& config, const LayerConfig& layer) {
+  ExpertsSpec experts = experts_of(config);
+  if (config.experts.correction) experts.correction = "gate.expert_bias";
+  const FeedForwardSpec part = experts_or_mlp(config, layer, experts);
+  if (layer.recurrent) return pre_norm_layer(bailing_lightning(config, layer), part);
+  LatentSpec latent = latent_of(config, layer);
+  latent.base = "attention.";
+  latent.o = "dense";
+  return pre_norm_layer(latent, part);
+}
+
 constexpr RenamedField kBailingHybridNames[] = {
     {"model_max_length", "max_position_embeddings"},
     {"num_expert_group", "n_group"},
@@ -62,6 +108,73 @@ Status translate_bailing_hybrid(const ConfigFields& fields, Json* json) {
     return (i + 1) % group == 0 ? "full_attention" : "linear_attention";
   };
   return write_layer_types(fields, type_of, json);
+}
+
+// The layers behind the last whole group attend, too.
+Status translate_bailing_v2_5(const ConfigFields& fields, Json* json) {
+  constexpr RenamedField kNames[] = {{"num_shared_experts", "n_shared_experts"},
+                                     {"score_function", "scoring_func"},
+                                     {"use_qkv_bias", "attention_bias"},
+                                     {"use_bias", "attention_out_bias"}};
+  take_renamed(fields, kNames, json);
+  int32_t heads = 0, hidden = 0, dim = 0, group = 8, inner = 0, count = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
+  FT_RETURN_IF_ERROR(fields.read_count("layer_group_size", &group));
+  dim = hidden / heads;
+  FT_RETURN_IF_ERROR(fields.read_count("head_dim", &dim));
+  (*json)["linear_key_head_dim"] = dim;
+  json->erase("head_dim");
+  if (fields.find("moe_shared_expert_intermediate_size") != nullptr) {
+    FT_RETURN_IF_ERROR(fields.need_count("moe_shared_expert_intermediate_size", &inner));
+    FT_RETURN_IF_ERROR(fields.read_count_or_none("num_shared_experts", &count));
+    (*json)["shared_expert_intermediate_size"] = int64_t{inner} * count;
+  }
+  const auto type_of = [&](int32_t i, int32_t num_layers) {
+    const bool attends = (i + 1) % group == 0 || i >= num_layers / group * group;
+    return attends ? "full_attention" : "linear_attention";
+  };
+  return write_layer_types(fields, type_of, json);
+}
+
+// What turns of a head is as wide in both kinds of attention, so that one table serves both.
+Status check_turning(const ConfigFields& fields, const ModelConfig& config) {
+  double share = 1;
+  FT_RETURN_IF_ERROR(fields.read_positive("partial_rotary_factor", &share));
+  const auto turning = static_cast<int32_t>(config.recurrent.key_dim * share);
+  if (turning == config.latent.rope_dim) return {};
+  return unsupported(fields.where() + ": heads of linear attention turn by " +
+                     std::to_string(turning) + " elements (partial_rotary_factor), and those of " +
+                     "latent attention by " + std::to_string(config.latent.rope_dim) +
+                     " (qk_rope_head_dim), which must be as many; correct the file");
+}
+
+Status read_bailing_v2_5(const ConfigFields& fields, ModelConfig* config) {
+  bool silu = false;
+  for (const char* name : {"linear_silu", "use_linear_silu"}) {
+    FT_RETURN_IF_ERROR(fields.read_flag(name, &silu));
+    if (!silu) continue;
+    return unsupported(fields.where() + ": " + name + " is not supported, as no published model " +
+                       "of this family has it; use one of these");
+  }
+  RecurrentConfig& linear = config->recurrent;
+  linear.key_heads = linear.value_heads = config->num_heads;
+  FT_RETURN_IF_ERROR(fields.need_count("linear_key_head_dim", &linear.key_dim));
+  linear.value_dim = linear.key_dim;
+  linear.norm_groups = 1;
+  FT_RETURN_IF_ERROR(fields.read_count("group_norm_size", &linear.norm_groups));
+  FT_RETURN_IF_ERROR(check_recurrent_sizes(fields, linear));
+  FT_RETURN_IF_ERROR(check_turning(fields, *config));
+  FT_RETURN_IF_ERROR(fields.read_flag("use_qk_norm", &config->qk_norm));
+  const double depth = std::max(config->num_layers - 1, 1);
+  for (int32_t i = 0; i < config->num_layers; ++i) {
+    config->layers[static_cast<size_t>(i)].rate_scale =
+        static_cast<float>(1 - (i - 1) / depth + 1e-5);
+  }
+  config->experts.normalised = true;
+  FT_RETURN_IF_ERROR(read_mixture(fields, &config->experts, &config->layers));
+  config->experts.groups = ExpertGroups::kBestTwo;
+  return fields.read_flag("moe_router_enable_expert_bias", &config->experts.correction);
 }
 
 Status read_lower_bound(const ConfigFields& fields, float* out) {
@@ -104,6 +217,26 @@ constinit const Architecture kBailingHybridArchitecture = {
     .recurrent_type = "linear_attention",
     .translate = translate_bailing_hybrid,
     .read = read_bailing_hybrid,
+};
+
+// inclusionAI 2026: lightning attention in all but each group's last layer, which has latent
+// attention, DeepSeek V3's mixtures.
+constinit const Architecture kBailingMoeV2_5Architecture = {
+    .name = "BailingMoeV2_5ForCausalLM",
+    .description = "Ling 2.5 and 2.6, Ring 2.5",
+    .defaults = R"({"max_position_embeddings": 131072, "rope_theta": 6000000.0,
+                    "partial_rotary_factor": 0.5, "use_qk_norm": true, "score_function": "sigmoid",
+                    "moe_router_enable_expert_bias": true, "num_shared_experts": 1,
+                    "group_norm_size": 8, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+                    "qk_rope_head_dim": 64, "v_head_dim": 128, "num_experts": 256,
+                    "num_experts_per_tok": 8, "n_group": 8, "topk_group": 4,
+                    "moe_intermediate_size": 1024, "routed_scaling_factor": 2.5,
+                    "first_k_dense_replace": 1})",
+    .decoder = {.embedding = "word_embeddings", .layer = bailing_v2_5_layer},
+    .mtp = {.output_norm = "final_layernorm", .chains_normed = true},
+    .recurrent_type = "linear_attention",
+    .translate = translate_bailing_v2_5,
+    .read = read_bailing_v2_5,
 };
 
 }  // namespace foretoken

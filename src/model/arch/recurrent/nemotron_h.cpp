@@ -68,15 +68,29 @@ LayerSpec nemotron_h_layer(const ModelConfig& config, const LayerConfig& layer) 
   return {.mixer = Absent{}, .feed_forward_norm = "norm", .feed_forward = mlp};
 }
 
-// What each layer is, by whichever field the file has.
-Status read_parts(const ConfigFields& fields, std::vector<NemotronPart>* out) {
+// The draft module: two layers in the file, which are one here.
+LayerSpec nemotron_module(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.base = "0.mixer.";
+  ExpertsSpec experts = nemotron_experts(config);
+  experts.base = "1.mixer.";
+  return {.mixer_norm = "0.norm",
+          .mixer = attention,
+          .feed_forward_norm = "1.norm",
+          .feed_forward = experts};
+}
+
+// What each layer is, by whichever field the file has: one with names, or one with letters.
+Status read_parts(const ConfigFields& fields, std::vector<NemotronPart>* out,
+                  const char* field = "layers_block_type",
+                  const char* letters = "hybrid_override_pattern") {
   std::vector<std::string> names;
-  const char* field = "layers_block_type";
   const Json* list = fields.find(field);
   if (list == nullptr) {
-    field = "hybrid_override_pattern";
+    const char* first = field;
+    field = letters;
     list = fields.find(field);
-    if (list == nullptr) return fields.missing("layers_block_type");
+    if (list == nullptr) return fields.missing(first);
     if (!list->is_string()) return fields.wrong(field, "a text of the letters M, *, - and E");
     for (const char letter : list->get_ref<const std::string&>()) names.emplace_back(1, letter);
   } else {
@@ -130,8 +144,21 @@ Status read_nemotron_mixture(const ConfigFields& fields, ModelConfig* config) {
   return read_expert_config(fields, &experts);
 }
 
-Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
+// Whether the draft module is attention and a mixture behind it.
+Status read_nemotron_module(const ConfigFields& fields, ModelConfig* config) {
+  if (config->num_mtp_modules == 0) return {};
   config->num_mtp_modules = 0;
+  constexpr const char* kTypes = "mtp_layers_block_type";
+  constexpr const char* kLetters = "mtp_hybrid_override_pattern";
+  if (fields.find(kTypes) == nullptr && fields.find(kLetters) == nullptr) return {};
+  std::vector<NemotronPart> parts;
+  FT_RETURN_IF_ERROR(read_parts(fields, &parts, kTypes, kLetters));
+  const bool known = parts == std::vector{NemotronPart::kAttention, NemotronPart::kExperts};
+  config->num_mtp_modules = known && config->experts.count > 0 ? 1 : 0;
+  return {};
+}
+
+Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
   std::vector<NemotronPart> parts;
   FT_RETURN_IF_ERROR(read_parts(fields, &parts));
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -144,6 +171,7 @@ Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
   if (std::ranges::find(parts, NemotronPart::kExperts) != parts.end()) {
     FT_RETURN_IF_ERROR(read_nemotron_mixture(fields, config));
   }
+  FT_RETURN_IF_ERROR(read_nemotron_module(fields, config));
   if (std::ranges::find(parts, NemotronPart::kStates) == parts.end()) return {};
   int32_t expand = 2;
   FT_RETURN_IF_ERROR(fields.read_count("expand", &expand));
@@ -151,7 +179,7 @@ Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
                           &config->recurrent);
 }
 
-// A draft module, which is not read.
+// The draft module, which the model itself does not read.
 constexpr const char* kNemotronModules[] = {"mtp.", "backbone.mtp.", "model.mtp."};
 
 }  // namespace
@@ -160,7 +188,9 @@ constexpr const char* kNemotronModules[] = {"mtp.", "backbone.mtp.", "model.mtp.
 // ReLU or a mixture of those.
 constinit const Architecture kNemotronHArchitecture = {
     .name = "NemotronHForCausalLM",
-    .description = "Nemotron H, Nemotron Nano 2, Nemotron 3 Nano, Super and Ultra",
+    .description =
+        "Nemotron H, Nemotron Nano 2, Nemotron 3 Nano, Super and Ultra, with their MTP "
+        "module as a drafter",
     .defaults = R"({"max_position_embeddings": 4096, "num_key_value_heads": 8, "head_dim": 128,
                     "layer_norm_epsilon": 1e-5, "hidden_act": "relu2", "mamba_num_heads": 128,
                     "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4,
@@ -171,6 +201,15 @@ constinit const Architecture kNemotronHArchitecture = {
                 .last_norm = "norm_f",
                 .ignored = kNemotronModules,
                 .layer = nemotron_h_layer},
+    .mtp = {.layers = "mtp.layers.",
+            .counts_on = false,
+            .unnumbered = true,
+            .projection = "0.eh_proj",
+            .embed_norm = "0.enorm",
+            .state_norm = "0.hnorm",
+            .output_norm = "1.final_layernorm",
+            .chains_normed = true,
+            .layer = nemotron_module},
     .recurrent_type = "mamba",
     .translate = translate_nemotron_h,
     .read = read_nemotron_h,

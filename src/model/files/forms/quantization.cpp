@@ -447,6 +447,11 @@ Result<Json> read_config_json(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
   const auto found = config.find("quantization_config");
   if (model.is_gguf() || (found != config.end() && !found->is_null())) return config;
+  const auto text = config.find("text_config");
+  if (text != config.end() && text->is_object() && text->contains("quantization_config")) {
+    config["quantization_config"] = Json((*text)["quantization_config"]);
+    return config;
+  }
   if (const Json* of_mlx = mlx_quantization(config); of_mlx != nullptr) {
     config["quantization_config"] = Json(*of_mlx);
     return config;

@@ -88,8 +88,21 @@ Status load_queries(PartLoader& loader, const std::string& base, const LatentSpe
   const ShardRange heads = shard_of(whole.num_heads, loader.sharding());
   FT_RETURN_IF_ERROR(
       loader.load_norm_weights({{base + "q_a_layernorm.weight", whole.q_rank}}, &out->q_norm));
-  return loader.load_linear({query_part(base + "q_b_proj", whole, heads)}, whole.q_rank, false,
-                            &out->q_b);
+  if (!whole.gates_with_queries) {
+    return loader.load_linear({query_part(base + "q_b_proj", whole, heads)}, whole.q_rank, false,
+                              &out->q_b);
+  }
+  const std::string name = base + whole.gate_proj;
+  const int32_t queries = whole.head_dim(), each = queries + whole.value_dim;
+  std::vector<TensorPart> of_queries, of_gates;
+  for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+    const PairedHeads paired{each, whole.paired ? whole.rope_dim : 0, whole.nope_dim};
+    const int64_t all = int64_t{whole.num_heads} * each;
+    of_queries.push_back({name, all, head * each, queries, paired});
+    of_gates.push_back({name, all, head * each + queries, whole.value_dim});
+  }
+  FT_RETURN_IF_ERROR(loader.load_linear(of_queries, whole.query_inputs(), false, &out->q_b));
+  return loader.load_linear(of_gates, whole.query_inputs(), false, &out->gates);
 }
 
 // With the scale of what is normed.
@@ -129,8 +142,10 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   }
   const int64_t values = int64_t{whole.num_heads} * whole.value_dim;
   FT_RETURN_IF_ERROR(loader.load_summed(base + whole.o, values, whole.o_bias, &o));
-  if (whole.gate_proj != nullptr) {
-    const TensorPart part{base + whole.gate_proj, whole.num_heads, heads.begin, heads.count};
+  if (whole.gate_proj != nullptr && !whole.gates_with_queries) {
+    const int64_t each = whole.num_gates() / whole.num_heads;
+    const TensorPart part{base + whole.gate_proj, whole.num_gates(), heads.begin * each,
+                          heads.count * each};
     FT_RETURN_IF_ERROR(loader.load_linear({part}, whole.inputs, false, &gates));
   }
   // Latents have a scale for each group of a row.
@@ -149,7 +164,8 @@ void Latent::Scratch::fit(const LatentSpec& part) {
   widest_.nope_dim = std::max(widest_.nope_dim, part.nope_dim);
   widest_.rope_dim = std::max(widest_.rope_dim, part.rope_dim);
   widest_.value_dim = std::max(widest_.value_dim, part.value_dim);
-  if (part.gate_proj != nullptr) widest_.gate_proj = part.gate_proj;
+  num_gates_ = std::max(num_gates_, part.num_gates());
+  widest_.gates_with_queries = widest_.gates_with_queries || part.gates_with_queries;
   index.fit(part.index);
 }
 
@@ -161,13 +177,16 @@ Status Latent::Scratch::take(const ScratchSource& source) {
   if (all.q_rank > 0) {
     FT_ASSIGN_OR_RETURN(q_low, source.act(all.q_rank));
     FT_ASSIGN_OR_RETURN(q_whole, source.floats(all.q_size()));
+    if (all.gates_with_queries) {
+      FT_ASSIGN_OR_RETURN(q_both, source.act(all.query_inputs()));
+    }
   }
   FT_ASSIGN_OR_RETURN(nope, source.act(heads * all.nope_dim));
   FT_ASSIGN_OR_RETURN(q, source.act(heads * all.entry_dim()));
   FT_ASSIGN_OR_RETURN(latents, source.act(heads * all.kv_rank));
   FT_ASSIGN_OR_RETURN(attended, source.act(heads * all.value_dim));
-  if (all.gate_proj != nullptr) {
-    FT_ASSIGN_OR_RETURN(gates, source.floats(heads));
+  if (num_gates_ > 0) {
+    FT_ASSIGN_OR_RETURN(gates, source.floats(num_gates_));
   }
   FT_RETURN_IF_ERROR(index.take(source));
   return attention.take(source, all.num_heads, all.entry_dim());
@@ -175,8 +194,36 @@ Status Latent::Scratch::take(const ScratchSource& source) {
 
 void Latent::project(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, first, {scratch.first}, dtype);
-  if (gates.outputs > 0) multiply(rows, x, gates, {scratch.gates}, dtype);
+  if (gates.outputs > 0 && !spec.gates_with_queries) {
+    multiply(rows, x, gates, {scratch.gates}, dtype);
+  }
   if (spec.index.exists()) index.project(rows, x, scratch.index, dtype);
+}
+
+// Compressed queries as they are behind their norm, and before it, make both.
+void Latent::make_whole_queries(const LayerRows& rows, const Scratch& scratch) const {
+  if (!spec.gates_with_queries) {
+    return multiply(rows, scratch.q_low, q_b, {scratch.q_whole}, dtype);
+  }
+  const auto put = [&](const void* from, DType from_dtype, int32_t stride, int32_t offset) {
+    move_rows(rows.queue, {.counts = rows.counts,
+                           .in = from,
+                           .out = scratch.q_both,
+                           .from = nullptr,
+                           .to = nullptr,
+                           .row_kind = RowKind::kToken,
+                           .max_rows = rows.max_rows,
+                           .width = spec.q_rank,
+                           .out_stride = spec.query_inputs(),
+                           .out_offset = offset,
+                           .in_dtype = from_dtype,
+                           .out_dtype = dtype,
+                           .in_stride = stride});
+  };
+  put(scratch.q_low, dtype, spec.q_rank, 0);
+  put(scratch.first, DType::kF32, spec.first_size(), spec.q_rank);
+  multiply(rows, scratch.q_both, q_b, {scratch.q_whole}, dtype);
+  multiply(rows, scratch.q_both, gates, {scratch.gates}, dtype);
 }
 
 // Queries in the latents' space: [what `absorb_k` makes of the first part | the part that turns].
@@ -199,7 +246,7 @@ void Latent::make_queries(const LayerRows& rows, const LayerKv& kv, const Scratc
                          .position_shift = kv.position_shift});
   // Ahead of latent_q: attention reads what is chosen before the op ahead of it has ended.
   if (spec.index.exists()) index.choose(rows, kv, scratch.q_low, scratch.index, dtype);
-  if (spec.q_rank > 0) multiply(rows, scratch.q_low, q_b, {scratch.q_whole}, dtype);
+  if (spec.q_rank > 0) make_whole_queries(rows, scratch);
   latent_q(rows.queue, {.counts = rows.counts,
                         .x = spec.q_rank > 0 ? scratch.q_whole : scratch.first,
                         .nope = scratch.nope,
@@ -246,7 +293,7 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
                           .max_rows = rows.max_rows,
                           .num_heads = spec.num_heads,
                           .head_dim = spec.value_dim,
-                          .each_element = 0,
+                          .each_element = spec.gates == HeadGates::kEachElement ? 1 : 0,
                           .gate = HeadGate::kSigmoid,
                           .dtype = dtype});
 }

@@ -17,27 +17,30 @@ namespace foretoken {
 struct Latent {
   LatentSpec spec;  // of the part
   DType dtype = DType::kF32;
-  float eps = 0;          // of the norms
-  Linear first;           // [q_rank or all queries | kv_rank | rope_dim, inputs]
-  Linear q_b;             // [heads * (nope_dim + rope_dim), q_rank]; without outputs: there is none
-  PackedWeight absorb_k;  // [heads * kv_rank, nope_dim]
-  PackedWeight absorb_v;  // [heads * value_dim, kv_rank]
+  float eps = 0;  // of the norms
+  Linear first;   // [q_rank or all queries | kv_rank | rope_dim, inputs]
+  // [heads * (nope_dim + rope_dim), spec.query_inputs()]; without outputs: there is none
+  Linear q_b;
+  PackedWeight absorb_k;           // [heads * kv_rank, nope_dim]
+  PackedWeight absorb_v;           // [heads * value_dim, kv_rank]
   const float* q_norm = nullptr;   // [q_rank] or null
   const float* kv_norm = nullptr;  // [kv_rank]
   Linear o;                        // [hidden, heads * value_dim]
-  Linear gates;                    // [heads, inputs]; without outputs: there are none
-  LatentIndex index;               // where spec.index exists
+  // [spec.num_gates(), inputs], or of rows of query_inputs(); without outputs: there are none
+  Linear gates;
+  LatentIndex index;  // where spec.index exists
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
     float* first = nullptr;    // [max_rows, first_size]
     void* q_low = nullptr;     // [max_rows, q_rank] act
+    void* q_both = nullptr;    // [max_rows, 2 * q_rank] act, where gates come with queries
     float* q_whole = nullptr;  // [max_rows, q size]
     void* nope = nullptr;      // [max_rows, heads * nope_dim] act
     void* q = nullptr;         // [max_rows, heads * entry_dim] act
     void* latents = nullptr;   // [max_rows, heads * kv_rank] act: what attention leaves
     void* attended = nullptr;  // [max_rows, heads * value_dim] act
-    float* gates = nullptr;    // [max_rows, heads], where a layer has some
+    float* gates = nullptr;    // [max_rows, num_gates], where a layer has some
     AttentionScratch attention;
     LatentIndex::Scratch index;
 
@@ -47,6 +50,7 @@ struct Latent {
 
    private:
     LatentSpec widest_;
+    int32_t num_gates_ = 0;
   };
 
   // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
@@ -73,6 +77,7 @@ struct Latent {
 
  private:
   void make_queries(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  void make_whole_queries(const LayerRows& rows, const Scratch& scratch) const;
 };
 
 }  // namespace foretoken

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/comm/collectives.h"
 #include "kernels/comm/expert_exchange.h"
 #include "kernels/experts/expert_gemm.h"
 #include "kernels/experts/route_experts.h"
@@ -19,6 +20,7 @@ void Experts::Scratch::fit(const ExpertsSpec& part) {
   inputs_ = std::max(inputs_, part.inputs);
   width_ = std::max(width_, part.width());
   latent_ = std::max(latent_, part.latent);
+  norms_latent_ = norms_latent_ || part.latent_norm != nullptr;
   inner_ = std::max(inner_, part.inner);
   has_shared_ = has_shared_ || part.shared_inner > 0;
   if (part.shared_inner > 0) shared.fit(shared_mlp_of(part));
@@ -28,6 +30,7 @@ Status Experts::Scratch::take(const ScratchSource& source) {
   if (count_ == 0) return {};
   const char* what = ScratchSource::kWhat;
   comm = source.experts_comm;
+  ranks = source.ranks_comm;
   const ScratchSource all{source.device, source.attention, source.arena, source.dtype,
                           source.max_rows * num_engines_};
   const auto choices = [&](const ScratchSource& rows) {
@@ -47,6 +50,9 @@ Status Experts::Scratch::take(const ScratchSource& source) {
   if (latent_ > 0) {
     FT_ASSIGN_OR_RETURN(latent, source.floats(latent_));
     FT_ASSIGN_OR_RETURN(latent_act, source.act(latent_));
+    if (norms_latent_) {
+      FT_ASSIGN_OR_RETURN(latent_own, source.act(latent_));
+    }
   }
   if (!has_shared_) return {};
   FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
@@ -241,13 +247,38 @@ const void* Experts::make_latents(const LayerRows& rows, const void* x,
   return scratch.latent_act;
 }
 
+// This rank's columns of the normed sum over all ranks.
+const void* Experts::norm_latents(const LayerRows& rows, const Scratch& scratch) const {
+  if (sums_latents) {
+    all_reduce(rows.queue, {.comm = scratch.ranks,
+                            .counts = rows.counts,
+                            .x = scratch.latent,
+                            .row_kind = RowKind::kToken,
+                            .row_offset = 0,
+                            .max_rows = rows.max_rows,
+                            .cols = spec.latent});
+  }
+  norm_rows(rows, scratch.latent, nullptr, latent_norm, {spec.latent, eps},
+            {scratch.latent_act, dtype});
+  if (!sums_latents) return scratch.latent_act;
+  const auto* first = static_cast<const std::byte*>(scratch.latent_act) +
+                      latent_columns.begin * static_cast<int64_t>(dtype_size(dtype));
+  cast_rows(rows, {first, dtype, scratch.latent_own, dtype, of_latent.inputs, spec.latent});
+  return scratch.latent_own;
+}
+
 // The sum of what experts leave, widened, and the shared one's.
 void Experts::widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const {
   CombineExpertsArgs args = combination(rows, scratch, {scratch.latent});
   args.shared = args.shared_gate = nullptr;
   combine_experts(rows.queue, args);
-  cast_rows(rows, {scratch.latent, DType::kF32, scratch.latent_act, dtype, spec.latent});
-  multiply(rows, scratch.latent_act, of_latent, to, dtype);
+  const void* sums = scratch.latent_act;
+  if (latent_norm.weight != nullptr) {
+    sums = norm_latents(rows, scratch);
+  } else {
+    cast_rows(rows, {scratch.latent, DType::kF32, scratch.latent_act, dtype, spec.latent});
+  }
+  multiply(rows, sums, of_latent, to, dtype);
   if (spec.shared_inner > 0) shared.output(rows, scratch.shared, {to.rows, true});
 }
 

@@ -42,6 +42,12 @@ struct Experts {
   // hidden is then latent.
   Linear to_latent;
   Linear of_latent;
+  // Of the sum over all ranks, of which each then makes its columns wide: of_latent is [hidden,
+  // latent_columns.count]. Without weights: there is none.
+  Norm latent_norm;
+  ShardRange latent_columns = {0, 0};
+  bool sums_latents = false;  // there are several ranks
+  float eps = 0;              // of latent_norm
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
@@ -57,9 +63,11 @@ struct Experts {
     float* shared_logit = nullptr;  // [max_rows]
     float* latent = nullptr;        // [max_rows, latent], where a layer has one, and so is the next
     void* latent_act = nullptr;     // [max_rows, latent] act
+    void* latent_own = nullptr;     // the same, of one rank's columns where it is normed
     // With several engines, "all" being room for the rows of all of them: entries, gated, products
     // and rounded are for all rows.
-    const void* comm = nullptr;  // as of ExpertRanks
+    const void* comm = nullptr;   // as of ExpertRanks
+    const void* ranks = nullptr;  // Sharding::comm
     ExchangedRows exchanged{};
     int32_t capacity_rows = 0;  // of an engine
     float* sums = nullptr;      // [all rows, hidden] of this rank's experts
@@ -80,6 +88,7 @@ struct Experts {
     int32_t inputs_ = 0;
     int32_t width_ = 0;
     int32_t latent_ = 0;
+    bool norms_latent_ = false;
     int32_t inner_ = 0;
     bool has_shared_ = false;
   };
@@ -114,6 +123,7 @@ struct Experts {
   void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   bool joins_experts() const;
   const void* make_latents(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  const void* norm_latents(const LayerRows& rows, const Scratch& scratch) const;
   void widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const;
   // Without a gate the logit is 0 at all times, which makes it half.
   bool weighs_shared() const { return shared_gate.outputs > 0 || spec.halves_shared; }

@@ -334,14 +334,22 @@ Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpe
   return loader.load_vector({part}, &to->correction);
 }
 
-// What stands before and behind experts of narrow rows. Each rank widens its own sum.
+// What stands before and behind experts of narrow rows. Each rank widens its own sum, or its
+// columns of the normed sum of all.
 Status load_latents(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
                     Experts* to) {
   if (whole.latent == 0) return {};
   FT_RETURN_IF_ERROR(loader.load_linear({{base + whole.to_latent, whole.latent}}, whole.inputs,
                                         false, &to->to_latent));
-  return loader.load_linear({{base + whole.of_latent, whole.inputs}}, whole.latent, false,
-                            &to->of_latent);
+  if (whole.latent_norm == nullptr) {
+    return loader.load_linear({{base + whole.of_latent, whole.inputs}}, whole.latent, false,
+                              &to->of_latent);
+  }
+  FT_RETURN_IF_ERROR(loader.load_norm(base + whole.latent_norm, whole.latent, &to->latent_norm));
+  to->eps = loader.config().rms_norm_eps;
+  to->latent_columns = shard_of(whole.latent, loader.sharding());
+  to->sums_latents = loader.sharding().is_cut();
+  return loader.load_summed(base + whole.of_latent, whole.latent, false, &to->of_latent);
 }
 
 // The experts that every row takes.

@@ -6,6 +6,7 @@
 
 #include "kernels/linear/causal_conv.h"
 #include "kernels/linear/linear_attention.h"
+#include "kernels/linear/turn_heads.h"
 #include "model/layer/recurrent/linear_parts.h"
 
 namespace foretoken {
@@ -46,7 +47,10 @@ Status load_conv(PartLoader& loader, const std::string& base, const LinearSpec& 
   if (whole.conv_width == 0) return {};
   const std::string weights = base + whole.conv + ".weight";
   if (whole.files == LinearFiles::kEach && !loader.weights().has_optional(weights)) {
-    return loader.load_vector(apart_conv_parts(base, whole, loader.sharding()), &out->conv);
+    const int64_t flat[] = {whole.shape.q_size(), whole.conv_width};
+    const bool is_deep = !loader.weights().has_shape(base + "q_conv1d.weight", flat);
+    return loader.load_vector(apart_conv_parts(base, whole, loader.sharding(), is_deep),
+                              &out->conv);
   }
   const int64_t flat[] = {whole.conv_channels(), whole.conv_width};
   const bool is_flat = loader.weights().has_shape(weights, flat);
@@ -142,6 +146,13 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
         loader.load_vector({by_value_head(base + whole.skip, whole, sharding)}, &skip));
   }
   FT_RETURN_IF_ERROR(load_norm(loader, base, whole, &norm));
+  const auto load_head_norm = [&](const char* name, const float** to) {
+    const std::vector<TensorPart> parts = {
+        {base + (name != nullptr ? name : "") + ".weight", whole.shape.key_dim}};
+    return name != nullptr ? loader.load_norm_weights(parts, to) : Status();
+  };
+  FT_RETURN_IF_ERROR(load_head_norm(whole.q_norm, &q_norm));
+  FT_RETURN_IF_ERROR(load_head_norm(whole.k_norm, &k_norm));
   return loader.load_summed(base + whole.out, whole.shape.v_size(), whole.out_bias, &out,
                             PaddedHeads::scaled(whole.factors.out, true));
 }
@@ -216,6 +227,24 @@ void LinearMixer::convolve(const LayerRows& rows, const LayerState& state,
                            .out_dtype = DType::kF32});
 }
 
+void LinearMixer::turn(const LayerRows& rows, const DeviceRope& rope,
+                       const Scratch& scratch) const {
+  turn_heads(rows.queue, {.counts = rows.counts,
+                          .x = scratch.first,
+                          .positions = rows.positions,
+                          .inv_freq = rope.inv_freq,
+                          .q_norm = q_norm,
+                          .k_norm = k_norm,
+                          .max_rows = rows.max_rows,
+                          .stride = spec.first_size(),
+                          .num_queries = spec.shape.key_heads,
+                          .num_keys = spec.shape.key_heads,
+                          .head_dim = spec.shape.key_dim,
+                          .rotary_dim = rope.rotary_dim,
+                          .scaling = rope.scaling,
+                          .eps = eps});
+}
+
 void LinearMixer::pack(const LayerRows& rows, const Scratch& scratch) const {
   const LinearShape& shape = spec.shape;
   const float* qkv = spec.conv_width > 0 ? scratch.mixed : scratch.first;
@@ -251,6 +280,7 @@ void LinearMixer::attend(const LayerRows& rows, const LayerKv& kv, const Scratch
   const LayerState& state = kv.state;
   const LinearShape& shape = spec.shape;
   if (spec.conv_width > 0) convolve(rows, state, scratch);
+  if (spec.turns) turn(rows, kv.rope, scratch);
   pack(rows, scratch);
   linear_attention(rows.queue, {.counts = rows.counts,
                                 .x = scratch.packed,

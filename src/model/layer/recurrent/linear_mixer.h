@@ -28,7 +28,9 @@ struct LinearMixer {
   const float* decay_bias = nullptr;  // the same
   const float* skip = nullptr;        // [value_heads] or null
   const float* norm = nullptr;        // as of GatedNormArgs
-  Linear out;                         // [hidden, v_size]
+  const float* q_norm = nullptr;      // [key_dim] or null, and so is the next
+  const float* k_norm = nullptr;
+  Linear out;  // [hidden, v_size]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {
@@ -87,6 +89,7 @@ struct LinearMixer {
  private:
   void project_low(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void convolve(const LayerRows& rows, const LayerState& state, const Scratch& scratch) const;
+  void turn(const LayerRows& rows, const DeviceRope& rope, const Scratch& scratch) const;
   void pack(const LayerRows& rows, const Scratch& scratch) const;
 };
 

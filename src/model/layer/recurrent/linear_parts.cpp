@@ -137,6 +137,7 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
     }
     case LinearFiles::kApart:
     case LinearFiles::kEach:
+      if (!whole.decays()) break;
       if (whole.decay_rank == 0) {
         const int64_t each = whole.shape.decay_size() / whole.shape.value_heads;
         parts.push_back(low_part(base + whole.in_decay, whole, sharding, each));
@@ -157,13 +158,13 @@ TensorPart low_part(const std::string& name, const LinearSpec& whole, const Shar
 }
 
 std::vector<TensorPart> apart_conv_parts(const std::string& base, const LinearSpec& whole,
-                                         const Sharding& sharding) {
+                                         const Sharding& sharding, bool is_deep) {
   const LinearPlaces at(whole, sharding);
   std::vector<TensorPart> parts = {at.of_keys(base + "q_conv1d.weight", at.q_size, 0),
                                    at.of_keys(base + "k_conv1d.weight", at.q_size, 0),
                                    at.of_values(base + "v_conv1d.weight", at.v_size, 0)};
   for (TensorPart& part : parts) {
-    part.stacked = part.rows;
+    if (is_deep) part.stacked = part.rows;
     part.row_size = whole.conv_width;
     part.rows *= whole.conv_width;
     part.first_row *= whole.conv_width;

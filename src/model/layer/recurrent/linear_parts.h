@@ -21,9 +21,9 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
 // Of gates or decays that are made of few numbers, each with `each` rows of a value head.
 TensorPart low_part(const std::string& name, const LinearSpec& whole, const Sharding& sharding,
                     int64_t each);
-// Of the convolutions of kEach where they are tensors of their own.
+// Of the convolutions of kEach where they are tensors of their own; `is_deep` as of conv_parts.
 std::vector<TensorPart> apart_conv_parts(const std::string& base, const LinearSpec& whole,
-                                         const Sharding& sharding);
+                                         const Sharding& sharding, bool is_deep);
 // Of the tensor `name` that has `each` elements for each channel of the convolution: those of
 // [queries | keys | values]. `is_deep`: its shape is [channels, 1, each], not [channels, each] or,
 // for one element, [channels].

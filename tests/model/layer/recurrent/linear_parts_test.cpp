@@ -52,7 +52,7 @@ TEST(LinearParts, ChannelsOfConvolutions) {
             "c/128:12+12 c/128:36+12 c/128:88+40");
   EXPECT_EQ(text_of(conv_parts("c", spec_of(LinearFiles::kStep), kSecondOfTwo, 1, false)),
             "c/32:29+3 c/32:23+3 c/32:10+10");
-  EXPECT_EQ(text_of(apart_conv_parts("", spec_of(LinearFiles::kEach), kSecondOfTwo)),
+  EXPECT_EQ(text_of(apart_conv_parts("", spec_of(LinearFiles::kEach), kSecondOfTwo, true)),
             "q_conv1d.weight/24:12+12 k_conv1d.weight/24:12+12 v_conv1d.weight/80:40+40");
 }
 
