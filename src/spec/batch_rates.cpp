@@ -22,8 +22,11 @@ struct Windows {
   // Steps of rest in which the share of drafting sequences comes back. Fewer, and a look-up that
   // hardly ever finds anything ends its rest again and again.
   static constexpr int64_t kShareRecovery = 2048;
-  // Spans that this share looks back on. Fewer, and one idle span of a small batch halves it.
+  // Spans that this share looks back on. Fewer, and one idle span of a small batch halves it; more,
+  // and a drafter whose drafts the device thinks too dear goes on for long.
   static constexpr int64_t kShareMemory = 12;
+  // The same of look-ups. Fewer, and one rests between two parts of a text that it knows.
+  static constexpr int64_t kFindsMemory = 32;
 };
 
 }  // namespace
@@ -42,7 +45,8 @@ BatchRates::BatchRates() {
   state_.weights.fill(spec::RateConstants::kFirstWeight);
 }
 
-void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens) {
+void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens,
+                         bool looks_up) {
   using spec::moved_rate;
   if (rests && results.num_found > 0) {
     *this = BatchRates();
@@ -52,9 +56,10 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_
   const int64_t recovery = rests ? Windows::kRestingRecovery : Windows::kRecovery;
   const int64_t num_drafting = results.reached[0];
   const int64_t num_spans = num_drafting + results.num_idle;
+  const int64_t spans_ago = looks_up ? Windows::kFindsMemory : Windows::kShareMemory;
   state_.share = rests ? moved_rate<int64_t>(state_.share, kOne, 1, Windows::kShareRecovery)
                        : moved_rate<int64_t>(state_.share, num_drafting * kOne, num_spans,
-                                             std::max(num_spans, Windows::kShareMemory));
+                                             std::max(num_spans, spans_ago));
   for (size_t i = 0; i < static_cast<size_t>(max_draft_tokens); ++i) {
     const int64_t reached = results.reached[i];
     int64_t& rate = state_.rates[i];

@@ -44,7 +44,9 @@ class BatchRates {
 
   // Takes in the results of one step. `rests`: the drafter was not in use, and what came is from
   // probes. A long piece of text that was found then makes it one of which nothing is known.
-  void take_in(const BatchResults& results, bool rests, int max_draft_tokens);
+  // `looks_up`: whether there are drafts depends on what is found in the text.
+  void take_in(const BatchResults& results, bool rests, int max_draft_tokens,
+               bool looks_up = false);
 
   // Of `limit` drafts, those that are accepted where any are verified, in 1/kOne.
   int64_t expected_drafts(int limit) const;

@@ -116,8 +116,9 @@ void LengthController::found(uint64_t step, int drafter, Kind kind) {
   ++results_[step % kRingSize][static_cast<size_t>(drafter)][static_cast<size_t>(kind)].num_found;
 }
 
-void LengthController::State::take_in(const BatchResults& results, int max_draft_tokens) {
-  rates.take_in(results, num_draft_tokens == 0, max_draft_tokens);
+void LengthController::State::take_in(const BatchResults& results,
+                                      const LengthControllerConfig::PolicyDrafter& drafter) {
+  rates.take_in(results, num_draft_tokens == 0, drafter.max_draft_tokens, !drafter.has_kv);
   num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
@@ -127,10 +128,10 @@ void LengthController::take_in(uint64_t step) {
   for (; num_taken_in_ + max_age_ <= step; ++num_taken_in_) {
     auto& results = results_[num_taken_in_ % kRingSize];
     for (size_t i = 0; i < grants_.size(); ++i) {
-      const int most = config_.drafters[i].max_draft_tokens;
-      states_[i].take_in(results[i][static_cast<size_t>(Kind::kOwn)], most);
+      const auto& drafter = config_.drafters[i];
+      states_[i].take_in(results[i][static_cast<size_t>(Kind::kOwn)], drafter);
       for (size_t kind = 1; kind < kNumKinds; ++kind) {
-        kind_states_[i][kind].take_in(results[i][kind], most);
+        kind_states_[i][kind].take_in(results[i][kind], drafter);
       }
     }
     results = {};
@@ -178,9 +179,17 @@ LengthController::Choice LengthController::choose(int drafter, const State& stat
     const int64_t drafting = num_sequences * state.rates.share();
     const int64_t tokens =
         load.tokens + num_sequences * kOne + drafting * state.rates.expected_drafts(limit) / kOne;
-    const Load all{load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
-                   load.live + (drafting * limit + kOne - 1) / kOne, tokens};
-    const int64_t ns = ring_ns(all, times_.draft_ns(drafter, use));
+    const int64_t draft_ns = times_.draft_ns(drafter, use);
+    // Steps of one sequence have all of its drafts or none, and take long only where there are any.
+    const auto ns_where = [&](int64_t num_drafting) {
+      return ring_ns({load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
+                      load.live + num_drafting * limit, tokens},
+                     draft_ns);
+    };
+    const int64_t whole = drafting / kOne;
+    const int64_t part = drafting % kOne;
+    int64_t ns = ns_where(whole);
+    if (part > 0) ns += (ns_where(whole + 1) - ns) / kRingSize * part / kOne * kRingSize;
     const auto at = static_cast<size_t>(limit);
     speeds[at] = (tokens << 32) / ns;
     token_ns[at] = ns / kRingSize * kOne / tokens;

@@ -114,7 +114,7 @@ class LengthController {
   static constexpr int kRingSize = 8;  // more than the steps whose results are kept back
 
   struct State : PolicyState {
-    void take_in(const BatchResults& results, int max_draft_tokens);
+    void take_in(const BatchResults& results, const LengthControllerConfig::PolicyDrafter& drafter);
 
     bool probing = false;
     uint64_t next_probe = 0;

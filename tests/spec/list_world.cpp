@@ -12,7 +12,10 @@ namespace {
 SchedulerConfig list_scheduler_config(const ListWorld::Workload& workload) {
   SchedulerConfig config;
   config.block_size = 16;
-  config.num_blocks = ((workload.prompt_len + workload.output_len) / 16 + 6) * workload.batch + 1;
+  config.num_blocks =
+      ((workload.prompt_len + workload.output_len + 4 * workload.output_step) / 16 + 6) *
+          workload.batch +
+      1;
   config.max_num_seqs = workload.batch;
   config.max_num_batched_tokens = 8192;
   config.prefix_caching = false;
@@ -29,19 +32,20 @@ ListWorld::ListWorld(const CostTable& times, const LengthControllerConfig& polic
       workload_(workload),
       policy_(policy, times),
       scheduler_(list_scheduler_config(workload)),
-      slots_(static_cast<size_t>(workload.batch)) {
-  for (int i = 0; i < workload.batch; ++i) {
+      slots_(static_cast<size_t>(std::max(workload.requests, workload.batch))) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
     auto sequence = std::make_unique<Sequence>();
-    sequence->id = static_cast<uint64_t>(i);
+    sequence->id = i;
     sequence->prompt_len = workload.prompt_len;
-    sequence->max_len = sequence->min_len = workload.prompt_len + workload.output_len;
+    sequence->max_len = sequence->min_len =
+        workload.prompt_len + workload.output_len + static_cast<int>(i % 5) * workload.output_step;
     sequence->drafter = workload.last;
     sequence->lookups = workload.lookups & ~(1u << workload.last);
     for (const auto& drafter : policy.drafters) {
       sequence->max_draft_tokens = std::max(sequence->max_draft_tokens, drafter.max_draft_tokens);
     }
     sequence->tokens.assign(static_cast<size_t>(workload.prompt_len), 1);
-    slots_[static_cast<size_t>(i)].len = workload.prompt_len;
+    slots_[i].len = workload.prompt_len;
     scheduler_.add(*sequence);
     sequences_.push_back(std::move(sequence));
     ++num_running_;
@@ -100,11 +104,10 @@ ListWorld::Result ListWorld::verify(const Span& span) {
   if (slot.len >= sequence.max_len || !span.samples) return result;
   result.num_drafted =
       std::min({slot.num_draft_tokens, span.max_verified, sequence.max_len - slot.len - 1});
-  std::uniform_real_distribution<double> draw(0, 1);
-  while (result.num_accepted < result.num_drafted &&
-         draw(random_) < workload_.acceptance(slot.drafter)) {
+  while (result.num_accepted < result.num_drafted && accepts_next(sequence, result)) {
     ++result.num_accepted;
   }
+  totals_.num_drafted += result.num_drafted;
   result.num_committed = result.num_accepted + 1;
   slot.len += result.num_committed;
   slot.num_draft_tokens = 0;
@@ -114,6 +117,13 @@ ListWorld::Result ListWorld::verify(const Span& span) {
     totals_.first_accepting_step = static_cast<int>(totals_.num_steps);
   }
   return result;
+}
+
+bool ListWorld::accepts_next(const Sequence& sequence, const Result& result) {
+  const int position = result.slot->len + result.num_accepted;
+  if (workload_.accepts) return workload_.accepts(static_cast<int>(sequence.id), position);
+  return std::uniform_real_distribution<double>(0, 1)(random_) <
+         workload_.acceptance(result.drafter);
 }
 
 void ListWorld::learn(int drafter, const Step& step) {

@@ -20,9 +20,11 @@ namespace foretoken {
 class ListWorld {
  public:
   struct Workload {
-    int batch = 1;  // sequences, which begin together
+    int batch = 1;     // sequences at a time
+    int requests = 0;  // of them in all; 0: as many, which begin together
     int prompt_len = 128;
     int output_len = 272;
+    int output_step = 0;  // that each of five sequences is longer than the one before
     std::vector<SchedulerDrafter> drafters;
     uint32_t lookups = 0;  // bit d: drafter d is one
     int last = 0;          // the drafter of the sequences; look-ups but it stand before it
@@ -30,10 +32,14 @@ class ListWorld {
     // behind a text of so many tokens.
     std::function<double(int drafter)> acceptance;
     std::function<int(int sequence, int position)> finds = nullptr;
+    // Whether a draft at this place of the text is accepted when those before it are; instead of a
+    // chance.
+    std::function<bool(int sequence, int position)> accepts = nullptr;
   };
   struct Totals {
     int64_t ns = 0;
     int64_t num_steps = 0;
+    int64_t num_drafted = 0;
     int64_t num_accepted = 0;
     int first_accepting_step = -1;
   };
@@ -66,6 +72,7 @@ class ListWorld {
   bool plan();
   void finish_step();
   Result verify(const Span& span);
+  bool accepts_next(const Sequence& sequence, const Result& result);
   void learn(int drafter, const Step& step);
   int room(int drafter, const Span& span, const Result& result) const;
   int lowest_level(int drafter, const Step& step);
