@@ -144,12 +144,21 @@ int64_t CostTable::context_ns(int num_seqs, int drafts, int64_t num_tokens) cons
 std::vector<int32_t> CostTable::row_ns(int num_seqs, int drafts, int max_rows) const {
   std::vector<int32_t> all(static_cast<size_t>(max_rows) + 1);
   const int64_t room = int64_t{num_seqs} * drafts;
-  const int64_t idle = step_ns(num_seqs, room, 0);
-  const int64_t full = step_ns(num_seqs, room, room);
+  const RowTime idle{num_seqs, step_ns(num_seqs, room, 0)};
+  const RowTime full{num_seqs + room, step_ns(num_seqs, room, room)};
+  // Steps with room for just these drafts.
+  const auto filled_ns = [&](int64_t live) { return step_ns(num_seqs, live, live); };
+  const int64_t first = filled_ns(0);
+  const int64_t length = filled_ns(room) - first;
   for (int rows = 1; rows <= max_rows; ++rows) {
-    const int64_t ns = verify.empty()
-                           ? target.at(rows)
-                           : between_rows({num_seqs, idle}, {num_seqs + room, full}, rows);
+    int64_t ns = 0;
+    if (verify.empty()) {
+      ns = target.at(rows);
+    } else if (rows <= num_seqs || rows > full.rows || length <= 0) {
+      ns = between_rows(idle, full, rows);
+    } else {
+      ns = between(idle.ns, full.ns, filled_ns(rows - num_seqs) - first, length);
+    }
     all[static_cast<size_t>(rows)] =
         static_cast<int32_t>(std::clamp<int64_t>(ns, 0, std::numeric_limits<int32_t>::max()));
   }

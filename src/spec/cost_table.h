@@ -106,7 +106,9 @@ struct CostTable {
   // What drafter `index` adds to a step.
   int64_t draft_ns(int index, const DraftUse& use) const;
   // The array that the device chooses lengths with: [i] is the time of a step of i rows where about
-  // `num_seqs` sequences have room for `drafts` each.
+  // `num_seqs` sequences have room for `drafts` each. Between a step without drafts and one with
+  // all it goes as steps do that have room for just their drafts: those of `verify` were measured
+  // with more care than `target`.
   std::vector<int32_t> row_ns(int num_seqs, int drafts, int max_rows) const;
   // A table to read, one line a size.
   std::string text() const;

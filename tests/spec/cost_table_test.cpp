@@ -176,6 +176,23 @@ TEST(CostTable, ContextCostsWhatIsBeyondThatOfTheOtherTimes) {
   EXPECT_EQ(some_times().context_ns(8, 2, 1 << 20), 0) << "not measured";
 }
 
+// A second row that seems to cost nothing by the rows alone.
+TEST(CostTable, RowsOfOneSequenceGoAsStepsWithRoomForThem) {
+  CostTable times;
+  times.target = curve({{1, 8000}, {2, 8000}, {4, 11200}, {9, 23400}});
+  const TimeCurve idle = curve({{1, 7000}});
+  times.verify = {{.drafts = 0, .idle = idle, .full = idle},
+                  {.drafts = 1, .idle = idle, .full = curve({{1, 8700}})},
+                  {.drafts = 2, .idle = idle, .full = curve({{1, 9400}})},
+                  {.drafts = 8, .idle = idle, .full = curve({{1, 23200}})}};
+  const std::vector<int32_t> row_ns = times.row_ns(1, 8, 9);
+  EXPECT_EQ(row_ns[1], 7000);
+  EXPECT_EQ(row_ns[2], 8700);
+  EXPECT_EQ(row_ns[3], 9400);
+  EXPECT_GT(row_ns[4], 9400);
+  EXPECT_EQ(row_ns[9], 23200);
+}
+
 TEST(CostTable, TheDevicesArrayGoesFromNoDraftsToAllAsRowsDo) {
   const std::vector<int32_t> row_ns = verify_times().row_ns(8, 3, 40);
   EXPECT_EQ(row_ns[8], 2600);
