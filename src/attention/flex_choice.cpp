@@ -34,9 +34,11 @@ FlexAttention::FlexAttention(FlexProgram program)
 
 Result<std::unique_ptr<FlexAttention>> FlexAttention::create(const AttentionChoice& choice,
                                                              const Device& device, DType dtype,
-                                                             KvFormat format, int32_t first_head) {
+                                                             KvFormat format,
+                                                             const FlexHeads& heads) {
   FT_ASSIGN_OR_RETURN(FlexProgram program, parse_flex(choice.mask, choice.score));
-  program.first_head = first_head;
+  program.first_head = heads.first;
+  add_tile_sources(program, heads.sizes);
   std::unique_ptr<FlexAttention> made(new FlexAttention(std::move(program)));
   FT_ASSIGN_OR_RETURN(made->held_, hold_flex(device, made->program_, dtype, format));
   return made;

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attention/backend.h"
 #include "base/result.h"
@@ -22,13 +23,19 @@ struct AttentionChoice {
 
 AttentionChoice read_attention_choice(std::string_view text);
 
+// Of the query heads that ops with a program have.
+struct FlexHeads {
+  int32_t first = 0;           // number of an op's first head in the model
+  std::vector<int32_t> sizes;  // for which a device compiles kernels of tensor cores, where it can
+};
+
 // The backend `flex` with a program, compiled for a device where that is needed.
 class FlexAttention {
  public:
-  // first_head: of FlexProgram. What parse_flex says, or what the device lacks to compile with.
+  // What parse_flex says, or what the device lacks to compile with.
   static Result<std::unique_ptr<FlexAttention>> create(const AttentionChoice& choice,
                                                        const Device& device, DType dtype,
-                                                       KvFormat format, int32_t first_head);
+                                                       KvFormat format, const FlexHeads& heads);
   // It lives as long as this.
   const AttentionBackend& backend() const { return backend_; }
 

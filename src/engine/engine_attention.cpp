@@ -11,9 +11,12 @@ Result<const AttentionBackend*> EngineImpl::take_attention(const ResolvedConfig&
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(target, {config.dtype, config.hf_overrides}));
   const Sharding sharding = ranks_.sharding();
-  FT_ASSIGN_OR_RETURN(flex_,
-                      FlexAttention::create(choice, *device_, model.dtype, config.kv_format,
-                                            model.num_heads / sharding.size * sharding.rank));
+  FlexHeads heads{model.num_heads / sharding.size * sharding.rank, {model.head_dim}};
+  for (const LayerConfig& layer : model.layers) {
+    if (layer.head_dim > 0) heads.sizes.push_back(layer.head_dim);
+  }
+  FT_ASSIGN_OR_RETURN(
+      flex_, FlexAttention::create(choice, *device_, model.dtype, config.kv_format, heads));
   return &flex_->backend();
 }
 

@@ -24,11 +24,11 @@ TEST(AttentionChoice, NamesStayAndExpressionsAreSplit) {
 
 TEST(FlexAttention, IsABackendWithAProgram) {
   const auto made = FlexAttention::create({"flex", "kv <= q", ""}, *test_device(), DType::kF32,
-                                          KvFormat::kPlain, 3);
+                                          KvFormat::kPlain, {.first = 3, .sizes = {64}});
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_STREQ(made.value()->backend().traits().name, "flex");
   const auto wrong =
-      FlexAttention::create({"flex", "kv", ""}, *test_device(), DType::kF32, KvFormat::kPlain, 0);
+      FlexAttention::create({"flex", "kv", ""}, *test_device(), DType::kF32, KvFormat::kPlain, {});
   EXPECT_EQ(wrong.status().code(), StatusCode::kInvalidArgument);
 }
 

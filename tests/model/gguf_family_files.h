@@ -256,10 +256,12 @@ inline void put_linear_in_order(const std::string& family, const ModelConfig& co
   }
 }
 
-// Rates of Mamba 2 instead of their logarithms, and shapes as its converter has them.
+// Rates of Mamba 2 instead of their logarithms, and shapes as its converter has them, which leaves
+// draft modules out.
 inline void put_states_in_order(const ModelConfig& config, Matrices* all) {
   Matrices renamed;
   for (auto& [name, matrix] : *all) {
+    if (name.starts_with("mtp.")) continue;
     std::string own = name;
     const int64_t size = std::ssize(matrix.values);
     if (own.ends_with(".A_log")) {

@@ -5,6 +5,7 @@
 
 #include "kernels/flex/flex_parser.h"
 #include "kernels/flex/flex_source.h"
+#include "kernels/flex/flex_tile_kernel.h"
 #include "kernels/flex/flex_value.h"
 
 namespace foretoken {
@@ -55,6 +56,14 @@ Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score) {
     program.sources.push_back(flex_source(program, elements));
   }
   return program;
+}
+
+void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims) {
+  for (const int32_t head_dim : head_dims) {
+    if (!flex_tile_takes(head_dim) || program.tile_of(head_dim) != nullptr) continue;
+    program.tiles.push_back({head_dim, flex_tile_source(program, false, head_dim),
+                             flex_tile_source(program, true, head_dim)});
+  }
 }
 
 }  // namespace foretoken

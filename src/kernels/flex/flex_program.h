@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,13 @@ struct FlexExpression {
   std::vector<FlexStep> steps;  // empty: there is none
 };
 
+// Of a kernel of tensor cores for heads of a size (flex_tile_kernel.h).
+struct FlexTileSource {
+  int32_t head_dim;
+  std::string plain;
+  std::string codes;  // over a cache of KvFormat::kFp8
+};
+
 // What decides which positions a row sees of those up to its own, and what becomes of its scores.
 // Integers wrap around as those of 32 bits do.
 struct FlexProgram {
@@ -76,6 +84,15 @@ struct FlexProgram {
   int32_t first_head = 0;  // number of the op's first query head in the model
   // Of kernels for devices that compile them, by FlexElements (flex_source.h).
   std::vector<std::string> sources = {};
+  // The same for queries of bfloat16 whose heads have one of these sizes; add_tile_sources.
+  std::vector<FlexTileSource> tiles = {};
+
+  const FlexTileSource* tile_of(int32_t head_dim) const {
+    for (const FlexTileSource& each : tiles) {
+      if (each.head_dim == head_dim) return &each;
+    }
+    return nullptr;
+  }
 };
 
 // Reads a mask (a bool of q, kv, h and prompt) and a score (a number of these and score), either of
@@ -83,5 +100,9 @@ struct FlexProgram {
 // bools; abs, min, max, where, exp, log, tanh, sqrt, floor, sin, cos. InvalidArgument says at which
 // character of which what is wrong, or which later position a row outside of its prompt would see.
 Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score);
+
+// Adds what a device compiles for heads of these sizes, once each; sizes that the kernel does not
+// take are left to the one of `sources`.
+void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims);
 
 }  // namespace foretoken

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "kernels/flex/flex_tile_kernel.h"
+
 namespace foretoken {
 namespace {
 
@@ -10,9 +12,9 @@ constexpr const char* kHead = R"cuda(
 struct FlexKernelArgs {
   const int* num_rows; const void* q; void* out; const int* positions; const int* row_slot;
   const int* block_tables; const void* k; const void* v; const float* k_scales;
-  const float* v_scales; const float* slopes; const float* sinks;
+  const float* v_scales; const float* slopes; const float* sinks; float* workspace;
   int max_blocks, max_rows, num_heads, num_kv_heads, block_size, head_dim, window, chunk, kv_begin,
-      first_head;
+      first_head, max_splits, num_parts, window_rows;
   float scale, softcap;
 };
 #define NONE __int_as_float(0xff800000)
@@ -40,17 +42,6 @@ __device__ inline float of_code(unsigned char x) {
   const float size = e == 0 ? m * 0.001953125f : __int_as_float((e + 120) << 23 | m << 20);
   return x & 128 ? -size : size;
 }
-)cuda";
-
-// A block takes a row and query head; warp w the units of 32 positions that leave w when divided by
-// the number of warps. They are merged in the order of warps, so that bits depend on the row alone.
-constexpr const char* kKernel = R"cuda(
-struct Part { float highest, weights, values[VALUES]; };
-__device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int position, int kv_head) {
-  const int block = a.block_tables[(long long)slot * a.max_blocks + position / a.block_size];
-  return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + position % a.block_size) *
-         a.head_dim;
-}
 // As prompt_end of cpu/flex_scores.h.
 __device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
   const int position = a.positions[row], slot = a.row_slot[row], first = row - position;
@@ -62,6 +53,17 @@ __device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
     (same ? low : high) = middle;
   }
   return position + low - row + 1;
+}
+)cuda";
+
+// A block takes a row and query head; warp w the units of 32 positions that leave w when divided by
+// the number of warps. They are merged in the order of warps, so that bits depend on the row alone.
+constexpr const char* kKernel = R"cuda(
+struct Part { float highest, weights, values[VALUES]; };
+__device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int position, int kv_head) {
+  const int block = a.block_tables[(long long)slot * a.max_blocks + position / a.block_size];
+  return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + position % a.block_size) *
+         a.head_dim;
 }
 __device__ inline void join(Part& part, float highest, float weights, const float* values,
                             int stride, int lane, int dim) {
@@ -322,15 +324,25 @@ constexpr const char* rows_text(FlexElements elements) {
          "#define STORE(p, i, x) ((unsigned short*)(p))[i] = to_bf16(x)\n";
 }
 
+// What both kernels begin with: arguments, arithmetic, the mask and the score.
+std::string expressions_text(const FlexProgram& program) {
+  return std::string("#define SEES_PROMPTS ") + (program.sees_prompts ? "1\n" : "0\n") + kHead +
+         "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)" +
+         body_of(program.mask, "true") +
+         "__device__ inline float flex_score(float score, int q, int kv, int h)" +
+         body_of(program.score, "score");
+}
+
 }  // namespace
 
 std::string flex_source(const FlexProgram& program, FlexElements elements) {
-  return std::string("#define DIMS 576\n#define VALUES 18\n#define SEES_PROMPTS ") +
-         (program.sees_prompts ? "1\n" : "0\n") + elements_text(elements) + rows_text(elements) +
-         kHead + "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)" +
-         body_of(program.mask, "true") +
-         "__device__ inline float flex_score(float score, int q, int kv, int h)" +
-         body_of(program.score, "score") + kKernel;
+  return std::string("#define DIMS 576\n#define VALUES 18\n") + elements_text(elements) +
+         rows_text(elements) + expressions_text(program) + kKernel;
+}
+
+std::string flex_tile_source(const FlexProgram& program, bool codes, int32_t head_dim) {
+  return "#define TILE_DIM " + std::to_string(head_dim) + "\n#define CODES " +
+         (codes ? "1\n" : "0\n") + expressions_text(program) + kFlexTileSource;
 }
 
 }  // namespace foretoken

@@ -5,7 +5,8 @@
 
 namespace foretoken {
 
-// What the kernel of a program gets beside its name: one struct, laid out the same on both sides.
+// What the kernels of a program get beside their names: one struct, laid out the same on both
+// sides.
 struct FlexKernelArgs {
   const int* num_rows;
   const void* q;
@@ -19,6 +20,7 @@ struct FlexKernelArgs {
   const float* v_scales;
   const float* slopes;
   const float* sinks;
+  float* workspace;
   int max_blocks;
   int max_rows;
   int num_heads;
@@ -29,6 +31,9 @@ struct FlexKernelArgs {
   int chunk;
   int kv_begin;
   int first_head;
+  int max_splits;   // of the workspace
+  int num_parts;    // blocks that share a tile's splits; 0: none do
+  int window_rows;  // of a warp, where none do
   float scale;
   float softcap;
 };
@@ -41,5 +46,9 @@ enum class FlexElements : uint8_t { kF32, kBF16, kF32Codes, kBF16Codes };
 
 // The source in CUDA C++, without headers, of the kernel with the program's expressions in it.
 std::string flex_source(const FlexProgram& program, FlexElements elements);
+
+// The same of the kernel of tensor cores (flex_tile_kernel.h): queries of bfloat16, and with
+// `codes` a cache of KvFormat::kFp8. head_dim: one that flex_tile_takes.
+std::string flex_tile_source(const FlexProgram& program, bool codes, int32_t head_dim);
 
 }  // namespace foretoken

@@ -119,7 +119,7 @@ void launch_merge(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
                           ? attention_merge_kernel<__nv_bfloat16, PerThread>
                           : attention_merge_kernel<float, PerThread>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kMergeThreads, 0, stream, args,
-                schedule.max_splits, uses_tensor_cores(args));
+                schedule.max_splits, args.flex == nullptr && uses_tensor_cores(args));
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ bool launch_attention_library(const AttentionArgs& args, cudaStream_t stream);
 bool has_attention_library(AttentionFamily family);
 // Leaves AttentionArgs::states, of any type, format and sizes.
 void launch_attention_context(const AttentionArgs& args, cudaStream_t stream);
-// Ends what launch_attention_short or launch_attention_plain left in the workspace.
+// Ends what launch_attention_short, launch_attention_plain or a program's kernel of tensor cores
+// left in the workspace.
 void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
 

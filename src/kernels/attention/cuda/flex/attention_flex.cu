@@ -11,6 +11,7 @@
 #include "kernels/attention/cuda/flex/nvrtc_library.cuh"
 #include "kernels/flex/flex_program.h"
 #include "kernels/flex/flex_source.h"
+#include "kernels/flex/flex_tile_kernel.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -59,7 +60,8 @@ struct FlexKernel {
   }
 };
 
-Result<std::shared_ptr<FlexKernel>> compile_for(const std::string& source, int device) {
+Result<std::shared_ptr<FlexKernel>> compile_for(const std::string& source, const char* name,
+                                                int device) {
   if (!module_functions().ok()) return internal_error("the driver loads no modules");
   int major = 0;
   int minor = 0;
@@ -75,7 +77,7 @@ Result<std::shared_ptr<FlexKernel>> compile_for(const std::string& source, int d
   auto kernel = std::make_shared<FlexKernel>();
   kernel->module = module;
   kernel->device = device;
-  if (module_functions().find(&kernel->function, module, kFlexKernel) != CUDA_SUCCESS) {
+  if (module_functions().find(&kernel->function, module, name) != CUDA_SUCCESS) {
     return internal_error("the compiled module has no attention");
   }
   return kernel;
@@ -85,7 +87,8 @@ Result<std::shared_ptr<FlexKernel>> compile_for(const std::string& source, int d
 // many.
 class FlexKernels {
  public:
-  Result<std::shared_ptr<FlexKernel>> get(const std::string& source) {
+  // name: of the kernel in it.
+  Result<std::shared_ptr<FlexKernel>> get(const std::string& source, const char* name) {
     int device = 0;
     cudaGetDevice(&device);
     std::lock_guard lock(mutex_);
@@ -96,7 +99,7 @@ class FlexKernels {
       kernels_.splice(kernels_.begin(), kernels_, found);
       return found->kernel;
     }
-    FT_ASSIGN_OR_RETURN(std::shared_ptr<FlexKernel> kernel, compile_for(source, device));
+    FT_ASSIGN_OR_RETURN(std::shared_ptr<FlexKernel> kernel, compile_for(source, name, device));
     ++compiled_;
     kernels_.push_front({source, kernel});
     drop_unheld();
@@ -156,6 +159,7 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .v_scales = kv.v_scales,
           .slopes = args.slopes,
           .sinks = args.sinks,
+          .workspace = args.workspace,
           .max_blocks = args.max_blocks,
           .max_rows = args.max_rows,
           .num_heads = args.num_heads,
@@ -170,27 +174,92 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .softcap = args.softcap};
 }
 
+// The kernel's text has these numbers.
+static_assert(kAttentionSplit == 256 && AttentionSplits::kNearEnd == 6144 &&
+              AttentionSplits::kMiddleEnd == 16384);
+
+// What an op is compiled from: a kernel of tensor cores where the program has one for its type and
+// heads.
+struct FlexSource {
+  const std::string& text;
+  const char* kernel;
+};
+FlexSource source_for(const AttentionArgs& args) {
+  const FlexTileSource* tile = args.kv.dtype == DType::kBF16 && args.kv.value_dim == 0
+                                   ? args.flex->tile_of(args.kv.head_dim)
+                                   : nullptr;
+  if (tile == nullptr) return {source_of(*args.flex, args.kv.dtype, args.kv.format), kFlexKernel};
+  return {args.kv.format == KvFormat::kFp8 ? tile->codes : tile->plain, kFlexTileKernel};
+}
+
+bool launch(const FlexSource& source, dim3 grid, FlexKernelArgs packed, cudaStream_t stream) {
+  const auto kernel = flex_kernels().get(source.text, source.kernel);
+  void* parameters[] = {&packed};
+  return kernel.ok() && module_functions().launch(kernel.value()->function, grid.x, grid.y, grid.z,
+                                                  32 * kFlexWarps, 1, 1, 0, stream, parameters,
+                                                  nullptr) == CUDA_SUCCESS;
+}
+
+// Blocks that share a tile's splits, 0 where each warp takes whole tiles: many rows have enough of
+// them, a mask that knows prompts wants rows' last positions, which the merging kernel does not
+// know, and partial results may have no room.
+int tile_parts(const AttentionArgs& args, int max_splits, int blocks) {
+  constexpr int kManyRows = 1024;
+  constexpr int kBlocksPerSm = 2;
+  const int64_t floats =
+      int64_t{args.max_rows} * args.num_heads * max_splits * (args.kv.head_dim + 2);
+  if (args.flex->sees_prompts || args.max_rows > kManyRows || args.workspace == nullptr ||
+      floats > args.workspace_floats) {
+    return 0;
+  }
+  const int wanted = ceil_div(kBlocksPerSm * device_traits().num_sms, blocks);
+  return std::clamp(wanted, 1, ceil_div(max_splits, kFlexWarps));
+}
+
+bool launch_tiles(const AttentionArgs& args, const FlexSource& source, cudaStream_t stream) {
+  const int group = args.num_heads / args.kv.num_kv_heads;
+  const int heads = std::min(group, 16);
+  const int pairs = args.kv.num_kv_heads * ceil_div(group, heads);
+  FlexKernelArgs packed = kernel_args(args);
+  packed.max_splits = splits_bound(args);
+  packed.num_parts = tile_parts(args, packed.max_splits, args.max_rows * pairs);
+  packed.window_rows = args.max_rows >= 64 ? 16 / heads : 1;
+  const bool shared = packed.num_parts > 0;
+  const int rows =
+      shared ? args.max_rows : ceil_div(args.max_rows, kFlexWarps * packed.window_rows);
+  const dim3 grid(rows, pairs, shared ? packed.num_parts : 1);
+  if (!launch(source, grid, packed, stream)) return false;
+  if (shared) launch_attention_merge(args, {packed.num_parts, packed.max_splits}, stream);
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<const void> hold_flex_kernel(const FlexProgram& program, DType dtype,
                                              KvFormat format, std::string& error) {
-  const auto kernel = flex_kernels().get(source_of(program, dtype, format));
-  if (kernel.ok()) return kernel.value();
-  error = kernel.status().message();
-  return nullptr;
+  auto held = std::make_shared<std::vector<std::shared_ptr<FlexKernel>>>();
+  const auto hold = [&](const std::string& source, const char* name) {
+    const auto kernel = flex_kernels().get(source, name);
+    if (kernel.ok()) held->push_back(kernel.value());
+    if (!kernel.ok()) error = kernel.status().message();
+    return kernel.ok();
+  };
+  if (!hold(source_of(program, dtype, format), kFlexKernel)) return nullptr;
+  for (const FlexTileSource& tile : program.tiles) {
+    if (dtype != DType::kBF16) break;
+    if (!hold(format == KvFormat::kFp8 ? tile.codes : tile.plain, kFlexTileKernel)) return nullptr;
+  }
+  // Whoever holds the same gets the same pointer.
+  return {held, held->front().get()};
 }
 
 void launch_attention_flex(const AttentionArgs& args, cudaStream_t stream) {
-  const auto kernel = flex_kernels().get(source_of(*args.flex, args.kv.dtype, args.kv.format));
-  FlexKernelArgs packed = kernel_args(args);
-  void* parameters[] = {&packed};
-  const auto rows = static_cast<unsigned>(args.max_rows);
-  const auto heads = static_cast<unsigned>(args.num_heads);
-  if (kernel.ok() &&
-      module_functions().launch(kernel.value()->function, rows, heads, 1, 32 * kFlexWarps, 1, 1, 0,
-                                stream, parameters, nullptr) == CUDA_SUCCESS) {
-    return;
-  }
+  const FlexSource source = source_for(args);
+  const dim3 rows_and_heads(args.max_rows, args.num_heads);
+  const bool launched = source.kernel == kFlexTileKernel
+                            ? launch_tiles(args, source, stream)
+                            : launch(source, rows_and_heads, kernel_args(args), stream);
+  if (launched) return;
   // The queue reports the last error of the runtime.
   cudaLaunchKernel(nullptr, dim3(1), dim3(1), nullptr, 0, stream);
 }
