@@ -134,9 +134,9 @@ inline std::vector<GoldenCase> recurrent_cases() {
                        "nemotron_h",     "nemotron_h-moe", "nemotron_h-latent",
                        "bailing_hybrid", "falcon_h1",      "falcon_mamba",
                        "jamba",          "mamba",          "kimi_linear",
-                       "bailing_v2_5",   "minimax",        "olmo_hybrid",
-                       "qwen3_5",        "qwen3_5_moe",    "qwen3_next",
-                       "deepseek_v4"});
+                       "kimi_k3",        "bailing_v2_5",   "minimax",
+                       "olmo_hybrid",    "qwen3_5",        "qwen3_5_moe",
+                       "qwen3_next",     "deepseek_v4"});
 }
 
 // Mixtures of experts, some of them with latent attention.

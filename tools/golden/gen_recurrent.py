@@ -14,10 +14,11 @@ import transformers
 
 import bailing_v2_5
 import gen_mixtures
+import kimi_k3
 import recurrent
 
 
-OWN = {"bailing_v2_5": bailing_v2_5}
+OWN = {"kimi_k3": kimi_k3, "bailing_v2_5": bailing_v2_5}
 
 
 def main():

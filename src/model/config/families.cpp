@@ -1,5 +1,7 @@
 #include "model/config/families.h"
 
+#include <cctype>
+
 #include "model/config/missing_parts.h"
 #include "model/files/forms/quantization.h"
 
@@ -25,7 +27,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"InklingForConditionalGeneration", "Inkling with vision", kConvolutionLayers},
     {"IQuestLoopCoderForCausalLM", "IQuest Loop Coder", kLoopedLayers},
     {"JetMoeForCausalLM", "JetMoE", kAttentionExperts},
-    {"KimiK3ForConditionalGeneration", "Kimi K3", kLinearAttention},
     {"LaraMiniForCausalLM", "Lara 4 Mini", kLinearAttention},
     {"MapleForCausalLM", "Maple", kGateLimits},
     {"MiMoV2ForCausalLM", "MiMo V2.5", kShardedProjections},
@@ -61,6 +62,16 @@ bool drafts_for_others(const std::string& architecture) {
   return false;
 }
 
+// What the file calls its model: the class, or the model_type where no class stands in its place.
+std::string what_is_refused(const std::string& name, const Json& config) {
+  const auto type = config.find("model_type");
+  const bool is_class = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+  if (!is_class && type != config.end() && type->is_string()) {
+    return "model_type '" + type->get<std::string>().substr(0, 80) + "'";
+  }
+  return "architecture '" + name + "'";
+}
+
 }  // namespace
 
 std::span<const RefusedFamily> refused_families() { return kRefusedFamilies; }
@@ -86,7 +97,7 @@ Status refuse_architecture(const std::string& name, const Json& config, const st
   const RefusedFamily* family = find_refused_family(name);
   const uint32_t parts =
       parts_asked_for(config) | (family != nullptr ? family->lacks : kNoMissingPart);
-  std::string text = where + ": architecture '" + name + "'";
+  std::string text = where + ": " + what_is_refused(name, config);
   if (family != nullptr) text += " (" + std::string(family->description) + ")";
   text += " is not supported";
   if (parts != kNoMissingPart) {

@@ -91,6 +91,7 @@ constexpr ModelType kModelTypes[] = {
     {"jamba", "JambaForCausalLM"},
     {"kimi_k2", "DeepseekV3ForCausalLM"},
     {"kimi_k25", "KimiK25ForConditionalGeneration"},
+    {"kimi_k3", "KimiK3ForConditionalGeneration"},
     {"kimi_linear", "KimiLinearForCausalLM"},
     {"kimi_vl", "KimiVLForConditionalGeneration"},
     {"kolibri1", "Kolibri1ForCausalLM"},

@@ -81,6 +81,13 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
   EXPECT_EQ(refuse_architecture("NewForCausalLM", {{"index_topk", 512}}, "f").message(),
             "f: architecture 'NewForCausalLM' is not supported: it needs sparse attention; "
             "foretoken inspect --families lists what loads");
+  EXPECT_EQ(
+      refuse_architecture("?", {{"model_type", "t5gemma"}, {"is_encoder_decoder", true}}, "f")
+          .message(),
+      "f: model_type 't5gemma' is not supported: it needs an encoder; foretoken inspect --families "
+      "lists what loads");
+  EXPECT_EQ(refuse_architecture("?", {{"model_type", 3}}, "f").message(),
+            "f: architecture '?' is not supported; foretoken inspect --families lists what loads");
   EXPECT_EQ(refuse_architecture("NewForCausalLM", Json::object(), "f").message(),
             "f: architecture 'NewForCausalLM' is not supported; foretoken inspect --families lists "
             "what loads");

@@ -189,4 +189,9 @@ constexpr Architecture kimi_architecture(const char* name, const char* descripti
 constinit const Architecture kKimiLinearArchitecture =
     kimi_architecture("KimiLinearForCausalLM", "Kimi Linear");
 
+// Moonshot AI 2026: the same with bounded decays, gates behind attention, experts of narrow rows
+// with bounded activations, and parts that read what earlier blocks of layers left.
+constinit const Architecture kKimiK3Architecture =
+    kimi_architecture("KimiK3ForConditionalGeneration", "Kimi K3; its text part");
+
 }  // namespace foretoken

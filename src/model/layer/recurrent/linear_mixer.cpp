@@ -32,6 +32,9 @@ Status load_rates(PartLoader& loader, const std::string& base, const LinearSpec&
     } else if (!loader.weights().has(name)) {
       rates.clear();
     }
+    // Published files of Kimi K3 have more, of which the first count.
+    const bool is_padded = whole.files == LinearFiles::kEach && whole.shape.channel_decay;
+    if (is_padded && rates.size() > heads) rates.resize(heads);
     if (rates.size() != heads) {
       const auto shape = static_cast<int64_t>(heads);
       FT_RETURN_IF_ERROR(loader.weights().expect(name, {&shape, 1}));
