@@ -13,7 +13,7 @@
 #include "model/config/architecture.h"
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
-#include "model/files/forms/quantization.h"
+#include "model/files/forms/quantization_methods.h"
 
 namespace foretoken {
 namespace {

@@ -8,6 +8,7 @@
 #include "gguf/container/gguf_file.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
 #include "hub/cache_folder.h"
+#include "hub/foreign_models.h"
 #include "hub/gguf_choice.h"
 #include "hub/hub_api.h"
 #include "hub/ollama_models.h"
@@ -119,6 +120,7 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) {
     FT_ASSIGN_OR_RETURN(const std::string folder, folder_in_cache(model, options.revision));
+    FT_RETURN_IF_ERROR(check_foreign_model(folder));
     return gguf_in_folder(folder);
   }
   if (!is_gguf(model)) {
@@ -128,6 +130,9 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
   if (fs::exists(model, ignored)) {
     FT_RETURN_IF_ERROR(check_part_of_file(model));
     if (is_gguf(model)) return named_file(model, options.revision);
+    if (const auto folder = folder_of_named_file(model))
+      return named_file(*folder, options.revision);
+    FT_RETURN_IF_ERROR(check_foreign_model(model));
     return invalid_argument("model '" + model +
                             "' is a file; give the folder that holds config.json and "
                             "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name, "

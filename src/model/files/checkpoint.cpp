@@ -79,6 +79,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   checkpoint.unwrap_names();
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
+  FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());
@@ -230,6 +231,9 @@ Status Checkpoint::add_scaled() {
     view->dtype_name = scaled_.back()->type_name();
     view->shape = scaled_.back()->shape();
     view->scaled = scaled_.back().get();
+    if (named.column_scales != nullptr) {
+      FT_ASSIGN_OR_RETURN(view, with_column_scales(std::move(view), *named.column_scales));
+    }
     FT_RETURN_IF_ERROR(add_matrix(std::move(view), named.names));
   }
   return {};

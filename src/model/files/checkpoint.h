@@ -12,6 +12,7 @@
 #include "model/files/containers/torch_file.h"
 #include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/bnb_tensor.h"
+#include "model/files/forms/float_zero_tensor.h"
 #include "model/files/forms/made_tensor.h"
 #include "model/files/forms/mlx_names.h"
 #include "model/files/forms/packed_tensor.h"
@@ -55,6 +56,9 @@ class Checkpoint {
   Status add_scaled();
   Status add_bnb();
   Status add_mlx();
+  Status add_float_zeros();
+  Result<std::unique_ptr<TensorView>> with_column_scales(std::unique_ptr<TensorView> view,
+                                                         const TensorView& scales);
   Status add_mlx_floats(const MlxMatrix& matrix);
   void take_names_of_mlx();
   void mark_whole_norms();
@@ -86,6 +90,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<AffineTensor>> affine_;
   std::vector<std::unique_ptr<BnbTensor>> bnb_;
+  std::vector<std::unique_ptr<FloatZeroTensor>> float_zeros_;
   std::vector<std::unique_ptr<MadeTensor>> made_;
   std::map<std::string, const TensorView*> tensors_;
 };

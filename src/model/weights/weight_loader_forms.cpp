@@ -111,7 +111,9 @@ void WeightLoader::note_widened(std::span<const RowRun> runs) {
     const bool is_quantized =
         tensor != nullptr &&
         (tensor->block != nullptr || tensor->packed != nullptr || tensor->scaled != nullptr ||
-         tensor->affine != nullptr || tensor->bnb != nullptr || tensor->rounded != nullptr);
+         tensor->affine != nullptr || tensor->bnb != nullptr || tensor->rounded != nullptr ||
+         tensor->float_zeros != nullptr ||
+         (tensor->made != nullptr && tensor->made->is_quantized()));
     if (!is_quantized) continue;
     const int64_t count = run.num_rows * run.cols.count;
     widened_from_ += static_cast<double>(count) * static_cast<double>(tensor->num_bytes) /

@@ -188,7 +188,7 @@ std::vector<BadConfig> bad_configs() {
        kUnsupported,
        {"\"mish\"", "supported: silu, gelu, gelu_pytorch_tanh"}},
       {"Quantised",
-       [](Json& j) { j["quantization_config"] = {{"quant_method", "hqq"}}; },
+       [](Json& j) { j["quantization_config"] = {{"quant_method", "aqlm"}}; },
        kUnsupported,
        {"quantization_config"}},
       {"Type",

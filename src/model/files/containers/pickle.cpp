@@ -173,6 +173,13 @@ class PickleMachine {
 
   void push_global(const std::string& module, const std::string& name) {
     const std::string full = module + "." + name;
+    // Of tensors of a class of their own, as torchao's.
+    if (error_.ok() && full == "torch._tensor._rebuild_from_type_v2") {
+      error_ = unsupported(where_ +
+                           ": the tensors are of a class of their own (torchao's or another "
+                           "package's), which are read from safetensors alone; save the quantised "
+                           "model as safetensors, or use the model as it was before");
+    }
     if (error_.ok() && !allows_(full)) {
       error_ = unsupported(where_ + ": the pickle names '" + full.substr(0, 120) +
                            "', and only dictionaries of tensors are read from pickles, which can "

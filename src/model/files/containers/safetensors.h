@@ -14,6 +14,7 @@ namespace foretoken {
 
 class AffineTensor;
 class BnbTensor;
+class FloatZeroTensor;
 class MadeTensor;
 class PackedTensor;
 class RoundedTensor;
@@ -46,6 +47,8 @@ struct TensorView {
   const AffineTensor* affine = nullptr;
   // Of a matrix of bitsandbytes (model/files/forms/bnb_tensor.h): as for `scaled`.
   const BnbTensor* bnb = nullptr;
+  // Of a matrix of HQQ or torchao (model/files/forms/float_zero_tensor.h): as for `scaled`.
+  const FloatZeroTensor* float_zeros = nullptr;
   // Of a plain tensor whose elements are rounded while they are read
   // (model/files/forms/rounded_tensor.h): `dtype` is kOther and there are no `data`.
   const RoundedTensor* rounded = nullptr;

@@ -10,6 +10,7 @@
 #include "kernels/rows/fill_random.h"
 #include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/bnb_tensor.h"
+#include "model/files/forms/float_zero_tensor.h"
 #include "model/files/forms/made_tensor.h"
 #include "model/files/forms/packed_tensor.h"
 #include "model/files/forms/rounded_tensor.h"
@@ -70,6 +71,9 @@ Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dt
   if (tensor.scaled != nullptr) return tensor.scaled->read_elements(first, count, dtype, to, raw);
   if (tensor.affine != nullptr) return tensor.affine->read_elements(first, count, dtype, to, raw);
   if (tensor.bnb != nullptr) return tensor.bnb->read_elements(first, count, dtype, to, raw);
+  if (tensor.float_zeros != nullptr) {
+    return tensor.float_zeros->read_elements(first, count, dtype, to, raw);
+  }
   if (tensor.rounded != nullptr) return tensor.rounded->read_elements(first, count, dtype, to, raw);
   if (tensor.made != nullptr) return tensor.made->read_elements(first, count, dtype, to, raw);
   if (tensor.block != nullptr) return read_blocks(tensor, first, count, dtype, to, raw);
@@ -92,6 +96,7 @@ Status check_convertible(const TensorView& tensor) {
                         tensor.dtype == FileDType::kF16;
   if (is_plain || tensor.packed != nullptr || tensor.scaled != nullptr || tensor.bnb != nullptr ||
       tensor.affine != nullptr || tensor.rounded != nullptr || tensor.made != nullptr ||
+      tensor.float_zeros != nullptr ||
       (tensor.block != nullptr && tensor.block->decode != nullptr)) {
     return {};
   }

@@ -50,7 +50,7 @@ MadeTensor::MadeTensor(const TensorView& plain, Making making)
       rows_(plain.shape.at(0)),
       inner_(plain.shape.at(1)),
       cols_(inner_) {
-  FT_CHECK(making != Making::kProduct);
+  FT_CHECK(making != Making::kProduct && making != Making::kScaledColumns);
 }
 
 MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factor, int64_t cols)
@@ -61,6 +61,16 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factor, int64
       cols_(cols),
       factor_(std::move(factor)) {
   FT_CHECK(std::ssize(factor_) == inner_ * cols_);
+}
+
+MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> columns)
+    : plain_(plain),
+      making_(Making::kScaledColumns),
+      rows_(plain.shape.at(0)),
+      inner_(plain.shape.at(1)),
+      cols_(inner_),
+      factor_(std::move(columns)) {
+  FT_CHECK(std::ssize(factor_) == cols_);
 }
 
 MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& padding)
@@ -75,10 +85,11 @@ MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& pa
 }
 
 const char* MadeTensor::type_name() const {
-  return making_ == Making::kUnitRows  ? "unit rows"
-         : making_ == Making::kTernary ? "ternary"
-         : making_ == Making::kProduct ? "a product"
-                                       : "padded";
+  return making_ == Making::kUnitRows        ? "unit rows"
+         : making_ == Making::kTernary       ? "ternary"
+         : making_ == Making::kProduct       ? "a product"
+         : making_ == Making::kScaledColumns ? "scaled columns"
+                                             : "padded";
 }
 
 // The first reader looks it up.
@@ -137,7 +148,8 @@ void MadeTensor::pad_columns(const float* rows, int64_t num_rows, float* to) con
 Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
                              std::vector<std::byte>& raw) const {
   if (making_ == Making::kPaddedRows) return read_padded_rows(first, count, to, raw);
-  const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary;
+  const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary ||
+                        making_ == Making::kScaledColumns;
   std::vector<float> other(in_place ? 0 : static_cast<size_t>(count * inner_));
   float* plain = in_place ? to : other.data();
   FT_RETURN_IF_ERROR(
@@ -148,6 +160,9 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
       return {};
     case Making::kTernary:
       make_ternary(to, count * cols_, *mean_);
+      return {};
+    case Making::kScaledColumns:
+      for (int64_t i = 0; i < count * cols_; ++i) to[i] *= factor_[static_cast<size_t>(i % cols_)];
       return {};
     case Making::kProduct:
       multiply(plain, count, to);

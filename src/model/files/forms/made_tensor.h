@@ -23,6 +23,7 @@ enum class Making : uint8_t {
   // than those of keys).
   kPaddedRows,
   kPaddedColumns,
+  kScaledColumns,  // each column times a number of its own (AWQ of ModelOpt and torchao)
 };
 
 // Of such a matrix: `from` rows or columns become `to`, times `scale`.
@@ -41,13 +42,18 @@ class MadeTensor {
   // plain [rows, k] times `factor`, in host memory [k, cols].
   MadeTensor(const TensorView& plain, std::vector<float> factor, int64_t cols);
 
+  // Column c of `plain` times columns[c].
+  MadeTensor(const TensorView& plain, std::vector<float> columns);
+
   // kPaddedRows or kPaddedColumns, whose groups are whole.
   MadeTensor(const TensorView& plain, Making making, const Padding& padding);
 
   // Of elements: [rows, cols].
   std::vector<int64_t> shape() const { return {rows_, cols_}; }
-  // "unit rows", "ternary", "a product" or "padded".
+  // "unit rows", "ternary", "a product", "padded" or "scaled columns".
   const char* type_name() const;
+  // Whether its matrix was quantised and its scales are no more than that.
+  bool is_quantized() const { return making_ == Making::kScaledColumns; }
 
   // Stores elements [first, first + count), rows one after the other, as `dtype` at `to`. Errors as
   // of TensorView::read. Any thread with its own `raw`.
@@ -67,7 +73,7 @@ class MadeTensor {
   const int64_t rows_;
   const int64_t inner_;  // columns of plain_
   const int64_t cols_;
-  const std::vector<float> factor_ = {};  // [inner, cols]
+  const std::vector<float> factor_ = {};  // [inner, cols]; kScaledColumns: [cols]
   const Padding padding_ = {};
   mutable std::mutex mutex_;
   mutable std::optional<float> mean_;  // of magnitudes

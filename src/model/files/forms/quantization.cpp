@@ -8,6 +8,7 @@
 #include "gguf/model_texts.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/mlx_names.h"
+#include "model/files/forms/quantization_methods.h"
 
 namespace foretoken {
 namespace {
@@ -18,6 +19,11 @@ constexpr const char* kRemedy =
     "; use a checkpoint of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or compressed-tensors of 4 "
     "or "
     "8 bits, one of FP8 (e4m3), NVFP4 or MXFP4, the unquantised model, or a GGUF file";
+
+constexpr const char* kInstead =
+    "; use a checkpoint of GPTQ, AWQ, compressed-tensors, FP8 or NVFP4, the unquantised model, or "
+    "a "
+    "GGUF file";
 
 // One quantization_config; the first error stays.
 class Reader {
@@ -53,6 +59,11 @@ class Reader {
   }
   void want(bool holds, const std::string& otherwise) {
     if (!holds) refuse(otherwise);
+  }
+  // With the reason in place of the list of what is read.
+  void want_because(bool holds, const std::string& what, const std::string& why) {
+    if (holds || !status_.ok()) return;
+    status_ = unsupported(where_ + ": quantization_config with " + what + " is not read: " + why);
   }
   const Json* find(const char* name) const {
     const auto found = json_.find(name);
@@ -123,9 +134,10 @@ void set_scaled(Quantization* out) {
 
 // DeepSeek's blocks, and scales of rows or tensors as vLLM writes them.
 void read_fp8(Reader& reader, Quantization* out) {
-  out->is_fp8 = reader.text("quant_algo", "") != "MIXED_PRECISION";
   const std::string format = reader.text("fmt", "e4m3");
-  reader.want(format == "e4m3" || format == "float8_e4m3fn", "fmt " + format);
+  const bool is_e4m3 = format == "e4m3" || format == "float8_e4m3fn";
+  out->is_fp8 = is_e4m3 && reader.text("quant_algo", "") != "MIXED_PRECISION";
+  reader.want(is_e4m3 || format == "e5m2" || format == "float8_e5m2", "fmt " + format);
   set_scaled(out);
   out->rounds_activations = true;
   read_block(reader, "weight_block_size", out);
@@ -199,6 +211,8 @@ bool is_dense(const Json* object) {
   return object->is_object() && format != object->end() && *format == "dense";
 }
 
+bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
+
 Status read_compressed(Reader& reader, const std::string& where, Quantization* out) {
   const std::string format = reader.text("format", "");
   const Json* groups = reader.find("config_groups");
@@ -206,8 +220,17 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
                   std::all_of(groups->begin(), groups->end(),
                               [](const Json& group) { return group.is_object(); }),
               "format '" + format + "' and no config_groups");
-  reader.want(is_dense(reader.find("sparsity_config")), "sparse weights");
-  reader.want_none("transform_config");
+  reader.want_because(
+      is_dense(reader.find("sparsity_config")) && format != "marlin-24",
+      format == "marlin-24" ? "format 'marlin-24'" : "sparse weights (sparsity_config)",
+      "bit masks and the words of one kernel are left out here; load the model with a version of "
+      "compressed-tensors that still has them and save it dense, or use the model as it was "
+      "before or a GGUF file");
+  reader.want_because(
+      is_empty(reader.find("transform_config")), "a transform_config",
+      "its matrices expect rows that Hadamard matrices turned (SpinQuant, QuIP), "
+      "which is not done here; use a checkpoint without transforms, the model as it was "
+      "before, or a GGUF file");
   if (reader.failed()) return reader.status();
   set_scaled(out);
   out->is_fp8 = true;
@@ -217,8 +240,6 @@ Status read_compressed(Reader& reader, const std::string& where, Quantization* o
   out->differs = groups->size() > 1;
   return {};
 }
-
-bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
 
 // Whether the KV cache alone is quantised (model/files/kv_quantization.h), or nothing is.
 bool rounds_kv_alone(const std::string& method, Reader& reader) {
@@ -236,12 +257,16 @@ bool rounds_kv_alone(const std::string& method, Reader& reader) {
 // The algorithms of NVIDIA's ModelOpt whose weights are codes and scales alone.
 bool is_read_algorithm(std::string_view name) {
   return is_one_of(name, {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4",
-                          "MXFP8", "MXFP4", "W4A8_MXFP4_FP8"});
+                          "MXFP8", "MXFP4", "W4A8_MXFP4_FP8", "NVFP4_AWQ", "W4A16_AWQ", "W4A8_AWQ",
+                          "W4A8_NVFP4_FP8", "W8A16", "W8A8_SQ_PER_CHANNEL"});
 }
 
 void read_modelopt(Reader& reader, Quantization* out) {
   const std::string algorithm = reader.text("quant_algo", "");
   const std::string named = "quant_method 'modelopt' (quant_algo " + algorithm + ")";
+  reader.want_because(algorithm != "NVFP4_SVD", named,
+                      "its matrices have a part of low rank beside them; use a checkpoint of NVFP4 "
+                      "or NVFP4_AWQ, the model as it was before, or a GGUF file");
   reader.want(algorithm == "MIXED_PRECISION" || is_read_algorithm(algorithm), named);
   if (const Json* layers = reader.find("quantized_layers"); layers != nullptr) {
     for (const Json& layer : *layers) {
@@ -252,7 +277,8 @@ void read_modelopt(Reader& reader, Quantization* out) {
   }
   set_scaled(out);
   out->is_fp8 = algorithm.starts_with("FP8");
-  out->rounds_activations = !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO";
+  out->rounds_activations =
+      !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO" && algorithm != "W8A16";
 }
 
 // AMD's Quark: what it has for weights, for all layers and for some.
@@ -321,28 +347,6 @@ void read_fbgemm(Reader&, Quantization* out) {
   out->rounds_activations = true;
 }
 
-constexpr QuantizationMethod kMethods[] = {
-    {"gptq", "2 to 8 bits in groups along k, gptq and gptq_v2, desc_act, dynamic; not Marlin"},
-    {"awq", "4 bits, version gemm"},
-    {"compressed-tensors",
-     "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
-     "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision"},
-    {"fp8, mxfp8", "E4M3 with a scale a tensor, row or block"},
-    {"fbgemm_fp8", "E4M3 with a scale a row"},
-    {"modelopt, modelopt_...",
-     "quant_algo FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MXFP4, "
-     "W4A8_MXFP4_FP8, MIXED_PRECISION"},
-    {"mxfp4", "E2M1 with powers of two, as gpt-oss has it"},
-    {"bitnet", "two bits, quantization_mode offline; or online, plain weights made ternary"},
-    {"bitsandbytes", "NF4, FP4 and LLM.int8"},
-    {"mlx",
-     "or no name beside bits and group_size: affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, "
-     "mxfp8 and nvfp4"},
-    {"quark", "weights of fp8_e4m3, fp4 or int8"},
-    {"auto-round, intel/auto-round",
-     "in the layout of gptq or awq, or NVFP4 and MXFP4 in compressed-tensors'"},
-};
-
 struct MethodReader {
   std::string_view name;
   void (*read)(Reader& reader, Quantization* out);
@@ -358,6 +362,8 @@ constexpr MethodReader kReaders[] = {
     {"bitnet", read_bitnet},
     {"bitsandbytes", read_scaled},
     {"mlx", read_scaled},
+    {"hqq", read_scaled},
+    {"torchao", read_scaled},
     {"quark", read_quark},
     {"auto-round", read_auto_round},
     {"intel/auto-round", read_auto_round},
@@ -381,6 +387,11 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
     set_scaled(out);
     return {};
   }
+  if (const RefusedMethod* refused = find_refused_method(method); refused != nullptr) {
+    reader.want_because(false, "quant_method '" + method + "'",
+                        std::string(refused->why) + kInstead);
+    return {};
+  }
   reader.want(false, "quant_method '" + method + "'" +
                          (algorithm.empty() ? "" : " (quant_algo " + algorithm + ")"));
   return {};
@@ -401,8 +412,6 @@ Json with_its_method(Json found) {
 }
 
 }  // namespace
-
-std::span<const QuantizationMethod> quantization_methods() { return kMethods; }
 
 Result<std::optional<Quantization>> read_quantization(const Json& config,
                                                       const std::string& where) {

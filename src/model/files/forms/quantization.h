@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -42,14 +41,6 @@ struct Quantization {
   bool rounds_to_int8 = false;  // rows that layers multiply are rounded, as BitNet is trained
   bool rounds_activations = false;  // where the file's tool multiplies; here they are not
 };
-
-// A value of quant_method that is read, for lists.
-struct QuantizationMethod {
-  const char* names;  // with others that mean the same, ", " between them
-  const char* description;
-};
-
-std::span<const QuantizationMethod> quantization_methods();
 
 // None where the config names none. Unsupported names a method, layout or number of bits that is
 // not read, and the remedy; `where` begins the messages.

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kPacked = ".weight_packed";
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBlocks = "_blocks";
+constexpr std::string_view kColumnScales = ".pre_quant_scale";
 constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale", "_weight_scale"};
 constexpr std::string_view kActivationScales[] = {
     "input_scale",       "output_scale",       "input_global_scale", "output_global_scale",
@@ -39,6 +40,7 @@ bool is_scale(std::string_view name) {
 std::optional<CodeType> code_type(const TensorView& tensor) {
   if (tensor.shape.size() < 2) return std::nullopt;
   if (tensor.dtype_name == "F8_E4M3") return CodeType::kE4m3;
+  if (tensor.dtype_name == "F8_E5M2") return CodeType::kE5m2;
   if (tensor.dtype_name == "U8") return CodeType::kE2m1;
   if (tensor.dtype_name == "I8") return CodeType::kInt8;
   return std::nullopt;
@@ -119,9 +121,14 @@ Result<std::vector<NamedScaled>> find_scaled(const Tensors& tensors) {
     NamedScaled named = is_packed    ? packed_matrix(tensors, name)
                         : has_blocks ? matrix_of_blocks(tensors, name)
                                      : plain_matrix(tensors, name, *type);
+    if (named.name.ends_with(kWeight)) {
+      const std::string base = named.name.substr(0, named.name.size() - kWeight.size());
+      named.column_scales = take_part(tensors, base + std::string(kColumnScales), &named);
+    }
     if (named.parts.scales == nullptr) {
       // Bytes and integers may be something else, which whoever loads the model judges.
-      if (!is_packed && !has_blocks && type != CodeType::kE4m3) continue;
+      const bool is_float = type == CodeType::kE4m3 || type == CodeType::kE5m2;
+      if (!is_packed && !has_blocks && !is_float) continue;
       return invalid_argument(tensor->file + ": the quantised matrix '" + name +
                               "' lacks its scales (weight_scale or weight_scale_inv); fetch the "
                               "checkpoint again");

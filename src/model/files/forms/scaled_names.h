@@ -13,6 +13,9 @@ namespace foretoken {
 struct NamedScaled {
   std::string name;
   ScaledParts parts;
+  // What each column is multiplied with (ModelOpt's AWQ, whose tools multiply what the matrix is
+  // multiplied with); null: nothing.
+  const TensorView* column_scales = nullptr;
   std::vector<std::string> names;  // of all its tensors
 };
 

@@ -32,7 +32,9 @@ std::array<float, 256> values_of(CodeType type) {
   for (int code = 0; code < 256; ++code) {
     const auto byte = static_cast<uint8_t>(code);
     values[byte] = type == CodeType::kE4m3         ? e4m3_value(byte)
+                   : type == CodeType::kE5m2       ? half_to_float(static_cast<uint16_t>(byte << 8))
                    : type == CodeType::kE2m1OfRows ? e2m1_value(byte & 15)
+                   : type == CodeType::kInt4OfRows ? static_cast<float>(((byte & 15) ^ 8) - 8)
                                                    : static_cast<float>(static_cast<int8_t>(byte));
   }
   return values;
@@ -40,9 +42,22 @@ std::array<float, 256> values_of(CodeType type) {
 
 const std::array<float, 256>& byte_values(CodeType type) {
   static const std::array<float, 256> e4m3 = values_of(CodeType::kE4m3);
+  static const std::array<float, 256> e5m2 = values_of(CodeType::kE5m2);
   static const std::array<float, 256> e2m1 = values_of(CodeType::kE2m1OfRows);
+  static const std::array<float, 256> nibbles = values_of(CodeType::kInt4OfRows);
   static const std::array<float, 256> integers = values_of(CodeType::kInt8);
-  return type == CodeType::kE4m3 ? e4m3 : type == CodeType::kE2m1OfRows ? e2m1 : integers;
+  switch (type) {
+    case CodeType::kE4m3:
+      return e4m3;
+    case CodeType::kE5m2:
+      return e5m2;
+    case CodeType::kE2m1OfRows:
+      return e2m1;
+    case CodeType::kInt4OfRows:
+      return nibbles;
+    default:
+      return integers;
+  }
 }
 
 // Elements [first, first + count) of a tensor of scales.
@@ -82,6 +97,11 @@ Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
     tensor.parts_.inverse = quantization.divides;
   }
   if (tensor.has_paired_rows()) tensor.parts_.type = CodeType::kE2m1OfRows;
+  if (tensor.has_paired_integers()) {
+    // Its second scale is that of a product in E4M3 (W4A8), which is not made here.
+    tensor.parts_.type = CodeType::kInt4OfRows;
+    tensor.parts_.factor = nullptr;
+  }
   FT_RETURN_IF_ERROR(tensor.find_shape());
   FT_RETURN_IF_ERROR(tensor.check_scale_types());
   FT_RETURN_IF_ERROR(tensor.find_blocks(quantization));
@@ -92,7 +112,9 @@ Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
 
 const char* ScaledTensor::type_name() const {
   if (parts_.type == CodeType::kE4m3) return "FP8";
+  if (parts_.type == CodeType::kE5m2) return "FP8 (E5M2)";
   if (parts_.type == CodeType::kInt8) return "INT8";
+  if (parts_.type == CodeType::kInt4OfRows) return "INT4";
   if (parts_.type == CodeType::kTernary) return "ternary";
   return is_e8m0(*parts_.scales) ? "MXFP4" : "NVFP4";
 }
@@ -104,6 +126,17 @@ bool ScaledTensor::has_paired_rows() const {
   if (parts_.type != CodeType::kE2m1 || parts_.in_blocks) return false;
   if (codes.size() != 3 || scales.size() != 3) return false;
   return scales[0] == codes[0] && scales[2] == codes[2] && scales[1] * kPairedRows == codes[1] * 2;
+}
+
+// Floats of four bits have no floats as scales.
+bool ScaledTensor::has_paired_integers() const {
+  const std::vector<int64_t>& codes = parts_.codes->shape;
+  const std::vector<int64_t>& scales = parts_.scales->shape;
+  if (parts_.type != CodeType::kE2m1 || parts_.in_blocks || parts_.divides) return false;
+  if (parts_.scales->dtype == FileDType::kOther || codes.size() != 2 || scales.size() != 2) {
+    return false;
+  }
+  return scales[0] == codes[0] * 2 && scales[1] > 0 && codes[1] % scales[1] == 0;
 }
 
 Status ScaledTensor::find_shape() {
@@ -125,7 +158,8 @@ Status ScaledTensor::find_shape() {
     shape_.back() *= kBlockBytes;
   }
   if (parts_.type == CodeType::kE2m1) shape_.back() *= 2;
-  if (parts_.type == CodeType::kE2m1OfRows) shape_[shape_.size() - 2] *= 2;
+  const bool paired = parts_.type == CodeType::kE2m1OfRows || parts_.type == CodeType::kInt4OfRows;
+  if (paired) shape_[shape_.size() - 2] *= 2;
   if (parts_.type == CodeType::kTernary) shape_[shape_.size() - 2] *= 4;
   rows_ = shape_[shape_.size() - 2];
   cols_ = shape_.back();
@@ -264,7 +298,8 @@ Status ScaledTensor::read_paired_rows(int64_t first, int64_t count,
 
 // The bytes that hold elements [first, first + count).
 Status ScaledTensor::read_codes(int64_t first, int64_t count, std::vector<std::byte>& raw) const {
-  if (parts_.type == CodeType::kE2m1OfRows) return read_paired_rows(first, count, raw);
+  const bool paired = parts_.type == CodeType::kE2m1OfRows || parts_.type == CodeType::kInt4OfRows;
+  if (paired) return read_paired_rows(first, count, raw);
   if (parts_.type == CodeType::kTernary) return read_ternary(first, count, raw);
   const int64_t in_byte = parts_.type == CodeType::kE2m1 ? 2 : 1;
   const int64_t begin = first / in_byte, end = (first + count + in_byte - 1) / in_byte;
@@ -350,7 +385,9 @@ Result<bool> ScaledTensor::is_zero(int64_t first, int64_t count) const {
 // has the doubles, fit forms that exist where their scales are halves. Looking ends at the first
 // one that is not. Long groups become several with one scale, so that ranks can cut between them.
 Status ScaledTensor::find_form() {
-  if (lines_ == 0 || parts_.type == CodeType::kE2m1OfRows) return {};
+  const bool is_widened = parts_.type == CodeType::kE2m1OfRows ||
+                          parts_.type == CodeType::kInt4OfRows || parts_.type == CodeType::kE5m2;
+  if (lines_ == 0 || is_widened) return {};
   if (parts_.type == CodeType::kE4m3) {
     const bool by_row = across_ == 1;
     if (!by_row && cols_ % block_cols_ != 0) return {};

@@ -17,11 +17,15 @@ struct TensorView;
 // What the codes of a scaled tensor are.
 enum class CodeType : uint8_t {
   kE4m3,  // floats of eight bits, [.., n, k]
+  kE5m2,  // the upper halves of half-precision floats, [.., n, k]
   kE2m1,  // floats of four bits, two in a byte, the lower bits first: [.., n, k / 2]
   // The same where rows share bytes, [.., n / 2, k]: byte row r holds rows 2 r and 2 r + 1 (experts
   // of ModelOpt whose inputs are rows). Found by the shapes of kE2m1's tensors.
   kE2m1OfRows,
   kInt8,  // signed integers, [.., n, k]
+  // Signed integers of four bits where two rows share bytes, [n / 2, k], the even row in the lower
+  // bits (ModelOpt's AWQ). Found by the shapes of kE2m1's tensors.
+  kInt4OfRows,
   // -1, 0 and 1 as 0 to 2 of two bits, [n / 4, k]: byte row r holds rows r, r + n / 4, r + n / 2
   // and r + 3 n / 4, the lowest bits first (BitNet).
   kTernary,
@@ -53,7 +57,7 @@ class ScaledTensor {
 
   // Of elements: [.., n, k].
   const std::vector<int64_t>& shape() const { return shape_; }
-  // "FP8", "NVFP4", "MXFP4", "INT8" or "ternary".
+  // "FP8", "FP8 (E5M2)", "NVFP4", "MXFP4", "INT8", "INT4" or "ternary".
   const char* type_name() const;
   // The form in which rows can stay quantised without loss; null where there is none.
   const QuantForm* form() const { return form_ ? &*form_ : nullptr; }
@@ -75,6 +79,7 @@ class ScaledTensor {
 
   explicit ScaledTensor(const ScaledParts& parts) : parts_(parts) {}
   bool has_paired_rows() const;
+  bool has_paired_integers() const;
   Status find_shape();
   Status find_blocks(const Quantization& quantization);
   Status check_scale_types() const;

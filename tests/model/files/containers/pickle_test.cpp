@@ -68,6 +68,16 @@ TEST(Pickle, RefusesEveryOtherGlobalByName) {
   }
 }
 
+TEST(Pickle, TensorsOfAClassOfTheirOwnAreNamed) {
+  const Status status = read_pickle(
+                            "\x80\x02"
+                            "ctorch._tensor\n_rebuild_from_type_v2\n."sv)
+                            .status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("torchao's"), std::string::npos);
+  EXPECT_NE(status.message().find("save the quantised model as safetensors"), std::string::npos);
+}
+
 TEST(Pickle, BrokenOnesAreErrors) {
   // Too many values at the end, none, no mark, items of a number, unknown memo, opcodes for
   // objects.

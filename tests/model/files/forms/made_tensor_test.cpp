@@ -47,6 +47,15 @@ TEST(MadeTensor, RowsOfLengthOne) {
   EXPECT_EQ(read_values(unit, 1, 4), (std::vector<float>{want[1], 0, 0, want[4]}));
 }
 
+TEST(MadeTensor, ColumnsTimesNumbersOfTheirOwn) {
+  const InMemory plain({2, 3}, {1, 2, 3, 4, 5, 6});
+  const MadeTensor scaled(plain.view, std::vector<float>{2, -1, 0.5F});
+  EXPECT_EQ(scaled.shape(), (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(scaled.is_quantized());
+  EXPECT_EQ(read_values(scaled, 0, 6), (std::vector<float>{2, -2, 1.5F, 8, -5, 3}));
+  EXPECT_EQ(read_values(scaled, 2, 3), (std::vector<float>{1.5F, 8, -5}));
+}
+
 // 1.5 and 0.5 times the mean round to even.
 TEST(MadeTensor, TernaryTimesTheMeanMagnitude) {
   const InMemory plain({2, 4}, {1, -1, 0.5F, -0.5F, 2, 0, 0.25F, -2.75F});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/files/forms/quantization_methods.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -71,6 +72,7 @@ TEST(Quantization, FloatsAndBytes) {
       R"({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0})",
       R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]})",
       R"({"quant_method": "modelopt_fp4", "quant_algo": "NVFP4"})",
+      R"({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ", "pre_quant_scale": true})",
       R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
           "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}})",
       R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}},
@@ -91,8 +93,25 @@ TEST(Quantization, FloatsAndBytes) {
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
   }
-  EXPECT_TRUE(read_quantization_text(all[6]).value()->rounds_activations);
-  EXPECT_FALSE(read_quantization_text(all[5]).value()->rounds_activations);
+  EXPECT_TRUE(read_quantization_text(all[7]).value()->rounds_activations);
+  EXPECT_FALSE(read_quantization_text(all[6]).value()->rounds_activations);
+}
+
+// E5M2 stays out of products that want E4M3.
+TEST(Quantization, OtherToolsAndTypes) {
+  const auto e5m2 = read_quantization_text(R"({"quant_method": "fp8", "fmt": "e5m2"})").value();
+  EXPECT_FALSE(e5m2->is_fp8);
+  EXPECT_TRUE(read_quantization_text(R"({"quant_method": "fp8"})").value()->is_fp8);
+  for (const char* json :
+       {R"({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4}}})",
+        R"({"quant_method": "torchao", "quant_type": {"default": {"_type": "X"}}})",
+        R"({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"})",
+        R"({"quant_method": "modelopt", "quant_algo": "W8A16"})"}) {
+    const auto found = read_quantization_text(json);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(found.value()->layout, PackLayout::kScaled) << json;
+    EXPECT_FALSE(found.value()->rounds_activations);
+  }
 }
 
 TEST(Quantization, MatricesThatDiffer) {
@@ -175,7 +194,7 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
            "transform_config": {"config_groups": {"u": {}}},
            "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}})",
        "transform_config"},
-      {R"({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"})", "quant_algo W4A8_AWQ"},
+      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4_SVD"})", "part of low rank"},
       {R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
            "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "INT4_AWQ"}}})",
        "INT4_AWQ"},
@@ -184,11 +203,12 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
        "Quark's weights"},
       {R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})",
        "packing_format"},
-      {R"({"quant_method": "fp8", "fmt": "e5m2"})", "fmt e5m2"},
+      {R"({"quant_method": "fp8", "fmt": "e3m4"})", "fmt e3m4"},
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})", "config_groups"},
-      {R"({"quant_method": "hqq"})", "quant_method 'hqq'"},
+      {R"({"quant_method": "aqlm"})", "quant_method 'aqlm' is not read: its weights are sums"},
+      {R"({"quant_method": "nothing"})", "quant_method 'nothing'"},
       {R"({"quant_method": 4})", "quant_method 4"},
       {R"({"bits": null})", "quant_method ''"}};
   for (const auto& [json, wanted] : cases) {
