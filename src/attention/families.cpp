@@ -22,28 +22,29 @@ constexpr bool has_wide_heads(const AttentionDemand& demand) {
 }
 
 constexpr bool has_deepseek_latents(const AttentionDemand& demand) {
-  return demand.dtype == DType::kBF16 && demand.head_dim == 576 && demand.value_dim == 512 &&
-         !demand.is_sparse;
+  return demand.dtype == DType::kBF16 && demand.head_dim == 576 && demand.value_dim == 512;
 }
 
-constexpr const char* kDeepSeekLatents =
-    "bfloat16, latents of 512 + 64 elements and rows that attend to all positions";
+constexpr bool has_dense_deepseek_latents(const AttentionDemand& demand) {
+  return has_deepseek_latents(demand) && !demand.is_sparse;
+}
 
 // A row of a library's kernels, whose bits depend on what else a step has.
 constexpr AttentionTraits library_latents(const char* name, std::span<const char* const> aliases,
                                           const char* description, const char* device_needs,
                                           AttentionFamily family) {
-  return {.name = name,
-          .aliases = aliases,
-          .description = description,
-          .family = family,
-          .places = kCudaPlain,
-          .is_latent = true,
-          .batch_invariant = false,
-          .only_by_name = true,
-          .device_needs = device_needs,
-          .model_needs = kDeepSeekLatents,
-          .serves = has_deepseek_latents};
+  return {
+      .name = name,
+      .aliases = aliases,
+      .description = description,
+      .family = family,
+      .places = kCudaPlain,
+      .is_latent = true,
+      .batch_invariant = false,
+      .only_by_name = true,
+      .device_needs = device_needs,
+      .model_needs = "bfloat16, latents of 512 + 64 elements and rows that attend to all positions",
+      .serves = has_dense_deepseek_latents};
 }
 
 // The same, over the only blocks that it reads.
@@ -64,10 +65,9 @@ const AttentionBackend& flash_attention() {
        .family = AttentionFamily::kFlash,
        .places = kCudaFloats,
        .device_needs = kHopper,
-       .model_needs = "bfloat16, head sizes of 64 or 128, scores without slopes and rows that "
-                      "attend to all positions",
+       .model_needs = "bfloat16, head sizes of 64 or 128 and scores without slopes",
        .serves = [](const AttentionDemand& demand) {
-         return has_wide_heads(demand) && !demand.has_slopes && !demand.is_sparse;
+         return has_wide_heads(demand) && !demand.has_slopes;
        }});
   return backend;
 }
@@ -125,7 +125,7 @@ const AttentionBackend& flash_latent_attention() {
        .places = kCudaFloats,
        .is_latent = true,
        .device_needs = kHopper,
-       .model_needs = kDeepSeekLatents,
+       .model_needs = "bfloat16 and latents of 512 + 64 elements",
        .serves = has_deepseek_latents});
   return backend;
 }

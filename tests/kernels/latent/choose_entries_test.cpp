@@ -11,16 +11,21 @@
 namespace foretoken {
 namespace {
 
-constexpr int kIndexHeads = 3, kIndexDim = 32, kEntriesBlockSize = 4, kTop = 9;
+constexpr int kIndexHeads = 3, kEntriesBlockSize = 4, kTop = 9;
 constexpr int kMaxBlocks = 40, kNumBlocks = 3 * kMaxBlocks + 1, kSlots = 3;
 
+struct IndexCase {
+  DType dtype;
+  int dim;  // of a head
+};
+
 // Rows of three sequences whose blocks lie in any order.
-class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<DType> {
+class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<IndexCase> {
  protected:
   struct Rows {
     std::vector<int32_t> positions;
     std::vector<int32_t> slots;
-    std::vector<float> q;        // [rows, kIndexHeads, kIndexDim]
+    std::vector<float> q;        // [rows, kIndexHeads, dim()]
     std::vector<float> weights;  // [rows, kIndexHeads]
 
     int count() const { return static_cast<int>(positions.size()); }
@@ -29,20 +34,23 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
         return std::decay_t<decltype(all)>(all.begin() + row * width,
                                            all.begin() + (row + rows) * width);
       };
-      return {part(positions, 1), part(slots, 1), part(q, kIndexHeads * kIndexDim),
+      return {part(positions, 1), part(slots, 1), part(q, ptrdiff_t{kIndexHeads} * dim()),
               part(weights, kIndexHeads)};
     }
   };
   struct Chosen {
-    std::vector<int32_t> entries;  // [rows, kTop]
+    int top;
+    std::vector<int32_t> entries;  // [rows, top]
     std::vector<int32_t> last;
     std::vector<int32_t> rows;
 
     std::vector<int32_t> of(int row) const {
-      const auto first = entries.begin() + ptrdiff_t{row} * kTop;
+      const auto first = entries.begin() + ptrdiff_t{row} * top;
       return {first, first + last[size_t(row)] + 1};
     }
   };
+
+  static int dim() { return GetParam().dim; }
 
   void SetUp() override {
     RowOpTest::SetUp();
@@ -51,22 +59,23 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
     for (size_t i = 0; i < tables_.size(); ++i) {
       tables_[i] = static_cast<int32_t>(1 + i * 7 % (kNumBlocks - 1));
     }
-    keys_ = typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kIndexDim, 1),
-                       GetParam());
+    keys_ = typed_data(random_floats(size_t(kNumBlocks * kEntriesBlockSize * dim()), 1),
+                       GetParam().dtype);
   }
 
   static Rows rows_of(std::vector<int32_t> positions, std::vector<int32_t> slots) {
     const size_t count = positions.size();
     return {std::move(positions), std::move(slots),
-            random_floats(count * kIndexHeads * kIndexDim, 2),
+            random_floats(count * size_t(kIndexHeads * dim()), 2),
             random_floats(count * kIndexHeads, 3)};
   }
 
   Chosen choose(const Rows& rows, int kv_begin = 0, int context_size = 1, int context_rank = 0,
                 int positions_each = 1) {
     const auto count = static_cast<size_t>(rows.count());
-    const TypedData q = typed_data(rows.q, GetParam());
-    auto* entries = to_device(std::vector<int32_t>(count * kTop, -1));
+    const TypedData q = typed_data(rows.q, GetParam().dtype);
+    const auto width = static_cast<size_t>(top_);
+    auto* entries = to_device(std::vector<int32_t>(count * width, -1));
     auto* last = to_device(std::vector<int32_t>(count, -1));
     auto* numbers = to_device(std::vector<int32_t>(count, -1));
     choose_entries(queue(), {.counts = counts(rows.count()),
@@ -80,33 +89,32 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
                              .last = last,
                              .rows = numbers,
                              .workspace = allocate<float>(size_t(kMaxScores)),
-                             .max_blocks = kMaxBlocks,
+                             .max_blocks = max_blocks_,
                              .block_size = kEntriesBlockSize,
                              .kv_begin = kv_begin,
                              .max_rows = rows.count(),
                              .num_heads = kIndexHeads,
-                             .head_dim = kIndexDim,
-                             .top = kTop,
-                             .dtype = GetParam(),
+                             .head_dim = dim(),
+                             .top = top_,
+                             .dtype = GetParam().dtype,
                              .context_size = context_size,
                              .context_rank = context_rank,
                              .positions_each = positions_each});
-    return {read(entries, count * kTop), read(last, count), read(numbers, count)};
+    return {top_, read(entries, count * width), read(last, count), read(numbers, count)};
   }
 
   int32_t entry_at(int slot, int position) const {
-    return tables_[size_t(slot) * kMaxBlocks + size_t(position / kEntriesBlockSize)] *
-               kEntriesBlockSize +
+    return tables_[size_t(slot * max_blocks_ + position / kEntriesBlockSize)] * kEntriesBlockSize +
            position % kEntriesBlockSize;
   }
   double score(const Rows& rows, int row, int32_t entry) const {
-    const TypedData typed_q = typed_data(rows.q, GetParam());
+    const TypedData typed_q = typed_data(rows.q, GetParam().dtype);
     double score = 0;
     for (size_t h = 0; h < kIndexHeads; ++h) {
-      const size_t at = (size_t(row) * kIndexHeads + h) * kIndexDim;
+      const size_t at = (size_t(row) * kIndexHeads + h) * size_t(dim());
       double product = 0;
-      for (size_t d = 0; d < kIndexDim; ++d) {
-        product += double(typed_q.values[at + d]) * keys_.values[size_t(entry) * kIndexDim + d];
+      for (size_t d = 0; d < size_t(dim()); ++d) {
+        product += double(typed_q.values[at + d]) * keys_.values[size_t(entry * dim()) + d];
       }
       score += rows.weights[size_t(row) * kIndexHeads + h] * std::max(product, 0.0);
     }
@@ -114,6 +122,7 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<D
   }
 
   std::vector<int32_t> tables_;
+  int max_blocks_ = kMaxBlocks, top_ = kTop;
   TypedData keys_;
 };
 
@@ -164,6 +173,55 @@ TEST_P(ChooseEntriesTest, EqualScoresGoToLowerPositions) {
   }
 }
 
+// Blocks stand many times in a table, so that many scores are equal: the earlier ones are chosen,
+// and no score that is left is better than one that is.
+TEST_P(ChooseEntriesTest, LongContextsWithEqualScores) {
+  constexpr int kLong = 2100;
+  max_blocks_ = kLong;
+  top_ = 700;
+  tables_.resize(size_t{kSlots} * kLong);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    tables_[i] = static_cast<int32_t>(1 + (i * i + i / 9) % (kNumBlocks - 1));
+  }
+  const Rows rows = rows_of({8399, 699, 700, 4097, 1030, 8000}, {0, 1, 1, 2, 2, 1});
+  const Chosen chosen = choose(rows);
+  for (int r = 0; r < rows.count(); ++r) {
+    const int position = rows.positions[size_t(r)], slot = rows.slots[size_t(r)];
+    const std::vector<int32_t> own = chosen.of(r);
+    ASSERT_EQ(int(own.size()), std::min(top_, position + 1)) << r;
+    std::vector<double> scores(size_t{kNumBlocks} * kEntriesBlockSize);
+    for (size_t e = 0; e < scores.size(); ++e) scores[e] = score(rows, r, int32_t(e));
+    std::vector<bool> is_left(scores.size());
+    double worst = std::numeric_limits<double>::infinity(), best_left = -worst;
+    size_t next = 0;
+    for (int p = 0; p <= position; ++p) {
+      const auto entry = size_t(entry_at(slot, p));
+      // The choice is a subsequence; where an entry was left, so are its later positions.
+      if (next < own.size() && size_t(own[next]) == entry && !is_left[entry]) {
+        ++next;
+        worst = std::min(worst, scores[entry]);
+      } else {
+        is_left[entry] = true;
+        best_left = std::max(best_left, scores[entry]);
+      }
+    }
+    EXPECT_EQ(next, own.size()) << r;
+    EXPECT_GE(worst, best_left - 1e-4) << r;
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    const Chosen part = choose(rows, 0, 2, rank);
+    for (int r = 0; r < rows.count(); ++r) {
+      std::vector<int32_t> held;
+      for (const int32_t entry : chosen.of(r)) {
+        if (entry % 2 == rank) held.push_back(entry / 2);
+      }
+      const auto from = part.entries.begin() + ptrdiff_t{r} * top_;
+      EXPECT_EQ(std::vector<int32_t>(from, from + ptrdiff_t(held.size())), held) << r;
+      EXPECT_EQ(part.last[size_t(r)], (int32_t(held.size()) - 1) * 2 + rank);
+    }
+  }
+}
+
 TEST_P(ChooseEntriesTest, RowsDoNotDependOnOthers) {
   const Rows rows = rows_of({20, 21, 22, 100, 150, 23}, {0, 0, 0, 1, 2, 0});
   const Chosen all = choose(rows);
@@ -208,13 +266,13 @@ TEST_P(ChooseEntriesTest, AttentionOverAllThatIsSeenHasTheBitsOfDenseAttention) 
   const Rows rows = rows_of({3, 4, 5, 6, 7, 8, 2}, {0, 0, 0, 0, 0, 0, 1});
   const Chosen chosen = choose(rows);
   const auto count = static_cast<size_t>(rows.count());
-  void* cache = upload_typed(
-      typed_data(random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kEntry, 5), GetParam()));
-  KvLayer kv{cache, cache, 1, kEntriesBlockSize, kEntry, GetParam()};
+  void* cache = upload_typed(typed_data(
+      random_floats(size_t{kNumBlocks} * kEntriesBlockSize * kEntry, 5), GetParam().dtype));
+  KvLayer kv{cache, cache, 1, kEntriesBlockSize, kEntry, GetParam().dtype};
   kv.value_dim = kValue;
   const void* q =
-      upload_typed(typed_data(random_floats(count * kQueryHeads * kEntry, 6), GetParam()));
-  const size_t bytes = count * kQueryHeads * kValue * dtype_size(GetParam());
+      upload_typed(typed_data(random_floats(count * kQueryHeads * kEntry, 6), GetParam().dtype));
+  const size_t bytes = count * kQueryHeads * kValue * dtype_size(GetParam().dtype);
   const auto attend = [&](const std::vector<int32_t>& positions, const std::vector<int32_t>& slots,
                           const std::vector<int32_t>& tables, int max_blocks, int block_size) {
     uint8_t* out = marked(bytes);
@@ -239,7 +297,10 @@ TEST_P(ChooseEntriesTest, AttentionOverAllThatIsSeenHasTheBitsOfDenseAttention) 
             attend(chosen.last, chosen.rows, chosen.entries, kTop, 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ChooseEntriesTest, testing::Values(DType::kF32, DType::kBF16));
+INSTANTIATE_TEST_SUITE_P(All, ChooseEntriesTest,
+                         testing::Values(IndexCase{DType::kF32, 32}, IndexCase{DType::kBF16, 32},
+                                         IndexCase{DType::kBF16, 48}, IndexCase{DType::kBF16, 64},
+                                         IndexCase{DType::kBF16, 128}));
 
 }  // namespace
 }  // namespace foretoken

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/attention/cuda/attention_latent_codes.cuh"
+#include "kernels/attention/cuda/attention_latent_gather.cuh"
 #include "kernels/attention/cuda/attention_latent_loader.cuh"
 #include "kernels/attention/cuda/attention_latent_plan.cuh"
 #include "kernels/attention/cuda/attention_latent_scores.cuh"
@@ -15,13 +16,21 @@ struct LatentMaps {
   CUtensorMap queries;
 };
 
-// Codes: the entries are of KvFormat::kFp8.
-template <int Ranks, bool Ahead, bool Codes>
+// How keys come to shared memory.
+enum class LatentKeys {
+  kPages,     // of bfloat16, by the copy engine
+  kCodes,     // the same of KvFormat::kFp8
+  kGathered,  // of bfloat16, one by one
+};
+
+template <int Ranks, bool Ahead, LatentKeys Keys>
 __global__ void __launch_bounds__(kLatentThreads, 1)
     attention_latent_kernel(const __grid_constant__ AttentionArgs args,
                             const __grid_constant__ LatentLaunch launch,
                             const __grid_constant__ LatentMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  constexpr bool kCodes = Keys == LatentKeys::kCodes;
+  constexpr bool kGathers = Keys == LatentKeys::kGathered;
   extern __shared__ char raw[];
   __shared__ LatentState<Ranks> state;
   __shared__ LatentPlan plan;
@@ -30,8 +39,8 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
   const auto rank = static_cast<int>(cluster_rank());
   __shared__ LatentLanding<Ranks> landing;
   if (thread == 0) {
-    state.init();
-    if (Codes) landing.init();
+    state.init(kGathers ? LatentGatherer<Ranks>::kThreads : 1);
+    if (kCodes) landing.init();
   }
   const int cluster = static_cast<int>(blockIdx.x) / Ranks;
   int* record = launch.records;
@@ -47,19 +56,23 @@ __global__ void __launch_bounds__(kLatentThreads, 1)
     LatentReader<Ranks>{args, launch.space, memory, state, rank, group, thread % 128}.run(plan);
   } else if (group == 2) {
     raise_registers<136>();
-    LatentScorer<Ranks, Ahead>{args,  launch.space, scoring_of(args), memory,
-                               state, rank,         thread % 128}
+    LatentScorer<Ranks, Ahead, kGathers>{args,  launch.space, scoring_of(args), memory,
+                                         state, rank,         thread % 128}
         .run(plan);
   } else {
     lower_registers<40>();
     const LatentCodes<Ranks> codes{memory};
-    if (thread / 32 % 4 == 0) {
-      LatentKeyLoader<Ranks, Codes>{args, maps.keys, memory, state,
-                                    rank, record,    kept,   {maps.codes, codes, landing, rank}}
-          .run(plan);
-    } else if (thread / 32 % 4 == 1) {
+    if (thread / 32 % 4 == 1) {
       LatentQueryLoader<Ranks>{args, maps.queries, memory, state, rank}.run(plan);
-    } else if (Codes) {
+    } else if (kGathers) {
+      if (thread / 32 % 4 > 1) {
+        LatentGatherer<Ranks>{args, memory, state, rank, thread % 64}.run(plan);
+      }
+    } else if (thread / 32 % 4 == 0) {
+      LatentKeyLoader<Ranks, kCodes>{args, maps.keys, memory, state,
+                                     rank, record,    kept,   {maps.codes, codes, landing, rank}}
+          .run(plan);
+    } else if (kCodes) {
       LatentWidener<Ranks>{state, codes, landing, rank, thread % 64}.run(plan);
     }
   }
@@ -101,14 +114,15 @@ int clusters_at_once(const void* kernel, int shared_bytes) {
   return clusters;
 }
 
-template <int Ranks, bool Ahead, bool Codes>
+template <int Ranks, bool Ahead, LatentKeys Keys>
 bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   using S = LatentShape<Ranks>;
-  const auto kernel = attention_latent_kernel<Ranks, Ahead, Codes>;
+  const auto kernel = attention_latent_kernel<Ranks, Ahead, Keys>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes);
   LatentMaps maps{};
-  if (raised != cudaSuccess || !make_key_maps(maps, args.kv) ||
+  constexpr bool kGathers = Keys == LatentKeys::kGathered;
+  if (raised != cudaSuccess || (!kGathers && !make_key_maps(maps, args.kv)) ||
       !make_row_map(maps.queries, args.q, int64_t{args.max_rows} * args.num_heads, kLatentDim, 16,
                     1)) {
     return false;
@@ -123,7 +137,7 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   launch.space.workspace = args.workspace;
   int64_t floats = args.workspace_floats;
   const int64_t kept = int64_t{most} * LatentPlan::kKeptWords;
-  if (args.workspace != nullptr && args.max_rows <= launch.rows && floats > 4 * kept) {
+  if (!kGathers && args.workspace != nullptr && args.max_rows <= launch.rows && floats > 4 * kept) {
     floats = (floats - kept) / 4 * 4;
     launch.records = reinterpret_cast<int*>(args.workspace + floats);
     launch.repeats = args.repeats;
@@ -145,12 +159,12 @@ bool launch_ranks(const AttentionArgs& args, cudaStream_t stream) {
   return true;
 }
 
-template <bool Codes>
+template <LatentKeys Keys>
 bool launch_latent(const AttentionArgs& args, cudaStream_t stream) {
   // Few tiles leave multiprocessors for more blocks of a cluster, of which not all find a place.
   const int tiles = args.max_rows * ceil_div(args.num_heads, LatentShape<4>::kQueries);
-  if (tiles * 40 <= device_traits().num_sms) return launch_ranks<4, true, Codes>(args, stream);
-  return launch_ranks<2, false, Codes>(args, stream);
+  if (tiles * 40 <= device_traits().num_sms) return launch_ranks<4, true, Keys>(args, stream);
+  return launch_ranks<2, false, Keys>(args, stream);
 }
 
 }  // namespace
@@ -161,9 +175,13 @@ bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream) {
   if (kv.head_dim != kLatentDim || kv.value_dim != kLatentValues || kv.num_kv_heads != 1) {
     return false;
   }
-  if (kv.block_size % kLatentPage != 0 || args.slopes != nullptr || args.softcap != 0) return false;
-  return kv.format == KvFormat::kFp8 ? launch_latent<true>(args, stream)
-                                     : launch_latent<false>(args, stream);
+  if (args.slopes != nullptr || args.softcap != 0) return false;
+  const bool codes = kv.format == KvFormat::kFp8;
+  if (kv.block_size % kLatentPage != 0) {
+    return !codes && launch_latent<LatentKeys::kGathered>(args, stream);
+  }
+  return codes ? launch_latent<LatentKeys::kCodes>(args, stream)
+               : launch_latent<LatentKeys::kPages>(args, stream);
 }
 
 }  // namespace foretoken::cuda

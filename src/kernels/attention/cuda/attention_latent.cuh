@@ -177,9 +177,10 @@ struct LatentState {
   float highest[2][S::kQueries];
   bool joins;
 
-  __device__ void init() {
+  // loaders: threads that tell that keys have landed.
+  __device__ void init(int loaders) {
     for (int i = 0; i < S::kStages; ++i) {
-      init_barrier(full + i, 1);
+      init_barrier(full + i, loaders);
       init_barrier(empty + i, kValueWarps);
     }
     for (int i = 0; i < 2; ++i) {

@@ -34,8 +34,8 @@ __device__ inline void store_matrices_transposed(uint32_t address, uint32_t a, u
 // Thread 32 w + 4 g + q has positions 16 w + g and + 8 of a unit, and of each 8 queries the two
 // from 2 q on. The scores of a key are the sum of four chains, of 128 elements each and the last of
 // 192, whatever the number of blocks that share them. Ahead: scores the next unit before it weighs
-// one.
-template <int Ranks, bool Ahead>
+// one. Gathered: threads have written the keys, not the copy engine.
+template <int Ranks, bool Ahead, bool Gathered>
 struct LatentScorer {
   using S = LatentShape<Ranks>;
   const AttentionArgs& args;
@@ -90,6 +90,8 @@ struct LatentScorer {
   template <int N>
   __device__ void multiply(float (&c)[N / 2]) {
     wait_barrier(state.full + keys.place, keys.parity);
+    // For the readers of values too, who wait for this warpgroup.
+    if constexpr (Gathered) fence_async_proxy();
     const uint32_t from = __shfl_sync(0xffffffffu, shared_address(memory.stage(keys.place)), 0);
     const uint32_t q = __shfl_sync(
         0xffffffffu,

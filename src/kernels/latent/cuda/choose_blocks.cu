@@ -164,7 +164,7 @@ __device__ void write_block(const ChooseBlocksArgs& args, const SeenBlocks& seen
 // Block (KV head, row of the batch).
 __global__ void __launch_bounds__(kRankThreads)
     select_blocks_kernel(ChooseBlocksArgs args, RowBatch batch) {
-  __shared__ int counts[kRankThreads];
+  __shared__ RankScratch<kRankThreads> scratch;
   wait_for_previous();
   const int row = batch.first + static_cast<int>(blockIdx.y), head = blockIdx.x;
   const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
@@ -190,11 +190,10 @@ __global__ void __launch_bounds__(kRankThreads)
       args.workspace + (int64_t{blockIdx.y} * args.num_heads + head) * batch.stride;
   const auto rank_at = [&](int i) { return block_rank(args, i, seen.count, scores[i]); };
   const RankThreshold threshold =
-      find_threshold<kRankThreads>(seen.count, args.top, counts, rank_at);
-  visit_best<kRankThreads>(seen.count, threshold, counts, rank_at,
-                           [&](int block, int place, bool chosen) {
-                             if (chosen) write_block(args, seen, row, head, block, place);
-                           });
+      find_threshold<kRankThreads>(seen.count, args.top, scratch, rank_at);
+  visit_best<kRankThreads>(
+      seen.count, threshold, scratch, rank_at, KeepsAll(),
+      [&](int block, int place) { write_block(args, seen, row, head, block, place); });
 }
 
 template <class T>
