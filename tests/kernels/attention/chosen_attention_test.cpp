@@ -11,7 +11,7 @@
 namespace foretoken::chosen_attention {
 namespace {
 
-constexpr int kDim = 576, kValues = 512, kEntries = 3000, kMost = 2048, kBlock = 16;
+constexpr int kDim = 576, kValues = 512, kEntries = 3000, kMaxSeen = 2048, kBlock = 16;
 
 class ChosenAttention : public RowOpTest, public testing::WithParamInterface<int> {
  protected:
@@ -26,10 +26,10 @@ class ChosenAttention : public RowOpTest, public testing::WithParamInterface<int
 
   // Row r sees seen[r] entries in an order of its own; what is behind them is no entry.
   std::vector<int32_t> lists_of(const std::vector<int>& seen) const {
-    std::vector<int32_t> lists(seen.size() * kMost, 1 << 30);
+    std::vector<int32_t> lists(seen.size() * kMaxSeen, 1 << 30);
     for (size_t r = 0; r < seen.size(); ++r) {
       for (int i = 0; i < seen[r]; ++i) {
-        lists[r * kMost + size_t(i)] = int32_t((size_t(i) * 997 + r * 131) % kEntries);
+        lists[r * kMaxSeen + size_t(i)] = int32_t((size_t(i) * 997 + r * 131) % kEntries);
       }
     }
     return lists;
@@ -79,18 +79,18 @@ class ChosenAttention : public RowOpTest, public testing::WithParamInterface<int
   // The entries of each row side by side, in blocks; what no row sees is no number.
   std::vector<uint8_t> run_copied(AttentionArgs args, const std::vector<int>& seen,
                                   const std::vector<int32_t>& lists) {
-    std::vector<float> keys(seen.size() * kMost * kDim, std::nanf(""));
+    std::vector<float> keys(seen.size() * kMaxSeen * kDim, std::nanf(""));
     for (size_t r = 0; r < seen.size(); ++r) {
       for (size_t i = 0; i < size_t(seen[r]); ++i) {
-        std::copy_n(keys_.values.begin() + ptrdiff_t{lists[r * kMost + i]} * kDim, kDim,
-                    keys.begin() + ptrdiff_t((r * kMost + i) * kDim));
+        std::copy_n(keys_.values.begin() + ptrdiff_t{lists[r * kMaxSeen + i]} * kDim, kDim,
+                    keys.begin() + ptrdiff_t((r * kMaxSeen + i) * kDim));
       }
     }
     set_keys(args, keys);
-    std::vector<int32_t> tables(seen.size() * (kMost / kBlock));
+    std::vector<int32_t> tables(seen.size() * (kMaxSeen / kBlock));
     std::iota(tables.begin(), tables.end(), 0);
     args.block_tables = to_device(tables);
-    args.max_blocks = kMost / kBlock;
+    args.max_blocks = kMaxSeen / kBlock;
     args.kv.block_size = kBlock;
     return run(args, AttentionFamily::kPortable);
   }
@@ -109,7 +109,7 @@ struct Step {
 
 std::vector<Step> steps() {
   std::vector<int> many;
-  for (int r = 0; r < 37; ++r) many.push_back(1 + r * 331 % kMost);
+  for (int r = 0; r < 37; ++r) many.push_back(1 + r * 331 % kMaxSeen);
   return {{"one row", {2048}, 1},
           {"few entries", {1, 2, 63, 64, 65}, 8},
           {"a verification", {2045, 2046, 2047, 2048}, 4},
@@ -124,7 +124,7 @@ TEST_P(ChosenAttention, HasTheBitsOfEntriesSideBySide) {
     AttentionArgs args = args_of(step.seen, step.max_rows);
     set_keys(args, keys_.values);
     args.block_tables = to_device(lists);
-    args.max_blocks = kMost;
+    args.max_blocks = kMaxSeen;
     const auto portable = run(args, AttentionFamily::kPortable);
     EXPECT_TRUE(run(args, AttentionFamily::kFlash) == portable);
     EXPECT_TRUE(run(args, AttentionFamily::kFlash) == portable) << "again";
@@ -139,7 +139,7 @@ TEST_P(ChosenAttention, WithoutRoomHasTheSameBits) {
   AttentionArgs args = args_of(step.seen, step.max_rows);
   set_keys(args, keys_.values);
   args.block_tables = to_device(lists_of(step.seen));
-  args.max_blocks = kMost;
+  args.max_blocks = kMaxSeen;
   const auto wanted = run(args, AttentionFamily::kPortable);
   args.workspace = nullptr;
   args.workspace_floats = 0;
