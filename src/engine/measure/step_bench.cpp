@@ -289,8 +289,9 @@ Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<L
 }
 
 Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops, double seconds) {
-  FT_ASSIGN_OR_RETURN(std::vector<OpGroup> groups, group_ops(ops));
+  // Rows of some ops are what ops of a step before them have found out.
   FT_ASSIGN_OR_RETURN(const std::vector<double> in_step, in_step_ns(ops));
+  FT_ASSIGN_OR_RETURN(std::vector<OpGroup> groups, group_ops(ops));
   std::vector<OpTime> times;
   for (OpGroup& group : groups) {
     if (!op_repeats(static_cast<Op>(group.ops.front().op))) {
