@@ -28,6 +28,9 @@ class Communicator {
   virtual const void* handle() const = 0;
   // What it goes through, where there is a choice; for the log.
   virtual std::string route() const { return {}; }
+  // Whether its kernels hold the device while they wait for those of other ranks, so that two
+  // communicators whose ops run at the same time may wait for each other crosswise.
+  virtual bool waits_crosswise() const { return false; }
   // Nanoseconds that this rank has spent exchanging so far, waiting for the others included; 0
   // where the device does not measure it. Any thread.
   virtual int64_t exchange_ns() const { return 0; }

@@ -202,6 +202,7 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return nccl_->size(); }
   const void* handle() const override { return &handle_; }
   std::string route() const override { return why_.empty() ? "NCCL" : "NCCL: " + why_; }
+  bool waits_crosswise() const override { return true; }
   void abort() override { nccl_->abort(); }
 
  private:

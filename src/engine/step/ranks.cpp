@@ -17,11 +17,9 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// Two lanes need kernels that write into the memory of the other ranks: those of NCCL may wait for
-// each other crosswise.
 Status check_lane_route(const Communicator& communicator) {
-  const std::string route = communicator.route();
-  return compat({.two_lanes = true, .waiting_route = route.starts_with("NCCL") ? route : ""});
+  return compat({.two_lanes = true,
+                 .waiting_route = communicator.waits_crosswise() ? communicator.route() : ""});
 }
 
 }  // namespace
