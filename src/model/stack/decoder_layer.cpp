@@ -81,6 +81,7 @@ Status load_beside(PartLoader& loader, const std::string& base, const BesideSpec
 Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
                   DecoderLayer* out) {
   FT_RETURN_IF_ERROR(load_norms(loader, base, spec, out));
+  out->joints = joints_of(spec);
   out->parallel = spec.parallel;
   out->norms_sums = spec.norms_sums;
   out->norms_residual = spec.norms_residual;

@@ -11,10 +11,12 @@
 #include "model/layer/feed_forward/experts.h"
 #include "model/layer/feed_forward/gated_mlp.h"
 #include "model/layer/feed_forward/plain_mlp.h"
+#include "model/layer/layer_joints.h"
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/recurrent/linear_mixer.h"
+#include "model/layer/recurrent/selective_mixer.h"
 #include "model/layer/recurrent/short_conv.h"
 #include "model/layer/row_gate.h"
 #include "model/stack/depth_residuals.h"
@@ -22,7 +24,6 @@
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
 #include "model/stack/residual_streams.h"
-#include "model/stack/selective_mixer.h"
 
 namespace foretoken {
 
@@ -67,6 +68,7 @@ struct DecoderLayer {
   RowGate mixer_gate;
   RowGate feed_forward_gate;
   float scale = 1;  // of the residual behind the layer
+  LayerJoints joints;
 };
 
 // Loads the layer whose tensors begin with `base`, for example "model.layers.3.". `spec` is of the

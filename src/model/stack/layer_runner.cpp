@@ -186,13 +186,8 @@ void LayerRunner::enter(const LayerRows& rows, const float* delta, const Decoder
 bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
                                const DecoderLayer* next) const {
   if (next == nullptr || std::holds_alternative<Absent>(layer.feed_forward)) return false;
-  const bool plain = layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     !layer.beside && !layer.laurel.exists() && !layer.streams.exists() &&
-                     !layer.input.exists() && layer.scale == 1 && !layer.joins_shortcut;
-  if (!plain || !next->mixer_norm.is_rms() || next->streams.exists() || next->norms_residual ||
-      next->depth.exists()) {
-    return false;
-  }
+  const bool one_norm = layer.joints.sum_ends && next->joints.norm_enters;
+  if (!one_norm || !next->mixer_norm.is_rms()) return false;
   if (sharding_.is_cut()) return true;
   const auto* experts = std::get_if<Experts>(&layer.feed_forward);
   return experts != nullptr && !experts->is_exchanged && experts->spec.latent == 0 &&
@@ -202,9 +197,8 @@ bool LayerRunner::norms_behind(const LayerRows& rows, const DecoderLayer& layer,
 // The same of the mixer's sum over ranks and the norm of the feed-forward part.
 bool LayerRunner::norms_behind_mixer(const DecoderLayer& layer) const {
   return sharding_.is_cut() && !std::holds_alternative<Absent>(layer.mixer) &&
-         !std::holds_alternative<Absent>(layer.feed_forward) && layer.feed_forward_norm.is_rms() &&
-         layer.mixer_post_norm.weight == nullptr && !layer.parallel && !layer.beside &&
-         !layer.side && !layer.laurel.exists() && !layer.norms_residual && !layer.depth.exists();
+         !std::holds_alternative<Absent>(layer.feed_forward) && layer.joints.norm_between &&
+         layer.feed_forward_norm.is_rms();
 }
 
 // What a mixer leaves for the residual; null: the norm of the feed-forward part sums it, or laurel

@@ -94,6 +94,7 @@ class LayerRunner {
     const GatedMlp* feed_forward = nullptr;
   };
   TailLayer tail_of(const LayerRows& rows, const DecoderLayer& layer) const;
+  bool runs_tails(const LayerRows& rows) const;
   const float* run_tail(const LayerRows& rows, const TailLayer& tail, const DecoderLayer& layer,
                         const DecoderLayer* next);
   bool norms_behind(const LayerRows& rows, const DecoderLayer& layer,

@@ -11,26 +11,23 @@ constexpr int32_t kTailRows = 8;  // what devices may have a kernel of its own f
 
 }  // namespace
 
-// Nothing comes between the products of these layers, and a device may overlap them.
+// Grouped-query attention, then a gated MLP of two products, in a layer of which they are all; a
+// device may overlap their products.
 LayerRunner::TailLayer LayerRunner::tail_of(const LayerRows& rows,
                                             const DecoderLayer& layer) const {
   const auto* mixer = std::get_if<Gqa>(&layer.mixer);
   const auto* feed_forward = std::get_if<GatedMlp>(&layer.feed_forward);
-  const bool plain = layer.mixer_post_norm.weight == nullptr && layer.feed_forward_norm.is_rms() &&
-                     layer.feed_forward_post_norm.weight == nullptr && !layer.parallel &&
-                     !layer.laurel.exists() && !layer.streams.exists() && !layer.depth.exists() &&
-                     !layer.mixer_gate.exists() && !layer.feed_forward_gate.exists() &&
-                     !layer.input.exists() && layer.mixer_residual == nullptr && !layer.shortcut &&
-                     !layer.joins_shortcut && !layer.norms_residual && !layer.side &&
-                     layer.scale == 1 && config_.residual_scale == 1;
-  if (mixer == nullptr || mixer->index.exists() || feed_forward == nullptr || !plain) return {};
-  if (feed_forward->spec.apart()) return {};
-  // Its blocks wait for each other, which they could do for ever beside another lane.
-  if (rows.max_rows > kTailRows || sharding_.is_cut() || rows.lora != nullptr || rows.beside ||
-      rows.rounded != nullptr) {
-    return {};
-  }
+  if (mixer == nullptr || feed_forward == nullptr || !feed_forward->is_two_products()) return {};
+  const bool joined = layer.joints.all() && layer.feed_forward_norm.is_rms();
+  if (!joined || config_.residual_scale != 1 || !runs_tails(rows)) return {};
   return {mixer, feed_forward};
+}
+
+// Whether rows are those of the op: few of plain weights, all on one rank. Its blocks wait for each
+// other, which they could do for ever beside another lane.
+bool LayerRunner::runs_tails(const LayerRows& rows) const {
+  return rows.max_rows <= kTailRows && !sharding_.is_cut() && rows.lora == nullptr &&
+         !rows.beside && rows.rounded == nullptr;
 }
 
 const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
@@ -63,10 +60,10 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
                      .eps = config_.rms_norm_eps,
                      .dtype = config_.dtype,
                      .activation = mlp.spec.activation};
-  const bool joins = next != nullptr && !next->side;
-  const Gqa* next_mixer = joins ? std::get_if<Gqa>(&next->mixer) : nullptr;
+  const bool joined = next != nullptr && next->joints.norm_enters && next->joints.parts_alone;
+  const Gqa* next_mixer = joined ? std::get_if<Gqa>(&next->mixer) : nullptr;
   const bool enters =
-      next_mixer != nullptr && next->mixer_norm.is_rms() && !next_mixer->has_gates();
+      next_mixer != nullptr && next->mixer_norm.is_rms() && next_mixer->makes_qkv_alone();
   if (enters) {
     FT_CHECK(next_mixer->qkv.inputs == config_.hidden_size);
     args.qkv = next_mixer->qkv.weight.get();
@@ -77,7 +74,7 @@ const float* LayerRunner::run_tail(const LayerRows& rows, const TailLayer& tail,
   layer_tail(rows.queue, args);
   if (next == nullptr) return delta_;
   if (!enters) {
-    add_and_norm(rows, delta_, next->mixer_norm);
+    enter(rows, delta_, *next);
     project(rows, *next, normed_);
   }
   return nullptr;

@@ -55,6 +55,7 @@ class LayerRunnerTest : public DeviceTest {
     layer_.mixer = std::move(attention);
     layer_.feed_forward = std::move(mlp);
     layer_.feed_forward_norm.weight = to_device(norm_.values);
+    layer_.joints = joints_of(pre_norm_layer(GqaSpec(), GatedMlpSpec()));
   }
 
   Linear linear(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
@@ -174,6 +175,7 @@ TEST_F(LayerRunnerTest, LaterRowsSeeEarlierOnes) {
 // Both parts read the residual that enters, which stays as it is until both are added.
 TEST_F(LayerRunnerTest, ParallelParts) {
   layer_.parallel = true;
+  layer_.joints = joints_of(parallel_layer(GqaSpec(), GatedMlpSpec()));
   for (const int32_t max_rows : {2, 65}) {
     const auto result = run(1, max_rows);
     for (const size_t row : {0u, 1u}) {

@@ -69,6 +69,8 @@ struct Gqa {
   }
 
   bool has_gates() const { return gates.outputs > 0; }
+  // Whether queries, keys and values, by one product, are all that `project` makes.
+  bool makes_qkv_alone() const { return !has_gates() && !index.exists(); }
   // Enqueues queries, keys and values, and gates, of x [max_rows, spec.inputs] act;
   void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then keys and values into the cache, which is all of rows that nothing attends for;

@@ -48,6 +48,8 @@ struct GatedMlp {
     f(down);
   }
 
+  // Whether it is two products: gates and ups, which meet where they arise, and down.
+  bool is_two_products() const { return !spec.apart(); }
   // Enqueues activation(gate) * up of x [max_rows, hidden] act;
   void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then what is added to the residual.

@@ -1,4 +1,4 @@
-#include "model/stack/selective_mixer.h"
+#include "model/layer/recurrent/selective_mixer.h"
 
 #include <algorithm>
 #include <cmath>
