@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails when a source above device/ and kernels/ asks which device it has, when one asks which method of speculation, and
-when one asks an object for its class.
+"""Fails when a source above device/ and kernels/ asks which device it has, when one asks which method of speculation or
+kind of draft heads, and when one asks an object for its class.
 
-What differs between devices is a field of DeviceTraits, and between methods one of DrafterTraits. As a name that nobody
+What differs between devices is a field of DeviceTraits, between methods one of DrafterTraits, between heads one of HeadTraits. As a name that nobody
 compares is not needed either, the names themselves are looked for, however they are compared: a literal that is
 the name of a device ("cuda", "cpu:0") or of a method (those of src/draft/registry.cpp), and a part of one that is given
 to starts_with, find, strcmp and the like. A device's name may be set (`device = "cpu"`) and stand in the rows of examples
@@ -30,8 +30,9 @@ NOT_READ = ("python/tests/", "bench/cuda/", "bench/results/")
 BELOW_DEVICES = ("src/device/", "src/kernels/")
 # Rows of a table by type of device are data: no code asks there.
 TABLES_BY_DEVICE = {"src/attention/families.cpp"}
-# Where the kinds of heads and their files are known.
-OF_HEADS = ("src/draft/", "src/model/")
+# Where kinds of heads are named: their table, the rows of drafters that have one, and the kind that a value begins with.
+OF_HEADS = {"src/model/head_kind.h", REGISTRY}
+FIRST_KIND = re.compile(r"\bHeadKind kind = HeadKind::k\w+;")
 
 DEVICE_NAMES = ("cpu", "cuda", "gpu")
 DEVICE_LITERAL = re.compile(r"(?i)(?:cpu|cuda|gpu)(?::\d*)?")
@@ -57,6 +58,8 @@ DEVICE_REMEDY = ("a field of DeviceTraits (src/device/device_traits.h) that says
                  "uses_host_memory, and device_traits(device.type()) or find_device_type(name) here")
 METHOD_REMEDY = ("a field of DrafterTraits or of DrafterEntry (src/draft/registry.cpp) that says what is asked, as looks_up, and "
                  "find_drafter(name) here")
+HEAD_REMEDY = ("a field of HeadTraits (src/model/head_kind.h), beside DrafterTraits a kind's own, that says what is asked, as "
+               "learns_masks, and head_traits(kind) here")
 CLASS_REMEDY = "a virtual function of the interface, or a field of its traits"
 
 
@@ -156,8 +159,9 @@ def asked_by_types(path, text):
     below = path.startswith(BELOW_DEVICES) or path in TABLES_BY_DEVICE or path == "src/base/host_device.h"
     if not below and DEVICE_WORD.search(text):
         yield from ((line_of(text, found.start()), found[0].strip(), DEVICE_REMEDY) for found in DEVICE_TYPE.finditer(text))
-    if not path.startswith(OF_HEADS):
-        yield from ((line_of(text, found.start()), found[0], METHOD_REMEDY) for found in HEAD_KIND.finditer(text))
+    if path not in OF_HEADS:
+        others = FIRST_KIND.sub(lambda found: " " * len(found[0]), text)
+        yield from ((line_of(text, found.start()), found[0], HEAD_REMEDY) for found in HEAD_KIND.finditer(others))
     yield from ((line_of(text, found.start()), found[0], CLASS_REMEDY) for found in CLASS.finditer(text))
 
 

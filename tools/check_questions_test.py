@@ -72,7 +72,12 @@ class Questions(unittest.TestCase):
         for path in (REGISTRY, "src/draft/parts/method.cpp", "src/draft/ngram.cpp"):
             self.assertEqual(found(path, METHOD_LINES[1]), [])
         self.assertEqual(len(found("src/draft/ngram.cpp", METHOD_LINES[0])), 1)
-        self.assertEqual(found("src/model/a.cpp", "if (head == HeadKind::kMtp) return;"), [])
+        for path in ("src/model/draft_head.cpp", "src/draft/head_drafter.cpp", "src/model/head_kind.cpp"):
+            self.assertRegex(found(path, "if (head == HeadKind::kMtp) return;")[0], "HeadTraits")
+            self.assertEqual(len(found(path, "switch (kind) { case HeadKind::kMtp: return; }")), 1)
+        for path in ("src/model/head_kind.h", REGISTRY):
+            self.assertEqual(found(path, ".head = HeadKind::kMtp,"), [])
+        self.assertEqual(found("src/model/draft_head_config.h", "HeadKind kind = HeadKind::kEagle;"), [])
         example = '{.drafter = "eagle", .drafter_behind = "ngram"}'
         self.assertEqual(found("src/compat/a.cpp", example), [])
         self.assertEqual(len(found("src/engine/a.cpp", example)), 2)

@@ -75,7 +75,7 @@ ordered_json head_sizes(const DrafterEntry& entry, const DraftHeadConfig& head,
   if (head.tap_layers != std::vector<int32_t>{TapSink::kFinalNorm} && names_layers(file)) {
     sizes["target_layers"] = head.tap_layers;
   }
-  if (drafts_blocks(head.kind)) sizes["block_size"] = head.block_size;
+  if (head.traits().drafts_blocks()) sizes["block_size"] = head.block_size;
   if (entry.traits.drafts_at_once) sizes["mask_token_id"] = head.mask_id;
   if (head.markov_rank > 0) {
     sizes["markov_rank"] = head.markov_rank;

@@ -18,11 +18,8 @@
 namespace foretoken {
 namespace {
 
-// Whether the row of the last known token drafts, too.
-bool anchor_drafts(const DraftHeadConfig& head) { return head.kind == HeadKind::kDspark; }
-
 int block_rows(const DraftHeadConfig& head, int num_draft_tokens) {
-  return num_draft_tokens + (anchor_drafts(head) ? 0 : 1);
+  return num_draft_tokens + (head.traits().anchor_drafts ? 0 : 1);
 }
 
 class BlockDrafter final : public Drafter {
@@ -156,7 +153,7 @@ void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& 
 }
 
 Result<int> max_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
-  const int in_block = head.block_size - (anchor_drafts(head) ? 0 : 1);
+  const int in_block = head.block_size - (head.traits().anchor_drafts ? 0 : 1);
   const int most = std::min(in_block, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
   if (wanted == 0) return std::min(most, kMaxOwnDrafts);

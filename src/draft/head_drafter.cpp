@@ -33,7 +33,7 @@ class HeadDrafter final : public Drafter {
         taps_(context.device, context.target, head_->config().tap_layers),
         modules_(context.device, num_modules_, context.target.config().hidden_size,
                  context.target.config().dtype, taps_.parts()) {
-    if (head_->config().kind != HeadKind::kPeagle) return;
+    if (!head_->config().traits().learns_masks) return;
     block_.emplace(context.device, context.max_spans,
                    BlockPass::Rules{.mask_id = head_->config().mask_id,
                                     .rows = traits.max_draft_tokens,
@@ -218,7 +218,7 @@ void HeadDrafter::draw(const Pass& pass, int module) {
 // How many drafts the configuration asks for, by vLLM's rules for MTP, or else the files.
 Result<int> num_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
   const int wanted = config.num_speculative_tokens;
-  if (head.kind != HeadKind::kMtp) {
+  if (!head.traits().of_target) {
     if (wanted > 0) return wanted;
     if (head.proposed_drafts > 0) return std::min(head.proposed_drafts, kMaxOwnDrafts);
     return invalid_argument(
@@ -254,11 +254,11 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
-  const bool at_once = kind == HeadKind::kPeagle;
+  const bool at_once = config.traits().learns_masks;
   if (at_once) traits.entries_ahead = drafts - 1;
   const int drafting_rows = context.max_spans * (at_once ? drafts : 1);
   if (context.is_absent) return make_absent_drafter(name, traits);
-  const bool follows_target = kind == HeadKind::kMtp && context.config.quantization.empty();
+  const bool follows_target = config.traits().of_target && context.config.quantization.empty();
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
   FT_ASSIGN_OR_RETURN(

@@ -239,7 +239,7 @@ Result<std::unique_ptr<BlockHead>> load_block_head(Device& device, const std::st
                                                    const DraftHeadConfig& config, Model& target,
                                                    const DraftHeadOptions& options) {
   FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
-  FT_CHECK(drafts_blocks(config.kind) && config.num_modules > 0);
+  FT_CHECK(config.traits().drafts_blocks() && config.num_modules > 0);
   try {
     DraftHeadOptions complete = options;
     if (complete.attention == nullptr) {

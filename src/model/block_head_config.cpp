@@ -21,8 +21,8 @@ Result<Json> block_fields(const Json& file, const std::string& where) {
 }
 
 // Relatives of DFlash whose layers or drafts are computed otherwise.
-Status check_relative(const ConfigFields& fields, HeadKind kind) {
-  const std::string method = kind == HeadKind::kDspark ? "dspark" : "dflash";
+Status check_relative(const ConfigFields& fields, const HeadTraits& kind) {
+  const std::string method = kind.method;
   const Json* projector = fields.find("projector_type");
   if (projector != nullptr && *projector != method) {
     return unsupported(fields.where() + ": heads with 'projector_type' " + projector->dump() +
@@ -31,7 +31,7 @@ Status check_relative(const ConfigFields& fields, HeadKind kind) {
                        "it, or another method");
   }
   std::vector<const char*> refused = {"conv_kernel_size", "selector_rank", "gru_hidden_dim"};
-  if (kind != HeadKind::kDspark) refused.push_back("markov_rank");
+  if (!kind.reads_draft_before) refused.push_back("markov_rank");
   for (const char* name : refused) {
     const Json* value = fields.find(name);
     if (value == nullptr || *value == 0) continue;
@@ -131,7 +131,7 @@ Status read_block_fields(const Json& file, const std::string& where, const Model
                          DraftHeadConfig* head) {
   FT_ASSIGN_OR_RETURN(const Json all, block_fields(file, where));
   const ConfigFields fields(all, where);
-  FT_RETURN_IF_ERROR(check_relative(fields, head->kind));
+  FT_RETURN_IF_ERROR(check_relative(fields, head->traits()));
   FT_RETURN_IF_ERROR(read_block_taps(fields, target, &head->tap_layers));
   FT_RETURN_IF_ERROR(read_mask(fields, head));
   FT_RETURN_IF_ERROR(read_causality(fields, head));
@@ -150,7 +150,7 @@ Status read_block_fields(const Json& file, const std::string& where, const Model
     return fields.wrong("draft_vocab_size",
                         "at most vocab_size " + std::to_string(head->layer.vocab_size));
   }
-  return head->kind == HeadKind::kDspark ? read_markov(fields, head) : Status();
+  return head->traits().reads_draft_before ? read_markov(fields, head) : Status();
 }
 
 }  // namespace foretoken

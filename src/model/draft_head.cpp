@@ -179,7 +179,7 @@ Status Head::take_scratch() {
   }
   FT_RETURN_IF_ERROR(layers_.take_scratch(arena));
   FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
-  if (pairs_taps(config_.kind)) {
+  if (config_.traits().pairs_taps()) {
     FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
     FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
   }
@@ -192,7 +192,7 @@ Status Head::take_scratch() {
   if (config_.norm_output) {
     FT_ASSIGN_OR_RETURN(normed_states_, arena.take_array<float>(rows * hidden, what));
   }
-  if (config_.kind == HeadKind::kEagle) {
+  if (config_.traits().entry == HeadEntry::kSummed) {
     FT_ASSIGN_OR_RETURN(entered_, arena.take(rows * hidden * act, what));
   }
   if (states_ranks_.are_several()) {
@@ -202,7 +202,7 @@ Status Head::take_scratch() {
   }
   FT_ASSIGN_OR_RETURN(head_input_,
                       arena.take(static_cast<size_t>(max_logits_rows_) * hidden * act, what));
-  if (config_.kind != HeadKind::kPeagle) return {};
+  if (!config_.traits().learns_masks) return {};
   FT_ASSIGN_OR_RETURN(known_, arena.take_array<float>((rows + 1) * hidden, what));
   return project_mask();
 }
@@ -303,10 +303,10 @@ DraftHead::Source Head::join_parts(const LayerRows& rows, const Source& source,
 const void* Head::enter(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
-  if (pairs_taps(config_.kind)) return enter_paired(pass);
+  if (config_.traits().pairs_taps()) return enter_paired(pass);
   pair(pass, pass.source, pass.from);
   multiply(pass.rows, paired_, weights.fc, {layers_.residual()}, config_.layer.dtype);
-  if (config_.kind == HeadKind::kMtp) {
+  if (config_.traits().entry == HeadEntry::kNormed) {
     layers_.add_and_norm(pass.rows, nullptr, weights.layer.mixer_norm);
     return layers_.normed();
   }

@@ -1,6 +1,8 @@
 #include "model/draft_head_config.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "gguf/model_texts.h"
@@ -17,27 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-const char* kind_name(HeadKind kind) {
-  switch (kind) {
-    case HeadKind::kEagle:
-      return "eagle";
-    case HeadKind::kEagle3:
-      return "eagle3";
-    case HeadKind::kMtp:
-      return "mtp";
-    case HeadKind::kDflash:
-      return "dflash";
-    case HeadKind::kDspark:
-      return "dspark";
-    case HeadKind::kPeagle:
-      return "p_eagle";
-  }
-  return "";
-}
-
 // The fields of the head's layer, as those of a whole model: heads name architectures of their own,
 // and speculators keeps the sizes in an object.
-Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& target,
+Result<Json> layer_fields(const Json& file, const HeadTraits& kind, const ModelConfig& target,
                           const std::string& where) {
   Json json = file;
   const ConfigFields fields(file, where);
@@ -50,10 +34,10 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
   const bool known = names != nullptr && names->is_array() && names->size() == 1 &&
                      (*names)[0].is_string() &&
                      find_architecture((*names)[0].get<std::string>()) != nullptr;
-  if (drafts_blocks(kind)) {
+  if (kind.drafts_blocks()) {
     json["architectures"] = {json.value("model_type", Json()) == "llama" ? "LlamaForCausalLM"
                                                                          : "Qwen3ForCausalLM"};
-  } else if (kind != HeadKind::kMtp) {
+  } else if (!kind.of_target) {
     json["architectures"] = {"LlamaForCausalLM"};
     if (!json.contains("num_hidden_layers")) json["num_hidden_layers"] = 1;
   } else if (!known) {
@@ -67,10 +51,8 @@ Result<Json> layer_fields(const Json& file, HeadKind kind, const ModelConfig& ta
 
 // What speculators calls its heads, of those that are read.
 bool is_known_speculator(const Json& type) {
-  for (const char* known : {"eagle", "eagle3", "peagle", "dflash", "dspark", "mtp"}) {
-    if (type == known) return true;
-  }
-  return false;
+  return std::any_of(std::begin(kHeadKinds), std::end(kHeadKinds),
+                     [&](const HeadTraits& kind) { return type == kind.speculator; });
 }
 
 // Heads that are of none of the kinds.
@@ -90,24 +72,23 @@ Status check_known(const ConfigFields& fields) {
 }
 
 // Variants that would load and draft badly.
-Status check_variant(const ConfigFields& fields, HeadKind kind) {
+Status check_variant(const ConfigFields& fields, const HeadTraits& kind) {
   FT_RETURN_IF_ERROR(check_known(fields));
   const Json* type = fields.find("speculators_model_type");
-  const bool peagle = kind == HeadKind::kPeagle;
-  if (type != nullptr && *type != (peagle ? "peagle" : kind_name(kind))) {
+  if (type != nullptr && *type != kind.speculator) {
     return invalid_argument(fields.where() + ": the head is made for method " + type->dump() +
-                            ", not for \"" + kind_name(kind) + "\"; change 'method'");
+                            ", not for \"" + kind.method + "\"; change 'method'");
   }
   std::vector<const char*> refused = {"layernorms"};
   for (const char* name : {"parallel_drafting", "pard_token", "ptd_token_id"}) {
     const Json* value = fields.find(name);
-    if (peagle || value == nullptr || *value == false) continue;
+    if (kind.learns_masks || value == nullptr || *value == false) continue;
     return unsupported(fields.where() + ": heads with '" + name + "' are not supported by method " +
-                       kind_name(kind) + "; use a head without it, or method p_eagle where it is " +
+                       kind.method + "; use a head without it, or method p_eagle where it is " +
                        "an EAGLE-3 head that drafts behind masks");
   }
-  if (kind != HeadKind::kMtp) refused.insert(refused.end(), {"kv_lora_rank", "n_routed_experts"});
-  if (!pairs_taps(kind)) {
+  if (!kind.of_target) refused.insert(refused.end(), {"kv_lora_rank", "n_routed_experts"});
+  if (!kind.pairs_taps()) {
     refused.insert(refused.end(), {"fc_norm", "norm_output", "norm_before_fc"});
   }
   for (const char* name : refused) {
@@ -129,7 +110,7 @@ Status check_size(const ConfigFields& fields, const char* name, int32_t own, int
 Status check_sizes(const ConfigFields& fields, const ModelConfig& target,
                    const DraftHeadConfig& head) {
   FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.vocab_size));
-  if (!pairs_taps(head.kind)) {
+  if (!head.traits().pairs_taps()) {
     return check_size(fields, "hidden_size", head.layer.hidden_size, target.hidden_size);
   }
   int32_t target_hidden = target.hidden_size;
@@ -277,7 +258,7 @@ void keep_windows(size_t num_layers, std::vector<LayerConfig>* layers) {
 int32_t num_eagle_layers(const std::string& folder, const DraftHeadConfig& head,
                          const ModelConfig& target) {
   const int32_t given = head.layer.num_layers;
-  if (given == 1 || given != target.num_layers || head.kind == HeadKind::kPeagle) return given;
+  if (given == 1 || given != target.num_layers || head.traits().counts_layers) return given;
   const Result<Checkpoint> files = Checkpoint::open(folder);
   if (!files.ok()) return 1;
   for (const auto& [name, tensor] : files.value().tensors()) {
@@ -327,7 +308,7 @@ Status read_mtp(const std::string& folder, const ConfigFields& fields, const Mod
 }  // namespace
 
 bool DraftHeadConfig::reads_final_state() const {
-  return pairs_taps(kind) && tap_layers == std::vector<int32_t>{TapSink::kFinalNorm};
+  return traits().pairs_taps() && tap_layers == std::vector<int32_t>{TapSink::kFinalNorm};
 }
 
 Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKind kind,
@@ -342,8 +323,9 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
   }
   FT_ASSIGN_OR_RETURN(const Json file, read_model_json(files, "config.json"));
   const ConfigFields fields(file, where);
-  FT_RETURN_IF_ERROR(check_variant(fields, kind));
-  FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, kind, target, where));
+  const HeadTraits& traits = head_traits(kind);
+  FT_RETURN_IF_ERROR(check_variant(fields, traits));
+  FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, traits, target, where));
   ConfigOptions layer_options = options;
   layer_options.dtype = "auto";
   DraftHeadConfig head;
@@ -351,18 +333,18 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
   FT_ASSIGN_OR_RETURN(head.layer, parse_model_config(layer, Json::object(), layer_options, where));
   head.layer.dtype = target.dtype;
   FT_RETURN_IF_ERROR(check_sizes(fields, target, head));
-  if (drafts_blocks(kind)) {
+  if (traits.drafts_blocks()) {
     FT_RETURN_IF_ERROR(read_block_fields(file, where, target, &head));
     head.num_modules = head.layer.num_layers;
     return head;
   }
-  if (pairs_taps(kind)) {
+  if (traits.pairs_taps()) {
     FT_RETURN_IF_ERROR(read_eagle3(fields, target, &head));
   } else {
     head.tap_layers = {TapSink::kFinalNorm};
   }
-  if (kind == HeadKind::kPeagle) FT_RETURN_IF_ERROR(read_peagle_fields(folder, fields, &head));
-  if (kind == HeadKind::kMtp) {
+  if (traits.learns_masks) FT_RETURN_IF_ERROR(read_peagle_fields(folder, fields, &head));
+  if (traits.of_target) {
     FT_RETURN_IF_ERROR(read_mtp(folder, fields, target, &head));
     FT_ASSIGN_OR_RETURN(head.layer.layers, module_layers(layer, layer_options, where, head));
     head.layer.num_layers = head.num_modules;

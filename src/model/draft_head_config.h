@@ -6,32 +6,9 @@
 #include "base/result.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
+#include "model/head_kind.h"
 
 namespace foretoken {
-
-// Drafters made of a layer or few that read hidden states of the target.
-enum class HeadKind : uint8_t {
-  kEagle,   // Li et al. 2024: fc over [embedding, state], one layer, the target's output matrix
-  kEagle3,  // Li et al. 2025: three taps through fc, attention over [embedding, state], own output
-            // matrix over a reduced vocabulary (d2t)
-  kMtp,     // DeepSeek-AI 2024: eh_proj over [norm(embedding), norm(state)], one or several modules
-  kDflash,  // Chen et al. 2026: a block of masks through a few layers, which also see keys and
-            // values of the target's states (model/block_head.h)
-  kDspark,  // DeepSeek-AI 2026: the same, where the first row drafts too and logits depend on the
-            // draft before
-  kPeagle,  // Hui et al. 2026: EAGLE-3 with rows of masks, whose state is learned, so that one pass
-            // drafts all tokens
-};
-
-// Whether it drafts a block at once.
-constexpr bool drafts_blocks(HeadKind kind) {
-  return kind == HeadKind::kDflash || kind == HeadKind::kDspark;
-}
-
-// Whether it is laid out as EAGLE-3 is.
-constexpr bool pairs_taps(HeadKind kind) {
-  return kind == HeadKind::kEagle3 || kind == HeadKind::kPeagle;
-}
 
 // What config.json of a head says. Layouts: SafeAILab EAGLE, SpecForge, speculators (nested
 // transformer_layer_config, `layers.0.` instead of `midlayer.`), for MTP DeepSeek's model.layers.N
@@ -64,6 +41,7 @@ struct DraftHeadConfig {
   bool has_confidence = false;
   bool confidence_reads_markov = true;
 
+  const HeadTraits& traits() const { return head_traits(kind); }
   // Whether it is an EAGLE-3 head that pairs with what leaves the target's final norm, as EAGLE's
   // do, and has no fc (use_aux_hidden_state false in NVIDIA's).
   bool reads_final_state() const;

@@ -12,8 +12,8 @@ LayerSpec head_layer_spec(const DraftHeadConfig& config, const DecoderTraits& tr
   const auto compose = config.mtp.layer != nullptr ? config.mtp.layer : traits.layer;
   LayerSpec layer = compose(config.layer, config.layer.layers.at(static_cast<size_t>(index)));
   if (place.depth > 0) return layer;
-  if (config.kind == HeadKind::kEagle) layer.mixer_norm = nullptr;
-  if (pairs_taps(config.kind)) {
+  if (config.traits().entry == HeadEntry::kSummed) layer.mixer_norm = nullptr;
+  if (config.traits().pairs_taps()) {
     std::get<GqaSpec>(layer.mixer).inputs = 2 * config.layer.hidden_size;
   }
   return layer;
@@ -23,8 +23,8 @@ int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig
   const ModelConfig& layer = config.layer;
   const DecoderTraits& traits = find_architecture(layer.architecture)->decoder;
   const double hidden = layer.hidden_size;
-  const bool block = drafts_blocks(config.kind);
-  const bool taps = block || pairs_taps(config.kind);
+  const bool block = config.traits().drafts_blocks();
+  const bool taps = config.traits().reads_taps();
   const double fc = taps ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
   const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
   double count = head * hidden + 2.0 * config.markov_rank * layer.vocab_size;

@@ -21,9 +21,6 @@ std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - std::string_view(".weight").size());
 }
 
-// Whether heads of the kind may have an output matrix over a part of the vocabulary.
-bool may_be_reduced(HeadKind kind) { return pairs_taps(kind) || drafts_blocks(kind); }
-
 // Loads one head.
 class HeadLoader {
  public:
@@ -34,21 +31,22 @@ class HeadLoader {
         layer_(config_.layer),
         loader_(loader),
         outputs_(source.device, arena, loader, source.options, source.target),
-        traits_(find_architecture(layer_.architecture)->decoder) {}
+        traits_(config_.traits()),
+        decoder_(find_architecture(layer_.architecture)->decoder) {}
 
   Result<DraftHeadWeights> load();
 
  private:
   Status load_module(int32_t module, DraftModuleWeights* out);
-  Status load_eagle(DraftModuleWeights* out);
-  Status load_eagle3(DraftModuleWeights* out);
-  Status load_tap_norms(int32_t num_taps, DraftModuleWeights* out);
+  Status load_paired_norms(const std::string& base, DraftModuleWeights* out);
+  Status load_output(DraftModuleWeights* out);
+  Status load_tap_norms(DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
-  Status load_dflash(int32_t layer, DraftModuleWeights* out);
+  Status load_block_layer(int32_t layer, DraftModuleWeights* out);
   Status load_markov(DraftModuleWeights* out);
   Status load_markov_output(const std::string& name, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
-  Status load_mask_taps(int32_t size, DraftModuleWeights* out);
+  Status load_mask_taps(DraftModuleWeights* out);
   Status load_own_layer(const std::string& base, const HeadLayerPlace& place, DecoderLayer* out);
   Status load_deeper_layers(DraftModuleWeights* out);
   Status load_embedding(const std::string& name, DraftModuleWeights* out);
@@ -57,6 +55,8 @@ class HeadLoader {
   Status share_head(DraftModuleWeights* out);
   Result<std::vector<int32_t>> target_ids(int32_t rows);
   Status ignore_other_tensors();
+  int32_t fc_inputs() const;
+  std::string first_layer_base() const;
   std::string layer_base(std::initializer_list<std::string> names) const;
   std::string named(const std::string& name) const;
   // The same without ".weight".
@@ -65,7 +65,7 @@ class HeadLoader {
   }
   // `name` without ".weight".
   Status load_norm(const std::string& name, Norm* out) {
-    return PartLoader(arena_, layer_, traits_.norms, loader_)
+    return PartLoader(arena_, layer_, decoder_.norms, loader_)
         .load_norm(name, layer_.hidden_size, out);
   }
 
@@ -75,7 +75,8 @@ class HeadLoader {
   const ModelConfig& layer_;
   WeightLoader& loader_;
   OutputRowsLoader outputs_;
-  const DecoderTraits& traits_;
+  const HeadTraits& traits_;
+  const DecoderTraits& decoder_;
   DraftHeadWeights weights_;
   DraftHead::Head shared_rows_;  // of the target's output matrix, once it is asked for
 };
@@ -108,53 +109,52 @@ Result<DraftHeadWeights> HeadLoader::load() {
   return std::move(weights_);
 }
 
+// Modules of the target's files and layers of a block are one each; a head of its own is one
+// module.
 Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
-  switch (config_.kind) {
-    case HeadKind::kEagle:
-      return load_eagle(out);
-    case HeadKind::kEagle3:
-    case HeadKind::kPeagle:
-      return load_eagle3(out);
-    case HeadKind::kMtp:
-      return load_mtp(module, out);
-    case HeadKind::kDflash:
-    case HeadKind::kDspark:
-      return load_dflash(module, out);
-  }
-  return {};
-}
-
-Status HeadLoader::load_eagle(DraftModuleWeights* out) {
-  FT_RETURN_IF_ERROR(load_fc("fc", 2 * layer_.hidden_size, out));
-  FT_RETURN_IF_ERROR(load_own_layer(layer_base({"layers.0."}), {}, &out->layer));
-  FT_RETURN_IF_ERROR(load_deeper_layers(out));
-  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
-  return load_head(named("lm_head.weight"), layer_.vocab_size, out);
-}
-
-Status HeadLoader::load_eagle3(DraftModuleWeights* out) {
-  const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
-  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
-  FT_RETURN_IF_ERROR(load_tap_norms(num_taps, out));
-  if (config_.kind == HeadKind::kPeagle) {
-    FT_RETURN_IF_ERROR(load_mask_taps(num_taps * source_.target.config().hidden_size, out));
-  }
-  const std::string base = layer_base({"midlayer.", "layers.0."});
+  if (traits_.of_target) return load_mtp(module, out);
+  if (traits_.drafts_blocks()) return load_block_layer(module, out);
+  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), out));
+  if (traits_.pairs_taps()) FT_RETURN_IF_ERROR(load_tap_norms(out));
+  if (traits_.learns_masks) FT_RETURN_IF_ERROR(load_mask_taps(out));
+  const std::string base = first_layer_base();
   FT_RETURN_IF_ERROR(load_own_layer(base, {}, &out->layer));
   FT_RETURN_IF_ERROR(load_deeper_layers(out));
-  // The layer's input norm is that of the embedding alone.
+  if (traits_.pairs_taps()) FT_RETURN_IF_ERROR(load_paired_norms(base, out));
+  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
+  return load_output(out);
+}
+
+// What fc reads of a row.
+int32_t HeadLoader::fc_inputs() const {
+  if (!traits_.reads_taps()) return 2 * layer_.hidden_size;
+  return static_cast<int32_t>(config_.tap_layers.size()) * source_.target.config().hidden_size;
+}
+
+std::string HeadLoader::first_layer_base() const {
+  if (traits_.first_layer == nullptr) return layer_base({"layers.0."});
+  return layer_base({traits_.first_layer, "layers.0."});
+}
+
+// The norms of what is paired: the layer's input norm is that of the embedding alone.
+Status HeadLoader::load_paired_norms(const std::string& base, DraftModuleWeights* out) {
   out->embed_norm = out->layer.mixer_norm;
   FT_RETURN_IF_ERROR(load_norm(base + "hidden_norm", &out->state_norm));
-  FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
-  FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
-  loader_.ignore(named("t2d"));
-  return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
+  return load_norm(without_weight(named("norm.weight")), &out->output_norm);
+}
+
+// The head's own output matrix, or the target's.
+Status HeadLoader::load_output(DraftModuleWeights* out) {
+  if (traits_.reads_taps()) loader_.ignore(named("t2d"));
+  const int32_t rows = traits_.reads_taps() ? config_.draft_vocab_size : layer_.vocab_size;
+  return load_head(named("lm_head.weight"), rows, out);
 }
 
 // EAGLE-3.1's norms before fc.
-Status HeadLoader::load_tap_norms(int32_t num_taps, DraftModuleWeights* out) {
+Status HeadLoader::load_tap_norms(DraftModuleWeights* out) {
+  const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
   const int32_t hidden = source_.target.config().hidden_size;
-  PartLoader loader(arena_, layer_, traits_.norms, loader_);
+  PartLoader loader(arena_, layer_, decoder_.norms, loader_);
   const auto load_as = [&](const std::string& name, int32_t size, Norm* norm) {
     return loader.load_norm(without_weight(named(name + ".weight")), size, norm);
   };
@@ -171,7 +171,8 @@ Status HeadLoader::load_tap_norms(int32_t num_taps, DraftModuleWeights* out) {
 }
 
 // What rows of masks have in place of the target's states.
-Status HeadLoader::load_mask_taps(int32_t size, DraftModuleWeights* out) {
+Status HeadLoader::load_mask_taps(DraftModuleWeights* out) {
+  const int32_t size = fc_inputs();
   const std::string name = named("mask_hidden");
   std::vector<float> taps(static_cast<size_t>(size), 1);
   if (source_.checkpoint != nullptr) {
@@ -219,25 +220,23 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
 }
 
 // The first of its modules has what stands before and behind the layers, too.
-Status HeadLoader::load_dflash(int32_t layer, DraftModuleWeights* out) {
+Status HeadLoader::load_block_layer(int32_t layer, DraftModuleWeights* out) {
   const std::string number = "layers." + std::to_string(layer) + ".";
   FT_RETURN_IF_ERROR(load_own_layer(layer_base({number}), {.module = layer}, &out->layer));
   if (layer > 0) return {};
-  const auto num_taps = static_cast<int32_t>(config_.tap_layers.size());
-  FT_RETURN_IF_ERROR(load_fc("fc", num_taps * source_.target.config().hidden_size, out));
+  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), out));
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("hidden_norm.weight")), &out->state_norm));
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
-  loader_.ignore(named("t2d"));
   FT_RETURN_IF_ERROR(load_markov(out));
-  return load_head(named("lm_head.weight"), config_.draft_vocab_size, out);
+  return load_output(out);
 }
 
 // Its rows are those of the output matrix.
 Status HeadLoader::load_markov_output(const std::string& name, DraftModuleWeights* out) {
   const std::vector<int32_t>& wanted = source_.options.vocab_ids;
   if (wanted.empty()) {
-    return PartLoader(arena_, layer_, traits_.norms, loader_)
+    return PartLoader(arena_, layer_, decoder_.norms, loader_)
         .load_linear({{without_weight(name), layer_.vocab_size}}, config_.markov_rank, false,
                      &out->markov);
   }
@@ -250,7 +249,7 @@ Status HeadLoader::load_markov_output(const std::string& name, DraftModuleWeight
 
 // What DSpark's logits and confidence depend on beside the rows.
 Status HeadLoader::load_markov(DraftModuleWeights* out) {
-  PartLoader loader(arena_, layer_, traits_.norms, loader_);
+  PartLoader loader(arena_, layer_, decoder_.norms, loader_);
   if (config_.markov_rank > 0) {
     FT_ASSIGN_OR_RETURN(out->markov_embedding,
                         loader_.table(arena_, named("markov_head.markov_w1.weight"),
@@ -274,21 +273,21 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
                               "; use a head that was trained for this target");
     }
   }
-  return PartLoader(arena_, layer_, traits_.norms, loader_)
+  return PartLoader(arena_, layer_, decoder_.norms, loader_)
       .load_linear({{full, layer_.hidden_size}}, inputs, loader_.has_optional(full + ".bias"),
                    &out->fc);
 }
 
 Status HeadLoader::load_own_layer(const std::string& base, const HeadLayerPlace& place,
                                   DecoderLayer* out) {
-  LayerSpec layer = head_layer_spec(config_, traits_, place);
-  if (config_.kind != HeadKind::kMtp) {
+  LayerSpec layer = head_layer_spec(config_, decoder_, place);
+  if (!traits_.of_target) {
     // Heads for Qwen targets have these without a field that says so.
     auto& attention = std::get<GqaSpec>(layer.mixer);
     if (loader_.has_optional(base + "self_attn.q_proj.bias")) attention.qkv_bias = true;
     if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
-  PartLoader parts(arena_, layer_, traits_.norms, loader_, source_.options.sharding);
+  PartLoader parts(arena_, layer_, decoder_.norms, loader_, source_.options.sharding);
   FT_RETURN_IF_ERROR(parts.check_needs(needs_of(layer_, layer)));
   loader_.enter_layers(false);
   const Status status = load_layer(parts, base, layer, out);
@@ -327,7 +326,7 @@ Status HeadLoader::load_embedding(const std::string& name, DraftModuleWeights* o
 }
 
 Status HeadLoader::load_head(const std::string& name, int32_t rows, DraftModuleWeights* out) {
-  const bool reduced = may_be_reduced(config_.kind) && rows != layer_.vocab_size;
+  const bool reduced = traits_.reads_taps() && rows != layer_.vocab_size;
   const bool other_size = layer_.hidden_size != source_.target.config().hidden_size;
   if (reduced || other_size || loader_.has_optional(name)) return load_own_rows(name, rows, out);
   return share_head(out);
@@ -344,7 +343,7 @@ Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftMod
 // The target id of each row of the head's own output matrix; empty: rows are target ids.
 Result<std::vector<int32_t>> HeadLoader::target_ids(int32_t rows) {
   std::vector<int32_t> ids;
-  if (!may_be_reduced(config_.kind)) return ids;
+  if (!traits_.reads_taps()) return ids;
   const std::string name = named("d2t");
   const int64_t vocab = layer_.vocab_size;
   if (source_.checkpoint == nullptr) {
@@ -387,7 +386,7 @@ Status HeadLoader::share_head(DraftModuleWeights* out) {
 // MTP modules may lie in the target's own files, where only layers beyond its last are theirs; of
 // those only the wanted ones are loaded.
 Status HeadLoader::ignore_other_tensors() {
-  if (config_.kind != HeadKind::kMtp || source_.checkpoint == nullptr) return {};
+  if (!traits_.of_target || source_.checkpoint == nullptr) return {};
   const std::string_view layers = config_.mtp.layers;
   for (const auto& [name, tensor] : source_.checkpoint->tensors()) {
     const size_t begin = name.starts_with("model.") ? 6 : 0;

@@ -30,6 +30,9 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
     const bool has_head = entry.make_head != nullptr, has_chain = entry.read_chain != nullptr;
     EXPECT_EQ((entry.make != nullptr) + has_head + has_chain, 1) << entry.name;
     EXPECT_EQ(entry.head.has_value(), has_head) << entry.name;
+    if (has_head) {
+      EXPECT_STREQ(head_traits(*entry.head).method, entry.name);
+    }
   }
   const char* const aliases[][2] = {{"ngram_gpu", "ngram"},
                                     {"[ngram]", "ngram"},

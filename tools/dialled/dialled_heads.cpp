@@ -239,7 +239,7 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
   config["head_dim"] = head_dim;
   config["num_attention_heads"] = target.hidden_size / head_dim;
   config["num_key_value_heads"] = target.hidden_size / head_dim;
-  if (drafts_blocks(head.kind)) {
+  if (head_traits(head.kind).drafts_blocks()) {
     const bool markov = head.kind == HeadKind::kDspark;
     config["architectures"] = {markov ? "DSparkDraftModel" : "DFlashDraftModel"};
     config["num_hidden_layers"] = kDflashLayers;
@@ -268,7 +268,7 @@ Status check_head(const DialledShape& target, const DialledHead& head) {
   if (head.num_modules < 1 || (head.kind != HeadKind::kMtp && head.num_modules != 1)) {
     return invalid_argument("only a dialled MTP head has several modules");
   }
-  const bool eagle = head.kind == HeadKind::kEagle || pairs_taps(head.kind);
+  const bool eagle = head.kind == HeadKind::kEagle || head_traits(head.kind).pairs_taps();
   if (head.num_layers < 1 || (!eagle && head.num_layers != 1)) {
     return invalid_argument("only a dialled EAGLE head has several layers");
   }

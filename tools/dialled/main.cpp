@@ -61,7 +61,8 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
     head.kind = kind;
     head.agreement = options.agreement;
     if (kind == foretoken::HeadKind::kMtp) head.num_modules = options.num_modules;
-    const bool eagle = kind == foretoken::HeadKind::kEagle || foretoken::pairs_taps(kind);
+    const bool eagle =
+        kind == foretoken::HeadKind::kEagle || foretoken::head_traits(kind).pairs_taps();
     if (eagle) head.num_layers = options.num_layers;
     FT_RETURN_IF_ERROR(foretoken::write_dialled_head(*folder, shape, head));
   }
