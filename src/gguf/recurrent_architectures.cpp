@@ -119,6 +119,56 @@ constexpr GgufKey kGraniteHybridKeys[] = {
     {"expert_used_count", "num_experts_per_tok"},
     {"expert_shared_feed_forward_length", "shared_intermediate_size"}};
 
+// Names of the parts of Mamba 1 and of Falcon H1's Mamba 2 beside attention.
+constexpr GgufName kFalconH1Tensors[] = {{"ssm_in", "mamba.in_proj"},
+                                         {"ssm_conv1d", "mamba.conv1d"},
+                                         {"ssm_a", "mamba.A"},
+                                         {"ssm_d", "mamba.D"},
+                                         {"ssm_dt.bias", "mamba.dt_bias"},
+                                         {"ssm_norm", "mamba.norm"},
+                                         {"ssm_out", "mamba.out_proj"},
+                                         {"ffn_norm", "pre_ff_layernorm"},
+                                         {"ffn_gate", "feed_forward.gate_proj"},
+                                         {"ffn_up", "feed_forward.up_proj"},
+                                         {"ffn_down", "feed_forward.down_proj"}};
+constexpr GgufName kJambaTensors[] = {{"ssm_in", "mamba.in_proj"},
+                                      {"ssm_conv1d", "mamba.conv1d"},
+                                      {"ssm_x", "mamba.x_proj"},
+                                      {"ssm_dt", "mamba.dt_proj"},
+                                      {"ssm_dt_norm", "mamba.dt_layernorm"},
+                                      {"ssm_b_norm", "mamba.b_layernorm"},
+                                      {"ssm_c_norm", "mamba.c_layernorm"},
+                                      {"ssm_a", "mamba.A"},
+                                      {"ssm_d", "mamba.D"},
+                                      {"ssm_out", "mamba.out_proj"},
+                                      {"ffn_norm", "pre_ff_layernorm"},
+                                      {"ffn_gate", "feed_forward.gate_proj"},
+                                      {"ffn_up", "feed_forward.up_proj"},
+                                      {"ffn_down", "feed_forward.down_proj"},
+                                      {"ffn_gate_inp", "feed_forward.router"},
+                                      {"ffn_gate_exps", "feed_forward.experts.gate_proj"},
+                                      {"ffn_up_exps", "feed_forward.experts.up_proj"},
+                                      {"ffn_down_exps", "feed_forward.experts.down_proj"}};
+constexpr GgufName kMambaTensors[] = {
+    {"attn_norm", "norm"},     {"ssm_in", "mixer.in_proj"},  {"ssm_conv1d", "mixer.conv1d"},
+    {"ssm_x", "mixer.x_proj"}, {"ssm_dt", "mixer.dt_proj"},  {"ssm_a", "mixer.A"},
+    {"ssm_d", "mixer.D"},      {"ssm_out", "mixer.out_proj"}};
+constexpr GgufName kFinalNorm[] = {{"output_norm.weight", "model.final_layernorm.weight"}};
+
+constexpr GgufKey kFalconH1Keys[] = {{"ssm.conv_kernel", "mamba_d_conv"},
+                                     {"ssm.state_size", "mamba_d_state"},
+                                     {"ssm.group_count", "mamba_n_groups"},
+                                     {"ssm.time_step_rank", "mamba_n_heads"},
+                                     {"ssm.inner_size", "inner_size"}};
+constexpr GgufKey kJambaKeys[] = {
+    {"ssm.conv_kernel", "mamba_d_conv"},     {"ssm.state_size", "mamba_d_state"},
+    {"ssm.time_step_rank", "mamba_dt_rank"}, {"ssm.inner_size", "inner_size"},
+    {"expert_count", "num_experts"},         {"expert_used_count", "num_experts_per_tok"}};
+constexpr GgufKey kMambaKeys[] = {{"ssm.conv_kernel", "conv_kernel"},
+                                  {"ssm.state_size", "state_size"},
+                                  {"ssm.time_step_rank", "time_step_rank"},
+                                  {"ssm.inner_size", "intermediate_size"}};
+
 // Numbers of key heads by layer, of which those without any do not attend, become one number;
 // empty: the file has one.
 Result<std::vector<bool>> take_attending(const GgufFile& file, Json& config) {
@@ -204,6 +254,82 @@ Status read_nemotron_h_file(const GgufFile& file, Json& config) {
   return {};
 }
 
+// Files hold matrices that the model's multipliers are a part of.
+Status read_falcon_h1_file(const GgufFile& file, Json& config) {
+  config["mamba_d_ssm"] = config["inner_size"];
+  take_head_dim("mamba_n_heads", "mamba_d_head", config);
+  config["mamba_rms_norm"] = file.tensors().contains("blk.0.ssm_norm.weight");
+  config["mamba_conv_bias"] = file.tensors().contains("blk.0.ssm_conv1d.bias");
+  return {};
+}
+
+// Layers that have something, as the first of them and how many lie between two: all that folders
+// can say.
+Status take_period(const GgufFile& file, const std::vector<bool>& layers, const char* period,
+                   const char* offset, Json& config) {
+  const auto first = std::ranges::find(layers, true);
+  const auto begin = first - layers.begin();
+  auto step = std::ssize(layers);
+  if (first != layers.end()) {
+    const auto second = std::find(first + 1, layers.end(), true);
+    if (second != layers.end()) step = second - first;
+  }
+  for (int64_t i = 0; i < std::ssize(layers); ++i) {
+    if (layers[static_cast<size_t>(i)] == (i % step == begin)) continue;
+    return file.error(
+        "layers that attend or have experts do not follow at equal distances, which "
+        "is not read; use the model's Hugging Face folder instead");
+  }
+  config[period] = step;
+  config[offset] = begin;
+  return {};
+}
+
+Status read_jamba_file(const GgufFile& file, Json& config) {
+  FT_ASSIGN_OR_RETURN(std::vector<bool> attends, take_attending(file, config));
+  const auto num_layers = config["num_hidden_layers"].get<size_t>();
+  if (attends.size() != num_layers) attends.assign(num_layers, true);
+  std::vector<bool> mixes;
+  for (size_t i = 0; i < num_layers; ++i) {
+    mixes.push_back(file.tensors().contains("blk." + std::to_string(i) + ".ffn_gate_inp.weight"));
+  }
+  FT_RETURN_IF_ERROR(take_period(file, attends, "attn_layer_period", "attn_layer_offset", config));
+  if (std::ranges::find(mixes, true) == mixes.end()) {
+    config["num_experts"] = 1;
+  } else {
+    FT_RETURN_IF_ERROR(
+        take_period(file, mixes, "expert_layer_period", "expert_layer_offset", config));
+  }
+  config["mamba_expand"] = config.value("inner_size", int64_t{0}) /
+                           std::max<int64_t>(config["hidden_size"].get<int64_t>(), 1);
+  config.erase("inner_size");
+  return {};
+}
+
+// Falcon's norm what states are made of.
+Status read_mamba_file(const GgufFile& file, Json& config) {
+  config["layer_norm_epsilon"] = config["rms_norm_eps"];
+  config["use_conv_bias"] = file.tensors().contains("blk.0.ssm_conv1d.bias");
+  FT_ASSIGN_OR_RETURN(const auto norms, file.flag("mamba.ssm.dt_b_c_rms"));
+  if (!norms.value_or(false)) return {};
+  config["architectures"] = Json::array({"FalconMambaForCausalLM"});
+  config["model_type"] = "falcon_mamba";
+  return {};
+}
+
+// Newer files of mixtures have a name of their own.
+constexpr GgufArchitecture nemotron_h(std::string_view name) {
+  return {.name = name,
+          .hf_class = "NemotronHForCausalLM",
+          .model_type = "nemotron_h",
+          .tensors = kMamba2Tensors,
+          .model_tensors = kMamba2Model,
+          .layers = "backbone.layers.",
+          .keys = kNemotronHKeys,
+          .fields = R"({"mlp_hidden_act": "relu2"})",
+          .read = read_nemotron_h_file};
+}
+
 constexpr GgufArchitecture kRecurrentArchitectures[] = {
     {.name = "lfm2",
      .hf_class = "Lfm2ForCausalLM",
@@ -237,24 +363,31 @@ constexpr GgufArchitecture kRecurrentArchitectures[] = {
      .keys = kGraniteHybridKeys,
      .fields = R"({"num_local_experts": 0, "plain_matrices": true})",
      .read = read_granite_hybrid_file},
-    {.name = "nemotron_h",
-     .hf_class = "NemotronHForCausalLM",
-     .model_type = "nemotron_h",
-     .tensors = kMamba2Tensors,
+    nemotron_h("nemotron_h"),
+    nemotron_h("nemotron_h_moe"),
+    {.name = "falcon-h1",
+     .hf_class = "FalconH1ForCausalLM",
+     .model_type = "falcon_h1",
+     .tensors = kFalconH1Tensors,
+     .model_tensors = kFinalNorm,
+     .keys = kFalconH1Keys,
+     .fields = R"({"mamba_norm_before_gate": false})",
+     .read = read_falcon_h1_file},
+    {.name = "jamba",
+     .hf_class = "JambaForCausalLM",
+     .model_type = "jamba",
+     .tensors = kJambaTensors,
+     .model_tensors = kFinalNorm,
+     .keys = kJambaKeys,
+     .read = read_jamba_file},
+    {.name = "mamba",
+     .hf_class = "MambaForCausalLM",
+     .model_type = "mamba",
+     .tensors = kMambaTensors,
      .model_tensors = kMamba2Model,
      .layers = "backbone.layers.",
-     .keys = kNemotronHKeys,
-     .fields = R"({"mlp_hidden_act": "relu2"})",
-     .read = read_nemotron_h_file},
-    {.name = "nemotron_h_moe",
-     .hf_class = "NemotronHForCausalLM",
-     .model_type = "nemotron_h",
-     .tensors = kMamba2Tensors,
-     .model_tensors = kMamba2Model,
-     .layers = "backbone.layers.",
-     .keys = kNemotronHKeys,
-     .fields = R"({"mlp_hidden_act": "relu2"})",
-     .read = read_nemotron_h_file},
+     .keys = kMambaKeys,
+     .read = read_mamba_file},
 };
 
 }  // namespace

@@ -84,10 +84,11 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"qwen35moe", "qwen3_5_moe"}, Family{"mamba2", "mamba2"},
         Family{"nemotron_h", "nemotron_h"}, Family{"nemotron_h_moe", "nemotron_h-moe"},
         Family{"nemotron_h_moe", "nemotron_h-latent"}, Family{"granitehybrid", "granite4-h"},
-        Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"}, Family{"command-r", "cohere"},
-        Family{"afmoe", "trinity", {"layer_types"}}, Family{"laguna", "laguna"},
-        Family{"step35", "step3p7"}, Family{"spark2_5", "spark"}, Family{"nanbeige", "nanbeige"},
-        Family{"apertus", "apertus", {"rope_scaling"}}),
+        Family{"falcon-h1", "falcon_h1"}, Family{"jamba", "jamba"}, Family{"mamba", "mamba"},
+        Family{"mamba", "falcon_mamba"}, Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"},
+        Family{"command-r", "cohere"}, Family{"afmoe", "trinity", {"layer_types"}},
+        Family{"laguna", "laguna"}, Family{"step35", "step3p7"}, Family{"spark2_5", "spark"},
+        Family{"nanbeige", "nanbeige"}, Family{"apertus", "apertus", {"rope_scaling"}}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

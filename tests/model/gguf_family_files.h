@@ -268,13 +268,45 @@ inline void put_states_in_order(const ModelConfig& config, Matrices* all) {
       own.resize(own.size() - 4);
       for (float& value : matrix.values) value = -std::exp(value);
     }
-    if (own.ends_with(".A") || own.ends_with(".D")) matrix.shape = {size, 1};
+    const bool has_heads = config.recurrent.key_heads > 0;  // of Mamba 2
+    if (has_heads && (own.ends_with(".A") || own.ends_with(".D"))) matrix.shape = {size, 1};
     if (own.ends_with("mixer.norm.weight") || own.ends_with("mamba.norm.weight")) {
       matrix.shape = {config.recurrent.key_heads, size / config.recurrent.key_heads};
     }
     renamed[own] = std::move(matrix);
   }
   *all = std::move(renamed);
+}
+
+// Converters multiply matrices with the numbers that the model multiplies rows with.
+inline void multiply_falcon_h1(const ModelConfig& config, Matrices* all) {
+  const RecurrentConfig& sizes = config.recurrent;
+  const LinearFactors& factors = sizes.factors;
+  const int64_t inner = int64_t{sizes.value_heads} * sizes.value_dim;
+  const int64_t maps = int64_t{sizes.key_heads} * sizes.key_dim;
+  // Scores are the product of keys and queries, and all of what lies before them is in the keys.
+  const float scores = config.attention_scale * std::sqrt(static_cast<float>(config.head_dim));
+  for (auto& [name, matrix] : *all) {
+    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    float factor = 1;
+    if (has("down_proj")) factor = config.mlp_out_scale;
+    if (has("gate_proj")) factor = config.gate_scale;
+    if (has("k_proj")) factor = scores;
+    if (has("o_proj")) factor = config.attention_out_scale;
+    if (has("out_proj")) factor = factors.out;
+    if (has("lm_head")) factor = config.logits_scale;
+    if (has("embed_tokens")) factor = config.embedding_scale;
+    const int64_t width = matrix.shape.size() > 1 ? matrix.shape[1] : 1;
+    for (int64_t i = 0; i < std::ssize(matrix.values); ++i) {
+      const int64_t row = i / width;
+      const float of_states = row < inner                  ? factors.gates
+                              : row < 2 * inner            ? factors.values
+                              : row < 2 * inner + maps     ? factors.keys
+                              : row < 2 * inner + 2 * maps ? factors.queries
+                                                           : factors.steps;
+      matrix.values[static_cast<size_t>(i)] *= has("in_proj") ? of_states : factor;
+    }
+  }
 }
 
 // Gates and ups of one tensor, of one expert or of all, become two.
@@ -336,9 +368,10 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   }
   if (family.starts_with("qwen3")) {
     put_linear_in_order(family, config, all);
-  } else if (config.recurrent.key_heads > 0) {
+  } else if (config.recurrent.key_heads > 0 || config.recurrent.step_rank > 0) {
     put_states_in_order(config, all);
   }
+  if (family == "falcon-h1") multiply_falcon_h1(config, all);
   if (family == "mistral4" || family == "qwen35moe") end_in_weight("mlp.experts.down_proj", all);
   stack_each_expert(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);

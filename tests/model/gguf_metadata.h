@@ -113,6 +113,31 @@ inline void add_conv_keys(const ModelConfig& config, std::map<std::string, Write
   (*all)["shortconv.l_cache"] = u32(config.recurrent.conv_width);
 }
 
+// Of Mamba 1, whose converters say nothing of positions.
+inline void add_selective_keys(const std::string& family, const ModelConfig& config,
+                               std::map<std::string, Write>* all) {
+  const RecurrentConfig& sizes = config.recurrent;
+  (*all)["ssm.conv_kernel"] = u32(sizes.conv_width);
+  (*all)["ssm.state_size"] = u32(sizes.key_dim);
+  (*all)["ssm.time_step_rank"] = u32(sizes.step_rank);
+  (*all)["ssm.inner_size"] = u32(sizes.channels);
+  for (const char* key : {"attention.key_length", "attention.value_length", "rope.freq_base",
+                          "rope.dimension_count"}) {
+    all->erase(key);
+  }
+  if (family == "jamba") {
+    std::vector<int64_t> kv_heads;
+    for (const LayerConfig& layer : config.layers) {
+      kv_heads.push_back(layer.recurrent ? 0 : config.num_kv_heads);
+    }
+    (*all)["attention.head_count_kv"] = integers(kv_heads);
+    return;
+  }
+  (*all)["attention.head_count"] = (*all)["feed_forward_length"] = u32(0);
+  all->erase("attention.head_count_kv");
+  (*all)["ssm.dt_b_c_rms"] = flag(config.architecture == "FalconMambaForCausalLM");
+}
+
 // Of Mamba 2, and the numbers of layers, 0 of parts that they do not have.
 inline void add_state_space_keys(const std::string& family, const ModelConfig& config,
                                  std::map<std::string, Write>* all) {
@@ -122,6 +147,7 @@ inline void add_state_space_keys(const std::string& family, const ModelConfig& c
   (*all)["ssm.group_count"] = u32(sizes.key_heads);
   (*all)["ssm.time_step_rank"] = u32(sizes.value_heads);
   (*all)["ssm.inner_size"] = u32(int64_t{sizes.value_heads} * sizes.value_dim);
+  if (family == "falcon-h1") return;
   if (family == "mamba2") {
     (*all)["attention.head_count"] = (*all)["feed_forward_length"] = u32(0);
     all->erase("attention.head_count_kv");
@@ -243,7 +269,9 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
     (*all)["expert_gating_func"] = u32(1);
   }
   if (family == "mimo2") add_mimo2_keys(config, all);
-  if (config.recurrent.channels > 0) add_conv_keys(config, all);
+  const bool is_selective = config.recurrent.step_rank > 0;
+  if (is_selective) add_selective_keys(family, config, all);
+  if (config.recurrent.channels > 0 && !is_selective) add_conv_keys(config, all);
   if (family.starts_with("qwen3")) {
     add_linear_keys(config, all);
   } else if (config.recurrent.value_heads > 0) {
