@@ -29,7 +29,6 @@ struct LayerNeeds {
   bool heads_take_turns = false;    // value heads, in the order of a GGUF file
   bool scan_selectively = false;    // Mamba 1
   int norm_groups = 0;              // linear attention norms so many parts of a row by themselves
-  bool compress_positions = false;  // several positions have one entry (DeepSeek V4)
   bool has_idle_experts = false;    // experts that leave rows as they are
   bool has_narrow_experts = false;  // experts between projections of rows
 };

@@ -43,36 +43,33 @@ struct LayerRule {
   const NarrowLayout& layout;
   const char* contradiction;
   const char* remedy;
+  const NarrowLayout* instead = nullptr;  // what else divides, where the layers have it
+  const char* or_else = "";
 };
 
-constexpr const char* kOneStage =
-    ", which stages do not have; use --pipeline-parallel-size 1 and divide by "
-    "--tensor-parallel-size";
+constexpr const char* kOneStage = ", which stages do not have; use --pipeline-parallel-size 1";
 constexpr const char* kOneRank = "not divided among ranks; use --tensor-parallel-size 1";
-constexpr const char* kOrStages =
-    "not divided among ranks; use --tensor-parallel-size 1 and divide by "
-    "--pipeline-parallel-size";
 constexpr const char* kWithinOneEngine =
     "; give --enable-expert-parallel without --data-parallel-size";
 
 constexpr LayerRule kLayerRules[] = {
     {"layers that run several times", &LayerNeeds::run_again, kStages, "layers run several times",
-     kOneStage},
+     kOneStage, &kTensorRanks},
     {"layers that add what the one before left", &LayerNeeds::add_later, kStages,
-     "layers add what the layer before left", kOneStage},
+     "layers add what the layer before left", kOneStage, &kTensorRanks},
     {"layers that attend to what others chose, no multiple of 4", &LayerNeeds::follow_indexers,
      kStages,
      "layers attend to positions that others chose, a number (index_topk) that is no multiple of 4",
-     kOneStage},
+     kOneStage, &kTensorRanks},
     {"layers that read others' keys", &LayerNeeds::read_other_layers, kStages,
-     "layers read other layers' keys", kOneStage},
+     "layers read other layers' keys", kOneStage, &kTensorRanks},
     {"layers that read more of a token than its row", &LayerNeeds::read_more, kStages,
-     "layers read more of a token than its row", kOneStage},
+     "layers read more of a token than its row", kOneStage, &kTensorRanks},
     {"layers that read more of a token than its row", &LayerNeeds::read_more, kLanes,
      "layers read more of a token than its row, which two lanes do not have",
      "; leave --enable-dbo out"},
     {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kStages,
-     "layers weigh what earlier blocks of layers left", kOneStage},
+     "layers weigh what earlier blocks of layers left", kOneStage, &kTensorRanks},
     {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kLanes,
      "layers weigh what earlier blocks of layers left, which is kept for one lane",
      "; leave --enable-dbo out"},
@@ -83,25 +80,36 @@ constexpr LayerRule kLayerRules[] = {
      "experts between projections of rows (moe_latent_size) are not shared by engines",
      kWithinOneEngine},
     {"rows of attention that are normed as one", &LayerNeeds::norm_all_heads, kTensorRanks,
-     "rows of attention are normed over all heads, which are ", kOrStages},
+     "rows of attention are normed over all heads, which are ", kOneRank, &kStages},
     {"keys that all values weigh", &LayerNeeds::mask_by_all_values, kTensorRanks,
-     "all values of a row say how much each of its keys adds to scores, so heads are ", kOrStages},
+     "all values of a row say how much each of its keys adds to scores, so heads are ", kOneRank,
+     &kStages},
     {"MLPs that look at all columns", &LayerNeeds::mlp_sees_all, kTensorRanks,
-     "MLPs look at all their inner columns at once, which are ", kOneRank},
+     "MLPs look at all their inner columns at once, which are ", kOneRank, &kStages},
     {"rows that are rounded whole (BitNet)", &LayerNeeds::round_whole_rows, kTensorRanks,
-     "quant_method bitnet rounds whole rows, which are ", kOrStages},
+     "quant_method bitnet rounds whole rows, which are ", kOneRank, &kStages},
     {"layers of Mamba 1", &LayerNeeds::scan_selectively, kTensorRanks, "the layers of Mamba 1 are ",
-     kOrStages},
-    {"compressed entries of positions", &LayerNeeds::compress_positions, kTensorRanks,
-     "layers with compressed entries of positions are ", kOneRank},
+     kOneRank, &kStages},
     {"ALiBi", &LayerNeeds::has_slopes, kContextRanks,
      "the slopes of ALiBi are not merged over ranks that share positions",
      "; leave --decode-context-parallel-size out"},
     {"value heads that take turns in a GGUF file", &LayerNeeds::heads_take_turns, kTensorRanks,
-     "value heads of linear attention take turns in this GGUF file, so that they are ",
-     "not divided among ranks; use --tensor-parallel-size 1 and divide by "
-     "--pipeline-parallel-size, or the model's Hugging Face folder"},
+     "value heads of linear attention take turns in this GGUF file, so that they are ", kOneRank,
+     &kStages, ", or the model's Hugging Face folder"},
 };
+
+// Not every number of ranks is too many.
+int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
+
+// " and divide by --pipeline-parallel-size" where that is not refused, too.
+std::string division_by(const NarrowLayout* layout, const Combination& c) {
+  if (layout == nullptr) return "";
+  if (layout == &kTensorRanks && num_norm_groups(c) % 2 == 1) return "";
+  for (const LayerRule& rule : kLayerRules) {
+    if (&rule.layout == layout && (*c.layers).*rule.need) return "";
+  }
+  return std::string(" and divide by ") + layout->flag;
+}
 
 CompatRule rule_of(const LayerRule& rule) {
   Combination example = {.architecture = "Model", .layers = LayerNeeds{}};
@@ -112,13 +120,11 @@ CompatRule rule_of(const LayerRule& rule) {
             return c.layers && (*c.layers).*rule.need && rule.layout.is_asked(c);
           },
           [&rule](const Combination& c) {
-            return c.architecture + ": " + rule.contradiction + rule.remedy;
+            return c.architecture + ": " + rule.contradiction + rule.remedy +
+                   division_by(rule.instead, c) + rule.or_else;
           },
           std::move(example)};
 }
-
-// Not every number of ranks is too many.
-int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
 
 CompatRule norm_group_rule() {
   return {
@@ -132,8 +138,7 @@ CompatRule norm_group_rule() {
         return c.architecture + ": the norm of linear attention has " + std::to_string(groups) +
                (groups == 1 ? " group" : " groups") + " of a row, which are not divided among " +
                std::to_string(*c.num_tensor_ranks()) +
-               " ranks; use a --tensor-parallel-size that divides them and divide by "
-               "--pipeline-parallel-size";
+               " ranks; use a --tensor-parallel-size that divides them" + division_by(&kStages, c);
       },
       {.architecture = "Model", .layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2}};
 }

@@ -31,7 +31,7 @@ class HeadDrafter final : public Drafter {
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),
         taps_(context.device, context.target, head_->config().tap_layers),
-        modules_(context.device, num_modules_, context.target.config().hidden_size,
+        modules_(context.device, num_modules_, head_->config().state_size(),
                  context.target.config().dtype, taps_.parts()) {
     if (!head_->config().traits().learns_masks) return;
     block_.emplace(context.device, context.max_spans,

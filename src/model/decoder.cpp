@@ -49,11 +49,13 @@ class Decoder final : public Model {
             options.stages)),
         states_(device),
         layers_(device, part_, *options.attention, max_rows_, sharding_, options.kv_block_size),
-        taps_(source.config.hidden_size, source.config.dtype) {
+        taps_(config_) {
     if (options.second_lane != nullptr) {
       second_lane_ = std::make_unique<LayerRunner>(device, part_, *options.attention, max_rows_,
                                                    *options.second_lane, options.kv_block_size);
+      second_lane_->set_hyper(&hyper_[1]);
     }
+    layers_.set_hyper(&hyper_[0]);
   }
 
   Status load(WeightLoader& loader);
@@ -76,7 +78,7 @@ class Decoder final : public Model {
   Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
   LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
-  void add_tap(const TapSink& sink) override { taps_.add(sink, config_.num_layers); }
+  void add_tap(const TapSink& sink) override { taps_.add(sink); }
   const std::vector<int32_t>& tapped_layers() const override { return taps_.layers(); }
   void pass_on(std::vector<int32_t> layers) override { taps_.pass_on(std::move(layers)); }
   SharedHead shared_head() const override { return {weights_.head.get(), sharding_}; }
@@ -101,7 +103,6 @@ class Decoder final : public Model {
 
   Status upload_ropes(WeightLoader& loader);
   Status load_inputs(WeightLoader& loader);
-  void check_caches(const Pass& pass) const;
   void embed_tokens(const Pass& pass);
   ColumnPart vocab_part() const {
     return column_part(config_.vocab_size, sharding_.rank, sharding_.size);
@@ -109,6 +110,7 @@ class Decoder final : public Model {
   void own_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
                   float* out);
   Pass lane_pass(const Pass& whole, int lane);
+  HyperStreams& hyper_of(const Pass& pass) { return hyper_[static_cast<size_t>(pass.lane)]; }
   LayerKv layer_kv(const Pass& pass, int32_t layer) const;
   void tap(const Pass& pass, int32_t layer, const void* states) {
     taps_.keep(pass.rows.queue, pass.tensors, pass.rows.max_rows, layer, states);
@@ -121,6 +123,7 @@ class Decoder final : public Model {
   void run_layer(const Pass& pass, int32_t layer);
   void run_stage(const Pass& pass);
   void run_lanes(const Pass& whole);
+  void collapse_streams(const Pass& pass);
   void receive_states(const Pass& pass, int32_t first_layer);
   void send_residual(const Pass& pass);
   void receive_residual(const Pass& pass);
@@ -150,7 +153,7 @@ class Decoder final : public Model {
   LearnedPositions positions_;
   LayerInputs inputs_;
   ResidualStreams streams_;
-  HyperStreams hyper_;
+  std::array<HyperStreams, 2> hyper_;  // of each lane
   DepthResiduals depth_;
   void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
@@ -178,8 +181,8 @@ Status Decoder::load_inputs(WeightLoader& loader) {
       positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
   layers_.set_streams(&streams_);
   FT_RETURN_IF_ERROR(streams_.load(parts, body));
-  layers_.set_hyper(&hyper_);
-  FT_RETURN_IF_ERROR(hyper_.load(parts, body));
+  FT_RETURN_IF_ERROR(hyper_[0].load(parts, body));
+  if (second_lane_ != nullptr) hyper_[1] = hyper_[0];
   layers_.set_depth(&depth_);
   FT_RETURN_IF_ERROR(depth_.load(parts, body));
   layers_.set_inputs(&inputs_);
@@ -218,7 +221,7 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
   FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
   FT_RETURN_IF_ERROR(streams_.take_scratch(source));
-  FT_RETURN_IF_ERROR(hyper_.take_scratch(source));
+  for (HyperStreams& streams : hyper_) FT_RETURN_IF_ERROR(streams.take_scratch(source));
   FT_RETURN_IF_ERROR(depth_.take_scratch(source));
   if (!stages_.is_last()) return {};
   ScratchSource of_logits = source;
@@ -231,16 +234,11 @@ Status Decoder::take_scratch() {
   return {};
 }
 
-void Decoder::check_caches(const Pass& pass) const {
-  FT_CHECK(pass.rows.max_rows > 0 && pass.rows.max_rows <= max_rows_);
-  FT_CHECK(pass.caches.full != nullptr && pass.caches.full->spec() == plan_.groups[0]);
-  if (plan_.groups.size() == 1) return;
-  FT_CHECK(pass.caches.windowed != nullptr && pass.caches.windowed->spec() == plan_.groups[1]);
-  FT_CHECK(pass.batch.window_tables != nullptr && pass.tensors.window_slot != nullptr);
-}
-
 void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState& batch,
                       const KvCaches& caches, const ForwardRows& rows) {
+  FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_ && plan_.fits(caches));
+  FT_CHECK(plan_.groups.size() == 1 ||
+           (batch.window_tables != nullptr && tensors.window_slot != nullptr));
   LoraPass lora;
   const bool adapts = rows.adapters != AdapterUse::kNone;
   if (adapts) {
@@ -255,7 +253,6 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
       {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows, rows.runs,
        adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
       layers_};
-  check_caches(pass);
   last_delta_ = {};
   was_in_lanes_ = rows.in_lanes;
   rows.in_lanes ? run_lanes(pass) : run_stage(pass);
@@ -328,11 +325,23 @@ void Decoder::run_lanes(const Pass& whole) {
       run_layer(lane, i);
     }
   }
+  for (const Pass& lane : lanes) {
+    queue.use_lane(lane.lane);
+    collapse_streams(lane);
+  }
   queue.join();
 }
 
+// What the last norm reads becomes the residual, where it is one of several streams.
+void Decoder::collapse_streams(const Pass& pass) {
+  if (!streams_.empty()) streams_.collapse(pass.rows, pass.layers.residual());
+  if (hyper_of(pass).empty()) return;
+  tap(pass, TapSink::kStreams, hyper_of(pass).rows());
+  hyper_of(pass).collapse(pass.rows, pass.layers.residual());
+}
+
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then the
-// residual stream, and what rows have chosen where the next layer attends to that.
+// residual stream, or all streams, and what rows have chosen where the next layer attends to that.
 void Decoder::run_stage(const Pass& pass) {
   const ShardRange own = stages_.layers(config_.num_layers);
   const auto first = static_cast<int32_t>(own.begin);
@@ -343,13 +352,11 @@ void Decoder::run_stage(const Pass& pass) {
     if (plan_.follows(first)) layers_.chosen().receive(pass.rows, stages_.comm);
   }
   for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
-  if (!streams_.empty()) streams_.collapse(pass.rows, layers_.residual());
-  if (!hyper_.empty()) hyper_.collapse(pass.rows, layers_.residual());
   if (!depth_.empty()) layers_.leave_depth(pass.rows, std::exchange(last_delta_[0], nullptr));
-  if (stages_.is_last()) return;
+  if (stages_.is_last()) return collapse_streams(pass);
   if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
   last_delta_ = {};
-  send_residual(pass);
+  hyper_[0].empty() ? send_residual(pass) : hyper_[0].send(pass.rows, stages_.comm);
   if (plan_.follows(first + own.count)) layers_.chosen().send(pass.rows, stages_.comm);
 }
 
@@ -357,29 +364,19 @@ void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
   for (const int32_t layer : taps_.layers()) {
     if (layer >= first_layer) break;
     receive_residual(pass);
-    if (stages_.is_last()) {
-      tap(pass, layer, layers_.residual());
-    } else {
-      send_residual(pass);
-    }
+    stages_.is_last() ? tap(pass, layer, layers_.residual()) : send_residual(pass);
   }
-  receive_residual(pass);
+  hyper_[0].empty() ? receive_residual(pass) : hyper_[0].receive(pass.rows, stages_.comm);
 }
 
 void Decoder::send_residual(const Pass& pass) {
-  send_rows(pass.rows.queue, {.comm = stages_.comm,
-                              .counts = pass.rows.counts,
-                              .x = layers_.residual(),
-                              .max_rows = pass.rows.max_rows,
-                              .cols = config_.hidden_size});
+  send_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
+                              pass.rows.max_rows, config_.hidden_size});
 }
 
 void Decoder::receive_residual(const Pass& pass) {
-  receive_rows(pass.rows.queue, {.comm = stages_.comm,
-                                 .counts = pass.rows.counts,
-                                 .x = layers_.residual(),
-                                 .max_rows = pass.rows.max_rows,
-                                 .cols = config_.hidden_size});
+  receive_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
+                                 pass.rows.max_rows, config_.hidden_size});
 }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
@@ -464,7 +461,7 @@ void Decoder::embed_tokens(const Pass& pass) {
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
   const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
-                             streams_.empty() && hyper_.empty() &&
+                             streams_.empty() && hyper_of(pass).empty() &&
                              !weights_.layers.front().norms_residual;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
@@ -482,7 +479,7 @@ void Decoder::embed_tokens(const Pass& pass) {
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
   if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());
-  if (!hyper_.empty()) hyper_.expand(pass.rows, layers.residual());
+  if (!hyper_of(pass).empty()) hyper_of(pass).expand(pass.rows, layers.residual());
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());
 }
 

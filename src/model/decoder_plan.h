@@ -48,6 +48,13 @@ struct DecoderPlan {
 
   // Whether a layer attends to what the one before it chose, or followed.
   bool follows(int64_t layer) const { return layers[static_cast<size_t>(layer)].follows; }
+  // Whether the caches are laid out as the groups are.
+  bool fits(const KvCaches& caches) const {
+    const auto is_laid_out = [&](const KvCache* cache, size_t group) {
+      return cache != nullptr && cache->spec() == groups[group];
+    };
+    return is_laid_out(caches.full, 0) && (groups.size() == 1 || is_laid_out(caches.windowed, 1));
+  }
 };
 
 // What a plan is made for.

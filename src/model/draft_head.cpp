@@ -11,6 +11,7 @@
 #include "device/arena.h"
 #include "kernels/comm/context_exchange.h"
 #include "kernels/draft/pair_rows.h"
+#include "kernels/rows/embed.h"
 #include "kernels/rows/move_rows.h"
 #include "model/draft_head_weights.h"
 #include "model/stack/layer_runner.h"
@@ -76,6 +77,7 @@ class Head final : public DraftHead {
   Source block_source() const override { return {.rows = known_, .dtype = DType::kF32}; }
   int32_t mask_source() const override { return max_rows_; }
   const float* states() const override {
+    if (streams_ != nullptr) return streams_->rows();
     return config_.norm_output ? normed_states_ : layers_.residual();
   }
   const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
@@ -95,6 +97,7 @@ class Head final : public DraftHead {
   // What the layer's attention reads, while its residual is set.
   const void* enter(const Pass& pass);
   const void* enter_paired(const Pass& pass);
+  const void* enter_streams(const Pass& pass);
   const float* run_layers(const Pass& pass, int32_t module, LayerKv kv, const KvCache& cache,
                           const void* x);
   void chain(const Pass& pass, int32_t module);
@@ -136,13 +139,15 @@ class Head final : public DraftHead {
   int64_t weight_bytes_ = 0;
   DeviceRope rope_;
   DraftHeadWeights weights_;
+  HyperStreams* streams_ = nullptr;  // of the module that ran last, where it has several
   const KvFormat kv_format_;
   const ContextRanks context_;
   const ContextRanks states_ranks_;
   LayerRunner layers_;
   // "act" stands for the type of the layer.
-  void* taps_ = nullptr;    // [max_rows, tap width] act; of EAGLE-3
-  float* state_ = nullptr;  // [max_rows, hidden] what the rows pair with; of EAGLE-3
+  void* taps_ = nullptr;  // [max_rows, tap width] act; of EAGLE-3
+  // [max_rows, hidden] what the rows pair with; of EAGLE-3 and of heads of several streams.
+  float* state_ = nullptr;
   float* known_ = nullptr;  // [max_rows + 1, hidden] of tapped rows, and of masks; of P-EAGLE
   // Of EAGLE-3.1:
   float* raw_taps_ = nullptr;       // [max_rows, tap width], or [max_rows, target's hidden]
@@ -173,14 +178,18 @@ Status Head::take_scratch() {
   const auto hidden = static_cast<size_t>(config_.layer.hidden_size);
   const size_t act = dtype_size(config_.layer.dtype);
   Arena& arena = scratch_arena_;
-  for (const DraftModuleWeights& module : weights_.modules) {
+  const ScratchSource source{device_, layers_.attention(), arena, config_.layer.dtype, max_rows_};
+  for (DraftModuleWeights& module : weights_.modules) {
     layers_.fit(module.layer);
     for (const DecoderLayer& layer : module.deeper) layers_.fit(layer);
+    FT_RETURN_IF_ERROR(module.streams.take_scratch(source));
   }
   FT_RETURN_IF_ERROR(layers_.take_scratch(arena));
   FT_ASSIGN_OR_RETURN(paired_, arena.take(rows * 2 * hidden * act, what));
-  if (config_.traits().pairs_taps()) {
+  if (config_.traits().pairs_taps() || config_.layer.hyper.exist()) {
     FT_ASSIGN_OR_RETURN(state_, arena.take_array<float>(rows * hidden, what));
+  }
+  if (config_.traits().pairs_taps()) {
     FT_ASSIGN_OR_RETURN(taps_, arena.take(rows * static_cast<size_t>(tap_width()) * act, what));
   }
   if (config_.norm_before_fc || config_.fc_norm) {
@@ -236,6 +245,9 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
   const LayerRows rows{queue, step.counts, step.positions, step.row_slot, max_rows};
   const Pass pass{tensors, source.are_parts ? join_parts(rows, source, tensors.source) : source,
                   source.are_parts ? nullptr : tensors.source, rows, weights_of(module)};
+  HyperStreams& streams = weights_.modules.at(static_cast<size_t>(module)).streams;
+  streams_ = streams.empty() ? nullptr : &streams;
+  layers_.set_hyper(streams_);
   const void* x = enter(pass);
   const LayerKv kv{.kv = {},
                    .kv_slot = step.kv_slot,
@@ -246,6 +258,7 @@ void Head::forward(Queue& queue, int32_t module, const DraftTensors& tensors,
                    .position_shift = -1 - module};
   const DraftModuleWeights& weights = pass.weights;
   const float* delta = run_layers(pass, module, kv, cache, x);
+  if (streams_ != nullptr) streams_->collapse(pass.rows, layers_.residual());
   // Completes the residual, and what the output matrix reads of each row.
   layers_.add_and_norm(pass.rows, delta, weights.output_norm);
   if (config_.norm_output) {
@@ -304,6 +317,7 @@ const void* Head::enter(const Pass& pass) {
   const DraftModuleWeights& weights = pass.weights;
   const int32_t hidden = config_.layer.hidden_size;
   if (config_.traits().pairs_taps()) return enter_paired(pass);
+  if (streams_ != nullptr) return enter_streams(pass);
   pair(pass, pass.source, pass.from);
   multiply(pass.rows, paired_, weights.fc, {layers_.residual()}, config_.layer.dtype);
   if (config_.traits().entry == HeadEntry::kNormed) {
@@ -334,6 +348,38 @@ const void* Head::enter_paired(const Pass& pass) {
     move(pass, {state, nullptr, DType::kF32, hidden}, {layers_.residual(), DType::kF32});
   }
   return paired_;
+}
+
+// Every stream of the state joins the embedding by itself (DeepSeek V4).
+const void* Head::enter_streams(const Pass& pass) {
+  const DraftModuleWeights& weights = pass.weights;
+  const ModelConfig& config = config_.layer;
+  const int32_t hidden = config.hidden_size, all = config_.state_size();
+  float* const residual = layers_.residual();
+  embed(pass.rows.queue, {.counts = pass.rows.counts,
+                          .token_ids = pass.tensors.rows.token_ids,
+                          .table = weights.embedding,
+                          .out = residual,
+                          .max_rows = pass.rows.max_rows,
+                          .vocab = config.vocab_size,
+                          .hidden = hidden,
+                          .dtype = config.dtype,
+                          .norm_weight = weights.embed_norm.weight,
+                          .normed = layers_.normed(),
+                          .eps = config.rms_norm_eps});
+  multiply(pass.rows, layers_.normed(), weights.embed_fc, {residual}, config.dtype);
+  for (int32_t first = 0; first < all; first += hidden) {
+    const auto* rows = static_cast<const std::byte*>(pass.source.rows) +
+                       static_cast<size_t>(first) * dtype_size(pass.source.dtype);
+    move(pass, {rows, pass.from, pass.source.dtype, hidden, all}, {state_, DType::kF32});
+    norm_rows(pass.rows, state_, nullptr, weights.state_norm, layers_.norm_size(),
+              {layers_.normed(), config.dtype});
+    move(pass, {residual, nullptr, DType::kF32, hidden}, {state_, DType::kF32});
+    multiply(pass.rows, layers_.normed(), weights.fc, {state_, true}, config.dtype);
+    move(pass, {state_, nullptr, DType::kF32, hidden}, {streams_->rows(), DType::kF32, all, first});
+  }
+  layers_.enter(pass.rows, nullptr, weights.layer);
+  return layers_.normed();
 }
 
 // What fc reads.

@@ -48,7 +48,8 @@ class DraftHead {
   struct Source {
     const void* rows = nullptr;  // row tensors.source[r] of it belongs to row r
     DType dtype = DType::kF32;
-    bool tapped = false;  // rows of the target's tap pages, as wide as all taps; otherwise [hidden]
+    // Rows of the target's tap pages, as wide as all taps; otherwise as of states().
+    bool tapped = false;
     bool are_parts = false;  // of each state this rank has its part of DraftHeadOptions::states
   };
   // Enqueues module `module` (0-based) for the live rows of `tensors`: entry i is written to its KV
@@ -60,7 +61,8 @@ class DraftHead {
   // lies at r and what masks pair with at mask_source().
   virtual Source block_source() const = 0;
   virtual int32_t mask_source() const = 0;
-  // The output of the forward before: [max_rows, hidden] floats, what the next draft pairs with.
+  // The output of the forward before: [max_rows, config().state_size()] floats, what the next draft
+  // pairs with.
   virtual const float* states() const = 0;
 
   // Enqueues what the output matrix of the forward's module reads for the logits rows of the

@@ -287,11 +287,7 @@ int32_t num_counted_modules(const std::string& folder, const MtpForm& form) {
 Status read_mtp(const std::string& folder, const ConfigFields& fields, const ModelConfig& target,
                 DraftHeadConfig* head) {
   head->mtp = find_architecture(head->layer.architecture)->mtp;
-  if (head->layer.hyper.exist()) {
-    return unsupported(fields.where() +
-                       ": the MTP module reads all streams of hidden states (hc_mult), which "
-                       "drafters do not get; change 'method', for example to ngram");
-  }
+  if (head->layer.hyper.exist()) head->tap_layers = {TapSink::kStreams};
   if (head->layer.num_mtp_modules == 0) {
     head->layer.num_mtp_modules = num_counted_modules(folder, head->mtp);
   }

@@ -42,6 +42,9 @@ struct DraftHeadConfig {
   bool confidence_reads_markov = true;
 
   const HeadTraits& traits() const { return head_traits(kind); }
+  // Elements of what its rows hand on to later passes and, of MTP modules, pair with.
+  int32_t state_size() const { return layer.hidden_size * layer.hyper.count; }
+
   // Whether it is an EAGLE-3 head that pairs with what leaves the target's final norm, as EAGLE's
   // do, and has no fc (use_aux_hidden_state false in NVIDIA's).
   bool reads_final_state() const;

@@ -45,7 +45,7 @@ class HeadLoader {
   Status load_block_layer(int32_t layer, DraftModuleWeights* out);
   Status load_markov(DraftModuleWeights* out);
   Status load_markov_output(const std::string& name, DraftModuleWeights* out);
-  Status load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out);
+  Status load_fc(const std::string& name, int32_t inputs, Linear* out);
   Status load_mask_taps(DraftModuleWeights* out);
   Status load_own_layer(const std::string& base, const HeadLayerPlace& place, DecoderLayer* out);
   Status load_deeper_layers(DraftModuleWeights* out);
@@ -114,7 +114,7 @@ Result<DraftHeadWeights> HeadLoader::load() {
 Status HeadLoader::load_module(int32_t module, DraftModuleWeights* out) {
   if (traits_.of_target) return load_mtp(module, out);
   if (traits_.drafts_blocks()) return load_block_layer(module, out);
-  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), out));
+  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), &out->fc));
   if (traits_.pairs_taps()) FT_RETURN_IF_ERROR(load_tap_norms(out));
   if (traits_.learns_masks) FT_RETURN_IF_ERROR(load_mask_taps(out));
   const std::string base = first_layer_base();
@@ -208,7 +208,14 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const auto behind = [&](const std::string& name) {
     return form.together != nullptr ? own_name(form.together + name) : base + name;
   };
-  FT_RETURN_IF_ERROR(load_fc(before(form.projection), 2 * layer_.hidden_size, out));
+  const bool is_apart = form.embed_projection != nullptr;
+  const int32_t hidden = layer_.hidden_size;
+  FT_RETURN_IF_ERROR(load_fc(before(form.projection), is_apart ? hidden : 2 * hidden, &out->fc));
+  if (is_apart) {
+    FT_RETURN_IF_ERROR(load_fc(before(form.embed_projection), hidden, &out->embed_fc));
+    PartLoader parts(arena_, layer_, decoder_.norms, loader_);
+    FT_RETURN_IF_ERROR(out->streams.load(parts, base));
+  }
   FT_RETURN_IF_ERROR(load_norm(before(form.embed_norm), &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(before(form.state_norm), &out->state_norm));
   FT_RETURN_IF_ERROR(load_own_layer(base, {.module = module}, &out->layer));
@@ -224,7 +231,7 @@ Status HeadLoader::load_block_layer(int32_t layer, DraftModuleWeights* out) {
   const std::string number = "layers." + std::to_string(layer) + ".";
   FT_RETURN_IF_ERROR(load_own_layer(layer_base({number}), {.module = layer}, &out->layer));
   if (layer > 0) return {};
-  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), out));
+  FT_RETURN_IF_ERROR(load_fc("fc", fc_inputs(), &out->fc));
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("hidden_norm.weight")), &out->state_norm));
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
@@ -262,7 +269,7 @@ Status HeadLoader::load_markov(DraftModuleWeights* out) {
                             layer_.hidden_size + read, true, &out->confidence);
 }
 
-Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleWeights* out) {
+Status HeadLoader::load_fc(const std::string& name, int32_t inputs, Linear* out) {
   const std::string full = without_weight(named(name + ".weight"));
   if (loader_.has_optional(full + ".weight")) {
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, source_.checkpoint->find(full + ".weight"));
@@ -274,8 +281,7 @@ Status HeadLoader::load_fc(const std::string& name, int32_t inputs, DraftModuleW
     }
   }
   return PartLoader(arena_, layer_, decoder_.norms, loader_)
-      .load_linear({{full, layer_.hidden_size}}, inputs, loader_.has_optional(full + ".bias"),
-                   &out->fc);
+      .load_linear({{full, layer_.hidden_size}}, inputs, loader_.has_optional(full + ".bias"), out);
 }
 
 Status HeadLoader::load_own_layer(const std::string& base, const HeadLayerPlace& place,

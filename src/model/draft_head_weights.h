@@ -16,11 +16,13 @@ namespace foretoken {
 // has none.
 struct DraftModuleWeights {
   const void* embedding = nullptr;  // [vocab, hidden]; its own or the target's
-  Linear fc;
-  std::vector<Norm> tap_norms;  // [target's hidden size] each; of EAGLE-3.1
-  Norm all_taps_norm;           // [width of all taps]; of EAGLE-3.1
-  Norm embed_norm;              // [hidden]
-  Norm state_norm;              // [hidden]
+  Linear fc;                        // of [embedding, state], or of each of the state's streams
+  Linear embed_fc;                  // of the embedding, where that is so
+  HyperStreams streams;             // the same; empty: there is one
+  std::vector<Norm> tap_norms;      // [target's hidden size] each; of EAGLE-3.1
+  Norm all_taps_norm;               // [width of all taps]; of EAGLE-3.1
+  Norm embed_norm;                  // [hidden]
+  Norm state_norm;                  // [hidden]
   DecoderLayer layer;
   std::vector<DecoderLayer> deeper;        // behind it; of EAGLE heads of several layers
   const float* mask_taps = nullptr;        // [width of all taps] in place of a mask's; of P-EAGLE

@@ -18,16 +18,23 @@ namespace foretoken {
 // Where a model keeps hidden states of its rows for a drafter: of each live token row, at its KV
 // slot, the tapped states side by side.
 struct TapSink {
-  // The residual stream that enters layer i, or with kFinalNorm what leaves the final norm.
+  // The residual stream that enters layer i, with kFinalNorm what leaves the final norm, and with
+  // kStreams all streams that leave the last layer (HyperConfig), side by side.
   static constexpr int32_t kFinalNorm = -1;
+  static constexpr int32_t kStreams = -2;
   std::vector<int32_t> layers;
-  // [num_blocks * block_size, layers.size() * columns_of(hidden_size)] of the model's type.
+  // [num_blocks * block_size, columns of all states] of the model's type; the states of a sink are
+  // of one width.
   void* pages = nullptr;
   // Of each state the `part`-th of num_parts equal parts of its columns.
   int32_t part = 0;
   int32_t num_parts = 1;
 
-  int32_t columns_of(int32_t hidden) const { return hidden / num_parts; }
+  // Elements of a state, of which the sink keeps its part.
+  static int32_t width_of(const ModelConfig& config, int32_t layer) {
+    return config.hidden_size * (layer == kStreams ? config.hyper.count : 1);
+  }
+  int32_t columns_of(int32_t width) const { return width / num_parts; }
   // Where the part of a first row of states begins.
   const void* part_of(const void* rows, int32_t columns, DType type) const {
     return static_cast<const std::byte*>(rows) +

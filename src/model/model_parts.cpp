@@ -22,7 +22,6 @@ void join(const LayerNeeds& other, LayerNeeds* needs) {
   needs->scan_selectively |= other.scan_selectively;
   // What divides the groups of all.
   needs->norm_groups = std::gcd(needs->norm_groups, other.norm_groups);
-  needs->compress_positions |= other.compress_positions;
   needs->has_idle_experts |= other.has_idle_experts;
   needs->has_narrow_experts |= other.has_narrow_experts;
 }
@@ -36,7 +35,7 @@ LayerNeeds needs_of_model(const ModelConfig& config) {
           any_layer(config, [](const LayerConfig& layer) { return layer.shares_index; }),
       .read_other_layers =
           any_layer(config, [](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-      .read_more = config.layer_input_size > 0 || config.streams.exist() || config.hyper.exist(),
+      .read_more = config.layer_input_size > 0 || config.streams.exist(),
       .weigh_depth = config.depth_block > 0};
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return needs;

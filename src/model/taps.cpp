@@ -8,15 +8,16 @@
 
 namespace foretoken {
 
-void Taps::add(const TapSink& sink, int32_t num_layers) {
+void Taps::add(const TapSink& sink) {
   FT_CHECK(sink.pages != nullptr && !sink.layers.empty());
   for (const int32_t layer : sink.layers) {
-    FT_CHECK(layer == TapSink::kFinalNorm || (layer >= 0 && layer < num_layers));
+    FT_CHECK(layer >= TapSink::kStreams && layer < config_.num_layers);
+    FT_CHECK(TapSink::width_of(config_, layer) == TapSink::width_of(config_, sink.layers.front()));
   }
   sinks_.push_back(sink);
   std::set<int32_t> layers(layers_.begin(), layers_.end());
   layers.insert(sink.layers.begin(), sink.layers.end());
-  layers.erase(TapSink::kFinalNorm);
+  for (const int32_t behind : {TapSink::kFinalNorm, TapSink::kStreams}) layers.erase(behind);
   layers_.assign(layers.begin(), layers.end());
 }
 
@@ -30,11 +31,12 @@ bool Taps::has_final_norm() const {
 
 void Taps::keep(Queue& queue, const StepTensors& tensors, int32_t max_rows, int32_t layer,
                 const void* states) const {
-  const DType in_dtype = layer == TapSink::kFinalNorm ? dtype_ : DType::kF32;
+  const DType in_dtype = layer == TapSink::kFinalNorm ? config_.dtype : DType::kF32;
+  const int32_t width = TapSink::width_of(config_, layer);
   for (const TapSink& sink : sinks_) {
     for (size_t i = 0; i < sink.layers.size(); ++i) {
       if (sink.layers[i] != layer) continue;
-      const int32_t columns = sink.columns_of(hidden_);
+      const int32_t columns = sink.columns_of(width);
       move_rows(queue, {.counts = tensors.counts,
                         .in = sink.part_of(states, columns, in_dtype),
                         .out = sink.pages,
@@ -46,8 +48,8 @@ void Taps::keep(Queue& queue, const StepTensors& tensors, int32_t max_rows, int3
                         .out_stride = static_cast<int32_t>(sink.layers.size()) * columns,
                         .out_offset = static_cast<int32_t>(i) * columns,
                         .in_dtype = in_dtype,
-                        .out_dtype = dtype_,
-                        .in_stride = hidden_});
+                        .out_dtype = config_.dtype,
+                        .in_stride = width});
     }
   }
 }

@@ -150,6 +150,26 @@ TEST(Compat, EveryRuleIsBrokenByItsExample) {
   }
 }
 
+// What a sentence tells to do is not refused by the next one.
+TEST(Compat, ARemedyIsNotRefused) {
+  const auto stages_of = [](const LayerNeeds& needs) {
+    return compat({.layers = needs, .num_ranks = 2, .num_stages = 2}).message();
+  };
+  const auto ranks_of = [](const LayerNeeds& needs) {
+    return compat({.layers = needs, .num_ranks = 2}).message();
+  };
+  const std::string by_ranks = " and divide by --tensor-parallel-size";
+  const std::string by_stages = " and divide by --pipeline-parallel-size";
+  EXPECT_TRUE(stages_of({.read_more = true}).ends_with("size 1" + by_ranks));
+  EXPECT_TRUE(stages_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
+  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 1}).ends_with("-size 1"));
+  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 4}).ends_with(by_ranks));
+  EXPECT_TRUE(ranks_of({.mlp_sees_all = true}).ends_with("size 1" + by_stages));
+  EXPECT_TRUE(ranks_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
+  EXPECT_TRUE(ranks_of({.norm_groups = 1}).ends_with("divides them" + by_stages));
+  EXPECT_TRUE(ranks_of({.add_later = true, .norm_groups = 1}).ends_with("divides them"));
+}
+
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
 TEST(Compat, WhatIsNotKnownIsNotRefused) {
   EXPECT_TRUE(compat({.num_engines = 2, .num_hosts = 2}).ok()) << "perhaps with experts";

@@ -46,6 +46,7 @@ constexpr HeadCase kCases[] = {
     {"eagle3-1-speculators", HeadKind::kEagle3},
     {"mimo", HeadKind::kMtp},
     {"deepseek_v3", HeadKind::kMtp, true},
+    {"deepseek_v4", HeadKind::kMtp, true, 1, "", true, R"({"rope_theta": 3.0})"},
     {"deepseek_v32", HeadKind::kMtp, true},
     {"glm_moe_dsa", HeadKind::kMtp, true},
     {"glm4_moe", HeadKind::kMtp, true},

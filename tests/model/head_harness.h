@@ -34,7 +34,7 @@ class HeadHarness {
                                ForwardHarness::kBlockSize)
                    .value()),
         tap_width_(static_cast<int32_t>(head.config().tap_layers.size()) *
-                   target.config().hidden_size),
+                   TapSink::width_of(target.config(), head.config().tap_layers.front())),
         dtype_(target.config().dtype) {
     const auto rows = static_cast<size_t>(max_rows);
     const auto slots = static_cast<size_t>(target_.num_kv_slots());
@@ -50,7 +50,7 @@ class HeadHarness {
     step.logits_rows = array<int32_t>(rows);
     step.sampled = array<int32_t>(rows);
     tensors_ = {step, array<int32_t>(rows)};
-    hidden_ = static_cast<size_t>(head.config().layer.hidden_size);
+    hidden_ = static_cast<size_t>(head.config().state_size());
     states_ = array<float>(rows * hidden_);
     logits_ = array<float>(rows * static_cast<size_t>(head.head(0).rows));
     for (int32_t i = 0; i < head.config().num_modules; ++i) {

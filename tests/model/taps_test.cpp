@@ -8,12 +8,22 @@
 namespace foretoken {
 namespace {
 
+ModelConfig tapped_config(DType dtype, int streams = 1) {
+  ModelConfig config;
+  config.hidden_size = 8;
+  config.num_layers = 4;
+  config.dtype = dtype;
+  config.hyper.count = streams;
+  return config;
+}
+
 TEST(Taps, ListEachLayerOnce) {
-  Taps taps(8, DType::kF32);
+  const ModelConfig config = tapped_config(DType::kF32);
+  Taps taps(config);
   float pages[1];
   EXPECT_TRUE(taps.layers().empty());
-  taps.add({{3, 1}, pages}, 4);
-  taps.add({{1, 2, TapSink::kFinalNorm}, pages}, 4);
+  taps.add({{3, 1}, pages});
+  taps.add({{1, 2, TapSink::kFinalNorm}, pages});
   EXPECT_EQ(taps.layers(), (std::vector<int32_t>{1, 2, 3}));
   EXPECT_TRUE(taps.has(2));
   EXPECT_FALSE(taps.has(0));
@@ -23,14 +33,15 @@ TEST(Taps, ListEachLayerOnce) {
 }
 
 TEST(Taps, KeepTheStatesOfALayerAtTheRowsPlaces) {
-  Taps taps(8, DType::kBF16);
+  const ModelConfig config = tapped_config(DType::kBF16);
+  Taps taps(config);
   float states[8], pages[24];
   int32_t kv_slot[1];
   StepCounts counts{};
   StepTensors tensors{};
   tensors.counts = &counts;
   tensors.kv_slot = kv_slot;
-  taps.add({{0, 2, 3}, pages}, 4);
+  taps.add({{0, 2, 3}, pages});
   test::ArgsQueue<MoveRowsArgs> queue;
   taps.keep(queue, tensors, 5, 1, states);
   EXPECT_EQ(queue.num_ops, 0) << "nobody wants them";
@@ -45,6 +56,26 @@ TEST(Taps, KeepTheStatesOfALayerAtTheRowsPlaces) {
   EXPECT_EQ(queue.last.out_offset, 8);
   EXPECT_EQ(queue.last.in_dtype, DType::kF32);
   EXPECT_EQ(queue.last.out_dtype, DType::kBF16);
+}
+
+TEST(Taps, AllStreamsOfARowLieSideBySide) {
+  const ModelConfig config = tapped_config(DType::kBF16, 3);
+  Taps taps(config);
+  float states[24], pages[24];
+  StepCounts counts{};
+  StepTensors tensors{};
+  tensors.counts = &counts;
+  taps.add({{TapSink::kStreams}, pages});
+  EXPECT_TRUE(taps.layers().empty());
+  EXPECT_FALSE(taps.has_final_norm());
+  test::ArgsQueue<MoveRowsArgs> queue;
+  taps.keep(queue, tensors, 5, 0, states);
+  EXPECT_EQ(queue.num_ops, 0);
+  taps.keep(queue, tensors, 5, TapSink::kStreams, states);
+  ASSERT_EQ(queue.num_ops, 1);
+  EXPECT_EQ(queue.last.width, 24);
+  EXPECT_EQ(queue.last.out_stride, 24);
+  EXPECT_EQ(queue.last.in_dtype, DType::kF32);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 heads/mimo_v2-following has modules for MiMo that follow the first golden text, so that their drafts are accepted.
 That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
-So do those of qwen3_next, qwen3_5 and nemotron_h-latent, as published (behind gen_recurrent.py).
+So do those of qwen3_next, qwen3_5 and nemotron_h-latent, as published (behind gen_recurrent.py), and of deepseek_v4,
+which reads all streams that leave the last layer.
 
     python3 tools/golden/gen_mtp_modules.py
     python3 tools/golden/gen_mtp_modules.py --only mimo_v2
@@ -12,12 +13,16 @@ them is written here. Needs torch, transformers and safetensors. tests/golden/he
 """
 
 import argparse
+import copy
 import json
+import pathlib
+import tempfile
 import types
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from transformers.models.deepseek_v4 import modeling_deepseek_v4 as deepseek_v4
 from transformers.models.ernie4_5_moe import modeling_ernie4_5_moe as ernie
 from transformers.models.longcat_flash import modeling_longcat_flash as longcat
 from transformers.models.mimo_v2_flash import modeling_mimo_v2_flash as mimo
@@ -165,6 +170,61 @@ class NemotronModule(Module):
         return self.attention(x, attention_mask=torch.full((count, count), float("-inf")).triu(1)[None, None])[0]
 
 
+class DeepseekV4Module(torch.nn.Module):
+    """A layer with a window whose rows choose experts, and a way out of the streams. Rows are all streams side by side."""
+
+    together, own = {}, {}
+
+    def __init__(self, model):
+        super().__init__()
+        config = copy.deepcopy(model.config)
+        config.num_hidden_layers = 1
+        config.layer_types, config.mlp_layer_types = ["sliding_attention"], ["moe"]
+        self.config = config
+        self.inner = deepseek_v4.DeepseekV4ForCausalLM(config)
+        del self.inner.lm_head, self.inner.model.embed_tokens
+        self.enorm, self.hnorm = (deepseek_v4.DeepseekV4RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+                                  for _ in range(2))
+        self.e_proj, self.h_proj = (torch.nn.Linear(config.hidden_size, config.hidden_size, bias=False)
+                                    for _ in range(2))
+
+    def forward(self, embedded, hidden, positions):
+        count, body = len(embedded), self.inner.model
+        streams = self.h_proj(self.hnorm(hidden.view(count, self.config.hc_mult, -1)))
+        x = (self.e_proj(self.enorm(embedded))[:, None] + streams)[None]
+        distance = torch.arange(count)[:, None] - torch.arange(count)[None]
+        hides = (distance < 0) | (distance >= self.config.sliding_window)
+        mask = torch.zeros(count, count).masked_fill(hides, float("-inf"))[None, None]
+        ropes = {kind: body.rotary_emb(embedded[None], position_ids=positions, layer_type=kind)
+                 for kind in ("main", "compress")}
+        out = body.layers[0](x, position_embeddings=ropes, position_ids=positions, attention_mask=mask)
+        return out[0].flatten(1)
+
+    def read(self, out):
+        """What the output matrix reads."""
+        streams = out.view(1, len(out), self.config.hc_mult, -1)
+        return self.inner.model.norm(self.inner.model.hc_head(streams))[0]
+
+    def states(self, model, ids):
+        """The streams that leave the model's last layer."""
+        seen = []
+        hook = model.model.hc_head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        model.model(torch.tensor([ids]))
+        hook.remove()
+        return seen[0][0].flatten(1)
+
+    def stored(self):
+        """The weights under their published names."""
+        with tempfile.TemporaryDirectory() as temporary:
+            self.inner.save_pretrained(temporary)
+            layer = load_file(pathlib.Path(temporary) / "model.safetensors")
+        tensors = {"mtp.0." + name.removeprefix("layers.0."): weight
+                   for name, weight in gen_mixtures.with_deepseek_v4_names(layer).items()}
+        for name in ("enorm", "hnorm", "e_proj", "h_proj"):
+            tensors[f"mtp.0.{name}.weight"] = getattr(self, name).weight.detach()
+        return {name: weight.bfloat16().contiguous() for name, weight in tensors.items()}
+
+
 class Chain:
     """All modules over one text. Entry i of module m pairs token i with a state and has rotary position i - 1 - m."""
 
@@ -172,14 +232,17 @@ class Chain:
         self.model, self.modules, self.passes_states = model, modules, passes_states
 
     def final(self, ids):
-        """The model's states after its final norm."""
+        """What the first module pairs with: the model's states after its final norm, or its streams."""
+        if isinstance(self.modules[0], DeepseekV4Module):
+            return self.modules[0].states(self.model, ids)
         return self.model.model(torch.tensor([ids])).last_hidden_state[0]
 
     def run(self, module, ids, paired):
         """States and logits of the entries of `ids`, each of which pairs with a row of `paired`."""
         embedded = self.model.model.get_input_embeddings()(torch.tensor(ids))
         out = self.modules[module](embedded, paired, torch.arange(len(ids))[None])
-        return out, self.model.lm_head(out)
+        read = getattr(self.modules[module], "read", lambda rows: rows)
+        return out, self.model.lm_head(read(out))
 
     def catch_up(self, ids):
         """Per module the tokens of its entries, what they pair with, hand on, and their logits; all from true tokens."""
@@ -216,9 +279,12 @@ class Chain:
 
 LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False),
            "ernie4_5_moe": (ErnieModule, 1, False), "qwen3_next": (QwenModule, 1, False),
-           "qwen3_5": (QwenModule, 1, False), "nemotron_h-latent": (NemotronModule, 1, False)}
+           "qwen3_5": (QwenModule, 1, False), "nemotron_h-latent": (NemotronModule, 1, False),
+           "deepseek_v4": (DeepseekV4Module, 1, False)}
 # Whose modules lie in the files of their target.
-INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent")
+INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent", "deepseek_v4")
+# Where a route that roundings turn would show.
+ROUTED = ("longcat_flash", "deepseek_v4")
 
 
 def config_of(name, config):
@@ -260,6 +326,8 @@ def each_expert(name, weight):
 
 def stored(modules):
     """The weights under their published names."""
+    if isinstance(modules[0], DeepseekV4Module):
+        return modules[0].stored()
     tensors = {}
     for number, module in enumerate(modules):
         for key, weight in module.state_dict().items():
@@ -306,6 +374,9 @@ def add_to_target(name, module, files, tensors):
         config = json.loads((folder / "config.json").read_text())
         config.update({"num_nextn_predict_layers": 1, "mtp_hybrid_override_pattern": "*E"})
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    if name == "deepseek_v4":
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "num_nextn_predict_layers": 1}, indent=1) + "\n")
     for file, more in (("model.safetensors", files), ("golden.safetensors", tensors)):
         save_file({**load_file(folder / file), **more}, folder / file, metadata={"format": "pt"})
 
@@ -317,8 +388,8 @@ def generate(name):
     generator = torch.Generator().manual_seed(SEED)
     torch.manual_seed(SEED)
     ids = drafts = None
-    while drafts is None or name == "longcat_flash" and rounding_error(chain, ids) > ROUNDING:
-        if ids is None or name == "longcat_flash":
+    while drafts is None or name in ROUTED and rounding_error(chain, ids) > ROUNDING:
+        if ids is None or name in ROUTED:
             ids = torch.randint(2, config["vocab_size"] - 16, (TOKENS,), generator=generator).tolist()
         modules = random_modules(make, count, model, generator)
         chain = Chain(model, modules, passes_states)

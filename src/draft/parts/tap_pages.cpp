@@ -18,7 +18,8 @@ TapSink TapPages::sink() const {
 }
 
 int64_t TapPages::row_bytes() const {
-  return static_cast<int64_t>(layers_.size()) * sink().columns_of(target_.config().hidden_size) *
+  const int32_t width = TapSink::width_of(target_.config(), layers_.front());
+  return static_cast<int64_t>(layers_.size()) * sink().columns_of(width) *
          static_cast<int64_t>(dtype_size(target_.config().dtype));
 }
 

@@ -12,7 +12,7 @@ void attend_compressed(Queue& queue, const AttendCompressedArgs& args) {
   FT_CHECK(args.positions != nullptr && args.row_slot != nullptr && args.kv != nullptr);
   FT_CHECK(args.window_tables != nullptr && args.sinks != nullptr && args.inv_freq != nullptr);
   FT_CHECK(args.max_blocks > 0 && args.block_size > 0 && args.max_rows > 0);
-  FT_CHECK(args.num_heads > 0 && args.window > 0 && args.ratio >= 0);
+  FT_CHECK(args.num_heads > 0 && args.window > 0 && args.ratio >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.ratio == 0 || args.entries != nullptr);
   FT_CHECK(args.ratio == 0 || args.block_tables != nullptr);
   FT_CHECK(args.chosen == nullptr || (args.ratio > 0 && args.top > 0));

@@ -12,13 +12,13 @@ namespace foretoken {
 
 // Attention to a window and to compressed entries (DeepSeek V4), for the live token rows. All heads
 // read the same entries, each a key and a value at once. The row at position p sees
-// 1. the entries of positions max(0, p + 1 - window) to p, through window_tables;
+// 1. the entries of positions max(kv_begin, p + 1 - window) to p, through window_tables;
 // 2. of the compressed entries, of which (p + 1) / ratio exist for it: those whose numbers in
 //    `entries` are given by chosen[r], the first min(top, (p + 1) / ratio) of them; or, where that
 //    is null, all, through block_tables. Without a ratio there are none.
 // Scores are scale * (q . entry), and exp(sinks[h]) is added to the sum that divides. Softmax and
 // sums are in float, in the order of what is said here, whatever rows are beside. What comes out
-// turns back: its last rope_dim elements as TurnTailsArgs says, by -p.
+// turns back: its last rope_dim elements as TurnTailsArgs says, by -(p + position_shift).
 struct AttendCompressedArgs {
   static constexpr Op kOp = Op::kAttendCompressed;
   const StepCounts* counts;
@@ -45,6 +45,8 @@ struct AttendCompressedArgs {
   float scale;
   float scaling;  // of cosines and sines
   DType dtype;    // kF32 or kBF16
+  int32_t kv_begin = 0;
+  int32_t position_shift = 0;
 };
 
 // What the row at a position sees, as one list: the window, then compressed entries.
@@ -55,9 +57,10 @@ struct CompressedSight {
 };
 
 FT_HD inline CompressedSight compressed_sight(const AttendCompressedArgs& a, int32_t position) {
-  const int32_t first = position + 1 > a.window ? position + 1 - a.window : 0;
+  const int32_t first = position + 1 > a.window + a.kv_begin ? position + 1 - a.window : a.kv_begin;
+  const int32_t seen = position + 1 > first ? position + 1 - first : 0;
   const int32_t closed = a.ratio > 0 ? (position + 1) / a.ratio : 0;
-  return {first, position + 1 - first, a.chosen != nullptr && closed > a.top ? a.top : closed};
+  return {first, seen, a.chosen != nullptr && closed > a.top ? a.top : closed};
 }
 
 // Element offset of entry i of that list, in `kv` for i < num_window and in `entries` for others.

@@ -13,8 +13,8 @@ namespace foretoken {
 // 1. with norm_eps > 0 becomes head / sqrt(mean(head^2) + norm_eps), times `norm` where that is
 //    given;
 // 2. its last rope_dim elements turn in pairs that lie side by side: of pair i, by the angle
-//    position * inv_freq[i], (a, b) becomes (a cos - b sin, b cos + a sin), with both factors times
-//    `scaling`;
+//    (position + position_shift) * inv_freq[i], (a, b) becomes (a cos - b sin, b cos + a sin), with
+//    both factors times `scaling`;
 // 3. it goes to the row's place in `out`, or to the entry that `entry_slot` says.
 struct TurnTailsArgs {
   static constexpr Op kOp = Op::kTurnTails;
@@ -33,6 +33,7 @@ struct TurnTailsArgs {
   float scaling;     // of cosines and sines
   float norm_eps;    // 0: heads are not normed
   DType dtype;       // kF32 or kBF16
+  int32_t position_shift = 0;
 };
 
 inline constexpr int kMaxTailHead = 8192;

@@ -70,6 +70,9 @@ struct MtpForm {
   // and those of its layer are composed with them (`layer`).
   bool unnumbered = false;
   const char* projection = "eh_proj";
+  // Of the embedding, where the projection is of the state alone, each of its streams by itself;
+  // null: the projection reads both.
+  const char* embed_projection = nullptr;
   const char* embed_norm = "enorm";
   const char* state_norm = "hnorm";
   const char* output_norm = "shared_head.norm";

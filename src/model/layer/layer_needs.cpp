@@ -17,8 +17,6 @@ void add_needs(const LinearSpec& spec, LayerNeeds* needs) {
   needs->norm_groups = std::gcd(needs->norm_groups, spec.norm_groups);
 }
 
-void add_needs(const CompressedSpec&, LayerNeeds* needs) { needs->compress_positions = true; }
-
 void add_needs(const SelectiveSpec&, LayerNeeds* needs) { needs->scan_selectively = true; }
 
 void add_needs(const GatedMlpSpec& spec, LayerNeeds* needs) {

@@ -299,7 +299,12 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding) {
   return part;
 }
 
-CompressedSpec part_of(const CompressedSpec& whole, const Sharding&) { return whole; }
+CompressedSpec part_of(const CompressedSpec& whole, const Sharding& sharding) {
+  CompressedSpec part = whole;
+  part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
+  part.groups = static_cast<int32_t>(shard_of(whole.groups, sharding).count);
+  return part;
+}
 
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding) {
   ShortConvSpec part = whole;

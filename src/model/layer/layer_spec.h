@@ -197,7 +197,8 @@ struct LatentSpec {
 // All heads read one entry of a position, its key and its value at once, whose last rope_dim
 // elements turn. Compressed entries are made as compress_rows.h says, of every `ratio` positions;
 // with an indexer, which has compressed keys of its own, rows attend to the best of them. Heads
-// leave their values in `groups` groups, each of which is made o_rank wide before `wo_b`.
+// leave their values in `groups` groups, each of which is made o_rank wide before `wo_b`. Ranks
+// divide the groups and their heads; entries and indexer are whole on each.
 struct CompressedSpec {
   int32_t num_heads = 0;
   int32_t head_dim = 0;

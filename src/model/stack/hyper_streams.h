@@ -29,6 +29,7 @@ class HyperStreams {
   Status load(PartLoader& loader, const std::string& body);
   Status take_scratch(const ScratchSource& source);
   bool empty() const { return !config_.exist(); }
+  float* rows() const { return streams_; }  // [max_rows, streams, hidden]
 
   // Each enqueues, for the live rows; residual and made [max_rows, hidden].
   // Every stream becomes what enters the first layer;
@@ -37,8 +38,11 @@ class HyperStreams {
   void fold(const LayerRows& rows, const HyperConnection& part, float* residual);
   // the streams get what the part that read them last made;
   void spread(const LayerRows& rows, const float* made);
-  // what the last norm reads becomes the residual.
+  // what the last norm reads becomes the residual;
   void collapse(const LayerRows& rows, float* residual);
+  // all streams go to the next stage, and come from the one before; comm: of stage_exchange.h.
+  void send(const LayerRows& rows, const void* comm) const;
+  void receive(const LayerRows& rows, const void* comm);
 
   // Numbers in the weights of `collapse`.
   static double num_weights(const ModelConfig& config);
@@ -48,7 +52,7 @@ class HyperStreams {
   HyperConnection last_;
   int32_t hidden_ = 0;
   float norm_eps_ = 0;
-  float* streams_ = nullptr;  // [max_rows, streams, hidden]
+  float* streams_ = nullptr;  // as of rows()
   float* weights_ = nullptr;  // [max_rows, streams + streams^2]
 };
 

@@ -27,6 +27,7 @@ bool divides(const RecurrentConfig& recurrent, int32_t size) {
 
 bool divides(const ModelConfig& config, int32_t size, bool deals_experts) {
   if (!divides(config.recurrent, size)) return false;
+  if (config.compressed.exists() && config.compressed.groups % size != 0) return false;
   if (config.experts.count > 0 && !divides(config.experts, size, deals_experts)) return false;
   const auto or_of_config = [](int32_t own, int32_t of_config) {
     return own > 0 ? own : of_config;
@@ -65,6 +66,12 @@ std::string recurrent_text(const RecurrentConfig& recurrent) {
   }
   return ", and " + std::to_string(recurrent.key_heads) + " heads of keys and " +
          std::to_string(recurrent.value_heads) + " of values of recurrent layers";
+}
+
+// ", and 8 groups of heads (o_groups)".
+std::string group_text(const CompressedConfig& compressed) {
+  if (!compressed.exists()) return "";
+  return ", and " + std::to_string(compressed.groups) + " groups of heads (o_groups)";
 }
 
 // "1, 2 or 4".
@@ -138,8 +145,8 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                             " heads, " + std::to_string(config.num_kv_heads) +
                             " of keys and values, and " + std::to_string(config.intermediate_size) +
                             " inner columns" + expert_text(config.experts, deals_experts) +
-                            recurrent_text(config.recurrent) + "; use " +
-                            possible_sizes(config, deals_experts));
+                            recurrent_text(config.recurrent) + group_text(config.compressed) +
+                            "; use " + possible_sizes(config, deals_experts));
   }
   FT_RETURN_IF_ERROR(check_context(config, sharding));
   ModelConfig part = config;
@@ -153,6 +160,7 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
         static_cast<int32_t>(shard_of_kv_heads(config.recurrent.key_heads, sharding).count);
   }
   part.recurrent.value_heads /= sharding.size;
+  if (config.compressed.exists()) part.compressed.groups /= sharding.size;
   part.recurrent.channels /= sharding.size;
   for (LayerConfig& layer : part.layers) {
     layer.num_heads /= sharding.size;

@@ -263,13 +263,12 @@ TEST_P(RecurrentIdentity, AbortsHarmNobody) {
 TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
   for (const Layout& layout : {Layout{.pp = 2}, Layout{.tp = 2}, Layout{.dbo = true}}) {
     if (!missing_for(layout).empty()) continue;
-    // Sums of several ranks have other bits, and some sizes are not divided. The residual of
-    // DeepSeek V4 is more than a row, and layers of Kimi K3 read what earlier blocks left.
+    // Sums of several ranks have other bits, and some sizes are not divided. Layers
+    // of Kimi K3 read what earlier blocks left.
     EngineConfig divided = config({});
     layout.apply(divided);
     const std::string refusal = refusal_of(divided);
-    const std::string& name = GetParam().name;
-    if (layout.tp == 1 && (name.starts_with("deepseek_v4") || name.starts_with("kimi_k3"))) {
+    if (layout.tp == 1 && GetParam().name.starts_with("kimi_k3")) {
       const char* flag = layout.pp > 1 ? "--pipeline-parallel-size" : "--enable-dbo";
       EXPECT_NE(refusal.find(flag), std::string::npos) << refusal;
       continue;

@@ -17,6 +17,7 @@ struct Seen {
   int ratio;  // 0: the window alone
   bool chooses;
   DType dtype;
+  int kv_begin = 0;
 };
 
 class AttendCompressedTest : public RowOpTest, public testing::WithParamInterface<Seen> {
@@ -55,7 +56,7 @@ class AttendCompressedTest : public RowOpTest, public testing::WithParamInterfac
 };
 
 TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
-  const auto [ratio, chooses, dtype] = GetParam();
+  const auto [ratio, chooses, dtype, kv_begin] = GetParam();
   const std::vector<int32_t> positions = {0, 3, 17, 100, 30}, slots = {0, 0, 0, 1, 1};
   const int rows = 4, most = 5, max_blocks = 13;
   const auto q = typed_data(random_floats(size_t(most) * kSeenHeads * kSeenDim, 1), dtype);
@@ -100,13 +101,15 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
                               .rope_dim = kSeenRope,
                               .scale = kSeenScale,
                               .scaling = 1,
-                              .dtype = dtype});
+                              .dtype = dtype,
+                              .kv_begin = kv_begin,
+                              .position_shift = -kv_begin});
   const auto raw = read(out, bytes);
   const auto got = to_floats(raw, dtype);
   for (int r = 0; r < rows; ++r) {
     const int position = positions[size_t(r)], table = slots[size_t(r)] * max_blocks;
     std::vector<Row> seen;
-    for (int p = std::max(0, position + 1 - kSeenWindow); p <= position; ++p) {
+    for (int p = std::max(kv_begin, position + 1 - kSeenWindow); p <= position; ++p) {
       const int block = window_tables[size_t(table + p / kSeenBlock)];
       seen.push_back(row_at(kv.values, size_t(block * kSeenBlock + p % kSeenBlock)));
     }
@@ -119,8 +122,8 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
     }
     for (int h = 0; h < kSeenHeads; ++h) {
       const size_t place = size_t(r * kSeenHeads + h);
-      const Row want =
-          turned_by(attended(row_at(q.values, place), double(sinks[size_t(h)]), seen), -position);
+      const Row want = turned_by(attended(row_at(q.values, place), double(sinks[size_t(h)]), seen),
+                                 kv_begin - position);
       for (size_t c = 0; c < want.size(); ++c) {
         ASSERT_NEAR(got[place * kSeenDim + c], want[c],
                     std::abs(want[c]) * storage_error(dtype) + 2e-5)
@@ -132,7 +135,8 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttendCompressedTest,
-                         testing::Values(Seen{0, false, DType::kF32}, Seen{4, true, DType::kF32},
+                         testing::Values(Seen{0, false, DType::kF32},
+                                         Seen{0, false, DType::kF32, 2}, Seen{4, true, DType::kF32},
                                          Seen{4, true, DType::kBF16}, Seen{16, false, DType::kF32},
                                          Seen{2, false, DType::kBF16}));
 

@@ -70,14 +70,15 @@ TEST_P(TurnTailsTest, HeadsAreNormedAndTheirLastPairsTurn) {
                        .rope_dim = kTailRope,
                        .scaling = kTailScaling,
                        .norm_eps = kTailEps,
-                       .dtype = GetParam()});
+                       .dtype = GetParam(),
+                       .position_shift = 2});
   const auto raw = read(out, bytes);
   const auto got = to_floats(raw, GetParam());
   for (int r = 0; r < kTailRows; ++r) {
     for (int h = 0; h < kHeads; ++h) {
       const float* head = &x[size_t(r) * kStride + size_t(h) * kTailDim];
       expect_head(&got[(size_t(r) * kHeads + size_t(h)) * kTailDim],
-                  turned(normed(head, nullptr), positions_[size_t(r)]));
+                  turned(normed(head, nullptr), positions_[size_t(r)] + 2));
     }
   }
   expect_marked(raw, size_t{kTailRows} * kHeads * kTailDim * dtype_size(GetParam()));

@@ -101,6 +101,16 @@ TEST(Sharding, ExpertsAreCutInWholeSlices) {
   }
 }
 
+// Heads that leave their values together (DeepSeek V4).
+TEST(Sharding, GroupsOfHeadsStayTogether) {
+  ModelConfig config = config_of(8, 1, 512);
+  config.compressed.q_rank = 32;
+  config.compressed.groups = 2;
+  EXPECT_EQ(shard_config(config, {.rank = 1, .size = 2}).value().compressed.groups, 1);
+  const std::string message = shard_config(config, {.rank = 0, .size = 4}).status().message();
+  EXPECT_NE(message.find("2 groups of heads (o_groups); use 1 or 2"), std::string::npos) << message;
+}
+
 ModelConfig mixture_of(int experts, int inner) {
   ModelConfig config = config_of(8, 8, 512);
   config.experts.count = experts;

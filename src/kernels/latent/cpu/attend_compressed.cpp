@@ -102,7 +102,8 @@ void attend_one(const AttendCompressedArgs& a, int row, int h) {
   CompressedHead head;
   (a.dtype == DType::kF32 ? attend_head_f32 : attend_head_bf16)(a, row, h, head);
   TailTurn turn;
-  make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row], true, &turn);
+  make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row] + a.position_shift, true,
+                 &turn);
   turn_tail(turn, head.out, a.head_dim);
   const int64_t at = (int64_t{row} * a.num_heads + h) * a.head_dim;
   for (int c = 0; c < a.head_dim; ++c) {

@@ -41,7 +41,8 @@ void turn_tails(const void* args, CpuPool& pool) {
   const auto run = a.dtype == DType::kF32 ? turn_row_f32 : turn_row_bf16;
   for_each_row(pool, rows, int64_t{a.num_heads} * a.head_dim, [&](int64_t row) {
     TailTurn turn;
-    make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row], false, &turn);
+    make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row] + a.position_shift,
+                   false, &turn);
     run(a, turn, row, thread_scratch<TurnedHead>().elements);
   });
 }

@@ -86,7 +86,8 @@ __global__ void __launch_bounds__(kTailThreads)
     if (c < args.head_dim) q[c] = out[j] / sum;
   }
   __syncthreads();
-  const TailPlace tail{args.head_dim - args.rope_dim, static_cast<float>(args.positions[row]), -1};
+  const TailPlace tail{args.head_dim - args.rope_dim,
+                       static_cast<float>(args.positions[row] + args.position_shift), -1};
   const auto attended = [&](int i) { return q[i]; };
   T* to = static_cast<T*>(args.out) + own.place();
   for (int c = threadIdx.x; c < args.head_dim; c += kTailThreads) {

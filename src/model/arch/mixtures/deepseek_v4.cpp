@@ -29,6 +29,14 @@ LayerSpec deepseek_v4_layer(const ModelConfig& config, const LayerConfig& layer)
   return spec;
 }
 
+// Of a draft module: published ones see a window alone, and their rows choose experts.
+LayerSpec deepseek_v4_module(const ModelConfig& config, const LayerConfig& layer) {
+  LayerConfig own = layer;
+  own.compress = 0;
+  own.chooses = own.hashed = false;
+  return deepseek_v4_layer(config, own);
+}
+
 Status read_hyper(const ConfigFields& fields, HyperConfig* out) {
   double eps = 1e-6;
   FT_RETURN_IF_ERROR(fields.need_count("hc_mult", &out->count));
@@ -60,10 +68,10 @@ constexpr const char* kModules[] = {"mtp."};
 
 }  // namespace
 
-// DeepSeek-AI 2026, under the names of published files, whose draft module is passed over.
+// DeepSeek-AI 2026, under the names of published files. A draft module reads all streams.
 constinit const Architecture kDeepseekV4Architecture = {
     .name = "DeepseekV4ForCausalLM",
-    .description = "DeepSeek V4 Flash and Pro, without their MTP module",
+    .description = "DeepSeek V4 Flash and Pro, with their MTP module as a drafter",
     .defaults = R"({"max_position_embeddings": 1048576, "num_key_value_heads": 1, "head_dim": 512,
                     "partial_rotary_factor": 0.125, "rope_theta": 10000, "compress_rope_theta": 160000,
                     "routed_scaling_factor": 1.5, "n_shared_experts": 1, "swiglu_limit": 10.0,
@@ -72,6 +80,13 @@ constinit const Architecture kDeepseekV4Architecture = {
                 .embedding = "embed",
                 .ignored = kModules,
                 .layer = deepseek_v4_layer},
+    .mtp = {.layers = "mtp.",
+            .counts_on = false,
+            .projection = "h_proj",
+            .embed_projection = "e_proj",
+            .output_norm = "norm",
+            .layer = deepseek_v4_module,
+            .windowed = true},
     .translate = translate_compressed,
     .read = read_deepseek_v4,
 };

@@ -31,21 +31,26 @@ Status load_compressor(PartLoader& loader, const std::string& base, int32_t rati
 
 Status Compressed::load(PartLoader& loader, const std::string& layer, const CompressedSpec& whole) {
   const std::string base = layer + whole.base;
+  const ShardRange heads = shard_of(whole.num_heads, loader.sharding());
+  const ShardRange groups = shard_of(whole.groups, loader.sharding());
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;
   FT_RETURN_IF_ERROR(
       loader.load_linear({{base + "wq_a", whole.q_rank}, {base + "wkv", whole.head_dim}},
                          whole.inputs, false, &first));
-  FT_RETURN_IF_ERROR(
-      loader.load_linear({{base + "wq_b", whole.q_size()}}, whole.q_rank, false, &q_b));
+  FT_RETURN_IF_ERROR(loader.load_linear(
+      {{base + "wq_b", whole.q_size(), heads.begin * whole.head_dim, heads.count * whole.head_dim}},
+      whole.q_rank, false, &q_b));
   FT_RETURN_IF_ERROR(loader.load_norm_weights({{base + "q_norm.weight", whole.q_rank}}, &q_norm));
   FT_RETURN_IF_ERROR(
       loader.load_norm_weights({{base + "kv_norm.weight", whole.head_dim}}, &kv_norm));
-  FT_RETURN_IF_ERROR(loader.load_vector({{base + "attn_sink", whole.num_heads}}, &sinks));
+  FT_RETURN_IF_ERROR(loader.load_vector(
+      {{base + "attn_sink", whole.num_heads, heads.begin, heads.count}}, &sinks));
   const int64_t grouped = int64_t{whole.groups} * whole.o_rank;
   const int64_t columns = whole.q_size() / whole.groups;
-  TensorPart part{base + "wo_a.weight", grouped};
+  TensorPart part{base + "wo_a.weight", grouped, groups.begin * whole.o_rank,
+                  groups.count * whole.o_rank};
   part.widened = true;
   const std::vector<TensorPart> parts = {part};
   FT_ASSIGN_OR_RETURN(o_a, loader.weights().matrix(parts, {columns, 0, columns},
@@ -123,7 +128,8 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
                      .rope_dim = 0,
                      .scaling = kv.rope.scaling,
                      .norm_eps = eps,
-                     .dtype = dtype};
+                     .dtype = dtype,
+                     .position_shift = kv.position_shift};
   turn_tails(rows.queue, turn);
   turn.x += spec.q_rank;
   turn.out = kv.kv.k;
@@ -240,7 +246,9 @@ void Compressed::attend(const LayerRows& rows, const LayerKv& kv, const Scratch&
                                  .rope_dim = spec.rope_dim,
                                  .scale = spec.scale,
                                  .scaling = kv.rope.scaling,
-                                 .dtype = dtype});
+                                 .dtype = dtype,
+                                 .kv_begin = kv.kv_begin,
+                                 .position_shift = kv.position_shift});
   const int32_t columns = spec.q_size() / spec.groups;
   head_gemm(rows.queue, {.counts = rows.counts,
                          .x = scratch.attended,

@@ -58,7 +58,7 @@ struct Compressed {
   };
 
   // Loads what begins with `layer`, for example "layers.3.", and the base of the spec. Stays until
-  // the loader has finished or stopped. Errors as of WeightLoader; Unsupported among ranks.
+  // the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& layer, const CompressedSpec& whole);
 
   // Calls f for each matrix that adapters may change.
@@ -72,7 +72,7 @@ struct Compressed {
   // Enqueues the first products of x [max_rows, spec.inputs] act;
   void project(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   // then the rest of the queries, what goes into the caches and into the layer's state, and
-  // attention;
+  // attention; compressed entries are of positions from 0 on, without kv.position_shift;
   void attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
   // then what is added to the streams.
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const {

@@ -41,11 +41,7 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
     }
     x_.resize(size_t{kLength} * kHidden);
     foretoken::fill_random("x", std::ssize(x_), 0.8f, DType::kF32, x_.data());
-    part_ = load_part<Compressed>(
-        [&](PartLoader& loader, Compressed* out) { return out->load(loader, "", spec()); });
-    EXPECT_EQ(unused_, "");
-    scratch_.fit(part_.spec);
-    ASSERT_TRUE(scratch_.take(scratch_source(kLength)).ok());
+    take({});
     const int each = spec().ratio > 0 ? (kBlock + spec().ratio - 1) / spec().ratio : 1;
     history_rows_ = spec().state().conv_width + 2;
     history_ = allocate<float>(size_t(history_rows_ * std::max(spec().compressed_size(), 1)));
@@ -54,6 +50,16 @@ class CompressedTest : public test::PartTest, public testing::WithParamInterface
     keys_ = allocate<float>(size_t(kBlocks * each * kDim));
     tables_ = to_device(std::vector<int32_t>{2, 3, 1});
     frequencies_ = to_device(std::vector<float>(kTailFrequencies, kTailFrequencies + 2));
+  }
+  // Loads a rank's part.
+  void take(const Sharding& sharding) {
+    part_ = load_part<Compressed>(
+        [&](PartLoader& loader, Compressed* out) { return out->load(loader, "", spec()); }, {},
+        sharding);
+    EXPECT_EQ(unused_, "");
+    scratch_ = {};
+    scratch_.fit(part_.spec);
+    ASSERT_TRUE(scratch_.take(scratch_source(kLength)).ok());
   }
   void add_compressor(const std::string& name, int width, int dim) {
     add("attn." + name + "wkv.weight", {width, kHidden});
@@ -235,6 +241,20 @@ TEST_P(CompressedTest, StepsOfAnyLengthGiveTheSameBits) {
     }
     EXPECT_EQ(pieces, whole) << each;
   }
+}
+
+TEST_P(CompressedTest, RanksAddUpToTheWhole) {
+  const auto whole = run(0, kLength);
+  std::vector<float> sum(whole.size());
+  for (int rank = 0; rank < 2; ++rank) {
+    take({.rank = rank, .size = 2});
+    EXPECT_EQ(part_.spec.num_heads, kHeads / 2);
+    EXPECT_EQ(part_.spec.groups, 1);
+    const auto part = run(0, kLength);
+    EXPECT_GT(std::abs(part[0] - whole[0]), 1e-4f) << "the other rank adds something";
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  }
+  for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], whole[i], 2e-5) << i;
 }
 
 CompressedSpec tiny_spec(int ratio, bool overlaps) {
