@@ -27,8 +27,8 @@ struct ForeignForm {
 constexpr ForeignForm kFolders[] = {
     {"mlc-chat-config.json", "a folder of MLC", kSource},
     {"genai_config.json", "a folder of ONNX Runtime GenAI", kSource},
-    {"rank0.engine", "a folder of TensorRT-LLM engines, which are built for one GPU", kSource},
-    {"*.engine", "a folder of TensorRT engines, which are built for one GPU", kSource},
+    {"rank0.engine", "a folder of TensorRT-LLM engines", kSource},
+    {"*.engine", "a folder of TensorRT engines", kSource},
     {"rank0.safetensors", "a checkpoint of TensorRT-LLM", kSource},
     {"shared_vocabulary.json", "a folder of CTranslate2", kSource},
     {"shared_vocabulary.txt", "a folder of CTranslate2", kSource},
@@ -62,8 +62,8 @@ constexpr ForeignForm kFolders[] = {
 
 // By how a file's name ends.
 constexpr ForeignForm kFiles[] = {
-    {".llamafile", "a llamafile, a program with a GGUF file in it",
-     "take that out (unzip -j FILE '*.gguf') and name it"},
+    {".llamafile", "a llamafile",
+     "take the GGUF file out of it (unzip -j FILE '*.gguf') and name that"},
     {".nemo", "an archive of NeMo", "export it in the layout of transformers"},
     {".zip", "an archive", "unpack it and name the folder or the GGUF file in it"},
     {".tar", "an archive", "unpack it and name the folder or the GGUF file in it"},
@@ -79,7 +79,7 @@ constexpr ForeignForm kFiles[] = {
     {".ckpt", "a training checkpoint",
      "use the model in the layout of transformers, or a GGUF file"},
     {".onnx", "an ONNX graph", kSource},
-    {".engine", "a TensorRT engine, which is built for one GPU", kSource},
+    {".engine", "a TensorRT engine", kSource},
     {".task", "a bundle of MediaPipe", kSource},
     {".litertlm", "a model of LiteRT-LM", kSource},
     {".tflite", "a model of LiteRT", kSource},

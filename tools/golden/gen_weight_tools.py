@@ -48,6 +48,9 @@ def write_torchao(name, settings, dtype=torch.bfloat16):
     tensors, metadata = flatten_tensor_state_dict({"m.weight": model["m"].weight.data})
     config = {"quant_method": "torchao", "quant_type": {"default": {"_type": type(settings).__name__}}}
     write(name, config, tensors, model["m"].weight.dequantize().float(), metadata)
+    write(name + "-bin", config, {}, model["m"].weight.dequantize().float())
+    (OUT / (name + "-bin") / "model.safetensors").unlink()
+    torch.save(model.state_dict(), OUT / (name + "-bin") / "pytorch_model.bin")
 
 
 def write_torchao_int4():

@@ -51,6 +51,7 @@ enum PickleOp : uint8_t {
   kProtocol = 0x80,
   kTuple1 = 0x85,
   kTuple2 = 0x86,
+  kNewObject = 0x81,
   kTuple3 = 0x87,
   kTrue = 0x88,
   kFalse = 0x89,
@@ -173,13 +174,6 @@ class PickleMachine {
 
   void push_global(const std::string& module, const std::string& name) {
     const std::string full = module + "." + name;
-    // Of tensors of a class of their own, as torchao's.
-    if (error_.ok() && full == "torch._tensor._rebuild_from_type_v2") {
-      error_ = unsupported(where_ +
-                           ": the tensors are of a class of their own (torchao's or another "
-                           "package's), which are read from safetensors alone; save the quantised "
-                           "model as safetensors, or use the model as it was before");
-    }
     if (error_.ok() && !allows_(full)) {
       error_ = unsupported(where_ + ": the pickle names '" + full.substr(0, 120) +
                            "', and only dictionaries of tensors are read from pickles, which can "
@@ -204,10 +198,23 @@ class PickleMachine {
     if (!out_.values_[arguments].items.empty()) return fail("an OrderedDict made of arguments");
     push({.kind = Kind::kDict});
   }
-  // torch hangs _metadata on its dictionaries, which no weight depends on.
+  // Of a class that is called with a tuple.
+  void new_object() {
+    if (stack_.size() < floor() + 2) return fail("its stack is empty");
+    const PickleValue& made_of = out_.values_[stack_.back()];
+    const PickleValue& of_class = out_.values_[stack_[stack_.size() - 2]];
+    if (made_of.kind != Kind::kList || of_class.text == kOrderedDict) {
+      return fail("an object that is made of no tuple");
+    }
+    reduce();
+  }
+  // torch hangs _metadata on its dictionaries, and objects that torchao keeps beside its tensors
+  // have states, which no weight depends on.
   void build() {
     pop();
-    top(Kind::kDict);
+    const bool is_object =
+        stack_.size() > floor() && out_.values_[stack_.back()].kind == Kind::kCall;
+    if (!is_object) top(Kind::kDict);
   }
   void push_long() {
     const std::string_view raw = take(number<uint8_t>());
@@ -323,6 +330,8 @@ bool PickleMachine::collect(uint8_t op) {
       const uint32_t id = pop();
       return push({.kind = Kind::kPersistent, .items = {id}}), true;
     }
+    case kNewObject:
+      return new_object(), true;
     case kReduce:
       return reduce(), true;
     case kBuild:

@@ -39,9 +39,25 @@ constexpr StorageType kStorageTypes[] = {
     {"torch.ShortStorage", 2, FileDType::kOther, "I16"},
     {"torch.CharStorage", 1, FileDType::kOther, "I8"},
     {"torch.ByteStorage", 1, FileDType::kOther, "U8"},
+    {"torch.storage.UntypedStorage", 1, FileDType::kOther, "U8"},
+};
+// Of elements in a storage without a type.
+constexpr StorageType kUntypedElements[] = {
+    {"torch.float8_e4m3fn", 1, FileDType::kOther, "F8_E4M3"},
+    {"torch.float8_e5m2", 1, FileDType::kOther, "F8_E5M2"},
+    {"torch.float8_e8m0fnu", 1, FileDType::kOther, "F8_E8M0"},
 };
 
 constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2";
+constexpr std::string_view kRebuildUntyped = "torch._utils._rebuild_tensor_v3";
+// Tensors of a class of their own, which are several plain ones.
+constexpr std::string_view kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
+constexpr std::string_view kBesideClasses[] = {"torch._utils._rebuild_wrapper_subclass",
+                                               "torch.serialization._get_layout", "torch.device",
+                                               "torch.Size"};
+// Names of types, which torchao keeps beside its tensors.
+constexpr std::string_view kTypeFronts[] = {"torch.float", "torch.bfloat", "torch.int",
+                                            "torch.uint", "torchao."};
 constexpr std::string_view kRebuildParameter = "torch._utils._rebuild_parameter";
 constexpr std::string_view kOrdered = "collections.OrderedDict";
 
@@ -53,8 +69,11 @@ const StorageType* find_storage_type(std::string_view name) {
 }
 
 bool allows(std::string_view global) {
-  return global == kRebuildTensor || global == kRebuildParameter || global == kOrdered ||
-         find_storage_type(global) != nullptr;
+  const bool is_type = std::ranges::any_of(
+      kTypeFronts, [&](std::string_view front) { return global.starts_with(front); });
+  if (is_type || std::ranges::find(kBesideClasses, global) != std::end(kBesideClasses)) return true;
+  return global == kRebuildTensor || global == kRebuildUntyped || global == kRebuildFromType ||
+         global == kRebuildParameter || global == kOrdered || find_storage_type(global) != nullptr;
 }
 
 // torch.serialization's magic number and protocol, as pickles of protocol 2 write them.
@@ -99,6 +118,7 @@ class TorchReader {
   Status place_old_storages(Bytes file, size_t at, const Pickle& pickle, const Pickle& keys);
   Status read_dictionary(const Pickle& pickle);
   Status add_tensor(const Pickle& pickle, const std::string& name, const PickleValue& value);
+  Status add_parts(const Pickle& pickle, const std::string& name, const PickleValue& value);
   Result<Storage> find_storage(const Pickle& pickle, const PickleValue& value);
   Status fill_view(TensorView* view, const Storage& storage, int64_t first,
                    const std::vector<int64_t>& strides);
@@ -315,8 +335,10 @@ Status TorchReader::add_tensor(const Pickle& pickle, const std::string& name,
                                const PickleValue& value) {
   const std::string where = path_ + ": tensor '" + name.substr(0, 200) + "' ";
   const PickleValue& arguments = pickle.at(value.items[1]);
-  if (pickle.at(value.items[0]).text != kRebuildTensor || arguments.kind != Kind::kList ||
-      arguments.items.size() < 4) {
+  const std::string& function = pickle.at(value.items[0]).text;
+  const bool is_untyped = function == kRebuildUntyped;
+  if ((function != kRebuildTensor && !is_untyped) || arguments.kind != Kind::kList ||
+      arguments.items.size() < (is_untyped ? 7 : 4)) {
     return invalid_argument(where + "is described in a way that is not read" + kSaveAgain);
   }
   const auto at = [&](size_t i) -> const PickleValue& { return pickle.at(arguments.items[i]); };
@@ -330,7 +352,15 @@ Status TorchReader::add_tensor(const Pickle& pickle, const std::string& name,
   view.name = name;
   view.file = path_;
   view.shape = *shape;
-  const Result<Storage> storage = find_storage(pickle, at(0));
+  Result<Storage> storage = find_storage(pickle, at(0));
+  if (storage.ok() && is_untyped) {
+    const auto* type = std::ranges::find(kUntypedElements, at(6).text, &StorageType::name);
+    if (type == std::end(kUntypedElements)) {
+      return unsupported(where + "has elements of the type '" + at(6).text.substr(0, 40) + "'" +
+                         kSaveAgain);
+    }
+    storage.value().type = type;
+  }
   Status status = storage.status();
   if (storage.ok()) status = fill_view(&view, storage.value(), first.integer, *strides);
   if (!status.ok()) {
@@ -338,6 +368,36 @@ Status TorchReader::add_tensor(const Pickle& pickle, const std::string& name,
     return Status(status.code(), where + status.message() + (damaged ? kDamaged : kSaveAgain));
   }
   out_.tensors_.emplace(name, std::move(view));
+  return {};
+}
+
+// _rebuild_from_type_v2(function, class, arguments, state) of torchao: the tensors of the state
+// under the names that its safetensors have, as X._weight_qdata of X.weight.
+Status TorchReader::add_parts(const Pickle& pickle, const std::string& name,
+                              const PickleValue& value) {
+  const PickleValue& arguments = pickle.at(value.items[1]);
+  const bool is_whole = arguments.kind == Kind::kList && arguments.items.size() == 4;
+  const PickleValue* state = is_whole ? &pickle.at(arguments.items[3]) : nullptr;
+  const size_t dot = name.rfind('.');
+  if (state == nullptr || state->kind != Kind::kDict || dot == std::string::npos ||
+      !pickle.at(arguments.items[1]).text.starts_with("torchao.")) {
+    return unsupported(path_ + ": tensor '" + name.substr(0, 200) +
+                       "' is of a class that is not read" + kSaveAgain);
+  }
+  const std::string base = name.substr(0, dot) + "._" + name.substr(dot + 1) + "_";
+  for (size_t i = 0; i + 1 < state->items.size(); i += 2) {
+    const PickleValue& key = pickle.at(state->items[i]);
+    const PickleValue& part = tensor_of(pickle, pickle.at(state->items[i + 1]));
+    if (key.kind != Kind::kText || part.kind != Kind::kCall) continue;
+    const std::string& function = pickle.at(part.items[0]).text;
+    if (function == kRebuildFromType) {
+      return unsupported(path_ + ": tensor '" + name.substr(0, 200) +
+                         "' is of an older class of torchao's that is not read; quantise the model "
+                         "with a newer torchao, or use the model as it was before");
+    }
+    if (function != kRebuildTensor && function != kRebuildUntyped) continue;
+    FT_RETURN_IF_ERROR(add_tensor(pickle, base + key.text, part));
+  }
   return {};
 }
 
@@ -359,7 +419,9 @@ Status TorchReader::read_dictionary(const Pickle& pickle) {
     const PickleValue& key = pickle.at(dictionary->items[i]);
     const PickleValue& value = tensor_of(pickle, pickle.at(dictionary->items[i + 1]));
     if (key.kind != Kind::kText || value.kind != Kind::kCall) continue;
-    FT_RETURN_IF_ERROR(add_tensor(pickle, key.text, value));
+    const bool has_parts = pickle.at(value.items[0]).text == kRebuildFromType;
+    FT_RETURN_IF_ERROR(has_parts ? add_parts(pickle, key.text, value)
+                                 : add_tensor(pickle, key.text, value));
   }
   if (!out_.tensors_.empty()) return {};
   return unsupported(path_ + " holds no dictionary of tensors" + kSaveAgain);

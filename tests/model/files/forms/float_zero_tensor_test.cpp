@@ -52,7 +52,8 @@ TEST_P(WeightTools, AreReadExactly) {
 INSTANTIATE_TEST_SUITE_P(Forms, WeightTools,
                          ::testing::Values("hqq-4", "hqq-3-columns", "hqq-2", "hqq-8",
                                            "torchao-int8", "torchao-float8", "torchao-intx",
-                                           "torchao-int4", "modelopt-int4-awq",
+                                           "torchao-int4", "torchao-int8-bin", "torchao-float8-bin",
+                                           "torchao-intx-bin", "modelopt-int4-awq",
                                            "modelopt-nvfp4-awq", "fp8-e5m2"));
 
 // Tensors in memory by name.
