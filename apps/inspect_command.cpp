@@ -18,6 +18,7 @@
 #include "attention/backend.h"
 #include "attention/kv_cache.h"
 #include "base/check.h"
+#include "compat/compat.h"
 #include "device/device_traits.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
@@ -274,11 +275,8 @@ Result<ordered_json> inspect_model(const InspectOptions& options) {
   ordered_json model = {{"name", name_of(options)}};
   model.update(inspect_engine(engine->info()));
   if (!options.step_times) return model;
-  if (engine->info().step_times.empty()) {
-    return invalid_argument(
-        "--step-times: no table is measured without a drafter and the length policy adaptive; give "
-        "--speculative-config");
-  }
+  FT_RETURN_IF_ERROR(
+      compat({.wants_step_times = true, .reckons_with_times = !engine->info().step_times.empty()}));
   model["step_times"] = engine->info().step_times;
   return model;
 }

@@ -38,7 +38,7 @@ ALLOWED = {
     "http": {"base"},
     "chat": {"base"},
     "bench": {"base", "text", "net"},
-    "serve": {"base", "config", "text", "http", "chat"},
+    "serve": {"base", "config", "text", "http", "chat", "compat"},
     # Commands show, choose and convert what lies below the engine; what makes its steps they do not need.
     "apps": LIBRARY - {"group", "kv", "sched", "spec"} | {"http", "chat", "bench", "serve", "convert"},
 }

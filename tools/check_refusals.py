@@ -4,10 +4,11 @@
 A refusal is a call that makes a Status (unsupported, invalid_argument, fault, rule_fault, Status), fails a reader or throws,
 and in src/ any statement, as a sentence may be made before it is returned. It is taken for one of a combination
 where its literals name two flags, or one flag and a word that brings another part in ("needs", "without", ...), or
-say what such sentences say ("leave one of the two out", "not divided among ranks", "goes with", ...). What says
+say what such sentences say ("leave one of the two out", "not divided among ranks", "goes with", ...), that a part is
+missing ("has no tokenizer", "needs a drafter"), or what to start with it ("add --x"). What says
 kUnsupported above src/compat (ABOVE_COMPAT) is one, too, where it names two of FEATURES. The commands of
-apps/ have flags of their own; there two flags or such a sentence count. What loads a server as its client (bench) is no
-part of an engine.
+apps/ have flags of their own; there two flags or such a sentence count. What loads a server as its client (bench serve)
+is no part of an engine. And what no one tells compat refuses nothing: each field of Combination is set outside of the rules.
 
 tools/refusal_exceptions.txt lists what looks so and is none, each as "path: words of the sentence: reason".
 """
@@ -20,10 +21,11 @@ from cpp_text import DIRECTIVE, line_of, literals, without_comments
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "refusal_exceptions.txt"
+COMPAT = ROOT / "src" / "compat"
 FOLDERS = ("src", "apps", "include", "python")
 SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh"}
 # The rules themselves, clients of a server, tables of fields with their help, and pages that are printed.
-APART = ("src/compat/", "src/bench/", "apps/bench/", "src/config/", "apps/manual/", "apps/flags/")
+APART = ("src/compat/", "src/bench/", "apps/bench/bench_serve", "src/config/", "apps/manual/", "apps/flags/")
 MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault|Status|fail|\w*[Ee]rror|runtime_error|return(?=\s*\{))\s*[({]")
 STATEMENT_END = re.compile(r"[;{}]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -31,8 +33,12 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 # asks for another part alone.
 REMEDY = re.compile(r";.*", re.S)
 ANOTHER = re.compile(r"\b(?:needs?|requires?|without|with|under|beside|while|where|both)\b")
+# A part that an engine, a model or a server may lack.
+PART = r"(?:tokenizers?|drafters?|(?:chat )?templates?|adapters?|grammars?|parsers?|tokens for|draft models?|prefix cache|mixtures?)\b"
 PHRASES = re.compile(
-    r"leave one (?:of (?:them|the two) )?out|among ranks|stages do not have|lanes do not have|not shared by engines"
+    rf"\b(?:has|have|having|runs?|leaves|there is|there are|needs?|wants?|requires?|lacks?|without|with no) (?:an?|no|neither|any)? ?{PART}"
+    r"|\b(?:add|start (?:it |the engine |the server )?(?:with|without)) --[a-z]|holds? for the whole engine|does not read '"
+    r"|leave one (?:of (?:them|the two) )?out|among ranks|stages do not have|lanes do not have|not shared by engines"
     r"|exclude (?:each other|one another)|cannot be (?:used|combined) with|\btogether\b|\bcombin(?:e|ed|ation)\b"
     r"|not (?:available|built|there|read|allowed|supported|possible|known) (?:with|where|for|when|while|under|beside)\b"
     r"|divided among|start (?:it|the engine) with\b|does nothing with|does not keep|\bare (?:not )?quantised\b"
@@ -128,6 +134,40 @@ def faults(files, exceptions):
         yield f"tools/refusal_exceptions.txt: {path} has no such sentence any more: {words}"
 
 
+def fields_of(header, struct):
+    """The names of the members of a structure that compat is asked about."""
+    body = header[header.index(f"struct {struct} {{"):]
+    body = without_comments(body[:body.index("\n};")])
+    return re.findall(r"^  [\w:<>* ,]+?\b(\w+) = (?!\=)[^;]*;", body, re.M)
+
+
+def never_told(fields, texts):
+    """Those that no text sets, by name in braces or as a member."""
+    told = set()
+    for text in texts:
+        told |= set(re.findall(r"(?:\.|->)(\w+)(?:\s*\|?=(?!=)|\.reset\(|\.clear\()", text))
+    return [field for field in fields if field not in told]
+
+
+def never_asked(fields, rules):
+    """Those that no rule reads."""
+    asked = {field for rule in rules for field in re.findall(r"(?:\.|->|::)(\w+)", rule)}
+    return [field for field in fields if field not in asked]
+
+
+def faults_of_fields(files):
+    """The sentences about members that no one sets, or no rule goes by."""
+    header = (COMPAT / "compat.h").read_text(encoding="utf-8")
+    rules = [path.read_text(encoding="utf-8") for path in sorted(COMPAT.glob("*_rules.cpp"))]
+    told_by = [*files.values(), (COMPAT / "combination.cpp").read_text(encoding="utf-8")]
+    for struct in ("Combination", "LayerNeeds"):
+        fields = fields_of(header, struct)
+        for field in never_told(fields, told_by):
+            yield f"src/compat/compat.h: no one sets {struct}::{field}, so that no rule about it is ever broken: set it or remove it"
+        for field in never_asked(fields, rules):
+            yield f"src/compat/compat.h: no rule goes by {struct}::{field}: write one or remove it"
+
+
 def sources():
     """The text by path of all that is looked at."""
     found = {}
@@ -141,7 +181,8 @@ def sources():
 
 def main():
     files = sources()
-    found = list(faults(files, read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())))
+    found = list(faults_of_fields(files))
+    found += list(faults(files, read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())))
     print("\n".join(found) or f"refusals: {len(files)} sources, combinations are refused by src/compat alone")
     return 1 if found else 0
 

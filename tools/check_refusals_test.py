@@ -3,7 +3,7 @@
 
 import unittest
 
-from check_refusals import faults, read_exceptions, refusals, sources
+from check_refusals import faults, fields_of, never_asked, never_told, read_exceptions, refusals, sources
 
 
 MET = (
@@ -18,6 +18,11 @@ MET = (
     'return invalid_argument("priority is " + n + ", but all are alike; start it with --scheduling-policy x");',
     'return invalid_argument(field + " does nothing with method " + method);', 'return unsupported("groups are not divided among " + n + " ranks");',
     'return invalid_argument(flag + ": the weights of " + m + " are quantised by " + name);',
+    'return invalid_argument("the target" + x + " has no tokenizer.json; leave the field out or add the file");',
+    'constexpr const char* kNone = "the model has no tokenizer.json; use token ids";', 'return unsupported("the model has no chat template; send a prompt");',
+    'return fail("the engine runs without a drafter; begin again");', 'return invalid_argument(flag + " needs a drafter; add --speculative-config");',
+    'return fail("nothing is drafted; start with --speculative-config");', 'fail(fmt::format("{} holds for the whole engine, but entries differ", x));',
+    'return unsupported("this model has no tokens for gaps; use another");', 'return invalid_argument("-x does not read \'" + model + "\', a GGUF file");',
     'return invalid_argument(fmt::format("--one {} with {}", x, y));', 'return {StatusCode::kUnsupported, "drafts are not supported with adapters"};')
 PASSED = (
     'return invalid_argument("--max-model-len " + n + " exceeds 5; lower it");',
@@ -62,8 +67,17 @@ class Refusals(unittest.TestCase):
         read = {name.rpartition("/")[0] for name in sources()}
         for folder in ("src/config", "src/compat"):
             self.assertNotIn(folder, read)
-        for folder in ("src/kv", "src/spec", "src/text", "src/serve/fields", "src/hub", "src/gguf", "apps/options", "apps", "python/src"):
+        for folder in ("src/kv", "src/spec", "src/text", "src/serve/fields", "src/hub", "src/gguf", "apps/options", "apps", "apps/bench", "python/src"):
             self.assertIn(folder, read)
+        self.assertFalse([name for name in sources() if name.startswith("apps/bench/bench_serve")])
+
+    def test_what_no_one_tells_compat_is_named(self):
+        fields = fields_of("struct Other {\n  int z = 0;\n};\nstruct Combination {\n  const T* a = nullptr;  // b = 1;\n"
+                                       "  std::optional<int> c = {};  // of d\n  Fact e = {};\n  std::string f = {};\n  int g = 0;\n  Fact h = {};\n};\n", "Combination")
+        self.assertEqual(fields, ["a", "c", "e", "f", "g", "h"])
+        texts = ("compat({.a = x, .c = 1});", "parts->e = true; c.f.clear();", "if (c.g == 1 && c.h) return;")
+        self.assertEqual(never_told(fields, texts), ["g", "h"])
+        self.assertEqual(never_asked(fields, ["return c.a && (*c.c).*rule.need;", "{&LayerNeeds::e, c->f}", "g, h"]), ["g", "h"])
 
     def test_the_line_is_the_calls(self):
         self.assertEqual([line for line, _ in refusals('\n\nunsupported("--one with --two");')], [3])

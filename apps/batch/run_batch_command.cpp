@@ -15,6 +15,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -76,8 +77,7 @@ Status check_metrics(const RunBatchOptions& options) {
     return unsupported(flag + ": counts of single steps are not kept; use summary");
   }
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
-  if (!config.speculative.empty()) return {};
-  return invalid_argument(flag + " needs a drafter; add --speculative-config");
+  return compat({.drafts = !config.speculative.empty(), .speculative_wish = flag + " is given"});
 }
 
 class Batch {

@@ -51,9 +51,7 @@ struct PairedVariant {
 Result<std::vector<PairedVariant>> start_paired_variants(const PairOptions& options) {
   FT_ASSIGN_OR_RETURN(EngineConfig base, prepare_engine(options.engine));
   for (const std::string& name : options.variants) {
-    if (name == "as-given" && base.speculative.empty()) {
-      return invalid_argument("--variants " + name + " needs --speculative-config");
-    }
+    if (name == "as-given") FT_RETURN_IF_ERROR(check_drafts_of_variant(base, name));
   }
   base.max_num_seqs = options.batch_size;
   // The engines share what the flag grants.

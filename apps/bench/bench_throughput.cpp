@@ -11,6 +11,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -93,9 +94,9 @@ nlohmann::ordered_json totals_json(const Totals& totals, const EngineInfo& info)
 }
 
 Status run_throughput(const ThroughputOptions& options) {
-  if (options.engine.config.skip_tokenizer_init && options.dataset.name != "random") {
-    return invalid_argument("--skip-tokenizer-init leaves no tokenizer for --dataset-name " +
-                            options.dataset.name + "; add --dataset-name random");
+  if (options.dataset.name != "random") {
+    FT_RETURN_IF_ERROR(compat({.texts = "prompts of --dataset-name " + options.dataset.name,
+                               .has_tokenizer = !options.engine.config.skip_tokenizer_init}));
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   DatasetOptions dataset = options.dataset;

@@ -14,6 +14,7 @@
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
 #include "base/files/json_object.h"
+#include "compat/compat.h"
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"
@@ -224,9 +225,9 @@ Status take_spec_word(const std::string& word, const ChatState& state, Speculati
 }
 
 ChatReply spec(const std::string& argument, ChatState& state) {
-  if (state.engine.info().drafters.empty()) {
-    return fail("the engine runs without a drafter; start with --speculative-config");
-  }
+  const Status drafts = compat(
+      {.drafts = !state.engine.info().drafters.empty(), .speculative_wish = "/spec is given"});
+  if (!drafts.ok()) return fail(drafts.message());
   SpeculativeParams wanted = state.speculative;
   std::istringstream words(argument);
   for (std::string word; words >> word;) {

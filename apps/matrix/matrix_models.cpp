@@ -106,9 +106,17 @@ AttentionDemand with_softcap() {
 
 }  // namespace
 
+bool runs_on(const std::string& hardware, const std::string& device) {
+  constexpr RowHardware kHardware[] = {{"H200", false}, {"B200", true}};
+  return std::ranges::none_of(kHardware, [&](const RowHardware& each) {
+    return each.has_own_kernels && hardware == each.name &&
+           device.find(each.name) == std::string::npos;
+  });
+}
+
 std::span<const MatrixModel> matrix_models() {
   static const std::vector<MatrixModel> models = {
-      {"LlamaForCausalLM", false, 0, kHeads, kTiny},
+      {"LlamaForCausalLM", false, 0, kHeads, kTiny, "8b"},
       {"Gemma2ForCausalLM", false, 0, with_softcap(), kTiny},
       {"MixtralForCausalLM", false, 8, kHeads, joined(kTiny, kMixture)},
       {"DeepseekV3ForCausalLM", true, 8, kLatents, joined(kLatent, kMixture)}};

@@ -15,7 +15,17 @@ struct MatrixModel {
   int num_experts;  // 0: no mixture
   AttentionDemand attention;
   std::vector<std::string> shape;  // arguments of foretoken-dial
+  // The MatrixFilesWish::size at which it is as large as the model that rows name; empty: none is.
+  std::string whole_size = {};
 };
+
+// A GPU that rows name.
+struct RowHardware {
+  const char* name;
+  bool has_own_kernels;  // that are compiled and run on nothing else
+};
+// Whether what a row of this hardware (empty: any) names can run on the device of this name.
+bool runs_on(const std::string& hardware, const std::string& device);
 
 std::span<const MatrixModel> matrix_models();
 // Null for others.

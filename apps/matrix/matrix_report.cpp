@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "apps/matrix/matrix_models.h"
 #include "base/files/json_object.h"
 #include "bench/svg_page.h"
 
@@ -199,12 +200,11 @@ std::optional<std::vector<std::string>> texts_of(const Json& object,
 std::string status_words(const CellResult& result, const MatrixFacts& facts) {
   const std::string verdict = result.at("verdict").get<std::string>();
   if (verdict == "unsupported" || verdict == "red") return verdict;
-  if (cell_of(result).hardware == "B200" && facts.device.find("B200") == std::string::npos) {
-    return "compiled, not run";
-  }
+  const MatrixCell cell = cell_of(result);
+  if (!runs_on(cell.hardware, facts.device)) return "compiled, not run";
   if (verdict == "not run") return verdict;
-  // R1's shape has fewer layers and experts.
-  const bool at_size = facts.size == "8b" && cell_of(result).architecture == "LlamaForCausalLM";
+  const MatrixModel* model = find_matrix_model(cell.architecture);
+  const bool at_size = model != nullptr && model->whole_size == facts.size;
   return at_size ? "green at size" : "green reduced";
 }
 

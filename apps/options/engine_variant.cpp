@@ -6,6 +6,7 @@
 
 #include "apps/options/engine_options.h"
 #include "apps/terminal/interrupt.h"
+#include "compat/compat.h"
 
 namespace foretoken {
 namespace {
@@ -31,9 +32,7 @@ Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& n
   }
   if (name == "as-given") return config;
   const bool known = name == "adaptive" || name.rfind("fixed", 0) == 0;
-  if (known && base.speculative.empty()) {
-    return invalid_argument("--variants " + name + " needs --speculative-config");
-  }
+  if (known) FT_RETURN_IF_ERROR(check_drafts_of_variant(base, name));
   if (name == "adaptive") {
     for (SpeculativeConfig& drafter : config.speculative) {
       drafter.length_policy = "adaptive";
@@ -56,6 +55,11 @@ Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& n
 }
 
 }  // namespace
+
+Status check_drafts_of_variant(const EngineConfig& base, const std::string& name) {
+  return compat({.drafts = !base.speculative.empty(),
+                 .speculative_wish = "--variants " + name + " is given"});
+}
 
 Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name) {
   const size_t at = name.find('@');

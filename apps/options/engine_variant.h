@@ -10,6 +10,10 @@
 
 namespace foretoken {
 
+// That an engine whose drafts a variant of this name is about has drafters, or the sentence of
+// compat.
+Status check_drafts_of_variant(const EngineConfig& base, const std::string& name);
+
 // The engine that `name` means, made of `base`: off (no speculation), as-given, adaptive, fixed or
 // fixed:K (K drafts a step, at most those of the first drafter of `base`), with N steps in flight
 // where @N stands behind it.

@@ -34,8 +34,13 @@ void add_attention(const EngineConfig& config, Combination* c) {
   if (program.ok()) c->whole_prompts = program.value().sees_prompts;
 }
 
-void add_adapters(const EngineConfig& config, Combination* c) {
+void add_weights(const EngineConfig& config, Combination* c) {
+  if (config.quantization != "none") c->quantization = config.quantization;
+  if (config.load_format.starts_with("dummy-")) c->quantised_format = config.load_format;
   c->rounds_activations = config.activation_scheme == "dynamic";
+}
+
+void add_adapters(const EngineConfig& config, Combination* c) {
   c->lora = config.enable_lora;
   c->lora_modules = !config.lora_modules.empty();
   c->lora_dtype = config.enable_lora ? config.lora_dtype : "";
@@ -55,21 +60,34 @@ void add_ranks(const EngineConfig& config, Combination* c) {
   c->uses_mpi = ranks.communicator == "mpi";
 }
 
+void add_drafts(const EngineConfig& config, Combination* c) {
+  c->drafts = !config.speculative.empty();
+  c->is_synthetic = c->drafts && config.speculative.front().rejection_sample_method == "synthetic";
+  c->step_time_table = !config.step_time_table.empty();
+  if (config.max_num_batched_tokens > 0) c->max_rows = config.max_num_batched_tokens;
+}
+
 }  // namespace
+
+void add_config(const EngineConfig& config, Combination* c) {
+  c->device = find_device_type(config.device);
+  c->files = config.model.empty() ? "the model" : config.model;
+  c->block_size = config.block_size;
+  if (c->model) c->model->block_size = config.block_size;
+  add_attention(config, c);
+  add_weights(config, c);
+  add_adapters(config, c);
+  add_ranks(config, c);
+  add_drafts(config, c);
+  if (config.skip_tokenizer_init) c->has_tokenizer = false;
+  c->has_profile = !config.profile.empty();
+  c->host_blocks = config.kv_offloading_size > 0;
+  c->prefix_caching = config.enable_prefix_caching;
+}
 
 Combination combination_of(const EngineConfig& config) {
   Combination c;
-  c.device = find_device_type(config.device);
-  c.block_size = config.block_size;
-  add_attention(config, &c);
-  add_adapters(config, &c);
-  add_ranks(config, &c);
-  c.drafts = !config.speculative.empty();
-  if (config.max_num_batched_tokens > 0) c.max_rows = config.max_num_batched_tokens;
-  c.is_synthetic = c.drafts && config.speculative.front().rejection_sample_method == "synthetic";
-  c.has_profile = !config.profile.empty();
-  c.host_blocks = config.kv_offloading_size > 0;
-  c.prefix_caching = config.enable_prefix_caching;
+  add_config(config, &c);
   return c;
 }
 

@@ -36,8 +36,8 @@ struct LayerNeeds {
 // What an engine, or a request to it, is put together from: all that compat is asked about. An
 // engine fills it in as it starts: from its configuration (compat/combination.h), from its model's
 // (model/model_parts.h) and from a drafter's row (draft/drafter_parts.h). What is not known yet is
-// null, an unknown Fact, no value or empty, and no rule goes by it. Pointers are borrowed for the
-// call.
+// null, an unknown Fact, no value or empty, and no rule goes by it. What pointers name must outlive
+// the Combination and its copies; compat keeps nothing of it once it has answered.
 struct Combination {
   const DeviceTraits* device = nullptr;
   const Device* opened = nullptr;  // the device itself; null: any of its type
@@ -60,8 +60,12 @@ struct Combination {
   Fact windowed = {};     // and keep blocks of it on their own, as sequences outgrow it
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
-  Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to
+  Fact chooses_blocks = {};        // an indexer chooses the blocks that KV heads of rows attend to
+  std::string uneven_scales = {};  // a tensor with scales of its KV entries that differ by head
+  Fact modules_windowed = {};      // its MTP modules have layers of their own, with a window or not
   std::optional<int> num_experts = {};           // of the model's mixture; 0: it has none
+  std::string load_format = {};                  // --load-format, where it says what files are
+  Fact gguf = {};                                // they are a GGUF file
   std::string quantization = {};                 // by which weights are rounded
   std::string quantised_format = {};             // --load-format of random weights with few bits
   Fact rounds_activations = {};                  // --activation-scheme dynamic
@@ -77,8 +81,10 @@ struct Combination {
   Fact drafts = {};                               // --speculative-config
   std::string drafter = {};                       // its method, to be read
   const DrafterTraits* drafter_traits = nullptr;  // of its method
+  Fact drafts_by_modules = {};                    // MTP modules of the target draft
   std::string draft_quantization = {};            // `quantization` of its files
   Fact other_vocabulary = {};                     // use_heterogeneous_vocab
+  Fact draft_has_tokenizer = {};                  // beside its files
   std::string unlike_first = {};                  // a field of the engine in which drafters differ
   std::string drafter_behind = {};                // the one behind it in a list
   std::string list = {};                          // where that list stands, to be read
@@ -94,8 +100,13 @@ struct Combination {
   Fact logits_processors = {};
   Fact prompt_logprobs = {};
   std::string logprobs = {};          // "logprobs is 5", of either kind
-  std::string texts = {};             // fields with words: "stop strings" or "bad_words"
+  std::string texts = {};             // what has words: "stop strings", "bad_words", "text prompts"
+  Fact converts_texts = {};           // into ids or back, beside any request
+  Fact chats = {};                    // messages become a prompt
+  Fact fills_gaps = {};               // between two texts
+  Fact model_calls_tools = {};        // where it likes: tool_choice "auto"
   std::string speculative_wish = {};  // "speculative.enabled is true"
+  Fact wants_step_times = {};         // `foretoken inspect --step-times`
   std::string adapter = {};           // its name
   Fact loads_adapter = {};            // while the engine runs
   int priority = 0;
@@ -103,7 +114,11 @@ struct Combination {
   Fact gives_logprobs = {};         // --max-logprobs above 0
   Fact keeps_processor_rows = {};   // --max-processor-rows above 0
   Fact has_tokenizer = {};
-  Fact has_priorities = {};  // --scheduling-policy priority
+  Fact has_chat_template = {};
+  Fact has_gap_tokens = {};      // its vocabulary has
+  Fact finds_tool_calls = {};    // the server does, in the model's texts
+  Fact reckons_with_times = {};  // it has drafters and the length policy adaptive
+  Fact has_priorities = {};      // --scheduling-policy priority
 
   std::optional<int> num_ranks = {};    // of an engine: tensor and pipeline parallel
   std::optional<int> num_stages = {};   // of these, pipeline parallel

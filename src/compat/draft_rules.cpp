@@ -60,8 +60,30 @@ const CompatRule kDraftRules[] = {
       .list = "speculative config"}},
 };
 
+// Whether no layer of the model sees as those of its MTP modules do.
+bool lacks_module_layers(const Combination& c) {
+  if (!c.drafts_by_modules || !c.modules_windowed.is_known()) return false;
+  return c.modules_windowed ? c.has_windows.is_false() : c.model && !c.model->has_full_layers;
+}
+
+constexpr AttentionDemand kAllWindowed = {
+    .dtype = DType::kBF16, .head_dim = 128, .has_full_layers = false};
+
 // What a drafter's model and its files allow.
 const CompatRule kDraftModelRules[] = {
+    {"MTP modules, layers of the model of which none sees as theirs",
+     StatusCode::kUnsupported,
+     lacks_module_layers,
+     [](const Combination& c) {
+       return c.files + ": MTP modules of " + c.architecture + " have " +
+              (c.modules_windowed ? "a" : "no") +
+              " sliding window, and no layer of the model is like that; use another drafter";
+     },
+     {.model = kAllWindowed,
+      .architecture = "Model",
+      .files = "the model",
+      .modules_windowed = false,
+      .drafts_by_modules = true}},
     {"a drafter of one pass (`pard`), a draft model with states",
      StatusCode::kUnsupported,
      [](const Combination& c) {
@@ -97,6 +119,21 @@ const CompatRule kDraftModelRules[] = {
               c.drafter + " has the target's; leave it out";
      },
      {.drafter = "eagle", .drafter_traits = &kPlainHead, .other_vocabulary = true}},
+    {"`use_heterogeneous_vocab`, no tokenizer",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.other_vocabulary &&
+              (c.has_tokenizer.is_false() || c.draft_has_tokenizer.is_false());
+     },
+     [](const Combination& c) {
+       return "speculative config: use_heterogeneous_vocab compares two vocabularies, but " +
+              (c.has_tokenizer.is_false()
+                   ? std::string("the target has no tokenizer (no tokenizer.json, or "
+                                 "--skip-tokenizer-init)")
+                   : c.files + " has no tokenizer.json") +
+              "; leave the field out, or have both read";
+     },
+     {.files = "the draft model", .other_vocabulary = true, .draft_has_tokenizer = false}},
 };
 
 }  // namespace

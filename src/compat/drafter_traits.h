@@ -6,8 +6,10 @@ namespace foretoken {
 // What a drafter is, as its row of draft/registry.cpp says; nothing else asks for its name. The
 // last two are of one drafter that was made.
 struct DrafterTraits {
-  bool reads_files = false;      // weights and what lies beside them: model, revision, vocabulary
-  bool needs_model = false;      // `model` names them; otherwise the target's folder may hold them
+  bool reads_files = false;  // weights and what lies beside them: model, revision, vocabulary
+  bool needs_model = false;  // `model` names them; otherwise the target's folder may hold them
+  // They are MTP modules, parts of the target's own files as a rule.
+  bool drafts_by_modules = false;
   bool counts_itself = false;    // num_speculative_tokens may be left to its files
   bool maps_vocabulary = false;  // its ids may be others than the target's
   bool looks_up = false;  // it drafts from texts: the sequence's own and SlotLists::prediction

@@ -28,12 +28,14 @@ bool asks_for_kv(const Combination& c) {
 
 std::string kv_flag(const Combination& c) { return "--kv-cache-dtype " + c.kv_cache_dtype; }
 
-// What --kv-cache-dtype takes, but for the names of the model's type: "; use auto, int8 or fp8".
+// What --kv-cache-dtype takes beside all else, but for the names of the model's type: "; use auto,
+// int8 or fp8".
 std::string use_instead(const Combination& c) {
   std::vector<std::string> names = {"auto"};
   for (const NamedKvFormat& each : named_kv_formats()) {
-    const bool fits = !c.latent || has_latent_form(each.format);
-    if (fits && is_kv_format_built(c.device->type, each.format)) names.emplace_back(each.name);
+    Combination changed = c;
+    changed.kv_cache_dtype = each.name;
+    if (is_helped(c, changed)) names.emplace_back(each.name);
   }
   std::string text = "; use " + names.front();
   for (size_t i = 1; i < names.size(); ++i) {
@@ -55,8 +57,10 @@ bool is_read(const AttentionBackend& backend, const Combination& c) {
 
 std::string unread_format(const Combination& c) {
   const AttentionBackend& instead = attention_instead(c);
+  Combination changed = c;
+  changed.attention = &instead;
   return kv_flag(c) + " is not read by --attention-backend " + name_of(*c.attention) +
-         (is_read(instead, c)
+         (is_helped(c, changed)
               ? "; leave one of them out, or use --attention-backend " + name_of(instead)
               : use_instead(c));
 }
@@ -121,7 +125,7 @@ const CompatRule kReadRules[] = {
        return c.compressed && asked_format(c).value_or(KvFormat::kPlain) != KvFormat::kPlain;
      },
      [](const Combination& c) {
-       return kv_flag(c) + " is not built for compressed entries of positions; use auto";
+       return kv_flag(c) + " is not built for compressed entries of positions" + use_instead(c);
      },
      {.device = example_device("cpu"),
       .kv_cache_dtype = "fp8",
@@ -149,6 +153,15 @@ const CompatRule kReadRules[] = {
       .attention = &flashinfer_attention(),
       .kv_cache_dtype = "fp8",
       .dtype = DType::kBF16}},
+    {"scales of KV entries by head, blocks that an indexer chooses",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.chooses_blocks && !c.uneven_scales.empty(); },
+     [](const Combination& c) {
+       return "tensor '" + c.uneven_scales +
+              "' has scales of an FP8 KV cache that differ from head to head, which are not read "
+              "where an indexer chooses blocks; make one scale of them";
+     },
+     {.chooses_blocks = true, .uneven_scales = "k_scale"}},
 };
 
 }  // namespace

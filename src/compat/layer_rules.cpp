@@ -9,32 +9,58 @@
 namespace foretoken {
 namespace {
 
-// A layout as these rules go by it, and how it is asked for.
+// A layout as these rules go by it, how it is asked for, and what to do without it.
 struct NarrowLayout {
   const char* flag;
   bool (*is_asked)(const Combination&);
   void (*ask)(Combination&);
+  std::string (*remedy)(const Combination&);
 };
 
-constexpr NarrowLayout kStages = {"--pipeline-parallel-size",
-                                  [](const Combination& c) { return c.num_stages > 1; },
-                                  [](Combination& c) { c.num_ranks = c.num_stages = 2; }};
-constexpr NarrowLayout kLanes = {"--enable-dbo",
-                                 [](const Combination& c) { return bool(c.two_lanes); },
-                                 [](Combination& c) { c.two_lanes = true; }};
+// One stage of as many tensor parallel ranks, or where they help, of all ranks.
+std::string without_stages(const Combination& c) {
+  Combination divided = c;
+  divided.num_stages = 1;
+  return std::string("; use --pipeline-parallel-size 1") +
+         (is_helped(c, divided) ? " and divide by --tensor-parallel-size" : "");
+}
+
+// One rank a stage, or as many stages as there were ranks.
+std::string by_stages(const Combination& c) {
+  Combination divided = c;
+  divided.num_ranks = divided.num_stages = c.num_ranks.value_or(1);
+  divided.num_context_ranks = 1;
+  return std::string(c.num_context_ranks > 1 ? " without --decode-context-parallel-size" : "") +
+         (is_helped(c, divided) ? " and divide by --pipeline-parallel-size" : "");
+}
+
+constexpr NarrowLayout kStages = {
+    "--pipeline-parallel-size", [](const Combination& c) { return c.num_stages > 1; },
+    [](Combination& c) { c.num_ranks = c.num_stages = 2; }, without_stages};
+constexpr NarrowLayout kLanes = {
+    "--enable-dbo", [](const Combination& c) { return bool(c.two_lanes); },
+    [](Combination& c) { c.two_lanes = true; },
+    [](const Combination&) -> std::string { return "; leave --enable-dbo out"; }};
 constexpr NarrowLayout kSharedExperts = {
     "--data-parallel-size` with `--enable-expert-parallel",
     [](const Combination& c) { return c.expert_parallel && c.num_engines > 1; },
     [](Combination& c) {
       c.expert_parallel = true;
       c.num_engines = 2;
+    },
+    [](const Combination&) -> std::string {
+      return "; give --enable-expert-parallel without --data-parallel-size";
     }};
 constexpr NarrowLayout kTensorRanks = {
     "--tensor-parallel-size", [](const Combination& c) { return c.num_tensor_ranks() > 1; },
-    [](Combination& c) { c.num_ranks = 2; }};
+    [](Combination& c) { c.num_ranks = 2; },
+    [](const Combination& c) {
+      return "not divided among ranks; use --tensor-parallel-size 1" + by_stages(c);
+    }};
 constexpr NarrowLayout kContextRanks = {
     "--decode-context-parallel-size", [](const Combination& c) { return c.num_context_ranks > 1; },
-    [](Combination& c) { c.num_ranks = c.num_context_ranks = 2; }};
+    [](Combination& c) { c.num_ranks = c.num_context_ranks = 2; },
+    [](const Combination&) -> std::string { return "; leave --decode-context-parallel-size out"; }};
 
 // Behind "ARCHITECTURE: " the sentence says what layers do and what to change.
 struct LayerRule {
@@ -42,74 +68,48 @@ struct LayerRule {
   bool LayerNeeds::* need;
   const NarrowLayout& layout;
   const char* contradiction;
-  const char* remedy;
-  const NarrowLayout* instead = nullptr;  // what else divides, where the layers have it
-  const char* or_else = "";
+  const char* otherwise = "";  // what else to change
 };
-
-constexpr const char* kOneStage = ", which stages do not have; use --pipeline-parallel-size 1";
-constexpr const char* kOneRank = "not divided among ranks; use --tensor-parallel-size 1";
-constexpr const char* kWithinOneEngine =
-    "; give --enable-expert-parallel without --data-parallel-size";
 
 constexpr LayerRule kLayerRules[] = {
-    {"layers that run several times", &LayerNeeds::run_again, kStages, "layers run several times",
-     kOneStage, &kTensorRanks},
+    {"layers that run several times", &LayerNeeds::run_again, kStages,
+     "layers run several times, which stages do not have"},
     {"layers that add what the one before left", &LayerNeeds::add_later, kStages,
-     "layers add what the layer before left", kOneStage, &kTensorRanks},
+     "layers add what the layer before left, which stages do not have"},
     {"layers that attend to what others chose, no multiple of 4", &LayerNeeds::follow_indexers,
      kStages,
-     "layers attend to positions that others chose, a number (index_topk) that is no multiple of 4",
-     kOneStage, &kTensorRanks},
+     "layers attend to positions that others chose, a number (index_topk) that is no multiple of "
+     "4, which stages do not have"},
     {"layers that read others' keys", &LayerNeeds::read_other_layers, kStages,
-     "layers read other layers' keys", kOneStage, &kTensorRanks},
+     "layers read other layers' keys, which stages do not have"},
     {"layers that read more of a token than its row", &LayerNeeds::read_more, kStages,
-     "layers read more of a token than its row", kOneStage, &kTensorRanks},
+     "layers read more of a token than its row, which stages do not have"},
     {"layers that read more of a token than its row", &LayerNeeds::read_more, kLanes,
-     "layers read more of a token than its row, which two lanes do not have",
-     "; leave --enable-dbo out"},
+     "layers read more of a token than its row, which two lanes do not have"},
     {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kStages,
-     "layers weigh what earlier blocks of layers left", kOneStage, &kTensorRanks},
+     "layers weigh what earlier blocks of layers left, which stages do not have"},
     {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kLanes,
-     "layers weigh what earlier blocks of layers left, which is kept for one lane",
-     "; leave --enable-dbo out"},
+     "layers weigh what earlier blocks of layers left, which is kept for one lane"},
     {"experts that leave rows as they are", &LayerNeeds::has_idle_experts, kSharedExperts,
-     "experts that leave rows as they are belong to no engine, so engines do not share experts",
-     kWithinOneEngine},
+     "experts that leave rows as they are belong to no engine, so engines do not share experts"},
     {"experts of narrow rows", &LayerNeeds::has_narrow_experts, kSharedExperts,
-     "experts between projections of rows (moe_latent_size) are not shared by engines",
-     kWithinOneEngine},
+     "experts between projections of rows (moe_latent_size) are not shared by engines"},
     {"rows of attention that are normed as one", &LayerNeeds::norm_all_heads, kTensorRanks,
-     "rows of attention are normed over all heads, which are ", kOneRank, &kStages},
+     "rows of attention are normed over all heads, which are "},
     {"keys that all values weigh", &LayerNeeds::mask_by_all_values, kTensorRanks,
-     "all values of a row say how much each of its keys adds to scores, so heads are ", kOneRank,
-     &kStages},
+     "all values of a row say how much each of its keys adds to scores, so heads are "},
     {"MLPs that look at all columns", &LayerNeeds::mlp_sees_all, kTensorRanks,
-     "MLPs look at all their inner columns at once, which are ", kOneRank, &kStages},
+     "MLPs look at all their inner columns at once, which are "},
     {"rows that are rounded whole (BitNet)", &LayerNeeds::round_whole_rows, kTensorRanks,
-     "quant_method bitnet rounds whole rows, which are ", kOneRank, &kStages},
-    {"layers of Mamba 1", &LayerNeeds::scan_selectively, kTensorRanks, "the layers of Mamba 1 are ",
-     kOneRank, &kStages},
+     "quant_method bitnet rounds whole rows, which are "},
+    {"layers of Mamba 1", &LayerNeeds::scan_selectively, kTensorRanks,
+     "the layers of Mamba 1 are "},
     {"ALiBi", &LayerNeeds::has_slopes, kContextRanks,
-     "the slopes of ALiBi are not merged over ranks that share positions",
-     "; leave --decode-context-parallel-size out"},
+     "the slopes of ALiBi are not merged over ranks that share positions"},
     {"value heads that take turns in a GGUF file", &LayerNeeds::heads_take_turns, kTensorRanks,
-     "value heads of linear attention take turns in this GGUF file, so that they are ", kOneRank,
-     &kStages, ", or the model's Hugging Face folder"},
+     "value heads of linear attention take turns in this GGUF file, so that they are ",
+     ", or the model's Hugging Face folder"},
 };
-
-// Not every number of ranks is too many.
-int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
-
-// " and divide by --pipeline-parallel-size" where that is not refused, too.
-std::string division_by(const NarrowLayout* layout, const Combination& c) {
-  if (layout == nullptr) return "";
-  if (layout == &kTensorRanks && num_norm_groups(c) % 2 == 1) return "";
-  for (const LayerRule& rule : kLayerRules) {
-    if (&rule.layout == layout && (*c.layers).*rule.need) return "";
-  }
-  return std::string(" and divide by ") + layout->flag;
-}
 
 CompatRule rule_of(const LayerRule& rule) {
   Combination example = {.architecture = "Model", .layers = LayerNeeds{}};
@@ -120,11 +120,14 @@ CompatRule rule_of(const LayerRule& rule) {
             return c.layers && (*c.layers).*rule.need && rule.layout.is_asked(c);
           },
           [&rule](const Combination& c) {
-            return c.architecture + ": " + rule.contradiction + rule.remedy +
-                   division_by(rule.instead, c) + rule.or_else;
+            return c.architecture + ": " + rule.contradiction + rule.layout.remedy(c) +
+                   rule.otherwise;
           },
           std::move(example)};
 }
+
+// Not every number of ranks is too many.
+int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
 
 CompatRule norm_group_rule() {
   return {
@@ -137,8 +140,10 @@ CompatRule norm_group_rule() {
         const int groups = num_norm_groups(c);
         return c.architecture + ": the norm of linear attention has " + std::to_string(groups) +
                (groups == 1 ? " group" : " groups") + " of a row, which are not divided among " +
-               std::to_string(*c.num_tensor_ranks()) +
-               " ranks; use a --tensor-parallel-size that divides them" + division_by(&kStages, c);
+               std::to_string(*c.num_tensor_ranks()) + " ranks; use " +
+               (groups == 1 ? "--tensor-parallel-size 1"
+                            : "a --tensor-parallel-size that divides them") +
+               by_stages(c);
       },
       {.architecture = "Model", .layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2}};
 }

@@ -69,7 +69,11 @@ const CompatRule kSamplingRules[] = {
               "tokenizer.json, or --skip-tokenizer-init); leave the field out";
      },
      {.structured_outputs = true, .has_tokenizer = false}},
-    {"`stop` or `bad_words`, no tokenizer",
+};
+
+// Of what stands beside a model's weights, or is to be done with its texts.
+const CompatRule kTextRules[] = {
+    {"texts of a request, no tokenizer",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return !c.texts.empty() && c.has_tokenizer.is_false(); },
      [](const Combination& c) {
@@ -78,6 +82,39 @@ const CompatRule kSamplingRules[] = {
               "--skip-tokenizer-init); use token ids";
      },
      {.texts = "stop strings", .has_tokenizer = false}},
+    {"texts that become ids, or ids texts, no tokenizer",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.converts_texts && c.has_tokenizer.is_false(); },
+     [](const Combination&) -> std::string {
+       return "this engine has no tokenizer (no tokenizer.json, or --skip-tokenizer-init); use "
+              "token ids";
+     },
+     {.converts_texts = true, .has_tokenizer = false}},
+    {"messages, no chat template",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.chats && c.has_chat_template.is_false(); },
+     [](const Combination&) -> std::string {
+       return "the model has no chat template; name one with --chat-template, or give a plain "
+              "prompt";
+     },
+     {.chats = true, .has_chat_template = false}},
+    {"gaps to fill, a vocabulary without tokens for them",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.fills_gaps && c.has_gap_tokens.is_false(); },
+     [](const Combination&) -> std::string {
+       return "this model has no tokens for filling gaps (such as <|fim_prefix|>); use a model "
+              "that was trained for it, or /completion";
+     },
+     {.fills_gaps = true, .has_gap_tokens = false}},
+    {"`tool_choice` \"auto\", a server that finds no calls",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.model_calls_tools && c.finds_tool_calls.is_false(); },
+     [](const Combination&) -> std::string {
+       return "'tool_choice' \"auto\" needs a server that looks for calls; start it without "
+              "--no-enable-auto-tool-choice and --tool-call-parser none, or use \"required\", a "
+              "named function or \"none\"";
+     },
+     {.model_calls_tools = true, .finds_tool_calls = false}},
 };
 
 // The same of queues, drafters and adapters.
@@ -91,7 +128,7 @@ const CompatRule kServingRules[] = {
               "--scheduling-policy priority";
      },
      {.priority = 1, .has_priorities = false}},
-    {"`speculative` of a request without `--speculative-config`",
+    {"a wish about drafts without `--speculative-config`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return !c.speculative_wish.empty() && c.drafts.is_false(); },
      [](const Combination& c) {
@@ -99,6 +136,14 @@ const CompatRule kServingRules[] = {
               ", but the engine runs without a drafter; start it with --speculative-config";
      },
      {.drafts = false, .speculative_wish = "speculative.enabled is true"}},
+    {"`inspect --step-times`, an engine that does not reckon with times",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.wants_step_times && c.reckons_with_times.is_false(); },
+     [](const Combination&) -> std::string {
+       return "--step-times: no table is measured without a drafter and the length policy "
+              "adaptive; give --speculative-config";
+     },
+     {.wants_step_times = true, .reckons_with_times = false}},
     {"an adapter of a request without `--enable-lora`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return !c.adapter.empty() && c.lora.is_false(); },
@@ -119,10 +164,12 @@ const CompatRule kServingRules[] = {
 const CompatRule kMeasuringRules[] = {
     {"parts of steps, several ranks",
      StatusCode::kUnsupported,
-     [](const Combination& c) { return c.parts_of_steps && c.num_ranks > 1; },
+     [](const Combination& c) {
+       return c.parts_of_steps && (c.num_ranks > 1 || c.num_engines > 1);
+     },
      [](const Combination&) -> std::string {
-       return "parts of steps are measured on one rank; leave --tensor-parallel-size and "
-              "--pipeline-parallel-size out, or use bench decode";
+       return "parts of steps are measured on one rank; leave --tensor-parallel-size, "
+              "--pipeline-parallel-size and --data-parallel-size out, or use bench decode";
      },
      {.num_ranks = 2, .parts_of_steps = true}},
     {"parts of steps, `--enable-dbo`",
@@ -155,6 +202,7 @@ const CompatRule kMeasuringRules[] = {
 
 std::span<const CompatRule> request_rules() { return kRequestRules; }
 std::span<const CompatRule> sampling_rules() { return kSamplingRules; }
+std::span<const CompatRule> text_rules() { return kTextRules; }
 std::span<const CompatRule> serving_rules() { return kServingRules; }
 std::span<const CompatRule> measuring_rules() { return kMeasuringRules; }
 

@@ -16,16 +16,22 @@ std::span<const CompatRule> rank_rules();
 std::span<const CompatRule> expert_rules();
 std::span<const CompatRule> lane_rules();
 std::span<const CompatRule> layer_rules();
+std::span<const CompatRule> file_rules();
 std::span<const CompatRule> weight_rules();
 std::span<const CompatRule> adapter_rules();
 std::span<const CompatRule> draft_rules();
 std::span<const CompatRule> draft_model_rules();
 std::span<const CompatRule> request_rules();
 std::span<const CompatRule> sampling_rules();
+std::span<const CompatRule> text_rules();
 std::span<const CompatRule> serving_rules();
 std::span<const CompatRule> measuring_rules();
 std::span<const CompatRule> state_rules();
 std::span<const CompatRule> host_block_rules();
+
+// Whether a remedy helps: `changed`, which is `c` with it, does not break the first rule that `c`
+// breaks, and none that holds of `c`. So that sentences name what is accepted.
+bool is_helped(const Combination& c, const Combination& changed);
 
 std::string name_of(const AttentionBackend& backend);
 // The backend that serves in place of one that does not.

@@ -7,6 +7,25 @@
 namespace foretoken {
 namespace {
 
+const CompatRule kFileRules[] = {
+    {"`--load-format safetensors`, a GGUF file",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.load_format == "safetensors" && c.gguf; },
+     [](const Combination& c) {
+       return "--load-format safetensors does not read '" + c.files +
+              "', a GGUF file; use auto or gguf";
+     },
+     {.files = "model.gguf", .load_format = "safetensors", .gguf = true}},
+    {"`--load-format gguf`, other files",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.load_format == "gguf" && c.gguf.is_false(); },
+     [](const Combination& c) {
+       return "--load-format gguf reads a file *.gguf, which --model '" + c.files +
+              "' is not; name one, or use --load-format auto";
+     },
+     {.files = "folder", .load_format = "gguf", .gguf = false}},
+};
+
 const CompatRule kWeightRules[] = {
     {"`--quantization`, `--load-format dummy-*`",
      StatusCode::kInvalidArgument,
@@ -49,7 +68,7 @@ const CompatRule kWeightRules[] = {
        return "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
               c.files + " has none that stay FP8 on " +
               (c.opened != nullptr ? c.opened->name() : "this device") +
-              "; add --quantization fp8, or leave it out";
+              "; leave it out, or with weights that are not quantised add --quantization fp8";
      },
      {.files = "the model", .rounds_activations = true, .num_fp8_matrices = 0}},
 };
@@ -85,6 +104,7 @@ const CompatRule kAdapterRules[] = {
 
 }  // namespace
 
+std::span<const CompatRule> file_rules() { return kFileRules; }
 std::span<const CompatRule> weight_rules() { return kWeightRules; }
 std::span<const CompatRule> adapter_rules() { return kAdapterRules; }
 

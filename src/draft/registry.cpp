@@ -79,7 +79,8 @@ constexpr DrafterEntry kDrafters[] = {
      .aliases = "*_mtp",
      .description = "the target's own multi-token prediction modules",
      .files = "MTP modules",
-     .traits = {.reads_files = true, .counts_itself = true, .has_kv = true},
+     .traits =
+         {.reads_files = true, .drafts_by_modules = true, .counts_itself = true, .has_kv = true},
      .head = HeadKind::kMtp,
      .make_head = make_head_drafter},
     {.name = "dflash",

@@ -15,9 +15,10 @@ namespace {
 constexpr const char* kNoWaitInCallback =
     "generate() was called from an output callback of this engine, for which it would wait; use "
     "submit or generate_async there";
-constexpr const char* kNoTokenizer = "the model has no tokenizer.json; use token ids";
 constexpr const char* kShutsDown = "the engine is shutting down; it takes no more requests";
 constexpr size_t kTracedOps = 131072;
+
+Status no_tokenizer() { return compat({.converts_texts = true, .has_tokenizer = false}); }
 
 }  // namespace
 
@@ -178,10 +179,7 @@ SamplingParams EngineImpl::default_sampling_params() const { return generation_.
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
                                std::string* prompt, std::vector<std::string>* warnings) const {
-  if (!chat_template_) {
-    return unsupported(
-        "the model has no chat template; name one with --chat-template, or give a plain prompt");
-  }
+  FT_RETURN_IF_ERROR(compat({.chats = true, .has_chat_template = chat_template_.has_value()}));
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
                                       .continue_final_message = arguments.continue_final_message};
@@ -200,20 +198,20 @@ const ChatTemplateTraits* EngineImpl::chat_template(bool with_tools) const {
 
 Status EngineImpl::encode(const std::string& text, bool add_special_tokens,
                           std::vector<int32_t>* ids) const {
-  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
+  if (tokenizer_ == nullptr) return no_tokenizer();
   FT_ASSIGN_OR_RETURN(*ids, tokenizer_->encode(text, add_special_tokens));
   return {};
 }
 
 Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                           std::string* text) const {
-  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
+  if (tokenizer_ == nullptr) return no_tokenizer();
   FT_ASSIGN_OR_RETURN(*text, tokenizer_->decode(ids, skip_special_tokens));
   return {};
 }
 
 Status EngineImpl::token_bytes(int32_t id, std::string* bytes) const {
-  if (tokenizer_ == nullptr) return unsupported(kNoTokenizer);
+  if (tokenizer_ == nullptr) return no_tokenizer();
   if (const std::optional<uint8_t> byte = tokenizer_->fallback_byte(id)) {
     bytes->assign(1, static_cast<char>(*byte));
     return {};

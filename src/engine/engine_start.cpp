@@ -187,7 +187,7 @@ Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
   options.load_format = choice.format;
-  FT_ASSIGN_OR_RETURN(options.rounding, choose_rounding(config, target));
+  FT_ASSIGN_OR_RETURN(options.rounding, choose_quantization(config.quantization, target));
   options.round_activations = rounds_activations(config);
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();
@@ -385,14 +385,13 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .max_logprobs = config.max_logprobs,
                        .max_processor_rows = config.max_processor_rows,
                        .hidden_size = model.hidden_size,
-                       .has_grammars = grammars_ != nullptr,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     const DrafterTraits& traits = drafters_[i]->traits();
     limits.drafters.push_back(
-        {drafter_names_[i], traits.max_draft_tokens, traits.looks_up, config.speculative[i].leads});
+        {drafter_names_[i], traits.max_draft_tokens, traits, config.speculative[i].leads});
   }
   return limits;
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "compat/compat.h"
 #include "gguf/model_texts.h"
 #include "model/block_head_config.h"
 #include "model/config/architecture.h"
@@ -12,6 +13,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/containers/json_file.h"
 #include "model/model.h"
+#include "model/model_parts.h"
 #include "model/peagle_config.h"
 
 namespace foretoken {
@@ -217,10 +219,7 @@ Result<std::vector<LayerConfig>> own_module_layers(const std::string& where,
     layer.experts = layer.recurrent = false;
     return std::vector<LayerConfig>(static_cast<size_t>(head.num_modules), layer);
   }
-  return unsupported(
-      where + ": MTP modules of " + head.layer.architecture + " have " +
-      (head.mtp.windowed ? "a" : "no") +
-      " sliding window, and no layer of the model is like that; use another drafter");
+  return internal_error(where + ": no layer of the model sees as its MTP modules do");
 }
 
 // The modules' layers: each is a mixture of experts or dense as the pattern of the files says about
@@ -287,6 +286,11 @@ int32_t num_counted_modules(const std::string& folder, const MtpForm& form) {
 Status read_mtp(const std::string& folder, const ConfigFields& fields, const ModelConfig& target,
                 DraftHeadConfig* head) {
   head->mtp = find_architecture(head->layer.architecture)->mtp;
+  Combination c;
+  add_model(head->layer, 0, 0, &c);
+  c.files = fields.where();
+  c.drafts_by_modules = true;
+  FT_RETURN_IF_ERROR(compat(c));
   if (head->layer.hyper.exist()) head->tap_layers = {TapSink::kStreams};
   if (head->layer.num_mtp_modules == 0) {
     head->layer.num_mtp_modules = num_counted_modules(folder, head->mtp);

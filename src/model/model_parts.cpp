@@ -62,6 +62,13 @@ Fact keeps_windows(const ModelConfig& config, int max_model_len) {
       config, [&](const LayerConfig& layer) { return layer.window > 0 && layer.window < longest; });
 }
 
+// Of MTP modules with a layer of their own, whether it has a window.
+Fact sight_of_modules(const ModelConfig& config) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr || architecture->mtp.layer == nullptr) return {};
+  return architecture->mtp.windowed;
+}
+
 }  // namespace
 
 AttentionDemand demand_of(const ModelConfig& config, int max_model_len, int block_size) {
@@ -93,15 +100,15 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
   c->windowed = keeps_windows(config, max_model_len);
   c->states_of = keeps_states(config) ? "the model" : "";
+  c->modules_windowed = sight_of_modules(config);
   c->num_experts = config.experts.count;
 }
 
 Status check_division(const ModelConfig& config, const LoadOptions& options) {
   const Sharding& sharding = options.sharding;
-  const bool shares_experts = sharding.experts.comm != nullptr;
   Combination c = {.num_ranks = sharding.size * options.stages.count,
                    .num_stages = options.stages.count,
-                   .num_engines = shares_experts ? 2 : 1,
+                   .num_engines = sharding.experts.num_engines,
                    .num_context_ranks = sharding.context.size,
                    .expert_parallel = sharding.deals_experts(),
                    .two_lanes = options.second_lane != nullptr};

@@ -224,7 +224,7 @@ TEST_F(RunBatch, SpeculationOfEachRequest) {
 
 TEST_F(RunBatch, MetricsOfSpeculationNeedIt) {
   for (const auto& [level, part] :
-       {std::pair{"summary", "add --speculative-config"}, {"detailed", "use summary"}}) {
+       {std::pair{"summary", "start it with --speculative-config"}, {"detailed", "use summary"}}) {
     std::vector<std::string> all = arguments(input(completion("a", 2)));
     all.insert(all.end(), {"--per-request-spec-decode-metrics", level});
     const CommandResult result = run_command(all);

@@ -229,7 +229,7 @@ TEST(SpeculativeConfig, Lists) {
   expect_config_refused(
       {"-sc", R"([{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "off"},
                   {"method": "draft_model", "num_speculative_tokens": 3, "length_policy": "fixed"}])"},
-      "'length_policy' holds for the whole engine");
+      "length_policy differs from the first drafter's; it holds for the whole engine");
 }
 
 TEST(SpeculativeConfig, ShortFlags) {

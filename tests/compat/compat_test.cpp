@@ -122,6 +122,17 @@ TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
         .files_method = "gptq"},
        {"speculative config: quantization awq_marlin", "models/m are quantised by gptq",
         "remove it"}},
+      {{.architecture = "M",
+        .files = "models/m",
+        .has_windows = false,
+        .modules_windowed = true,
+        .drafts_by_modules = true},
+       {"models/m: MTP modules of M have a sliding window", "use another drafter"}},
+      {{.files = "models/d", .other_vocabulary = true, .draft_has_tokenizer = false},
+       {"use_heterogeneous_vocab", "models/d has no tokenizer.json", "leave the field out"}},
+      {{.other_vocabulary = true, .has_tokenizer = false},
+       {"the target has no tokenizer", "--skip-tokenizer-init"}},
+      {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
       {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
       {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
       {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
@@ -166,8 +177,8 @@ TEST(Compat, ARemedyIsNotRefused) {
   EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 4}).ends_with(by_ranks));
   EXPECT_TRUE(ranks_of({.mlp_sees_all = true}).ends_with("size 1" + by_stages));
   EXPECT_TRUE(ranks_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
-  EXPECT_TRUE(ranks_of({.norm_groups = 1}).ends_with("divides them" + by_stages));
-  EXPECT_TRUE(ranks_of({.add_later = true, .norm_groups = 1}).ends_with("divides them"));
+  EXPECT_TRUE(ranks_of({.norm_groups = 1}).ends_with("size 1" + by_stages));
+  EXPECT_TRUE(ranks_of({.add_later = true, .norm_groups = 1}).ends_with("-size 1"));
 }
 
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
@@ -199,6 +210,21 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());
   EXPECT_TRUE(compat({.lora = true, .adapter = "a", .loads_adapter = true}).ok());
+  EXPECT_TRUE(compat({.load_format = "gguf", .gguf = true}).ok());
+  EXPECT_TRUE(compat({.load_format = "safetensors", .gguf = false}).ok());
+  EXPECT_TRUE(
+      compat({.has_windows = true, .modules_windowed = true, .drafts_by_modules = true}).ok());
+  EXPECT_TRUE(compat({.chooses_blocks = false, .uneven_scales = "k_scale"}).ok());
+  EXPECT_TRUE(
+      compat({.other_vocabulary = true, .draft_has_tokenizer = true, .has_tokenizer = true}).ok());
+  EXPECT_TRUE(compat({.texts = "text prompts",
+                      .converts_texts = true,
+                      .chats = true,
+                      .fills_gaps = true,
+                      .model_calls_tools = true,
+                      .wants_step_times = true})
+                  .ok())
+      << "of an engine of which nothing is known";
   EXPECT_TRUE(compat({.drafts = true, .speculative_wish = "speculative.method is set"}).ok());
   EXPECT_TRUE(compat({.logprobs = "logprobs is 5", .texts = "bad_words", .priority = 3}).ok());
   EXPECT_TRUE(compat({.gives_logprobs = false,

@@ -89,6 +89,33 @@ TEST(ModelParts, LayersThatAreNotDividedAmongRanksAreToldFromTheConfig) {
   EXPECT_NE(among_ranks(olmo, 2).find("ALiBi"), std::string::npos) << among_ranks(olmo, 2);
 }
 
+// As many engines as share the experts, which is what rules about them go by.
+TEST(ModelParts, EnginesThatShareExpertsAreCounted) {
+  Combination c;
+  ModelConfig config = config_of_layers({{}});
+  config.architecture = "LongcatFlashForCausalLM";
+  config.experts.count = 4;
+  config.experts.zero_count = 2;
+  config.layers[0].experts = true;
+  add_model(config, 0, 0, &c);
+  ASSERT_TRUE(c.layers->has_idle_experts);
+  LoadOptions options;
+  options.sharding.experts = {.rank = 0, .size = 4};
+  EXPECT_EQ(said_of(config, options), "") << "the ranks of one engine";
+  options.sharding.experts.num_engines = 4;
+  EXPECT_NE(said_of(config, options).find("engines do not share experts"), std::string::npos);
+}
+
+TEST(ModelParts, LayersOfModulesAreTold) {
+  Combination c;
+  ModelConfig config = config_of_layers({{}});
+  add_model(config, 0, 0, &c);
+  EXPECT_FALSE(c.modules_windowed.is_known()) << "the decoder's layer is theirs";
+  config.architecture = "MiMoV2FlashForCausalLM";
+  add_model(config, 0, 0, &c);
+  EXPECT_TRUE(c.modules_windowed);
+}
+
 TEST(ModelParts, WindowsCountWhereSequencesOutgrowThem) {
   const ModelConfig config = config_of_layers({{64, true}, {0, true}});
   Combination c;

@@ -7,6 +7,7 @@
 
 #include "apps/options/models/speculative_fields.h"
 #include "base/files/json_object.h"
+#include "compat/compat.h"
 #include "config/engine_drafter_fields.h"
 #include "draft/parts/draft_list.h"
 #include "draft/registry.h"
@@ -71,9 +72,7 @@ Status share_engine_fields(json& list) {
     const json value = (*first)[field];
     for (json& entry : list) {
       if (says(entry, field) && entry[field] != value) {
-        return invalid_argument(
-            fmt::format("{}: '{}' holds for the whole engine, but entries differ; give it once",
-                        kListFlag, field));
+        return compat({.unlike_first = field});
       }
       entry[field] = value;
     }

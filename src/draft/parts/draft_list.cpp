@@ -33,9 +33,8 @@ Status check_list(const std::string& what, const std::vector<ListedDrafter>& lis
                               "' twice; leave one out");
     }
     if (i + 1 == list.size()) continue;
-    const DrafterTraits traits = {.looks_up = list[i].looks_up};
     FT_RETURN_IF_ERROR(compat({.drafter = list[i].name,
-                               .drafter_traits = &traits,
+                               .drafter_traits = &list[i].traits,
                                .drafter_behind = list[i + 1].name,
                                .list = what}));
   }

@@ -3,16 +3,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compat/drafter_traits.h"
 
 namespace foretoken {
 
 // Lists of drafters, as configurations and requests name them: look-ups, which find drafts for some
 // texts only, and behind them one drafter of any kind.
 
-// One drafter of a list: its name, and whether it looks up (DrafterTraits::looks_up).
+// One drafter of a list, as it is named there.
 struct ListedDrafter {
   std::string name;
-  bool looks_up = false;
+  DrafterTraits traits = {};
 };
 
 // "ngram+eagle3" as its names; a single name is a list of one.

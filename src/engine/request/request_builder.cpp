@@ -62,9 +62,7 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
     if (request.prompt.empty()) {
       return invalid_argument("the prompt is empty; give at least one token");
     }
-    if (tokenizer == nullptr) {
-      return invalid_argument("the model has no tokenizer.json; give the prompt as token ids");
-    }
+    FT_RETURN_IF_ERROR(compat({.texts = "text prompts", .has_tokenizer = tokenizer != nullptr}));
     FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prompt, request.add_special_tokens));
   }
   truncate(request, limits, ids);
@@ -107,7 +105,7 @@ Result<std::vector<int>> named_drafters(const std::string& method,
   for (const std::string& name : names_of_list(method)) {
     FT_ASSIGN_OR_RETURN(chosen.emplace_back(), find_drafter_of(name, drafters));
     const DrafterLimits& drafter = drafters[static_cast<size_t>(chosen.back())];
-    listed.push_back({drafter.name, drafter.looks_up});
+    listed.push_back({drafter.name, drafter.traits});
   }
   FT_RETURN_IF_ERROR(check_list("speculative.method", listed));
   return chosen;
@@ -131,8 +129,9 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
   DraftChoice choice;
   FT_ASSIGN_OR_RETURN(std::vector<int> chosen, named_drafters(speculative.method, limits.drafters));
   if (speculative.method.empty() && has_prediction(request)) {
-    const auto drafter = std::find_if(limits.drafters.begin(), limits.drafters.end(),
-                                      [](const DrafterLimits& each) { return each.looks_up; });
+    const auto drafter =
+        std::find_if(limits.drafters.begin(), limits.drafters.end(),
+                     [](const DrafterLimits& each) { return each.traits.looks_up; });
     if (drafter != limits.drafters.end()) {
       chosen.assign(1, static_cast<int>(drafter - limits.drafters.begin()));
     }
@@ -160,7 +159,7 @@ Result<std::vector<int32_t>> prediction_ids(const Request& request, const SlotLe
   std::vector<int32_t> ids = request.prediction_token_ids;
   FT_RETURN_IF_ERROR(check_ids(ids, "prediction", limits));
   const bool looks_up = lengths.max_draft_tokens > 0 && lengths.lookups == 0 &&
-                        limits.drafters[static_cast<size_t>(lengths.drafter)].looks_up;
+                        limits.drafters[static_cast<size_t>(lengths.drafter)].traits.looks_up;
   if (!looks_up) return std::vector<int32_t>{};
   if (ids.empty() && !request.prediction.empty() && tokenizer != nullptr) {
     FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prediction, false));

@@ -17,17 +17,6 @@ constexpr std::string_view kReadersOfVllm[] = {
 
 bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2; }
 
-// Whether a model can have its files in the named format.
-Status check_files(const std::string& name, const std::string& model) {
-  if (is_gguf(model) == (name == "gguf")) return {};
-  if (is_gguf(model)) {
-    return invalid_argument("--load-format safetensors does not read '" + model +
-                            "', a GGUF file; use auto or gguf");
-  }
-  return invalid_argument("--load-format gguf reads a file *.gguf, which --model '" + model +
-                          "' is not; name one, or use --load-format auto");
-}
-
 }  // namespace
 
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model) {
@@ -37,7 +26,7 @@ Result<LoadChoice> choose_load_format(const std::string& name, const std::string
     return LoadChoice{};
   }
   if (name == "safetensors" || name == "gguf") {
-    FT_RETURN_IF_ERROR(check_files(name, model));
+    FT_RETURN_IF_ERROR(compat({.files = model, .load_format = name, .gguf = is_gguf(model)}));
     return LoadChoice{};
   }
   if (name == "dummy") return LoadChoice{LoadFormat::kDummy};
@@ -55,16 +44,6 @@ Result<LoadChoice> choose_load_format(const std::string& name, const std::string
       "' is unknown; use auto, safetensors, gguf, dummy, or with quantised random "
       "weights one of " +
       quantised);
-}
-
-Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFiles& model) {
-  FT_ASSIGN_OR_RETURN(const WeightRounding rounding,
-                      choose_quantization(config.quantization, model));
-  const bool has_form = !is_dummy(config.load_format) || config.load_format == "dummy";
-  if (rounding == WeightRounding::kNone || has_form) return rounding;
-  FT_RETURN_IF_ERROR(
-      compat({.quantization = config.quantization, .quantised_format = config.load_format}));
-  return rounding;
 }
 
 }  // namespace foretoken

@@ -19,10 +19,6 @@ struct LoadChoice {
 // --type`. InvalidArgument otherwise, and where the model (a path or a Hub id) has other files.
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model);
 
-// What --quantization asks for. Errors as of choose_quantization; InvalidArgument where it would
-// round random weights.
-Result<WeightRounding> choose_rounding(const EngineConfig& config, const ModelFiles& model);
-
 // Whether rows are rounded for products with FP8 matrices.
 inline bool rounds_activations(const EngineConfig& config) {
   return config.activation_scheme == "dynamic";

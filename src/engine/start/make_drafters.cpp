@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compat/compat.h"
 #include "draft/registry.h"
 #include "engine/start/load_format.h"
 #include "engine/start/token_map.h"
@@ -15,14 +16,13 @@ namespace {
 // How a draft model with another vocabulary is read; empty maps where the ids are the same.
 Result<TokenMap> token_map_of(const SpeculativeConfig& speculative, const std::string& folder,
                               const DrafterParts& parts) {
-  const bool has_tokenizer = parts.tokenizer != nullptr && has_model_text(folder, "tokenizer.json");
-  if (!declared_traits(speculative.method).maps_vocabulary || !has_tokenizer) {
-    if (!speculative.use_heterogeneous_vocab) return TokenMap{};
-    return invalid_argument(
-        "speculative config: use_heterogeneous_vocab compares two vocabularies, but " +
-        std::string(parts.tokenizer == nullptr ? "the target" : folder) +
-        " has no tokenizer.json; leave the field out or add the file");
-  }
+  const bool has_own = has_model_text(folder, "tokenizer.json");
+  FT_RETURN_IF_ERROR(compat({.files = folder,
+                             .other_vocabulary = speculative.use_heterogeneous_vocab,
+                             .draft_has_tokenizer = has_own,
+                             .has_tokenizer = parts.tokenizer != nullptr}));
+  const bool is_mapped = declared_traits(speculative.method).maps_vocabulary;
+  if (!is_mapped || !has_own || parts.tokenizer == nullptr) return TokenMap{};
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, load_hf_tokenizer(folder));
   FT_ASSIGN_OR_RETURN(const ModelConfig draft, read_model_config(folder, {}));
   return map_tokens({*parts.tokenizer, parts.target.config().vocab_size},

@@ -1,6 +1,5 @@
 #include "engine/start/speculative_checks.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -8,7 +7,6 @@
 #include "draft/config_check.h"
 #include "draft/draft_bounds.h"
 #include "draft/drafter_parts.h"
-#include "draft/parts/draft_list.h"
 #include "draft/parts/draft_vocab.h"
 #include "draft/registry.h"
 #include "engine/start/speculation_rules.h"
@@ -47,43 +45,6 @@ bool is_same_folder(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
-bool equal(const DraftSchedule& a, const DraftSchedule& b) {
-  return a.first == b.first && a.last == b.last &&
-         a.num_speculative_tokens == b.num_speculative_tokens;
-}
-
-// Empty where both configurations have the same engine-wide fields, else the name of the first one
-// that differs.
-const char* disagreement(const SpeculativeConfig& a, const SpeculativeConfig& b) {
-  if (a.length_policy != b.length_policy) return "length_policy";
-  if (!std::equal(a.num_speculative_tokens_per_batch_size.begin(),
-                  a.num_speculative_tokens_per_batch_size.end(),
-                  b.num_speculative_tokens_per_batch_size.begin(),
-                  b.num_speculative_tokens_per_batch_size.end(), equal)) {
-    return "num_speculative_tokens_per_batch_size";
-  }
-  if (a.rejection_sample_method != b.rejection_sample_method) return "rejection_sample_method";
-  if (a.synthetic_acceptance_rates != b.synthetic_acceptance_rates) {
-    return "synthetic_acceptance_rates";
-  }
-  if (a.synthetic_acceptance_length != b.synthetic_acceptance_length) {
-    return "synthetic_acceptance_length";
-  }
-  return "";
-}
-
-// Each list of drafters of the engine.
-Status check_lists(const std::vector<SpeculativeConfig>& all) {
-  std::vector<ListedDrafter> list;
-  for (size_t i = 0; i < all.size(); ++i) {
-    list.push_back({all[i].method, declared_traits(all[i].method).looks_up});
-    if (all[i].leads && i + 1 < all.size()) continue;
-    FT_RETURN_IF_ERROR(check_list("speculative config", list));
-    list.clear();
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check_speculative(const EngineConfig& config) {
@@ -94,11 +55,10 @@ Status check_speculative(const EngineConfig& config) {
                             std::to_string(kMaxDrafters));
   }
   FT_RETURN_IF_ERROR(check_combination(combination_of(config), all));
-  for (size_t i = 0; i < all.size(); ++i) {
-    FT_RETURN_IF_ERROR(check_fields(all[i]));
-    FT_RETURN_IF_ERROR(length_mode(all[i]).status());
-    FT_RETURN_IF_ERROR(acceptance_method(all[i]).status());
-    FT_RETURN_IF_ERROR(compat({.unlike_first = disagreement(all[0], all[i])}));
+  for (const SpeculativeConfig& each : all) {
+    FT_RETURN_IF_ERROR(check_fields(each));
+    FT_RETURN_IF_ERROR(length_mode(each).status());
+    FT_RETURN_IF_ERROR(acceptance_method(each).status());
   }
   return {};
 }
@@ -125,7 +85,7 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
                    "; lower it or leave it out");
     }
   }
-  return check_lists(all);
+  return check_combination(combination_of(config), all);
 }
 
 }  // namespace foretoken

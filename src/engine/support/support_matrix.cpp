@@ -1,5 +1,7 @@
 #include "engine/support/support_matrix.h"
 
+#include <set>
+
 #include "base/comma_list.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
@@ -139,7 +141,8 @@ constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
 // What a model's layers are, beside what blocks and layouts they may have.
 std::string layers_table() {
   MatrixTable table("Layers", {"", "TP", "PP", "DCP", "`--enable-dbo`", "`--kv-offloading-size`",
-                               "`--flex-mask` with `prompt`", "drafts in one pass"});
+                               "`--flex-mask` with `prompt`", "drafts in one pass",
+                               "DP with `--enable-expert-parallel`", "MTP modules"});
   const auto row = [&](const std::string& name, const Combination& layers) {
     Cells cells = {name};
     const auto with = [&](auto change) {
@@ -155,6 +158,11 @@ std::string layers_table() {
     with([](Combination& c) { c.host_blocks = true; });
     with([](Combination& c) { c.whole_prompts = true; });
     with([](Combination& c) { c.drafter_traits = &kAtOnce; });
+    with([](Combination& c) {
+      c.num_engines = 2;
+      c.expert_parallel = true;
+    });
+    with([](Combination& c) { c.drafts_by_modules = true; });
     table.add(cells);
   };
   row("all others", {});
@@ -162,21 +170,13 @@ std::string layers_table() {
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
-  row("attend to what others chose, no multiple of 4",
-      {.layers = LayerNeeds{.follow_indexers = true}});
-  row("ALiBi", {.layers = LayerNeeds{.has_slopes = true}});
-  row("rows normed over all heads", {.layers = LayerNeeds{.norm_all_heads = true}});
-  row("keys that all values weigh", {.layers = LayerNeeds{.mask_by_all_values = true}});
-  row("MLPs that look at all columns", {.layers = LayerNeeds{.mlp_sees_all = true}});
-  row("BitNet's rows, rounded whole", {.layers = LayerNeeds{.round_whole_rows = true}});
-  row("value heads in a GGUF file's turns", {.layers = LayerNeeds{.heads_take_turns = true}});
-  row("rows that linear attention norms in one group", {.layers = LayerNeeds{.norm_groups = 1}});
-  row("Mamba 1", {.layers = LayerNeeds{.scan_selectively = true}, .states_of = "the model"});
-  row("run several times", {.layers = LayerNeeds{.run_again = true}});
-  row("add what the one before left", {.layers = LayerNeeds{.add_later = true}});
-  row("read other layers' keys", {.layers = LayerNeeds{.read_other_layers = true}});
-  row("read more of a token than its row", {.layers = LayerNeeds{.read_more = true}});
-  row("weigh what earlier blocks of layers left", {.layers = LayerNeeds{.weigh_depth = true}});
+  // Every need of layers that a rule goes by.
+  std::set<std::string> needs;
+  for (const CompatRule& rule : compat_rules()) {
+    if (!rule.example.layers) continue;
+    const std::string name = rule.parts.substr(0, rule.parts.find(", `"));
+    if (needs.insert(name).second) row(name, {.layers = rule.example.layers});
+  }
   return table.text();
 }
 
@@ -200,11 +200,12 @@ std::string layout_name(const SupportRow& row) {
 
 std::string rows_table() {
   MatrixTable table("Rows of vLLM's list", {"row", "model", "drafter", "layout", "KV cache",
-                                            "graphs", "attention, named", "here"});
+                                            "graphs", "attention", "device", "here"});
   for (const SupportRow& row : support_rows()) {
     table.add({std::to_string(row.number), row.architecture,
                row.drafter.empty() ? "none" : row.drafter, layout_name(row), row.kv_cache_dtype,
-               comma_list(row.graph_modes), row.attention, table.cell(check_support_row(row))});
+               comma_list(row.graph_modes), row.attention, row.device,
+               table.cell(check_support_row(row))});
   }
   return table.text();
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "attention/backend.h"
 #include "base/check.h"
 #include "base/files/yaml_list.h"
 #include "draft/registry.h"
@@ -26,9 +27,15 @@ std::vector<SupportRow> own_support_rows() {
   return rows;
 }
 
-// What an engine on the CPU would be configured with.
+// What an engine would be configured with; the attention brings its size of blocks.
 EngineConfig config_of(const SupportRow& row) {
   EngineConfig config;
+  config.device = row.device;
+  config.attention_backend = row.attention == "auto" ? "" : row.attention;
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (!is_attention_backend(*backend, row.attention)) continue;
+    if (backend->traits().block_size > 0) config.block_size = backend->traits().block_size;
+  }
   config.kv_cache_dtype = row.kv_cache_dtype;
   config.parallel.tensor_parallel_size = row.tp;
   config.parallel.data_parallel_size = row.dp;

@@ -13,6 +13,7 @@ struct SupportRow {
   int number = 0;
   std::string architecture = "LlamaForCausalLM";
   std::string hardware = {};       // that the row names; empty: H100
+  std::string device = "cuda";     // all of it are GPUs
   std::string drafter = {};        // a name of draft/registry.h; empty: none
   std::string attention = "auto";  // as the row names it; another stands in for what is not here
   std::vector<std::string> graph_modes = {"FULL_AND_PIECEWISE"};
@@ -33,7 +34,7 @@ Result<SupportRow> read_support_row(const nlohmann::ordered_json& entry);
 // The text of support_rows.yaml, which is compiled in.
 const char* support_rows_text();
 
-// What compat says of a row.
+// What compat says of a row with the attention that it names, on its type of device.
 Status check_support_row(const SupportRow& row);
 
 }  // namespace foretoken

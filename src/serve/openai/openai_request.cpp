@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chat/tool_choice.h"
+#include "compat/compat.h"
 #include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
 #include "serve/fields/field_names.h"
@@ -155,13 +156,10 @@ void read_tools(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReques
       read_tool_choice(choice == nullptr ? json() : *choice, parser.tools);
   if (!read.ok()) return fields.fail(read.status().message());
   parser.tool_choice = read.value();
-  if (parser.tool_choice == "auto" && parser.tool_parser.empty() &&
-      defaults.refuse_unparsed_tools) {
-    fields.fail(
-        "'tool_choice' \"auto\" needs a server that looks for calls; start it without "
-        "--no-enable-auto-tool-choice and --tool-call-parser none, or use \"required\", a named "
-        "function or \"none\"");
-  }
+  if (!defaults.refuse_unparsed_tools) return;
+  const Status fits = compat({.model_calls_tools = parser.tool_choice == "auto",
+                              .finds_tool_calls = !parser.tool_parser.empty()});
+  if (!fits.ok()) fields.fail(fits.message());
 }
 
 // `tools`, `documents`, `chat_template_kwargs` and the flags of the template as one object.

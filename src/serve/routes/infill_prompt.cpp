@@ -1,5 +1,7 @@
 #include "serve/routes/infill_prompt.h"
 
+#include "compat/compat.h"
+
 namespace foretoken {
 namespace {
 
@@ -78,9 +80,7 @@ Result<InfillTokens> find_infill_tokens(const Engine& engine) {
     return InfillTokens{*prefix, *suffix, *middle, only_token(engine, names.repository),
                         only_token(engine, names.file)};
   }
-  return unsupported(
-      "this model has no tokens for filling gaps (such as <|fim_prefix|>); use a model that was "
-      "trained for it, or /completion");
+  return compat({.fills_gaps = true, .has_gap_tokens = false});
 }
 
 Result<std::vector<int32_t>> infill_prompt(const Engine& engine, const InfillTokens& tokens,

@@ -5,7 +5,7 @@
 namespace foretoken {
 namespace {
 
-constexpr bool kLooksUp = true;
+constexpr DrafterTraits kLooksUp = {.looks_up = true};
 
 TEST(DraftList, NamesAndBack) {
   EXPECT_EQ(names_of_list("ngram"), std::vector<std::string>{"ngram"});

@@ -11,6 +11,8 @@
 namespace foretoken {
 namespace {
 
+constexpr DrafterTraits kLooksUp = {.looks_up = true};
+
 const RequestLimits kBuilderLimits{.max_model_len = 100,
                                    .max_blocks = 7,
                                    .vocab_size = 50,
@@ -72,7 +74,7 @@ TEST(RequestBuilder, FillsSequenceAndSlot) {
 
 TEST(RequestBuilder, ListsOfDrafters) {
   RequestLimits limits = kBuilderLimits;
-  limits.drafters = {{"ngram", 4, true, true}, {"eagle", 2}, {"suffix", 6, true}};
+  limits.drafters = {{"ngram", 4, kLooksUp, true}, {"eagle", 2}, {"suffix", 6, kLooksUp}};
   const auto chosen = [&](const std::string& method) {
     Request request = request_of(5);
     request.speculative.method = method;
@@ -105,7 +107,7 @@ TEST(RequestBuilder, ListsOfDrafters) {
 
 TEST(RequestBuilder, APredictionGoesToADrafterThatLooksItUp) {
   RequestLimits limits = kBuilderLimits;
-  limits.drafters = {{"eagle", 2}, {"ngram", 4, true}};
+  limits.drafters = {{"eagle", 2}, {"ngram", 4, kLooksUp}};
   limits.max_prediction = 3;
   Request request = request_of(5);
   request.prediction_token_ids = {11, 12, 13, 14};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "draft/drafter_parts.h"
+#include "engine/start/load_format.h"
 #include "engine/start/parallel_checks.h"
 #include "engine/start/resolve_config.h"
 #include "engine/start/speculative_checks.h"
@@ -65,11 +66,14 @@ Status engine_says(const EngineConfig& config, const Device& device, const Model
   FT_RETURN_IF_ERROR(check_parallel(config, [](const char*) -> const char* { return nullptr; }));
   FT_RETURN_IF_ERROR(check_speculative(config));
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, device, model));
+  const std::vector<std::string> folders(config.speculative.size());
+  FT_RETURN_IF_ERROR(resolve_methods(resolved, folders, model));
   FT_RETURN_IF_ERROR(check_combination(resolved.parts, resolved.speculative));
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs,
                       resolve_graphs(config, resolved.parts.attention->traits().in_graphs));
   resolved.parts.only_pieces = graphs.mode == GraphMode::kPiecewise;
-  return check_combination(resolved.parts, resolved.speculative);
+  FT_RETURN_IF_ERROR(check_combination(resolved.parts, resolved.speculative));
+  return choose_load_format(config.load_format, config.model).status();
 }
 
 struct Layout {
@@ -177,6 +181,129 @@ TEST_P(StartCheck, SaysWhatTheEngineSays) {
   }
   EXPECT_GT(counts_[true], 500);
   EXPECT_GT(counts_[false], 500);
+}
+
+// Two parts of a configuration that do not go together, and words of what is said.
+struct Contradiction {
+  const char* words;
+  void (*ask)(EngineConfig&);
+};
+
+void add_drafter_of(const char* method, const char* model, EngineConfig& config) {
+  SpeculativeConfig& drafter = config.speculative.emplace_back();
+  drafter.method = method;
+  drafter.model = model;
+  drafter.num_speculative_tokens = 3;
+}
+
+constexpr Contradiction kContradictions[] = {
+    {"--quantization fp8 rounds weights",
+     [](EngineConfig& c) {
+       c.quantization = "fp8";
+       c.load_format = "dummy-q8_0";
+     }},
+    {"--load-format gguf reads", [](EngineConfig& c) { c.load_format = "gguf"; }},
+    {"--load-format safetensors does not read",
+     [](EngineConfig& c) {
+       c.load_format = "safetensors";
+       c.model = "a/model.gguf";
+     }},
+    {"--step-time-table is for speculation", [](EngineConfig& c) { c.step_time_table = "t"; }},
+    {"--lora-modules names adapters",
+     [](EngineConfig& c) { c.lora_modules.push_back({"a", "b", ""}); }},
+    {"--lora-dtype float32",
+     [](EngineConfig& c) {
+       c.enable_lora = true;
+       c.lora_dtype = "float32";
+     }},
+    {"--data-parallel-size and --nnodes together",
+     [](EngineConfig& c) { c.parallel.data_parallel_size = c.parallel.nnodes = 2; }},
+    {"--distributed-executor-backend uni",
+     [](EngineConfig& c) {
+       c.parallel.distributed_executor_backend = "uni";
+       c.parallel.nnodes = 2;
+     }},
+    {"length_policy differs from the first",
+     [](EngineConfig& c) {
+       add_drafter_of("ngram", "", c);
+       add_drafter_of("suffix", "", c);
+       c.speculative.back().length_policy = "fixed";
+     }},
+    {"'eagle' always drafts",
+     [](EngineConfig& c) {
+       add_drafter_of("eagle", "head", c);
+       add_drafter_of("ngram", "", c);
+       c.speculative.front().leads = true;
+     }},
+    {"revision does nothing with method ngram",
+     [](EngineConfig& c) {
+       add_drafter_of("ngram", "", c);
+       c.speculative.front().revision = "main";
+     }},
+    {"prompt_lookup_max does nothing with method eagle",
+     [](EngineConfig& c) {
+       add_drafter_of("eagle", "head", c);
+       c.speculative.front().prompt_lookup_max = 3;
+     }},
+    {"--max-num-batched-tokens 1 leaves no row",
+     [](EngineConfig& c) {
+       add_drafter_of("ngram", "", c);
+       c.max_num_batched_tokens = 1;
+     }},
+    {"use_heterogeneous_vocab compares two vocabularies, but the target",
+     [](EngineConfig& c) {
+       add_drafter_of("draft_model", "draft", c);
+       c.speculative.front().use_heterogeneous_vocab = true;
+       c.skip_tokenizer_init = true;
+     }},
+    {"use_heterogeneous_vocab is for draft models",
+     [](EngineConfig& c) {
+       add_drafter_of("eagle", "head", c);
+       c.speculative.front().use_heterogeneous_vocab = true;
+     }},
+    {"quantization fp8 does not round",
+     [](EngineConfig& c) {
+       add_drafter_of("medusa", "heads", c);
+       c.speculative.front().quantization = "fp8";
+     }},
+    {"draft_tensor_parallel_size 3 is neither",
+     [](EngineConfig& c) {
+       add_drafter_of("eagle", "head", c);
+       c.speculative.front().draft_tensor_parallel_size = 3;
+     }},
+};
+
+TEST_P(StartCheck, AsksAllThatAnEngineAsks) {
+  const Family& family = kFamilies[0];
+  const ModelConfig model = model_of(family);
+  Combination known;
+  add_model(model, 0, 0, &known);
+  for (const Contradiction& each : kContradictions) {
+    EngineConfig config;
+    config.device = GetParam();
+    each.ask(config);
+    const Status said = check_start(config, known);
+    EXPECT_NE(said.message().find(each.words), std::string::npos) << each.words << "\n"
+                                                                  << said.message();
+    EXPECT_EQ(said.message(), engine_says(config, device_, model).message()) << each.words;
+  }
+}
+
+// Layers of MTP modules of which the model has none are told by its config.
+TEST_P(StartCheck, AsksDraftersBesideTheModelsLayers) {
+  ModelConfig model = model_of(kFamilies[0]);
+  model.architecture = "MiMoV2FlashForCausalLM";
+  Combination known;
+  add_model(model, 0, 0, &known);
+  EngineConfig config;
+  config.device = GetParam();
+  add_drafter_of("mtp", "", config);
+  const Status said = check_start(config, known);
+  EXPECT_NE(said.message().find("have a sliding window, and no layer"), std::string::npos)
+      << said.message();
+  EXPECT_EQ(said.message(), engine_says(config, device_, model).message());
+  known.has_windows = true;
+  EXPECT_TRUE(check_start(config, known).ok());
 }
 
 // No rule joins drafters with attention, layouts or KV types.

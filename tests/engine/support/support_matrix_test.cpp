@@ -28,7 +28,10 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
        {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
         "drafts are repaired", "- logits_processors run on the host of rank 0 alone",
-        "| 13 | LlamaForCausalLM | eagle |",
+        "| 13 | LlamaForCausalLM | eagle |", "| FLASHMLA | cuda | yes |",
+        "| experts that leave rows as they are | yes | yes | yes | yes | yes | yes | yes | no | "
+        "yes |",
+        "| experts of narrow rows | yes | yes | yes | yes | yes | yes | yes | no | yes |",
         "| sliding windows | yes | yes | yes | yes | no | no |",
         "| states of sequences | yes | yes | no | yes | no | yes | yes |",
         "| states of a draft model | yes | yes | no | yes | no | yes | no |",

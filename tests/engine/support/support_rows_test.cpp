@@ -32,6 +32,19 @@ TEST(SupportRows, AreThoseOfTheList) {
   for (size_t i = 18; i < kRowsOfTheList; ++i) EXPECT_EQ(rows[i].hardware, "B200") << i;
 }
 
+// Its attention, device and KV type are asked together.
+TEST(SupportRows, AreAskedWithTheirAttentionAndDevice) {
+  SupportRow row;
+  row.attention = "FLASHINFER";
+  EXPECT_TRUE(check_support_row(row).ok()) << check_support_row(row).message();
+  row.kv_cache_dtype = "fp8";
+  EXPECT_NE(check_support_row(row).message().find("not read by --attention-backend flashinfer"),
+            std::string::npos);
+  row.kv_cache_dtype = "auto";
+  row.device = "cpu";
+  EXPECT_NE(check_support_row(row).message().find("does not exist on cpu"), std::string::npos);
+}
+
 TEST(SupportRows, NamesAreThoseOfTheBuild) {
   SupportRow row;
   row.drafter = "xpress";

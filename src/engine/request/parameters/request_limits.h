@@ -13,8 +13,8 @@ class AdapterRegistry;
 struct DrafterLimits {
   std::string name;
   int num_speculative_tokens = 0;
-  bool looks_up = false;  // it drafts from a request's prediction
-  bool leads = false;     // it stands before the next one in the engine's list
+  DrafterTraits traits = {};  // its looks_up: it drafts from a request's prediction
+  bool leads = false;         // it stands before the next one in the engine's list
 };
 
 // What an engine can do for a request; requests are checked against it.
@@ -30,7 +30,6 @@ struct RequestLimits {
   int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state
-  bool has_grammars = false;            // structured outputs can be had
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

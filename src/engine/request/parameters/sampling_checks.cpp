@@ -111,7 +111,7 @@ Status check_combination(const Request& request, const RequestLimits& limits, bo
   const SamplingParams& sampling = request.sampling;
   Combination c = limits.engine;
   c.structured_outputs = sampling.structured_outputs.has_value();
-  c.has_tokenizer = has_tokenizer && (limits.has_grammars || !sampling.structured_outputs);
+  c.has_tokenizer = has_tokenizer;
   c.texts = field_with_words(sampling);
   c.logits_processors = !sampling.logits_processors.empty();
   c.keeps_processor_rows = limits.max_processor_rows > 0;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "compat/compat.h"
+
 namespace foretoken {
 namespace {
 
@@ -84,10 +86,7 @@ Status check_alike_kv_scales(PartLoader& loader, const std::string& base) {
     const bool alike = std::all_of(scales.begin(), scales.end(),
                                    [&](float scale) { return scale == scales.front(); });
     if (alike) continue;
-    return unsupported(
-        "tensor '" + name +
-        "' has scales of an FP8 KV cache that differ from head to head, which is not "
-        "supported where an indexer chooses blocks; make one scale of them");
+    FT_RETURN_IF_ERROR(compat({.chooses_blocks = true, .uneven_scales = name}));
   }
   return {};
 }

@@ -15,7 +15,6 @@ const RequestLimits kLimits{.max_model_len = 100,
                             .max_logprobs = 10,
                             .max_processor_rows = 4,
                             .hidden_size = 8,
-                            .has_grammars = true,
                             .eos_token_ids = {2}};
 
 class Nothing final : public LogitsProcessor {
