@@ -133,7 +133,7 @@ std::vector<std::vector<std::string>> tune_methods(
 }
 
 json tuned_entry(const std::vector<TuneDrafter>& drafters, const std::string& method,
-                 int num_draft_tokens) {
+                 int num_draft_tokens, const std::vector<bench::TunedRange>& by_batch) {
   const std::vector<std::string> names = names_of_list(method);
   json entry;
   for (const TuneDrafter& drafter : drafters) {
@@ -142,6 +142,10 @@ json tuned_entry(const std::vector<TuneDrafter>& drafters, const std::string& me
   entry.erase("length_policy");
   entry["method"] = names.size() == 1 ? json(names.front()) : json(names);
   entry["num_speculative_tokens"] = num_draft_tokens;
+  for (const bench::TunedRange& range : by_batch) {
+    entry["num_speculative_tokens_per_batch_size"].push_back(
+        {range.first, range.last, range.num_draft_tokens});
+  }
   return entry;
 }
 

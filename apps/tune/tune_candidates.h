@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bench/draft_tuning.h"
 
 namespace foretoken {
 
@@ -34,8 +35,10 @@ std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>
 std::vector<std::vector<std::string>> tune_methods(
     const std::vector<std::vector<TuneDrafter>>& groups);
 
-// The entry of --speculative-config for one of these methods with so many drafts.
+// The entry of --speculative-config for one of these methods with so many drafts; where ranges are
+// given, with as many as they say for the number of sequences.
 nlohmann::ordered_json tuned_entry(const std::vector<TuneDrafter>& drafters,
-                                   const std::string& method, int num_draft_tokens);
+                                   const std::string& method, int num_draft_tokens,
+                                   const std::vector<bench::TunedRange>& by_batch = {});
 
 }  // namespace foretoken

@@ -22,8 +22,9 @@ namespace {
 using json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-// Of the time, what the comparison of the choice with no drafts takes.
-constexpr double kShareOfCheck = 0.2;
+// Of the time, what the comparisons of the choice with no drafts take: with adaptive lengths, and
+// with those of each batch size.
+constexpr double kShareOfChecks = 0.3;
 constexpr int kRoundsOfCheck = 12;
 
 struct TuneOptions {
@@ -44,8 +45,11 @@ struct TuneOptions {
 // All that was measured.
 struct Tuning {
   std::vector<bench::TunedLength> lengths;
-  std::vector<bench::TunedLength> checks;  // the choice with adaptive lengths
-  json entry;                              // null: no drafter pays
+  // The choice with adaptive lengths, and with the best ones by the number of sequences.
+  std::vector<bench::TunedLength> checks;
+  std::vector<bench::TunedLength> by_batch_checks;
+  std::vector<bench::TunedRange> by_batch;
+  json entry;  // null: no drafter pays
   int64_t num_outputs = 0;
   int64_t num_differing = 0;
 };
@@ -106,21 +110,40 @@ Status measure_group(const EngineConfig& base, const TuneOptions& options,
   return race_all(*engine, options, variants, seconds, &tuning->lengths, tuning);
 }
 
-// The choice as it would be served, beside no drafts in the same engine; it stands only where it is
-// not slower at any batch size.
-Status check_choice(const EngineConfig& base, const TuneOptions& options, const json& entry,
-                    const bench::TunedChoice& choice, Tuning* tuning) {
+// A configuration as it would be served, beside no drafts in the same engine.
+Status run_check(const EngineConfig& base, const TuneOptions& options, const json& entry,
+                 const bench::TunedChoice& choice, std::vector<bench::TunedLength>* lengths,
+                 Tuning* tuning) {
   FT_ASSIGN_OR_RETURN(std::vector<SpeculativeConfig> drafters,
                       parse_speculative_config(entry.dump(), base.model));
   std::unique_ptr<Engine> engine;
   FT_RETURN_IF_ERROR(make_engine(engine_config(base, options, std::move(drafters)), &engine));
-  FT_RETURN_IF_ERROR(race_all(*engine, options, {{choice.drafter, choice.num_draft_tokens}},
-                              options.minutes * 60 * kShareOfCheck, &tuning->checks, tuning));
-  const bool loses = std::any_of(tuning->checks.begin(), tuning->checks.end(),
-                                 [](const bench::TunedLength& one) { return one.high < 1; });
-  const bool wins = std::any_of(tuning->checks.begin(), tuning->checks.end(),
-                                [](const bench::TunedLength& one) { return one.low > 1; });
-  if (wins && !loses) tuning->entry = entry;
+  return race_all(*engine, options, {{choice.drafter, choice.num_draft_tokens}},
+                  options.minutes * 60 * kShareOfChecks / 2, lengths, tuning);
+}
+
+// Whether it is faster than no drafts at some batch size and slower at none.
+bool pays(const std::vector<bench::TunedLength>& checks) {
+  return std::ranges::none_of(checks, [](const auto& one) { return one.high < 1; }) &&
+         std::ranges::any_of(checks, [](const auto& one) { return one.low > 1; });
+}
+
+// The drafter of the choice with adaptive lengths and with those that were best at each batch size;
+// the faster of the two stands where it pays.
+Status check_choice(const EngineConfig& base, const TuneOptions& options,
+                    const std::vector<TuneDrafter>& drafters, const bench::TunedChoice& choice,
+                    Tuning* tuning) {
+  const json adaptive = tuned_entry(drafters, choice.drafter, choice.num_draft_tokens);
+  FT_RETURN_IF_ERROR(run_check(base, options, adaptive, choice, &tuning->checks, tuning));
+  tuning->by_batch = bench::lengths_by_batch(tuning->lengths, choice.drafter);
+  const json by_batch =
+      tuned_entry(drafters, choice.drafter, choice.num_draft_tokens, tuning->by_batch);
+  FT_RETURN_IF_ERROR(run_check(base, options, by_batch, choice, &tuning->by_batch_checks, tuning));
+  if (pays(tuning->checks)) tuning->entry = adaptive;
+  const bool is_faster =
+      bench::mean_speed_up(tuning->by_batch_checks) > bench::mean_speed_up(tuning->checks);
+  if (pays(tuning->by_batch_checks) && (tuning->entry.is_null() || is_faster))
+    tuning->entry = by_batch;
   return {};
 }
 
@@ -136,7 +159,7 @@ Result<Tuning> measure(const TuneOptions& options) {
                       tune_drafters(base, options.drafters, longest));
   const std::vector<std::vector<TuneDrafter>> groups = tune_groups(drafters);
   const double seconds =
-      options.minutes * 60 * (1 - kShareOfCheck) / static_cast<double>(groups.size());
+      options.minutes * 60 * (1 - kShareOfChecks) / static_cast<double>(groups.size());
   Tuning tuning;
   const std::vector<std::vector<std::string>> methods = tune_methods(groups);
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -144,8 +167,7 @@ Result<Tuning> measure(const TuneOptions& options) {
   }
   const std::optional<bench::TunedChoice> choice = bench::choose_drafts(tuning.lengths);
   if (!choice) return tuning;
-  const json entry = tuned_entry(drafters, choice->drafter, choice->num_draft_tokens);
-  FT_RETURN_IF_ERROR(check_choice(base, options, entry, *choice, &tuning));
+  FT_RETURN_IF_ERROR(check_choice(base, options, drafters, *choice, &tuning));
   return tuning;
 }
 
@@ -166,6 +188,14 @@ json lengths_json(const std::vector<bench::TunedLength>& lengths) {
   return all;
 }
 
+json ranges_json(const std::vector<bench::TunedRange>& ranges) {
+  json all = json::array();
+  for (const bench::TunedRange& one : ranges) {
+    all.push_back({one.first, one.last, one.num_draft_tokens});
+  }
+  return all;
+}
+
 Status write_results(const TuneOptions& options, const Tuning& tuning) {
   const std::string config = tuning.entry.is_null()
                                  ? "# No drafter was faster than none on these prompts.\n"
@@ -181,7 +211,9 @@ Status write_results(const TuneOptions& options, const Tuning& tuning) {
                            {"num_outputs", tuning.num_outputs},
                            {"num_differing_outputs", tuning.num_differing},
                            {"lengths", lengths_json(tuning.lengths)},
-                           {"checks", lengths_json(tuning.checks)}},
+                           {"checks", lengths_json(tuning.checks)},
+                           {"by_batch_size", ranges_json(tuning.by_batch)},
+                           {"by_batch_size_checks", lengths_json(tuning.by_batch_checks)}},
                           options.output_json);
 }
 
@@ -189,6 +221,8 @@ void print_results(const TuneOptions& options, const Tuning& tuning) {
   std::string text = bench::tuning_table(tuning.lengths);
   if (!tuning.checks.empty()) {
     text += "\nThe best one with adaptive lengths:\n" + bench::tuning_table(tuning.checks);
+    text += "\nWith those of each batch size, " + ranges_json(tuning.by_batch).dump() + ":\n" +
+            bench::tuning_table(tuning.by_batch_checks);
   }
   if (tuning.num_differing > 0) {
     text += fmt::format("{} of {} outputs differ from those without drafts\n", tuning.num_differing,

@@ -69,6 +69,37 @@ std::optional<TunedChoice> choose_drafts(const std::vector<TunedLength>& lengths
   return chosen;
 }
 
+std::vector<TunedRange> lengths_by_batch(const std::vector<TunedLength>& lengths,
+                                         const std::string& drafter) {
+  const std::map<std::string, BestLengths> all = best_lengths(lengths);
+  const auto found = all.find(drafter);
+  if (found == all.end()) return {};
+  std::vector<TunedRange> ranges;
+  int before = 0;
+  for (const auto& [batch_size, length] : found->second) {
+    const int drafts = length->low > 1 ? length->num_draft_tokens : 0;
+    TunedRange next{.first = 1, .last = batch_size, .num_draft_tokens = drafts};
+    if (!ranges.empty()) {
+      ranges.back().last = static_cast<int>(std::sqrt(double{1} * before * batch_size));
+      next.first = ranges.back().last + 1;
+      if (ranges.back().num_draft_tokens == drafts) {
+        next.first = ranges.back().first;
+        ranges.pop_back();
+      }
+    }
+    ranges.push_back(next);
+    before = batch_size;
+  }
+  return ranges;
+}
+
+double mean_speed_up(const std::vector<TunedLength>& lengths) {
+  if (lengths.empty()) return 1;
+  double sum_of_logs = 0;
+  for (const TunedLength& length : lengths) sum_of_logs += std::log(length.ratio);
+  return std::exp(sum_of_logs / static_cast<double>(lengths.size()));
+}
+
 std::string tuning_table(const std::vector<TunedLength>& lengths) {
   std::string table =
       fmt::format("{:<14} {:>3} {:>6} {:>10} {:>7} {:>16} {:>7}  {}\n", "drafter", "K", "batch",

@@ -38,6 +38,24 @@ std::vector<size_t> faster_half(const std::vector<double>& ratios, size_t min_ke
 // chosen with K = 5 and sqrt(1.9 * 1.1) = 1.45.
 std::optional<TunedChoice> choose_drafts(const std::vector<TunedLength>& lengths);
 
+// Of `first` to `last` sequences at once each gets so many drafts; 0: none.
+struct TunedRange {
+  int first = 1;
+  int last = 1;
+  int num_draft_tokens = 0;
+  friend bool operator==(const TunedRange&, const TunedRange&) = default;
+};
+
+// The drafter's best length at each batch size, none where it is not shown to be faster than no
+// drafts. Between two batch sizes the smaller one counts up to the root of their product; ranges
+// with equal lengths are one. Example: with the best lengths 5, 3 and 0 at batch 1, 4 and 64: 1 to
+// 2 have 5, 3 to 16 have 3, and 17 to 64, and more, none.
+std::vector<TunedRange> lengths_by_batch(const std::vector<TunedLength>& lengths,
+                                         const std::string& drafter);
+
+// The geometric mean of speeds over no drafts, a measurement each; of none 1.
+double mean_speed_up(const std::vector<TunedLength>& lengths);
+
 // A line for each drafter, length and batch size.
 std::string tuning_table(const std::vector<TunedLength>& lengths);
 

@@ -47,6 +47,13 @@ TEST(Tune, MeasuresEveryDrafterAndWritesTheConfiguration) {
        {"ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp", "ngram+eagle3", "ngram+mtp"}) {
     EXPECT_TRUE(methods.count(method) == 1) << method;
   }
+  // Where no length is faster than none nothing is checked.
+  EXPECT_EQ(all["checks"].size(), all["by_batch_size_checks"].size());
+  if (!all["checks"].empty()) {
+    EXPECT_EQ(all["checks"].size(), 2u);
+    EXPECT_EQ(all["by_batch_size"].front().front(), 1);
+    EXPECT_EQ(all["by_batch_size"].back()[1], 2);
+  }
   EXPECT_NE(read_file(folder.file("t.svg")).find("2 at once"), std::string::npos);
   const std::string config = read_file(folder.file("t.yaml"));
   EXPECT_EQ(config.find("speculative-config: '{") == 0, !all["speculative_config"].is_null())

@@ -42,6 +42,20 @@ TEST(DraftTuning, NothingIsChosenThatIsNotShownToBeFaster) {
   EXPECT_FALSE(choose_drafts({}));
 }
 
+TEST(DraftTuning, EachBatchSizeHasItsBestLength) {
+  const std::vector<TunedLength> lengths = {length("a", 3, 1, 1.8),  length("a", 5, 1, 1.9),
+                                            length("a", 3, 4, 1.4),  length("a", 5, 4, 1.2),
+                                            length("a", 3, 64, 0.9), length("a", 5, 64, 0.7),
+                                            length("b", 2, 1, 1.5),  length("b", 2, 4, 1.5)};
+  const std::vector<TunedRange> ranges = {{1, 2, 5}, {3, 16, 3}, {17, 64, 0}};
+  EXPECT_EQ(lengths_by_batch(lengths, "a"), ranges);
+  const std::vector<TunedRange> one = {{1, 4, 2}};
+  EXPECT_EQ(lengths_by_batch(lengths, "b"), one);
+  EXPECT_TRUE(lengths_by_batch(lengths, "c").empty());
+  EXPECT_NEAR(mean_speed_up({length("a", 3, 1, 1.6), length("a", 3, 4, 0.9)}), 1.2, 1e-9);
+  EXPECT_EQ(mean_speed_up({}), 1);
+}
+
 TEST(DraftTuning, TheTableAndThePictureHaveEveryLength) {
   const std::vector<TunedLength> lengths = {length("ngram", 3, 1, 1.8), length("a&b", 5, 4, 0.9)};
   const std::string table = tuning_table(lengths);

@@ -1,0 +1,237 @@
+"""Compares the drafts of tests/golden with those of the heads' published code, run on the same tiny weights.
+
+    python3 tools/golden/published_heads.py SOURCES [HEAD...]
+
+SOURCES has clones of FasterDecoding/Medusa, foundation-model-stack/fms-extras, foundation-model-stack/foundation-model-stack,
+SafeAILab/EAGLE, deepseek-ai/DeepSpec and sgl-project/SpecForge, each in a folder of the repository's name. Of their files
+the classes that compute a draft are run as they are; what they import for training and serving is left out. Needs torch,
+transformers and safetensors. Prints how many of the 64 prefixes have the same drafts; status 1 where one has others.
+"""
+
+import ast
+import math
+import json
+import pathlib
+import sys
+import types
+import typing
+
+import torch
+import transformers
+from safetensors.torch import load_file
+from torch import nn
+
+import gen_heads
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+TAPS = gen_heads.TAPS
+
+
+def classes_of(path, names, scope):
+    """Those classes and functions of a file, run in `scope`; all of them where no names are given."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kept = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+            and (not names or node.name in names)]
+    scope = {"torch": torch, "nn": nn, "F": nn.functional, "math": math, "__name__": "published",
+             **{name: getattr(typing, name) for name in typing.__all__}, **scope}
+    for node in kept:
+        node.decorator_list = [one for one in node.decorator_list
+                               if "register" not in ast.unparse(one) and "compile" not in ast.unparse(one)]
+    exec(compile(ast.Module(kept, []), str(path), "exec"), scope)
+    return types.SimpleNamespace(**scope)
+
+
+def floats(weights):
+    return {key: value.float() if value.is_floating_point() else value for key, value in weights.items()}
+
+
+def weights_of(folder):
+    for path in folder.glob("*.safetensors"):
+        return floats(load_file(path))
+    return floats(torch.load(next(folder.glob("*.pt")), weights_only=True))
+
+
+def config_of(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+def fill(model, weights, **extra):
+    """The tensors that the model has names for; it may lack none but buffers and what is given apart."""
+    rest = model.load_state_dict({**weights, **extra}, strict=False)
+    missing = [name for name in rest.missing_keys if "rotary" not in name and "mask" not in name]
+    assert not missing and not rest.unexpected_keys, (missing, rest.unexpected_keys)
+    return model.eval()
+
+
+class Medusa:
+    """FasterDecoding's heads: blocks and an output matrix each."""
+
+    def __init__(self, sources, folder, target):
+        block = classes_of(sources / "Medusa/medusa/model/medusa_model.py", {"ResBlock"}, {}).ResBlock
+        config, weights, self.target = config_of(folder), weights_of(folder), target
+        hidden, vocab = target["final"].shape[1], target["head"].shape[0]
+        layers = config["medusa_num_layers"]
+        self.heads = nn.ModuleList([
+            nn.Sequential(*[block(hidden) for _ in range(layers)], nn.Linear(hidden, vocab, bias=False))
+            for _ in range(config["medusa_num_heads"])])
+        shared = {f"{head}.{layers}.weight": target["head"] for head in range(config["medusa_num_heads"])}
+        fill(self.heads, {**shared, **weights})
+
+    def drafts(self, ids, _):
+        return [head(self.target["final"][len(ids) - 2]).argmax().item() for head in self.heads]
+
+
+class MlpSpeculator:
+    """IBM's speculator, the likeliest of its candidates where each step has one."""
+
+    def __init__(self, sources, folder, target):
+        norm = classes_of(sources / "foundation-model-stack/fms/modules/layernorm.py", {"LayerNormParameterized"},
+                          {"DTensor": torch.Tensor})
+        code = classes_of(sources / "fms-extras/fms_extras/models/speculator.py", {"MLPSpeculator"},
+                          {"LayerNormParameterized": norm.LayerNormParameterized})
+        config, self.target = config_of(folder), target
+        names = ("emb_dim", "inner_dim", "vocab_size", "n_predict", "tie_weights", "scale_input")
+        self.model = code.MLPSpeculator(**{name: config[name] for name in names})
+        weights = {key.removeprefix("speculator."): value for key, value in weights_of(folder).items()}
+        if config["tie_weights"]:
+            for name in self.model.state_dict():
+                kind, index, rest = (name.split(".", 2) + [""])[:3]
+                first = "1" if kind == "proj" and int(index) > 1 else "0"
+                weights.setdefault(name, weights.get(f"{kind}.{first}.{rest}"))
+        fill(self.model, weights)
+
+    def drafts(self, ids, _):
+        state = self.target["final"][None, len(ids) - 2:len(ids) - 1]
+        return self.model.generate_suffixes(state, torch.tensor([[ids[-1]]]), topk=[1] * self.model.n_predict, n=1)[0, 0].tolist()
+
+
+class Dspark:
+    """DeepSpec's model for Qwen 3, whose block goes through the Markov head greedily."""
+
+    def __init__(self, sources, folder, target):
+        qwen3 = transformers.models.qwen3.modeling_qwen3
+        names = ("ALL_ATTENTION_FUNCTIONS", "GradientCheckpointingLayer", "Qwen3MLP", "Qwen3PreTrainedModel",
+                 "Qwen3RMSNorm", "Qwen3RotaryEmbedding", "eager_attention_forward", "rotate_half")
+        scope = {name: getattr(qwen3, name) for name in names}
+        scope |= {"Cache": object, "FlashAttentionKwargs": dict, "DSparkForwardOutput": object}
+        scope["Unpack"] = type("Unpack", (), {"__class_getitem__": classmethod(lambda cls, item: item)})
+        sampling = classes_of(sources / "DeepSpec/deepspec/utils/sampling.py", set(), {})
+        scope["sample_tokens"] = sampling.sample_tokens
+        markov = classes_of(sources / "DeepSpec/deepspec/modeling/dspark/markov_head.py", set(), scope)
+        common = classes_of(sources / "DeepSpec/deepspec/modeling/dspark/common.py", {"AcceptRatePredictor"}, {})
+        scope |= {"build_markov_head": markov.build_markov_head, "AcceptRatePredictor": common.AcceptRatePredictor}
+        code = classes_of(sources / "DeepSpec/deepspec/modeling/dspark/qwen3/modeling.py", set(), scope)
+        config, self.target = config_of(folder), target
+        more = config.pop("dflash_config")
+        settings = transformers.Qwen3Config(**{key: value for key, value in config.items() if key != "architectures"})
+        for name, value in {**more, "num_anchors": 1}.items():
+            setattr(settings, name, value)
+        settings._attn_implementation = "sdpa"
+        self.taps = more["target_layer_ids"]
+        self.model = fill(code.Qwen3DSparkModel(settings), weights_of(folder),
+                          **{"embed_tokens.weight": target["embedding"], "lm_head.weight": target["head"]})
+
+    def drafts(self, ids, count):
+        taps = torch.cat([self.target[f"tap{tap + 1}"] for tap in self.taps], -1)[None, :len(ids) - 1]
+        block = torch.tensor([[ids[-1]] + [self.model.mask_token_id] * (count - 1)])
+        rows = self.model._forward_backbone(position_ids=torch.arange(len(ids) - 1 + count)[None],
+                                            noise_embedding=self.model.embed_tokens(block), target_hidden_states=taps,
+                                            is_causal=False)
+        return self.model.sample_draft_tokens(self.model.compute_logits(rows), first_prev_token_ids=block[:, 0],
+                                              hidden_states=rows)[0][0].tolist()
+
+
+class Eagle:
+    """SafeAILab's EAGLE head, greedily as a chain."""
+
+    def __init__(self, sources, folder, target):
+        code = classes_of(sources / "EAGLE/eagle/model/cnets1.py", set(), {"ACT2FN": transformers.activations.ACT2FN})
+        settings = types.SimpleNamespace(**config_of(folder), pretraining_tp=1, pad_token_id=0)
+        self.target = target
+        self.model = fill(code.Model(settings, bias=True), weights_of(folder), **{"embed_tokens.weight": target["embedding"]})
+        self.model.reset()
+
+    def drafts(self, ids, count):
+        states, tokens = self.target["final"][:len(ids) - 1], list(ids[1:])
+        chosen = []
+        while len(chosen) < count:
+            out = self.model(states[None], torch.tensor([tokens]))[0]
+            out = out[0] if out.dim() == 3 else out
+            chosen.append((self.target["head"] @ out[-1]).argmax().item())
+            states, tokens = torch.cat([states, out[-1:]]), tokens + chosen[-1:]
+        return chosen
+
+
+class Peagle:
+    """SpecForge's P-EAGLE model; its attention, a compiled kernel there, is PyTorch's with the same mask."""
+
+    def __init__(self, sources, folder, target):
+        drafts = sources / "SpecForge/specforge/modeling/draft"
+        scope = {"ACT2FN": transformers.activations.ACT2FN, "LlamaConfig": transformers.LlamaConfig, "Cache": object}
+        parts = classes_of(drafts / "llama3_eagle.py",
+                           {"LlamaMLP", "LlamaRMSNorm", "LlamaRotaryEmbedding", "get_rope_config", "rotate_half"}, scope)
+        base = type("Eagle3DraftModel", (nn.Module,), {"__init__": lambda self, config: nn.Module.__init__(self)})
+        scope |= {name: getattr(parts, name) for name in ("LlamaMLP", "LlamaRMSNorm", "LlamaRotaryEmbedding",
+                                                          "get_rope_config", "rotate_half")}
+        scope |= {"Eagle3DraftModel": base, "compile_friendly_flex_attention": self.attend}
+        code = classes_of(drafts / "peagle.py", set(), scope)
+        config = config_of(folder)
+        beside = folder / "peagle_config.json"
+        more = json.loads(beside.read_text()) if beside.exists() else config
+        settings = transformers.LlamaConfig(**config.get("transformer_layer_config", config))
+        settings.draft_vocab_size, settings.pad_token_id = config["draft_vocab_size"], 0
+        self.mask, self.target = more["mask_token_id"], target
+        weights = {key.replace("midlayer.", "layers.0."): value for key, value in weights_of(folder).items()}
+        self.model = fill(code.PEagleDraftModel(settings, norm_before_residual=more["norm_before_residual"]),
+                          {key: value for key, value in weights.items() if key != "embed_tokens.weight"},
+                          **{"embed_tokens.weight": target["embedding"]})
+
+    @staticmethod
+    def attend(query, key, value, block_mask, enable_gqa, kernel_options):
+        del block_mask, kernel_options
+        return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=enable_gqa)
+
+    def drafts(self, ids, count):
+        taps = torch.cat([self.target[f"tap{tap}"] for tap in TAPS], -1)[:len(ids) - 1]
+        taps = torch.cat([taps, self.model.mask_hidden.flatten()[None].repeat(count - 1, 1)])
+        tokens = torch.tensor([list(ids[1:]) + [self.mask] * (count - 1)])
+        rows = self.model(taps[None], self.model.embed_input_ids(tokens), position_ids=torch.arange(tokens.shape[1])[None])
+        best = self.model.lm_head(rows)[0, -count:].argmax(-1)
+        return (best + self.model.d2t[best]).tolist()
+
+
+HEADS = {"block_heads": {"dspark": Dspark},
+         "chain_heads": {"medusa": Medusa, "medusa-shared": Medusa, "mlp_speculator": MlpSpeculator,
+                         "mlp_speculator-tied": MlpSpeculator},
+         "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle}}
+
+
+def compare(sources, room):
+    """How many prefixes of each head have the published code's drafts."""
+    golden = json.loads((GOLDEN / room / "golden.json").read_text())
+    target = gen_heads.run_target(golden["ids"])
+    right = True
+    for head in golden["heads"]:
+        published = HEADS[room].get(head["name"])
+        if published is None or (len(sys.argv) > 2 and head["name"] not in sys.argv[2:]):
+            continue
+        model = published(sources, GOLDEN / room / head["name"], target)
+        with torch.no_grad():
+            same = [model.drafts(golden["ids"][:golden["first"] + i], len(drafts)) == drafts
+                    for i, drafts in enumerate(head["drafts"])]
+        print(f"{room}/{head['name']}: {sum(same)} of {len(same)} as published", flush=True)
+        right = right and all(same)
+    return right
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    torch.set_num_threads(1)
+    results = [compare(pathlib.Path(sys.argv[1]), room) for room in HEADS]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
