@@ -284,7 +284,7 @@ LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1,
 # Whose modules lie in the files of their target.
 INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent", "deepseek_v4")
 # Where a route that roundings turn would show.
-ROUTED = ("longcat_flash", "deepseek_v4")
+ROUTED = {"longcat_flash": ROUNDING, "deepseek_v4": 1e-2}
 
 
 def config_of(name, config):
@@ -308,7 +308,7 @@ def random_modules(make, count, model, generator):
             elif weight.dim() == 3:
                 values *= 1.5 * weight.shape[2] ** -0.5
             elif weight.dim() == 2:
-                values *= (1.0 if make is LongcatModule else 1.5) * weight.shape[1] ** -0.5
+                values *= (1.0 if make in (LongcatModule, DeepseekV4Module) else 1.5) * weight.shape[1] ** -0.5
             weight.data = values.bfloat16().float()
         if hasattr(module, "last_of_model"):
             module.last.weight.data = module.last_of_model
@@ -359,7 +359,7 @@ def rounding_error(chain, ids):
     """The largest error of a stored row, over its norm, that some random roundings make."""
     exact, worst = chain.catch_up(ids), 0.0
     with gen_mixtures.Rounded(chain.model), gen_mixtures.Rounded(chain.modules):
-        for _ in range(6):
+        for _ in range(12):
             for row, other in zip(exact, chain.catch_up(ids)):
                 for right, wrong in zip(row[2:], other[2:]):
                     worst = max(worst, ((right - wrong).norm(dim=-1) / right.norm(dim=-1)).max().item())
@@ -388,7 +388,7 @@ def generate(name):
     generator = torch.Generator().manual_seed(SEED)
     torch.manual_seed(SEED)
     ids = drafts = None
-    while drafts is None or name in ROUTED and rounding_error(chain, ids) > ROUNDING:
+    while drafts is None or name in ROUTED and rounding_error(chain, ids) > ROUTED[name]:
         if ids is None or name in ROUTED:
             ids = torch.randint(2, config["vocab_size"] - 16, (TOKENS,), generator=generator).tolist()
         modules = random_modules(make, count, model, generator)
