@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/latent/cuda/attend_compressed_mma.cuh"
 #include "kernels/latent/cuda/tail_turn.cuh"
 #include "kernels/sample_math.h"
 
@@ -99,6 +100,7 @@ __global__ void __launch_bounds__(kTailThreads)
 
 void launch_attend_compressed(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<AttendCompressedArgs>(packed);
+  if (launch_attend_compressed_mma(args, stream)) return;
   const auto kernel = args.dtype == DType::kBF16 ? attend_compressed_kernel<__nv_bfloat16>
                                                  : attend_compressed_kernel<float>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kTailThreads, 0, stream, args);
