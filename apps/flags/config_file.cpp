@@ -7,6 +7,7 @@
 
 #include "apps/terminal/file_text.h"
 #include "base/files/json_object.h"
+#include "base/files/yaml_flow.h"
 #include "base/files/yaml_list.h"
 
 namespace foretoken {
@@ -18,9 +19,15 @@ std::string unquoted(const std::string& text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
+// A value in braces or brackets as JSON.
+std::string flow_text(const std::string& text) {
+  const auto flow = parse_yaml_flow(text);
+  return flow ? flow->dump() : text;
+}
+
 // "[a, b]" of plain words; JSON lists of objects or lists stay one value.
 std::vector<std::string> list_values(const std::string& text) {
-  if (text.find_first_of("{[", 1) != std::string::npos) return {text};
+  if (text.find_first_of("{[", 1) != std::string::npos) return {flow_text(text)};
   std::vector<std::string> values;
   std::istringstream inner(text.substr(1, text.size() - 2));
   for (std::string item; std::getline(inner, item, ',');) {
@@ -59,9 +66,10 @@ std::string flag_name(std::string key) {
   return key;
 }
 
-// The value behind a name; "null" and "~" are none.
+// The value behind a name; "null" and "~" are none. Braces become JSON.
 std::vector<std::string> values_of(const std::string& value) {
   if (value.empty() || value == "null" || value == "~") return {};
+  if (value.front() == '{' && value.back() == '}') return {flow_text(value)};
   if (value.front() == '[' && value.back() == ']') return list_values(value);
   return {unquoted(value)};
 }
@@ -100,7 +108,7 @@ Status read_entry(const std::string& text, size_t indent, const std::string& wro
   if (value.empty() || reading->in_block) reading->levels.push_back({indent, name});
   std::vector<std::string> values = values_of(value);
   if (reading->in_block) values = {""};
-  if (indent > 0 && value.size() > 1 && value.front() == '[') values = {value};
+  if (indent > 0 && value.size() > 1 && value.front() == '[') values = {flow_text(value)};
   reading->entries.push_back({name, std::move(values)});
   return {};
 }
@@ -130,7 +138,9 @@ Status read_line(const std::string& raw, const std::string& wrong, Reading* read
       return invalid_argument(wrong + "a list entry needs a name before it");
     }
     FT_RETURN_IF_ERROR(check_plain(trimmed_line(text.substr(1)), wrong));
-    reading->entries.back().values.push_back(unquoted(trimmed_line(text.substr(1))));
+    const std::string item = trimmed_line(text.substr(1));
+    reading->entries.back().values.push_back(item.starts_with('{') ? flow_text(item)
+                                                                   : unquoted(item));
     reading->entries.back().is_list = true;
     return {};
   }
@@ -187,6 +197,31 @@ Result<std::vector<Entry>> parse_json_entries(const std::string& text, const std
   return entries;
 }
 
+// Appends the lines that close the braces and brackets of a value that `line` leaves open. Returns
+// how many; a value that nothing closes stays as it is.
+int join_open_lines(std::istringstream& lines, std::string* line) {
+  const std::string_view first = before_comment(*line);
+  const size_t bracket = first.find_first_of("{[");
+  const size_t colon = first.find(':');
+  if (bracket == std::string_view::npos || colon == std::string_view::npos || colon > bracket) {
+    return 0;
+  }
+  if (open_brackets(first.substr(bracket)) <= 0) return 0;
+  const std::istringstream::pos_type begin = lines.tellg();
+  std::string whole(first);
+  int count = 0;
+  for (std::string more; std::getline(lines, more);) {
+    ++count;
+    whole += " " + trimmed_line(before_comment(more));
+    if (open_brackets(std::string_view(whole).substr(bracket)) > 0) continue;
+    *line = whole;
+    return count;
+  }
+  lines.clear();
+  lines.seekg(begin);
+  return 0;
+}
+
 Result<std::vector<Entry>> parse_entries(std::string text, const std::string& name) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -195,8 +230,9 @@ Result<std::vector<Entry>> parse_entries(std::string text, const std::string& na
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
-    FT_RETURN_IF_ERROR(
-        read_line(line, name + ", line " + std::to_string(++number) + ": ", &reading));
+    const std::string where = name + ", line " + std::to_string(++number) + ": ";
+    if (!reading.in_block) number += join_open_lines(lines, &line);
+    FT_RETURN_IF_ERROR(read_line(line, where, &reading));
   }
   return std::move(reading.entries);
 }

@@ -1,9 +1,13 @@
 #include "apps/flags/unknown_flag.h"
 
 #include <algorithm>
+#include <cctype>
 #include <span>
+#include <string_view>
 
+#include "apps/flags/foreign_commands.h"
 #include "apps/flags/foreign_flags.h"
+#include "base/text/ascii_text.h"
 #include "serve/fields/field_names.h"
 
 namespace foretoken {
@@ -55,6 +59,54 @@ std::string value_fault(const CLI::App& command, const CLI::Option& option,
          " if that is meant";
 }
 
+// "True" behind a switch, which vLLM took once, and launchers write for every flag.
+std::string switch_fault(const CLI::App& command, std::span<const std::string> arguments) {
+  if (arguments.size() < 2) return {};
+  const std::string& name = arguments.front();
+  const std::string word = lower_case(arguments[1]);
+  if (word != "true" && word != "false") return {};
+  const std::vector<const CLI::Option*> options = command.get_options();
+  const bool takes_texts = std::ranges::any_of(options, [](const CLI::Option* option) {
+    return option->get_positional() && option->get_name(true) == "text";
+  });
+  if (takes_texts) return {};
+  const std::string fault = name + " is a switch and takes no value; ";
+  if (word == "true") return fault + "write " + name + " alone";
+  const std::string opposite = "--no-" + name.substr(std::min<size_t>(name.size(), 2));
+  if (find_flag(command, opposite) == nullptr) return fault + "leave it out";
+  return fault + "write " + opposite;
+}
+
+// "--dtype auto" as one argument, as lists of compose files and of Python's subprocess have it.
+std::string joined_fault(const CLI::App& command, const std::string& argument) {
+  const size_t blank = argument.find_first_of(" \t");
+  if (blank == std::string::npos || argument.find('=') < blank) return {};
+  const std::string name = argument.substr(0, blank);
+  if (find_flag(command, name) == nullptr) return {};
+  const std::string value = argument.substr(std::min(blank + 1, argument.size()));
+  return "'" + argument + "' is one argument; give the flag and its value as two, or as " + name +
+         "=" + value;
+}
+
+// Dashes that word processors and web pages make of "--": figure, en and em dash, bar and minus.
+std::string dash_fault(const std::string& argument) {
+  std::string_view rest = argument;
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view dash :
+         {"\xE2\x80\x92", "\xE2\x80\x93", "\xE2\x80\x94", "\xE2\x80\x95", "\xE2\x88\x92", "-"}) {
+      if (rest.size() == argument.size() && dash == "-") continue;
+      if (!rest.starts_with(dash)) continue;
+      rest.remove_prefix(dash.size());
+      found = true;
+    }
+  }
+  if (rest.size() == argument.size() || rest.empty()) return {};
+  const bool is_letter = std::isalpha(static_cast<unsigned char>(rest.front())) != 0;
+  if (!is_letter) return {};
+  return "'" + argument + "' begins with a dash of printed text; write --" + std::string(rest);
+}
+
 // What is wrong with arguments that belong to the command alone. Flags of other engines are told
 // all at once, since who brings their command line brings several.
 std::string fault_of(const CLI::App& command, std::span<const std::string> arguments) {
@@ -63,11 +115,21 @@ std::string fault_of(const CLI::App& command, std::span<const std::string> argum
     return hints + (hints.empty() ? "" : "; ") + fault;
   };
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (const std::string fault = dash_fault(arguments[i]); !fault.empty()) {
+      return with_hints(fault);
+    }
     if (!looks_like_flag(arguments[i]) || is_short_with_value(command, arguments[i])) continue;
+    if (const std::string fault = joined_fault(command, arguments[i]); !fault.empty()) {
+      return with_hints(fault);
+    }
     const size_t equals = arguments[i].find('=');
     const std::string name = arguments[i].substr(0, equals);
     if (const CLI::Option* option = find_flag(command, name); option != nullptr) {
-      if (option->get_items_expected_min() == 0) continue;
+      if (option->get_items_expected_min() == 0) {
+        const std::string fault = switch_fault(command, arguments.subspan(i));
+        if (!fault.empty()) return with_hints(fault);
+        continue;
+      }
       const std::string fault = value_fault(command, *option, arguments.subspan(i));
       if (!fault.empty()) return with_hints(fault);
       if (equals == std::string::npos) ++i;
@@ -97,6 +159,10 @@ std::string flag_fault(const CLI::App& app, const std::vector<std::string>& argu
     names += " " + arguments[at++];
   }
   const bool no_command = command == &app && at < arguments.size();
+  if (at < arguments.size()) {
+    const std::string fault = foreign_command_fault(*command, std::span(arguments).subspan(at));
+    if (!fault.empty()) return fault + " (see foretoken --help)";
+  }
   if (no_command && !looks_like_flag(arguments[at])) return {};  // CLI11 misses the command
   const std::string fault = fault_of(*command, std::span(arguments).subspan(at));
   return fault.empty() ? fault : fault + " (see " + names + " --help)";

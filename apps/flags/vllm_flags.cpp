@@ -37,6 +37,10 @@ constexpr OtherName kOtherNames[] = {
     {"-asc", "--api-server-count"},
     {"-hf", "--hf-overrides"},
     {"-O", "--optimization-level"},
+    {"--model-tag", "--model"},
+    {"--cc", "--compilation-config"},
+    {"--sc", "--speculative-config"},
+    {"--ac", "--attention-config"},
     {"--device-memory-utilization", "--gpu-memory-utilization"},
 };
 

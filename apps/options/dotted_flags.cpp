@@ -43,8 +43,11 @@ bool read_dotted(const std::string& argument, DottedFlag* read) {
     read->parts.push_back(read->name.substr(begin, end - begin));
     begin = end + 1;
   }
+  // "--fim-qwen-1.5b-default" has a number, and no parts.
   const auto is_name = [](const std::string& part) {
-    return !part.empty() && part.find_first_not_of(kNameLetters) == std::string::npos;
+    if (part.empty() || part.find_first_not_of(kNameLetters) != std::string::npos) return false;
+    return part.front() < '0' || part.front() > '9' ||
+           part.find_first_not_of("0123456789") == std::string::npos;
   };
   return std::all_of(read->parts.begin(), read->parts.end(), is_name);
 }

@@ -8,6 +8,7 @@
 #include "base/comma_list.h"
 #include "base/files/json_object.h"
 #include "chat/calls/chat_parser.h"
+#include "chat/calls/parser_table.h"
 
 namespace foretoken {
 namespace {
@@ -293,6 +294,8 @@ void ServeOptions::add_to(CLI::App& app) {
 }
 
 Status ServeOptions::finish(const EngineConfig& config) {
+  serve.answers.tool_parser = known_tool_parser(serve.answers.tool_parser);
+  serve.answers.reasoning_parser = known_reasoning_parser(serve.answers.reasoning_parser);
   FT_RETURN_IF_ERROR(check_parser_names(serve.answers.tool_parser, serve.answers.reasoning_parser));
   if (metrics == "detailed") {
     return unsupported(

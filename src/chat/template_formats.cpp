@@ -56,6 +56,7 @@ constexpr std::array kReasoningSigns = {
     Signs{"cohere_command3", {"<|START_THINKING|>"}},
     Signs{"kimi_k2", {"<|tool_calls_section_begin|>", "</think>"}},
     Signs{"kimi_k3", {"<|open|>", "<|sep|>"}},
+    Signs{"minimax_m3", {"<mm:think>"}},
     Signs{"minimax_m2", {"<minimax:tool_call>", "</think>"}},
     Signs{"hunyuan_a13b", {"</think>", "<answer>"}},
     Signs{"ernie45", {"</think>", "<response>"}},

@@ -106,6 +106,13 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; only texts are served",
      nullptr},
+    {"--embd-gemma-default|--fim-qwen-1.5b-default|--fim-qwen-3b-default|--fim-qwen-7b-default|"
+     "--fim-qwen-7b-spec|--fim-qwen-14b-spec|--fim-qwen-30b-default|--gpt-oss-20b-default|"
+     "--gpt-oss-120b-default|--vision-gemma-4b-default|--vision-gemma-12b-default",
+     kFlag,
+     {},
+     "name the model itself, as in --model org/name:Q4_K_M",
+     nullptr},
     {"--override-kv", kValue, {"--hf-overrides JSON"}, "its names are config.json's", nullptr},
     {"--rope-freq-base|--rope-freq-scale|--rope-scale|--yarn-orig-ctx|--yarn-ext-factor",
      kValue,

@@ -9,6 +9,7 @@ namespace launcher_table {
 
 constexpr auto kFlag = ForeignFlag::Takes::kNothing;
 constexpr auto kValue = ForeignFlag::Takes::kValue;
+constexpr auto kPerhaps = ForeignFlag::Takes::kPerhaps;
 
 // What asks for the default there ("--chunked-prefill-size -1") is the default here.
 std::string above_zero(const std::string& value) {
@@ -241,6 +242,42 @@ constexpr ForeignFlag kTable[] = {
      kNothingOfTheKind,
      nullptr},
     {"--tool-parser", kValue, {"--tool-call-parser %"}, "", nullptr},
+
+    // Text Generation Inference, MLX and vLLM's own positional name.
+    {"--model-id|--hf-model|--repo-id", kValue, {"--model %"}, "", nullptr},
+    {"--num-shard", kValue, {"--tensor-parallel-size %"}, "", nullptr},
+    {"--sharded|--json-output|--disable-custom-kernels|--disable-grammar-support|"
+     "--messages-api-enabled|--usage-stats|--prefix-caching|--ngrok",
+     kPerhaps,
+     {},
+     "remove it",
+     nullptr},
+    {"--max-input-length|--max-input-tokens",
+     kValue,
+     {},
+     "remove it; --max-model-len holds for prompt and answer together",
+     nullptr},
+    {"--max-batch-total-tokens", kValue, {"--kv-cache-memory-bytes BYTES"}, "", nullptr},
+    {"--max-batch-prefill-tokens", kValue, {"--max-num-batched-tokens %"}, "", nullptr},
+    {"--max-concurrent-requests", kValue, {"--max-num-active-seqs %"}, "", nullptr},
+    {"--quantize", kValue, {"--quantization %"}, "without it, files load as they are", nullptr},
+    {"--speculate|--num-draft-tokens", kValue, {"--spec-tokens %"}, "", nullptr},
+    {"--draft-model|--draft-model-path|--draft-model-id",
+     kValue,
+     {"--spec-method draft_model --spec-model %"},
+     "",
+     nullptr},
+    {"--hostname", kValue, {"--host %"}, "", nullptr},
+    {"--cors-allow-origin", kValue, {"--allowed-origins '[\"%\"]'"}, "", nullptr},
+    {"--cuda-memory-fraction", kValue, {"--gpu-memory-utilization %"}, "", nullptr},
+    {"--huggingface-hub-cache|--weights-cache-override", kValue, {"--download-dir %"}, "", nullptr},
+    {"--validation-workers|--max-best-of|--max-stop-sequences|--max-top-n-tokens|"
+     "--waiting-served-ratio|--max-waiting-tokens|--max-client-batch-size|--otlp-endpoint|"
+     "--otlp-service-name|--watermark-gamma|--watermark-delta|--shard-uds-path",
+     kValue,
+     {},
+     kNothingOfTheKind,
+     nullptr},
     {"--enable-chunked-prefill|--enable-chunked-context", kFlag, {}, kPrompts, nullptr},
 };
 

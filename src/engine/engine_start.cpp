@@ -186,6 +186,10 @@ Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
   options.kv_block_size = config.block_size;
   FT_ASSIGN_OR_RETURN(const LoadChoice choice,
                       choose_load_format(config.load_format, config.model));
+  if (is_reader_of_vllm(config.load_format)) {
+    FT_LOG(warn, "--load-format {} has no effect: files are found and read as with auto",
+           config.load_format);
+  }
   options.load_format = choice.format;
   FT_ASSIGN_OR_RETURN(options.rounding, choose_quantization(config.quantization, target));
   options.round_activations = rounds_activations(config);

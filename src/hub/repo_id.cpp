@@ -30,6 +30,26 @@ bool is_revision(const std::string& revision) {
          revision.find_first_of(" ~^:?*[@") == std::string::npos;
 }
 
+// "https://huggingface.co/org/name/tree/rev" and Ollama's "hf.co/org/name:Q4_K_M" as an id, so far
+// as they are of that form.
+std::string id_of_address(const std::string& model) {
+  std::string_view rest = model;
+  const auto drop = [&rest](std::string_view front) {
+    const bool has = rest.starts_with(front);
+    if (has) rest.remove_prefix(front.size());
+    return has;
+  };
+  if (!drop("https://")) drop("http://");
+  drop("www.");
+  if (!drop("huggingface.co/") && !drop("hf.co/") && !drop("hf://")) return model;
+  drop("models/");
+  rest = rest.substr(0, rest.find_first_of("?#"));
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  const size_t tree = rest.find("/tree/");
+  if (tree == std::string_view::npos) return std::string(rest);
+  return std::string(rest.substr(0, tree)) + "@" + std::string(rest.substr(tree + 6));
+}
+
 }  // namespace
 
 bool is_hex(const std::string& text, size_t num_digits) {
@@ -51,8 +71,9 @@ bool is_safe_path(const std::string& path) {
 }
 
 Result<RepoId> parse_repo_id(const std::string& model, const std::string& revision) {
-  const size_t at = model.find('@');
-  RepoId id{model.substr(0, at), at == std::string::npos ? "" : model.substr(at + 1)};
+  const std::string given = id_of_address(model);
+  const size_t at = given.find('@');
+  RepoId id{given.substr(0, at), at == std::string::npos ? "" : given.substr(at + 1)};
   const size_t colon = id.name.find(':');
   if (colon != std::string::npos) {
     id.gguf_type = id.name.substr(colon + 1);
@@ -60,10 +81,12 @@ Result<RepoId> parse_repo_id(const std::string& model, const std::string& revisi
   }
   const bool has_type = colon == std::string::npos || is_name(id.gguf_type);
   if (!is_repo_name(id.name) || !has_type || (at != std::string::npos && id.revision.empty())) {
-    return invalid_argument("model '" + model +
-                            "' is neither a folder that exists nor a Hub id "
-                            "(org/name, org/name@revision or, for one of its GGUF files, "
-                            "org/name:Q4_K_M); check the path or the name");
+    return invalid_argument(
+        "model '" + model +
+        "' is neither a folder that exists nor a Hub id "
+        "(org/name, org/name@revision or, for one of its GGUF files, "
+        "org/name:Q4_K_M); " +
+        (given == model ? "check the path or the name" : "of an address, give org/name alone"));
   }
   if (!revision.empty() && !id.revision.empty() && revision != id.revision) {
     return invalid_argument("model '" + model + "' and --revision '" + revision +

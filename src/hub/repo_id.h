@@ -12,7 +12,8 @@ struct RepoId {
   std::string gguf_type = {};  // of the GGUF file that is wanted, such as "Q4_K_M"; empty: none
 };
 
-// Reads `model` as "org/name[:TYPE][@revision]", where TYPE names one of its GGUF files. `revision`
+// Reads `model` as "org/name[:TYPE][@revision]", where TYPE names one of its GGUF files, or as the
+// address of its page (https://huggingface.co/org/name/tree/revision, hf.co/org/name). `revision`
 // may give the revision instead; with neither it is "main". The rules are those of the Hub: parts
 // of letters, digits, '-', '_' and '.', at most 96 characters, no "--" and no "..". InvalidArgument
 // names both readings of `model`: a folder that does not exist, and an id that is none.

@@ -19,6 +19,11 @@ std::string formats_of(const std::string& name) {
   return formats.tool_parser + " " + formats.reasoning_parser;
 }
 
+TEST(TemplateFormats, OfMarkersAlone) {
+  EXPECT_EQ(formats_of_template("<mm:think> </mm:think> ]<]minimax[>[").reasoning_parser,
+            "minimax_m3");
+}
+
 TEST(TemplateFormats, OfPublishedTemplates) {
   EXPECT_EQ(formats_of("Qwen-Qwen2.5-7B-Instruct"), "hermes ");
   EXPECT_EQ(formats_of("Qwen-Qwen3-0.6B"), "hermes qwen3");

@@ -210,6 +210,22 @@ class LinesOfVllm(unittest.TestCase):
                           ("served-model-name: !!str 8\n", "in quotes")):
             self.assertIn(why, sentence(text))
 
+    def test_values_in_braces_and_over_lines(self):
+        def sentence(text):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                return error_of(run("serve", "--config", file.name))
+
+        for form in ("{method: ngram, num_speculative_tokens: 3}",
+                     "{\n  method: ngram,  # look-ups\n  num_speculative_tokens: 3\n}",
+                     "{'method': 'ngram', \"num_speculative_tokens\": 3}"):
+            self.assertIn("model '/nowhere' is neither", sentence(
+                f"model_tag: /nowhere\nport: 0\nspeculative-config: {form}\nserved-model-name: [\n"
+                "  a,\n  b]\noverride-generation-config: {temperature: 0.5}\n"))
+            self.assertIn("'method' (--spec-method) is missing", sentence(
+                f"model: /nowhere\nspeculative-config: {form}\n".replace("method", "methud")))
+
     def test_what_cannot_be_had_says_why(self):
         for flags, why in ((("--offload-backend", "uva"), "weights stay on the device"),
                            (("--grpc",), "there is no gRPC"), (("--enable-elastic-ep",), "experts"),

@@ -23,6 +23,26 @@ TEST(RepoId, NamesAndRevisions) {
   EXPECT_EQ(gguf.value().revision, "v1");
 }
 
+TEST(RepoId, AddressesOfPages) {
+  for (const char* model :
+       {"https://huggingface.co/org/name", "http://huggingface.co/org/name/", "hf.co/org/name",
+        "huggingface.co/org/name", "https://hf.co/org/name?library=vllm", "hf://org/name",
+        "https://huggingface.co/org/name/tree/main", "hf://models/org/name"}) {
+    const auto id = parse_repo_id(model, "");
+    ASSERT_TRUE(id.ok()) << id.status().message();
+    EXPECT_EQ(id.value().name, "org/name") << model;
+    EXPECT_EQ(id.value().revision, "main") << model;
+  }
+  EXPECT_EQ(parse_repo_id("hf.co/org/name:Q4_K_M", "").value().gguf_type, "Q4_K_M");
+  EXPECT_EQ(parse_repo_id("https://huggingface.co/org/name/tree/v1", "").value().revision, "v1");
+  for (const char* model : {"https://huggingface.co/org/name/blob/main/config.json",
+                            "https://huggingface.co/datasets/org/name", "hf.co/"}) {
+    const auto id = parse_repo_id(model, "");
+    ASSERT_FALSE(id.ok()) << model;
+    EXPECT_NE(id.status().message().find("give org/name alone"), std::string::npos);
+  }
+}
+
 TEST(RepoId, RefusesWhatIsNoId) {
   for (const std::string model : {"",
                                   "/nonexistent/model",

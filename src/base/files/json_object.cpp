@@ -49,7 +49,11 @@ Result<Json> parse(std::string_view text, const std::string& what) {
     }
     return json;
   } catch (const nlohmann::json::exception& error) {
-    return invalid_argument(what + ": not valid JSON (" + reason_of(error) + ")");
+    // Most often the shell has taken the quotes away, or a page's example had single ones.
+    const char* remedy = what.starts_with("--")
+                             ? "; give JSON within single quotes, as '{\"name\": 1}' or '[\"a\"]'"
+                             : "";
+    return invalid_argument(what + ": not valid JSON (" + reason_of(error) + ")" + remedy);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "chat/calls/inkling_calls.h"
 #include "chat/calls/json_calls.h"
 #include "chat/calls/nested_calls.h"
+#include "chat/calls/parser_names.h"
 #include "chat/calls/python_calls.h"
 #include "chat/calls/section_calls.h"
 #include "chat/calls/xml_calls.h"
@@ -342,6 +343,10 @@ const ToolParserEntry* find_tool_parser(std::string_view name) {
     if (entry.name == name) return &entry;
   }
   return nullptr;
+}
+
+std::string known_tool_parser(std::string_view name) {
+  return known_parser_name(name, tool_parser_names(), other_tool_parsers());
 }
 
 std::vector<std::string> tool_parser_names() {

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "chat/calls/reasoning_scan.h"
@@ -29,5 +30,9 @@ struct ReasoningParserEntry {
 // Null where the table has no such name.
 const ToolParserEntry* find_tool_parser(std::string_view name);
 const ReasoningParserEntry* find_reasoning_parser(std::string_view name);
+
+// The table's name for one that somebody typed, as known_parser_name() reads it.
+std::string known_tool_parser(std::string_view name);
+std::string known_reasoning_parser(std::string_view name);
 
 }  // namespace foretoken

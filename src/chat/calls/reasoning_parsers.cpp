@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "chat/calls/chat_parser.h"
+#include "chat/calls/parser_names.h"
 #include "chat/calls/parser_table.h"
 
 // The table of reasoning parsers.
@@ -93,6 +94,7 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"step3p5", false, always_think()},
       {"minimax_m2", false, always_think()},
       {"minimax_m2_append_think", false, append_think()},
+      {"minimax_m3", true, between("<mm:think>", "</mm:think>")},
       {"kimi_k2", true, kimi_think()},
       {"kimi_k3", true, kimi_channels()},
       {"poolside_v1", false, think()},
@@ -119,6 +121,10 @@ const ReasoningParserEntry* find_reasoning_parser(std::string_view name) {
     if (entry.name == name) return &entry;
   }
   return nullptr;
+}
+
+std::string known_reasoning_parser(std::string_view name) {
+  return known_parser_name(name, reasoning_parser_names(), other_reasoning_parsers());
 }
 
 std::vector<std::string> reasoning_parser_names() {

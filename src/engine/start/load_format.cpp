@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "compat/compat.h"
 #include "gguf/container/gguf_file.h"
 
@@ -19,12 +18,13 @@ bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2;
 
 }  // namespace
 
+bool is_reader_of_vllm(const std::string& name) {
+  return std::ranges::count(kReadersOfVllm, name) > 0;
+}
+
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model) {
   if (name == "auto") return LoadChoice{};
-  if (std::ranges::count(kReadersOfVllm, name) > 0) {
-    FT_LOG(warn, "--load-format {} has no effect: files are found and read as with auto", name);
-    return LoadChoice{};
-  }
+  if (is_reader_of_vllm(name)) return LoadChoice{};
   if (name == "safetensors" || name == "gguf") {
     FT_RETURN_IF_ERROR(compat({.files = model, .load_format = name, .gguf = is_gguf(model)}));
     return LoadChoice{};

@@ -19,6 +19,9 @@ struct LoadChoice {
 // --type`. InvalidArgument otherwise, and where the model (a path or a Hub id) has other files.
 Result<LoadChoice> choose_load_format(const std::string& name, const std::string& model);
 
+// vLLM's names of other ways to read the same files, which are as auto.
+bool is_reader_of_vllm(const std::string& name);
+
 // Whether rows are rounded for products with FP8 matrices.
 inline bool rounds_activations(const EngineConfig& config) {
   return config.activation_scheme == "dynamic";

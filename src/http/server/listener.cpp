@@ -63,7 +63,11 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, uint16_t port) {
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) return invalid_argument("--host " + host + ": " + gai_strerror(error));
+  if (error != 0) {
+    return invalid_argument("--host " + host + ": " + gai_strerror(error) +
+                            "; give a name or an address of this machine, as 0.0.0.0, without "
+                            "http:// and port");
+  }
   std::vector<Endpoint> endpoints;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     const Endpoint endpoint(one->ai_addr, one->ai_addrlen, IPPROTO_TCP);

@@ -55,6 +55,8 @@ TEST(ReasoningScan, WhatElseFormatsHave) {
             (ChatSum{"a", "\n\nb", {}}));
   options.reasoning_parser = "minimax_m2_append_think";
   EXPECT_EQ(parse_all_ways(options, "a</think>b"), (ChatSum{"", "<think>a</think>b", {}}));
+  options.reasoning_parser = "minimax_m3";
+  EXPECT_EQ(parse_all_ways(options, "<mm:think>a</mm:think>b"), (ChatSum{"a", "b", {}}));
   options.reasoning_parser = "gemma4";
   EXPECT_EQ(parse_all_ways(options, "<|channel>thought\na<channel|>b"), (ChatSum{"a", "b", {}}));
   EXPECT_EQ(parse_all_ways(options_of("kimi_k2", "kimi_k2"),
