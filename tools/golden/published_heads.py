@@ -26,6 +26,7 @@ import gen_heads
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 TAPS = gen_heads.TAPS
+UNPACK = type("Unpack", (), {"__class_getitem__": classmethod(lambda cls, item: item)})  # of annotations
 
 
 def classes_of(path, names, scope):
@@ -106,6 +107,33 @@ class MlpSpeculator:
         return self.model.generate_suffixes(state, torch.tensor([[ids[-1]]]), topk=[1] * self.model.n_predict, n=1)[0, 0].tolist()
 
 
+class Dflash:
+    """SpecForge's DFlash model, one block behind the text."""
+
+    def __init__(self, sources, folder, target):
+        qwen3 = transformers.models.qwen3.modeling_qwen3
+        names = ("ALL_ATTENTION_FUNCTIONS", "GradientCheckpointingLayer", "Qwen3Config", "Qwen3PreTrainedModel",
+                 "Qwen3RotaryEmbedding", "eager_attention_forward", "rotate_half")
+        scope = {name: getattr(qwen3, name) for name in names}
+        kernels = types.SimpleNamespace(make_rms_norm=lambda size, eps: qwen3.Qwen3RMSNorm(size, eps=eps), make_mlp=qwen3.Qwen3MLP)
+        scope |= {"Cache": object, "DynamicCache": object, "CausalLMOutputWithPast": object, "FlashAttentionKwargs": dict,
+                  "Unpack": UNPACK, "DEFAULT_DFLASH_KERNELS": kernels, "DFlashKernels": object,
+                  "FULL_ATTENTION": "full_attention", "SLIDING_ATTENTION": "sliding_attention",
+                  "_VALID_DFLASH_LAYER_TYPES": {"full_attention", "sliding_attention"}}
+        code = classes_of(sources / "SpecForge/specforge/modeling/draft/dflash.py", set(), scope)
+        config, self.target = config_of(folder), target
+        settings = transformers.Qwen3Config(**{key: value for key, value in config.items() if key != "architectures"})
+        settings._attn_implementation = "sdpa"
+        self.model = fill(code.DFlashDraftModel(settings), weights_of(folder))
+
+    def drafts(self, ids, count):
+        taps = torch.cat([self.target[f"tap{tap + 1}"] for tap in self.model.target_layer_ids], -1)[None, :len(ids) - 1]
+        block = torch.tensor([[ids[-1]] + [self.model.mask_token_id] * count])
+        rows = self.model(position_ids=torch.arange(len(ids) + count)[None], target_hidden=taps,
+                          noise_embedding=self.target["embedding"][block])[0, 1:]
+        return (rows @ self.target["head"].T).argmax(-1).tolist()
+
+
 class Dspark:
     """DeepSpec's model for Qwen 3, whose block goes through the Markov head greedily."""
 
@@ -115,7 +143,7 @@ class Dspark:
                  "Qwen3RMSNorm", "Qwen3RotaryEmbedding", "eager_attention_forward", "rotate_half")
         scope = {name: getattr(qwen3, name) for name in names}
         scope |= {"Cache": object, "FlashAttentionKwargs": dict, "DSparkForwardOutput": object}
-        scope["Unpack"] = type("Unpack", (), {"__class_getitem__": classmethod(lambda cls, item: item)})
+        scope["Unpack"] = UNPACK
         sampling = classes_of(sources / "DeepSpec/deepspec/utils/sampling.py", set(), {})
         scope["sample_tokens"] = sampling.sample_tokens
         markov = classes_of(sources / "DeepSpec/deepspec/modeling/dspark/markov_head.py", set(), scope)
@@ -201,7 +229,7 @@ class Peagle:
         return (best + self.model.d2t[best]).tolist()
 
 
-HEADS = {"block_heads": {"dspark": Dspark},
+HEADS = {"block_heads": {"dflash": Dflash, "dspark": Dspark},
          "chain_heads": {"medusa": Medusa, "medusa-shared": Medusa, "mlp_speculator": MlpSpeculator,
                          "mlp_speculator-tied": MlpSpeculator},
          "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle}}
