@@ -83,7 +83,7 @@ struct OverOff {
   double fixed = 0;
 };
 
-OverOff over_off(const CostTable& times, const Text& text, int batch) {
+OverOff over_off(CostTable times, const Text& text, int batch, size_t num_lookups = 1) {
   constexpr int kDrafts = 4, kPrompt = 16, kOutput = 56, kMore = 4;
   const int requests = 32 * batch;
   const Texts texts(text, requests, kPrompt + kOutput + 4 * kMore + kDrafts);
@@ -93,13 +93,15 @@ OverOff over_off(const CostTable& times, const Text& text, int batch) {
   work.prompt_len = kPrompt;
   work.output_len = kOutput;
   work.output_step = kMore;
-  work.drafters = {{}};
-  work.lookups = 1;
+  times.drafters.resize(num_lookups, times.drafters.front());
+  work.drafters.resize(num_lookups);
+  work.lookups = (1u << num_lookups) - 1;
+  work.last = static_cast<int>(num_lookups) - 1;
   work.finds = [&](int sequence, int at) { return texts.finds(sequence, at) ? kDrafts : 0; };
   work.accepts = [&](int sequence, int at) { return texts.is_right(sequence, at); };
   const auto ns_with = [&](LengthMode mode) {
-    const LengthControllerConfig policy{
-        .mode = mode, .steps_in_flight = 2, .drafters = {{.max_draft_tokens = kDrafts}}};
+    LengthControllerConfig policy{.mode = mode, .steps_in_flight = 2};
+    policy.drafters.assign(num_lookups, {.max_draft_tokens = kDrafts});
     return static_cast<double>(ListWorld(times, policy, work).run().ns);
   };
   const double off = ns_with(LengthMode::kOff);
@@ -119,6 +121,18 @@ TEST(ShortAnswers, WhatALookUpBringsIsTaken) {
       EXPECT_GE(speed.adaptive, 1 + 0.8 * (speed.fixed - 1)) << text.name << ", " << batch;
     }
   }
+}
+
+// The second look-up of a list finds what the first one does.
+TEST(ShortAnswers, AListOfLookUpsBringsAsMuchAsOne) {
+  for (const Text& text : {kAnswers, kCode}) {
+    for (const int batch : {1, 4}) {
+      const OverOff speed = over_off(small_model_on_hopper(), text, batch, 2);
+      EXPECT_GE(speed.adaptive, 1 + 0.8 * (speed.fixed - 1)) << text.name << ", " << batch;
+    }
+    EXPECT_GE(over_off(two_cores(), text, 1, 2).adaptive, 1.05) << text.name;
+  }
+  EXPECT_GE(over_off(small_model_on_hopper(), {"nothing", 0, 1, 0.5, 0.2}, 1, 2).adaptive, 0.98);
 }
 
 TEST(ShortAnswers, TextsThatRepeatLittleLoseLittle) {
