@@ -11,6 +11,7 @@
 #include "gguf/hf_names.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/convert.h"
+#include "model/files/forms/foreign_tensors.h"
 #include "model/files/forms/packed_names.h"
 #include "model/files/forms/quantization.h"
 #include "model/files/forms/scaled_names.h"
@@ -78,6 +79,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   checkpoint.unwrap_names();
+  FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
   FT_RETURN_IF_ERROR(checkpoint.add_packed());

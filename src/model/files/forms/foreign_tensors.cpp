@@ -1,0 +1,40 @@
+#include "model/files/forms/foreign_tensors.h"
+
+#include <string_view>
+
+namespace foretoken {
+namespace {
+
+// How a tensor's name ends, and who writes it.
+struct ForeignEnding {
+  std::string_view ending;
+  const char* writer;
+};
+
+constexpr ForeignEnding kForeignEndings[] = {
+    {".q_weight", "ExLlamaV2"},
+    {".trellis", "ExLlamaV3"},
+    {".codebooks", "AQLM"},
+    {".centroids.weight", "VPTQ"},
+    {".weight._data", "optimum-quanto"},
+    {".weight._data._data", "optimum-quanto"},
+    {".weight.bitmask", "compressed-tensors for sparse weights"},
+};
+
+}  // namespace
+
+Status check_foreign_tensors(const std::map<std::string, const TensorView*>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    for (const ForeignEnding& row : kForeignEndings) {
+      if (!name.ends_with(row.ending)) continue;
+      return unsupported(tensor->file + ": tensor '" + name + "' is of a matrix that " +
+                         row.writer +
+                         " wrote, which is not read; use a checkpoint of GPTQ, AWQ, "
+                         "compressed-tensors, FP8 or NVFP4, the model as it was before, or a GGUF "
+                         "file");
+    }
+  }
+  return {};
+}
+
+}  // namespace foretoken
