@@ -83,16 +83,39 @@ Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& nam
 }
 
 bool holds_gguf_alone(const std::vector<std::string>& names) {
-  const bool has_config = std::find(names.begin(), names.end(), "config.json") != names.end();
-  return !has_config && std::any_of(names.begin(), names.end(), is_model);
+  const auto is_weights = [](const std::string& path) {
+    const std::string name = file_name(path);
+    return (name.ends_with(".safetensors") && !name.starts_with("adapter")) ||
+           (name.ends_with(".bin") && name.starts_with("pytorch_model"));
+  };
+  return std::ranges::none_of(names, is_weights) && std::ranges::any_of(names, is_model);
 }
 
-Result<std::string> gguf_in_folder(const std::string& folder) {
-  std::vector<std::string> names;
+namespace {
+
+// Of a folder, and of those in it where it holds no GGUF file itself, as repositories with a folder
+// for each type are downloaded.
+std::vector<std::string> names_within(const std::string& folder) {
+  std::vector<std::string> names, inner;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    names.push_back(entry.path().filename().string());
+    const std::string name = entry.path().filename().string();
+    names.push_back(name);
+    if (!entry.is_directory(ignored) || name.starts_with('.')) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(entry.path(), ignored)) {
+      inner.push_back(name + "/" + file.path().filename().string());
+    }
   }
+  const bool has_own = std::ranges::any_of(names, is_model);
+  const bool has_config = std::ranges::find(names, "config.json") != names.end();
+  if (!has_own && !has_config) names.insert(names.end(), inner.begin(), inner.end());
+  return names;
+}
+
+}  // namespace
+
+Result<std::string> gguf_in_folder(const std::string& folder) {
+  const std::vector<std::string> names = names_within(folder);
   if (!holds_gguf_alone(names)) return folder;
   const auto models = find_models(names);
   if (models.size() == 1) return (fs::path(folder) / models.begin()->second.front()).string();

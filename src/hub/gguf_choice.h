@@ -13,11 +13,13 @@ namespace foretoken {
 Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& names,
                                              const std::string& type, const std::string& where);
 
-// Whether a repository's or folder's model is a GGUF file: it has some, and no config.json.
+// Whether a repository's or folder's model is a GGUF file: it has some, and no other weights. A
+// config.json beside them says nothing that the file does not.
 bool holds_gguf_alone(const std::vector<std::string>& names);
 
 // The folder itself, or the path of the one GGUF file in it, in all its parts, where it holds no
-// config.json. InvalidArgument lists the files where it holds several models.
+// other weights; or in one of its folders, where it holds none and no config.json. InvalidArgument
+// lists the files where there are several models.
 Result<std::string> gguf_in_folder(const std::string& folder);
 
 }  // namespace foretoken

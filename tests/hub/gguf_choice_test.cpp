@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -63,7 +65,35 @@ TEST(GgufChoice, AFolderWithOneFileStandsForIt) {
   const std::string several = gguf_in_folder(folder).status().message();
   EXPECT_NE(several.find("m-00001-of-00002.gguf, other.gguf"), std::string::npos) << several;
   scratch.write("config.json", "{}");
+  EXPECT_FALSE(gguf_in_folder(folder).ok());
+  scratch.write("model.safetensors", "x");
   EXPECT_EQ(gguf_in_folder(folder).value(), folder);
+}
+
+// As repositories with a folder for each type are downloaded; a config.json is no weights.
+TEST(GgufChoice, AFolderOfATypeIsLookedInto) {
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.path();
+  std::filesystem::create_directories(folder + "/UD-Q4_K_XL");
+  std::filesystem::create_directories(folder + "/.cache");
+  scratch.write(".cache/m.gguf", "x");
+  const std::string first = scratch.write("UD-Q4_K_XL/m-UD-Q4_K_XL-00001-of-00002.gguf", "x");
+  scratch.write("UD-Q4_K_XL/m-UD-Q4_K_XL-00002-of-00002.gguf", "x");
+  EXPECT_EQ(gguf_in_folder(folder).value(), first);
+  std::filesystem::create_directories(folder + "/Q8_0");
+  scratch.write("Q8_0/m-Q8_0.gguf", "x");
+  EXPECT_NE(gguf_in_folder(folder).status().message().find("Q8_0/m-Q8_0.gguf"), std::string::npos);
+  const std::string own = scratch.write("m-F16.gguf", "x");
+  scratch.write("config.json", "{}");
+  EXPECT_EQ(gguf_in_folder(folder).value(), own);
+}
+
+TEST(GgufChoice, OtherWeightsGoBeforeGguf) {
+  EXPECT_TRUE(holds_gguf_alone({"config.json", "m-Q8_0.gguf"}));
+  EXPECT_TRUE(holds_gguf_alone({"adapter_model.safetensors", "m-Q8_0.gguf"}));
+  EXPECT_FALSE(holds_gguf_alone({"model.safetensors", "m-Q8_0.gguf"}));
+  EXPECT_FALSE(holds_gguf_alone({"pytorch_model.bin", "m-Q8_0.gguf"}));
+  EXPECT_FALSE(holds_gguf_alone({"config.json", "mmproj-F16.gguf"}));
 }
 
 }  // namespace
