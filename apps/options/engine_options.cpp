@@ -17,6 +17,7 @@
 #include "base/files/json_object.h"
 #include "base/json_log.h"
 #include "base/log.h"
+#include "compat/compat.h"
 #include "engine/measure/step_time_cache.h"
 
 namespace foretoken {
@@ -99,6 +100,9 @@ Result<EngineConfig> EngineOptions::resolve() const {
   FT_ASSIGN_OR_RETURN(resolved.speculative, speculative.resolve(resolved.model));
   if (config.step_time_cache.empty()) resolved.step_time_cache = default_step_time_folder();
   if (config.step_time_cache == "off") resolved.step_time_cache.clear();
+  // Every engine asks, but some commands start others first.
+  FT_RETURN_IF_ERROR(compat({.drafts = !resolved.speculative.empty(),
+                             .step_time_table = !resolved.step_time_table.empty()}));
   return resolved;
 }
 
