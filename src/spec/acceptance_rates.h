@@ -20,22 +20,26 @@ struct DraftRates {
 }  // namespace foretoken
 
 // The estimator of acceptance, by position of the draft, in integers: a running mean of outcomes
-// (seen_rate), which rises towards what the position before it promises where drafts were reached
-// and not offered (unseen_rate). Two memories use it, as two things are decided:
+// (seen_rate) over a window that opens with what is known (open_window), which rises towards what
+// the position before it promises where drafts were reached and not offered (unseen_rate). What
+// rates promise together is expected_drafts. Two memories use it, as two things are decided:
 // - DraftRates, on the device, of each sequence and of each drafter, know the step that just ended.
 //   choose_lengths deals drafts out to sequences by them, within what the host granted.
 // - BatchRates (spec/batch_rates.h), on the host, of each drafter, take in results that are some
 //   steps old, so that engines with one and two steps in flight decide alike. LengthController
 //   grants by them, and rests drafters that do not pay.
+// Scale, first rate and windows of both stand here: the same outcomes give a drafter the same rates
+// on both, once its window is open (the host counts those of a step before it moves by them). While
+// drafts rest, the host looks back on fewer of them, as there are few; where none are offered, it
+// hopes for less behind those that are, as it pays for whole steps.
 namespace foretoken::spec {
 
-// What a rate starts at where nothing is known, on the device's scale of 65535 and on the host's of
-// 65536: 0.7. Higher, and a drafter that does not fit costs time until that is learnt; lower, and a
-// good one is never tried.
+// What a rate starts at where nothing is known: 0.7. Higher, and a drafter that does not fit costs
+// time until that is learnt; lower, and a good one is never tried.
 inline constexpr int32_t kFirstRate = 45875;
 
 struct RateConstants {
-  // The scale of DraftRates::rates; another one does not fit uint16_t.
+  // The scale of all rates, shares and survivals; another one does not fit uint16_t.
   static constexpr int32_t kOne = 65535;
   // Outcomes that a first rate counts as. Fewer, and one lucky draft is believed; more, and a young
   // sequence drafts by its drafter's mean for too long.
@@ -43,11 +47,23 @@ struct RateConstants {
   // Verifications that a sequence's rates look back on. Shorter, and lengths jitter; longer, and a
   // sequence that comes to a part of another kind drafts by the old one.
   static constexpr int32_t kSlotWindow = 32;
-  // The same of a drafter. Shorter, and new sequences start from what the last one did.
+  // The same of a drafter, on the device and on the host. Shorter, and new sequences start from
+  // what the last one did, and limits change with every unlucky step; longer, and a drafter that
+  // stopped fitting goes on for long.
   static constexpr int32_t kPriorWindow = 64;
+  // The same on the host while the drafter rests, from probes alone, of which there are few. More,
+  // and a drafter that fits again rests on.
+  static constexpr int32_t kRestWindow = 12;
   // How slowly rates rise whose drafts were reached and not offered. Shorter, and long drafts are
   // tried again right after they failed; longer, and a length once cut never grows again.
   static constexpr int32_t kUnseenWindow = 64;
+  // The same on the host, in steps, and in probes of a rest. Fewer, and a length that failed is
+  // tried again at once; more, and a limit once cut never grows.
+  static constexpr int32_t kUnseenSteps = 256;
+  static constexpr int32_t kUnseenProbes = 12;
+  // There such a rate comes back to 1/16 less than the one before it. Nearer, and drafts behind the
+  // known ones are thought as good as those.
+  static constexpr int32_t kUnseenDecline = 16;
   // Tokens without a draft before one is tried whatever it costs. Fewer, and probes cost time where
   // drafting does not pay; more, and a text that became predictable is noticed late.
   static constexpr int32_t kProbeTokens = 64;
@@ -68,12 +84,12 @@ FT_HD constexpr Int moved_rate(Int rate, Int sum, Int num, Int window) {
   return rate + (sum - rate * num) / window;
 }
 
-// The rate, in 1/one, of drafts of which `accepted` of `tries` (at least 1) were accepted now. More
-// than the window move it all the way to their mean.
+// The rate of drafts of which `accepted` of `tries` (at least 1) were accepted now. More than the
+// window move it all the way to their mean.
 template <class Int>
-FT_HD constexpr Int seen_rate(Int rate, Int accepted, Int tries, Int window, Int one) {
+FT_HD constexpr Int seen_rate(Int rate, Int accepted, Int tries, Int window) {
   const Int moves = tries < window ? tries : window;
-  const auto sum = static_cast<Int>(int64_t{one} * accepted * moves / tries);
+  const auto sum = static_cast<Int>(int64_t{RateConstants::kOne} * accepted * moves / tries);
   return moved_rate<Int>(rate, sum, moves, window);
 }
 
@@ -81,6 +97,25 @@ FT_HD constexpr Int seen_rate(Int rate, Int accepted, Int tries, Int window, Int
 template <class Int>
 FT_HD constexpr Int unseen_rate(Int rate, Int hoped, Int window) {
   return rate < hoped ? moved_rate<Int>(rate, hoped, 1, window) : rate;
+}
+
+// Chance that a draft is accepted whose predecessor survives with `survival` (kOne before the
+// first).
+FT_HD constexpr int32_t next_survival(int32_t survival, uint16_t rate) {
+  return static_cast<int32_t>(static_cast<uint32_t>(survival) * rate / RateConstants::kOne);
+}
+
+// Drafts that are accepted of `count` (at most kMaxDraftTokens) where any are verified: the sum of
+// their survivals, in 1/kOne.
+template <class Rates>
+FT_HD constexpr int64_t expected_drafts(const Rates& rates, int32_t count) {
+  int64_t sum = 0;
+  int32_t survival = RateConstants::kOne;
+  for (int32_t i = 0; i < count; ++i) {
+    survival = next_survival(survival, static_cast<uint16_t>(rates[i]));
+    sum += survival;
+  }
+  return sum;
 }
 
 // What a verification tells: drafts before `accepted` were accepted; draft `accepted` was not when
@@ -114,8 +149,8 @@ FT_HD inline int32_t open_window(int32_t num_rated, int32_t window) {
 // Draft i was verified.
 FT_HD inline void rate_draft(DraftRates& state, int32_t i, int32_t accepted, int32_t tries,
                              int32_t window) {
-  state.rates[i] = static_cast<uint16_t>(
-      seen_rate<int32_t>(state.rates[i], accepted, tries, window, RateConstants::kOne));
+  state.rates[i] =
+      static_cast<uint16_t>(seen_rate<int32_t>(state.rates[i], accepted, tries, window));
 }
 
 // num_rates below: the most drafts of the drafter. Rates behind them are neither read nor written,

@@ -25,14 +25,14 @@ struct BatchResults {
 // by the device's rates. Integers: the same results give the same rates.
 class BatchRates {
  public:
-  static constexpr int64_t kOne = 65536;  // the scale of rates and shares
+  static constexpr int64_t kOne = spec::RateConstants::kOne;  // the scale of rates and shares
 
   // All that it knows.
   struct State {
-    // Chance that a draft is accepted when those before it are, in 1/kOne, and the observations
-    // that it rests on.
+    // Chance that a draft is accepted when those before it are, in 1/kOne, and the verifications
+    // that it rests on, as far as its window looks back.
     std::array<int64_t, kMaxDraftTokens> rates{};
-    std::array<int64_t, kMaxDraftTokens> weights{};
+    std::array<int32_t, kMaxDraftTokens> num_rated{};
     int64_t share = kOne;
     friend bool operator==(const State&, const State&) = default;
   };

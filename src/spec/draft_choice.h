@@ -17,17 +17,18 @@ struct Contender {
   int32_t num_draft_tokens;  // that it has found, or may propose
 };
 
+// Rates of which nothing is known.
+struct FirstRates {
+  FT_HD constexpr int32_t operator[](int32_t) const { return kFirstRate; }
+};
+
 // Drafts that are expected to be accepted, in 1/RateConstants::kOne.
-FT_HD inline int64_t expected_drafts(const Contender& drafter) {
+FT_HD inline int64_t expected_of(const Contender& drafter) {
   const DraftRates& known = drafter.rates.num_rated > 0 ? drafter.rates : drafter.prior;
-  int64_t sum = 0;
-  int32_t survival = RateConstants::kOne;
-  for (int32_t i = 0; i < drafter.num_draft_tokens && i < kMaxDraftTokens; ++i) {
-    const uint16_t rate = known.num_rated > 0 ? known.rates[i] : uint16_t{kFirstRate};
-    survival = next_survival(survival, rate);
-    sum += survival;
-  }
-  return sum;
+  const int32_t num = drafter.num_draft_tokens;
+  const int32_t count = num < kMaxDraftTokens ? num : kMaxDraftTokens;
+  if (known.num_rated == 0) return expected_drafts(FirstRates(), count);
+  return expected_drafts(known.rates, count);
 }
 
 // Whether one has to be tried: the sequence, or all of them together, had no drafts of it verified
@@ -45,7 +46,7 @@ FT_HD inline bool wants_turn(const Contender& drafter) {
 FT_HD inline bool lookup_stands(const Contender& lookup, const Contender& other) {
   if (other.num_draft_tokens <= 0 || wants_turn(lookup)) return true;
   if (wants_turn(other)) return false;
-  return expected_drafts(lookup) >= expected_drafts(other);
+  return expected_of(lookup) >= expected_of(other);
 }
 
 }  // namespace foretoken::spec

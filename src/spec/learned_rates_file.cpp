@@ -10,9 +10,7 @@
 namespace foretoken {
 namespace {
 
-constexpr int kRatesFormat = 2;
-// More observations than any window of a rate has.
-constexpr int64_t kMaxWeight = 65536;
+constexpr int kRatesFormat = 3;
 constexpr size_t kMaxSteps = size_t{CostFeedback::kNumSizes} * (kMaxDraftTokens + 1);
 
 // Members of an object, each read by its key; `fault` is the first one that is not there as wanted.
@@ -81,7 +79,7 @@ nlohmann::ordered_json list_json(const Values& values, int num) {
 nlohmann::ordered_json policy_json(const PolicyState& policy, int num) {
   const BatchRates::State& rates = policy.rates.state();
   return {{"rates", list_json(rates.rates, num)},
-          {"weights", list_json(rates.weights, num)},
+          {"num_rated", list_json(rates.num_rated, num)},
           {"share", rates.share},
           {"num_seen", policy.num_seen},
           {"num_ever", policy.num_ever},
@@ -105,7 +103,7 @@ PolicyState read_policy(const nlohmann::json& json, int num, std::string& fault)
   PolicyState policy;
   BatchRates::State rates = policy.rates.state();
   members.read_list("rates", num, 0, BatchRates::kOne, rates.rates);
-  members.read_list("weights", num, 1, kMaxWeight, rates.weights);
+  members.read_list("num_rated", num, 0, kMaxCount, rates.num_rated);
   members.read("share", 0, BatchRates::kOne, rates.share);
   members.read("num_seen", 0, kMaxCount, policy.num_seen);
   members.read("num_ever", 0, kMaxCount, policy.num_ever);

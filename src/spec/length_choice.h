@@ -50,11 +50,6 @@ FT_HD inline int32_t probe_priority(const DraftRates& rates, int32_t most, int32
   return (rates.since_draft + 1) * LevelConstants::kMaxSpans - span;
 }
 
-// Chance, in 1/65535, that a draft is accepted whose predecessor survives with `survival`
-// (RateConstants::kOne before the first).
-FT_HD inline int32_t next_survival(int32_t survival, uint16_t rate) {
-  return static_cast<int32_t>(static_cast<uint32_t>(survival) * rate / RateConstants::kOne);
-}
 FT_HD inline int32_t level_of(int32_t survival) { return survival / LevelConstants::kNumLevels; }
 // Expected tokens of a draft, in 1/kTokenGain.
 FT_HD inline int32_t level_gain(int32_t level) { return 2 * level + 1; }

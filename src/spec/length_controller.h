@@ -124,7 +124,7 @@ class LengthController {
     int seqs = 0;         // that decode
     int64_t granted = 0;  // drafts that they have room for
     int64_t live = 0;     // drafts that they will have
-    int64_t tokens = 0;   // expected, in 1/65536
+    int64_t tokens = 0;   // expected, in 1/BatchRates::kOne
   };
   struct Choice {
     int num_draft_tokens = 0;

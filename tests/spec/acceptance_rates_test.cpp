@@ -158,16 +158,17 @@ TEST(AcceptanceRates, ManyOutcomesAtOnceMoveByTheirSum) {
 }
 
 TEST(AcceptanceRates, OutcomesTogetherAreWhatTheyAddUpTo) {
-  EXPECT_EQ(seen_rate(30000, 1, 1, 10, 65535), moved_rate(30000, 65535, 1, 10));
-  EXPECT_EQ(seen_rate(30000, 0, 1, 10, 65535), moved_rate(30000, 0, 1, 10));
-  EXPECT_EQ(seen_rate(30000, 3, 7, 10, 65535), moved_rate(30000, 3 * 65535, 7, 10)) << "exactly";
-  EXPECT_EQ(seen_rate(30000, 30, 40, 10, 65535), 65535 * 3 / 4) << "all of the window";
-  EXPECT_EQ(seen_rate(0, 1 << 20, 1 << 20, 64, 65535), 65535) << "sums have room";
+  EXPECT_EQ(seen_rate(30000, 1, 1, 10), moved_rate(30000, 65535, 1, 10));
+  EXPECT_EQ(seen_rate(30000, 0, 1, 10), moved_rate(30000, 0, 1, 10));
+  EXPECT_EQ(seen_rate(30000, 3, 7, 10), moved_rate(30000, 3 * 65535, 7, 10)) << "exactly";
+  EXPECT_EQ(seen_rate(30000, 30, 40, 10), 65535 * 3 / 4) << "all of the window";
+  EXPECT_EQ(seen_rate(0, 1 << 20, 1 << 20, 64), 65535) << "sums have room";
   EXPECT_EQ(unseen_rate(100, 900, 8), 200);
   EXPECT_EQ(unseen_rate(900, 100, 8), 900) << "never lowered";
 }
 
-// The host's rates are the device's on another scale, once both look back on as much.
+// The same outcomes give the same rates on both, once both look back on as much, and both expect
+// as much of them.
 TEST(AcceptanceRates, TheHostLearnsWhatTheDeviceLearns) {
   DraftRates prior{};
   BatchRates host;
@@ -185,10 +186,19 @@ TEST(AcceptanceRates, TheHostLearnsWhatTheDeviceLearns) {
     rate_prior(prior, of_device, 1);
     host.take_in(of_host, false, 1);
     if (step < 200) continue;
-    EXPECT_NEAR(static_cast<double>(prior.rates[0]) / RateConstants::kOne,
-                static_cast<double>(host.state().rates[0]) / BatchRates::kOne, 0.001)
-        << step;
+    ASSERT_EQ(prior.rates[0], host.state().rates[0]) << step;
+    ASSERT_EQ(expected_drafts(prior.rates, 1), host.expected_drafts(1)) << step;
   }
+}
+
+// Drafts that survive with 0.5, 0.25 and 0.125 add up.
+TEST(AcceptanceRates, ExpectedDraftsAddUpSurvivals) {
+  const uint16_t rates[] = {32768, 32768, 32768};
+  EXPECT_EQ(expected_drafts(rates, 0), 0);
+  EXPECT_EQ(expected_drafts(rates, 1), 32768);
+  EXPECT_NEAR(static_cast<double>(expected_drafts(rates, 3)) / RateConstants::kOne, 0.875, 1e-4);
+  const int64_t sure[] = {RateConstants::kOne, RateConstants::kOne};
+  EXPECT_EQ(expected_drafts(sure, 2), 2 * RateConstants::kOne);
 }
 
 // Rates behind those of the drafter's drafts stay as they are.

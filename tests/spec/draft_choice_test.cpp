@@ -18,7 +18,7 @@ DraftRates rated(double rate, int since_draft = 0) {
 TEST(DraftChoice, ExpectedDraftsAddUpSurvivals) {
   const DraftRates half = rated(0.5), none{};
   const auto drafts = [](const DraftRates& rates, const DraftRates& prior, int num) {
-    return static_cast<double>(expected_drafts({rates, prior, num})) / RateConstants::kOne;
+    return static_cast<double>(expected_of({rates, prior, num})) / RateConstants::kOne;
   };
   EXPECT_NEAR(drafts(half, none, 3), 0.5 + 0.25 + 0.125, 1e-3);
   EXPECT_EQ(drafts(half, none, 0), 0);

@@ -15,7 +15,7 @@ LearnedRates learned_rates() {
   drafter.prior = {.since_draft = 2, .num_rated = 90, .rates = {60000, 50000, 65535}};
   BatchRates::State state = drafter.policy.rates.state();
   state.rates[0] = 61234;
-  state.weights[2] = 64;
+  state.num_rated[2] = 60;
   state.share = 40000;
   drafter.policy = {
       .rates = BatchRates(state), .num_seen = 32, .num_ever = 8, .num_draft_tokens = 3};
@@ -63,7 +63,7 @@ TEST(LearnedRatesFile, BadOnesAreRefusedInOneLine) {
   expect_refused("", "");
   expect_refused("[]", "");
   expect_refused("{}", "'format'");
-  expect_refused(with("\"format\": 2", "\"format\": 99"), "'format'");
+  expect_refused(with("\"format\": 3", "\"format\": 2"), "'format'");
   expect_refused(with("\"a model on a machine\"", "3"), "'learned_on'");
   expect_refused(with("\"eagle3\"", "5"), "'name'");
   expect_refused(with("\"max_draft_tokens\": 3", "\"max_draft_tokens\": 4"), "'rates'");
@@ -72,7 +72,7 @@ TEST(LearnedRatesFile, BadOnesAreRefusedInOneLine) {
   expect_refused(with("60000", "65536"), "'rates'");
   expect_refused(with("60000", "-1"), "'rates'");
   expect_refused(with("60000", "0.5"), "'rates'");
-  expect_refused(with("61234", "65537"), "'rates'");
+  expect_refused(with("61234", "65536"), "'rates'");
   expect_refused(with("\"num_rated\": 90", "\"num_rated\": 18446744073709551615"), "'num_rated'");
   expect_refused(with("\"num_draft_tokens\": 3", "\"num_draft_tokens\": 4"), "'num_draft_tokens'");
   expect_refused(with("\"share\": 40000", "\"chare\": 40000"), "'share'");
