@@ -51,14 +51,18 @@ TEST(Heartbeat, ADeadRankEndsTheGroupAndIsNamed) {
 }
 
 TEST(Heartbeat, BeatsKeepAGroupAlive) {
-  auto [a, b] = socket_pair();
-  auto first = share(0, 2);
-  auto second = share(1, 2);
-  Heartbeat of_first(first, control_of(std::move(a), true), {1ms, kPatient});
-  Heartbeat of_second(second, control_of(std::move(b), false), {1ms, kPatient});
-  std::this_thread::sleep_for(50ms);
-  EXPECT_FALSE(first->end.ended());
-  EXPECT_FALSE(second->end.ended());
+  auto [here, there] = socket_pair();
+  auto shared = share(0, 2);
+  shared->activity.note("all_reduce of step 12");
+  Heartbeat heartbeat(shared, control_of(std::move(here), true), {1ms, kPatient});
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(send_message(there, Message(MessageKind::kBeat), -1, Clock::now() + 120s).ok());
+    const Result<Message> beat = receive_message(there, -1, Clock::now() + 120s);
+    ASSERT_TRUE(beat.ok()) << beat.status().message();
+    EXPECT_EQ(beat.value().kind(), MessageKind::kBeat);
+    EXPECT_EQ(MessageReader(beat.value()).text().value(), "all_reduce of step 12");
+  }
+  EXPECT_FALSE(shared->end.ended());
 }
 
 TEST(Heartbeat, OneEndIsTheEndOfAll) {

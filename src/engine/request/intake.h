@@ -29,7 +29,7 @@ class Intake {
   bool take_end_announcement() { return end_announced_.exchange(false); }
   void take_change_announcement() { change_announced_.store(false); }
   bool stopping() const { return stopping_.load(); }
-  // Engine thread: whether `wait` would return at once.
+  // Whether `wait` would return at once: what the engine thread has not taken yet. Any thread.
   bool has_news() const {
     return head_.load() != nullptr || end_announced_.load() || change_announced_.load() ||
            stopping_.load();

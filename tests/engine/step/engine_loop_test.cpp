@@ -288,7 +288,7 @@ TEST_F(EngineLoopTest, AnAbortAnnouncedBeforeTheRecordCameInIsNotLost) {
   RequestState* early = record(0, 200);
   early->end_requested.store(true);
   loop_->intake().announce_end();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(test::eventually([&] { return !loop_->intake().has_news(); }));
   loop_->intake().push(early);
   await_finished(1);
   EXPECT_EQ(sums_["req-0"].finish_reason, FinishReason::kAbort);

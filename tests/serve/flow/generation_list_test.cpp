@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "serve/flow/serve_rig.h"
@@ -38,18 +37,19 @@ TEST_F(GenerationListTest, SeveralMayHaveOneId) {
 TEST_F(GenerationListTest, WaitsForTheLastHolder) {
   GenerationList list;
   list.wait_destroyed();
-  list.created();
-  list.created();
-  std::atomic<bool> all_gone{false};
-  std::thread waiting([&] {
+  for (int i = 0; i < 100; ++i) {
+    list.created();
+    list.created();
+    list.destroyed();
+    std::atomic<bool> all_gone{false};
+    std::thread last([&] {
+      all_gone.store(true);
+      list.destroyed();
+    });
     list.wait_destroyed();
     EXPECT_TRUE(all_gone.load());
-  });
-  list.destroyed();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  all_gone.store(true);
-  list.destroyed();
-  waiting.join();
+    last.join();
+  }
 }
 
 }  // namespace

@@ -109,13 +109,18 @@ TEST_F(GenerationTest, WhenTheClientGoesTheEngineStops) {
   body["temperature"] = 1;
   for (const bool stream : {true, false}) {
     body["stream"] = stream;
+    if (!stream) steps().close();
     auto exchange = begin("POST", "/v1/completions", body.dump());
     if (stream) {
       ASSERT_TRUE(exchange->wait_for_bytes(1));
     } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      ASSERT_TRUE(eventually([] {
+        const EngineStats stats = engine().stats();
+        return stats.num_running_requests + stats.num_waiting_requests > 0;
+      }));
     }
     exchange->leave();
+    steps().open();
     ASSERT_TRUE(wait_idle());
     wait_for_engine();
   }
