@@ -12,9 +12,8 @@ if(FORETOKEN_UNITY_BATCH GREATER 8 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
 endif()
 
-# ft_unity(<target> [<room>...]): the target's sources, a room at a time; those of the rooms that are
-# named, as paths below the checkout, are compiled one by one, like sources with options of their own and
-# made ones. CMake's own UNITY_BUILD would write the checkout's path into the sources, of which a compiler
+# ft_unity(<target>): the target's sources, a room at a time; sources with options of their own and made
+# ones are compiled one by one. CMake's own UNITY_BUILD would write the checkout's path into the sources, of which a compiler
 # cache then knows none in another checkout.
 function(ft_unity target)
   get_target_property(sources ${target} SOURCES)
@@ -26,7 +25,7 @@ function(ft_unity target)
     get_filename_component(room ${path} DIRECTORY)
     get_source_file_property(options ${source} COMPILE_OPTIONS)
     get_source_file_property(made ${source} GENERATED)
-    if(NOT path MATCHES "\\.cpp$" OR room IN_LIST ARGN OR options OR made)
+    if(NOT path MATCHES "\\.cpp$" OR options OR made)
       list(APPEND kept ${source})
       continue()
     endif()
@@ -62,7 +61,7 @@ function(ft_unity_targets)
       endif()
     endif()
   endforeach()
-  ft_unity(ft_kernels src/kernels/attention/cpu)
+  ft_unity(ft_kernels)
   ft_unity(foretoken)
   ft_unity(ft_options)
   ft_unity(ft_dialled)

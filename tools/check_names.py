@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when two sources of a room define the same name for themselves alone.
+"""Fails when two sources of a room define the same name for themselves alone, or two headers the same one for all.
 
 The presets compile several sources of a room in one compiler run (cmake/unity.cmake), so that unnamed
 namespaces of one room are one. What is unique in a file must be unique in its folder: functions,
@@ -8,6 +8,9 @@ of named namespaces, tests, and macros that are not undefined again. A function 
 other parameters counts, too: a call would take the one that fits better, whichever file it is in. So
 does a function of one file beside a name that another file has for itself. Aliases may repeat where
 they say the same.
+
+As most of the tree is one namespace (docs/decisions/0041-one-namespace.md), a type, constant, alias or macro of a named namespace
+stands in one header of src, include and apps alone; functions may be overloaded.
 
 Two names in different namespaces do not meet. Sources that are always compiled alone (plug-ins,
 instruction sets of their own, APART) are passed over.
@@ -21,7 +24,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "apps", "tests", "tools/dialled")
 # As cmake/unity.cmake has them: folders whose sources are compiled one by one.
-APART = ("src/kernels/attention/cpu", "tests/support", "tests/cuda", "tests/e2e", "tests/fuzz")
+APART = ("tests/support", "tests/cuda", "tests/e2e", "tests/fuzz")
 OWN_FLAGS = re.compile(r"_(avx2|avx512|avxvnni|avx512vnni|avx512bf16|amx)\.cpp$|^src/.*/(cuda|mpi)/")
 
 MARK = re.compile(r"[\"'/#{}();]")
@@ -261,6 +264,26 @@ def faults(sources):
             yield f"{files[0]}: '{name}' is defined in {', '.join(pathlib.PurePath(f).name for f in files[1:])}, too"
 
 
+def header_faults(headers):
+    """The sentences about headers, whose texts are given by their paths."""
+    names = collections.defaultdict(lambda: collections.defaultdict(set))
+    for path, text in headers.items():
+        for scope, name, kind, _ in definitions(text):
+            # What a header keeps for the kernels or the instruction set that includes it is declared with attributes.
+            if "{}" not in scope and not name.startswith("__"):
+                names[scope, name][path].add(kind)
+    for (_, name), found in sorted(names.items()):
+        if len(found) > 1 and set().union(*found.values()) != {"function"}:
+            files = sorted(found)
+            yield f"{files[0]}: '{name}' is defined in {', '.join(files[1:])}, too"
+
+
+def headers():
+    for folder in ("src", "include", "apps"):
+        for path in sorted((ROOT / folder).rglob("*.h")):
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
 def sources():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.cpp")):
@@ -274,8 +297,12 @@ def main():
     problems = list(faults(files))
     for problem in problems:
         print(f"error: {problem}; sources of a room are compiled together, rename one")
-    print(f"names: {len(files)} sources, {len(problems)} names that stand twice in a room")
-    return 1 if problems else 0
+    seen = dict(headers())
+    twice = list(header_faults(seen))
+    for problem in twice:
+        print(f"error: {problem}; all that include both would mix them up, rename one")
+    print(f"names: {len(files)} sources, {len(problems)} names that stand twice in a room; {len(seen)} headers, {len(twice)}")
+    return 1 if problems or twice else 0
 
 
 if __name__ == "__main__":

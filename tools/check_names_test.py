@@ -3,7 +3,7 @@
 
 import unittest
 
-from check_names import definitions, faults
+from check_names import definitions, faults, header_faults
 
 INSIDE = "namespace foretoken {\nnamespace {\n%s\n}  // namespace\n}  // namespace foretoken\n"
 BESIDE = "namespace foretoken {\n%s\n}\n"
@@ -68,6 +68,19 @@ class Names(unittest.TestCase):
     def test_rooms_are_apart(self):
         self.assertEqual(len(list(faults({"src/x/a.cpp": INSIDE % "int f() { return 1; }",
                                           "src/y/a.cpp": INSIDE % "int f() { return 1; }"}))), 0)
+
+    def test_a_name_of_a_namespace_stands_in_one_header(self):
+        def told(one, other, inside=BESIDE):
+            return list(header_faults({"src/x/a.h": inside % one, "src/y/b.h": BESIDE % other}))
+
+        for one, other in (("struct Row {};", "class Row : public A {};"), ("enum class Kind { kA };", "using Kind = int;"),
+                           ("inline constexpr int kSize = 1;", "inline constexpr int kSize = 2;"), ("struct part {};", "int part(int x);"),
+                           ("using Row = int;", "using Row = int;")):
+            self.assertEqual(len(told(one, other)), 1, one)
+            self.assertEqual(told(one, other, BESIDE.replace("foretoken", "foretoken::http")), [])
+        self.assertEqual(len(list(header_faults({"src/x/a.h": "#define FT_A 1\n", "apps/b.h": "#define FT_A 2\n"}))), 1)
+        for one, other in (("int f(int x);", "int f(float x);"), ("struct Row;", "struct Row {};"), ("class Row;", "class Row;")):
+            self.assertEqual(told(one, other), [], one)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ constexpr float kMaxQueryCode = 32767.0f;
 
 // Of the tile: its queries and what was summed so far. Of the split at work: its entries, their
 // scales, and of each query dots, then softmax weights, then the sums.
-struct Scratch {
+struct Int8Scratch {
   alignas(64) int16_t queries[kMaxTileQueries * kMaxHeadDim];
   alignas(64) float acc[kMaxTileQueries * kMaxHeadDim];
   float query_scale[kMaxTileQueries];
@@ -35,14 +35,14 @@ struct Scratch {
 };
 
 // Positions [begin, end), which lie in one split.
-struct Split {
+struct Int8Split {
   const int32_t* table;
   int begin;
   int end;
 };
 
 template <class T>
-FT_INLINE void begin_query(const T* from, int dim, int query, Scratch& s) {
+FT_INLINE void begin_query(const T* from, int dim, int query, Int8Scratch& s) {
   float x[kMaxHeadDim];
   for (int d = 0; d < dim; ++d) x[d] = load_one(from + d);
   const CodeScale found = code_scale(x, dim, kMaxQueryCode);
@@ -54,7 +54,7 @@ FT_INLINE void begin_query(const T* from, int dim, int query, Scratch& s) {
 }
 
 template <class T>
-FT_INLINE void begin_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
+FT_INLINE void begin_int8_tile(const AttentionArgs& a, const AttentionTile& tile, Int8Scratch& s) {
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
     const int64_t head = row * a.num_heads + tile.first_head + q % tile.heads;
@@ -62,14 +62,14 @@ FT_INLINE void begin_tile(const AttentionArgs& a, const AttentionTile& tile, Scr
   }
 }
 
-FT_HOT void begin_tile_f32(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
-  begin_tile<float>(a, tile, s);
+FT_HOT void begin_tile_f32(const AttentionArgs& a, const AttentionTile& tile, Int8Scratch& s) {
+  begin_int8_tile<float>(a, tile, s);
 }
-FT_HOT void begin_tile_bf16(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
-  begin_tile<uint16_t>(a, tile, s);
+FT_HOT void begin_tile_bf16(const AttentionArgs& a, const AttentionTile& tile, Int8Scratch& s) {
+  begin_int8_tile<uint16_t>(a, tile, s);
 }
 
-void find_entries(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+void find_entries(const KvLayer& kv, const Int8Split& split, int32_t kv_head, Int8Scratch& s) {
   const int64_t bytes = kv_entry_bytes(kv);
   for (int pos = split.begin; pos < split.end; ++pos) {
     const int64_t index = kv_entry_at(kv, split.table, kv_head, pos);
@@ -100,7 +100,7 @@ FT_INLINE float highest_of(const float* scores, int count) {
 
 // Turns scores into exponentials relative to `max`. Returns their sum, whose order depends on the
 // number of scores alone.
-FT_INLINE float exponentiate(float* scores, int count, float max) {
+FT_INLINE float exponentiate_int8(float* scores, int count, float max) {
   Octet sums = {};
   int i = 0;
   for (; i + kOctet <= count; i += kOctet) {
@@ -125,7 +125,7 @@ struct SoftSums {
 };
 
 // From dots to weights of the codes of the `count` values that a query sees, from `begin` on.
-FT_HOT SoftSums soften(Scratch& s, int query, int begin, int count, float scale,
+FT_HOT SoftSums soften(Int8Scratch& s, int query, int begin, int count, float scale,
                        const ScoreEnd& end) {
   const int32_t* dots = s.dots + query * kAttentionSplit + begin;
   const float* key_scale = s.key_scale + begin;
@@ -136,19 +136,19 @@ FT_HOT SoftSums soften(Scratch& s, int query, int begin, int count, float scale,
   }
   end_scores(end, weights, count);
   const float max = highest_of(weights, count);
-  const SoftSums soft{max, exponentiate(weights, count, max)};
+  const SoftSums soft{max, exponentiate_int8(weights, count, max)};
   for (int i = 0; i < count; ++i) weights[i] *= value_scale[i];
   return soft;
 }
 
-FT_HOT void merge_part(float* acc, const float* part, float keep, float take, int dim) {
+FT_HOT void merge_int8_part(float* acc, const float* part, float keep, float take, int dim) {
   for (int d = 0; d < dim; ++d) acc[d] = acc[d] * keep + part[d] * take;
 }
 
 // A query that sees nothing of the split has a sum of zero. Codes are finite, so that weights of
 // zero hide what a query does not see.
-void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
-                  SoftSums* soft, Scratch& s) {
+void soften_int8_split(const AttentionArgs& a, const AttentionTile& tile, const Int8Split& split,
+                       SoftSums* soft, Int8Scratch& s) {
   const int count = split.end - split.begin;
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const SeenPositions seen = seen_by(a, tile.first_row + q / tile.heads);
@@ -165,28 +165,28 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
   }
 }
 
-void merge_split(const SoftSums* soft, int queries, int dim, Scratch& s) {
+void merge_int8_split(const SoftSums* soft, int queries, int dim, Int8Scratch& s) {
   for (int q = 0; q < queries; ++q) {
     if (soft[q].sum == 0) continue;
     const float max = std::max(s.max[q], soft[q].max);
     const float keep = sample_math::exp_nonpositive(s.max[q] - max);
     const float take = sample_math::exp_nonpositive(soft[q].max - max);
-    merge_part(s.acc + q * dim, s.part + q * dim, keep, take, dim);
+    merge_int8_part(s.acc + q * dim, s.part + q * dim, keep, take, dim);
     s.sum[q] = s.sum[q] * keep + soft[q].sum * take;
     s.max[q] = max;
   }
 }
 
 void attend_split(const Int8Kernels& kernels, const AttentionArgs& a, const AttentionTile& tile,
-                  const Split& split, Scratch& s) {
+                  const Int8Split& split, Int8Scratch& s) {
   const int count = split.end - split.begin, dim = a.kv.head_dim;
   const int queries = tile.rows * tile.heads;
   SoftSums soft[kMaxTileQueries];
   find_entries(a.kv, split, tile.kv_head, s);
   kernels.score({s.keys, count, dim}, {s.queries, dim, s.dots, kAttentionSplit, queries});
-  soften_split(a, tile, split, soft, s);
+  soften_int8_split(a, tile, split, soft, s);
   kernels.weigh({s.values, count, dim}, {s.weights, kAttentionSplit, s.part, dim, queries});
-  merge_split(soft, queries, dim, s);
+  merge_int8_split(soft, queries, dim, s);
 }
 
 template <class T>
@@ -205,7 +205,7 @@ FT_HOT void write_bf16(const float* acc, float sum, int dim, uint16_t* out) {
 
 void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
                       const AttentionTile& tile) {
-  Scratch& s = thread_scratch<Scratch>();
+  Int8Scratch& s = thread_scratch<Int8Scratch>();
   const bool is_f32 = a.kv.dtype == DType::kF32;
   is_f32 ? begin_tile_f32(a, tile, s) : begin_tile_bf16(a, tile, s);
   const SeenPositions all = seen_by(a, tile);

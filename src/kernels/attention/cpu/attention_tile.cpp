@@ -47,15 +47,15 @@ struct Scratch {
 const AttentionLanes& lanes() { return attention_lanes().front(); }
 
 // A split, and the part of it that some row of the tile sees, from its beginning on.
-struct Split {
+struct TileSplit {
   const int32_t* table;
   int base;
   int begin;
   int end;
 };
 
-const std::byte* entry_at(const KvLayer& kv, const void* cache, const Split& split, int32_t kv_head,
-                          int offset) {
+const std::byte* entry_at(const KvLayer& kv, const void* cache, const TileSplit& split,
+                          int32_t kv_head, int offset) {
   if (offset < split.begin || offset >= split.end) return nullptr;
   const int64_t entry = kv_entry_at(kv, split.table, kv_head, split.base + offset);
   return static_cast<const std::byte*>(cache) + entry * kv_entry_bytes(kv);
@@ -82,7 +82,7 @@ const uint16_t* elements_of(const KvLayer& kv, const std::byte* entry, int count
 }
 
 // Blocks of 64 positions, each [head_dim / 32][its tiles].
-void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+void pack_split_keys(const KvLayer& kv, const TileSplit& split, int32_t kv_head, Scratch& s) {
   for (int first = split.begin / kKeysAtOnce * kKeysAtOnce; first < split.end;
        first += kKeysAtOnce) {
     const uint16_t* keys[kKeysAtOnce];
@@ -98,7 +98,7 @@ void pack_split_keys(const KvLayer& kv, const Split& split, int32_t kv_head, Scr
 
 // Blocks of 64 elements, each [positions / 32][its tiles]; the last one may have fewer tiles.
 // Whether all are finite.
-bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, Scratch& s) {
+bool pack_split_values(const KvLayer& kv, const TileSplit& split, int32_t kv_head, Scratch& s) {
   bool finite = true;
   const int dim = kv.value_size();
   const int end = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
@@ -121,7 +121,7 @@ bool pack_split_values(const KvLayer& kv, const Split& split, int32_t kv_head, S
   return finite;
 }
 
-void score_split(const KvLayer& kv, const Split& split, int queries, Scratch& s) {
+void score_tile_split(const KvLayer& kv, const TileSplit& split, int queries, Scratch& s) {
   for (int first = split.begin / kBlockCols * kBlockCols; first < split.end; first += kBlockCols) {
     bf16_kernels().front().multiply(
         {s.keys + first * kv.head_dim, kBlockCols, kv.head_dim / kBf16Step},
@@ -129,7 +129,7 @@ void score_split(const KvLayer& kv, const Split& split, int queries, Scratch& s)
   }
 }
 
-void weigh_split(const KvLayer& kv, const Split& split, int queries, Scratch& s) {
+void weigh_split(const KvLayer& kv, const TileSplit& split, int queries, Scratch& s) {
   const int first = split.begin / kBf16Step, end = (split.end + kBf16Step - 1) / kBf16Step;
   const int dim = kv.value_size();
   for (int d = 0; d < dim; d += kBlockCols) {
@@ -154,13 +154,13 @@ FT_HOT void write_out(const float* acc, float divisor, float scale, uint16_t* ou
 }
 
 // What query `q` sees of the split, if anything.
-SeenPositions seen_of_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
-                            int q) {
+SeenPositions seen_of_split(const AttentionArgs& a, const AttentionTile& tile,
+                            const TileSplit& split, int q) {
   const SeenPositions seen = seen_by(a, tile.first_row + q / tile.heads);
   return {std::max(seen.begin - split.base, 0), std::min(seen.end - split.base, kAttentionSplit)};
 }
 
-void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split& split,
+void soften_split(const AttentionArgs& a, const AttentionTile& tile, const TileSplit& split,
                   SoftWeights* soft, Scratch& s) {
   const int from = split.begin / kBf16Step * kBf16Step;
   const int to = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
@@ -182,7 +182,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const Split
   }
 }
 
-void merge_split(const SoftWeights* soft, int queries, int dim, Scratch& s) {
+void merge_tile_split(const SoftWeights* soft, int queries, int dim, Scratch& s) {
   for (int q = 0; q < queries; ++q) {
     if (soft[q].sum == 0) continue;
     const float max = std::max(s.max[q], soft[q].max);
@@ -215,14 +215,14 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
   SoftWeights soft[kMaxTileQueries];
   for (int base = all.begin / kAttentionSplit * kAttentionSplit; base < all.end;
        base += kAttentionSplit) {
-    const Split split{table, base, std::max(all.begin - base, 0),
-                      std::min(all.end - base, kAttentionSplit)};
+    const TileSplit split{table, base, std::max(all.begin - base, 0),
+                          std::min(all.end - base, kAttentionSplit)};
     pack_split_keys(a.kv, split, tile.kv_head, s);
     if (!pack_split_values(a.kv, split, tile.kv_head, s) && tile.rows > 1) return false;
-    score_split(a.kv, split, queries, s);
+    score_tile_split(a.kv, split, queries, s);
     soften_split(a, tile, split, soft, s);
     weigh_split(a.kv, split, queries, s);
-    merge_split(soft, queries, a.kv.value_size(), s);
+    merge_tile_split(soft, queries, a.kv.value_size(), s);
   }
   return true;
 }
