@@ -114,7 +114,7 @@ TEST_F(GenerationTest, WhenTheClientGoesTheEngineStops) {
     if (stream) {
       ASSERT_TRUE(exchange->wait_for_bytes(1));
     } else {
-      ASSERT_TRUE(eventually([] {
+      ASSERT_TRUE(test::eventually([] {
         const EngineStats stats = engine().stats();
         return stats.num_running_requests + stats.num_waiting_requests > 0;
       }));
