@@ -109,12 +109,12 @@ struct Step {
 
 std::vector<Step> steps() {
   std::vector<int> many;
-  for (int r = 0; r < 37; ++r) many.push_back(1 + r * 331 % kMaxSeen);
+  for (int r = 0; r < 18; ++r) many.push_back(1 + r * 331 % kMaxSeen);
   return {{"one row", {2048}, 1},
           {"few entries", {1, 2, 63, 64, 65}, 8},
           {"a verification", {2045, 2046, 2047, 2048}, 4},
           {"several", {700, 129, 2048, 512, 513, 1023}, 16},
-          {"many", many, 40}};
+          {"many", many, 20}};
 }
 
 TEST_P(ChosenAttention, HasTheBitsOfEntriesSideBySide) {
