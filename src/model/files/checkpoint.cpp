@@ -15,6 +15,7 @@
 #include "model/files/forms/packed_names.h"
 #include "model/files/forms/quantization.h"
 #include "model/files/forms/scaled_names.h"
+#include "model/files/forms/stream_names.h"
 #include "model/files/tensor_names.h"
 
 namespace foretoken {
@@ -156,8 +157,15 @@ Status Checkpoint::add_tensors(const std::map<std::string, TensorView>& tensors,
   return {};
 }
 
+void Checkpoint::rename(std::string (*new_name)(const std::string& name)) {
+  std::map<std::string, const TensorView*> renamed;
+  for (const auto& [name, tensor] : tensors_) renamed.emplace(new_name(name), tensor);
+  tensors_ = std::move(renamed);
+}
+
 // Of several models in a folder none is the one.
 void Checkpoint::unwrap_names() {
+  if (has_own_stream_names(tensors_)) return rename(published_stream_name);
   std::set<std::string> wrappers;
   for (const auto& [name, tensor] : tensors_) {
     if (const std::string_view wrapper = wrapper_of(name); !wrapper.empty()) {

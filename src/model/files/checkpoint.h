@@ -74,7 +74,8 @@ class Checkpoint {
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
   Status check_index(const std::string& index_path) const;
-  // Takes off what a trainer put before every name.
+  void rename(std::string (*new_name)(const std::string& name));
+  // Takes off what a trainer or transformers put before every name.
   void unwrap_names();
 
   std::string folder_;

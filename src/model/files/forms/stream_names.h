@@ -1,0 +1,17 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "model/files/containers/safetensors.h"
+
+namespace foretoken {
+
+// Whether a checkpoint of DeepSeek V4 is as transformers saves it: under `model.` with the names of
+// published files or, where it keeps none of these, with those of its own modules.
+bool has_own_stream_names(const std::map<std::string, const TensorView*>& tensors);
+
+// The name that published files have for a tensor of such a checkpoint. Experts of its own form are
+// those of all together: `experts.gate_up_proj` and `experts.w2`.
+std::string published_stream_name(const std::string& name);
+
+}  // namespace foretoken
