@@ -480,6 +480,7 @@ void Decoder::embed_tokens(const Pass& pass) {
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
   if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());
   if (!hyper_of(pass).empty()) hyper_of(pass).expand(pass.rows, layers.residual());
+  layers.keep_embeddings(pass.rows);
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());
 }
 

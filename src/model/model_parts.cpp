@@ -35,7 +35,8 @@ LayerNeeds needs_of_model(const ModelConfig& config) {
           any_layer(config, [](const LayerConfig& layer) { return layer.shares_index; }),
       .read_other_layers =
           any_layer(config, [](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-      .read_more = config.layer_input_size > 0 || config.streams.exist(),
+      .read_more =
+          config.layer_input_size > 0 || config.streams.exist() || config.adapters.rank > 0,
       .weigh_depth = config.depth_block > 0};
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return needs;

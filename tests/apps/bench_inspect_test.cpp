@@ -402,13 +402,13 @@ TEST(Inspect, ListsFamiliesAndWhatOthersNeed) {
   const nlohmann::json all = nlohmann::json::parse(result.out);
   EXPECT_EQ(all["loads"][0]["name"], "LlamaForCausalLM");
   const auto& refused = all["does_not_load"];
-  const auto zamba = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
-    return family["name"] == "Zamba2ForCausalLM";
+  const auto jet = std::find_if(refused.begin(), refused.end(), [](const auto& family) {
+    return family["name"] == "JetMoeForCausalLM";
   });
-  ASSERT_NE(zamba, refused.end());
-  EXPECT_EQ((*zamba)["needs"], "state-space layers");
+  ASSERT_NE(jet, refused.end());
+  EXPECT_EQ((*jet)["needs"], "experts of attention");
   const CommandResult text = run_command({"inspect", "--families"});
-  EXPECT_NE(text.out.find("| Zamba 2 | `Zamba2ForCausalLM` | needs state-space layers |"),
+  EXPECT_NE(text.out.find("| JetMoE | `JetMoeForCausalLM` | needs experts of attention |"),
             std::string::npos)
       << text.out;
 }

@@ -133,10 +133,10 @@ inline std::vector<GoldenCase> recurrent_cases() {
                        "granite4-h",     "bamba",          "mamba2",
                        "nemotron_h",     "nemotron_h-moe", "nemotron_h-latent",
                        "bailing_hybrid", "falcon_h1",      "falcon_mamba",
-                       "jamba",          "mamba",          "kimi_linear",
-                       "kimi_k3",        "bailing_v2_5",   "minimax",
-                       "olmo_hybrid",    "qwen3_5",        "qwen3_5_moe",
-                       "qwen3_next",     "deepseek_v4"});
+                       "jamba",          "mamba",          "zamba2",
+                       "kimi_linear",    "kimi_k3",        "bailing_v2_5",
+                       "minimax",        "olmo_hybrid",    "qwen3_5",
+                       "qwen3_5_moe",    "qwen3_next",     "deepseek_v4"});
 }
 
 // Mixtures of experts, some of them with latent attention.

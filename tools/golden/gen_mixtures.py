@@ -104,6 +104,12 @@ def new_model(name, config, max_model_len):
     return model.eval()
 
 
+def first_block(key, config):
+    """The name of a tensor of Zamba's block in the first layer that has it; others keep theirs."""
+    head, found, rest = key.partition(".shared_transformer.")
+    return f"model.layers.{config['layers_block_type'].index('hybrid')}{found}{rest}" if found else key
+
+
 def follows_from_config(key):
     """Buffers of MiniMax's decays, which transformers keeps among the weights."""
     return key.endswith(("slope_rate", "query_decay", "key_decay", "diagonal_decay"))
@@ -121,6 +127,8 @@ def random_state(name, model, config, seed):
             state[key] = state["lm_head.weight"]
         elif key.startswith("model.layers.") and key.endswith("embed_tokens.weight"):
             state[key] = state["model.embed_tokens.weight"]
+        elif name == "zamba2":  # transformers ties blocks only where embeddings are tied, too
+            state[key] = state[first_block(key, config)]
     return state
 
 
@@ -238,6 +246,8 @@ def write_weights(name, model, folder, config):
         stored = with_kimi_names(stored)
     if name == "minimax_m3":
         stored = with_minimax_names(stored)
+    if name == "zamba2":
+        stored = {key: weight for key, weight in stored.items() if key == first_block(key, config)}
     if name == "deepseek_v4":
         stored = with_deepseek_v4_names(stored)
     if name == "qwen3_5_moe":
@@ -410,7 +420,7 @@ def generate(name):
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     write_weights(name, model, folder, config)
-    if name not in OWN_CLASSES and name != "minimax_m3":  # whose class for text alone reads other names
+    if name not in OWN_CLASSES and name not in ("minimax_m3", "zamba2"):  # which read others
         check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

@@ -23,7 +23,7 @@ OWN = {"kimi_k3": kimi_k3, "bailing_v2_5": bailing_v2_5}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=[*recurrent.MODELS, *OWN], nargs="*", help="some models")
+    parser.add_argument("--only", choices=[*recurrent.MODELS, *OWN, *recurrent.LATE], nargs="*", help="some models")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -33,6 +33,7 @@ def main():
         gen_mixtures.OWN_CLASSES[name] = own
         recurrent.MODELS[name] = own.CONFIG
         recurrent.VARIANTS[name] = {"default": ({}, recurrent.LENGTH)}
+    recurrent.MODELS.update(recurrent.LATE)
     for name in arguments.only or recurrent.MODELS:
         gen_mixtures.generate(name)
 

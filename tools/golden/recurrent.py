@@ -106,7 +106,18 @@ MODELS.update({
                               mixer_rms_eps=1e-6),
 })
 
-VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
+ZAMBA = {"layers_block_type": ["mamba", "hybrid", "hybrid"], "num_hidden_layers": 3, "num_mem_blocks": 1,
+         "adapter_rank": 8, "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4,
+         "num_key_value_heads": 4, "attention_head_dim": 16, "hidden_act": "gelu", "n_mamba_heads": 4,
+         "mamba_headdim": 16, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_ngroups": 2,
+         "chunk_size": 16, "use_conv_bias": True, "add_bias_linear": False, "time_step_min": 0.001,
+         "time_step_max": 0.1, "time_step_floor": 0.0001, "use_long_context": False}
+# Behind all others, as a model's place says how its weights are drawn.
+LATE = {
+    "zamba2": recurrent("Zamba2ForCausalLM", "zamba2", **ZAMBA, use_mem_rope=True, use_shared_attention_adapter=True),
+}
+
+VARIANTS = {name: {"default": ({}, LENGTH)} for name in [*MODELS, *LATE]}
 # What is read by another class of transformers than the one that the checkpoint names.
 REFERENCES = {}
 
@@ -122,6 +133,8 @@ def random_weight(name, weight, config):
         return torch.rand_like(weight) + 0.5
     if name.endswith("linear_attn.norm.weight"):  # adds nothing to its weights
         return torch.rand_like(weight) + 0.5
+    if config["model_type"] == "zamba2" and name.endswith((".linear.weight", "mamba.out_proj.weight")):
+        return torch.randn_like(weight) * 0.3 * weight.shape[-1] ** -0.5  # or roundings would grow
     if name.endswith("dt_proj.bias"):
         return torch.rand_like(weight) * 2.0 - 3.0
     if "conv" in name and weight.dim() == 3:

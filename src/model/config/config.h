@@ -43,6 +43,12 @@ struct HyperConfig {
   bool exist() const { return count > 1; }
 };
 
+// What layers with a block in common add to its products, of low rank (Zamba 2).
+struct AdapterConfig {
+  int32_t rank = 0;           // 0: layers have no blocks in common
+  bool of_attention = false;  // and not to those of the MLP alone
+};
+
 // What config.json and generation_config.json say about a decoder-only model.
 struct ModelConfig {
   std::string architecture;  // for example "LlamaForCausalLM"
@@ -124,6 +130,7 @@ struct ModelConfig {
   BlockIndexConfig block_index;  // of layers that choose blocks
   CompressedConfig compressed;   // the same
   HyperConfig hyper;
+  AdapterConfig adapters;
   RecurrentConfig recurrent;        // of the layers that have it in the place of attention
   std::vector<LayerConfig> layers;  // [num_layers]
   RopeConfigs rope;

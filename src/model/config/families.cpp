@@ -36,7 +36,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Qwen4ExpForConditionalGeneration", "Qwen 4, experimental, with vision", kLinearAttention},
     {"T5Gemma2ForConditionalGeneration", "T5Gemma 2", kEncoder},
     {"T5GemmaForConditionalGeneration", "T5Gemma", kEncoder},
-    {"Zamba2ForCausalLM", "Zamba 2", kStateSpaceLayers},
     {"ZayaForCausalLM", "Zaya", kConvolutionLayers},
 };
 

@@ -55,6 +55,9 @@ struct LayerConfig {
   // Of DepthSpec: blocks of layers before this one, and whether a block begins with it.
   int32_t blocks_before = 0;
   bool begins_block = false;
+  // As of SharedSpec (from, use).
+  int32_t shared_from = -1;
+  int32_t shared_use = 0;
   int32_t part = 0;  // which of the layers it is that one number of the checkpoint stands for
   bool operator==(const LayerConfig&) const = default;
 };

@@ -10,8 +10,8 @@ LayerJoints joints_of(const LayerSpec& spec) {
                                 shortcut, joins_shortcut, parallel, norms_sums, norms_residual,
                                 mixer_residual_scale, feed_forward_residual_scale, mixer_residual,
                                 feed_forward_residual, input_size, scaled, streams, laurel_rank,
-                                hyper, depth, mixer_gate, feed_forward_gate] = spec;
-  const bool one_stream = !streams.exist() && !hyper.exist() && !depth.exists;
+                                hyper, depth, mixer_gate, feed_forward_gate, shared] = spec;
+  const bool one_stream = !streams.exist() && !hyper.exist() && !depth.exists && !shared.exists();
   const bool one_mixer = !side && laurel_rank == 0;
   const bool one_feed_forward = !beside && !shortcut;
   const bool in_turn = !parallel;

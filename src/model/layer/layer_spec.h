@@ -366,6 +366,24 @@ struct DepthSpec {
   const char* feed_forward_query = "mlp_res_proj";
 };
 
+// A block that layers have in common (Zamba 2): attention, the layer's mixer, reads the normed row
+// with the token's embedding beside it, an MLP what that leaves, normed, and `linear`, the layer's
+// own, what the MLP leaves. The layer's side reads the norm of the residual with that, which the
+// residual itself never gets. Each layer adds products of low rank, its adapters.
+struct SharedSpec {
+  int32_t from = -1;  // the layer under whose number files have the block; -1: there is none
+  int32_t use = 0;    // which of the layers with such blocks it is
+  int32_t rank = 0;   // of the adapters
+  bool adapts_attention = false;
+  int32_t num_heads = 0;
+  int32_t head_dim = 0;
+  int32_t inner = 0;
+  Activation activation = Activation::kGelu;
+  static constexpr const char* kBlock = "shared_transformer.";
+
+  bool exists() const { return from >= 0; }
+};
+
 // What a layer lacks.
 struct Absent {};
 
@@ -415,6 +433,7 @@ struct LayerSpec {
   // Of what leaves mixer_norm and feed_forward_norm.
   RowGateSpec mixer_gate = {};
   RowGateSpec feed_forward_gate = {};
+  SharedSpec shared = {};
 };
 
 // The parts that most architectures begin with: sizes, biases and scales of the config.

@@ -281,6 +281,7 @@ class LayerTensorList {
       add_linear(std::string(gate.base) + gate.down, gate.rank, hidden_, false);
       add_linear(std::string(gate.base) + gate.up, hidden_, gate.rank, false);
     }
+    if (layer.shared.exists()) add_shared(layer.shared);
     if (layer.depth.exists) {
       add_query(layer.depth.mixer_norm, layer.depth.mixer_query);
       add_query(layer.depth.feed_forward_norm, layer.depth.feed_forward_query);
@@ -293,6 +294,27 @@ class LayerTensorList {
   std::vector<LayerTensor> take() { return std::move(all_); }
 
  private:
+  void add_shared(const SharedSpec& shared) {
+    const std::string base = SharedSpec::kBlock;
+    const std::string use = "_adapter_list." + std::to_string(shared.use);
+    const int64_t inner = 2 * int64_t{shared.inner};
+    add_norm(base + "input_layernorm", 2 * int64_t{hidden_});
+    add_norm(base + "pre_ff_layernorm", hidden_);
+    for (const char* name : {"self_attn.linear_q", "self_attn.linear_k", "self_attn.linear_v"}) {
+      if (!shared.adapts_attention) break;
+      add_linear(base + name + use + ".0", shared.rank, 2 * int64_t{hidden_}, false);
+      add_linear(base + name + use + ".1", int64_t{shared.num_heads} * shared.head_dim, shared.rank,
+                 false);
+    }
+    const std::string mlp = base + "feed_forward.", adapter = mlp + "gate_up_proj" + use;
+    add_linear(mlp + "gate_up_proj", inner, hidden_, false);
+    add_linear(mlp + "down_proj", hidden_, shared.inner, false);
+    add_linear(adapter + ".0", shared.rank, hidden_, false);
+    add_linear(adapter + ".1", inner, shared.rank, false);
+    add_linear("linear", hidden_, hidden_, false);
+    add_norm("mamba_decoder.input_layernorm", hidden_);
+  }
+
   void add_compressor(const std::string& base, const CompressedSpec& mixer, int64_t head_dim,
                       int64_t width) {
     for (const char* name : {"wkv", "wgate"}) {

@@ -114,8 +114,11 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
     FT_ASSIGN_OR_RETURN(out->scale, loader.weights().number(base + "layer_scalar"));
   }
   if (spec.side) FT_RETURN_IF_ERROR(out->side.emplace().load(loader, base, *spec.side));
-  FT_RETURN_IF_ERROR(std::visit(
-      [&](const auto& mixer) { return load_part(loader, base, mixer, &out->mixer); }, spec.mixer));
+  FT_RETURN_IF_ERROR(out->shared.load(loader, base, spec.shared));
+  const std::string of_mixer = spec.shared.exists() ? shared_base(loader, base, spec.shared) : base;
+  FT_RETURN_IF_ERROR(
+      std::visit([&](const auto& mixer) { return load_part(loader, of_mixer, mixer, &out->mixer); },
+                 spec.mixer));
   return std::visit(
       [&](const auto& part) { return load_part(loader, base, part, &out->feed_forward); },
       spec.feed_forward);

@@ -24,6 +24,7 @@
 #include "model/stack/laurel.h"
 #include "model/stack/layer_inputs.h"
 #include "model/stack/residual_streams.h"
+#include "model/stack/shared_block.h"
 
 namespace foretoken {
 
@@ -67,6 +68,7 @@ struct DecoderLayer {
   DepthMixer depth;
   RowGate mixer_gate;
   RowGate feed_forward_gate;
+  SharedBlock shared;
   float scale = 1;  // of the residual behind the layer
   LayerJoints joints;
 };

@@ -56,6 +56,7 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   laurel_.fit(layer.laurel);
   row_gate_.fit(layer.mixer_gate);
   row_gate_.fit(layer.feed_forward_gate);
+  shared_.fit(layer.shared);
   weighs_residual_ =
       weighs_residual_ || layer.mixer_residual != nullptr || layer.feed_forward_residual != nullptr;
   has_post_norms_ = has_post_norms_ || layer.mixer_post_norm.weight != nullptr ||
@@ -115,6 +116,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
   FT_RETURN_IF_ERROR(row_gate_.take(source));
+  FT_RETURN_IF_ERROR(shared_.take(source));
   if (has_shortcuts_) {
     const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
     FT_ASSIGN_OR_RETURN(shortcut_, arena.take_array<float>(elements, ScratchSource::kWhat));
@@ -136,6 +138,7 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
                               const void* x, const DecoderLayer* next) {
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   if (x != nullptr) project(rows, layer, x);
+  if (layer.shared.exists()) return run_shared(rows, kv, layer, next);
   with_part(layer.mixer, [&](const auto& mixer) { mixer.attend(rows, kv, scratch_of(mixer)); });
   if (layer.side) layer.side->attend(rows, kv, scratch_of(*layer.side));
   if (const TailLayer tail = tail_of(rows, layer); tail.mixer != nullptr) {
@@ -170,6 +173,7 @@ void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const D
 }
 
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
+  if (layer.shared.exists()) return enter_shared(rows, delta, layer);
   if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
   if (layer.mixer_streams.exists()) hyper_->fold(rows, layer.mixer_streams, residual_);
   if (layer.norms_residual) {
@@ -409,6 +413,7 @@ const float* LayerRunner::run_parallel(const LayerRows& rows, const DecoderLayer
 
 // What the mixer makes of x before it looks at other rows.
 void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, const void* x) {
+  if (layer.shared.exists()) return project_shared(rows, layer);
   if (layer.mixer_gate.exists()) {
     FT_CHECK(x == normed_);
     layer.mixer_gate.apply(rows, normed_, row_gate_, config_.dtype);

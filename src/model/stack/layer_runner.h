@@ -66,6 +66,9 @@ class LayerRunner {
   void add_and_norm(const LayerRows& rows, const float* delta, const Norm& norm);
   // The same with what else becomes of the residual before a layer, whose norm it is.
   void enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
+  // Keeps the residual as what embeddings leave, where layers read that beside it; before any
+  // layer.
+  void keep_embeddings(const LayerRows& rows);
   // residual += delta, then what the last norm reads takes its place, of layers with a DepthSpec.
   void leave_depth(const LayerRows& rows, const float* delta);
   // residual = norm(residual + delta).
@@ -117,6 +120,10 @@ class LayerRunner {
   void weigh_residual(const LayerRows& rows, const float* factors);
   void enter_depth(const LayerRows& rows, const float* delta, const float* query, int32_t blocks,
                    const Norm& norm);
+  void enter_shared(const LayerRows& rows, const float* delta, const DecoderLayer& layer);
+  void project_shared(const LayerRows& rows, const DecoderLayer& layer);
+  const float* run_shared(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+                          const DecoderLayer* next);
   const float* run_parallel(const LayerRows& rows, const DecoderLayer& layer);
   void project(const LayerRows& rows, const DecoderLayer& layer, const void* x);
   Gqa::Scratch& scratch_of(const Gqa&) { return gqa_; }
@@ -172,6 +179,7 @@ class LayerRunner {
   Experts::Scratch experts_;
   Laurel::Scratch laurel_;
   RowGate::Scratch row_gate_;
+  SharedBlock::Scratch shared_;
 };
 
 }  // namespace foretoken

@@ -94,9 +94,9 @@ std::vector<BadConfig> bad_configs() {
   constexpr StatusCode kUnsupported = StatusCode::kUnsupported;
   return {
       {"UnknownArchitecture",
-       [](Json& j) { j = {{"architectures", {"Zamba2ForCausalLM"}}}; },
+       [](Json& j) { j = {{"architectures", {"JetMoeForCausalLM"}}}; },
        kUnsupported,
-       {"'Zamba2ForCausalLM'", "state-space layers"}},
+       {"'JetMoeForCausalLM'", "experts of attention"}},
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,
@@ -236,10 +236,10 @@ TEST(Config, TheTypeStandsForMissingArchitectures) {
   EXPECT_EQ(parse(json).value().architecture, "Qwen3ForCausalLM") << "a list of none";
   json["architectures"] = {"MyOwnForSomething", "Qwen2ForCausalLM", "LlamaForCausalLM"};
   EXPECT_EQ(parse(json).value().architecture, "Qwen2ForCausalLM") << "the first that loads";
-  json["architectures"] = Json::array();
-  json["model_type"] = "zamba2";
-  EXPECT_NE(parse(json).status().message().find("'Zamba2ForCausalLM' (Zamba 2) is not supported"),
+  json["architectures"] = {"JetMoeForCausalLM"};
+  EXPECT_NE(parse(json).status().message().find("'JetMoeForCausalLM' (JetMoE) is not supported"),
             std::string::npos);
+  json["architectures"] = Json::array();
   json["model_type"] = "t5";
   EXPECT_NE(parse(json).status().message().find("model_type \"t5\" is not known"),
             std::string::npos);

@@ -73,11 +73,11 @@ TEST(Families, RefusedOnesHaveNamesOfTheirOwnAndLackSomething) {
 }
 
 TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
-  const Status known = refuse_architecture("Zamba2ForCausalLM", {{"index_topk", 128}}, "f");
+  const Status known = refuse_architecture("JetMoeForCausalLM", {{"index_topk", 128}}, "f");
   EXPECT_EQ(known.code(), StatusCode::kUnsupported);
   EXPECT_EQ(known.message(),
-            "f: architecture 'Zamba2ForCausalLM' (Zamba 2) is not supported: it needs sparse "
-            "attention and state-space layers; foretoken inspect --families lists what loads");
+            "f: architecture 'JetMoeForCausalLM' (JetMoE) is not supported: it needs sparse "
+            "attention and experts of attention; foretoken inspect --families lists what loads");
   EXPECT_EQ(refuse_architecture("NewForCausalLM", {{"index_topk", 512}}, "f").message(),
             "f: architecture 'NewForCausalLM' is not supported: it needs sparse attention; "
             "foretoken inspect --families lists what loads");
@@ -95,8 +95,8 @@ TEST(Families, ARefusalNamesWhatFamilyAndFieldsNeed) {
 
 TEST(Families, ARefusalNamesTheQuantisationToo) {
   const Json config = {{"quantization_config", {{"quant_method", "aqlm"}}}};
-  const std::string text = refuse_architecture("Zamba2ForCausalLM", config, "f").message();
-  EXPECT_NE(text.find("state-space layers and matrices of quant_method \"aqlm\";"),
+  const std::string text = refuse_architecture("JetMoeForCausalLM", config, "f").message();
+  EXPECT_NE(text.find("experts of attention and matrices of quant_method \"aqlm\";"),
             std::string::npos)
       << text;
 }

@@ -146,7 +146,7 @@ TEST(Dialled, ImpossibleShapesAreRefused) {
   shape.num_heads = 3;
   EXPECT_FALSE(write_dialled_checkpoint(folder.path(), shape).ok());
   shape = {};
-  shape.architecture = "Zamba2ForCausalLM";
+  shape.architecture = "JetMoeForCausalLM";
   const Status unknown = write_dialled_checkpoint(folder.path(), shape);
   EXPECT_EQ(unknown.code(), StatusCode::kUnsupported);
   EXPECT_NE(unknown.message().find("supported: LlamaForCausalLM, "), std::string::npos);

@@ -41,6 +41,7 @@ TEST(LayerJoints, WhatStandsBetweenTakesItsJoint) {
       {"streams", [](LayerSpec& s) { s.streams.count = 4; }, {false, false, false, false}},
       {"hyper", [](LayerSpec& s) { s.hyper.count = 4; }, {false, false, false, false}},
       {"depth", [](LayerSpec& s) { s.depth.exists = true; }, {false, false, false, false}},
+      {"shared", [](LayerSpec& s) { s.shared.from = 0; }, {false, false, false, false}},
       {"gated", [](LayerSpec& s) { s.mixer_gate.rank = 4; }, {true, true, true, false}},
       {"gated", [](LayerSpec& s) { s.feed_forward_gate.rank = 4; }, {true, true, true, false}},
       {"laurel", [](LayerSpec& s) { s.laurel_rank = 4; }, {true, false, false, false}},
