@@ -92,12 +92,73 @@ __device__ void highest_products(const ChooseBlocksArgs& args, const Positions& 
   }
 }
 
+// The same for heads of Dim elements, 16 bytes a lane at once, of which each four make a lane's
+// operands of two products: queries wait in registers, keys of 32 positions are on their way at the
+// same time.
+template <int Dim>
+__device__ void highest_wide_products(const ChooseBlocksArgs& args, const Positions& of,
+                                      const __nv_bfloat16* q, float (&best)[2]) {
+  constexpr int kSteps = Dim / 32;
+  constexpr int kTiles = 4;  // of eight positions
+  const int lane = threadIdx.x % 32;
+  const int group = lane / 4, quarter = lane % 4;
+  uint4 low[kSteps], high[kSteps];
+  const __nv_bfloat16* own = q + group * (Dim + kQueryPadding) + quarter * 8;
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+    low[k] = *reinterpret_cast<const uint4*>(own + k * 32);
+    high[k] = *reinterpret_cast<const uint4*>(own + 8 * (Dim + kQueryPadding) + k * 32);
+  }
+  bool has_any = false;
+  for (int first = of.begin; first < of.end; first += 8 * kTiles) {
+    uint4 keys[kTiles][kSteps];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const int64_t entry = key_entry(args, of.slot, min(first + t * 8 + group, of.end - 1));
+      const auto* key = static_cast<const __nv_bfloat16*>(args.keys) + entry * Dim + quarter * 8;
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) keys[t][k] = *reinterpret_cast<const uint4*>(key + k * 32);
+    }
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      float products[4] = {};
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) {
+        const uint4 key = keys[t][k];
+        mma_bf16(products, low[k].x, high[k].x, low[k].y, high[k].y, key.x, key.y);
+        mma_bf16(products, low[k].z, high[k].z, low[k].w, high[k].w, key.z, key.w);
+      }
+      const int position = first + t * 8 + quarter * 2;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (position + i % 2 >= of.end) continue;
+        best[i / 2] = has_any || i % 2 == 1 ? higher(products[i], best[i / 2]) : products[i];
+      }
+      has_any = has_any || position < of.end;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (!has_any) best[i] = -INFINITY;
+    for (int offset = 1; offset < 4; offset *= 2) {
+      best[i] = higher(__shfl_xor_sync(0xffffffffu, best[i], offset), best[i]);
+    }
+  }
+}
+
 __device__ void score_block(const ChooseBlocksArgs& args, const Positions& of,
                             const __nv_bfloat16* q, float* scores, int64_t stride) {
   const int lane = threadIdx.x % 32;
   for (int first = 0; first < args.num_heads; first += kHeadsAtOnce) {
     float best[2] = {};
-    highest_products(args, of, q + first * (args.head_dim + kQueryPadding), best);
+    const __nv_bfloat16* heads = q + first * (args.head_dim + kQueryPadding);
+    if (args.head_dim == 128) {
+      highest_wide_products<128>(args, of, heads, best);
+    } else if (args.head_dim == 32) {
+      highest_wide_products<32>(args, of, heads, best);
+    } else {
+      highest_products(args, of, heads, best);
+    }
     if (lane % 4 != 0) continue;
     for (int i = 0; i < 2; ++i) {
       const int head = first + lane / 4 + i * 8;
