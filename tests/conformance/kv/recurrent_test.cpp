@@ -217,7 +217,8 @@ TEST_P(RecurrentIdentity, PrefixesAreFoundAgain) {
       {{.num_draft_tokens = 4, .steps_in_flight = 2, .max_batched_tokens = 23}},
       {drafting({.steps_in_flight = 2})},
       {drafting({.name = "two snapshots", .steps_in_flight = 2}), 2}};
-  if (GetParam().name.starts_with("qwen3_next")) {
+  const std::string& name = GetParam().name;
+  if (name.starts_with("qwen3_next") || name.starts_with("deepseek_v4")) {
     cases.push_back({{.name = "module", .num_draft_tokens = 2, .drafter = "mtp"}});
   }
   for (auto& [variant, num_snapshots] : cases) {
