@@ -4,6 +4,8 @@
 The names behind the cases are the projects' public reports, as in reports_door.py.
 """
 
+import json
+
 import door
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -93,6 +95,21 @@ class Bodies(door.DoorCase):
             *door.USER, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c", "output": "42"}]}).json["usage"]
         self.assertEqual(told["input_tokens"], usual["input_tokens"])
+
+    def test_results_of_tools_as_they_came(self):
+        """vllm 25001: objects, and what else a tool returns"""
+        def counted(result):
+            call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            chat = [*door.USER, {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": "c", "content": result}]
+            return self.chat(messages=chat)["usage"]["prompt_tokens"]
+
+        for result in (18, 1.5, True, [1, 2], [{"city": "Paris"}], {"temp": 18}):
+            self.assertEqual(counted(result), counted(json.dumps(result)), result)
+        for output in (18, True):
+            self.post(RESPONSES, {"max_output_tokens": 2, "input": [*door.USER, {
+                "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {
+                    "type": "function_call_output", "call_id": "c", "output": output}]})
 
     def test_several_texts_make_one_prompt_in_every_api(self):
         texts = ["One.", "Two."]

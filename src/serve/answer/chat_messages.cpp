@@ -1,5 +1,6 @@
 #include "serve/answer/chat_messages.h"
 
+#include <algorithm>
 #include <string>
 
 #include "serve/fields/member_text.h"
@@ -128,6 +129,16 @@ Status check_members(const std::string& where, json* message) {
   return check_calls(where, message);
 }
 
+// A tool's result as it gave it, {"temp": 18}, 18 or [1, 2]: neither a text nor parts of one.
+bool is_plain_result(const json& message, const json& content) {
+  if (message["role"] != "tool") return false;
+  const auto is_part = [](const json& item) {
+    return item.is_string() || item.contains("type") || item.contains("text");
+  };
+  if (content.is_array()) return !content.empty() && std::ranges::none_of(content, is_part);
+  return content.is_object() || content.is_number() || content.is_boolean();
+}
+
 // An answer may have no words beside its calls, reasoning or refusal, and a tool no result. Others
 // may say that they are empty.
 bool may_lack_content(const json& message) {
@@ -151,11 +162,11 @@ Result<json> normalise_messages(const json& messages, std::set<std::string>* unr
     json copy = message;
     const auto content = copy.find("content");
     const bool text = content != copy.end() && content->is_string();
-    if (content != copy.end() && content->is_array()) {
+    if (content != copy.end() && is_plain_result(copy, *content)) {
+      copy["content"] = json_text(*content);
+    } else if (content != copy.end() && content->is_array()) {
       const json parts = *content;
       FT_RETURN_IF_ERROR(read_parts(parts, where, &copy, &passed_over));
-    } else if (content != copy.end() && content->is_object() && copy["role"] == "tool") {
-      copy["content"] = json_text(*content);  // a result as the tool gave it
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");
     } else if (!text && !may_lack_content(copy)) {

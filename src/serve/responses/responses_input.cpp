@@ -217,7 +217,8 @@ class InputReader {
     if (id.empty()) return invalid_argument(where + ": a " + type + " needs a 'call_id'");
     const json output = item.value("output", json());
     std::string text;
-    const bool is_json = output.is_object() || (type == "shell_call_output" && output.is_array());
+    const bool is_json = output.is_object() || output.is_number() || output.is_boolean() ||
+                         (type == "shell_call_output" && output.is_array());
     if (is_json) {
       text = json_text(output);
     } else {
