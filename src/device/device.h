@@ -106,6 +106,10 @@ class Device {
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                             WeightOrder order = WeightOrder::kPlain, int64_t unit_rows = 0) = 0;
   virtual void free_weight(void* weight) = 0;
+  // Rows with which a product of so many outputs occupies the whole device once: of many rows,
+  // a few more than a multiple of these take up to as long as twice as many. 0: each row takes as
+  // long as another.
+  virtual int64_t rows_of_a_wave(int64_t /*num_outputs*/) const { return 0; }
   // Bytes that a weight takes where they are not those of its elements: it stays quantised. 0: they
   // are.
   virtual int64_t quantized_weight_bytes(const void*) const { return 0; }

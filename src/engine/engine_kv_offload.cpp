@@ -68,6 +68,7 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_num_batched_tokens = config.max_num_batched_tokens,
       .long_prefill_token_threshold = std::max(config.long_prefill_token_threshold, 0),
       .paced_prompt_len = paced_prompt_len(config),
+      .wave_rows = static_cast<int>(device_->rows_of_a_wave(model_->config().hidden_size)),
       .max_logits_rows = config.max_num_batched_tokens,
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,

@@ -209,8 +209,9 @@ Span Scheduler::next_chunk(Sequence& sequence, const StepPlan& plan) const {
   span.first_new_id = begin;
   // At least one row, so that `reserve` is what finds the windowed group empty.
   const int window_room = std::max(1, kv_.window_room(sequence) - begin);
-  span.num_tokens = std::min({missing, chunk_budget(sequence, plan), window_room,
-                              kv_.next_state_end(sequence, begin) - begin});
+  span.num_tokens = whole_waves(std::min({missing, chunk_budget(sequence, plan), window_room,
+                                          kv_.next_state_end(sequence, begin) - begin}),
+                                plan);
   if (config_.whole_prompts && begin == 0) {
     span.num_tokens = sequence.prompt_len <= row_budget(plan) ? sequence.prompt_len : 0;
   }

@@ -31,6 +31,9 @@ struct SchedulerConfig {
   int long_prefill_token_threshold = 0;
   // Longer prompts get the rows that `plan` is told; 0: none is so long.
   int paced_prompt_len = 0;
+  // Device::rows_of_a_wave of most products: where others decode, a prompt's chunk leaves rows that
+  // would barely begin another wave to the next step; 0: none.
+  int wave_rows = 0;
   int max_logits_rows = 0;           // a step, at least max_num_seqs; 0: as many as token rows
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
@@ -151,6 +154,7 @@ class Scheduler {
   }
   int share_of_sequences() const;
   int chunk_budget(const Sequence& sequence, const StepPlan& plan) const;
+  int whole_waves(int chunk, const StepPlan& plan) const;
   bool is_paced(const Sequence& sequence) const;
   void pace(StepPlan& plan, PacedRows paced);
   void bound_prompts(StepPlan& plan, const TimeBound& bound);

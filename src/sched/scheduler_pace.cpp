@@ -74,6 +74,18 @@ void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
   if (is_bound_) bound_rows_ = bound.prompt_rows(plan.load);
 }
 
+// A chunk without what it has beyond whole waves of the device's products, where that is little and
+// others take a step anyway. Example: waves are of 1,024 rows, and 16 sequences decode beside a
+// prompt of 1,030 tokens. Its chunk is of 1,008, and the other 22 are in the next step, whose 38
+// rows take as long as the 16 would.
+int Scheduler::whole_waves(int chunk, const StepPlan& plan) const {
+  constexpr int kWorthAWave = 4;  // more than a quarter of it
+  const int others = plan.num_rows + num_behind(plan);
+  if (config_.wave_rows == 0 || others == 0 || others + chunk < config_.wave_rows) return chunk;
+  const int beyond = (others + chunk) % config_.wave_rows;
+  return beyond <= config_.wave_rows / kWorthAWave && beyond < chunk ? chunk - beyond : chunk;
+}
+
 // Rows of one prompt: beside others a long one must not fill whole steps, and several together
 // leave a row to every sequence behind them. None where a bound leaves none.
 int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) const {

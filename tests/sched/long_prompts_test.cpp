@@ -71,6 +71,39 @@ TEST(Scheduler, LongPromptsTogetherLeaveARowToThoseBehind) {
   )"));
 }
 
+// Waves of 16 rows: what is up to 4 rows beyond one waits for the next step where others run, and
+// what is more does not.
+TEST(Scheduler, ChunksEndWithAWaveBesideOthers) {
+  EXPECT_EQ("", run({.num_blocks = 200,
+                     .block_size = 4,
+                     .max_num_seqs = 4,
+                     .max_num_batched_tokens = 64,
+                     .wave_rows = 16},
+                    R"(
+    submit a prompt=18 max=40
+    plan
+    span a tokens=18 samples first
+    submit b prompt=17 max=40 base=300
+    plan
+    span a tokens=1 samples
+    span b tokens=15 first
+    plan
+    span a tokens=1 samples
+    span b tokens=2 samples
+    submit c prompt=19 max=40 base=500
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    span c tokens=19 samples first
+    submit d prompt=12 max=40 base=700
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    span c tokens=1 samples
+    span d tokens=12 samples first
+  )"));
+}
+
 TEST(Scheduler, PacedPromptsShareTheirRowsBesideOthers) {
   EXPECT_EQ("", run({.num_blocks = 200,
                      .block_size = 4,

@@ -53,6 +53,10 @@ class CudaDevice final : public Device, public AttentionFamilies {
   void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
                     int64_t unit_rows) override;
   void free_weight(void* weight) override;
+  int64_t rows_of_a_wave(int64_t num_outputs) const override {
+    cudaSetDevice(ordinal_);
+    return kernels_.rows_of_a_wave(num_outputs);
+  }
   int64_t quantized_weight_bytes(const void* weight) const override {
     return kernels_.quantized_weight_bytes(weight);
   }

@@ -41,6 +41,7 @@ struct CudaKernels {
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype,
                        WeightOrder order);
   void (*free_weight)(void* weight);
+  int64_t (*rows_of_a_wave)(int64_t num_outputs);             // of the current device
   bool (*keeps_quantized)(const QuantForm& form, int64_t k);  // the current device, bfloat16
   bool (*keeps_together)(std::span<const QuantizedPart> parts, int64_t unit_rows);
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,

@@ -34,6 +34,8 @@ bool keeps_quantized(const QuantForm& form, int64_t k);
 bool keeps_together(std::span<const QuantizedPart> parts, int64_t unit_rows);
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k,
                                       WeightOrder order, int64_t unit_rows);
+// As of Device, of the current device.
+int64_t rows_of_a_wave(int64_t num_outputs);
 int64_t quantized_weight_bytes(const void* weight);
 
 }  // namespace foretoken::cuda

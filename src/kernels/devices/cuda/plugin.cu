@@ -31,11 +31,11 @@ extern "C" const char* foretoken_cuda_op(int number) {
 extern "C" foretoken::Device* foretoken_cuda_open(int ordinal, char* error, size_t error_bytes) {
   using namespace foretoken::cuda;
   std::string reason;
-  auto device =
-      open_device({kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows,
-                   pack_weight, free_weight, keeps_quantized, keeps_together, make_quantized_weight,
-                   quantized_weight_bytes, has_attention_family, hold_flex_kernel, forget_tails},
-                  ordinal, reason);
+  auto device = open_device(
+      {kOps.data(), kNumOps, report_failures_to, make_weight, weight_slice_rows, pack_weight,
+       free_weight, rows_of_a_wave, keeps_quantized, keeps_together, make_quantized_weight,
+       quantized_weight_bytes, has_attention_family, hold_flex_kernel, forget_tails},
+      ordinal, reason);
   if (device == nullptr && error_bytes > 0) {
     std::snprintf(error, error_bytes, "%s", reason.c_str());
   }

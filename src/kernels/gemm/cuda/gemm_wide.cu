@@ -1,5 +1,6 @@
 #include "kernels/gemm/cuda/gemm_wide.cuh"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -127,6 +128,15 @@ int resident_clusters(int cluster) {
   static const std::array<int, 4> counts{count_resident(1), count_resident(2), count_resident(3),
                                          count_resident(4)};
   return counts[cluster - 1];
+}
+
+// With the largest tiles, which many rows take.
+int64_t rows_of_a_wave(int64_t num_outputs) {
+  constexpr int kRows = 128;
+  constexpr int kOutputs = 256;
+  if (!device_traits().wgmma) return 0;
+  const auto across = static_cast<int>((num_outputs + kOutputs - 1) / kOutputs);
+  return std::max(device_traits().num_sms / std::max(across, 1), 1) * kRows;
 }
 
 bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream) {
