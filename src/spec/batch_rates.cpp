@@ -12,8 +12,11 @@ struct ShareWindows {
   // Spans that this share looks back on. Fewer, and one idle span of a small batch halves it; more,
   // and a drafter whose drafts the device thinks too dear goes on for long.
   static constexpr int64_t kSpans = 12;
-  // The same of look-ups. Fewer, and one rests between two parts of a text that it knows.
+  // The same of look-ups for few sequences. Fewer, and one rests between two parts of a text that
+  // it knows.
   static constexpr int64_t kFindsSpans = 32;
+  // More are judged by a step or two: those without finds pay for the room that all are given.
+  static constexpr int64_t kFew = 8;
 };
 
 }  // namespace
@@ -41,7 +44,8 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_
   const int64_t recovery = rests ? Constants::kUnseenProbes : Constants::kUnseenSteps;
   const int64_t num_drafting = results.reached[0];
   const int64_t num_spans = num_drafting + results.num_idle;
-  const int64_t spans_ago = looks_up ? ShareWindows::kFindsSpans : ShareWindows::kSpans;
+  const bool finds_for_few = looks_up && num_spans <= ShareWindows::kFew;
+  const int64_t spans_ago = finds_for_few ? ShareWindows::kFindsSpans : ShareWindows::kSpans;
   state_.share = rests ? moved_rate<int64_t>(state_.share, kOne, 1, ShareWindows::kRecovery)
                        : moved_rate<int64_t>(state_.share, num_drafting * kOne, num_spans,
                                              std::max(num_spans, spans_ago));
