@@ -121,12 +121,15 @@ Status check_foreign_folder(const fs::path& folder) {
   for (const ForeignForm& form : kFolders) {
     if (has_marker(folder, names, form.marker)) return foreign(folder.string(), form);
   }
-  const bool of_mistral =
-      fs::exists(folder / "params.json", ignored) && !fs::exists(folder / "config.json", ignored);
+  const bool of_mistral = fs::exists(folder / "params.json", ignored) &&
+                          !fs::exists(folder / "config.json", ignored) &&
+                          !fs::exists(folder / "consolidated.safetensors", ignored);
   if (!of_mistral) return {};
-  return unsupported(folder.string() +
-                     " is a model in Mistral's own layout (params.json), which is not read; fetch "
-                     "config.json and model*.safetensors of the same repository, or a GGUF file");
+  return unsupported(
+      folder.string() +
+      " is a model in Mistral's own layout (params.json) in several files, which is not "
+      "read; fetch config.json and model*.safetensors of the same repository, or a "
+      "GGUF file");
 }
 
 // Files of llama.cpp before GGUF begin with a word of its letters, the last first.

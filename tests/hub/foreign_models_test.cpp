@@ -50,7 +50,7 @@ TEST(ForeignModels, FoldersAreNamedWithTheRemedy) {
       {{"_METADATA"}, "a checkpoint of Orbax", "layout of transformers"},
       {{"original/consolidated.00.pth"}, "Meta's own layout", "*.safetensors"},
       {{"consolidated.00.pth", "params.json"}, "its maker's own layout", "*.safetensors"},
-      {{"consolidated.safetensors", "params.json"}, "Mistral's own layout", "GGUF file"},
+      {{"consolidated.safetensors.index.json", "params.json"}, "Mistral's own layout", "GGUF file"},
       {{"model.onnx"}, "a folder of ONNX graphs", source},
       {{"config.json", "onnx/model_q4.onnx"}, "a folder of ONNX graphs", source}};
   for (const ForeignCase& each : cases) {
@@ -72,6 +72,7 @@ TEST(ForeignModels, FoldersAreNamedWithTheRemedy) {
 TEST(ForeignModels, UsualFoldersAreNoneOfThem) {
   const std::vector<std::string> folders[] = {{"config.json"},
                                               {"config.json", "params.json"},
+                                              {"consolidated.safetensors", "params.json"},
                                               {"adapter_config.json", "adapter_model.safetensors"},
                                               {"medusa_lm_head.pt", "config.json"},
                                               {"model-Q4_K_M.gguf", "model.onnx"},

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
+#include "gguf/mistral_params.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/convert.h"
 #include "model/files/forms/foreign_tensors.h"
@@ -80,6 +81,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   checkpoint.unwrap_names();
+  FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
@@ -180,6 +182,24 @@ void Checkpoint::unwrap_names() {
     plain.emplace(name.starts_with(wrapper) ? name.substr(wrapper.size()) : name, tensor);
   }
   tensors_ = std::move(plain);
+}
+
+// Of Mistral's own layout, in whose heads the pairs that turn lie side by side.
+Status Checkpoint::take_names_of_mistral() {
+  if (!has_mistral_params(folder_)) return {};
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, mistral_config(folder_));
+  const int64_t head_dim = config.value("head_dim", int64_t{0});
+  std::map<std::string, const TensorView*> plain;
+  for (const auto& [name, tensor] : tensors_) {
+    const std::string usual = name_without_mistral(name);
+    plain[usual] = tensor;
+    if (!usual.ends_with(".q_proj.weight") && !usual.ends_with(".k_proj.weight")) continue;
+    made_tensors_.push_back(std::make_unique<TensorView>(*tensor));
+    FT_RETURN_IF_ERROR(interleave(head_dim, made_tensors_.back().get()));
+    plain[usual] = made_tensors_.back().get();
+  }
+  tensors_ = std::move(plain);
+  return {};
 }
 
 // What the folder's config.json says, which must say something.

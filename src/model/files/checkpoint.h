@@ -63,6 +63,7 @@ class Checkpoint {
   void take_names_of_mlx();
   void mark_whole_norms();
   Status add_online();
+  Status take_names_of_mistral();
   Status add_widened();
   Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
                      bool turned);

@@ -1,6 +1,7 @@
 #include "model/files/tensor_names.h"
 
 #include <string_view>
+#include <utility>
 
 namespace foretoken {
 
@@ -41,6 +42,31 @@ bool is_of_training(std::string_view name) {
 
 bool is_adapter_tensor(const std::string& name) {
   return name.find(".lora_A.") != std::string::npos || name.find(".lora_B.") != std::string::npos;
+}
+
+std::string name_without_mistral(const std::string& name) {
+  constexpr std::pair<std::string_view, std::string_view> kWhole[] = {
+      {"tok_embeddings.weight", "model.embed_tokens.weight"},
+      {"norm.weight", "model.norm.weight"},
+      {"output.weight", "lm_head.weight"}};
+  constexpr std::pair<std::string_view, std::string_view> kOfLayers[] = {
+      {"attention.wq.weight", "self_attn.q_proj.weight"},
+      {"attention.wk.weight", "self_attn.k_proj.weight"},
+      {"attention.wv.weight", "self_attn.v_proj.weight"},
+      {"attention.wo.weight", "self_attn.o_proj.weight"},
+      {"attention_norm.weight", "input_layernorm.weight"},
+      {"feed_forward.w1.weight", "mlp.gate_proj.weight"},
+      {"feed_forward.w2.weight", "mlp.down_proj.weight"},
+      {"feed_forward.w3.weight", "mlp.up_proj.weight"},
+      {"ffn_norm.weight", "post_attention_layernorm.weight"}};
+  for (const auto& [own, usual] : kWhole) {
+    if (name == own) return std::string(usual);
+  }
+  for (const auto& [own, usual] : kOfLayers) {
+    if (!name.starts_with("layers.") || !name.ends_with("." + std::string(own))) continue;
+    return "model." + name.substr(0, name.size() - own.size()) + std::string(usual);
+  }
+  return name;
 }
 
 }  // namespace foretoken

@@ -21,4 +21,8 @@ bool is_of_training(std::string_view name);
 // Whether the name is one of an adapter that was not merged into the weights.
 bool is_adapter_tensor(const std::string& name);
 
+// A name of Mistral's own layout, layers.N.attention.wq.weight and its like, as folders of
+// transformers have it. Every other name stays.
+std::string name_without_mistral(const std::string& name);
+
 }  // namespace foretoken

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gguf/mistral_params.h"
 #include "model/files/containers/json_file.h"
 
 namespace foretoken {
@@ -202,6 +203,7 @@ Result<WeightFiles> find_weight_files(const fs::path& folder) {
     }
     if (!names.empty()) return unindexed(folder, names);
   }
+  if (has_mistral_params(folder)) return in_folder(folder, {"consolidated.safetensors"});
   return no_weights(folder);
 }
 

@@ -36,5 +36,14 @@ TEST(TensorNames, OfAdapters) {
   EXPECT_FALSE(is_adapter_tensor("model.layers.0.mlp.up_proj.weight"));
 }
 
+TEST(TensorNames, OfMistralsOwnLayout) {
+  EXPECT_EQ(name_without_mistral("layers.12.attention.wq.weight"),
+            "model.layers.12.self_attn.q_proj.weight");
+  EXPECT_EQ(name_without_mistral("layers.0.feed_forward.w2.weight"),
+            "model.layers.0.mlp.down_proj.weight");
+  EXPECT_EQ(name_without_mistral("norm.weight"), "model.norm.weight");
+  EXPECT_EQ(name_without_mistral("layers.0.other.weight"), "layers.0.other.weight");
+}
+
 }  // namespace
 }  // namespace foretoken
