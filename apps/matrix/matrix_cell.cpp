@@ -22,12 +22,6 @@ const AttentionBackend* named_backend(const std::string& choice) {
   return nullptr;
 }
 
-Status check_backend(const MatrixCell& cell, const DeviceTraits& device) {
-  if (cell.attention == "auto" || named_backend(cell.attention) != nullptr) return {};
-  return unsupported("attention backend '" + cell.attention + "' is not built on " + device.name +
-                     "; auto serves instead");
-}
-
 }  // namespace
 
 std::string layout_name(const MatrixCell& cell) {
@@ -123,8 +117,6 @@ Result<MatrixCell> read_cell(const Json& json, const std::string& device) {
 }
 
 Status check_cell(const MatrixCell& cell) {
-  const DeviceTraits* device = find_device_type(cell.device);
-  FT_RETURN_IF_ERROR(check_backend(cell, *device));
   const MatrixModel* model = find_matrix_model(cell.architecture);
   Combination known = {.dtype = DType::kBF16,
                        .latent = model != nullptr && model->latent,

@@ -65,7 +65,8 @@ std::vector<json> entries_without_files(const std::string& target) {
   for (const DrafterEntry& drafter : drafters()) {
     const std::string name = drafter.name;
     const bool bundled = drafter.traits.reads_files && !bundled_drafter(name, target).empty();
-    if (drafter.traits.looks_up || bundled || (drafter.may_be_targets() && has_modules(target))) {
+    if (!drafter.traits.reads_files || bundled ||
+        (drafter.may_be_targets() && has_modules(target))) {
       entries.push_back({{"method", name}});
     }
   }

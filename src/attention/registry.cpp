@@ -28,7 +28,9 @@ std::string attention_remedy(DeviceType type, const Device* opened, const Attent
     list += (list.empty() ? "" : ", ") + std::string(traits.name);
     for (const char* alias : traits.aliases) list += std::string(" (also ") + alias + ")";
   }
-  return "; use auto or one of: " + list;
+  if (like == nullptr) return "; use auto or one of: " + list;
+  return std::string("; use auto, or for models ") + (like->is_latent ? "with" : "without") +
+         " latents one of: " + list;
 }
 
 Status no_backend(std::string_view name, DeviceType type, const Device* opened,
@@ -38,6 +40,15 @@ Status no_backend(std::string_view name, DeviceType type, const Device* opened,
 }
 
 }  // namespace
+
+Status check_attention_name(std::string_view name, DeviceType type) {
+  const auto backends = attention_backends();
+  const bool known = equal_ignoring_case(name, "auto") ||
+                     std::any_of(backends.begin(), backends.end(), [&](const auto* each) {
+                       return is_attention_backend(*each, name);
+                     });
+  return known ? Status() : no_backend(name, type, nullptr);
+}
 
 bool AttentionTraits::runs_on(DeviceType device) const {
   return std::any_of(places.begin(), places.end(),

@@ -63,8 +63,9 @@ const CompatRule kBackendRules[] = {
      is_unserved,
      [](const Combination& c) {
        return backend_flag(c) + " takes " + c.attention->model_needs() +
-              ", which this model does not have; use --attention-backend " +
-              name_of(attention_instead(c));
+              ", which this model does not have; " +
+              (c.expressions ? "leave --flex-mask and --flex-score out"
+                             : "use --attention-backend " + name_of(attention_instead(c)));
      },
      {.attention = &flashinfer_attention(), .model = kSoftCapped}},
     {"`--attention-backend`, `--block-size`",

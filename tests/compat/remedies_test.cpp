@@ -29,6 +29,7 @@ const FlagRemoval kRemovals[] = {
     {"--batch-invariant", [](Combination& c) { c.batch_invariant = false; }},
     {"--kv-cache-dtype", [](Combination& c) { c.kv_cache_dtype = "auto"; }},
     {"--flex-mask", [](Combination& c) { c.expressions = c.whole_prompts = false; }},
+    {"--flex-score", [](Combination& c) { c.expressions = c.whole_prompts = false; }},
     {"--decode-context-parallel-size", [](Combination& c) { c.num_context_ranks = 1; }},
     {"--tensor-parallel-size",
      [](Combination& c) {
@@ -215,7 +216,8 @@ std::vector<Remedy> remedies_of(const std::string& sentence, const Combination& 
     remedies.push_back({found.str(), without(found[1].str())});
   }
   // Names of attention backends, with others of theirs.
-  if (take("use auto or one of: (.*)$", &rest, &found, &source)) {
+  if (take("use auto(?: or|, or for models with(?:out)? latents) one of: (.*)$", &rest, &found,
+           &source)) {
     const std::string names = std::regex_replace(found[1].str(), std::regex(" \\([^)]*\\)|,"), "");
     std::istringstream all("auto " + names);
     for (std::string name; all >> name;) {

@@ -74,7 +74,6 @@ Result<SupportRow> read_support_row(const Json& entry) {
 }
 
 Status check_support_row(const SupportRow& row) {
-  if (!row.drafter.empty()) FT_RETURN_IF_ERROR(find_drafter(row.drafter).status());
   if (find_architecture(row.architecture) == nullptr) {
     return unsupported("architecture '" + row.architecture +
                        "' is not supported; foretoken inspect lists those that are");

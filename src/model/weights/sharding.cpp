@@ -114,12 +114,15 @@ Status check_context(const ModelConfig& config, const Sharding& sharding) {
   if (!can_share_context(config, sharding)) {
     const int32_t most = ranks_with_equal_kv(config, sharding.size);
     const std::string ranks = " of " + std::to_string(sharding.size) + " tensor parallel ranks";
+    const int32_t enough = config.num_kv_heads * wanted;
+    const bool divides = config.num_heads % enough == 0;
+    const bool serves = divides && ranks_with_equal_kv(config, enough) % wanted == 0;
     return invalid_argument(
         flag + ": " + config.architecture + " has " + std::to_string(config.num_kv_heads) +
         (config.num_kv_heads == 1 ? " head" : " heads") + " of keys and values, so that " +
         (most == 1 ? "no two" : "only " + std::to_string(most)) + ranks + " have the same ones; " +
-        (most == 1 ? "leave it out or use" : "use " + std::to_string(most) + " or") +
-        " a larger --tensor-parallel-size");
+        (most == 1 ? "leave it out" : "use " + std::to_string(most)) +
+        (serves ? " or use --tensor-parallel-size " + std::to_string(enough) : ""));
   }
   // Parts of states are words.
   if (config.hidden_size % (2 * wanted) == 0) return {};

@@ -326,5 +326,19 @@ TEST_P(StartCheck, ADrafterChangesNothingOfIt) {
 
 INSTANTIATE_TEST_SUITE_P(All, StartCheck, testing::Values("cpu", "cuda"));
 
+TEST(StartCheck, NamesOfNothingAreRefused) {
+  EngineConfig config;
+  config.attention_backend = "TREE_ATTN";
+  EXPECT_NE(check_start(config, {}).message().find("'TREE_ATTN' does not exist on cpu"),
+            std::string::npos);
+  config.attention_backend = "FLASH_ATTN";
+  EXPECT_NE(check_start(config, {}).message().find("for models without latents one of: portable"),
+            std::string::npos);
+  config.attention_backend = "TRITON_ATTN";
+  EXPECT_TRUE(check_start(config, {}).ok()) << check_start(config, {}).message();
+  config.speculative.emplace_back().method = "nothing";
+  EXPECT_FALSE(check_start(config, {}).ok());
+}
+
 }  // namespace
 }  // namespace foretoken
