@@ -95,7 +95,8 @@ nlohmann::ordered_json totals_json(const Totals& totals, const EngineInfo& info)
 
 Status run_throughput(const ThroughputOptions& options) {
   if (options.dataset.name != "random") {
-    FT_RETURN_IF_ERROR(compat({.texts = "prompts of --dataset-name " + options.dataset.name,
+    FT_RETURN_IF_ERROR(compat({.texts = "prompts of --dataset-name " + options.dataset.name +
+                                        " (those of --dataset-name random are ids)",
                                .has_tokenizer = !options.engine.config.skip_tokenizer_init}));
   }
   FT_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
