@@ -112,14 +112,14 @@ TEST(HfNames, AndBack) {
 TEST(HfNames, UnknownArchitecturesAreNamed) {
   const test::ScratchFolder folder;
   const std::string path = test::GgufBytes(0, 1)
-                               .text_value("general.architecture", "mamba")
+                               .text_value("general.architecture", "rwkv7")
                                .align()
-                               .write(folder.file("mamba.gguf"));
+                               .write(folder.file("rwkv7.gguf"));
   const auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok());
   const Status status = gguf_architecture(*file.value()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_NE(status.message().find("'mamba'"), std::string::npos);
+  EXPECT_NE(status.message().find("'rwkv7'"), std::string::npos);
   EXPECT_NE(status.message().find("llama, qwen2, qwen3"), std::string::npos);
 }
 
