@@ -1,5 +1,7 @@
 #include "gguf/container/front_reader.h"
 
+#include <bit>
+#include <map>
 #include <utility>
 
 #include "gguf/container/byte_reader.h"
@@ -254,7 +256,7 @@ class FrontReader {
     const auto found = front_.metadata.find("general.alignment");
     if (found != front_.metadata.end()) {
       const auto* value = std::get_if<uint64_t>(&found->second);
-      if (value == nullptr || *value == 0 || *value > kMaxAlignment) {
+      if (value == nullptr || !std::has_single_bit(*value) || *value > kMaxAlignment) {
         return invalid_argument(std::string("general.alignment is impossible") + kFetchAgain);
       }
       alignment = *value;
@@ -267,6 +269,27 @@ class FrontReader {
         return invalid_argument("the tensor '" + name + "' ends behind the file's " +
                                 std::to_string(size) + " bytes" + kFetchAgain);
       }
+    }
+    return check_places(static_cast<int64_t>(alignment));
+  }
+
+  // Data begin at aligned bytes, and no two tensors' lie over each other.
+  Status check_places(int64_t alignment) const {
+    std::map<int64_t, const GgufTensor*> by_offset;
+    for (const auto& [name, tensor] : front_.tensors) {
+      const auto [at, is_new] = by_offset.emplace(tensor.offset, &tensor);
+      if (tensor.offset % alignment != 0 || (!is_new && tensor.num_bytes > 0)) {
+        return invalid_argument("the data of the tensor '" + name +
+                                "' do not begin where they may" + kFetchAgain);
+      }
+    }
+    int64_t end = 0;
+    for (const auto& [offset, tensor] : by_offset) {
+      if (offset < end) {
+        return invalid_argument("the data of the tensor '" + tensor->name +
+                                "' lie over those of another" + kFetchAgain);
+      }
+      end = offset + tensor->num_bytes;
     }
     return {};
   }

@@ -41,6 +41,22 @@ TEST(GgufFront, ReadsValuesAndTensors) {
   EXPECT_NE(problem(file).find("'b' ends behind the file"), std::string::npos);
 }
 
+TEST(GgufFront, DataLieApartFromAlignedBytesOn) {
+  const auto placed = [](uint64_t first, uint64_t second, uint32_t alignment) {
+    GgufBytes bytes(2, 1);
+    bytes.u32_value("general.alignment", alignment);
+    bytes.tensor("a", {4, 2}, 0, first).tensor("b", {32}, 8, second).align();
+    return problem(bytes.bytes() + std::string(256, 'z'));
+  };
+  EXPECT_EQ(placed(0, 32, 32), "");
+  EXPECT_EQ(placed(64, 0, 32), "");
+  EXPECT_NE(placed(0, 33, 32).find("'b' do not begin where they may"), std::string::npos);
+  EXPECT_NE(placed(0, 48, 32).find("'b' do not begin where they may"), std::string::npos);
+  EXPECT_NE(placed(0, 16, 16).find("lie over those of another"), std::string::npos);
+  EXPECT_NE(placed(0, 0, 32).find("do not begin where they may"), std::string::npos);
+  EXPECT_NE(placed(0, 33, 3).find("general.alignment is impossible"), std::string::npos);
+}
+
 TEST(GgufFront, NamesWhatIsWrong) {
   const auto with_tensor = [](auto shape, uint32_t type, uint64_t offset) {
     return GgufBytes(1).tensor("w", shape, type, offset).align().bytes();
