@@ -90,8 +90,8 @@ bool is_attention_backend(const AttentionBackend& backend, std::string_view name
 const AttentionBackend& default_attention(const AttentionDemand& demand, DeviceType type,
                                           const Device* opened);
 
-// Whether there is a backend with this name or alias, or it is "auto". Unsupported, with the list of
-// those for devices of the type.
+// Whether there is a backend with this name or alias, or it is "auto". Unsupported, with the list
+// of those for devices of the type.
 Status check_attention_name(std::string_view name, DeviceType type);
 
 // OK where the backend runs on devices of the type, and on `opened` if that is not null. Otherwise
