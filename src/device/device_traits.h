@@ -35,6 +35,9 @@ struct DeviceTraits {
   // A table of step times takes it a second or two, beside which weights take as long: a server
   // measures before its first request, with which a load may begin that never pauses.
   bool measures_at_start;
+  // A drafter that learns while it rests is called in one of so many plain steps. More than one
+  // where its few kernels take about a hundredth of a step, whatever the model.
+  int steps_between_lessons;
   int64_t bytes_per_second;  // that it reads weights with, at least
   EngineSizes usual;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "device/device_traits.h"
 #include "kernels/comm/stage_exchange.h"
 #include "kernels/plan_layout.h"
 #include "kernels/step/prepare.h"
@@ -21,6 +22,11 @@ int row_table(int num_spans, int num_draft_tokens, int max_draft_tokens) {
 
 int num_row_tables(int max_spans, int max_draft_tokens) {
   return max_draft_tokens > 0 ? row_table(max_spans, max_draft_tokens, max_draft_tokens) + 1 : 1;
+}
+
+GraphConfig graphs_on(Device& device, GraphConfig graphs) {
+  graphs.steps_between_lessons = device_traits(device.type()).steps_between_lessons;
+  return graphs;
 }
 
 StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
@@ -51,7 +57,7 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
       memory_(memory),
       config_(config),
       shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_,
-              config.graphs, config.lanes),
+              graphs_on(device, config.graphs), config.lanes),
       scratch_(device, scratch_config(model, memory, config)),
       graphs_(queue) {
   FT_CHECK(drafters_.size() <= kMaxDrafters);

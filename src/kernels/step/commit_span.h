@@ -84,6 +84,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   result.from_prediction = state.from_prediction;
   result.drafter = params.lookups != 0 ? state.drafted_by : params.drafter;
   result.found_by = state.found_by;
+  state.found_by = 0;
   result.finish = static_cast<int32_t>(appended.finish);
   for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
   state.len += appended.num_ids;

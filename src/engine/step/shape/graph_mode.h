@@ -30,6 +30,7 @@ struct GraphConfig {
   // Token rows that graphs are made for, ascending; larger steps are enqueued op by op. Empty: 1,
   // 2, 4, ... and the largest step.
   std::vector<int> sizes = {};
+  int steps_between_lessons = 1;  // see DeviceTraits
 };
 
 // Of a step that computes prompts, or of one in which every sequence decodes.

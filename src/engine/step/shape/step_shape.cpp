@@ -57,7 +57,8 @@ StepShapes::StepShapes(int max_rows, int max_spans, int max_catch_up_rows,
       lanes_(lanes),
       max_rows_(max_rows),
       max_spans_(max_spans),
-      max_catch_up_rows_(max_catch_up_rows) {
+      max_catch_up_rows_(max_catch_up_rows),
+      steps_between_lessons_(graphs.steps_between_lessons) {
   for (const Drafter* drafter : drafters) traits_.push_back(drafter->traits());
   for (const int size : graphs.sizes) {
     if (size <= max_rows) row_buckets_.push_back(size);
@@ -103,6 +104,18 @@ void StepShapes::call_learners(StepShape& shape) const {
     DraftShape& drafts = shape.drafts[i];
     if (traits_[i].learns && drafts == DraftShape{}) drafts.max_spans = 1;
   }
+}
+
+bool StepShapes::teaches(const StepPlan& plan) const {
+  const bool is_plain =
+      plan.num_new_ids == 0 && plan.num_rows == static_cast<int>(plan.spans.size()) &&
+      std::all_of(plan.drafts.begin(), plan.drafts.end(), [](const DraftUse& use) {
+        return use.num_draft_tokens == 0 && use.catch_up_rows == 0;
+      });
+  if (!is_plain || plan.step % static_cast<uint64_t>(steps_between_lessons_) == 0) return true;
+  return std::any_of(plan.spans.begin(), plan.spans.end(), [](const Span& span) {
+    return span.sequence != nullptr && span.sequence->len_bound() >= span.sequence->max_len;
+  });
 }
 
 int StepShapes::max_decoding_rows() const {
@@ -153,6 +166,41 @@ std::vector<StepShape> StepShapes::of_decoding(int drafter) const {
   return shapes;
 }
 
+std::vector<StepShape> StepShapes::of_fewer_drafts(int drafter) const {
+  const DrafterTraits& traits = traits_[static_cast<size_t>(drafter)];
+  std::vector<StepShape> shapes;
+  if (traits.has_kv || !traits.one_pass) return shapes;
+  const int rows_each = traits.max_draft_tokens + 1;
+  for (StepShape shape : of_decoding(drafter)) {
+    const int most = shape.drafts[static_cast<size_t>(drafter)].max_spans;
+    // Of so many sequences, which go by `most`, one has a draft, or each of them all.
+    const int fewest = most / 2 + 1;
+    const int all = shape.max_rows;
+    for (const int rows : row_buckets_) {
+      if (rows < row_bucket(std::min(fewest + 1, max_rows_)) || rows >= all) continue;
+      shape.max_rows = rows;
+      shape.lane_rows = usual_lane_rows(rows, std::min(rows_each, rows / fewest), true);
+      shape.launch = launch_of(rows, true);
+      shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
+
+std::vector<StepShape> StepShapes::without_lessons() const {
+  std::vector<StepShape> shapes;
+  const bool skips = steps_between_lessons_ > 1 &&
+                     std::any_of(traits_.begin(), traits_.end(),
+                                 [](const DrafterTraits& traits) { return traits.learns; });
+  for (const int rows : row_buckets_) {
+    if (!skips || rows > row_bucket(std::min(max_spans_, max_rows_))) break;
+    shapes.push_back({.max_rows = rows,
+                      .lane_rows = usual_lane_rows(rows, 1, true),
+                      .launch = launch_of(rows, true)});
+  }
+  return shapes;
+}
+
 std::vector<StepShape> StepShapes::usual() const {
   std::vector<StepShape> shapes;
   const int max_decoding = row_bucket(max_decoding_rows());
@@ -173,7 +221,11 @@ std::vector<StepShape> StepShapes::usual() const {
   for (int i = 0; i < static_cast<int>(traits_.size()); ++i) {
     for (const StepShape& shape : of_decoding(i)) shapes.push_back(shape);
   }
+  for (int i = 0; i < static_cast<int>(traits_.size()); ++i) {
+    for (const StepShape& shape : of_fewer_drafts(i)) shapes.push_back(shape);
+  }
   for (StepShape& shape : shapes) call_learners(shape);
+  for (const StepShape& shape : without_lessons()) shapes.push_back(shape);
   std::erase_if(shapes, [](const StepShape& shape) { return shape.launch == StepLaunch::kOps; });
   return shapes;
 }
@@ -187,7 +239,7 @@ StepShape StepShapes::of(const StepPlan& plan) const {
   shape.launch = launch_of(shape.max_rows, plan.num_new_ids == 0);
   shape.runs = runs_of(plan);
   for (size_t i = 0; i < traits_.size(); ++i) shape.drafts[i] = of(plan.drafts[i], traits_[i]);
-  call_learners(shape);
+  if (teaches(plan)) call_learners(shape);
   return shape;
 }
 

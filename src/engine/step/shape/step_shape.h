@@ -57,8 +57,11 @@ class StepShapes {
   // Of steps in which 1, 2, 4, ... sequences decode with all drafts of one drafter, and there are
   // enough rows for that.
   std::vector<StepShape> of_decoding(int drafter) const;
-  // Those that are recorded at start: plain sampling for each number of rows, and `of_decoding` of
-  // each drafter.
+  // Of steps in which 1, 2, 4, ... sequences decode with fewer drafts of one without KV, all of
+  // which it makes in one pass: an end or a beginning of what it finds brings any number of them.
+  std::vector<StepShape> of_fewer_drafts(int drafter) const;
+  // Those that are recorded at start: plain sampling for each number of rows, `of_decoding` of
+  // each drafter and `of_fewer_drafts`, and plain decoding without lessons.
   std::vector<StepShape> usual() const;
   // The configured sizes, and above them powers of two, 192 and 384 up to max_rows.
   const std::vector<int>& row_buckets() const { return row_buckets_; }
@@ -71,8 +74,13 @@ class StepShapes {
   bool splits(int rows, bool decodes) const;
   StepLaunch launch_of(int rows, bool decodes) const;
   int max_decoding_rows() const;
+  // Of plain decoding steps that do not teach.
+  std::vector<StepShape> without_lessons() const;
   // Drafters that learn see steps too in which they draft nothing.
   void call_learners(StepShape& shape) const;
+  // Whether they see it: not every plain one, but each in which a sequence reaches its length, as
+  // nothing is learnt of a sequence behind its end.
+  bool teaches(const StepPlan& plan) const;
 
   const GraphMode mode_;
   const LaneConfig lanes_;
@@ -80,6 +88,7 @@ class StepShapes {
   const int max_rows_;
   const int max_spans_;
   const int max_catch_up_rows_;
+  const int steps_between_lessons_;
   std::vector<DrafterTraits> traits_;
   std::vector<int> row_buckets_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/attention/attention.h"
 #include "support/fake_drafter.h"
 
@@ -209,6 +211,61 @@ TEST(StepShapes, ADrafterThatLearnsIsCalledInEveryStep) {
   plan.drafts[0] = {.num_draft_tokens = 1, .catch_up_rows = 0, .num_spans = 3};
   EXPECT_EQ(shapes.of(plan).drafts[0], (DraftShape{5, 0, 4}));
   for (const StepShape& shape : shapes.usual()) EXPECT_NE(shape.drafts[0], DraftShape{});
+}
+
+// On a device whose kernels cost a small step much: in one of four plain steps, and in each that
+// may end a sequence or verifies drafts.
+TEST(StepShapes, ALearnerThatRestsIsCalledInSomePlainSteps) {
+  test::FakeDrafter drafter({.learns = true, .one_pass = true, .max_draft_tokens = 5});
+  const StepShapes shapes(48, 8, 56, {&drafter}, {.steps_between_lessons = 4});
+  Sequence sequence;
+  sequence.max_len = 100;
+  sequence.prompt_len = 10;
+  sequence.tokens.assign(20, 1);
+  StepPlan plan;
+  plan.spans = {{.sequence = &sequence, .num_tokens = 1}};
+  plan.num_rows = 1;
+  const auto is_called = [&](uint64_t step) {
+    plan.step = step;
+    return shapes.of(plan).drafts[0] != DraftShape{};
+  };
+  EXPECT_TRUE(is_called(8));
+  for (const uint64_t step : {9, 10, 11}) EXPECT_FALSE(is_called(step)) << step;
+  plan.num_new_ids = 1;
+  EXPECT_TRUE(is_called(9)) << "a prompt";
+  plan.num_new_ids = 0;
+  plan.num_rows = 2;
+  EXPECT_TRUE(is_called(9)) << "drafts are verified";
+  plan.num_rows = 1;
+  plan.drafts[0] = {.num_draft_tokens = 2, .catch_up_rows = 0, .num_spans = 1};
+  EXPECT_TRUE(is_called(9)) << "it drafts";
+  plan.drafts[0] = {};
+  sequence.inflight_bound = 80;
+  EXPECT_TRUE(is_called(9)) << "the sequence may end";
+}
+
+// What a first round meets needs no graph of its own: any number of sequences with any limit.
+TEST(StepShapes, StepsOfALookupAreRecordedAtStart) {
+  test::FakeDrafter drafter({.learns = true, .one_pass = true, .max_draft_tokens = 8});
+  const StepShapes shapes(512, 16, 56, {&drafter}, {.steps_between_lessons = 4});
+  const std::vector<StepShape> usual = shapes.usual();
+  for (int seqs = 1; seqs <= 16; ++seqs) {
+    for (int drafts = 0; drafts <= 8; ++drafts) {
+      for (const uint64_t step : {4, 5}) {
+        StepPlan plan;
+        plan.step = step;
+        plan.spans.assign(static_cast<size_t>(seqs), {.num_tokens = 1, .max_verified = drafts});
+        plan.num_rows = seqs * (drafts + 1);
+        if (drafts > 0) plan.drafts[0] = {drafts, 0, seqs};
+        EXPECT_NE(std::find(usual.begin(), usual.end(), shapes.of(plan)), usual.end())
+            << seqs << " sequences, " << drafts << " drafts, step " << step;
+      }
+    }
+  }
+  EXPECT_LE(usual.size(), 60u);
+  for (const StepShape& shape : usual) {
+    EXPECT_EQ(std::count(usual.begin(), usual.end(), shape), 1) << shape.max_rows << " rows";
+  }
 }
 
 TEST(StepShapes, ADrafterWithoutKvThatTakesAPassADraftHasTheOnesItNeeds) {
