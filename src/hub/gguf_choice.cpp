@@ -7,6 +7,7 @@
 
 #include "base/text/ascii_text.h"
 #include "gguf/container/gguf_file.h"
+#include "hub/file_pieces.h"
 
 namespace foretoken {
 namespace {
@@ -54,6 +55,25 @@ std::string type_of_name(const std::string& name) {
   return at == std::string::npos ? stem : stem.substr(at + 1);
 }
 
+bool is_other_weights(const std::string& path) {
+  const std::string name = file_name(path);
+  return (name.ends_with(".safetensors") && !name.starts_with("adapter")) ||
+         (name.ends_with(".bin") && name.starts_with("pytorch_model"));
+}
+
+// A file that was cut into pieces is nothing that could be loaded.
+Status check_pieces(const std::vector<std::string>& names, const std::string& type,
+                    const std::string& where) {
+  for (const std::string& name : gguf_pieces(names)) {
+    if (!type.empty() && !has_type(name, lower_case(type))) continue;
+    const FilePiece piece = *file_piece(name);
+    return unsupported(where + " has " + piece.whole + " cut into pieces (" + name +
+                       " and others); fetch these, join them (" + joining_command(piece) +
+                       ") and name the whole file");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& names,
@@ -73,6 +93,7 @@ Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& nam
                      std::to_string(split->count) + " parts of " + split->part(1) +
                      "; choose another file or revision");
   }
+  FT_RETURN_IF_ERROR(check_pieces(names, type, where));
   std::string known;
   for (const auto& [first, files] : models) {
     known += (known.empty() ? "" : ", ") + type_of_name(first);
@@ -83,12 +104,7 @@ Result<std::vector<std::string>> choose_gguf(const std::vector<std::string>& nam
 }
 
 bool holds_gguf_alone(const std::vector<std::string>& names) {
-  const auto is_weights = [](const std::string& path) {
-    const std::string name = file_name(path);
-    return (name.ends_with(".safetensors") && !name.starts_with("adapter")) ||
-           (name.ends_with(".bin") && name.starts_with("pytorch_model"));
-  };
-  return std::ranges::none_of(names, is_weights) && std::ranges::any_of(names, is_model);
+  return std::ranges::none_of(names, is_other_weights) && std::ranges::any_of(names, is_model);
 }
 
 namespace {
@@ -116,7 +132,11 @@ std::vector<std::string> names_within(const std::string& folder) {
 
 Result<std::string> gguf_in_folder(const std::string& folder) {
   const std::vector<std::string> names = names_within(folder);
-  if (!holds_gguf_alone(names)) return folder;
+  if (!holds_gguf_alone(names)) {
+    const bool has_others = std::ranges::any_of(names, is_other_weights);
+    if (!has_others) FT_RETURN_IF_ERROR(check_pieces(names, "", "the folder '" + folder + "'"));
+    return folder;
+  }
   const auto models = find_models(names);
   if (models.size() == 1) return (fs::path(folder) / models.begin()->second.front()).string();
   std::string known;

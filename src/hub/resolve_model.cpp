@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "base/log.h"
 #include "gguf/container/gguf_file.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
 #include "hub/cache_folder.h"
+#include "hub/file_pieces.h"
 #include "hub/foreign_models.h"
 #include "hub/gguf_choice.h"
 #include "hub/hub_api.h"
@@ -94,17 +94,12 @@ bool has_tokenizer(const std::string& folder) {
          !folder_vocabulary(folder).empty();
 }
 
-// Names that tools give to files that they cut into pieces of bytes.
+// A piece of a file stands for nothing by itself.
 Status check_part_of_file(const std::string& path) {
-  static const std::regex kPart(
-      R"((.*)(\.part-?\d+(of\d+)?|-part-?\d+of\d+|[.-]split-?[a-z]{1,2}|\.\d{3}))",
-      std::regex::icase);
-  const std::string name = fs::path(path).filename().string();
-  std::smatch match;
-  if (!std::regex_match(name, match, kPart)) return {};
+  const auto piece = file_piece(path);
+  if (!piece) return {};
   return invalid_argument("model '" + path + "' is a piece of a file that was cut into several; " +
-                          "join the pieces in their order (cat " + match[1].str() +
-                          match[2].str()[0] + "* > " + match[1].str() +
+                          "join the pieces in their order (" + joining_command(*piece) +
                           ") and name the whole file");
 }
 

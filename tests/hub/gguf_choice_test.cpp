@@ -88,6 +88,40 @@ TEST(GgufChoice, AFolderOfATypeIsLookedInto) {
   EXPECT_EQ(gguf_in_folder(folder).value(), own);
 }
 
+TEST(GgufChoice, PartsInCapitalsAreOneModel) {
+  const std::vector<std::string> parts = {
+      "M-Q8_0-00002-OF-00003.GGUF", "M-Q8_0-00001-OF-00003.GGUF", "M-Q8_0-00003-OF-00003.GGUF"};
+  const auto files = choose_gguf(parts, "q8_0", "org/m");
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_EQ(files.value(), (std::vector<std::string>{parts[1], parts[0], parts[2]}));
+  const auto some = choose_gguf({parts[0], parts[1]}, "q8_0", "org/m");
+  EXPECT_NE(some.status().message().find("2 of the 3 parts of " + parts[1]), std::string::npos)
+      << some.status().message();
+}
+
+// As large files were published before llama.cpp split them, and still are by some.
+TEST(GgufChoice, PiecesOfAFileAreToBeJoined) {
+  const std::vector<std::string> names = {"m.Q4_K_M.gguf", "m.Q8_0.gguf.part2of2",
+                                          "m.Q8_0.gguf.part1of2", "n.Q6_K.gguf-split-a"};
+  EXPECT_EQ(choose_gguf(names, "Q4_K_M", "org/m").value(), std::vector<std::string>{names[0]});
+  const std::string numbered = choose_gguf(names, "Q8_0", "org/m").status().message();
+  EXPECT_NE(numbered.find("has m.Q8_0.gguf cut into pieces (m.Q8_0.gguf.part1of2 and others)"),
+            std::string::npos)
+      << numbered;
+  EXPECT_NE(choose_gguf(names, "q6_k", "org/m")
+                .status()
+                .message()
+                .find("cat n.Q6_K.gguf-split-* > n.Q6_K.gguf"),
+            std::string::npos);
+  const test::ScratchFolder scratch;
+  scratch.write("m.gguf.part1of2", "GGUF");
+  scratch.write("m.gguf.part2of2", "x");
+  const std::string folder = gguf_in_folder(scratch.path()).status().message();
+  EXPECT_NE(folder.find("cut into pieces"), std::string::npos) << folder;
+  scratch.write("model.safetensors", "x");
+  EXPECT_TRUE(gguf_in_folder(scratch.path()).ok());
+}
+
 TEST(GgufChoice, OtherWeightsGoBeforeGguf) {
   EXPECT_TRUE(holds_gguf_alone({"config.json", "m-Q8_0.gguf"}));
   EXPECT_TRUE(holds_gguf_alone({"adapter_model.safetensors", "m-Q8_0.gguf"}));

@@ -47,7 +47,8 @@ TEST_F(ResolveModel, FilesAndTyposAreNamed) {
 }
 
 TEST_F(ResolveModel, PiecesOfAFileAreToBeJoined) {
-  for (const char* name : {"x.gguf.part1of2", "y.gguf.part2", "z.gguf-split-a", "w.gguf.001"}) {
+  for (const char* name : {"x.gguf.part1of2", "y.gguf.part2", "z.gguf-split-a", "w.gguf.001",
+                           "v.gguf.part_aa", "u.gguf.ab"}) {
     const Result<std::string> refused = resolve(scratch.write(name, "GGUF"));
 
     expect_error(refused, {name, "is a piece of a file", "cat "});

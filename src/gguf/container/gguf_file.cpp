@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <type_traits>
 
 #include "gguf/container/front_reader.h"
@@ -34,6 +34,12 @@ std::optional<int64_t> as_integer(const GgufValue& value) {
   const auto* u = std::get_if<uint64_t>(&value);
   if (u == nullptr || *u > uint64_t{INT64_MAX}) return std::nullopt;
   return static_cast<int64_t>(*u);
+}
+
+// As llama.cpp writes numbers of parts.
+std::string five_digits(int64_t number) {
+  const std::string digits = std::to_string(number);
+  return "-" + std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
 }
 
 }  // namespace
@@ -85,19 +91,21 @@ Status GgufFile::add_other_parts(int64_t count) {
   const auto split = gguf_split_name(path_);
   FT_ASSIGN_OR_RETURN(const auto wanted, integer("split.tensors.count"));
   FT_ASSIGN_OR_RETURN(const auto index, integer("split.no"));
-  if (!split || split->count != count || index.value_or(0) + 1 != split->number) {
-    return error("it is part " + std::to_string(index.value_or(0) + 1) + " of " +
-                 std::to_string(count) + ", whose name must end so: -" +
-                 std::string("00001-of-00002.gguf; give all parts the names that they had"));
+  const int64_t number = index.value_or(0) + 1;
+  if (!split || split->count != count || split->number != number) {
+    const std::string ending = path_.ends_with(".GGUF") ? ".GGUF" : ".gguf";
+    return error("it is part " + std::to_string(number) + " of " + std::to_string(count) +
+                 ", whose name must end so: " + five_digits(number) + "-of" + five_digits(count) +
+                 ending + "; give all parts the names that they had");
   }
   const auto own = metadata_;
   const auto own_raw = raw_metadata_;
-  for (int64_t number = count; number >= 1; --number) {
-    if (number == split->number) continue;
-    FT_RETURN_IF_ERROR(add_part(split->part(number)));
-    FT_RETURN_IF_ERROR(check_part(number, count));
+  for (int64_t other = count; other >= 1; --other) {
+    if (other == number) continue;
+    FT_RETURN_IF_ERROR(add_part(split->part(other)));
+    FT_RETURN_IF_ERROR(check_part(other, count));
   }
-  if (split->number == 1) {
+  if (number == 1) {
     metadata_ = own;
     raw_metadata_ = own_raw;
   }
@@ -209,25 +217,28 @@ bool begins_as_gguf(const std::filesystem::path& path) {
 bool is_gguf(std::string_view path) { return ends_in_gguf(path) || begins_as_gguf(path); }
 
 std::string GgufSplitName::part(int64_t of_number) const {
-  char numbers[64];
-  std::snprintf(numbers, sizeof numbers, "-%05lld-of-%05lld", static_cast<long long>(of_number),
-                static_cast<long long>(count));
-  return name + numbers + ".gguf";
+  std::string digits = std::to_string(of_number);
+  const std::string zeros(digits.size() < width ? width - digits.size() : 0, '0');
+  return name + "-" + zeros + digits + ending;
 }
 
 std::optional<GgufSplitName> gguf_split_name(std::string_view path) {
-  constexpr std::string_view kForm = "-00000-of-00000.gguf";
-  if (path.size() <= kForm.size() || !is_gguf(path)) return std::nullopt;
-  const std::string_view end = path.substr(path.size() - kForm.size());
-  int64_t numbers[2] = {};
-  for (size_t i = 0; i + 5 < kForm.size(); ++i) {
-    const bool digit = end[i] >= '0' && end[i] <= '9';
-    if (kForm[i] == '0' ? !digit : end[i] != kForm[i]) return std::nullopt;
-    if (digit) numbers[i > 6 ? 1 : 0] = numbers[i > 6 ? 1 : 0] * 10 + (end[i] - '0');
-  }
-  if (numbers[0] < 1 || numbers[0] > numbers[1]) return std::nullopt;
-  return GgufSplitName{std::string(path.substr(0, path.size() - kForm.size())), numbers[0],
-                       numbers[1]};
+  static const std::regex kForm(R"((.+)-(\d{1,6})(-of-(\d{1,6})\.gguf))", std::regex::icase);
+  std::match_results<std::string_view::const_iterator> match;
+  const size_t folder = path.rfind('/') + 1;
+  const std::string_view file = path.substr(folder);
+  // No file's name is longer, and matching takes stack for each byte.
+  if (file.size() > 255) return std::nullopt;
+  if (!std::regex_match(file.begin(), file.end(), match, kForm)) return std::nullopt;
+  GgufSplitName split;
+  split.name = std::string(path.substr(0, folder)) + match[1].str();
+  split.number = std::stoll(match[2].str());
+  split.count = std::stoll(match[4].str());
+  split.width = static_cast<size_t>(match.length(2));
+  split.ending = match[3].str();
+  const bool is_part = split.number >= 1 && split.number <= split.count;
+  if (!is_part || match.length(2) != match.length(4)) return std::nullopt;
+  return split;
 }
 
 }  // namespace foretoken

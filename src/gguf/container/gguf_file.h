@@ -88,11 +88,14 @@ class GgufFile {
 // begins with (Ollama keeps models as sha256-...).
 bool is_gguf(std::string_view path);
 
-// A path of the form NAME-00002-of-00005.gguf.
+// A path of the form NAME-00002-of-00005.gguf, in capitals or not and with numbers of one to six
+// digits, as many in both.
 struct GgufSplitName {
   std::string name;
   int64_t number = 0;  // from 1 on
   int64_t count = 0;
+  size_t width = 0;    // digits of a number
+  std::string ending;  // from the second '-' on, as it is spelt
 
   std::string part(int64_t of_number) const;
 };

@@ -89,6 +89,24 @@ TEST_F(GgufFileTest, AnyPartStandsForAll) {
   }
 }
 
+TEST_F(GgufFileTest, PartsAreFoundByNamesAsTheyAreSpelt) {
+  for (const char* form : {"M-0000%d-OF-00002.GGUF", "m-0000%d-of-00002.GGUF", "n-%d-of-2.gguf"}) {
+    std::string paths[2];
+    for (const int number : {1, 2}) {
+      std::string name = form;
+      name.replace(name.find("%d"), 2, std::to_string(number));
+      paths[number - 1] = folder_.file(name);
+      write_part(paths[number - 1], static_cast<uint32_t>(number - 1), 2, number == 1 ? "a" : "b");
+    }
+    for (const std::string& path : paths) {
+      const auto file = GgufFile::open(path);
+      ASSERT_TRUE(file.ok()) << file.status().message();
+      EXPECT_EQ(file.value()->tensors().at("a").part->path, paths[0]);
+      EXPECT_EQ(file.value()->tensors().at("b").part->path, paths[1]);
+    }
+  }
+}
+
 TEST_F(GgufFileTest, PartsThatDoNotFitAreNamed) {
   const std::string first = folder_.file("m-00001-of-00002.gguf");
   const std::string second = folder_.file("m-00002-of-00002.gguf");
@@ -104,7 +122,8 @@ TEST_F(GgufFileTest, PartsThatDoNotFitAreNamed) {
   EXPECT_NE(error(first).find("is not part 2 of the 2"), std::string::npos) << error(first);
   const std::string other = folder_.file("model.gguf");
   write_part(other, 1, 2, "two");
-  EXPECT_NE(error(other).find("part 2 of 2, whose name"), std::string::npos) << error(other);
+  const std::string ending = "part 2 of 2, whose name must end so: -00002-of-00002.gguf;";
+  EXPECT_NE(error(other).find(ending), std::string::npos) << error(other);
 }
 
 TEST(GgufSplitName, NamesOfParts) {
@@ -112,7 +131,11 @@ TEST(GgufSplitName, NamesOfParts) {
   ASSERT_TRUE(name.has_value());
   EXPECT_EQ(name->name, "a/b");
   EXPECT_EQ(name->number, 2);
-  EXPECT_EQ(name->part(5), "a/b-00005-of-00005.gguf");
+  EXPECT_EQ(name->part(5), "a/b-00005-of-00005.GGUF");
+  EXPECT_EQ(gguf_split_name("B-00002-OF-00003.GGUF")->part(1), "B-00001-OF-00003.GGUF");
+  EXPECT_EQ(gguf_split_name("b-1-of-12.gguf"), std::nullopt);
+  EXPECT_EQ(gguf_split_name("b-01-of-12.gguf")->part(9), "b-09-of-12.gguf");
+  EXPECT_EQ(gguf_split_name("a-00001-of-00003.gguf/b.gguf"), std::nullopt);
   for (const char* other : {"b.gguf", "b-00000-of-00002.gguf", "b-00003-of-00002.gguf",
                             "b-0001-of-00002.gguf", "-00001-of-00002.gguf", ""}) {
     EXPECT_FALSE(gguf_split_name(other).has_value()) << other;
