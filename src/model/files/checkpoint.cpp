@@ -80,6 +80,9 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(const WeightFiles weights, find_weight_files(folder));
   for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
+  for (const fs::path& file : weights.others) {
+    checkpoint.add_unindexed(file.string(), weights.index);
+  }
   checkpoint.unwrap_names();
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
@@ -346,7 +349,9 @@ Status Checkpoint::add_widened() {
 }
 
 bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
-  if (is_of_training(plain_tensor_name(tensor.name))) return true;
+  if (is_of_training(plain_tensor_name(tensor.name)) || unindexed_.contains(tensor.file)) {
+    return true;
+  }
   constexpr std::string_view kBias = ".bias";
   if (!tensor.name.ends_with(kBias) || !check_convertible(tensor).ok()) return false;
   const std::string base = tensor.name.substr(0, tensor.name.size() - kBias.size());
@@ -450,22 +455,6 @@ Status Checkpoint::add_numbers(const GgufName& number, int64_t num_layers) {
         std::string(architecture_->layers) + std::to_string(layer) + "." + std::string(number.hf),
         view.get());
     made_tensors_.push_back(std::move(view));
-  }
-  return {};
-}
-
-// What an index says beyond the names of its shards no weight depends on: it may be older than they
-// are. A tensor that the model needs is looked for by its own name.
-Status Checkpoint::check_index(const std::string& index_path) const {
-  FT_ASSIGN_OR_RETURN(const nlohmann::json index, read_json_file(index_path));
-  for (const auto& [name, shard] : index["weight_map"].items()) {
-    const auto it = tensors_.find(plain_tensor_name(name));
-    if (it != tensors_.end() && fs::path(it->second->file).filename() == shard.get<std::string>()) {
-      continue;
-    }
-    FT_LOG(warn, "{}: tensor '{}' is not in {}; the index is older than the files, which are used",
-           index_path, name, shard.get<std::string>());
-    break;
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,8 @@ class Checkpoint {
   std::string config_name() const;
   // Whether the tool that quantised the weights rounds activations too, which is not done here.
   bool rounds_activations() const { return rounds_activations_; }
-  // Whether a model may do without the tensor: one that only training reads, or a bias of zeros,
-  // which GPTQ writes beside every matrix.
+  // Whether a model may do without the tensor: one that only training reads, a bias of zeros, which
+  // GPTQ writes beside every matrix, or one of a file that the index does not name.
   bool may_be_left_out(const TensorView& tensor) const;
 
  private:
@@ -75,6 +76,7 @@ class Checkpoint {
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
   Status check_index(const std::string& index_path) const;
+  void add_unindexed(const std::string& path, const std::string& index_path);
   void rename(std::string (*new_name)(const std::string& name));
   // Takes off what a trainer or transformers put before every name.
   void unwrap_names();
@@ -85,6 +87,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<TorchFile>> torch_files_;
   std::shared_ptr<const GgufFile> gguf_;
   const GgufArchitecture* architecture_ = nullptr;  // of gguf_
+  std::set<std::string> unindexed_;                 // paths of files that the index does not name
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<float>> made_numbers_;
   std::vector<std::unique_ptr<std::vector<uint16_t>>> made_rows_;  // of bfloat16

@@ -96,6 +96,12 @@ ShardSets shard_sets(const std::vector<std::string>& names) {
   return sets;
 }
 
+bool has_whole_set(const std::vector<std::string>& names) {
+  const ShardSets sets = shard_sets(names);
+  return std::ranges::any_of(
+      sets, [](const auto& set) { return std::ssize(set.second) >= set.first.second; });
+}
+
 // Weights without an index: a whole set of shards where there is one, else all files.
 Result<WeightFiles> unindexed(const fs::path& folder, const std::vector<std::string>& names) {
   const ShardSets sets = shard_sets(names);
@@ -142,17 +148,18 @@ Result<WeightFiles> indexed(const fs::path& folder, const WeightFormat& format,
   FT_ASSIGN_OR_RETURN(const std::set<std::string> shards, indexed_names(path));
   std::error_code ignored;
   std::string missing;
-  size_t num_there = 0;
+  std::set<std::string> there;
   for (const std::string& shard : shards) {
     if (fs::exists(folder / shard, ignored)) {
-      ++num_there;
+      there.insert(shard);
     } else if (missing.empty()) {
       missing = shard;
     }
   }
-  if (num_there == 0 && !names.empty()) {
+  const bool is_stale = there.empty() ? !names.empty() : has_whole_set(names);
+  if (!missing.empty() && is_stale) {
     FT_LOG(warn, "{} names {} files that are not there; the weights are taken from what is", path,
-           shards.size());
+           std::ssize(shards) - std::ssize(there));
     return unindexed(folder, names);
   }
   if (!missing.empty()) {
@@ -161,6 +168,9 @@ Result<WeightFiles> indexed(const fs::path& folder, const WeightFormat& format,
   }
   WeightFiles found = in_folder(folder, {shards.begin(), shards.end()});
   found.index = path;
+  for (const std::string& name : names) {
+    if (!shards.contains(name)) found.others.push_back(folder / name);
+  }
   return found;
 }
 

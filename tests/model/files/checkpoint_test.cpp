@@ -94,6 +94,26 @@ TEST(Checkpoint, IndexNamesTheWrongShard) {
   EXPECT_EQ(checkpoint.value().find("a").value()->file, folder.file("one.safetensors"));
 }
 
+// An index that names some of the files alone; what it lacks is in the others.
+TEST(Checkpoint, AnIndexThatNamesSomeFilesAlone) {
+  const ScratchFolder folder;
+  write_shard(folder, "one.safetensors", {"model.embed_tokens.weight"});
+  write_shard(folder, "two.safetensors", {"lm_head.weight", "mtp.norm.weight"});
+  write_shard(folder, "fp16.safetensors", {"model.embed_tokens.weight", "lm_head.weight"});
+  write_shard(folder, "vision.safetensors", {"vision.model.embed_tokens.weight"});
+  folder.write("broken.safetensors", "x");
+  folder.write(kIndex, R"({"weight_map":{"model.embed_tokens.weight":"one.safetensors"}})");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto& tensors = checkpoint.value().tensors();
+  EXPECT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors.at("model.embed_tokens.weight")->file, folder.file("one.safetensors"));
+  EXPECT_EQ(tensors.at("lm_head.weight")->file, folder.file("two.safetensors"));
+  // Nobody need have a use for them.
+  EXPECT_TRUE(checkpoint.value().may_be_left_out(*tensors.at("mtp.norm.weight")));
+  EXPECT_FALSE(checkpoint.value().may_be_left_out(*tensors.at("model.embed_tokens.weight")));
+}
+
 TEST(Checkpoint, NamesLoseTheirWrappers) {
   const ScratchFolder folder;
   write_shard(folder, "model.safetensors",

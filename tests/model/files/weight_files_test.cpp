@@ -85,6 +85,31 @@ TEST(WeightFiles, StaleIndexes) {
   EXPECT_EQ(find_weight_files(folder.path()).value().index, folder.file(kShardIndex));
 }
 
+TEST(WeightFiles, FilesBesideTheIndexed) {
+  const ScratchFolder folder;
+  folder.write(kShardIndex, R"({"weight_map":{"a":"one.safetensors"}})");
+  for (const char* name : {"one.safetensors", "two.safetensors", "adapter_model.safetensors"}) {
+    folder.write(name, "x");
+  }
+  EXPECT_EQ(found_in(folder), Names{"one.safetensors"});
+  const auto others = find_weight_files(folder.path()).value().others;
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(others[0], folder.file("two.safetensors"));
+}
+
+// Weights that were cut anew, with the old index and one of the old shards beside them.
+TEST(WeightFiles, AWholeSetGoesBeforeAStaleIndex) {
+  const ScratchFolder folder;
+  folder.write(kShardIndex, R"({"weight_map":{"a":"model-00001-of-00002.safetensors",)"
+                            R"("b":"model-00002-of-00002.safetensors"}})");
+  folder.write("model-00001-of-00002.safetensors", "x");
+  expect_refusal(folder, StatusCode::kNotFound, "model-00002-of-00002.safetensors is missing");
+  const Names whole = {"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                       "model-00003-of-00003.safetensors"};
+  for (const std::string& name : whole) folder.write(name, "x");
+  EXPECT_EQ(found_in(folder), whole);
+}
+
 TEST(WeightFiles, TorchFiles) {
   const ScratchFolder folder;
   folder.write("training_args.bin", "x");
