@@ -258,10 +258,11 @@ Status EngineImpl::load_adapters(const EngineConfig& config) {
   num_adapter_slots_ = num_adapter_slots(config);
   FT_RETURN_IF_ERROR(model_->take_adapter_slots(num_adapter_slots_, config.max_lora_rank));
   if (!ranks_.is_first()) return {};
-  adapters_ = std::make_unique<AdapterRegistry>(
-      *model_->adapters(), AdapterRegistry::Options{.max_rank = config.max_lora_rank,
-                                                    .max_adapters = config.max_cpu_loras,
-                                                    .for_ranks = !ranks_.is_alone()});
+  AdapterRegistry::Options options{.max_rank = config.max_lora_rank,
+                                   .max_adapters = config.max_cpu_loras,
+                                   .for_ranks = !ranks_.is_alone()};
+  if (!is_dummy(config.load_format)) options.model = ModelFiles(config.model);
+  adapters_ = std::make_unique<AdapterRegistry>(*model_->adapters(), options);
   for (const LoraModule& module : config.lora_modules) {
     FT_RETURN_IF_ERROR(adapters_->load(module, false));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/weights/saved_bases.h"
 
 namespace foretoken {
 
@@ -34,6 +35,9 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
   }
   FT_ASSIGN_OR_RETURN(const LoraAdapter adapter,
                       read_peft_adapter(module.path, pool_.dtype(), options_.max_rank));
+  if (options_.model) {
+    FT_RETURN_IF_ERROR(check_saved_bases(module.path, adapter, *options_.model));
+  }
   auto made = std::make_shared<EngineAdapter>();
   made->info = {module.name, module.path, module.base_model_name};
   Result<std::unique_ptr<LoraImage>> image = pool_.make_image(adapter);

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "gguf/model_files.h"
 #include "model/lora_pool.h"
 
 namespace foretoken {
@@ -28,6 +30,8 @@ class AdapterRegistry {
     int max_rank = 16;
     int max_adapters = 0;    // 0: any number
     bool for_ranks = false;  // other ranks want them, too
+    // Whose weights adapters belong to; none: they are random.
+    std::optional<ModelFiles> model = {};
   };
   // `pool` outlives the registry and what it gave out.
   AdapterRegistry(const LoraPool& pool, Options options)

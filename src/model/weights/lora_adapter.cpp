@@ -1,6 +1,7 @@
 #include "model/weights/lora_adapter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -11,8 +12,6 @@
 #include "base/files/text_file.h"
 #include "gguf/container/gguf_file.h"
 #include "model/config/peft_config.h"
-#include "model/files/containers/safetensors.h"
-#include "model/files/containers/torch_file.h"
 #include "model/files/forms/convert.h"
 #include "model/files/tensor_names.h"
 
@@ -50,24 +49,25 @@ std::string why_not_applied(const std::string& name) {
   return "it is no matrix of a LoRA adapter";
 }
 
-// The matrices of an adapter in either of PEFT's formats.
-struct AdapterFile {
-  std::string path;
-  std::unique_ptr<SafetensorsFile> safetensors;
-  std::unique_ptr<TorchFile> torch;
+// Matrices that PEFT saves whole without being asked (save_embedding_layers).
+bool is_base(const std::string& name) {
+  return std::ranges::any_of(
+      std::array{"embed_tokens.weight", "lm_head.weight", "wte.weight", "embed_in.weight",
+                 "embed_out.weight", "word_embeddings.weight"},
+      [&](const std::string& ending) { return name == ending || name.ends_with("." + ending); });
+}
 
-  const std::map<std::string, TensorView>& tensors() const {
-    return safetensors != nullptr ? safetensors->tensors() : torch->tensors();
-  }
-};
-
-Result<LoraPairs> find_pairs(const AdapterFile& file) {
+Result<LoraPairs> find_pairs(const AdapterFile& file, std::vector<LoraBase>* bases) {
   const std::string& path = file.path;
   LoraPairs pairs;
   for (const auto& [name, tensor] : file.tensors()) {
     const auto* ending = std::ranges::find_if(
         kLoraEndings, [&](const LoraEnding& each) { return name.ends_with(each.text); });
     if (ending == std::end(kLoraEndings)) {
+      if (const std::string plain = plain_tensor_name(name); is_base(plain)) {
+        bases->push_back({name, plain});
+        continue;
+      }
       return unsupported(path + ": tensor '" + name + "': " + why_not_applied(name));
     }
     const std::string module =
@@ -150,29 +150,6 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   return linear;
 }
 
-Result<AdapterFile> open_weights(const fs::path& folder) {
-  std::error_code error;
-  AdapterFile file{(folder / "adapter_model.safetensors").string(), nullptr, nullptr};
-  if (fs::exists(file.path, error)) {
-    FT_ASSIGN_OR_RETURN(file.safetensors, SafetensorsFile::open(file.path));
-    return file;
-  }
-  const std::string missing = file.path;
-  file.path = (folder / "adapter_model.bin").string();
-  if (fs::exists(file.path, error)) {
-    FT_ASSIGN_OR_RETURN(file.torch, TorchFile::open(file.path));
-    return file;
-  }
-  if (fs::exists(folder / "adapters.safetensors", error)) {
-    return unsupported(folder.string() +
-                       " is an adapter of MLX, which is not read; fuse it into its model "
-                       "(mlx_lm.fuse --de-quantize), or train it with PEFT");
-  }
-  return not_found(missing +
-                   " cannot be found; an adapter is a PEFT folder with "
-                   "adapter_config.json and adapter_model.safetensors or adapter_model.bin");
-}
-
 class AdapterWriter {
  public:
   void add(const void* data, size_t bytes) {
@@ -228,6 +205,30 @@ int32_t LoraAdapter::max_rank() const {
   return most;
 }
 
+Result<AdapterFile> open_peft_weights(const std::string& path) {
+  const fs::path folder = path;
+  std::error_code error;
+  AdapterFile file{(folder / "adapter_model.safetensors").string(), nullptr, nullptr};
+  if (fs::exists(file.path, error)) {
+    FT_ASSIGN_OR_RETURN(file.safetensors, SafetensorsFile::open(file.path));
+    return file;
+  }
+  const std::string missing = file.path;
+  file.path = (folder / "adapter_model.bin").string();
+  if (fs::exists(file.path, error)) {
+    FT_ASSIGN_OR_RETURN(file.torch, TorchFile::open(file.path));
+    return file;
+  }
+  if (fs::exists(folder / "adapters.safetensors", error)) {
+    return unsupported(folder.string() +
+                       " is an adapter of MLX, which is not read; fuse it into its model "
+                       "(mlx_lm.fuse --de-quantize), or train it with PEFT");
+  }
+  return not_found(missing +
+                   " cannot be found; an adapter is a PEFT folder with "
+                   "adapter_config.json and adapter_model.safetensors or adapter_model.bin");
+}
+
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank) {
   if (is_gguf(folder)) {
     return unsupported(folder +
@@ -238,9 +239,9 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path));
   FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_python_json_object(text, config_path));
   FT_ASSIGN_OR_RETURN(const PeftConfig config, PeftConfig::parse(json, config_path));
-  FT_ASSIGN_OR_RETURN(const AdapterFile file, open_weights(folder));
-  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file));
+  FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   LoraAdapter adapter;
+  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter.bases));
   adapter.dtype = dtype;
   for (const auto& [module, pair] : pairs) {
     FT_ASSIGN_OR_RETURN(LoraLinear linear, read_linear(module, pair, config, dtype, max_rank));

@@ -1,11 +1,15 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "device/dtype.h"
+#include "model/files/containers/safetensors.h"
+#include "model/files/containers/torch_file.h"
 
 namespace foretoken {
 
@@ -20,13 +24,34 @@ struct LoraLinear {
   std::vector<std::byte> b;  // [outputs, rank]
 };
 
+// An embedding or output matrix that PEFT saved whole beside an adapter, as it does where the
+// adapter is of such a matrix or the vocabulary once had another size.
+struct LoraBase {
+  std::string tensor;  // its name in the file
+  std::string name;    // without what PEFT puts around it: "lm_head.weight"
+};
+
 // A low-rank adapter in host memory, whole.
 struct LoraAdapter {
   DType dtype = DType::kF32;
   std::vector<LoraLinear> linears;
+  std::vector<LoraBase> bases;  // not applied: check_saved_bases (saved_bases.h) judges them
 
   int32_t max_rank() const;
 };
+
+// The matrices of a PEFT folder in either of its formats.
+struct AdapterFile {
+  std::string path;
+  std::unique_ptr<SafetensorsFile> safetensors;
+  std::unique_ptr<TorchFile> torch;
+
+  const std::map<std::string, TensorView>& tensors() const {
+    return safetensors != nullptr ? safetensors->tensors() : torch->tensors();
+  }
+};
+// NotFound when there is none; Unsupported for an adapter of MLX.
+Result<AdapterFile> open_peft_weights(const std::string& folder);
 
 // Reads a PEFT folder: adapter_config.json and adapter_model.safetensors, or the adapter_model.bin
 // of older exports, of which nothing is run. `dtype`: what matrices

@@ -143,6 +143,19 @@ TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {
   expect_error(StatusCode::kInvalidArgument, "is there twice");
 }
 
+// PEFT saves them without being asked; whether they are the model's own is judged elsewhere.
+TEST_F(LoraAdapterFolder, SavedBasesAreNamedAndNotRead) {
+  const std::string table = "base_model.model.model.embed_tokens.weight";
+  const std::string head = "base_model.model.lm_head.base_layer.weight";
+  write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(table, {4, 3}), tensor(head, {4, 3})});
+  const LoraAdapter adapter = read().value();
+  EXPECT_EQ(adapter.linears.size(), 1u);
+  ASSERT_EQ(adapter.bases.size(), 2u);
+  EXPECT_EQ(adapter.bases[0].tensor, head);
+  EXPECT_EQ(adapter.bases[0].name, "lm_head.weight");
+  EXPECT_EQ(adapter.bases[1].name, "model.embed_tokens.weight");
+}
+
 // Requests of such an adapter would end with NaN logits, of which nobody knows whence they come.
 TEST_F(LoraAdapterFolder, ValuesThatAreNotFiniteAreRefused) {
   for (const float bad :
@@ -166,7 +179,8 @@ TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
   for (const auto& [name, why] :
        {std::pair{"base_model.model.model.embed_tokens.lora_embedding_A", "embed_tokens"},
         std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
-        std::pair{"base_model.model.lm_head.weight", "modules_to_save"},
+        std::pair{"base_model.model.score.weight", "modules_to_save"},
+        std::pair{"base_model.model.lm_head.modules_to_save.weight", "modules_to_save"},
         std::pair{"other", "no matrix of a LoRA adapter"}}) {
     write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {2, 2})});
     expect_error(StatusCode::kUnsupported, name);
