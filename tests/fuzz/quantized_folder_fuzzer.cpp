@@ -93,7 +93,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   for (const auto& [name, tensor] : checkpoint.value().tensors()) {
-    if (tensor->packed != nullptr || tensor->scaled != nullptr) check_matrix(*tensor);
+    const bool is_matrix = tensor->packed != nullptr || tensor->scaled != nullptr ||
+                           (tensor->unpacked != nullptr && check_convertible(*tensor).ok());
+    if (is_matrix && !tensor->shape.empty()) check_matrix(*tensor);
   }
   return 0;
 }

@@ -11,8 +11,8 @@
 #include "gguf/hf_names.h"
 #include "gguf/mistral_params.h"
 #include "model/files/containers/json_file.h"
+#include "model/files/foreign_tensors.h"
 #include "model/files/forms/convert.h"
-#include "model/files/forms/foreign_tensors.h"
 #include "model/files/forms/packed_names.h"
 #include "model/files/forms/quantization.h"
 #include "model/files/forms/scaled_names.h"
@@ -85,6 +85,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   }
   checkpoint.unwrap_names();
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
+  FT_RETURN_IF_ERROR(checkpoint.add_unpacked());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
@@ -205,9 +206,11 @@ Status Checkpoint::take_names_of_mistral() {
   return {};
 }
 
+std::string Checkpoint::config_path() const { return (fs::path(folder_) / "config.json").string(); }
+
 // What the folder's config.json says, which must say something.
 Result<Quantization> Checkpoint::read_own_quantization() const {
-  const std::string path = (fs::path(folder_) / "config.json").string();
+  const std::string path = config_path();
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(config, path));
   if (quantization) return *quantization;
@@ -290,8 +293,8 @@ Status Checkpoint::add_bnb() {
 
 // All matrices of layers, of which BitNet's are.
 Status Checkpoint::add_online() {
-  if (!fs::exists(fs::path(folder_) / "config.json")) return {};
-  const std::string path = (fs::path(folder_) / "config.json").string();
+  const std::string path = config_path();
+  if (!fs::exists(path)) return {};
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   const auto quantization = read_quantization(config, path);
   if (!quantization.ok() || !quantization.value() || !quantization.value()->is_online) return {};

@@ -11,6 +11,7 @@
 #include "gguf/model_files.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/containers/torch_file.h"
+#include "model/files/containers/unpacked_tensor.h"
 #include "model/files/forms/affine_tensor.h"
 #include "model/files/forms/bnb_tensor.h"
 #include "model/files/forms/float_zero_tensor.h"
@@ -53,6 +54,8 @@ class Checkpoint {
   bool may_be_left_out(const TensorView& tensor) const;
 
  private:
+  Status add_unpacked();
+  Status add_marlin_scales(const TensorView& scales, const TensorView& words);
   Status add_packed();
   Status add_scaled();
   Status add_bnb();
@@ -69,6 +72,7 @@ class Checkpoint {
   Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
                      bool turned);
   Status add_matrix(std::unique_ptr<TensorView> view, const std::vector<std::string>& parts);
+  std::string config_path() const;
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
   Status add_gguf_scales();
@@ -91,6 +95,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<TensorView>> made_tensors_;
   std::vector<std::unique_ptr<float>> made_numbers_;
   std::vector<std::unique_ptr<std::vector<uint16_t>>> made_rows_;  // of bfloat16
+  std::vector<std::unique_ptr<UnpackedTensor>> unpacked_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<AffineTensor>> affine_;

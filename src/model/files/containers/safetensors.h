@@ -19,6 +19,7 @@ class MadeTensor;
 class PackedTensor;
 class RoundedTensor;
 class ScaledTensor;
+class UnpackedTensor;
 
 // Element types of the safetensors format that models are made of: weights, and the id lists of
 // draft heads. Others are kOther.
@@ -55,6 +56,9 @@ struct TensorView {
   // Of a matrix that is computed while it is read (model/files/forms/made_tensor.h): as for
   // `rounded`.
   const MadeTensor* made = nullptr;
+  // Of a tensor that a package keeps smaller than its elements
+  // (model/files/containers/unpacked_tensor.h): `read` unpacks, and there are no `data`.
+  const UnpackedTensor* unpacked = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

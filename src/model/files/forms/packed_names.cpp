@@ -16,11 +16,14 @@ struct Endings {
 constexpr Endings kPlain = {".qweight", ".scales", ".qzeros", ".g_idx", ".none", true};
 constexpr Endings kCompressed = {".weight_packed", ".weight_scale", ".weight_zero_point",
                                  ".weight_g_idx",  ".weight_shape", false};
+constexpr Endings kQuark = {".weight", ".weight_scale", ".weight_zero_point",
+                            ".none",   ".none",         false};
 
 // Null: the tensor holds no codes. Bytes in place of words are floats of four bits
 // (model/files/forms/scaled_names.h).
 const Endings* endings_of(const std::string& name, const TensorView& tensor) {
   if (name.ends_with(kPlain.codes)) return &kPlain;
+  if (name.ends_with(kQuark.codes) && tensor.dtype_name == "I32") return &kQuark;
   const bool packed = name.ends_with(kCompressed.codes) && tensor.dtype_name != "U8";
   return packed ? &kCompressed : nullptr;
 }
@@ -30,7 +33,7 @@ const Endings* endings_of(const std::string& name, const TensorView& tensor) {
 Result<std::vector<NamedParts>> find_packed(const std::map<std::string, const TensorView*>& tensors,
                                             PackLayout layout) {
   const bool plain = layout == PackLayout::kGptq || layout == PackLayout::kAwq;
-  const Endings& wanted = plain ? kPlain : kCompressed;
+  const Endings& wanted = plain ? kPlain : layout == PackLayout::kQuark ? kQuark : kCompressed;
   std::vector<NamedParts> found;
   for (const auto& [name, tensor] : tensors) {
     const Endings* endings = endings_of(name, *tensor);

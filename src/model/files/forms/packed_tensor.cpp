@@ -80,6 +80,11 @@ int code_across(const Word& word, int64_t at, int bits) {
   return static_cast<int>(code & ((1u << bits) - 1));
 }
 
+// Of AutoAWQ's order.
+bool has_words_of_rows(PackLayout layout) {
+  return layout == PackLayout::kAwq || layout == PackLayout::kQuark;
+}
+
 // Words of GPTQ's that hold whole codes.
 int64_t words_of_whole_codes(int bits) { return 32 % bits == 0 ? 1 : bits; }
 
@@ -120,7 +125,7 @@ Status PackedTensor::find_sizes() {
   }
   quantization_.bits = static_cast<int32_t>(bits);
   const int64_t words = by_row ? codes.shape[1] : codes.shape[0];
-  const int64_t cols = quantization_.layout == PackLayout::kAwq ? words : words * 32 / bits;
+  const int64_t cols = has_words_of_rows(quantization_.layout) ? words : words * 32 / bits;
   quantization_.group = group_size(cols, by_row ? scales.shape[1] : scales.shape[0]);
   return {};
 }
@@ -213,7 +218,7 @@ Status PackedTensor::read_groups() {
 
 Status PackedTensor::read_codes(int64_t first, int64_t count, uint8_t* codes) const {
   if (quantization_.layout == PackLayout::kGptq) return read_gptq_codes(first, count, codes);
-  if (quantization_.layout == PackLayout::kAwq) return read_awq_codes(first, count, codes);
+  if (has_words_of_rows(quantization_.layout)) return read_awq_codes(first, count, codes);
   const int bits = quantization_.bits;
   const int64_t pack = 32 / bits, row_words = cols_ / pack;
   std::vector<uint32_t> words(static_cast<size_t>(count * row_words));
@@ -252,6 +257,7 @@ Status PackedTensor::read_gptq_codes(int64_t first, int64_t count, uint8_t* code
 
 Status PackedTensor::read_awq_codes(int64_t first, int64_t count, uint8_t* codes) const {
   const int bits = quantization_.bits;
+  const int flipped = quantization_.is_signed ? 1 << (bits - 1) : 0;
   const int64_t pack = 32 / bits;
   const int64_t word = first / pack, num_words = (first + count + pack - 1) / pack - word;
   std::array<std::vector<uint32_t>, kLinesAtOnce> lines;
@@ -267,7 +273,7 @@ Status PackedTensor::read_awq_codes(int64_t first, int64_t count, uint8_t* codes
       if (r < 0 || r >= count) continue;
       for (int64_t i = 0; i < here; ++i) {
         const uint32_t packed = lines[static_cast<size_t>(i)][static_cast<size_t>(w)];
-        codes[r * cols_ + col + i] = static_cast<uint8_t>(code_in(packed, p, bits));
+        codes[r * cols_ + col + i] = static_cast<uint8_t>(code_in(packed, p, bits) ^ flipped);
       }
     }
   }
@@ -300,7 +306,8 @@ Status PackedTensor::read_zeros(int64_t first, int64_t count, int32_t* zeros) co
   }
   if (quantization_.layout == PackLayout::kGptq) return read_gptq_zeros(first, count, zeros);
   const bool by_row = quantization_.layout == PackLayout::kCompressed;
-  const bool awq = quantization_.layout == PackLayout::kAwq;
+  const bool awq = has_words_of_rows(quantization_.layout);
+  const int flipped = quantization_.is_signed ? 1 << (bits - 1) : 0;
   const int64_t word = first / pack, num_words = (first + count + pack - 1) / pack - word;
   std::vector<uint32_t> words;
   const int64_t num_lines = by_row ? num_words : num_groups_;
@@ -313,7 +320,7 @@ Status PackedTensor::read_zeros(int64_t first, int64_t count, int32_t* zeros) co
       for (int64_t p = 0; p < pack; ++p) {
         const int64_t r = row_word * pack + (awq ? kAwqRows[static_cast<size_t>(p)] : p) - first;
         if (r < 0 || r >= count) continue;
-        zeros[r * num_groups_ + group] = code_in(words[i], p, bits);
+        zeros[r * num_groups_ + group] = code_in(words[i], p, bits) ^ flipped;
       }
     }
   }

@@ -8,80 +8,20 @@
 #include "gguf/model_texts.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/mlx_names.h"
+#include "model/files/forms/quantization_compressed.h"
 #include "model/files/forms/quantization_methods.h"
+#include "model/files/forms/quantization_reader.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kRemedy =
-    "; use a checkpoint of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or compressed-tensors of 4 "
-    "or "
-    "8 bits, one of FP8 (e4m3), NVFP4 or MXFP4, the unquantised model, or a GGUF file";
+using Reader = QuantizationReader;
 
 constexpr const char* kInstead =
     "; use a checkpoint of GPTQ, AWQ, compressed-tensors, FP8 or NVFP4, the unquantised model, or "
     "a "
     "GGUF file";
-
-// One quantization_config; the first error stays.
-class Reader {
- public:
-  Reader(const Json& json, const std::string& where) : json_(json), where_(where) {}
-
-  const Status& status() const { return status_; }
-  bool failed() const { return !status_.ok(); }
-
-  std::string text(const char* name, const char* otherwise) {
-    const Json* value = find(name);
-    if (value == nullptr) return otherwise;
-    if (value->is_string()) return value->get<std::string>();
-    refuse(std::string(name) + " " + value->dump().substr(0, 80));
-    return otherwise;
-  }
-  int64_t integer(const char* name, const char* other_name, int64_t otherwise) {
-    const Json* value = find(name);
-    if (value == nullptr) value = find(other_name);
-    if (value == nullptr) return otherwise;
-    const bool fits =
-        value->is_number_integer() && value->get<double>() >= -1 && value->get<double>() <= 1 << 24;
-    if (fits) return value->get<int64_t>();
-    refuse(std::string(name) + " " + value->dump().substr(0, 80));
-    return otherwise;
-  }
-  // A field that must be missing, null, false or empty.
-  void want_none(const char* name) {
-    const Json* value = find(name);
-    if (value != nullptr && *value != false && !value->empty()) {
-      refuse(std::string("'") + name + "' " + value->dump().substr(0, 80));
-    }
-  }
-  void want(bool holds, const std::string& otherwise) {
-    if (!holds) refuse(otherwise);
-  }
-  // With the reason in place of the list of what is read.
-  void want_because(bool holds, const std::string& what, const std::string& why) {
-    if (holds || !status_.ok()) return;
-    status_ = unsupported(where_ + ": quantization_config with " + what + " is not read: " + why);
-  }
-  const Json* find(const char* name) const {
-    const auto found = json_.find(name);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-
- private:
-  void refuse(const std::string& what) {
-    if (!status_.ok()) return;
-    status_ = unsupported(where_ + ": quantization_config with " + what + " is not read" + kRemedy);
-  }
-
-  const Json& json_;
-  const std::string& where_;
-  Status status_;
-};
-
-std::string bits_text(int64_t bits) { return std::to_string(bits) + " bits"; }
 
 void check_sizes(Reader& reader, const Quantization& found) {
   if (found.layout == PackLayout::kScaled || found.differs) return;
@@ -114,24 +54,6 @@ void read_awq(Reader& reader, Quantization* out) {
   reader.want(out->bits == 4, bits_text(out->bits));
 }
 
-// [rows, columns] that share a scale.
-void read_block(Reader& reader, const char* name, Quantization* out) {
-  const Json* block = reader.find(name);
-  if (block == nullptr) return;
-  const bool fits = block->is_array() && block->size() == 2 &&
-                    std::all_of(block->begin(), block->end(), [](const Json& size) {
-                      return size.is_number_integer() && size >= 1 && size <= 1 << 20;
-                    });
-  if (!fits) return reader.want(false, std::string(name) + " " + block->dump().substr(0, 80));
-  out->block_rows = (*block)[0].get<int64_t>();
-  out->block_cols = (*block)[1].get<int64_t>();
-}
-
-void set_scaled(Quantization* out) {
-  out->layout = PackLayout::kScaled;
-  out->bits = 8;
-}
-
 // DeepSeek's blocks, and scales of rows or tensors as vLLM writes them.
 void read_fp8(Reader& reader, Quantization* out) {
   const std::string format = reader.text("fmt", "e4m3");
@@ -143,115 +65,14 @@ void read_fp8(Reader& reader, Quantization* out) {
   read_block(reader, "weight_block_size", out);
 }
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
-  return std::find(all.begin(), all.end(), text) != all.end();
-}
-
-// Floats, or integers of a byte each, which those of four bits have too (W4A8).
-void read_compressed_scaled(Reader& weights, bool is_float, Quantization* out) {
-  const int64_t bits = weights.integer("num_bits", "", 8);
-  const std::string strategy = weights.text("strategy", "tensor");
-  weights.want(bits == 8 || bits == 4,
-               std::string(is_float ? "floats" : "integers") + " of " + bits_text(bits));
-  if (!is_float || bits != 8) out->is_fp8 = false;
-  weights.want(is_one_of(strategy, {"tensor", "channel", "block", "group", "tensor_group"}),
-               "strategy " + strategy);
-  Quantization block;
-  read_block(weights, "block_structure", &block);
-  const bool differs = out->block_rows > 0 && block.block_rows > 0 &&
-                       (out->block_rows != block.block_rows || out->block_cols != block.block_cols);
-  weights.want(!differs, "blocks of several sizes");
-  if (block.block_rows > 0) {
-    out->block_rows = block.block_rows;
-    out->block_cols = block.block_cols;
-  }
-}
-
-// Integers in words.
-void read_compressed_packed(Reader& weights, Quantization* out) {
-  const std::string strategy = weights.text("strategy", "group");
-  weights.want(strategy == "group" || strategy == "channel", "strategy " + strategy);
-  out->layout = PackLayout::kCompressed;
-  out->bits = static_cast<int32_t>(weights.integer("num_bits", "", 4));
-  out->group = strategy == "channel" ? -1 : weights.integer("group_size", "", -1);
-  weights.want(out->bits == 4 || out->bits == 8, bits_text(out->bits));
-}
-
-// One of config_groups. How activations are rounded is not looked at: they are not.
-Status read_compressed_group(const Json& group, const std::string& all_format,
-                             const std::string& where, Quantization* out) {
-  Reader outer(group, where);
-  const std::string format = outer.text("format", all_format.c_str());
-  const Json* weights = outer.find("weights");
-  outer.want(weights != nullptr && weights->is_object(), "config_groups without weights");
-  outer.want(is_one_of(format, {"pack-quantized", "int-quantized", "float-quantized",
-                                "naive-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized",
-                                "mxfp8-quantized", "mixed-precision", "dense"}),
-             "format '" + format + "'");
-  if (outer.failed()) return outer.status();
-  if (outer.find("input_activations") != nullptr) out->rounds_activations = true;
-  Reader inner(*weights, where);
-  const std::string type = inner.text("type", "int");
-  inner.want(type == "int" || type == "float", "weights of the type " + type);
-  const bool packed = format == "pack-quantized" || (format == "mixed-precision" && type == "int");
-  inner.want(type == "int" || format != "pack-quantized", "weights of the type " + type);
-  if (packed) {
-    out->is_fp8 = false;
-    read_compressed_packed(inner, out);
-  } else {
-    read_compressed_scaled(inner, type == "float", out);
-  }
-  return inner.status();
-}
-
-// An object that may say that nothing more was done to the weights.
-bool is_dense(const Json* object) {
-  if (object == nullptr || object->empty()) return true;
-  const auto format = object->find("format");
-  return object->is_object() && format != object->end() && *format == "dense";
-}
-
-bool is_empty(const Json* value) { return value == nullptr || value->empty(); }
-
-Status read_compressed(Reader& reader, const std::string& where, Quantization* out) {
-  const std::string format = reader.text("format", "");
-  const Json* groups = reader.find("config_groups");
-  reader.want(groups != nullptr && groups->is_object() && !groups->empty() &&
-                  std::all_of(groups->begin(), groups->end(),
-                              [](const Json& group) { return group.is_object(); }),
-              "format '" + format + "' and no config_groups");
-  reader.want_because(
-      is_dense(reader.find("sparsity_config")) && format != "marlin-24",
-      format == "marlin-24" ? "format 'marlin-24'" : "sparse weights (sparsity_config)",
-      "bit masks and the words of one kernel are left out here; load the model with a version of "
-      "compressed-tensors that still has them and save it dense, or use the model as it was "
-      "before or a GGUF file");
-  reader.want_because(
-      is_empty(reader.find("transform_config")), "a transform_config",
-      "its matrices expect rows that Hadamard matrices turned (SpinQuant, QuIP), "
-      "which is not done here; use a checkpoint without transforms, the model as it was "
-      "before, or a GGUF file");
-  if (reader.failed()) return reader.status();
-  set_scaled(out);
-  out->is_fp8 = true;
-  for (const Json& group : *groups) {
-    FT_RETURN_IF_ERROR(read_compressed_group(group, format, where, out));
-  }
-  out->differs = groups->size() > 1;
-  return {};
-}
-
 // Whether the KV cache alone is quantised (model/files/kv_quantization.h), or nothing is.
 bool rounds_kv_alone(const std::string& method, Reader& reader) {
   const bool rounds =
       reader.find("kv_cache_scheme") != nullptr || reader.find("kv_cache_quant_algo") != nullptr;
-  if (method == "compressed-tensors" && is_empty(reader.find("config_groups"))) {
-    const bool plain = reader.text("format", "") == "dense" &&
-                       is_dense(reader.find("sparsity_config")) &&
-                       is_empty(reader.find("transform_config"));
-    return rounds || plain;
+  if (method == "compressed-tensors" && !quantizes_weights(reader)) {
+    return rounds || leaves_weights_plain(reader);
   }
-  return method == "modelopt" && rounds && is_empty(reader.find("quant_algo"));
+  return method == "modelopt" && rounds && is_empty_field(reader.find("quant_algo"));
 }
 
 // The algorithms of NVIDIA's ModelOpt whose weights are codes and scales alone.
@@ -281,6 +102,31 @@ void read_modelopt(Reader& reader, Quantization* out) {
       !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO" && algorithm != "W8A16";
 }
 
+// Floats and signed bytes, or integers of four bits in words, which stand alone.
+void read_quark_weight(Reader& reader, const Json& weight, Quantization* out) {
+  const Json dtype = weight.is_object() ? weight.value("dtype", Json()) : Json();
+  const std::string name = dtype.is_string() ? dtype.get<std::string>() : "";
+  const SixBits six = name == "fp6_e3m2"   ? SixBits::kE3m2
+                      : name == "fp6_e2m3" ? SixBits::kE2m3
+                                           : SixBits::kNone;
+  if (six != SixBits::kNone) {
+    reader.want(out->six_bits == SixBits::kNone || out->six_bits == six,
+                "Quark's weights of fp6_e3m2 and fp6_e2m3");
+    out->six_bits = six;
+    return;
+  }
+  const bool in_words =
+      (name == "int4" || name == "uint4") && weight.value("qscheme", Json()) == "per_group";
+  if (!in_words) {
+    return reader.want(is_one_of(name, {"fp8_e4m3", "fp8_e5m2", "fp4", "int8"}),
+                       "Quark's weights " + weight.dump().substr(0, 80));
+  }
+  out->layout = PackLayout::kQuark;
+  out->is_signed = name == "int4";
+  const Json group = weight.value("group_size", Json());
+  out->group = group.is_number_integer() ? group.get<int64_t>() : 0;
+}
+
 // AMD's Quark: what it has for weights, for all layers and for some.
 void read_quark(Reader& reader, Quantization* out) {
   std::vector<const Json*> specs;
@@ -295,21 +141,26 @@ void read_quark(Reader& reader, Quantization* out) {
   for (const Json* spec : specs) {
     const Json weight = spec->is_object() ? spec->value("weight", Json()) : Json();
     if (weight.is_null()) continue;
-    const Json dtype = weight.is_object() ? weight.value("dtype", Json()) : Json();
-    reader.want(dtype == "fp8_e4m3" || dtype == "fp4" || dtype == "int8",
-                "Quark's weights " + weight.dump().substr(0, 80));
+    read_quark_weight(reader, weight, out);
     const Json inputs = spec->value("input_tensors", Json());
     if (!inputs.is_null()) out->rounds_activations = true;
   }
-  set_scaled(out);
+  if (out->layout != PackLayout::kQuark) return set_scaled(out);
+  const Json* exported = reader.find("export");
+  const bool in_order = exported != nullptr && exported->is_object() &&
+                        exported->value("pack_method", Json("reorder")) != "reorder";
+  reader.want(!in_order, "Quark's pack_method 'order'");
 }
 
 // Intel's AutoRound in the layouts of others.
 void read_auto_round(Reader& reader, Quantization* out) {
   const std::string packing = reader.text("packing_format", "auto_round:auto_gptq");
-  const bool gptq = packing.ends_with("gptq");
-  // NVFP4 and MXFP4 under the names of compressed-tensors.
-  if (packing.ends_with("llm_compressor")) {
+  // Words of GPTQ's, of "auto_round:gptqmodel" and "auto_round" with whole zeros.
+  const bool has_whole_zeros = packing == "auto_round" || packing.ends_with("gptqmodel");
+  const bool gptq = packing.ends_with("gptq") || has_whole_zeros;
+  // NVFP4, MXFP4 and FP8 under the names of compressed-tensors.
+  if (packing.ends_with("llm_compressor") || packing.ends_with(":fp8_static") ||
+      packing.ends_with(":fp8")) {
     set_scaled(out);
     out->rounds_activations = reader.integer("act_bits", "", 16) < 16;
     return;
@@ -318,7 +169,7 @@ void read_auto_round(Reader& reader, Quantization* out) {
   out->layout = gptq ? PackLayout::kGptq : PackLayout::kAwq;
   out->bits = static_cast<int32_t>(reader.integer("bits", "", 4));
   out->group = reader.integer("group_size", "", 128);
-  out->stores_zero_less_one = gptq;
+  out->stores_zero_less_one = gptq && !has_whole_zeros;
   const Json* rules = reader.find("extra_config");
   out->differs = rules != nullptr && !rules->empty();
 }

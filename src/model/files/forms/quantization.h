@@ -10,14 +10,19 @@
 namespace foretoken {
 
 // Where the codes of quantised matrices lie in safetensors files. A matrix has n rows and k
-// columns; codes of the first three are unsigned and fill words of 32 bits from the lowest bit on.
+// columns; codes of the first four are unsigned, but some of Quark's, and fill words of 32 bits
+// from the lowest bit on.
 enum class PackLayout : uint8_t {
   kGptq,        // AutoGPTQ, GPTQModel: words of codes that follow along k, [k / 8, n] for 4 bits
   kAwq,         // AutoAWQ "gemm": words of 8 interleaved rows, [k, n / 8]
+  kQuark,       // AMD's Quark: those words as X.weight
   kCompressed,  // compressed-tensors "pack-quantized": [n, k / 8]
   kScaled,      // floats of eight or four bits, or integers of eight
                 // (model/files/forms/scaled_tensor.h, model/files/forms/bnb_tensor.h)
 };
+
+// Floats of six bits that Quark writes, whose tensors do not tell which they are.
+enum class SixBits : uint8_t { kNone, kE3m2, kE2m3 };
 
 // What quantization_config of a config.json says. Which matrices are quantised, and which of them
 // as floats and which as integers, is what their tensors tell: lists of modules are not needed.
@@ -27,6 +32,7 @@ struct Quantization {
   int32_t bits = 4;                   // 4 or 8; of kGptq 2 to 8
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
+  bool is_signed = false;             // of kQuark: codes and zeros are -8 to 7
   // Bits and groups may differ from matrix to matrix: the shapes of each tell them.
   bool differs = false;
   // Of scaled codes: rows and columns that share a scale; 0: shapes alone tell.
@@ -37,6 +43,7 @@ struct Quantization {
   // multiplied.
   bool is_ternary = false;
   bool divides = false;
+  SixBits six_bits = SixBits::kNone;
   bool is_online = false;       // BitNet's weights are plain, and made ternary while they are read
   bool rounds_to_int8 = false;  // rows that layers multiply are rounded, as BitNet is trained
   bool rounds_activations = false;  // where the file's tool multiplies; here they are not

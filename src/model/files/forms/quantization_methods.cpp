@@ -10,7 +10,8 @@ constexpr QuantizationMethod kMethods[] = {
     {"awq", "4 bits, version gemm"},
     {"compressed-tensors",
      "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
-     "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision"},
+     "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision, marlin-24; sparse-24-bitmask, "
+     "sparse-bitmask; transforms that are all in the weights"},
     {"fp8, mxfp8", "E4M3, or E5M2 (fmt e5m2), with a scale a tensor, row or block"},
     {"fbgemm_fp8", "E4M3 with a scale a row"},
     {"modelopt, modelopt_...",
@@ -25,9 +26,11 @@ constexpr QuantizationMethod kMethods[] = {
      "mxfp8 and nvfp4"},
     {"hqq", "1, 2, 3, 4 and 8 bits along either axis; scales and zeros that are plain"},
     {"torchao", "Int8Tensor, Float8Tensor, IntxUnpackedToInt8Tensor and plain Int4Tensor"},
-    {"quark", "weights of fp8_e4m3, fp4 or int8"},
+    {"quark",
+     "weights of fp8_e4m3, fp8_e5m2, fp6_e3m2, fp6_e2m3, fp4 or int8; int4 and uint4 in groups, "
+     "reordered"},
     {"auto-round, intel/auto-round",
-     "in the layout of gptq or awq, or NVFP4 and MXFP4 in compressed-tensors'"},
+     "in the layout of gptq or awq, or NVFP4 and MXFP4 in compressed-tensors', or FP8"},
 };
 
 constexpr RefusedMethod kRefusedMethods[] = {

@@ -162,6 +162,42 @@ TEST(Quantization, UnusualForms) {
   }
 }
 
+// AutoRound's names for GPTQ's words, of which some store zeros as they are.
+TEST(Quantization, PackingFormatsOfAutoRound) {
+  const auto of = [](const std::string& format) {
+    return read_quantization_text(
+               (R"({"quant_method": "auto-round", "bits": 4, "packing_format": ")" + format + "\"}")
+                   .c_str())
+        .value()
+        .value();
+  };
+  EXPECT_TRUE(of("auto_round:auto_gptq").stores_zero_less_one);
+  EXPECT_FALSE(of("auto_round:gptqmodel").stores_zero_less_one);
+  EXPECT_FALSE(of("auto_round").stores_zero_less_one);
+  EXPECT_EQ(of("auto_round:gptqmodel").layout, PackLayout::kGptq);
+  EXPECT_EQ(of("auto_round:fp8_static").layout, PackLayout::kScaled);
+}
+
+TEST(Quantization, QuarksWordsAndFloatsOfSixBits) {
+  const auto words = read_quantization_text(
+                         R"({"quant_method": "quark", "global_quant_config": {"weight":
+        {"dtype": "int4", "qscheme": "per_group", "group_size": 64}},
+        "export": {"pack_method": "reorder"}})")
+                         .value()
+                         .value();
+  EXPECT_EQ(words.layout, PackLayout::kQuark);
+  EXPECT_TRUE(words.is_signed);
+  EXPECT_EQ(words.group, 64);
+  const auto floats = read_quantization_text(
+                          R"({"quant_method": "quark", "global_quant_config": {"weight":
+        {"dtype": "fp6_e2m3", "qscheme": "per_group"}}, "layer_quant_config":
+        {"*mlp*": {"weight": {"dtype": "fp4"}}}})")
+                          .value()
+                          .value();
+  EXPECT_EQ(floats.layout, PackLayout::kScaled);
+  EXPECT_EQ(floats.six_bits, SixBits::kE2m3);
+}
+
 TEST(Quantization, OthersAreNamedWithARemedy) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"quant_method": "gptq", "bits": 9})", "9 bits"},
@@ -183,15 +219,8 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
       {R"({"quant_method": "compressed-tensors", "format": "int-quantized",
            "config_groups": {"g": {"weights": {"num_bits": 2, "type": "int"}}}})",
        "integers of 2 bits"},
-      {R"({"quant_method": "compressed-tensors", "format": "marlin-24",
-           "config_groups": {"g": {"weights": {"num_bits": 4}}}})",
-       "format 'marlin-24'"},
-      {R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
-           "sparsity_config": {"format": "sparse-24-bitmask"},
-           "config_groups": {"g": {"weights": {"num_bits": 4}}}})",
-       "sparse weights"},
       {R"({"quant_method": "compressed-tensors", "format": "float-quantized",
-           "transform_config": {"config_groups": {"u": {}}},
+           "transform_config": {"config_groups": {"u": {"apply": [{"location": "input"}]}}},
            "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}})",
        "transform_config"},
       {R"({"quant_method": "modelopt", "quant_algo": "NVFP4_SVD"})", "part of low rank"},
@@ -199,10 +228,19 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
            "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "INT4_AWQ"}}})",
        "INT4_AWQ"},
       {R"({"quant_method": "quark"})", "no global_quant_config"},
-      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "uint4"}}})",
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "int4",
+           "qscheme": "per_channel"}}})",
        "Quark's weights"},
-      {R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})",
-       "packing_format"},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": [{"dtype": "fp8_e4m3"},
+           {"dtype": "int4"}]}})",
+       "Quark's weights"},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp6_e3m2"}},
+           "layer_quant_config": {"a": {"weight": {"dtype": "fp6_e2m3"}}}})",
+       "fp6_e3m2 and fp6_e2m3"},
+      {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "uint4",
+           "qscheme": "per_group", "group_size": 128}}, "export": {"pack_method": "order"}})",
+       "pack_method 'order'"},
+      {R"({"quant_method": "auto-round", "packing_format": "auto_round:ark"})", "packing_format"},
       {R"({"quant_method": "fp8", "fmt": "e3m4"})", "fmt e3m4"},
       {R"({"quant_method": "fp8", "weight_block_size": [128]})", "weight_block_size [128]"},
       {R"({"quant_method": "fp8", "weight_block_size": [0, 128]})", "weight_block_size [0,128]"},

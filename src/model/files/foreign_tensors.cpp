@@ -1,4 +1,4 @@
-#include "model/files/forms/foreign_tensors.h"
+#include "model/files/foreign_tensors.h"
 
 #include <string_view>
 
@@ -18,7 +18,6 @@ constexpr ForeignEnding kForeignEndings[] = {
     {".centroids.weight", "VPTQ"},
     {".weight._data", "optimum-quanto"},
     {".weight._data._data", "optimum-quanto"},
-    {".weight.bitmask", "compressed-tensors for sparse weights"},
 };
 
 }  // namespace
