@@ -27,6 +27,32 @@ void DraftLedger::open(std::span<const DraftGrant> grants) {
   }
 }
 
+// Of those that gain too little each is tried now and then.
+bool DraftLedger::has_room(const Sequence& sequence, int lookup) const {
+  const DraftGrant& grant = budgets_[static_cast<size_t>(lookup)].grant;
+  const bool is_listed = sequence.drafter != lookup;
+  const int least = is_listed ? grant.min_listed_class : grant.min_class;
+  if (sequence.is_predicted || LookupGain::class_of(sequence.lookup_gain) >= least) return true;
+  return (sequence.arrival + num_dealt_) % LookupGain::kTurn == 0;
+}
+
+void DraftLedger::note_lookups(const Span& span, int drafter, int num_accepted,
+                               bool is_likely) const {
+  Sequence& sequence = *span.sequence;
+  if (is_likely && !sequence.lookup_is_likely) {
+    sequence.lookup_gain = std::max(sequence.lookup_gain, LookupGain::kFirst);
+  }
+  sequence.lookup_is_likely = is_likely;
+  if (!span.had_lookups) {
+    sequence.lookup_gain -=
+        (sequence.lookup_gain + LookupGain::kIdleMemory - 1) / LookupGain::kIdleMemory;
+    return;
+  }
+  const bool is_lookup = sequence.lookups == 0 || (sequence.lookups >> drafter & 1) != 0;
+  const int rise = (is_lookup ? num_accepted * LookupGain::kOne : 0) - sequence.lookup_gain;
+  sequence.lookup_gain += rise / (rise > 0 ? LookupGain::kRisingMemory : LookupGain::kMemory);
+}
+
 // Drafts that a sequence of `len` tokens can have verified next.
 int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
   const int64_t by_drafter = int64_t{drafter_of(sequence).max_len} - len + 1;
@@ -35,6 +61,7 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
+  if (!drafter_of(sequence).has_kv && !has_room(sequence, sequence.drafter)) return 0;
   const int granted = budgets_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
@@ -45,6 +72,7 @@ int DraftLedger::hoped_lookups(const Sequence& sequence) const {
   int granted = 0;
   for (size_t i = 0; i < drafters_.size(); ++i) {
     if ((sequence.lookups >> i & 1) == 0 || budgets_[i].num_spans <= 0) continue;
+    if (!has_room(sequence, static_cast<int>(i))) continue;
     granted = std::max(granted, budgets_[i].grant.num_draft_tokens);
   }
   const int left = sequence.max_len - sequence.len_floor() - 2;
@@ -80,6 +108,7 @@ void DraftLedger::deal(StepPlan& plan) {
   }
   for (Span& span : plan.spans) deal_lookups(span, plan);
   for (const Span& span : plan.spans) settle(span);
+  ++num_dealt_;
 }
 
 // Entries before `num_ids` that may be missing.
@@ -152,6 +181,7 @@ void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
     DraftBudget& budget = budgets_[i];
     const int granted = std::min(budget.grant.num_draft_tokens, span.num_lookup_tokens);
     if ((span.sequence->lookups >> i & 1) == 0 || granted == 0 || budget.num_lookups == 0) continue;
+    if (!has_room(*span.sequence, static_cast<int>(i))) continue;
     --budget.num_lookups;
     most = std::max(most, granted);
     DraftUse& use = plan.drafts[i];
@@ -164,6 +194,8 @@ void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
 void DraftLedger::settle(const Span& span) const {
   Sequence& sequence = *span.sequence;
   sequence.draft_bound = std::max(span.num_draft_tokens, span.num_lookup_tokens);
+  const bool looks_up = drafts(sequence) && !drafter_of(sequence).has_kv;
+  sequence.had_lookups = span.num_lookup_tokens > 0 || (looks_up && sequence.draft_bound > 0);
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);
   const int known = span.samples ? sequence.sure_len() : sequence.num_scheduled;
@@ -180,8 +212,11 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
   ++demand.num_counted;
   demand.num_tokens += std::max(len, sequence.prompt_len);
   if (!drafts(sequence)) return;
+  const auto gain_class = static_cast<size_t>(LookupGain::class_of(sequence.lookup_gain));
   for (size_t i = 0; i < drafters_.size() && sequence.caught_up; ++i) {
-    if ((sequence.lookups >> i & 1) != 0) ++demand.drafters[i].num_listed;
+    if ((sequence.lookups >> i & 1) == 0) continue;
+    ++demand.drafters[i].num_listed;
+    ++demand.drafters[i].num_listed_gaining[gain_class];
   }
   if (drafts_left(sequence, len + 1) <= 0) return;
   DraftDemand& own = demand.drafters[static_cast<size_t>(sequence.drafter)];
@@ -194,6 +229,7 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
     return;
   }
   ++own.num_decoding;
+  ++own.num_gaining[gain_class];
   if (!drafter_of(sequence).has_kv || sequence.draft_caught_up) {
     ++own.num_ready;
     return;
@@ -209,6 +245,7 @@ void DraftLedger::describe(const Sequence& sequence, BatchDemand& demand) const 
 
 void DraftLedger::restart(Sequence& sequence, int exact) const {
   sequence.draft_bound = 0;
+  sequence.had_lookups = false;
   sequence.draft_caught_up = false;
   sequence.draft_floor = keeps_entries(sequence) ? exact : 0;
 }

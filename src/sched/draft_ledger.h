@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
@@ -48,6 +49,9 @@ class DraftLedger {
   // Of the first `num_ids` ids the device lacks `missing` entries. Returns the number of leading
   // entries that the page headers tell to be exact.
   int confirm(Sequence& sequence, int num_ids, int missing) const;
+  // A reconciled span, whose drafts, made by `drafter`, were accepted so often. `is_likely`: a
+  // look-up knows a long piece of text behind it.
+  void note_lookups(const Span& span, int drafter, int num_accepted, bool is_likely) const;
   // Learns from the length of an output.
   void note_end(const Sequence& sequence);
 
@@ -81,6 +85,7 @@ class DraftLedger {
   const SchedulerDrafter& drafter_of(const Sequence& sequence) const {
     return drafters_[static_cast<size_t>(sequence.drafter)];
   }
+  bool has_room(const Sequence& sequence, int lookup) const;
   int drafts_left(const Sequence& sequence, int len) const;
   int missing(const Sequence& sequence, int num_ids) const;
   int rows_wanted(const Span& span) const;
@@ -93,6 +98,7 @@ class DraftLedger {
 
   const std::vector<SchedulerDrafter> drafters_;
   std::array<DraftBudget, kMaxDrafters> budgets_{};
+  uint64_t num_dealt_ = 0;
   int mean_output_x16_ = 256 * 16;  // tokens of the outputs of late
   int num_outputs_ = 1;             // that this rests on
 };

@@ -86,6 +86,7 @@ SequenceEvent Scheduler::finish(Sequence& sequence) {
 
 void Scheduler::describe(BatchDemand& demand) const {
   demand = {};
+  demand.num_waiting = waiting_.size();
   const int num_coming = std::min(waiting_.size(), num_free_slots());
   demand.num_sequences = std::min(num_running() + num_coming, share_of_sequences());
   int room = share_of_sequences();
@@ -240,6 +241,7 @@ Span Scheduler::next_token(Sequence& sequence, const StepPlan& plan) const {
   const int budget = std::min(row_budget(plan), logits_budget(plan)) - 1 - num_behind(plan);
   span.max_verified =
       std::max(0, std::min({sequence.max_draft_tokens, sequence.draft_bound, room - 1, budget}));
+  span.had_lookups = sequence.had_lookups && span.max_verified > 0;
   return span;
 }
 
@@ -447,6 +449,7 @@ SequenceEvent Scheduler::reconcile(const Span& span, const Outcome& outcome) {
     kv_.remember(sequence, sequence.num_computed);
   }
   note_drafter(span, outcome.draft_missing);
+  drafts_.note_lookups(span, outcome.drafter, outcome.num_accepted, outcome.found_lookup);
   if (outcome.ended && !ids.empty() && !drafts_.keeps_states(sequence)) {
     kv_.note_output_state(sequence, known_before - 1, sequence.num_computed);
   }

@@ -104,6 +104,9 @@ class Scheduler {
     std::span<const int32_t> ids = {};  // committed
     bool ended = false;                 // the device finished the sequence
     int draft_missing = 0;              // of its SpanResult
+    int num_accepted = 0;               // of its drafts, which `drafter` made
+    int drafter = 0;
+    bool found_lookup = false;  // a look-up knows a long piece of text behind it
   };
   // Applies it, in step order. Ids of a sequence that has ended on the host's side are dropped.
   SequenceEvent reconcile(const Span& span, const Outcome& outcome);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kv/prefix_cache.h"
+#include "spec/draft_budget.h"
 
 namespace foretoken {
 
@@ -63,6 +64,9 @@ struct Sequence {
   int num_sampling = 0;    // those of them that commit at least one id unless it ends or pauses
   int inflight_bound = 0;  // most ids that those can commit
   int draft_bound = 0;     // most drafts that stand on the device for its next span
+  int lookup_gain = LookupGain::kFirst;  // see there
+  bool had_lookups = false;              // its next span may verify drafts of a look-up
+  bool lookup_is_likely = false;         // one knows a long piece of text behind its own
   int draft_floor =
       0;  // its drafter's entries before it are exact, or will be in the queue's order
   bool draft_caught_up = false;  // its last span caught up everything, whatever the device found

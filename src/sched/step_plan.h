@@ -40,6 +40,7 @@ struct Span {
   int num_draft_tokens = 0;   // most drafts to propose at the end of the step
   int draft_rows = 0;         // entries of the drafter's KV to catch up at most
   int num_lookup_tokens = 0;  // most drafts of the sequence's look-ups
+  bool had_lookups = false;   // some of those it verifies may be a look-up's
 
   int max_rows() const { return num_tokens + max_verified; }
   // A scored chunk brings the token behind it, which its last row is scored with.

@@ -32,6 +32,11 @@ void BatchResults::add(int max_verified, int num_drafted, int num_accepted) {
 
 BatchRates::BatchRates() { state_.rates.fill(spec::kFirstRate); }
 
+int64_t BatchRates::share_window(int64_t num_spans, bool looks_up) {
+  const bool finds_for_few = looks_up && num_spans <= ShareWindows::kFew;
+  return std::max(num_spans, finds_for_few ? ShareWindows::kFindsSpans : ShareWindows::kSpans);
+}
+
 void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_tokens,
                          bool looks_up) {
   using spec::moved_rate;
@@ -44,11 +49,9 @@ void BatchRates::take_in(const BatchResults& results, bool rests, int max_draft_
   const int64_t recovery = rests ? Constants::kUnseenProbes : Constants::kUnseenSteps;
   const int64_t num_drafting = results.reached[0];
   const int64_t num_spans = num_drafting + results.num_idle;
-  const bool finds_for_few = looks_up && num_spans <= ShareWindows::kFew;
-  const int64_t spans_ago = finds_for_few ? ShareWindows::kFindsSpans : ShareWindows::kSpans;
   state_.share = rests ? moved_rate<int64_t>(state_.share, kOne, 1, ShareWindows::kRecovery)
                        : moved_rate<int64_t>(state_.share, num_drafting * kOne, num_spans,
-                                             std::max(num_spans, spans_ago));
+                                             share_window(num_spans, looks_up));
   for (size_t i = 0; i < static_cast<size_t>(max_draft_tokens); ++i) {
     const int32_t reached = results.reached[i];
     int64_t& rate = state_.rates[i];

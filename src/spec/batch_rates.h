@@ -51,6 +51,9 @@ class BatchRates {
   // Of `limit` drafts, those that are accepted where any are verified, in 1/kOne.
   int64_t expected_drafts(int limit) const;
 
+  // Spans that the share of `num_spans` more of them looks back on.
+  static int64_t share_window(int64_t num_spans, bool looks_up);
+
   // Of the sequences that might have drafts verified, those that do, in 1/kOne: the device gives
   // none to slots where they would not pay, and a look-up finds none for some.
   int64_t share() const { return state_.share; }

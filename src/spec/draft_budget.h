@@ -14,6 +14,35 @@ namespace foretoken {
 // class all others.
 inline constexpr int kNumCatchUpClasses = 14;
 
+// The accepted drafts that a look-up brought a sequence in each step of late in which it had room,
+// in 1/kOne, and classes of that: class 0 below kOne/32, each further one up to twice as much.
+struct LookupGain {
+  static constexpr int kOne = 256;
+  static constexpr int kNumClasses = 10;
+  // Where nothing is known, or a long piece of text was found that was not before. Higher, and a
+  // text that only seems to repeat itself has room for long; lower, and large batches never try.
+  static constexpr int kFirst = 2 * kOne;
+  // Steps that it looks back on where it falls. Fewer, and a sequence for which drafts are found
+  // now and then loses its room by chance; more, and room for drafts that do not come costs for
+  // longer.
+  static constexpr int kMemory = 8;
+  // The same where it rises. More, and a text that begins to repeat itself is believed late.
+  static constexpr int kRisingMemory = 2;
+  // The same without room. Fewer, and sequences wait for their tries that were never judged; more,
+  // and a look-up that wakes for one has room for all.
+  static constexpr int kIdleMemory = 32;
+  // Steps between tries of a sequence that gains too little. Fewer, and its room costs time; more,
+  // and a text that repeats short pieces is noticed late.
+  static constexpr int kTurn = 64;
+
+  static constexpr int class_of(int gain) {
+    int result = 0;
+    while (result < kNumClasses - 1 && gain >= kOne / 32 << result) ++result;
+    return result;
+  }
+};
+using NumByGain = std::array<int, LookupGain::kNumClasses>;
+
 // What the running sequences of one drafter could use in the next step.
 struct DraftDemand {
   int num_decoding = 0;   // sequences whose next span is one token and its drafts
@@ -21,6 +50,9 @@ struct DraftDemand {
   int num_predicted = 0;  // sequences with a prediction, which count nowhere else here
   int num_listed = 0;  // decoding sequences that have it before another drafter in their lists, and
                        // count as that one's
+  // Without KV: of the decoding sequences, and of the listed ones, by LookupGain::class_of.
+  NumByGain num_gaining{};
+  NumByGain num_listed_gaining{};
   int num_coming = 0;  // sequences whose prompt is not computed yet, and those that wait for a slot
   // Of the decoding ones that are not ready, by class: how many, and the entries they lack at most.
   std::array<int, kNumCatchUpClasses> num_resting{};
@@ -32,6 +64,7 @@ struct DraftDemand {
 struct BatchDemand {
   int num_sequences = 0;  // with and without a drafter: running, or waiting and a slot is free
   int num_decoding = 0;
+  int num_waiting = 0;  // for a slot
   // Those that run or come, but for the ones that only wait for their end, and the tokens that they
   // know or, while a prompt is computed, will know.
   int num_counted = 0;
@@ -51,6 +84,10 @@ struct DraftGrant {
   int max_class = kNumCatchUpClasses - 1;
   // Spans at most that have it before another drafter and may have its drafts.
   int max_lookups = std::numeric_limits<int>::max();
+  // Without KV: sequences whose gain is of a lower class have no room, but for one of
+  // LookupGain::kTurn in a step. `min_listed_class`: of those that have it before another drafter.
+  int min_class = 0;
+  int min_listed_class = 0;
 };
 
 // Draft passes of a planned step.

@@ -118,7 +118,17 @@ void LengthController::found(uint64_t step, int drafter, Kind kind) {
 
 void LengthController::State::take_in(const BatchResults& results,
                                       const LengthControllerConfig::PolicyDrafter& drafter) {
-  rates.take_in(results, num_draft_tokens == 0, drafter.max_draft_tokens, !drafter.has_kv);
+  const bool rests = num_draft_tokens == 0;
+  const int64_t num_spans = results.reached[0] + results.num_idle;
+  if (rests || drafter.has_kv) {
+    num_with_room = 0;
+  } else if (num_spans > 0) {
+    const int64_t window = BatchRates::share_window(num_spans, true);
+    if (num_with_room == 0) num_with_room = num_spans * kOne;
+    num_with_room =
+        spec::moved_rate<int64_t>(num_with_room, num_spans * num_spans * kOne, num_spans, window);
+  }
+  rates.take_in(results, rests, drafter.max_draft_tokens, !drafter.has_kv);
   num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
@@ -136,6 +146,13 @@ void LengthController::take_in(uint64_t step) {
     }
     results = {};
   }
+}
+
+// A rest that ended without a draft, as none of the sequences that were to come paid for its
+// prompt, has told nothing: the next probe stays where it was.
+void LengthController::State::rest_from(uint64_t step) {
+  if (num_seen > 0) next_probe = step + Tuning::kProbeSteps;
+  if (num_ever > 0) num_ever = Tuning::kFirstSeen;
 }
 
 // Sequences of other drafters and of none.
@@ -159,46 +176,66 @@ LengthController::Load LengthController::load_beside(int drafter, const BatchDem
   return load;
 }
 
-// The limit that pays most where `num_sequences` draft; the last one unless another is clearly
+LengthController::Speed LengthController::speed_of(int drafter, const State& state, int limit,
+                                                   const Batch& batch) const {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  const Load& load = batch.load;
+  const int num_sequences = batch.num_sequences;
+  Speed speed{.room = room_of(limit, batch)};
+  const int num_with_room = speed.room.num_sequences;
+  const DraftUse use{.num_draft_tokens = limit,
+                     .catch_up_rows = limit > 0 ? rows_of(traits, num_with_room, limit) : 0,
+                     .num_spans = limit > 0 ? num_with_room : 0};
+  int64_t had_room = num_sequences * kOne;
+  if (state.num_with_room > 0) had_room = std::min(had_room, state.num_with_room);
+  const int64_t drafting = std::min(had_room * state.rates.share() / kOne, num_with_room * kOne);
+  const int64_t accepted = drafting * state.rates.expected_drafts(limit) / kOne;
+  speed.accepted = accepted / std::max(num_with_room, 1);
+  speed.tokens = load.tokens + num_sequences * kOne + accepted;
+  const int64_t draft_ns = times_.draft_ns(drafter, use);
+  // Steps of one sequence have all of its drafts or none, and take long only where there are any.
+  const auto ns_where = [&](int64_t num_drafting) {
+    return ring_ns({load.seqs + num_sequences, load.granted + int64_t{num_with_room} * limit,
+                    load.live + num_drafting * limit, speed.tokens},
+                   draft_ns);
+  };
+  const int64_t whole = drafting / kOne;
+  const int64_t part = drafting % kOne;
+  speed.ns = ns_where(whole);
+  if (part > 0) speed.ns += (ns_where(whole + 1) - speed.ns) / kRingSize * part / kOne * kRingSize;
+  return speed;
+}
+
+// The limit that pays most for the sequences of the batch; the last one unless another is clearly
 // better. Example: of 4 sequences drafts are accepted with 0.8, 0.7 and 0.5, so that 1 to 3 drafts
 // bring 0.8, 1.36 and 1.64 tokens each; 4 / 8 / 12 / 16 rows take 4.0 / 4.1 / 4.3 / 4.8 ms, a draft
 // pass 0.2 ms. Tokens each ms: 4 / 4.0 = 1.00 without drafts, 7.2 / 4.3 = 1.67, 9.44 / 4.7 = 2.01,
 // 10.56 / 5.4 = 1.96. The limit is 2, unless it was 3 and that were within 1/256; a token saves
 // 4.0 / 4 - 4.7 / 9.44 = 0.50 ms, by which `payable_class` decides who is caught up.
 LengthController::Choice LengthController::choose(int drafter, const State& state,
-                                                  int num_sequences, const Load& load) const {
-  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
-  if (num_sequences == 0) return {};
+                                                  const Batch& batch) const {
+  if (batch.num_sequences == 0) return {};
   std::array<int64_t, kMaxDraftTokens + 1> speeds{};
   std::array<int64_t, kMaxDraftTokens + 1> token_ns{};
+  std::array<int, kMaxDraftTokens + 1> classes{};
   size_t best = 0;
-  for (int limit = 0; limit <= traits.max_draft_tokens; ++limit) {
-    const DraftUse use{.num_draft_tokens = limit,
-                       .catch_up_rows = limit > 0 ? rows_of(traits, num_sequences, limit) : 0,
-                       .num_spans = limit > 0 ? num_sequences : 0};
-    const int64_t drafting = num_sequences * state.rates.share();
-    const int64_t tokens =
-        load.tokens + num_sequences * kOne + drafting * state.rates.expected_drafts(limit) / kOne;
-    const int64_t draft_ns = times_.draft_ns(drafter, use);
-    // Steps of one sequence have all of its drafts or none, and take long only where there are any.
-    const auto ns_where = [&](int64_t num_drafting) {
-      return ring_ns({load.seqs + num_sequences, load.granted + int64_t{num_sequences} * limit,
-                      load.live + num_drafting * limit, tokens},
-                     draft_ns);
-    };
-    const int64_t whole = drafting / kOne;
-    const int64_t part = drafting % kOne;
-    int64_t ns = ns_where(whole);
-    if (part > 0) ns += (ns_where(whole + 1) - ns) / kRingSize * part / kOne * kRingSize;
+  int64_t plain_ns = 0;
+  for (int limit = 0; limit <= config_.drafters[static_cast<size_t>(drafter)].max_draft_tokens;
+       ++limit) {
+    const Speed speed = speed_of(drafter, state, limit, batch);
+    if (limit == 0) plain_ns = speed.ns;
     const auto at = static_cast<size_t>(limit);
-    speeds[at] = (tokens << 32) / ns;
-    token_ns[at] = ns / kRingSize * kOne / tokens;
+    token_ns[at] = speed.ns / kRingSize * kOne / speed.tokens;
+    classes[at] = speed.room.min_class;
+    if (limit > 0 && (speed.room.num_sequences == 0 || slows_others(speed, plain_ns, batch)))
+      continue;
+    speeds[at] = (speed.tokens << 32) / speed.ns;
     if (speeds[at] > speeds[best]) best = at;
   }
   const auto last = static_cast<size_t>(state.num_draft_tokens);
   const int64_t margin = speeds[last] / (last == 0 ? Tuning::kWakeMargin : Tuning::kSwitchMargin);
   if (best > 0 && speeds[best] <= speeds[last] + margin) best = last;
-  return {static_cast<int>(best), token_ns[0] - token_ns[best]};
+  return {static_cast<int>(best), token_ns[0] - token_ns[best], classes[best]};
 }
 
 // The last class of sequences whose tokens to come, at half of what they save, pay for the rows
@@ -244,7 +281,9 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   const int num_all = own.num_decoding + own.num_coming;
   if (num_all == 0) return {};
   Load load = load_beside(drafter, demand);
-  const Choice together = choose(drafter, state, num_all, load);
+  const Gains gains = gains_of(drafter, demand, Kind::kOwn);
+  const Gains* lookups = traits.has_kv ? nullptr : &gains;
+  const Choice together = choose(drafter, state, {num_all, load, lookups});
 
   DraftGrant grant;
   const int64_t num_missing =
@@ -261,7 +300,9 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   }
   load.seqs += num_all - num_sequences;
   load.tokens += (num_all - num_sequences) * kOne;
-  grant.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
+  const Choice own_choice = choose(drafter, state, {num_sequences, load, lookups});
+  grant.num_draft_tokens = own_choice.num_draft_tokens;
+  grant.min_class = own_choice.min_class;
   const bool learning =
       knows_nothing || (state.num_draft_tokens > 0 && state.num_seen < Tuning::kLearning);
   if (learning && num_sequences > 0)
@@ -274,12 +315,7 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
         std::min(grant.max_spans, std::max(Tuning::kLearningSpans, num_sequences / 2));
   }
   if (traits.has_kv) grant.catch_up_rows = traits.max_catch_up_rows;
-  if (grant.num_draft_tokens == 0 && state.num_draft_tokens > 0) {
-    // A rest that ended without a draft, as none of the sequences that were to come paid for its
-    // prompt, has told nothing: the next probe stays where it was.
-    if (state.num_seen > 0) state.next_probe = step + Tuning::kProbeSteps;
-    if (state.num_ever > 0) state.num_ever = Tuning::kFirstSeen;
-  }
+  if (grant.num_draft_tokens == 0 && state.num_draft_tokens > 0) state.rest_from(step);
   state.num_draft_tokens = grant.num_draft_tokens;
   if (try_more(drafter, own, grant)) return grant;
   return grant.num_draft_tokens > 0 ? grant : probe(step, drafter, demand);
@@ -300,6 +336,7 @@ bool LengthController::try_more(int drafter, const DraftDemand& own, DraftGrant&
   }
   grant.num_draft_tokens = limit;
   grant.max_spans = std::numeric_limits<int>::max();
+  grant.min_class = 0;
   if (!traits.has_kv) return true;
   grant.catch_up_rows = traits.max_catch_up_rows;
   grant.max_class = std::max(grant.max_class, Tuning::kFirstClass);
@@ -325,7 +362,11 @@ void LengthController::raise_limit(uint64_t step, int drafter, const BatchDemand
   load.seqs = std::max(load.seqs - num_sequences, 0) + own.num_decoding;
   load.tokens = load.seqs * kOne;
   const bool rested = state.num_draft_tokens == 0;
-  state.num_draft_tokens = choose(drafter, state, num_sequences, load).num_draft_tokens;
+  const Gains gains = gains_of(drafter, demand, kind);
+  const Choice choice =
+      choose(drafter, state, {num_sequences, load, kind == Kind::kListed ? &gains : nullptr});
+  state.num_draft_tokens = choice.num_draft_tokens;
+  if (kind == Kind::kListed) grant.min_listed_class = choice.min_class;
   if (state.num_draft_tokens > 0) state.next_probe = step + Tuning::kProbeSteps;
   if (rested && state.num_draft_tokens > 0) state.num_seen = 0;
   if (kind != Kind::kPredicted && state.num_seen < Tuning::kFirstSeen)

@@ -115,9 +115,13 @@ class LengthController {
 
   struct State : PolicyState {
     void take_in(const BatchResults& results, const LengthControllerConfig::PolicyDrafter& drafter);
+    void rest_from(uint64_t step);
 
     bool probing = false;
     uint64_t next_probe = 0;
+    // Without KV: sequences that had room where `rates.share` was seen, in 1/BatchRates::kOne; 0:
+    // all.
+    int64_t num_with_room = 0;
   };
   // What the step does beside the drafter that is decided about.
   struct Load {
@@ -129,11 +133,39 @@ class LengthController {
   struct Choice {
     int num_draft_tokens = 0;
     int64_t saved_ns = 0;  // by each token, compared with no drafts
+    int min_class = 0;     // DraftGrant::min_class
+  };
+  // Of a look-up's sequences: what it brings them, and whether others come while they run.
+  struct Gains {
+    NumByGain counts{};
+    int num_coming = 0;
+    bool others_come = false;
+  };
+  // Sequences that a choice is made for, beside `load`; null: all of them have room, or none.
+  struct Batch {
+    int num_sequences = 0;
+    const Load& load;
+    const Gains* gains = nullptr;
+  };
+  struct Room {
+    int num_sequences = 0;
+    int min_class = 0;
+  };
+  // Of steps with a limit.
+  struct Speed {
+    int64_t tokens = 0;  // expected, in 1/BatchRates::kOne
+    int64_t ns = 0;      // of kRingSize steps
+    Room room;
+    int64_t accepted = 0;  // of a sequence with room, in 1/BatchRates::kOne
   };
 
   void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
-  Choice choose(int drafter, const State& state, int num_sequences, const Load& load) const;
+  Choice choose(int drafter, const State& state, const Batch& batch) const;
+  Room room_of(int limit, const Batch& batch) const;
+  Speed speed_of(int drafter, const State& state, int limit, const Batch& batch) const;
+  bool slows_others(const Speed& speed, int64_t plain_ns, const Batch& batch) const;
+  Gains gains_of(int drafter, const BatchDemand& demand, Kind kind) const;
   void raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                    DraftGrant& grant);
   int64_t ring_ns(const Load& load, int64_t draft_ns) const;

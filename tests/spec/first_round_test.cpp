@@ -47,39 +47,118 @@ ListWorld::Totals run_beside_off(const CostTable& times, const LengthControllerC
   return adaptive;
 }
 
+struct Setting {
+  CostTable times = hopper_times();
+  LengthControllerConfig policy{.mode = LengthMode::kAdaptive, .steps_in_flight = 2};
+  ListWorld::Workload work;
+};
+
+// A look-up, or one before a head none of whose drafts is accepted.
+Setting setting_of(bool is_list) {
+  Setting setting;
+  setting.times.drafters = {suffix_times()};
+  setting.policy.drafters = {{.max_draft_tokens = 8}};
+  setting.work.drafters = {{}};
+  setting.work.lookups = 1;
+  setting.work.acceptance = [](int) { return 0.0; };
+  if (!is_list) return setting;
+  setting.times.drafters.push_back(
+      {"eagle", false,
+       curve({{1, 260000}, {64, 320000}, {256, 520000}, {2048, 5000000}, {8192, 20000000}}),
+       curve({{1, 220000}, {64, 260000}})});
+  setting.policy.drafters.push_back(
+      {.max_draft_tokens = 3, .has_kv = true, .max_catch_up_rows = 8192});
+  setting.work.drafters.push_back({.has_kv = true});
+  setting.work.last = 1;
+  return setting;
+}
+
 // A look-up finds two drafts at every fifth place, none of which is accepted.
 TEST(FirstRound, RandomTextLosesLittle) {
   for (const bool is_list : {false, true}) {
-    CostTable times = hopper_times();
-    LengthControllerConfig policy{.mode = LengthMode::kAdaptive, .steps_in_flight = 2};
-    ListWorld::Workload work;
-    times.drafters = {suffix_times()};
-    policy.drafters = {{.max_draft_tokens = 8}};
-    work.drafters = {{}};
-    work.lookups = 1;
-    if (is_list) {
-      times.drafters.push_back(
-          {"eagle", false,
-           curve({{1, 260000}, {64, 320000}, {256, 520000}, {2048, 5000000}, {8192, 20000000}}),
-           curve({{1, 220000}, {64, 260000}})});
-      policy.drafters.push_back({.max_draft_tokens = 3, .has_kv = true, .max_catch_up_rows = 8192});
-      work.drafters.push_back({.has_kv = true});
-      work.last = 1;
-    }
-    work.acceptance = [](int) { return 0.0; };
-    work.finds = [](int sequence, int position) {
+    Setting setting = setting_of(is_list);
+    setting.work.finds = [](int sequence, int position) {
       std::mt19937 random(static_cast<uint32_t>(sequence * 4096 + position));
       return random() % 5 == 0 ? 2 : 0;
     };
     for (const int batch : {16, 64}) {
       for (const int output : {128, 256, 512}) {
-        work.batch = batch;
-        work.output_len = output;
+        setting.work.batch = batch;
+        setting.work.output_len = output;
         double speed = 0;
-        run_beside_off(times, policy, work, &speed);
+        run_beside_off(setting.times, setting.policy, setting.work, &speed);
         EXPECT_GE(speed, 0.98) << (is_list ? "list, " : "suffix, ") << batch << " sequences, "
                                << output << " tokens";
       }
+    }
+  }
+}
+
+// Texts that begin to repeat themselves and stop again, as those of random weights do: by position,
+// for how many tokens they have.
+class RepeatingTexts {
+ public:
+  // Chances that a token begins a repetition, and that it ends one.
+  RepeatingTexts(double begins, double ends) {
+    std::mt19937 random(11);
+    std::uniform_real_distribution<double> draw(0, 1);
+    for (auto& text : repeated_) {
+      int count = 0;
+      for (int& at : text) {
+        count =
+            count == 0 ? (draw(random) < begins ? 1 : 0) : (draw(random) < ends ? 0 : count + 1);
+        at = count;
+      }
+    }
+  }
+  int repeated(int sequence, int position) const {
+    const auto& text = repeated_[static_cast<size_t>(sequence) % repeated_.size()];
+    return text[static_cast<size_t>(position) % text.size()];
+  }
+  void put_in(ListWorld::Workload& work) const {
+    work.accepts = [this](int sequence, int, int position) {
+      return repeated(sequence, position) > 8;
+    };
+    work.is_sure = [this](int sequence, int position) { return repeated(sequence, position) > 24; };
+    work.finds = [this](int sequence, int position) {
+      if (repeated(sequence, position) >= 8) return 8;
+      std::mt19937 random(static_cast<uint32_t>(sequence * 4096 + position));
+      return random() % 5 == 0 ? 2 : 0;
+    };
+  }
+
+ private:
+  std::array<std::array<int, 512>, 256> repeated_{};
+};
+
+// Those that repeat themselves have room for what a look-up finds, and the others, which end the
+// batch, take hardly longer than without drafts. Where requests come all the time, those make room
+// for more of them.
+TEST(FirstRound, TextsThatRepeatThemselvesPayForTheirOwnRoom) {
+  struct Case {
+    double begins, ends;
+    int batch;
+    double alone, with_others_to_come;
+  };
+  for (const Case& one :
+       {Case{1. / 300, 0, 4, 0.97, 1.65}, Case{1. / 300, 0, 16, 0.985, 1.6},
+        Case{1. / 300, 0, 64, 0.98, 1.35}, Case{1. / 300, 0.01, 4, 0.975, 1.09},
+        Case{1. / 300, 0.01, 16, 0.975, 1.06}, Case{1. / 300, 0.01, 64, 0.98, 1.01},
+        Case{0.01, 0.03, 16, 0.975, 0.98}, Case{0.01, 0.03, 64, 0.985, 0.985}}) {
+    for (const bool is_list : {false, true}) {
+      Setting setting = setting_of(is_list);
+      const RepeatingTexts texts(one.begins, one.ends);
+      texts.put_in(setting.work);
+      setting.work.batch = one.batch;
+      double speed = 0;
+      // A head that is never right is tried, too.
+      const double head = is_list ? (one.batch == 4 ? 0.025 : 0.015) : 0;
+      run_beside_off(setting.times, setting.policy, setting.work, &speed);
+      EXPECT_GE(speed, one.alone - head) << one.begins << ", " << one.ends << ", " << one.batch;
+      setting.work.requests = 6 * one.batch;
+      run_beside_off(setting.times, setting.policy, setting.work, &speed);
+      EXPECT_GE(speed, one.with_others_to_come - head)
+          << one.begins << ", " << one.ends << ", " << one.batch << ", and others come";
     }
   }
 }

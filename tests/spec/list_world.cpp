@@ -121,7 +121,8 @@ ListWorld::Result ListWorld::verify(const Span& span) {
 
 bool ListWorld::accepts_next(const Sequence& sequence, const Result& result) {
   const int position = result.slot->len + result.num_accepted;
-  if (workload_.accepts) return workload_.accepts(static_cast<int>(sequence.id), position);
+  if (workload_.accepts)
+    return workload_.accepts(static_cast<int>(sequence.id), result.slot->len, position);
   return std::uniform_real_distribution<double>(0, 1)(random_) <
          workload_.acceptance(result.drafter);
 }
@@ -218,6 +219,11 @@ void ListWorld::propose(int drafter, const Step& step) {
   }
 }
 
+bool ListWorld::is_likely(const Span& span, const Result& result) const {
+  return workload_.is_sure && result.goes_on &&
+         workload_.is_sure(static_cast<int>(span.sequence->id), result.slot->len);
+}
+
 void ListWorld::reconcile(const Step& step) {
   using Kind = LengthController::Kind;
   for (size_t i = 0; i < step.spans.size(); ++i) {
@@ -229,12 +235,18 @@ void ListWorld::reconcile(const Step& step) {
       policy_.observe(step.number, drafter, span.max_verified, is_own ? result.num_drafted : 0,
                       is_own ? result.num_accepted : 0,
                       is_listed(drafter) ? Kind::kListed : Kind::kOwn);
+      if (looks_up(drafter) && is_likely(span, result)) {
+        policy_.found(step.number, drafter, is_listed(drafter) ? Kind::kListed : Kind::kOwn);
+      }
     }
     const std::vector<int32_t> ids(static_cast<size_t>(result.num_committed), 1);
     const SequenceEvent event =
         scheduler_.reconcile(span, {.ids = ids,
                                     .ended = result.slot->len >= span.sequence->max_len,
-                                    .draft_missing = span.sequence->max_len});
+                                    .draft_missing = span.sequence->max_len,
+                                    .num_accepted = result.num_accepted,
+                                    .drafter = std::max(result.drafter, 0),
+                                    .found_lookup = is_likely(span, result)});
     if (event == SequenceEvent::kReleased) --num_running_;
   }
 }

@@ -32,9 +32,11 @@ class ListWorld {
     // behind a text of so many tokens.
     std::function<double(int drafter)> acceptance;
     std::function<int(int sequence, int position)> finds = nullptr;
-    // Whether a draft at this place of the text is accepted when those before it are; instead of a
-    // chance.
-    std::function<bool(int sequence, int position)> accepts = nullptr;
+    // Whether a draft at this place of the text, made behind `len` tokens, is accepted when those
+    // before it are; instead of a chance.
+    std::function<bool(int sequence, int len, int position)> accepts = nullptr;
+    // Whether a long piece of text is known behind so many tokens, which wakes a look-up.
+    std::function<bool(int sequence, int position)> is_sure = nullptr;
   };
   struct Totals {
     int64_t ns = 0;
@@ -79,6 +81,7 @@ class ListWorld {
   void propose(int drafter, const Step& step);
   void reconcile(const Step& step);
   int64_t step_ns(const Step& step) const;
+  bool is_likely(const Span& span, const Result& result) const;
   bool looks_up(int drafter) const { return (workload_.lookups >> drafter & 1) != 0; }
   bool is_listed(int drafter) const { return looks_up(drafter) && drafter != workload_.last; }
 

@@ -444,7 +444,10 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
   }
   const Scheduler::Outcome outcome{.ids = {result.ids, static_cast<size_t>(result.num_committed)},
                                    .ended = finish != DeviceFinish::kNone,
-                                   .draft_missing = result.draft_missing};
+                                   .draft_missing = result.draft_missing,
+                                   .num_accepted = result.num_accepted,
+                                   .drafter = result.drafter,
+                                   .found_lookup = result.found_by > 0};
   event.released = scheduler_.reconcile(span, outcome) == SequenceEvent::kReleased;
   if (event.released) forget(sequence);
   if (event.num_ids > 0 || event.finish != FinishReason::kNone || event.released ||
