@@ -254,6 +254,30 @@ TEST_F(RouteExpertsTest, Groups) {
   expect_as_doubles(args_of(64, 6, 40, ExpertScore::kSoftmax), random_floats(64, 9, 0.1f));
 }
 
+TEST_F(RouteExpertsTest, GroupsOfManySizes) {
+  struct Case {
+    int experts, groups, top_groups;
+  };
+  for (const Case& c : {Case{160, 8, 3}, Case{256, 4, 2}, Case{384, 12, 5}, Case{512, 16, 4},
+                        Case{64, 16, 7}, Case{96, 3, 2}, Case{60, 5, 3}, Case{1000, 40, 9}}) {
+    for (const ExpertGroups kind : {ExpertGroups::kBest, ExpertGroups::kBestTwo}) {
+      RouteExpertsArgs args = args_of(c.experts, 6, 20, ExpertScore::kSigmoid);
+      args.num_groups = c.groups;
+      args.top_groups = c.top_groups;
+      args.groups = kind;
+      SCOPED_TRACE(std::to_string(c.experts) + " in " + std::to_string(c.groups));
+      expect_as_doubles(args, random_floats(size_t(c.experts), 9, 0.3f));
+    }
+  }
+}
+
+// Lists of few choices, as many as one block lists at once, and more.
+TEST_F(RouteExpertsTest, AsManyChoicesAsMayBe) {
+  for (const int rows : {1, 2, 3, 8, 9}) {
+    expect_as_doubles(args_of(160, kMaxTopExperts, rows, ExpertScore::kSigmoid));
+  }
+}
+
 TEST_F(RouteExpertsTest, SparseMixer) {
   RouteExpertsArgs args = args_of(16, 2, 60, ExpertScore::kSparseMixer);
   args.jitter = 0.01f;

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/activation_math.h"
+#include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/experts/expert_gemm.h"
 
@@ -26,24 +27,27 @@ struct ExpertTiles {
   __device__ static void count_tiles(const ExpertLists& lists, int tile_rows, int* first) {
     for (int i = threadIdx.x; i <= lists.count; i += blockDim.x) first[i] = lists.begins[i];
     __syncthreads();
-    if (threadIdx.x < 32) {
-      const int lane = static_cast<int>(threadIdx.x);
-      int before = 0;
-      for (int base = 0; base < lists.count; base += 32) {
-        const int expert = base + lane;
-        int sum = 0;
-        if (expert < lists.count) sum = ceil_div(first[expert + 1] - first[expert], tile_rows);
-        const int own = sum;
-        for (int offset = 1; offset < 32; offset *= 2) {
-          const int other = __shfl_up_sync(0xffffffffu, sum, offset);
-          if (lane >= offset) sum += other;
-        }
-        if (expert < lists.count) first[expert] = before + sum - own;
-        before += __shfl_sync(0xffffffffu, sum, 31);
-      }
-      if (lane == 0) first[lists.count] = before;
-    }
+    if (threadIdx.x < 32) sum_tiles(lists.count, tile_rows, first);
     __syncthreads();
+  }
+
+  // By a warp, of which a lane takes neighbours: `first` holds begins before, and tiles after.
+  __device__ static void sum_tiles(int count, int tile_rows, int* first) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int each = ceil_div(count, 32);
+    const int from = min(lane * each, count), to = min(from + each, count);
+    const int end = first[to];  // which the next lane overwrites
+    int own = 0;
+    for (int i = from; i < to; ++i) own += ceil_div(first[i + 1] - first[i], tile_rows);
+    int sum = sum_of_lanes_before(own);
+    __syncwarp();
+    for (int i = from; i < to; ++i) {
+      const int tiles = ceil_div((i + 1 < to ? first[i + 1] : end) - first[i], tile_rows);
+      first[i] = sum;
+      sum += tiles;
+    }
+    __syncwarp();
+    if (lane == 31) first[count] = sum;
   }
 
   __device__ int64_t size() const { return int64_t{first[count]} * column_tiles; }

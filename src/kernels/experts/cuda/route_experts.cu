@@ -37,7 +37,7 @@ __device__ void wait_for_cluster() {
 // first block's is used.
 template <int Each>
 __global__ void __launch_bounds__(kClusterWarps * 32) route_cluster_kernel(RouteExpertsArgs args) {
-  extern __shared__ __align__(16) float cluster_shared[];
+  extern __shared__ __align__(16) uint32_t cluster_shared[];
   const int block = static_cast<int>(blockIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
   const int threads = static_cast<int>(blockDim.x);
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kClusterWarps * 32) route_cluster_kernel(Route
   const int top_k = args.lists.top_k;
   const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
   const int warps = threads / 32;
-  float* own = cluster_shared + thread / 32 * route_floats(args);
-  const ListMemory memory(cluster_shared + warps * route_floats(args),
+  uint32_t* own = cluster_shared + thread / 32 * route_words(args);
+  const ListMemory memory(cluster_shared + warps * route_words(args),
                           int64_t{args.max_rows} * top_k, args.lists.count);
   if (blocks > 1) wait_for_cluster();  // the first block's memory is there
   for (int row = block * warps + thread / 32; row < rows; row += blocks * warps) {
@@ -75,12 +75,12 @@ __global__ void __launch_bounds__(kClusterWarps * 32) route_cluster_kernel(Route
 
 template <int Each>
 __global__ void __launch_bounds__(kWarps * 32) route_kernel(RouteExpertsArgs args) {
-  extern __shared__ float route_shared[];
+  extern __shared__ uint32_t route_shared[];
   wait_for_previous();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t row = int64_t{blockIdx.x} * kWarps + warp;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
-  route_row<Each>(args, row, route_shared + warp * route_floats(args));
+  route_row<Each>(args, row, route_shared + warp * route_words(args));
 }
 
 // A block lists the entries of one expert, behind those of the experts before it, which it counts.
@@ -123,7 +123,7 @@ bool launch_cluster_route(const RouteExpertsArgs& args, cudaStream_t stream) {
   }
   const int blocks = args.max_rows <= 8 ? 1 : kClusterBlocks;
   if (blocks > 1 && !device_traits().clusters) return false;
-  const size_t row_bytes = sizeof(float) * static_cast<size_t>(route_floats(args));
+  const size_t row_bytes = sizeof(uint32_t) * static_cast<size_t>(route_words(args));
   int warps = std::clamp(ceil_div(args.max_rows, blocks), 8, kClusterWarps);
   while (warps > 8 && row_bytes * static_cast<size_t>(warps) > size_t{kClusterBytes}) warps /= 2;
   const size_t bytes = row_bytes * static_cast<size_t>(warps) + list_bytes;
@@ -144,7 +144,7 @@ void launch_route_experts(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<RouteExpertsArgs>(packed);
   if (launch_cluster_route(args, stream)) return;
   if (args.logits != nullptr) {
-    const size_t shared = sizeof(float) * kWarps * static_cast<size_t>(route_floats(args));
+    const size_t shared = sizeof(uint32_t) * kWarps * static_cast<size_t>(route_words(args));
     with_each(args.num_experts, [&](auto each) {
       launch_kernel(route_kernel<each()>, ceil_div(args.max_rows, kWarps), kWarps * 32, shared,
                     stream, args);

@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/experts/cuda/route_row.cuh"
@@ -35,9 +36,70 @@ __device__ inline void store_at_first(int16_t* shared, int value) {
 #endif
 }
 
+// So many choices are listed by looking at all of them for each expert and choice.
+inline constexpr int kFewChoices = 64;
+
+__device__ inline void list_few_choices(const RouteExpertsArgs& args, int choices,
+                                        const ListMemory& memory) {
+  const int threads = static_cast<int>(blockDim.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  // Those of another rank are behind all others.
+  const auto expert_of = [&](int choice) { return static_cast<uint16_t>(memory.experts[choice]); };
+  for (int expert = thread; expert <= args.lists.count; expert += threads) {
+    int before = 0;
+#pragma unroll 8
+    for (int i = 0; i < choices; ++i) before += expert_of(i) < expert;
+    args.lists.begins[expert] = before;
+  }
+  for (int choice = thread; choice < choices; choice += threads) {
+    const int own = expert_of(choice);
+    if (own >= args.lists.count) continue;
+    int before = 0;
+#pragma unroll 8
+    for (int i = 0; i < choices; ++i) {
+      before += i < choice ? expert_of(i) <= own : expert_of(i) < own;
+    }
+    args.lists.entries[before] = choice;
+  }
+}
+
+// memory.before of one expert becomes how many choices come before each 32; returns their sum.
+__device__ inline int count_before(const ListMemory& memory, int chunks, int count, int expert) {
+  constexpr int kAtOnce = 8;
+  int sum = 0;
+  for (int first = 0; first < chunks; first += kAtOnce) {
+    uint16_t* from = memory.before + first * count + expert;
+    int own[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) own[i] = first + i < chunks ? from[i * count] : 0;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i < chunks) from[i * count] = static_cast<uint16_t>(sum);
+      sum += own[i];
+    }
+  }
+  return sum;
+}
+
+// Of each expert's choices, in memory.begins[expert + 1], the places where they end; by a warp.
+__device__ inline void sum_choices(const ListMemory& memory, int count) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int each = ceil_div(count, 32);
+  const int from = min(lane * each, count), to = min(from + each, count);
+  int own = 0;
+  for (int expert = from; expert < to; ++expert) own += memory.begins[expert + 1];
+  int end = sum_of_lanes_before(own);
+  for (int expert = from; expert < to; ++expert) {
+    end += memory.begins[expert + 1];
+    memory.begins[expert + 1] = end;
+  }
+  if (lane == 0) memory.begins[0] = 0;
+}
+
 // Lists `choices` in all, whose experts are in `memory`, by a whole block of any number of warps.
 __device__ inline void list_choices(const RouteExpertsArgs& args, int choices,
                                     const ListMemory& memory) {
+  if (choices <= kFewChoices) return list_few_choices(args, choices, memory);
   const int count = args.lists.count;
   const int chunks = ceil_div(choices, 32);
   const int threads = static_cast<int>(blockDim.x);
@@ -56,28 +118,10 @@ __device__ inline void list_choices(const RouteExpertsArgs& args, int choices,
   }
   __syncthreads();
   for (int expert = thread; expert < count; expert += threads) {
-    int sum = 0;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const int own = memory.before[chunk * count + expert];
-      memory.before[chunk * count + expert] = static_cast<uint16_t>(sum);
-      sum += own;
-    }
-    memory.begins[expert + 1] = sum;
+    memory.begins[expert + 1] = count_before(memory, chunks, count, expert);
   }
   __syncthreads();
-  if (thread < 32) {
-    int first = 0;
-    for (int base = 0; base < count; base += 32) {
-      int sum = base + lane < count ? memory.begins[base + lane + 1] : 0;
-      for (int offset = 1; offset < 32; offset *= 2) {
-        const int other = __shfl_up_sync(kAllLanes, sum, offset);
-        if (lane >= offset) sum += other;
-      }
-      if (base + lane < count) memory.begins[base + lane + 1] = first + sum;
-      first += __shfl_sync(kAllLanes, sum, 31);
-    }
-    if (lane == 0) memory.begins[0] = 0;
-  }
+  if (thread < 32) sum_choices(memory, count);
   __syncthreads();
   for (int i = thread; i <= count; i += threads) args.lists.begins[i] = memory.begins[i];
   for (int chunk = thread / 32; chunk < chunks; chunk += threads / 32) {
