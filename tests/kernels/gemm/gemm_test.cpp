@@ -299,6 +299,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest,
                                          Case{1000, 512, DType::kBF16},
                                          Case{3072, 1024, DType::kBF16},
                                          Case{200, 1600, DType::kBF16},
+                                         Case{64, 7168, DType::kBF16},  // a router
                                          // The bundled model's matrices.
                                          Case{512, 256, DType::kBF16}, Case{256, 256, DType::kBF16},
                                          Case{768, 256, DType::kBF16}, Case{256, 384, DType::kBF16},

@@ -12,6 +12,10 @@ struct Room {
   int fours = device_traits().num_sms * 10 / 11 / 4 * 4;
 };
 
+// A router's product: few blocks, whose time is that of a chain along k. All of x that the chain
+// needs soon is on its way, and no block waits for others.
+bool is_router(const GemmArgs& args) { return is_short_chain(args) && args.n <= 512; }
+
 // Each group of launchers takes the narrowest tile that still leaves every block a multiprocessor
 // of its own; matrices with more rows than that take tiles of which two fit on one, as far as x
 // lets them, or wide ones, which read x less often.
@@ -19,6 +23,9 @@ struct Room {
 template <class Epilogue>
 bool launch_for_8(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   const Room room;
+  if (is_router(args)) {
+    return launch_stream<StreamShape<16, 4, 8, 12, 1, 1>>(args, epilogue, stream);
+  }
   if (is_short_chain(args)) {
     return ceil_div(args.n, 16) <= room.fours
                ? launch_stream<StreamShape<16, 4, 8, 4, 8, 4>>(args, epilogue, stream)
@@ -103,6 +110,9 @@ template <class Epilogue>
 bool launch_for_rows(const GemmArgs& args, Epilogue& epilogue, cudaStream_t stream) {
   if (args.max_rows <= 8) return launch_for_8(args, epilogue, stream);
   const Room room;
+  if (args.max_rows <= 16 && is_router(args)) {
+    return launch_stream<StreamShape<16, 4, 8, 14, 2, 1>>(args, epilogue, stream);
+  }
   if (ceil_div(args.n, 16) <= room.fours) {
     return launch_stream<StreamShape<16, 4, 8, 4, 8, 4>>(args, epilogue, stream);
   }
