@@ -15,6 +15,7 @@ Result<const AttentionBackend*> EngineImpl::take_attention(const ResolvedConfig&
   for (const LayerConfig& layer : model.layers) {
     if (layer.head_dim > 0) heads.sizes.push_back(layer.head_dim);
   }
+  heads.are_all = config.speculative.empty();  // heads of drafters are not known yet
   FT_ASSIGN_OR_RETURN(
       flex_, FlexAttention::create(choice, *device_, model.dtype, config.kv_format, heads));
   return &flex_->backend();

@@ -58,7 +58,11 @@ Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score) {
   return program;
 }
 
-void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims) {
+void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims, bool are_all) {
+  program.has_other_heads = !are_all || head_dims.empty() ||
+                            std::any_of(head_dims.begin(), head_dims.end(), [](int32_t head_dim) {
+                              return !flex_tile_takes(head_dim);
+                            });
   for (const int32_t head_dim : head_dims) {
     if (!flex_tile_takes(head_dim) || program.tile_of(head_dim) != nullptr) continue;
     program.tiles.push_back({head_dim, flex_tile_source(program, false, head_dim),

@@ -86,6 +86,8 @@ struct FlexProgram {
   std::vector<std::string> sources = {};
   // The same for queries of bfloat16 whose heads have one of these sizes; add_tile_sources.
   std::vector<FlexTileSource> tiles = {};
+  // Whether ops may have heads of other sizes, for which devices compile `sources`, too.
+  bool has_other_heads = true;
 
   const FlexTileSource* tile_of(int32_t head_dim) const {
     for (const FlexTileSource& each : tiles) {
@@ -102,7 +104,8 @@ struct FlexProgram {
 Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score);
 
 // Adds what a device compiles for heads of these sizes, once each; sizes that the kernel does not
-// take are left to the one of `sources`.
-void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims);
+// take are left to the one of `sources`. are_all: no op has heads of another size.
+void add_tile_sources(FlexProgram& program, std::span<const int32_t> head_dims,
+                      bool are_all = false);
 
 }  // namespace foretoken

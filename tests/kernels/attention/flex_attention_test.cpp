@@ -106,7 +106,7 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
     EXPECT_TRUE(program.ok()) << program.status().message();
     FlexProgram made = program.ok() ? program.value() : FlexProgram();
     const int32_t sizes[] = {dim()};
-    add_tile_sources(made, sizes);
+    add_tile_sources(made, sizes, true);
     return made;
   }
 

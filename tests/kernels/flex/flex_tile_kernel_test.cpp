@@ -29,5 +29,20 @@ TEST(FlexTileKernel, TilesAreOfHeadsThatTheirKernelTakes) {
   }
 }
 
+// Where all heads have one, no other kernel need be compiled.
+TEST(FlexTileKernel, OtherHeadsAreThoseThatNoTileTakes) {
+  FlexProgram program = parse_flex("kv <= q", "").value();
+  EXPECT_TRUE(program.has_other_heads);
+  const int32_t taken[] = {128, 64}, one_is_not[] = {128, 80};
+  add_tile_sources(program, taken, true);
+  EXPECT_FALSE(program.has_other_heads);
+  add_tile_sources(program, taken);
+  EXPECT_TRUE(program.has_other_heads);
+  add_tile_sources(program, one_is_not, true);
+  EXPECT_TRUE(program.has_other_heads);
+  add_tile_sources(program, {}, true);
+  EXPECT_TRUE(program.has_other_heads);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -244,9 +244,12 @@ std::shared_ptr<const void> hold_flex_kernel(const FlexProgram& program, DType d
     if (!kernel.ok()) error = kernel.status().message();
     return kernel.ok();
   };
-  if (!hold(source_of(program, dtype, format), kFlexKernel)) return nullptr;
+  const bool tiles = dtype == DType::kBF16;
+  if (!tiles || program.has_other_heads) {
+    if (!hold(source_of(program, dtype, format), kFlexKernel)) return nullptr;
+  }
   for (const FlexTileSource& tile : program.tiles) {
-    if (dtype != DType::kBF16) break;
+    if (!tiles) break;
     if (!hold(format == KvFormat::kFp8 ? tile.codes : tile.plain, kFlexTileKernel)) return nullptr;
   }
   // Whoever holds the same gets the same pointer.
