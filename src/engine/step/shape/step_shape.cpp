@@ -170,16 +170,16 @@ std::vector<StepShape> StepShapes::of_fewer_drafts(int drafter) const {
   const DrafterTraits& traits = traits_[static_cast<size_t>(drafter)];
   std::vector<StepShape> shapes;
   if (traits.has_kv || !traits.one_pass) return shapes;
-  const int rows_each = traits.max_draft_tokens + 1;
   for (StepShape shape : of_decoding(drafter)) {
     const int most = shape.drafts[static_cast<size_t>(drafter)].max_spans;
-    // Of so many sequences, which go by `most`, one has a draft, or each of them all.
-    const int fewest = most / 2 + 1;
-    const int all = shape.max_rows;
+    // Sequences that go by `most`, one of which has a draft; and all sequences, so many with all.
+    const int first = row_bucket(std::min(most / 2 + 2, max_rows_));
+    const int last = row_bucket(std::min(max_spans_ + most * traits.max_draft_tokens, max_rows_));
+    const int rows_with_all = shape.max_rows;
     for (const int rows : row_buckets_) {
-      if (rows < row_bucket(std::min(fewest + 1, max_rows_)) || rows >= all) continue;
+      if (rows < first || rows > last || rows == rows_with_all) continue;
       shape.max_rows = rows;
-      shape.lane_rows = usual_lane_rows(rows, std::min(rows_each, rows / fewest), true);
+      shape.lane_rows = usual_lane_rows(rows, 1, true);
       shape.launch = launch_of(rows, true);
       shapes.push_back(shape);
     }

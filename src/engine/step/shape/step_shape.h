@@ -57,8 +57,8 @@ class StepShapes {
   // Of steps in which 1, 2, 4, ... sequences decode with all drafts of one drafter, and there are
   // enough rows for that.
   std::vector<StepShape> of_decoding(int drafter) const;
-  // Of steps in which 1, 2, 4, ... sequences decode with fewer drafts of one without KV, all of
-  // which it makes in one pass: an end or a beginning of what it finds brings any number of them.
+  // Of steps in which 1, 2, 4, ... sequences have fewer drafts of one without KV, all of which it
+  // makes in one pass, and others may have none: what it finds brings any number of them.
   std::vector<StepShape> of_fewer_drafts(int drafter) const;
   // Those that are recorded at start: plain sampling for each number of rows, `of_decoding` of
   // each drafter and `of_fewer_drafts`, and plain decoding without lessons.

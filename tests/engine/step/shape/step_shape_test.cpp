@@ -244,21 +244,24 @@ TEST(StepShapes, ALearnerThatRestsIsCalledInSomePlainSteps) {
   EXPECT_TRUE(is_called(9)) << "the sequence may end";
 }
 
-// What a first round meets needs no graph of its own: any number of sequences with any limit.
+// What a first round meets needs no graph of its own: any limit for any of the sequences.
 TEST(StepShapes, StepsOfALookupAreRecordedAtStart) {
   test::FakeDrafter drafter({.learns = true, .one_pass = true, .max_draft_tokens = 8});
   const StepShapes shapes(512, 16, 56, {&drafter}, {.steps_between_lessons = 4});
   const std::vector<StepShape> usual = shapes.usual();
   for (int seqs = 1; seqs <= 16; ++seqs) {
-    for (int drafts = 0; drafts <= 8; ++drafts) {
-      for (const uint64_t step : {4, 5}) {
+    for (int with_room = 0; with_room <= seqs; ++with_room) {
+      for (int drafts = 1; drafts <= 8; ++drafts) {
         StepPlan plan;
-        plan.step = step;
-        plan.spans.assign(static_cast<size_t>(seqs), {.num_tokens = 1, .max_verified = drafts});
-        plan.num_rows = seqs * (drafts + 1);
-        if (drafts > 0) plan.drafts[0] = {drafts, 0, seqs};
+        plan.step = 4;
+        plan.spans.assign(static_cast<size_t>(seqs), {.num_tokens = 1});
+        plan.num_rows = seqs + with_room * drafts;
+        if (with_room > 0) plan.drafts[0] = {drafts, 0, with_room};
         EXPECT_NE(std::find(usual.begin(), usual.end(), shapes.of(plan)), usual.end())
-            << seqs << " sequences, " << drafts << " drafts, step " << step;
+            << with_room << " of " << seqs << " sequences, " << drafts << " drafts";
+        plan.step = 5;
+        EXPECT_NE(std::find(usual.begin(), usual.end(), shapes.of(plan)), usual.end())
+            << with_room << " of " << seqs << " sequences, " << drafts << " drafts";
       }
     }
   }
