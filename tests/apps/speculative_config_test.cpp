@@ -82,6 +82,23 @@ TEST(SpeculativeConfig, NumberOfDrafts) {
         "did you mean 'num_speculative_tokens'?"}});
 }
 
+// What is wrong with other fields and elements explains more.
+TEST(SpeculativeConfig, AMissingNumberIsToldLast) {
+  expect_config_refused(
+      {{R"({"method": ["ngram", "divination"]})", "'divination' is not available"},
+       {R"({"method": ["ngram", {"method": "suffix", "suffix_decoding_max_tree_depth": "deep"}]})",
+        "entry 2: 'suffix_decoding_max_tree_depth' must be"},
+       {R"({"method": ["ngram", "eagle3"], "prompt_lookup_max": "three"})",
+        "entry 1: 'prompt_lookup_max' must be"},
+       {R"({"method": ["eagle3", "ngram"]})", "'eagle3' always drafts"},
+       {R"({"method": "ngram+ngram"})", "the list names 'ngram' twice"},
+       {R"({"method": "ngram+"})", "'method' is ngram+, and a name is missing there"},
+       {R"({"method": ["ngram", "suffix"]})",
+        "entry 1: 'num_speculative_tokens' (--spec-tokens) is missing"},
+       {R"({"method": ["suffix", "ngram"]})",
+        "entry 2: 'num_speculative_tokens' (--spec-tokens) is missing"}});
+}
+
 // Files that say the method may say the number, too.
 TEST(SpeculativeConfig, WithoutAMethodFilesMayTellTheNumber) {
   const std::string heads = std::string(foretoken::kSourceFolder) + "/tests/golden/";

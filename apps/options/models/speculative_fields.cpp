@@ -143,19 +143,20 @@ void read_method_fields(JsonFields& fields, SpeculativeConfig* config) {
   }
 }
 
-// Some drafters' files tell the number; without a method the engine finds out whether these do.
+constexpr const char* kNumTokens = "num_speculative_tokens";
+
 void read_num_tokens(JsonFields& fields, SpeculativeConfig* config) {
-  constexpr const char* kName = "num_speculative_tokens";
-  fields.read(kName, &config->num_speculative_tokens);
-  if (!fields.status().ok() || config->num_speculative_tokens != 0) return;
-  const DrafterTraits* traits = traits_of(config->method);
-  const bool may_count = traits != nullptr ? traits->counts_itself : config->method.empty();
-  if (!fields.has(kName) && may_count) return;
-  const std::string range = fmt::format("1 to {}", kMaxSpeculativeTokens);
-  fields.fail(
-      fields.has(kName)
-          ? fmt::format("'{}' is 0; give {}, or leave speculation out", kName, range)
-          : fmt::format("'{}' (--spec-tokens) is missing; give {}, for example 4", kName, range));
+  fields.read(kNumTokens, &config->num_speculative_tokens);
+  if (!fields.has(kNumTokens) || config->num_speculative_tokens != 0) return;
+  fields.fail(fmt::format("'{}' is 0; give 1 to {}, or leave speculation out", kNumTokens,
+                          kMaxSpeculativeTokens));
+}
+
+// Some drafters' files tell the number; without a method the engine finds out whether these do.
+bool lacks_num_tokens(const JsonFields& fields, const SpeculativeConfig& config) {
+  const DrafterTraits* traits = traits_of(config.method);
+  const bool may_count = traits != nullptr ? traits->counts_itself : config.method.empty();
+  return !fields.has(kNumTokens) && !may_count;
 }
 
 bool is_int(const json& value) {
@@ -279,7 +280,7 @@ void refuse_unknown(const json& object, JsonFields& fields) {
 }  // namespace
 
 Result<SpeculativeConfig> read_speculative_fields(const json& object, const std::string& what,
-                                                  const std::string& target) {
+                                                  const std::string& target, Status* missing) {
   SpeculativeConfig config;
   JsonFields fields(object, what);
   read_method(fields, &config);
@@ -296,6 +297,11 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   FT_RETURN_IF_ERROR(fields.status());
   find_model(fields, target, &config);
   FT_RETURN_IF_ERROR(fields.status());
+  if (missing->ok() && lacks_num_tokens(fields, config)) {
+    *missing = invalid_argument(
+        fmt::format("{}: '{}' (--spec-tokens) is missing; give 1 to {}, for example 4", what,
+                    kNumTokens, kMaxSpeculativeTokens));
+  }
   return config;
 }
 

@@ -80,6 +80,20 @@ Status share_engine_fields(json& list) {
   return {};
 }
 
+// As the engine would, were no number of drafts missing.
+Status check_lists(const std::vector<SpeculativeConfig>& drafters) {
+  std::vector<ListedDrafter> list;
+  for (const SpeculativeConfig& drafter : drafters) {
+    const Result<const DrafterEntry*> entry = find_drafter(drafter.method);
+    if (!entry.ok()) return {};
+    list.push_back({entry.value()->name, entry.value()->traits});
+    if (drafter.leads) continue;
+    FT_RETURN_IF_ERROR(check_list("speculative config", list));
+    list.clear();
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<json> members_of(const json& entry, const std::string& what) {
@@ -90,6 +104,12 @@ Result<json> members_of(const json& entry, const std::string& what) {
   json elements = *method;
   if (method->is_string()) elements = names_of_list(method->get<std::string>());
   if (method->is_string() && elements.size() == 1) return json::array({entry});
+  if (method->is_string() && std::ranges::count(elements, "") > 0) {
+    return invalid_argument(
+        fmt::format("{}: 'method' is {}, and a name is missing there; write "
+                    "for example ngram+eagle3",
+                    what, method->get<std::string>()));
+  }
   json members = json::array();
   for (const json& element : elements) {
     if (!element.is_string() && !element.is_object()) {
@@ -143,12 +163,16 @@ Result<std::vector<SpeculativeConfig>> read_speculative_json(json value,
   }
   FT_RETURN_IF_ERROR(share_engine_fields(single));
   std::vector<SpeculativeConfig> drafters;
+  Status missing;
   for (size_t i = 0; i < single.size(); ++i) {
-    FT_ASSIGN_OR_RETURN(SpeculativeConfig drafter,
-                        read_speculative_fields(single[i], entry_name(i, single.size()), target));
+    FT_ASSIGN_OR_RETURN(
+        SpeculativeConfig drafter,
+        read_speculative_fields(single[i], entry_name(i, single.size()), target, &missing));
     drafter.leads = leads[i];
     drafters.push_back(std::move(drafter));
   }
+  if (!missing.ok()) FT_RETURN_IF_ERROR(check_lists(drafters));
+  FT_RETURN_IF_ERROR(missing);
   return drafters;
 }
 
