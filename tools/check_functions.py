@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on functions of more than 50 lines, or with more than 6 parameters, in src/, include/ and apps/.
+"""Fails on functions of more than 50 lines, or with more than 6 parameters, in src/, include/ and apps/, on Python and
+Rust of more than 50 lines anywhere, and on C++ of more than 80 lines in tests, tools and bench.
 
 A function is counted from the first line of its declaration, below its comment, to its closing brace: lambdas
 and types inside of it count within it, and a lambda that stands in a table or initialises a constant is a
@@ -10,10 +11,13 @@ Device code in folders cuda/ may have 60: what a kernel keeps in registers acros
 arguments by reference of a function that is split off, and where the compiler does not inline that one they
 go through local memory.
 
+A decorator does not count, nor does the comment at the top of a Python function; functions inside of it do.
+
 tools/function_exceptions.txt lists those that are larger all the same, each as "path: name: reason". One that
 is no longer too large, or is gone, is an error.
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -23,8 +27,12 @@ from cpp_text import DIRECTIVE, code_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "function_exceptions.txt"
 FOLDERS = ("src", "include", "apps")
+# What tests and measures, in which a scene may be long and has a number for each of its sizes; Python and Rust are held to
+# the bound of all others.
+TEST_FOLDERS = ("tests", "tools", "bench", "python", "examples", "packaging", "text-crate")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".inc", ".hpp", ".inl", ".cc"}
-MAX_LINES, MAX_DEVICE_LINES, MAX_PARAMETERS = 50, 60, 6
+SCRIPTS = {".py", ".rs"}
+MAX_LINES, MAX_DEVICE_LINES, MAX_TEST_LINES, MAX_PARAMETERS = 50, 60, 80, 6
 DEVICE = re.compile(r"\b__(?:global|device)__\b")
 
 PAIRS = {"<>": re.compile(r"[<>]|\([^()]*\)"), "()": re.compile(r"[()]"), "{}": re.compile(r"[{}]")}
@@ -216,9 +224,45 @@ class Functions:
         return end
 
 
-def functions(text):
-    """(line, number of lines, name, whether it runs on a device, parameters) of each function and macro of a source."""
-    return Functions(text).found
+RUST_APART = re.compile(r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\[^']+|[^'\\])'", re.S)
+RUST_FUNCTION = re.compile(r"^[ \t]*(?:pub(?:\([^)]*\))? +)?(?:(?:const|async|unsafe|extern) +(?:_+ +)?)*fn +(\w+)", re.M)
+
+
+def functions_of_rust(text):
+    code = RUST_APART.sub(lambda found: re.sub(r"[^\n]", "_", found[0]), text)
+    for found in RUST_FUNCTION.finditer(code):
+        begin, end = code.find("{", found.end()), code.find(";", found.end())
+        if begin < 0 or 0 <= end < begin and "[" not in code[found.end():end]:
+            continue
+        yield code.count("\n", 0, found.start()) + 1, code.count("\n", found.start(), past_brackets(code, begin, "{}")) + 1, found[1], False, 0
+
+
+def functions_of_python(text):
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        told = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node, False) else 0
+        yield node.lineno, node.end_lineno - node.lineno + 1 - told, node.name, False, 0
+
+
+def functions(text, suffix=".cpp"):
+    """(line, number of lines, name, whether it runs on a device, parameters) of each function and macro of a source;
+    no parameters are counted in Python, where they have names and usual values, nor in Rust."""
+    if suffix == ".py":
+        return sorted(functions_of_python(text))
+    return sorted(functions_of_rust(text)) if suffix == ".rs" else Functions(text).found
+
+
+def is_of_tests(path):
+    """C++ alone: a script is held to one bound wherever it is, and python/src is a part of the library."""
+    own = path.startswith("python/src/") or pathlib.PurePath(path).suffix in SCRIPTS
+    return not own and path.split("/")[0] in TEST_FOLDERS
+
+
+def max_lines_of(path, on_device):
+    if is_of_tests(path):
+        return MAX_TEST_LINES
+    return MAX_DEVICE_LINES if on_device and "cuda" in path.split("/") else MAX_LINES
 
 
 def read_exceptions(lines):
@@ -237,8 +281,9 @@ def faults(sources, exceptions):
     """The sentences about sources by their path."""
     unused = dict(exceptions)
     for path, text in sources.items():
-        for line, lines, name, on_device, parameters in functions(text):
-            most = MAX_DEVICE_LINES if on_device and "cuda" in path.split("/") else MAX_LINES
+        for line, lines, name, on_device, parameters in functions(text, pathlib.PurePath(path).suffix):
+            most = max_lines_of(path, on_device)
+            parameters = 0 if is_of_tests(path) else parameters
             if lines <= most and parameters <= MAX_PARAMETERS:
                 continue
             unused.pop((path, name), None)
@@ -253,11 +298,11 @@ def faults(sources, exceptions):
 
 
 def main():
-    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for folder in FOLDERS
-               for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES}
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for folder in FOLDERS + TEST_FOLDERS
+               for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES | SCRIPTS and "target" not in path.parts}
     exceptions = read_exceptions(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
     found = list(faults(sources, exceptions))
-    print("\n".join(found) or f"functions: {len(sources)} sources, none over {MAX_LINES} lines or {MAX_PARAMETERS} parameters but {len(exceptions)} exceptions")
+    print("\n".join(found) or f"functions: {len(sources)} sources, none over {MAX_LINES} lines ({MAX_TEST_LINES} in tests) or {MAX_PARAMETERS} parameters but {len(exceptions)} exceptions")
     return 1 if found else 0
 
 

@@ -3,7 +3,7 @@
 
 import unittest
 
-from check_functions import MAX_DEVICE_LINES, MAX_LINES, faults, functions, read_exceptions
+from check_functions import MAX_DEVICE_LINES, MAX_LINES, MAX_TEST_LINES, faults, functions, read_exceptions
 
 CALL, ROW = "  f(a);\n", "  {1, \"x\"},\n"
 BODY = "{\n" + CALL * MAX_LINES + "}"
@@ -82,6 +82,31 @@ class Functions(unittest.TestCase):
             self.assertEqual(len(found(text, "src/kernels/x/cuda/a.cu")), count)
             self.assertEqual(len(found(text, "src/kernels/x/a.cpp")), 1)
             self.assertEqual(len(found(text.replace("__global__ ", ""), "src/kernels/x/cuda/a.cu")), 1)
+
+    def test_what_tests_may_be_longer(self):
+        for lines, count in ((MAX_TEST_LINES - 2, 0), (MAX_TEST_LINES - 1, 1)):
+            text = "void f(int a, int b, int c, int d, int e, int g, int h) {\n" + CALL * lines + "}\n"
+            for folder in ("tests", "tools", "bench"):
+                self.assertEqual(len(found(text, folder + "/x/a.cpp")), count)
+        self.assertEqual(len(found("void f(int a) {\n" + CALL * MAX_LINES + "}\n", "src/x/a.cpp")), 1)
+
+    def test_scripts_are_held_to_the_bound_of_all(self):
+        for lines, count in ((MAX_LINES - 1, 0), (MAX_LINES, 1)):
+            for head in ("def f(a):\n", "async def f(a):\n", "class A:\n  @b\n  def f(a):\n"):
+                for folder in ("tests", "tools", "bench", "python/foretoken"):
+                    self.assertEqual(len(found(head + "    x = 1\n" * lines, folder + "/a.py")), count, head)
+        told = 'def f(a):\n    """Says\n' + "    more\n" * 20 + '    """\n'
+        self.assertEqual(found(told + "    x = 1\n" * (MAX_LINES - 1), "tools/a.py"), [])
+        inside = "def f(a):\n" + "    def g():\n" + "        x = 1\n" * 30 + "    x = 1\n" * 25
+        self.assertEqual([line.split(" has ")[0] for line in found(inside, "tools/a.py")], ["tools/a.py:1: f"])
+
+    def test_rust_is_read(self):
+        for lines, count in ((MAX_LINES - 2, 0), (MAX_LINES - 1, 1)):
+            for head in ("fn f(a: &'a str) -> char {\n", "impl A {\n    pub(crate) fn f<'a>(a: [u8; 4]) -> Result<(), B> {\n",
+                         'pub unsafe extern "C" fn f() {\n', "pub const fn f() -> [u8; 4] {\n"):
+                body = "    let x = \"}\"; // }\n" + "    let y = '}';\n" * (lines - 1) + "}\n"
+                self.assertEqual(len(found(head + body, "text-crate/src/a.rs")), count, head)
+        self.assertEqual(found("trait A {\n    fn f(&self);\n}\nconst X: &str = \"\n" + "fn x\n" * 90 + "\";\n", "text-crate/src/a.rs"), [])
 
     def test_an_exception_has_a_reason_and_is_used(self):
         sources = {"src/x/a.cpp": "int f(int a) " + BODY + "\n"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a source above device/ and kernels/ asks which device it has, when one asks which method of speculation or
+"""Fails when a source above device/ and kernels/ asks which device or product it has, when one asks which method of speculation or
 kind of draft heads, and when one asks an object for its class.
 
 What differs between devices is a field of DeviceTraits, between methods one of DrafterTraits, between heads one of HeadTraits. As a name that nobody
@@ -35,6 +35,8 @@ OF_HEADS = {"src/model/head_kind.h", REGISTRY}
 FIRST_KIND = re.compile(r"\bHeadKind kind = HeadKind::k\w+;")
 
 DEVICE_NAMES = ("cpu", "cuda", "gpu")
+# A product by itself or behind its vendor: sentences may name one, and a row of vLLM's list says where it ran.
+PRODUCT_LITERAL = re.compile(r"(?:(?:NVIDIA|AMD|Intel|Apple)\b.{0,30}|(?:RTX |GTX |GeForce )?(?:GB|GH|[ABHLVTM]|MI)\d{1,4}[A-Z]{0,2})")
 DEVICE_LITERAL = re.compile(r"(?i)(?:cpu|cuda|gpu)(?::\d*)?")
 # What comes before a device's name that is set, or that an example has.
 DEVICE_SET = re.compile(r"\bdevice\s*(?<![=!<>])=(?!=)\s*(?:(?:\w+::)*(?:find_device_type|example_device|string|string_view)"
@@ -84,6 +86,8 @@ def owns_method(path, name):
 
 def device_name(contents, before):
     """The name of a device that a literal says, behind the text before it; None: none, or it is set."""
+    if PRODUCT_LITERAL.fullmatch(contents):
+        return contents
     if DEVICE_LITERAL.fullmatch(contents):
         return None if DEVICE_SET.search(before) else contents
     part = len(contents) > 2 and any(contents.lower() in name for name in DEVICE_NAMES)

@@ -14,6 +14,7 @@ DEVICES = (
     "if (device.type() == other) return;", "if (other == engine.device()->type()) return;", "switch (device_->type()) {}",
     "using enum DeviceType;", "using Kind = DeviceType;", "if (type == DeviceType{1}) return;",
     "if (static_cast<int>(device.type()) == 1) return;", "#if defined(__CUDACC__)", 'const std::set<std::string> kFast = {"cuda"};',
+    'if (device.name() == "NVIDIA H200") return;', 'constexpr Known kKnown[] = {{"H100", 3.0e12}};', 'if (name.find("B200") != npos) return;',
     'if (config.device != "cpu") return;', 'if (name ==\n    "cuda") return;', 'if (find_device_type("cuda") == type) return;')
 METHOD_LINES = (
     'if (method == "eagle3") return;', 'if (std::strcmp(entry.name, "ngram") == 0) return;', 'if (method.starts_with("eag")) return;',
@@ -27,7 +28,7 @@ PASSED = (
     'return invalid_argument("use cpu or cuda");', "dynamic_cast<const CLI::ValidationError*>(&error);",
     "const auto& traits = device_traits(device.type());", 'std::string device = "cpu";', "if (json.type() == value_t::null) return;",
     '{.device = find_device_type("cuda"), .uses_mpi = true}', 'return "the eagle head is " + name;', 'log("dynamic_cast<A*>(is_cuda)");',
-    'names.push_back("dr");', 'if (name.starts_with("model")) return;', "/* name == \"ngram\" */", "#ifdef FT_TRACE", 'add("draft");')
+    "// of an H200", 'needs("a GPU of compute capability 9.0 (H100, H200)");', 'add("A");', 'names.push_back("dr");', 'if (name.starts_with("model")) return;', "/* name == \"ngram\" */", "#ifdef FT_TRACE", 'add("draft");')
 
 PYTHON = ('if device == "cuda":\n    pass', 'fast = {"cuda"}', 'if name.startswith("cud"):\n    pass', 'if "cud" in name:\n    pass', 'x = f"cuda:{i}"',
           'if method == "eagle3":\n    pass', 'if method == "draft-model":\n    pass', 'METHODS = ["ngram"]', 'if name.startswith("eag"):\n    pass',

@@ -8,11 +8,12 @@ say what such sentences say ("leave one of the two out", "not divided among rank
 missing ("has no tokenizer", "needs a drafter"), or what to start with it ("add --x"). What says
 kUnsupported above src/compat (ABOVE_COMPAT) is one, too, where it names two of FEATURES. The commands of
 apps/ have flags of their own; there two flags or such a sentence count. What loads a server as its client (bench serve)
-is no part of an engine. And what no one tells compat refuses nothing: each field of Combination is set outside of the rules.
+is no part of an engine. In Python what is raised is a refusal where its literals say so: it is the program's to say. And what no one tells compat refuses nothing: each field of Combination is set outside of the rules.
 
 tools/refusal_exceptions.txt lists what looks so and is none, each as "path: words of the sentence: reason".
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -23,9 +24,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "refusal_exceptions.txt"
 COMPAT = ROOT / "src" / "compat"
 FOLDERS = ("src", "apps", "include", "python")
-SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh"}
+SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh", ".py"}
 # The rules themselves, clients of a server, tables of fields with their help, and pages that are printed.
-APART = ("src/compat/", "src/bench/", "apps/bench/bench_serve", "src/config/", "apps/manual/", "apps/flags/")
+APART = ("src/compat/", "src/bench/", "apps/bench/bench_serve", "src/config/", "apps/manual/", "apps/flags/", "python/tests/")
 MAKERS = re.compile(r"\b(?:unsupported|invalid_argument|fault|rule_fault|Status|fail|\w*[Ee]rror|runtime_error|return(?=\s*\{))\s*[({]")
 STATEMENT_END = re.compile(r"[;{}]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
@@ -109,6 +110,17 @@ def refusals(text, in_source=True, above_compat=False):
             yield line_of(text, begin + len(statement) - len(statement.lstrip())), sentence
 
 
+def raised(text):
+    """(line, sentence) of each exception of a Python source that looks like the refusal of a combination."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Raise) or node.exc is None:
+            continue
+        words = [part for part in ast.walk(node.exc) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        sentence = "".join(part.value for part in sorted(words, key=lambda part: (part.lineno, part.col_offset)))
+        if is_of_parts(sentence, True) or names_two_features(sentence):
+            yield node.lineno, sentence
+
+
 def read_exceptions(lines):
     """path -> words that a sentence of it may hold."""
     exceptions = {}
@@ -124,7 +136,9 @@ def faults(files, exceptions):
     """The sentences about sources by their path."""
     unused = {(path, words) for path, all_words in exceptions.items() for words in all_words}
     for path, text in files.items():
-        for line, sentence in refusals(text, not path.startswith("apps/"), path.startswith(ABOVE_COMPAT)):
+        found = raised(text) if path.endswith(".py") else \
+            refusals(text, not path.startswith("apps/"), path.startswith(ABOVE_COMPAT))
+        for line, sentence in found:
             allowed = [words for words in exceptions.get(path, ()) if words in sentence]
             unused -= {(path, words) for words in allowed}
             if not allowed:
@@ -159,7 +173,7 @@ def faults_of_fields(files):
     """The sentences about members that no one sets, or no rule goes by."""
     header = (COMPAT / "compat.h").read_text(encoding="utf-8")
     rules = [path.read_text(encoding="utf-8") for path in sorted(COMPAT.glob("*_rules.cpp"))]
-    told_by = [*files.values(), (COMPAT / "combination.cpp").read_text(encoding="utf-8")]
+    told_by = [*(text for path, text in files.items() if not path.endswith(".py")), (COMPAT / "combination.cpp").read_text(encoding="utf-8")]
     for struct in ("Combination", "LayerNeeds"):
         fields = fields_of(header, struct)
         for field in never_told(fields, told_by):

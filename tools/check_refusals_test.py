@@ -63,11 +63,19 @@ class Refusals(unittest.TestCase):
         text = 'return invalid_argument("--matrix needs a file");'
         self.assertEqual(len(list(faults({"apps/a.cpp": text, "src/kv/a.cpp": text}, {}))), 1)
 
+    def test_what_python_raises_is_read(self):
+        for text in ('raise ValueError("there is no tokenizer: the engine was made with skip_tokenizer_init")', 'raise ValueError(f"--one {x} with --two")',
+                     'if x:\n    raise NotImplementedError(\n        f"adapters {name!r} have no"\n        " states of layers"\n    ) from error'):
+            self.assertEqual(len(list(faults({"python/foretoken/a.py": text}, {}))), 1, text)
+        for text in ('raise ValueError("a LoRARequest needs lora_name")', "raise", "raise error", '"""the engine has no tokenizer"""',
+                     'x = "has no tokenizer"'):
+            self.assertEqual(list(faults({"python/foretoken/a.py": text}, {})), [], text)
+
     def test_all_folders_but_those_apart_are_read(self):
         read = {name.rpartition("/")[0] for name in sources()}
         for folder in ("src/config", "src/compat"):
             self.assertNotIn(folder, read)
-        for folder in ("src/kv", "src/spec", "src/text", "src/serve/fields", "src/hub", "src/gguf", "apps/options", "apps", "apps/bench", "python/src"):
+        for folder in ("src/kv", "src/spec", "src/text", "src/serve/fields", "src/hub", "src/gguf", "apps/options", "apps", "apps/bench", "python/src", "python/foretoken"):
             self.assertIn(folder, read)
         self.assertFalse([name for name in sources() if name.startswith("apps/bench/bench_serve")])
 

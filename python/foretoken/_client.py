@@ -75,8 +75,6 @@ class EngineClient:
         self.core.close()
 
     def tokenizer(self) -> Tokenizer:
-        if self.args.skip_tokenizer_init:
-            raise ValueError("there is no tokenizer: the engine was made with skip_tokenizer_init")
         return Tokenizer(self.core)
 
     def model_name(self) -> str:

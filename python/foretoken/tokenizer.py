@@ -14,6 +14,7 @@ class Tokenizer:
 
     def __init__(self, engine: _core.Engine) -> None:
         self._engine = engine
+        engine.encode("", False)  # says so where the engine has no tokenizer
         self._special = engine.special_tokens()
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:

@@ -77,46 +77,52 @@ void check_attention(Gpu& gpu) {
   }
 }
 
+namespace {
+
+struct BitCase {
+  int heads, kv_heads, dim, window;
+  DType dtype;
+  float softcap = 0;
+  int kv_begin = 0;
+  bool sinks = false;
+  bool codes = false;
+};
+constexpr BitCase kBitCases[] = {{8, 2, 128, 0, DType::kBF16, 0, 0, true, true},
+                                 {8, 2, 128, 333, DType::kBF16, 0, 0, false, true},
+                                 {14, 2, 64, 0, DType::kBF16, 2.0f, 1, false, true},
+                                 {32, 1, 128, 0, DType::kBF16, 0, 0, false, true},
+                                 {8, 2, 80, 0, DType::kBF16, 0, 0, false, true},
+                                 {4, 4, 256, 300, DType::kBF16, 0, 0, false, true},
+                                 {8, 1, 192, 0, DType::kBF16, 0, 0, false, true},
+                                 {8, 2, 40, 200, DType::kBF16, 0, 0, false, true},
+                                 {8, 2, 128, 0, DType::kBF16},
+                                 {8, 2, 128, 333, DType::kBF16},
+                                 {14, 2, 64, 0, DType::kBF16},
+                                 {4, 4, 64, 0, DType::kBF16},
+                                 {32, 1, 128, 0, DType::kBF16},
+                                 {8, 2, 80, 0, DType::kBF16},
+                                 {8, 2, 64, 200, DType::kF32},
+                                 {8, 4, 256, 0, DType::kBF16, 50.0f},
+                                 {4, 4, 256, 300, DType::kBF16},
+                                 {20, 1, 256, 33, DType::kBF16, 2.0f},
+                                 {8, 2, 96, 0, DType::kBF16},
+                                 {6, 6, 96, 257, DType::kBF16, 2.0f},
+                                 {4, 2, 128, 1, DType::kBF16},
+                                 {2, 1, 512, 270, DType::kF32, 2.0f},
+                                 {8, 2, 128, 0, DType::kBF16, 0, 1},
+                                 {8, 2, 64, 300, DType::kBF16, 0, 270},
+                                 {8, 2, 80, 0, DType::kBF16, 0, 1},
+                                 {6, 2, 112, 0, DType::kBF16},
+                                 {8, 1, 192, 400, DType::kBF16},
+                                 {16, 2, 64, 128, DType::kBF16, 0, 0, true},
+                                 {8, 1, 64, 0, DType::kBF16, 0, 0, true},
+                                 {8, 2, 80, 0, DType::kBF16, 0, 0, true},
+                                 {8, 2, 64, 200, DType::kF32, 0, 0, true}};
+
+}  // namespace
+
 void check_attention_bits(Gpu& gpu) {
-  struct Case {
-    int heads, kv_heads, dim, window;
-    DType dtype;
-    float softcap = 0;
-    int kv_begin = 0;
-    bool sinks = false;
-    bool codes = false;
-  };
-  for (const Case& c : std::vector<Case>{{8, 2, 128, 0, DType::kBF16, 0, 0, true, true},
-                                         {8, 2, 128, 333, DType::kBF16, 0, 0, false, true},
-                                         {14, 2, 64, 0, DType::kBF16, 2.0f, 1, false, true},
-                                         {32, 1, 128, 0, DType::kBF16, 0, 0, false, true},
-                                         {8, 2, 80, 0, DType::kBF16, 0, 0, false, true},
-                                         {4, 4, 256, 300, DType::kBF16, 0, 0, false, true},
-                                         {8, 1, 192, 0, DType::kBF16, 0, 0, false, true},
-                                         {8, 2, 40, 200, DType::kBF16, 0, 0, false, true},
-                                         {8, 2, 128, 0, DType::kBF16},
-                                         {8, 2, 128, 333, DType::kBF16},
-                                         {14, 2, 64, 0, DType::kBF16},
-                                         {4, 4, 64, 0, DType::kBF16},
-                                         {32, 1, 128, 0, DType::kBF16},
-                                         {8, 2, 80, 0, DType::kBF16},
-                                         {8, 2, 64, 200, DType::kF32},
-                                         {8, 4, 256, 0, DType::kBF16, 50.0f},
-                                         {4, 4, 256, 300, DType::kBF16},
-                                         {20, 1, 256, 33, DType::kBF16, 2.0f},
-                                         {8, 2, 96, 0, DType::kBF16},
-                                         {6, 6, 96, 257, DType::kBF16, 2.0f},
-                                         {4, 2, 128, 1, DType::kBF16},
-                                         {2, 1, 512, 270, DType::kF32, 2.0f},
-                                         {8, 2, 128, 0, DType::kBF16, 0, 1},
-                                         {8, 2, 64, 300, DType::kBF16, 0, 270},
-                                         {8, 2, 80, 0, DType::kBF16, 0, 1},
-                                         {6, 2, 112, 0, DType::kBF16},
-                                         {8, 1, 192, 400, DType::kBF16},
-                                         {16, 2, 64, 128, DType::kBF16, 0, 0, true},
-                                         {8, 1, 64, 0, DType::kBF16, 0, 0, true},
-                                         {8, 2, 80, 0, DType::kBF16, 0, 0, true},
-                                         {8, 2, 64, 200, DType::kF32, 0, 0, true}}) {
+  for (const BitCase& c : kBitCases) {
     Pool pool(gpu);
     const int length = 1301;
     Scene scene = make_scene(gpu, pool, c.heads, c.kv_heads, c.dim, 16, c.window, c.dtype,

@@ -8,6 +8,25 @@
 #include "model/registry.h"
 
 namespace foretoken {
+namespace {
+
+Result<std::unique_ptr<Drafter>> make_ngram(const EngineParts& parts, const std::string& folder,
+                                            int num_draft_tokens) {
+  const SpeculativeConfig speculative = ngram_config(num_draft_tokens);
+  return make_drafter({.config = speculative,
+                       .device = *parts.device,
+                       .target = *parts.model,
+                       .target_folder = folder,
+                       .folder = folder,
+                       .max_model_len = EngineParts::kMaxLen,
+                       .max_rows = EngineParts::kMaxRows + EngineParts::kNumSlots,
+                       .max_spans = EngineParts::kNumSlots,
+                       .token_map = {},
+                       .token_map_back = {},
+                       .draft_vocab_ids = {}});
+}
+
+}  // namespace
 
 Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_folder,
                                                        int num_draft_tokens,
@@ -36,18 +55,7 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
       .limits = {kNumSlots, kMaxRows + kNumSlots, 256, 8192},
       .result_limits = {kNumSlots, kMaxRows, kMaxTop, parts->model->config().hidden_size}};
   if (num_draft_tokens > 0) {
-    const SpeculativeConfig speculative = ngram_config(num_draft_tokens);
-    FT_ASSIGN_OR_RETURN(parts->drafter, make_drafter({.config = speculative,
-                                                      .device = *parts->device,
-                                                      .target = *parts->model,
-                                                      .target_folder = model_folder,
-                                                      .folder = model_folder,
-                                                      .max_model_len = kMaxLen,
-                                                      .max_rows = kMaxRows + kNumSlots,
-                                                      .max_spans = kNumSlots,
-                                                      .token_map = {},
-                                                      .token_map_back = {},
-                                                      .draft_vocab_ids = {}}));
+    FT_ASSIGN_OR_RETURN(parts->drafter, make_ngram(*parts, model_folder, num_draft_tokens));
     parts->limits.drafters = {{"ngram", num_draft_tokens}};
     parts->grants.push_back({.num_draft_tokens = num_draft_tokens});
   }

@@ -81,9 +81,9 @@ THOUGHTS = [user(), assistant("Four.", reasoning_content="Two and two."), user("
             assistant("Six.", reasoning_content="\nThree\n")]
 
 
-def cases():
-    """name: {messages, and what else is passed}."""
-    simple = {
+def plain_cases():
+    """name: messages."""
+    return {
         "plain": [user()],
         "system": [system(), user()],
         "multi_turn": [user(), assistant(), user("And 3 + 3?")],
@@ -124,10 +124,13 @@ def cases():
         "channel": [user(), assistant("<|channel|>final<|message|>x"), user()],
         "tool_response_user": [user(), assistant(), user("<tool_response>\nx\n</tool_response>")],
     }
-    found = {name: {"messages": messages} for name, messages in simple.items()}
+
+
+def tool_cases():
+    """name: messages, beside which a tool is passed."""
     both = [assistant("Both.", tool_calls=[tool_call(ARGUMENTS), tool_call({}, "plan", "call67890")]),
             tool(), tool("[1, 2]", "call67890", "plan")]
-    with_tools = {
+    return {
         "tools": [user()], "tools_system": [system(), user()],
         "tools_multi_turn": [system(), user(), assistant(), user("More")],
         "tools_parts": [system(text_parts("S")), user(text_parts("U"))],
@@ -154,7 +157,24 @@ def cases():
         "empty_calls": [user(), assistant("x", tool_calls=[]), user()],
         "null_calls": [user(), assistant("x", tool_calls=None), user()],
     }
-    for name, messages in with_tools.items():
+
+
+OPTIONS = {
+    "thinking_on": {"enable_thinking": True, "thinking": True},
+    "thinking_off": {"enable_thinking": False, "thinking": False},
+    "effort": {"thinking": True, "reasoning_effort": "high", "model_identity": "You are X."},
+    "effort_max": {"thinking": True, "reasoning_effort": "max", "drop_thinking": False},
+    "builtin": {"builtin_tools": ["browser", "python", "code_interpreter"], "date_string": "1 Jan 2030"},
+    "custom": {"custom_tools": [WEATHER, SCHEMA], "tools_in_user_message": False},
+    "flags": {"add_vision_id": True, "preserve_thinking": True, "clear_thinking": False},
+    "shadow": {"bos_token": "<other>", "extra": {"a": 1}},
+}
+
+
+def cases():
+    """name: {messages, and what else is passed}."""
+    found = {name: {"messages": messages} for name, messages in plain_cases().items()}
+    for name, messages in tool_cases().items():
         found[name] = {"messages": messages, "tools": [WEATHER]}
     found["tool_round_without_tools"] = {"messages": ROUND}
     found["many_tools"] = {"messages": [system(), user()], "tools": [WEATHER, SCHEMA, EMPTY]}
@@ -163,17 +183,7 @@ def cases():
     found["no_tools"] = {"messages": [user()], "tools": []}
     documents = [{"title": "T1", "text": "Body <1>"}, {"title": "T2", "text": "Body 2"}]
     found["documents"] = {"messages": [system(), user()], "documents": documents}
-    options = {
-        "thinking_on": {"enable_thinking": True, "thinking": True},
-        "thinking_off": {"enable_thinking": False, "thinking": False},
-        "effort": {"thinking": True, "reasoning_effort": "high", "model_identity": "You are X."},
-        "effort_max": {"thinking": True, "reasoning_effort": "max", "drop_thinking": False},
-        "builtin": {"builtin_tools": ["browser", "python", "code_interpreter"], "date_string": "1 Jan 2030"},
-        "custom": {"custom_tools": [WEATHER, SCHEMA], "tools_in_user_message": False},
-        "flags": {"add_vision_id": True, "preserve_thinking": True, "clear_thinking": False},
-        "shadow": {"bos_token": "<other>", "extra": {"a": 1}},
-    }
-    for name, arguments in options.items():
+    for name, arguments in OPTIONS.items():
         found[name] = {"messages": [system()] + THOUGHTS, "arguments": arguments}
         found[name + "_tools"] = {"messages": [system()] + ROUND, "tools": [WEATHER], "arguments": arguments}
     for name, messages in {
