@@ -4,6 +4,7 @@
 
 #include "apps/matrix/matrix_engine.h"
 #include "apps/matrix/matrix_models.h"
+#include "attention/flex_choice.h"
 #include "engine/start/start_check.h"
 #include "engine/support/row_fields.h"
 
@@ -11,16 +12,6 @@ namespace foretoken {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The registry's backend of that name or alias, with expressions behind it or not: "flex(MASK;
-// SCORE)". Null for "auto" and unknown names.
-const AttentionBackend* named_backend(const std::string& choice) {
-  const std::string name = choice.substr(0, choice.find('('));
-  for (const AttentionBackend* backend : attention_backends()) {
-    if (is_attention_backend(*backend, name)) return backend;
-  }
-  return nullptr;
-}
 
 }  // namespace
 
@@ -45,7 +36,7 @@ std::string attention_name(const MatrixCell& cell) {
 bool is_on_reference(const MatrixCell& cell) { return cell.device == kReferenceDevice; }
 
 bool is_batch_invariant(const MatrixCell& cell) {
-  const AttentionBackend* backend = named_backend(cell.attention);
+  const AttentionBackend* backend = named_attention(read_attention_choice(cell.attention).backend);
   return backend == nullptr || backend->traits().batch_invariant;
 }
 

@@ -103,11 +103,8 @@ EngineConfig config_of(const MatrixCell& cell, const MatrixFiles& files, size_t 
   config.model = files.target;
   config.device = cell.device;
   config.attention_backend = cell.attention == "auto" ? "" : cell.attention;
-  for (const AttentionBackend* backend : attention_backends()) {
-    const bool is_named = is_attention_backend(*backend, cell.attention);
-    if (is_named && backend->traits().block_size > 0) {
-      config.block_size = backend->traits().block_size;
-    }
+  if (const AttentionBackend* backend = named_attention(cell.attention)) {
+    if (backend->traits().block_size > 0) config.block_size = backend->traits().block_size;
   }
   config.cudagraph_mode = cell.graph_mode;
   config.kv_cache_dtype = cell.kv_cache_dtype;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "apps/terminal/child_process.h"
@@ -105,14 +104,6 @@ AttentionDemand with_softcap() {
 }
 
 }  // namespace
-
-bool runs_on(const std::string& hardware, const std::string& device) {
-  constexpr RowHardware kHardware[] = {{"H200", false}, {"B200", true}};
-  return std::ranges::none_of(kHardware, [&](const RowHardware& each) {
-    return each.has_own_kernels && hardware == each.name &&
-           device.find(each.name) == std::string::npos;
-  });
-}
 
 std::span<const MatrixModel> matrix_models() {
   static const std::vector<MatrixModel> models = {

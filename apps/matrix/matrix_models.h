@@ -19,14 +19,6 @@ struct MatrixModel {
   std::string whole_size = {};
 };
 
-// A GPU that rows name.
-struct RowHardware {
-  const char* name;
-  bool has_own_kernels;  // that are compiled and run on nothing else
-};
-// Whether what a row of this hardware (empty: any) names can run on the device of this name.
-bool runs_on(const std::string& hardware, const std::string& device);
-
 std::span<const MatrixModel> matrix_models();
 // Null for others.
 const MatrixModel* find_matrix_model(const std::string& architecture);

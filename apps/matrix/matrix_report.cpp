@@ -9,6 +9,7 @@
 #include "apps/matrix/matrix_models.h"
 #include "base/files/json_object.h"
 #include "bench/svg_page.h"
+#include "device/known_devices.h"
 
 namespace foretoken {
 namespace {
@@ -201,7 +202,7 @@ std::string status_words(const CellResult& result, const MatrixFacts& facts) {
   const std::string verdict = result.at("verdict").get<std::string>();
   if (verdict == "unsupported" || verdict == "red") return verdict;
   const MatrixCell cell = cell_of(result);
-  if (!runs_on(cell.hardware, facts.device)) return "compiled, not run";
+  if (!runs_kernels_of(cell.hardware, facts.device)) return "compiled, not run";
   if (verdict == "not run") return verdict;
   const MatrixModel* model = find_matrix_model(cell.architecture);
   const bool at_size = model != nullptr && model->whole_size == facts.size;

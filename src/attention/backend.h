@@ -82,6 +82,9 @@ bool is_kv_format_built(DeviceType device, KvFormat format);
 // All backends, best first.
 std::span<const AttentionBackend* const> attention_backends();
 
+// The one with this name or alias, in any case; null for "auto" and where there is none.
+const AttentionBackend* named_attention(std::string_view name);
+
 // Whether it is the backend's name or alias, in any case.
 bool is_attention_backend(const AttentionBackend& backend, std::string_view name);
 

@@ -42,11 +42,7 @@ Status no_backend(std::string_view name, DeviceType type, const Device* opened,
 }  // namespace
 
 Status check_attention_name(std::string_view name, DeviceType type) {
-  const auto backends = attention_backends();
-  const bool known = equal_ignoring_case(name, "auto") ||
-                     std::any_of(backends.begin(), backends.end(), [&](const auto* each) {
-                       return is_attention_backend(*each, name);
-                     });
+  const bool known = equal_ignoring_case(name, "auto") || named_attention(name) != nullptr;
   return known ? Status() : no_backend(name, type, nullptr);
 }
 
@@ -107,6 +103,13 @@ bool is_attention_backend(const AttentionBackend& backend, std::string_view name
   if (equal_ignoring_case(traits.name, name)) return true;
   return std::any_of(traits.aliases.begin(), traits.aliases.end(),
                      [&](const char* alias) { return equal_ignoring_case(alias, name); });
+}
+
+const AttentionBackend* named_attention(std::string_view name) {
+  for (const AttentionBackend* backend : attention_backends()) {
+    if (is_attention_backend(*backend, name)) return backend;
+  }
+  return nullptr;
 }
 
 std::span<const AttentionBackend* const> attention_backends() {

@@ -11,18 +11,14 @@ namespace foretoken {
 namespace {
 
 // Null where the choice names none, or none that there is.
-const AttentionBackend* named_backend(const AttentionChoice& choice) {
+const AttentionBackend* chosen_backend(const AttentionChoice& choice) {
   const bool is_auto = choice.backend.empty() || choice.backend == "auto";
-  if (choice.has_expressions() && is_auto) return &flex_attention();
-  for (const AttentionBackend* backend : attention_backends()) {
-    if (is_attention_backend(*backend, choice.backend)) return backend;
-  }
-  return nullptr;
+  return choice.has_expressions() && is_auto ? &flex_attention() : named_attention(choice.backend);
 }
 
 void add_attention(const EngineConfig& config, Combination* c) {
   const AttentionChoice choice = read_attention_choice(config.attention_backend);
-  c->attention = named_backend(choice);
+  c->attention = chosen_backend(choice);
   c->batch_invariant = config.batch_invariant == "on";
   c->expressions = choice.has_expressions();
   c->kv_cache_dtype = config.kv_cache_dtype;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "attention/backend.h"
 #include "base/result.h"
@@ -63,6 +64,9 @@ struct Combination {
   Fact chooses_blocks = {};        // an indexer chooses the blocks that KV heads of rows attend to
   std::string uneven_scales = {};  // a tensor with scales of its KV entries that differ by head
   Fact modules_windowed = {};      // its MTP modules have layers of their own, with a window or not
+  std::vector<int> kv_heads = {};  // heads of keys and values of its layers, each number once
+  std::optional<int> num_heads = {};  // of queries
+  std::optional<int> hidden_size = {};
   std::optional<int> num_experts = {};           // of the model's mixture; 0: it has none
   std::string load_format = {};                  // --load-format, where it says what files are
   Fact gguf = {};                                // they are a GGUF file

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "compat/context_ranks.h"
 #include "compat/rules.h"
 
 // Ranks, engines and hosts.
@@ -98,6 +99,61 @@ const CompatRule kSharedRules[] = {
      {.num_draft_ranks = 2, .num_ranks = 4}},
 };
 
+int equal_ranks(const Combination& c) {
+  return ranks_with_equal_kv(c.kv_heads, *c.num_tensor_ranks());
+}
+
+bool lacks_equal_kv(const Combination& c) {
+  if (c.kv_heads.empty() || !c.num_tensor_ranks() || !(c.num_context_ranks > 1)) return false;
+  return equal_ranks(c) % *c.num_context_ranks != 0;
+}
+
+// Of the ranks that would have the same heads, where the model's queries divide among so many.
+std::string with_more_ranks(const Combination& c) {
+  const int enough = c.kv_heads.front() * *c.num_context_ranks;
+  Combination changed = c;
+  changed.num_ranks = enough * c.num_stages.value_or(1);
+  const bool divides = c.num_heads && *c.num_heads % enough == 0;
+  if (!divides || !is_helped(c, changed)) return "";
+  return ", or use --tensor-parallel-size " + std::to_string(enough);
+}
+
+std::string equal_kv_sentence(const Combination& c) {
+  const int heads = c.kv_heads.front(), most = equal_ranks(c);
+  return context_flag(c) + ": " + c.architecture + " has " + std::to_string(heads) +
+         (heads == 1 ? " head" : " heads") + " of keys and values, so that " +
+         (most == 1 ? "no two" : "only " + std::to_string(most)) + " of " +
+         std::to_string(*c.num_tensor_ranks()) + " tensor parallel ranks have the same ones; " +
+         (most == 1 ? "leave it out"
+                    : "use --decode-context-parallel-size " + std::to_string(most)) +
+         with_more_ranks(c);
+}
+
+// What ranks that share positions need of a model.
+const CompatRule kContextRules[] = {
+    {"`--decode-context-parallel-size`, heads of keys and values",
+     StatusCode::kInvalidArgument,
+     lacks_equal_kv,
+     equal_kv_sentence,
+     {.architecture = "Model",
+      .kv_heads = {2},
+      .num_heads = 8,
+      .num_ranks = 4,
+      .num_context_ranks = 4}},
+    {"`--decode-context-parallel-size`, the hidden size",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.hidden_size && c.num_context_ranks > 1 &&
+              !divides_rows(*c.hidden_size, *c.num_context_ranks);
+     },
+     [](const Combination& c) {
+       return context_flag(c) + ": " + std::to_string(*c.hidden_size) + ", the hidden size of " +
+              c.architecture + ", is no multiple of " + std::to_string(2 * *c.num_context_ranks) +
+              "; leave it out";
+     },
+     {.architecture = "Model", .hidden_size = 65, .num_ranks = 2, .num_context_ranks = 2}},
+};
+
 const CompatRule kExpertRules[] = {
     {"`--enable-expert-parallel`, the model",
      StatusCode::kInvalidArgument,
@@ -149,6 +205,7 @@ const CompatRule kLaneRules[] = {
 
 std::span<const CompatRule> engine_rules() { return kEngineRules; }
 std::span<const CompatRule> rank_rules() { return kSharedRules; }
+std::span<const CompatRule> context_rules() { return kContextRules; }
 std::span<const CompatRule> expert_rules() { return kExpertRules; }
 std::span<const CompatRule> lane_rules() { return kLaneRules; }
 

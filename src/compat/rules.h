@@ -16,6 +16,7 @@ std::span<const CompatRule> rank_rules();
 std::span<const CompatRule> expert_rules();
 std::span<const CompatRule> lane_rules();
 std::span<const CompatRule> layer_rules();
+std::span<const CompatRule> context_rules();
 std::span<const CompatRule> file_rules();
 std::span<const CompatRule> weight_rules();
 std::span<const CompatRule> adapter_rules();

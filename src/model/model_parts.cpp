@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model/layer/layer_needs.h"
+#include "model/weights/sharding.h"
 
 namespace foretoken {
 namespace {
@@ -102,6 +103,9 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->windowed = keeps_windows(config, max_model_len);
   c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
+  c->kv_heads = kv_heads_of(config);
+  c->num_heads = config.num_heads;
+  c->hidden_size = config.hidden_size;
   c->num_experts = config.experts.count;
 }
 

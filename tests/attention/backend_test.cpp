@@ -44,8 +44,16 @@ TEST(AttentionBackend, NamesAndAliasesInAnyCase) {
     const auto backend = find_attention_backend(row.name, kHopper);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
     EXPECT_EQ(find_attention_backend(row.alias, kHopper).value(), backend.value());
+    EXPECT_EQ(named_attention(row.name), backend.value());
+    EXPECT_EQ(named_attention(row.alias), backend.value());
     EXPECT_TRUE(is_attention_backend(*backend.value(), row.alias));
     EXPECT_FALSE(is_attention_backend(*backend.value(), "auto"));
+  }
+}
+
+TEST(AttentionBackend, NoOtherNameIsOfOne) {
+  for (const char* name : {"auto", "", "XFORMERS", "flash_", "flex(kv)"}) {
+    EXPECT_EQ(named_attention(name), nullptr) << name;
   }
 }
 

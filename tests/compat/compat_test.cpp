@@ -61,84 +61,100 @@ TEST(Compat, AnOpenedDeviceMayLackWhatItsTypeHas) {
   EXPECT_NE(compat(c).message().find("does not exist on cpu"), std::string::npos);
 }
 
+constexpr AttentionDemand kGemma = {DType::kBF16, 128, 30.0f, true};
+constexpr AttentionDemand kSmallBlocks = {DType::kBF16, 576, 0, true, 512, false, 16};
+
+struct Refusal {
+  Combination combination;
+  std::vector<const char*> parts;
+};
+const Refusal kRefusals[] = {
+    {{.attention = &flashinfer_attention(), .batch_invariant = true},
+     {"--attention-backend flashinfer", "--batch-invariant off"}},
+    {{.attention = &flashinfer_attention(), .model = kGemma}, {"soft cap", "portable"}},
+    {{.attention = &flashmla_attention(), .model = kSmallBlocks},
+     {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
+    {{.is_synthetic = true, .structured_outputs = true},
+     {"structured_outputs", "synthetic", "another rule"}},
+    {{.logits_processors = true, .num_ranks = 2},
+     {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
+    {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
+    {{.num_engines = 2, .num_hosts = 2, .expert_parallel = false},
+     {"--data-parallel-size", "--nnodes", "balancer"}},
+    {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
+    {{.num_ranks = 4, .num_context_ranks = 3},
+     {"--decode-context-parallel-size 3", "--tensor-parallel-size 4", "use 1, 2 or 4"}},
+    {{.num_ranks = 1, .num_context_ranks = 2},
+     {"does not divide --tensor-parallel-size 1", "use 1"}},
+    {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
+    {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.architecture = "M", .kv_heads = {2}, .num_heads = 8, .num_ranks = 4, .num_context_ranks = 4},
+     {"--decode-context-parallel-size 4: M has 2 heads of keys and values",
+      "only 2 of 4 tensor parallel ranks have the same ones",
+      "use --decode-context-parallel-size 2, or use --tensor-parallel-size 8"}},
+    {{.architecture = "M",
+      .kv_heads = {1, 2},
+      .num_heads = 8,
+      .num_ranks = 4,
+      .num_context_ranks = 4},
+     {"M has 1 head of keys and values, so that only 2 of 4"}},
+    {{.architecture = "M", .hidden_size = 66, .num_ranks = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2: 66, the hidden size of M", "multiple of 4",
+      "leave it out"}},
+    {{.num_engines = 2, .expert_parallel = true, .uses_mpi = true},
+     {"--data-parallel-size", "leave --communicator mpi out"}},
+    {{.num_experts = 0, .expert_parallel = true},
+     {"--enable-expert-parallel", "no mixture", "leave it out"}},
+    {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
+     {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.two_lanes = true, .only_pieces = true},
+     {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
+    {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
+    {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
+    {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
+    {{.host_blocks = true, .prefix_caching = false},
+     {"--kv-offloading-size", "--enable-prefix-caching off"}},
+    {{.windowed = true, .host_blocks = true}, {"--kv-offloading-size", "sliding-window"}},
+    {{.states_of = "a draft model", .host_blocks = true},
+     {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
+    {{.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2", "chooses blocks", "leave it out"}},
+    {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
+     {"--kv-offloading-size", "--flex-mask with 'prompt'", "a mask of q and kv"}},
+    {{.files = "models/m", .states_of = "a draft model", .drafter_traits = &kAtOnce},
+     {"models/m keep states", "use method draft_model"}},
+    {{.dtype = DType::kBF16, .lora_dtype = "float32"},
+     {"--lora-dtype float32", "bfloat16", "leave it out"}},
+    {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
+     {"--enable-dbo", "NCCL: no peers", "leave it out"}},
+    {{.architecture = "M", .layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 3},
+     {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
+    {{.files = "models/m",
+      .method_flag = "speculative config: quantization",
+      .named_method = "awq_marlin",
+      .files_method = "gptq"},
+     {"speculative config: quantization awq_marlin", "models/m are quantised by gptq",
+      "remove it"}},
+    {{.architecture = "M",
+      .files = "models/m",
+      .has_windows = false,
+      .modules_windowed = true,
+      .drafts_by_modules = true},
+     {"models/m: MTP modules of M have a sliding window", "use another drafter"}},
+    {{.files = "models/d", .other_vocabulary = true, .draft_has_tokenizer = false},
+     {"use_heterogeneous_vocab", "models/d has no tokenizer.json", "leave the field out"}},
+    {{.other_vocabulary = true, .has_tokenizer = false},
+     {"the target has no tokenizer", "--skip-tokenizer-init"}},
+    {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
+    {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
+    {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
+    {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
+};
+
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
-  const AttentionDemand gemma = {DType::kBF16, 128, 30.0f, true};
-  const AttentionDemand small_blocks = {DType::kBF16, 576, 0, true, 512, false, 16};
-  const struct {
-    Combination combination;
-    std::vector<const char*> parts;
-  } cases[] = {
-      {{.attention = &flashinfer_attention(), .batch_invariant = true},
-       {"--attention-backend flashinfer", "--batch-invariant off"}},
-      {{.attention = &flashinfer_attention(), .model = gemma}, {"soft cap", "portable"}},
-      {{.attention = &flashmla_attention(), .model = small_blocks},
-       {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
-      {{.is_synthetic = true, .structured_outputs = true},
-       {"structured_outputs", "synthetic", "another rule"}},
-      {{.logits_processors = true, .num_ranks = 2},
-       {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
-      {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
-      {{.num_engines = 2, .num_hosts = 2, .expert_parallel = false},
-       {"--data-parallel-size", "--nnodes", "balancer"}},
-      {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
-      {{.num_ranks = 4, .num_context_ranks = 3},
-       {"--decode-context-parallel-size 3", "--tensor-parallel-size 4", "use 1, 2 or 4"}},
-      {{.num_ranks = 1, .num_context_ranks = 2},
-       {"does not divide --tensor-parallel-size 1", "use 1"}},
-      {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
-      {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
-       {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
-      {{.num_engines = 2, .expert_parallel = true, .uses_mpi = true},
-       {"--data-parallel-size", "leave --communicator mpi out"}},
-      {{.num_experts = 0, .expert_parallel = true},
-       {"--enable-expert-parallel", "no mixture", "leave it out"}},
-      {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
-       {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
-      {{.two_lanes = true, .only_pieces = true},
-       {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
-      {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
-      {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
-      {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
-      {{.host_blocks = true, .prefix_caching = false},
-       {"--kv-offloading-size", "--enable-prefix-caching off"}},
-      {{.windowed = true, .host_blocks = true}, {"--kv-offloading-size", "sliding-window"}},
-      {{.states_of = "a draft model", .host_blocks = true},
-       {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
-      {{.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2},
-       {"--decode-context-parallel-size 2", "chooses blocks", "leave it out"}},
-      {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
-       {"--kv-offloading-size", "--flex-mask with 'prompt'", "a mask of q and kv"}},
-      {{.files = "models/m", .states_of = "a draft model", .drafter_traits = &kAtOnce},
-       {"models/m keep states", "use method draft_model"}},
-      {{.dtype = DType::kBF16, .lora_dtype = "float32"},
-       {"--lora-dtype float32", "bfloat16", "leave it out"}},
-      {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
-       {"--enable-dbo", "NCCL: no peers", "leave it out"}},
-      {{.architecture = "M", .layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 3},
-       {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
-      {{.files = "models/m",
-        .method_flag = "speculative config: quantization",
-        .named_method = "awq_marlin",
-        .files_method = "gptq"},
-       {"speculative config: quantization awq_marlin", "models/m are quantised by gptq",
-        "remove it"}},
-      {{.architecture = "M",
-        .files = "models/m",
-        .has_windows = false,
-        .modules_windowed = true,
-        .drafts_by_modules = true},
-       {"models/m: MTP modules of M have a sliding window", "use another drafter"}},
-      {{.files = "models/d", .other_vocabulary = true, .draft_has_tokenizer = false},
-       {"use_heterogeneous_vocab", "models/d has no tokenizer.json", "leave the field out"}},
-      {{.other_vocabulary = true, .has_tokenizer = false},
-       {"the target has no tokenizer", "--skip-tokenizer-init"}},
-      {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
-      {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
-      {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
-      {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
-       {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
-  };
-  for (const auto& c : cases) {
+  for (const Refusal& c : kRefusals) {
     const Status status = compat(c.combination);
     ASSERT_FALSE(status.ok()) << c.parts[0];
     for (const char* part : c.parts) {
@@ -192,7 +208,27 @@ TEST(Compat, WhatIsNotKnownIsNotRefused) {
   EXPECT_FALSE(compat({.lora = false, .lora_modules = true}).ok());
 }
 
+// 16 ranks have 8 heads twice, which 8 query heads do not divide into; another number of ranks is
+// named where it is accepted alone.
+TEST(Compat, MoreRanksAreNamedWhereQueriesDivideAmongThem) {
+  Combination c = {
+      .architecture = "M", .kv_heads = {8}, .num_heads = 8, .num_ranks = 4, .num_context_ranks = 2};
+  EXPECT_TRUE(
+      compat(c).message().ends_with("no two of 4 tensor parallel ranks have the same "
+                                    "ones; leave it out"))
+      << compat(c).message();
+  c.num_heads = 32;
+  EXPECT_TRUE(compat(c).message().ends_with("leave it out, or use --tensor-parallel-size 16"));
+  c.layers = LayerNeeds{.norm_groups = 4};
+  EXPECT_TRUE(compat(c).message().ends_with("; leave it out")) << "16 ranks and 4 groups";
+}
+
 TEST(Compat, PartsThatFitAreNotRefused) {
+  EXPECT_TRUE(compat({.kv_heads = {1}, .num_ranks = 4, .num_context_ranks = 4}).ok());
+  EXPECT_TRUE(compat({.kv_heads = {2, 1}, .num_ranks = 4, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.kv_heads = {8}, .num_ranks = 4, .num_context_ranks = 1}).ok());
+  EXPECT_TRUE(compat({.kv_heads = {8}, .num_context_ranks = 2}).ok()) << "of how many ranks?";
+  EXPECT_TRUE(compat({.hidden_size = 68, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());

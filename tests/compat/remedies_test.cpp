@@ -91,9 +91,8 @@ struct FlagValue {
 const FlagValue kValues[] = {
     {"--attention-backend (\\w+)",
      [](const std::string& name, Combination& c) {
-       for (const AttentionBackend* backend : attention_backends()) {
-         if (is_attention_backend(*backend, name)) c.attention = backend;
-       }
+       c.attention = named_attention(name);
+       EXPECT_NE(c.attention, nullptr) << name;
      }},
     {"--batch-invariant (off)",
      [](const std::string&, Combination& c) { c.batch_invariant = false; }},
@@ -103,6 +102,12 @@ const FlagValue kValues[] = {
      [](const std::string& size, Combination& c) { c.block_size = std::stoi(size); }},
     {"--dtype (\\w+)", [](const std::string& name, Combination& c) { c.dtype = find_dtype(name); }},
     {"--load-format (auto)", [](const std::string&, Combination& c) { c.load_format.clear(); }},
+    {"--decode-context-parallel-size (\\d+)",
+     [](const std::string& number, Combination& c) { c.num_context_ranks = std::stoi(number); }},
+    {"--tensor-parallel-size (\\d\\d+|[2-9])",
+     [](const std::string& number, Combination& c) {
+       c.num_ranks = std::stoi(number) * c.num_stages.value_or(1);
+     }},
     {"(--tensor-parallel-size 1 and --pipeline-parallel-size 1)",
      [](const std::string&, Combination& c) { c.num_ranks = c.num_stages = 1; }},
     {"--pipeline-parallel-size 1( and divide by --tensor-parallel-size)?",

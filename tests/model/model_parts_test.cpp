@@ -89,6 +89,23 @@ TEST(ModelParts, LayersThatAreNotDividedAmongRanksAreToldFromTheConfig) {
   EXPECT_NE(among_ranks(olmo, 2).find("ALiBi"), std::string::npos) << among_ranks(olmo, 2);
 }
 
+// The queries of two ranks read each of two heads; before anything is loaded.
+TEST(ModelParts, RanksShareAContextWhereTheyHaveTheSameKeys) {
+  ModelConfig config = config_of_layers({{}, {}});
+  config.architecture = "LlamaForCausalLM";
+  config.num_heads = 8;
+  config.num_kv_heads = 1;
+  config.hidden_size = 64;
+  EXPECT_EQ(among_ranks(config, 2), "");
+  config.layers[1].num_kv_heads = 2;
+  EXPECT_NE(among_ranks(config, 2).find("so that no two of 2"), std::string::npos)
+      << among_ranks(config, 2);
+  config.layers[1].num_kv_heads = 0;
+  config.hidden_size = 66;
+  EXPECT_NE(among_ranks(config, 2).find("66, the hidden size of Llama"), std::string::npos);
+  EXPECT_EQ(among_ranks(config, 1), "");
+}
+
 // As many engines as share the experts, which is what rules about them go by.
 TEST(ModelParts, EnginesThatShareExpertsAreCounted) {
   Combination c;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "device/arena.h"
@@ -12,13 +11,6 @@
 
 namespace foretoken {
 namespace {
-
-struct KnownDevice {
-  std::string_view name;
-  DeviceLimits limits;
-};
-constexpr KnownDevice kKnownDevices[] = {{"NVIDIA H200", {4.2e12, 747e12}},
-                                         {"NVIDIA H100 80GB HBM3", {3.0e12, 747e12}}};
 
 constexpr size_t kCopyBytes = size_t{128} << 20;
 constexpr int kProductSize = 1024;
@@ -81,14 +73,8 @@ Result<double> measure_flops(Device& device, Queue& queue, int64_t* marks) {
 
 }  // namespace
 
-double DeviceLimits::seconds(double bytes, double flops) const {
-  return std::max(bytes / bytes_per_second, flops / flops_per_second);
-}
-
 Result<DeviceLimits> find_device_limits(Device& device, Queue& queue) {
-  for (const KnownDevice& known : kKnownDevices) {
-    if (device.name() == known.name) return known.limits;
-  }
+  if (const DeviceLimits known = known_limits(device.name()); known.are_known()) return known;
   Arena pinned(device, MemoryKind::kPinned);
   FT_ASSIGN_OR_RETURN(int64_t* marks, pinned.take_array<int64_t>(2, "time marks"));
   DeviceLimits limits;

@@ -32,8 +32,7 @@ EngineConfig config_of(const SupportRow& row) {
   EngineConfig config;
   config.device = row.device;
   config.attention_backend = row.attention == "auto" ? "" : row.attention;
-  for (const AttentionBackend* backend : attention_backends()) {
-    if (!is_attention_backend(*backend, row.attention)) continue;
+  if (const AttentionBackend* backend = named_attention(row.attention)) {
     if (backend->traits().block_size > 0) config.block_size = backend->traits().block_size;
   }
   config.kv_cache_dtype = row.kv_cache_dtype;

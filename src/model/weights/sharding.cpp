@@ -1,7 +1,9 @@
 #include "model/weights/sharding.h"
 
-#include <numeric>
+#include <algorithm>
 
+#include "base/check.h"
+#include "compat/context_ranks.h"
 #include "kernels/experts/expert_gemm.h"
 
 namespace foretoken {
@@ -97,44 +99,22 @@ Status check_deal(const ModelConfig& config, const Sharding& sharding) {
                           std::to_string(count) + " ranks");
 }
 
-// The most ranks that have the same heads of keys and values in every layer.
-int32_t ranks_with_equal_kv(const ModelConfig& config, int32_t size) {
-  const auto alike = [&](int32_t kv_heads) { return size % kv_heads == 0 ? size / kv_heads : 1; };
-  int32_t all = alike(config.num_kv_heads);
-  for (const LayerConfig& layer : config.layers) {
-    if (layer.num_kv_heads > 0) all = std::gcd(all, alike(layer.num_kv_heads));
-  }
-  return all;
-}
-
-Status check_context(const ModelConfig& config, const Sharding& sharding) {
-  const int32_t wanted = sharding.context.size;
-  if (wanted == 1) return {};
-  const std::string flag = "--decode-context-parallel-size " + std::to_string(wanted);
-  if (!can_share_context(config, sharding)) {
-    const int32_t most = ranks_with_equal_kv(config, sharding.size);
-    const std::string ranks = " of " + std::to_string(sharding.size) + " tensor parallel ranks";
-    const int32_t enough = config.num_kv_heads * wanted;
-    const bool divides = config.num_heads % enough == 0;
-    const bool serves = divides && ranks_with_equal_kv(config, enough) % wanted == 0;
-    return invalid_argument(
-        flag + ": " + config.architecture + " has " + std::to_string(config.num_kv_heads) +
-        (config.num_kv_heads == 1 ? " head" : " heads") + " of keys and values, so that " +
-        (most == 1 ? "no two" : "only " + std::to_string(most)) + ranks + " have the same ones; " +
-        (most == 1 ? "leave it out" : "use " + std::to_string(most)) +
-        (serves ? " or use --tensor-parallel-size " + std::to_string(enough) : ""));
-  }
-  // Parts of states are words.
-  if (config.hidden_size % (2 * wanted) == 0) return {};
-  return invalid_argument(flag + ": " + std::to_string(config.hidden_size) +
-                          ", the hidden size of " + config.architecture + ", is no multiple of " +
-                          std::to_string(2 * wanted) + "; leave it out");
-}
-
 }  // namespace
 
+std::vector<int> kv_heads_of(const ModelConfig& config) {
+  std::vector<int> heads;
+  const auto add = [&](int32_t number) {
+    if (number > 0 && std::ranges::find(heads, number) == heads.end()) heads.push_back(number);
+  };
+  add(config.num_kv_heads);
+  for (const LayerConfig& layer : config.layers) add(layer.num_kv_heads);
+  return heads;
+}
+
 bool can_share_context(const ModelConfig& config, const Sharding& sharding) {
-  return ranks_with_equal_kv(config, sharding.size) % sharding.context.size == 0;
+  const int32_t sharing = sharding.context.size;
+  return sharing == 1 || (ranks_with_equal_kv(kv_heads_of(config), sharding.size) % sharing == 0 &&
+                          divides_rows(config.hidden_size, sharing));
 }
 
 Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& sharding,
@@ -151,7 +131,8 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
                             recurrent_text(config.recurrent) + group_text(config.compressed) +
                             "; use " + possible_sizes(config, deals_experts));
   }
-  FT_RETURN_IF_ERROR(check_context(config, sharding));
+  // check_division has refused others.
+  FT_CHECK(can_share_context(config, sharding));
   ModelConfig part = config;
   part.num_heads = config.num_heads / sharding.size;
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(config.num_kv_heads, sharding).count);

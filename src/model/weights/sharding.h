@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/comm/context_exchange.h"
@@ -64,9 +65,13 @@ inline ShardRange shard_of_experts(int64_t total, const Sharding& sharding) {
   return {begin, total * (rank + 1) / size - begin};
 }
 
-// Whether the ranks of sharding.context have the same heads of keys and values in every layer.
+// Numbers of heads of keys and values that layers have, each once; the config's own is the first.
+std::vector<int> kv_heads_of(const ModelConfig& config);
+
+// Whether the ranks of sharding.context have the same heads of keys and values in every layer, and
+// parts of a row.
 bool can_share_context(const ModelConfig& config, const Sharding& sharding);
-// The same for a drafter, which keeps its keys and values whole on each rank where they differ.
+// The same for a drafter, which keeps its keys and values whole on each rank where they cannot.
 inline Sharding sharding_of_drafter(const ModelConfig& config, Sharding sharding) {
   if (!can_share_context(config, sharding)) sharding.context = {};
   return sharding;
@@ -74,8 +79,8 @@ inline Sharding sharding_of_drafter(const ModelConfig& config, Sharding sharding
 
 // The config of a rank's part: fewer heads and inner columns; hidden states, vocabulary and the
 // number of experts whole. InvalidArgument names the size that cannot be divided, or for which
-// there are too few experts, or ranks with the same keys and values, and what could be chosen;
-// `flag` asked for it.
+// there are too few experts, and what could be chosen; `flag` asked for it. Its ranks can share the
+// context.
 Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& sharding,
                                  const std::string& flag = "--tensor-parallel-size");
 

@@ -16,11 +16,5 @@ TEST_F(DeviceLimitsTest, AreWhatAMachineCanHave) {
   EXPECT_LT(limits.value().flops_per_second, 1e17);
 }
 
-TEST(DeviceLimits, TheLargerTimeCounts) {
-  const DeviceLimits limits{100, 1000};
-  EXPECT_DOUBLE_EQ(limits.seconds(200, 1000), 2);
-  EXPECT_DOUBLE_EQ(limits.seconds(100, 5000), 5);
-}
-
 }  // namespace
 }  // namespace foretoken
