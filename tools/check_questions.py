@@ -23,7 +23,7 @@ from cpp_text import code_of, line_of, literals, without_comments
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "question_exceptions.txt"
 REGISTRY = "src/draft/registry.cpp"
-FOLDERS = ("src", "apps", "include", "python", "bench")
+FOLDERS = ("src", "apps", "include", "python", "bench", "tools/dialled")
 SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh", ".def", ".py"}
 # Tests name what they try; what is built for one device alone asks for none.
 NOT_READ = ("python/tests/", "bench/cuda/", "bench/results/")

@@ -52,6 +52,8 @@ FEATURES = [re.compile(words, re.I) for words in (
     r"\bgraphs?\b", r"attention backend|--attention-backend", r"\bpool(?:s|ed|ing)\b|\bembeddings?\b", r"\blanes?\b|--enable-dbo",
     r"--tensor-parallel|--data-parallel")]
 SAYS_UNSUPPORTED = re.compile(r"^unsupported\b|^\w+\s*[({]\s*StatusCode::kUnsupported")
+# A flag that a variable or a function names: "given.flag", "kGraphFlag", "engine_flag(field)".
+NAMED_LATER = re.compile(r"\b(?:\w+(?:\.|->))*\w*[fF]lag\b")
 BRACKET = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|[(){}]")
 TEXT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"")
 WORD_OF_ANY = re.compile(f"--[a-z]|{PHRASES.pattern}")
@@ -89,7 +91,7 @@ def statements(text):
 
 def refusals(text, in_source=True, above_compat=False):
     """(line, sentence) of each call or statement that looks like the refusal of a combination."""
-    if not WORD_OF_ANY.search(text) and not (above_compat and "nsupported" in text):
+    if not WORD_OF_ANY.search(text) and not NAMED_LATER.search(text) and not (above_compat and "nsupported" in text):
         return
     text = DIRECTIVE.sub(lambda found: "\n" * found[0].count("\n"), without_comments(text))
     told = set()
@@ -98,8 +100,11 @@ def refusals(text, in_source=True, above_compat=False):
         sentence = "".join(contents for _, contents in literals(call))
         if found[0].startswith("return") and not SAYS_UNSUPPORTED.search(found[0] + call):
             continue
+        # Flags that are named when the program runs stand where its sentence begins.
+        later = len(set(NAMED_LATER.findall(TEXT.sub("", call))))
+        flags = " ".join(f"--named-later-{i}" for i in range(later))
         features = above_compat and SAYS_UNSUPPORTED.search(found[0] + call)
-        if is_of_parts(sentence, in_source) or features and names_two_features(sentence):
+        if is_of_parts(f"{flags} {sentence}", in_source) or features and names_two_features(sentence):
             told.add(sentence)
             yield line_of(text, found.start()), sentence
     if not in_source:

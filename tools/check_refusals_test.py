@@ -47,6 +47,13 @@ class Refusals(unittest.TestCase):
         for text in ('return unsupported("--one is refused; leave --two out of it");', 'return invalid_argument("x is wrong; lower --one or --two");'):
             self.assertEqual(len(list(refusals(text))), 1, text)
 
+    def test_flags_may_be_named_when_the_program_runs(self):
+        for text in ('return invalid_argument(std::string(given.flag) + " and a list in " + kFlag + " differ");',
+                     'return unsupported(engine_flag(*field) + " is for --two");', 'return unsupported(flag + " needs a file");'):
+            self.assertEqual(len(list(refusals(text))), 1, text)
+        for text in ('return invalid_argument(flag + " must be at least 1");', "return invalid_argument(flags);", 'add_flag("a", flag + kFlag);'):
+            self.assertEqual(list(refusals(text)), [], text)
+
     def test_two_features_meet_above_compat(self):
         for text in FEATURES:
             self.assertEqual(len(list(refusals(text, True, True))), 1, text)

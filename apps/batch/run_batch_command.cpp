@@ -71,13 +71,12 @@ BatchReport make_report(const RunBatchOptions& options, const EngineInfo& info,
 
 // What is wrong with --per-request-spec-decode-metrics.
 Status check_metrics(const RunBatchOptions& options) {
-  const std::string flag = "--per-request-spec-decode-metrics " + options.metrics;
-  if (options.metrics == "none") return {};
-  if (options.metrics == "detailed") {
-    return unsupported(flag + ": counts of single steps are not kept; use summary");
-  }
+  FT_ASSIGN_OR_RETURN(const bool wanted, wants_speculation_metrics(options.metrics));
+  if (!wanted) return {};
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
-  return compat({.drafts = !config.speculative.empty(), .speculative_wish = flag + " is given"});
+  return compat(
+      {.drafts = !config.speculative.empty(),
+       .speculative_wish = "--per-request-spec-decode-metrics " + options.metrics + " is given"});
 }
 
 class Batch {
@@ -204,12 +203,7 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
   command->add_option("--pooling", options->pooling, "Embeddings: last, mean or cls")
       ->capture_default_str()
       ->check(CLI::IsMember({"last", "mean", "cls"}));
-  command
-      ->add_option("--per-request-spec-decode-metrics", options->metrics,
-                   "Speculation of each request in its body's \"metrics\": none or summary")
-      ->group("Speculation")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"none", "summary", "detailed"}));
+  add_speculation_metrics_flag(*command, options->metrics);
   add_speculative_flag(*command, options->speculative);
   options->engine.offline = true;
   options->engine.add_to(*command);

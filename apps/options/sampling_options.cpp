@@ -133,6 +133,21 @@ Status SamplingFlags::check() const {
   return check_sampling_ranges(sampling);
 }
 
+void add_speculation_metrics_flag(CLI::App& app, std::string& level) {
+  app.add_option("--per-request-spec-decode-metrics", level,
+                 "Speculation of each request in its answer's \"metrics\": none or summary")
+      ->group("Speculation")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "summary", "detailed"}));
+}
+
+Result<bool> wants_speculation_metrics(const std::string& level) {
+  if (level != "detailed") return level == "summary";
+  return unsupported(
+      "--per-request-spec-decode-metrics detailed: counts of single steps are not kept; use "
+      "summary");
+}
+
 void add_speculative_flag(CLI::App& app, SpeculativeParams& params) {
   app.add_option_function<std::string>(
          "--speculative",

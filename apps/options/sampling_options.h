@@ -30,6 +30,11 @@ struct SamplingFlags {
 // which must outlive the parsing.
 void add_speculative_flag(CLI::App& app, SpeculativeParams& params);
 
+// --per-request-spec-decode-metrics, and whether answers have them: Unsupported for what is not
+// counted.
+void add_speculation_metrics_flag(CLI::App& app, std::string& level);
+Result<bool> wants_speculation_metrics(const std::string& level);
+
 // Flags of a request beside sampling: --priority, --truncate-prompt-tokens, --cache-salt,
 // --no-add-special-tokens and --speculative. They write into `request`, which must outlive the
 // parsing.

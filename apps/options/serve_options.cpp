@@ -211,11 +211,7 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->check(CLI::IsMember({"last", "mean", "cls"}));
-  app.add_option("--per-request-spec-decode-metrics", options.metrics,
-                 "Speculation of each request in its answer's \"metrics\": none or summary")
-      ->group("Speculation")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"none", "summary", "detailed"}));
+  add_speculation_metrics_flag(app, options.metrics);
 }
 
 void add_log_flags(CLI::App& app, ServeOptions& options) {
@@ -297,11 +293,7 @@ Status ServeOptions::finish(const EngineConfig& config) {
   serve.answers.tool_parser = known_tool_parser(serve.answers.tool_parser);
   serve.answers.reasoning_parser = known_reasoning_parser(serve.answers.reasoning_parser);
   FT_RETURN_IF_ERROR(check_parser_names(serve.answers.tool_parser, serve.answers.reasoning_parser));
-  if (metrics == "detailed") {
-    return unsupported(
-        "--per-request-spec-decode-metrics detailed: counts of single steps are not kept; use "
-        "summary");
-  }
+  FT_ASSIGN_OR_RETURN(serve.speculation_metrics, wants_speculation_metrics(metrics));
   FT_RETURN_IF_ERROR(read_list("--allowed-origins", allowed_origins, &http.cors.allowed_origins));
   FT_RETURN_IF_ERROR(read_list("--allowed-methods", allowed_methods, &http.cors.allowed_methods));
   FT_RETURN_IF_ERROR(read_list("--allowed-headers", allowed_headers, &http.cors.allowed_headers));
@@ -311,7 +303,6 @@ Status ServeOptions::finish(const EngineConfig& config) {
   FT_ASSIGN_OR_RETURN(serve.answers.pooling, parse_pooling(pooling));
   serve.needs_key = !http.api_keys.empty();
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);
-  serve.speculation_metrics = metrics == "summary";
   if (!auto_tool_choice || serve.answers.tool_parser == "none") serve.answers.tool_parser.clear();
   if (serve.answers.reasoning_parser == "none") serve.answers.reasoning_parser.clear();
   serve.answers.refuse_unparsed_tools = true;

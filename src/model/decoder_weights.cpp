@@ -6,12 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/bfloat16.h"
 #include "kernels/comm/collectives.h"
 #include "model/files/checkpoint.h"
-#include "model/layer/attention/head_difference.h"
-#include "model/layer/attention/key_mask.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
 #include "model/learned_positions.h"
@@ -22,37 +21,20 @@
 namespace foretoken {
 namespace {
 
-// Numbers in the experts of a layer that other ranks have.
-double others_experts(const LayerSpec& layer, const Sharding& sharding) {
-  const auto* experts = layer.beside     ? &layer.beside->experts
-                        : layer.shortcut ? &*layer.shortcut
-                                         : std::get_if<ExpertsSpec>(&layer.feed_forward);
-  if (experts == nullptr) return 0;
-  const int64_t own = shard_of_experts(experts->count, sharding).count;
-  const double biases = experts->biased ? 2.0 * experts->inner + experts->width() : 0;
-  return double(experts->count - own) * (3.0 * experts->inner * experts->width() + biases);
-}
-
-// The ups of experts, and of what all rows share, which are their gates, too.
-double twice_loaded(const LayerSpec& layer) {
-  const auto* experts = std::get_if<ExpertsSpec>(&layer.feed_forward);
-  if (experts == nullptr || std::string_view(experts->gate) != experts->up) return 0;
-  return double(experts->count) * experts->inner * experts->width() +
-         double(experts->shared_inner) * experts->inputs;
-}
-
-// Zeros behind heads of values that are smaller than those of keys, and beside the queries of pairs
-// of heads with what takes their differences, where layers are as loaded.
-double padding_of(const LayerSpec& layer, int32_t hidden) {
-  const auto* mixer = std::get_if<GqaSpec>(&layer.mixer);
-  if (mixer == nullptr) return 0;
-  if (mixer->differs()) {
-    return 0.5 * mixer->q_size() * hidden + HeadDifference::num_weights(*mixer);
+// Numbers that a rank has loaded of a part beyond those of its tensors, as the part says.
+double beyond(const auto& part, int32_t hidden, const Sharding& sharding) {
+  if constexpr (requires { loaded_beyond(part, hidden, sharding); }) {
+    return loaded_beyond(part, hidden, sharding);
+  } else {
+    return 0;
   }
-  if (mixer->value_dim == 0) return 0;
-  const double heads = mixer->num_heads + mixer->num_kv_heads;
-  const double behind = heads * (mixer->head_dim - mixer->value_dim) * hidden;
-  return mixer->dynamic_mask ? 2 * behind + KeyMask::num_zeros(*mixer) : behind;
+}
+
+double loaded_beyond_tensors(const LayerSpec& layer, int32_t hidden, const Sharding& sharding) {
+  const auto of = [&](const auto& part) { return beyond(part, hidden, sharding); };
+  return std::visit(of, layer.mixer) + std::visit(of, layer.feed_forward) +
+         (layer.beside ? of(layer.beside->experts) : 0) +
+         (layer.shortcut ? of(*layer.shortcut) : 0);
 }
 
 // Numbers in the weights of the layers of a range; `sharding`: as a rank has loaded them, otherwise
@@ -69,10 +51,7 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
       for (const LayerTensor& tensor : layer_tensors(spec, traits.norms, config.hidden_size)) {
         one += tensor.size();
       }
-      if (sharding != nullptr) {
-        one += padding_of(spec, config.hidden_size) + twice_loaded(spec) -
-               others_experts(spec, *sharding);
-      }
+      if (sharding != nullptr) one += loaded_beyond_tensors(spec, config.hidden_size, *sharding);
     }
     before = &layer;
     sum += one;
@@ -165,10 +144,18 @@ bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& pla
 
 // A layer that reads the keys and values of another one reads them with that one's scales.
 void share_kv_scales(std::vector<DecoderLayer>& layers, size_t index) {
-  auto* gqa = std::get_if<Gqa>(&layers[index].mixer);
-  if (gqa == nullptr || gqa->spec.kv_of < 0) return;
-  const Mixer& owner = layers.at(static_cast<size_t>(gqa->spec.kv_of)).mixer;
-  if (const auto* own = std::get_if<Gqa>(&owner)) gqa->kv_scales = own->kv_scales;
+  const auto take = [&](auto& mixer) {
+    if constexpr (requires { mixer.take_scales(mixer); }) {
+      if (mixer.spec.kv_of < 0) return;
+      const Mixer& owner = layers.at(static_cast<size_t>(mixer.spec.kv_of)).mixer;
+      std::visit(
+          [&](const auto& own) {
+            if constexpr (requires { mixer.take_scales(own); }) mixer.take_scales(own);
+          },
+          owner);
+    }
+  };
+  std::visit(take, layers[index].mixer);
 }
 
 }  // namespace

@@ -57,12 +57,31 @@ bool is_known_speculator(const Json& type) {
                      [&](const HeadTraits& kind) { return type == kind.speculator; });
 }
 
+// "eagle, eagle3 or peagle".
+std::string known_speculators() {
+  std::string names;
+  for (const HeadTraits& kind : kHeadKinds) {
+    const bool last = &kind + 1 == std::end(kHeadKinds);
+    names += (names.empty() ? "" : last ? " or " : ", ") + std::string(kind.speculator);
+  }
+  return names;
+}
+
+// ", or method p_eagle": of a head laid out alike that drafts behind masks; "" where there is none.
+std::string or_one_with_masks(const HeadTraits& of) {
+  for (const HeadTraits& kind : kHeadKinds) {
+    if (!kind.learns_masks || kind.entry != of.entry) continue;
+    return std::string(", or method ") + kind.method + ", whose heads draft behind masks";
+  }
+  return "";
+}
+
 // Heads that are of none of the kinds.
 Status check_known(const ConfigFields& fields) {
   const Json* type = fields.find("speculators_model_type");
   if (type != nullptr && !is_known_speculator(*type)) {
     return unsupported(fields.where() + ": heads of speculators' type " + type->dump() +
-                       " are not supported; use a head of type eagle3, peagle, dflash or dspark");
+                       " are not supported; use a head of type " + known_speculators());
   }
   const Json* model = fields.find("model_type");
   if (model != nullptr && model->is_string() && model->get<std::string>().ends_with("_assistant")) {
@@ -86,8 +105,7 @@ Status check_variant(const ConfigFields& fields, const HeadTraits& kind) {
     const Json* value = fields.find(name);
     if (kind.learns_masks || value == nullptr || *value == false) continue;
     return unsupported(fields.where() + ": heads with '" + name + "' are not supported by method " +
-                       kind.method + "; use a head without it, or method p_eagle where it is " +
-                       "an EAGLE-3 head that drafts behind masks");
+                       kind.method + "; use a head without it" + or_one_with_masks(kind));
   }
   if (!kind.of_target) refused.insert(refused.end(), {"kv_lora_rank", "n_routed_experts"});
   if (!kind.pairs_taps()) {

@@ -124,7 +124,7 @@ void add_eagle3(const DialledShape& target, const ModelConfig& config, const Dia
   std::vector<float> last_tap(eagle3_taps(target.num_layers).size(), 0.0f);
   last_tap.back() = 1;
   out->add_blocks("fc.weight", hidden, last_tap, kDialledPerturbation);
-  const bool masks = head.kind == HeadKind::kPeagle;
+  const bool masks = head_traits(head.kind).learns_masks;
   if (masks) out->add_constant("mask_hidden", hidden * static_cast<int64_t>(last_tap.size()), 0.5f);
   const std::string base = masks ? "layers.0." : "midlayer.";
   out->add_constant(base + "hidden_norm.weight", hidden, 1);
@@ -180,9 +180,9 @@ void add_dflash(const DialledShape& target, const ModelConfig& config, const Dia
     add_dialled_mlp({shape, config, kLlamaArchitecture.decoder, kDeviation}, base, out);
   }
   out->add_constant("norm.weight", hidden, 1);
-  out->add_codes("lm_head.weight",
-                 dialled_head_words(shape, head_successors(target, head.agreement)),
-                 dialled_head_scale(hidden) * (head.kind == HeadKind::kDspark ? 0.25f : 1));
+  out->add_codes(
+      "lm_head.weight", dialled_head_words(shape, head_successors(target, head.agreement)),
+      dialled_head_scale(hidden) * (head_traits(head.kind).reads_draft_before ? 0.25f : 1));
 }
 
 // What follows the draft before weighs more than what follows the token before the block, so that
@@ -224,14 +224,15 @@ void add_modules(const DialledShape& target, const ModelConfig& config, const De
 }
 
 Json head_config(const DialledShape& target, const DialledHead& head) {
-  if (head.kind == HeadKind::kMtp) {
+  const HeadTraits& traits = head_traits(head.kind);
+  if (traits.of_target) {
     DialledShape with_modules = target;
     with_modules.num_mtp_modules = head.num_modules;
     return dialled_config(with_modules);
   }
   Json config = dialled_config(llama_shape(target));
   config["num_hidden_layers"] = head.num_layers;
-  if (head.kind == HeadKind::kEagle) {
+  if (!traits.reads_taps()) {
     config["architectures"] = {"EagleLlamaForCausalLM"};
     return config;
   }
@@ -239,11 +240,11 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
   config["head_dim"] = head_dim;
   config["num_attention_heads"] = target.hidden_size / head_dim;
   config["num_key_value_heads"] = target.hidden_size / head_dim;
-  if (head_traits(head.kind).drafts_blocks()) {
-    const bool markov = head.kind == HeadKind::kDspark;
+  if (traits.drafts_blocks()) {
+    const bool markov = traits.reads_draft_before;
     config["architectures"] = {markov ? "DSparkDraftModel" : "DFlashDraftModel"};
     config["num_hidden_layers"] = kDflashLayers;
-    config["block_size"] = kMaxOwnDrafts + (markov ? 0 : 1);
+    config["block_size"] = kMaxOwnDrafts + (traits.anchor_drafts ? 0 : 1);
     config["dflash_config"] = {{"mask_token_id", kMaskId},
                                {"target_layer_ids", dflash_taps(target.num_layers)}};
     if (!markov) return config;
@@ -252,7 +253,7 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
     return config;
   }
   config["architectures"] = {"LlamaForCausalLMEagle3"};
-  if (head.kind == HeadKind::kPeagle) {
+  if (traits.learns_masks) {
     config["architectures"] = {"PEagleDraftModel"};
     config["mask_token_id"] = kMaskId;
   }
@@ -265,11 +266,10 @@ Status check_head(const DialledShape& target, const DialledHead& head) {
   if (head.agreement < 0 || head.agreement > 1) {
     return invalid_argument("agreement must lie between 0 and 1");
   }
-  if (head.num_modules < 1 || (head.kind != HeadKind::kMtp && head.num_modules != 1)) {
+  if (head.num_modules < 1 || (!has_modules(head.kind) && head.num_modules != 1)) {
     return invalid_argument("only a dialled MTP head has several modules");
   }
-  const bool eagle = head.kind == HeadKind::kEagle || head_traits(head.kind).pairs_taps();
-  if (head.num_layers < 1 || (!eagle && head.num_layers != 1)) {
+  if (head.num_layers < 1 || (!has_layers(head.kind) && head.num_layers != 1)) {
     return invalid_argument("only a dialled EAGLE head has several layers");
   }
   if (head.draft_vocab_size < 0 || head.draft_vocab_size > target.vocab_size) {
@@ -279,6 +279,10 @@ Status check_head(const DialledShape& target, const DialledHead& head) {
 }
 
 }  // namespace
+
+bool has_modules(HeadKind kind) { return head_traits(kind).of_target; }
+
+bool has_layers(HeadKind kind) { return !has_modules(kind) && !head_traits(kind).drafts_blocks(); }
 
 void add_dialled_modules(const DialledShape& shape, const ModelConfig& config,
                          const DecoderTraits& traits, DialledTensors* out) {
@@ -297,22 +301,21 @@ Status write_dialled_head(const std::string& folder, const DialledShape& target,
                       parse_model_config(nlohmann::json(dialled_config(llama_shape(target))),
                                          nlohmann::json::object(), {}, "the dialled config"));
   DialledTensors tensors(target.dtype, target.hidden_size);
-  switch (head.kind) {
-    case HeadKind::kEagle:
+  const HeadTraits& traits = head_traits(head.kind);
+  switch (traits.entry) {
+    case HeadEntry::kSummed:
       add_eagle(target, llama, head, &tensors);
       break;
-    case HeadKind::kEagle3:
-    case HeadKind::kPeagle:
+    case HeadEntry::kPaired:
       add_eagle3(target, llama, head, &tensors);
       break;
-    case HeadKind::kMtp:
+    case HeadEntry::kNormed:
       add_modules(target, config, architecture->decoder, {head.num_modules, head.agreement},
                   &tensors);
       break;
-    case HeadKind::kDflash:
-    case HeadKind::kDspark:
+    case HeadEntry::kBlock:
       add_dflash(target, llama, head, &tensors);
-      if (head.kind == HeadKind::kDspark) add_markov(target, head, &tensors);
+      if (traits.reads_draft_before) add_markov(target, head, &tensors);
       break;
   }
   FT_RETURN_IF_ERROR(make_dialled_folder(folder));

@@ -22,6 +22,10 @@ struct DialledHead {
   int32_t draft_vocab_size = 0;
 };
 
+// Whether a dialled head may have several modules, or several layers one behind the other.
+bool has_modules(HeadKind kind);
+bool has_layers(HeadKind kind);
+
 // Writes config.json and model.safetensors of the head into `folder`, which is created: the layout
 // of EAGLE (fc, layers, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
 // and the last layer, reduced output matrix, d2t and t2d), of P-EAGLE (the same with a state of

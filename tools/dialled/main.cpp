@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "dialled/dialled_chains.h"
@@ -41,30 +42,23 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 
 // Folders of the draft heads to write beside the checkpoint; empty: none.
 struct HeadOptions {
-  std::string eagle, eagle3, mtp, dflash, dspark, p_eagle, medusa, mlp_speculator;
+  std::string of_kind[std::size(foretoken::kHeadKinds)];  // in their order
+  std::string medusa, mlp_speculator;
   double agreement = 0.8;
   int num_modules = 1;
   int num_layers = 1;
 };
 
 foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOptions& options) {
-  const std::pair<const std::string*, foretoken::HeadKind> heads[] = {
-      {&options.eagle, foretoken::HeadKind::kEagle},
-      {&options.eagle3, foretoken::HeadKind::kEagle3},
-      {&options.mtp, foretoken::HeadKind::kMtp},
-      {&options.dflash, foretoken::HeadKind::kDflash},
-      {&options.dspark, foretoken::HeadKind::kDspark},
-      {&options.p_eagle, foretoken::HeadKind::kPeagle}};
-  for (const auto& [folder, kind] : heads) {
-    if (folder->empty()) continue;
+  for (size_t i = 0; i < std::size(foretoken::kHeadKinds); ++i) {
+    const std::string& folder = options.of_kind[i];
+    if (folder.empty()) continue;
     foretoken::DialledHead head;
-    head.kind = kind;
+    head.kind = foretoken::kHeadKinds[i].kind;
     head.agreement = options.agreement;
-    if (kind == foretoken::HeadKind::kMtp) head.num_modules = options.num_modules;
-    const bool eagle =
-        kind == foretoken::HeadKind::kEagle || foretoken::head_traits(kind).pairs_taps();
-    if (eagle) head.num_layers = options.num_layers;
-    FT_RETURN_IF_ERROR(foretoken::write_dialled_head(*folder, shape, head));
+    if (foretoken::has_modules(head.kind)) head.num_modules = options.num_modules;
+    if (foretoken::has_layers(head.kind)) head.num_layers = options.num_layers;
+    FT_RETURN_IF_ERROR(foretoken::write_dialled_head(folder, shape, head));
   }
   for (const bool is_mlp : {false, true}) {
     const std::string& folder = is_mlp ? options.mlp_speculator : options.medusa;
@@ -76,12 +70,11 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
 }
 
 void add_head_options(CLI::App* app, HeadOptions* options) {
-  app->add_option("--eagle", options->eagle, "Folder of an EAGLE head to write");
-  app->add_option("--eagle3", options->eagle3, "Folder of an EAGLE-3 head to write");
-  app->add_option("--mtp", options->mtp, "Folder of MTP modules to write");
-  app->add_option("--dflash", options->dflash, "Folder of a DFlash head to write");
-  app->add_option("--dspark", options->dspark, "Folder of a DSpark head to write");
-  app->add_option("--p_eagle", options->p_eagle, "Folder of a P-EAGLE head to write");
+  for (size_t i = 0; i < std::size(foretoken::kHeadKinds); ++i) {
+    const std::string method = foretoken::kHeadKinds[i].method;
+    app->add_option("--" + method, options->of_kind[i],
+                    "Folder of a head for method " + method + " to write");
+  }
   app->add_option("--head-layers", options->num_layers, "Layers of the EAGLE heads")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();

@@ -370,4 +370,12 @@ void Gqa::norm_attended(const LayerRows& rows, const Scratch& scratch) const {
   norm_rows(rows, scratch.qkv, nullptr, sub_norm, {spec.q_size(), eps}, {scratch.attended, dtype});
 }
 
+double loaded_beyond(const GqaSpec& part, int32_t hidden, const Sharding&) {
+  if (part.differs()) return 0.5 * part.q_size() * hidden + HeadDifference::num_weights(part);
+  if (part.value_dim == 0) return 0;
+  const double heads = part.num_heads + part.num_kv_heads;
+  const double behind = heads * (part.head_dim - part.value_dim) * hidden;
+  return part.dynamic_mask ? 2 * behind + KeyMask::num_zeros(part) : behind;
+}
+
 }  // namespace foretoken

@@ -68,6 +68,9 @@ struct Gqa {
     f(o);
   }
 
+  // Reads keys and values with the scales of the layer that has them.
+  void take_scales(const Gqa& owner) { kv_scales = owner.kv_scales; }
+
   bool has_gates() const { return gates.outputs > 0; }
   // Whether queries, keys and values, by one product, are all that `project` makes.
   bool makes_qkv_alone() const { return !has_gates() && !index.exists(); }
@@ -90,5 +93,10 @@ struct Gqa {
   void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
   void gate_attended(const LayerRows& rows, const Scratch& scratch) const;
 };
+
+// Numbers that are loaded beyond those of its tensors: zeros behind heads of values that are
+// smaller than those of keys, and beside the queries of pairs of heads what takes their
+// differences.
+double loaded_beyond(const GqaSpec& part, int32_t hidden, const Sharding& sharding);
 
 }  // namespace foretoken

@@ -137,4 +137,8 @@ struct Experts {
   void combine_exchanged(const LayerRows& rows, const Scratch& scratch, Sum to) const;
 };
 
+// Numbers that are loaded beyond those of its tensors: the ups of experts, and of what all rows
+// share, which are their gates, too; less those of experts that other ranks have.
+double loaded_beyond(const ExpertsSpec& part, int32_t hidden, const Sharding& sharding);
+
 }  // namespace foretoken

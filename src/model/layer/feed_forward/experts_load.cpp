@@ -405,4 +405,13 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   return load_shared_experts(loader, base, whole, this);
 }
 
+double loaded_beyond(const ExpertsSpec& part, int32_t, const Sharding& sharding) {
+  const double biases = part.biased ? 2.0 * part.inner + part.width() : 0;
+  const int64_t own = shard_of_experts(part.count, sharding).count;
+  const double others = double(part.count - own) * (3.0 * part.inner * part.width() + biases);
+  if (std::string_view(part.gate) != part.up) return -others;
+  return double(part.count) * part.inner * part.width() + double(part.shared_inner) * part.inputs -
+         others;
+}
+
 }  // namespace foretoken
