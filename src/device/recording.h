@@ -17,8 +17,6 @@ class Recording {
  public:
   // Enqueues everything in the order in which it was recorded. The recording must outlive its runs.
   void replay(Queue& queue) const;
-  // Queue calls that `replay` makes.
-  int num_launches() const { return static_cast<int>(pieces_.size()); }
   // Ops (CPU) or graph nodes (CUDA) of all pieces.
   int num_nodes() const;
 

@@ -46,8 +46,6 @@ class RankGroup {
   void end(const Status& why) { shared_->end.end(why); }
   // Why the group has ended; ok while it lives.
   Status ended() const { return shared_->end.why(); }
-  // Readable for poll() once it has ended.
-  int end_descriptor() const { return shared_->end.descriptor(); }
 
  private:
   RankGroup() = default;

@@ -30,10 +30,6 @@ std::string Url::origin() const {
   return (tls ? "https://" : "http://") + bracketed(host) + ":" + port;
 }
 
-std::string Url::authority() const {
-  return bracketed(host) + (port == (tls ? "443" : "80") ? "" : ":" + port);
-}
-
 Result<Url> parse_url(const std::string& text) {
   const Handle handle(curl_url());
   const CURLUcode code =

@@ -14,8 +14,6 @@ struct Url {
 
   // "http://127.0.0.1:8000", "https://[::1]:8443".
   std::string origin() const;
-  // What the Host header says: the port only where it is not the scheme's.
-  std::string authority() const;
 };
 
 // "http[s]://host[:port][/path]". InvalidArgument names what is wrong; a query, a fragment or

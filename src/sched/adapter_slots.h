@@ -26,9 +26,6 @@ class AdapterSlots {
   // One fewer.
   void release(int slot);
 
-  // The adapter whose bytes a place has; 0: none.
-  int adapter_in(int slot) const { return slots_[static_cast<size_t>(slot)].adapter; }
-
  private:
   struct Slot {
     int adapter = 0;

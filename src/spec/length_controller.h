@@ -105,10 +105,6 @@ class LengthController {
   const PolicyState& learned(int drafter, Kind kind) const;
 
   bool adaptive() const { return config_.mode == LengthMode::kAdaptive; }
-  // Of the last grant; for logs and tests.
-  int last_num_draft_tokens(int drafter) const {
-    return grants_[static_cast<size_t>(drafter)].num_draft_tokens;
-  }
 
  private:
   static constexpr int kRingSize = 8;  // more than the steps whose results are kept back

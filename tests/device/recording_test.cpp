@@ -28,7 +28,6 @@ TEST_F(RecordingTest, OneGraphOrGraphsWithOpsBetween) {
     const auto recording = recorder.finish();
     ASSERT_TRUE(recording.ok()) << recording.status().message();
     EXPECT_EQ(read(bytes, 100)[0], 0) << "recording must not run anything";
-    EXPECT_EQ(recording.value().num_launches(), stays_out == nullptr ? 1 : 3);
     EXPECT_EQ(recording.value().num_nodes(), 3);
     counting.clear();
     recording.value().replay(counting);
@@ -41,7 +40,8 @@ TEST_F(RecordingTest, OneGraphOrGraphsWithOpsBetween) {
 }
 
 TEST_F(RecordingTest, OpsAtTheEndsLeaveNoEmptyGraphs) {
-  Recorder recorder(queue(), &is_delay);
+  test::CountingQueue counting(queue());
+  Recorder recorder(counting, &is_delay);
   delay(recorder, {1});
   delay(recorder, {1});
   auto* bytes = allocate<uint8_t>(8);
@@ -49,9 +49,11 @@ TEST_F(RecordingTest, OpsAtTheEndsLeaveNoEmptyGraphs) {
   delay(recorder, {1});
   const auto recording = recorder.finish();
   ASSERT_TRUE(recording.ok());
-  EXPECT_EQ(recording.value().num_launches(), 4);
-  recording.value().replay(queue());
-  recording.value().replay(queue());
+  for (int round = 0; round < 2; ++round) {
+    counting.clear();
+    recording.value().replay(counting);
+    EXPECT_EQ(counting.num_launches(), 4);
+  }
   EXPECT_EQ(read(bytes, 8)[7], 7);
 }
 
@@ -73,9 +75,12 @@ TEST_F(RecordingTest, TwoLanesWithinOneGraph) {
   recorder.copy(bytes + 48, bytes + 16, 16);
   const auto recording = recorder.finish();
   ASSERT_TRUE(recording.ok()) << recording.status().message();
-  EXPECT_EQ(recording.value().num_launches(), 1);
   EXPECT_EQ(counting.num_forks, 1);
-  for (int round = 0; round < 2; ++round) recording.value().replay(queue());
+  for (int round = 0; round < 2; ++round) {
+    counting.clear();
+    recording.value().replay(counting);
+    EXPECT_EQ(counting.num_launches(), 1);
+  }
   const auto after = read(bytes, 64);
   EXPECT_EQ(after[0], 2);
   EXPECT_EQ(after[16], 3);

@@ -76,7 +76,7 @@ bool PolicyWorld::plan() {
                                  .num_prompt_rows = plan.num_new_ids,
                                  .use = plan.drafts,
                                  .num_tokens = plan.known_tokens()});
-  totals_.limits.push_back(policy_.last_num_draft_tokens(0));
+  totals_.limits.push_back(grants[0].num_draft_tokens);
   Step step{num_planned_++, {}, plan.drafts[0]};
   for (const Span& span : plan.spans) {
     const bool drafts = static_cast<int>(span.sequence->arrival % 8) < workload_.drafting;

@@ -43,10 +43,6 @@ size_t MarkerScan::max_len() const {
   return longest;
 }
 
-size_t MarkerScan::num_certain(size_t size) const {
-  return std::max<size_t>(size - std::min(size, max_len()), 1);
-}
-
 int ExpectScan::feed(char byte) {
   if (seen_.empty() && is_space(byte)) return kMore;
   seen_ += byte;

@@ -21,9 +21,6 @@ class MarkerScan {
   std::string take_held();
   // The length of the longest marker.
   size_t max_len() const;
-  // How many leading bytes of `size`, at least one, a parser whose candidate failed may give away:
-  // only the rest can hold the beginning of a marker.
-  size_t num_certain(size_t size) const;
   const std::string& marker(int number) const { return markers_[static_cast<size_t>(number)]; }
 
  private:

@@ -45,12 +45,6 @@ Ranks::Ranks(RankLinks links, const group::RankLayout& layout, bool deals_expert
   place_ = place_of(layout_, rank_);
 }
 
-std::vector<RankLinks> links_of_rank(group::LaneLinks own) {
-  std::vector<RankLinks> links(1);
-  links[0].own = std::move(own);
-  return links;
-}
-
 std::vector<RankLinks> local_rank_links(int num_ranks) {
   std::vector<RankLinks> links(static_cast<size_t>(num_ranks));
   if (num_ranks == 1) return links;

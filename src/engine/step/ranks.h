@@ -26,8 +26,6 @@ struct RankLinks {
   group::LaneLinks beside;  // to the same rank of the engines that have experts together with it
   std::shared_ptr<group::WakeBell> bell = nullptr;  // of rank 0 of these engines
 };
-// Those of a rank that has experts with no other engine.
-std::vector<RankLinks> links_of_rank(group::LaneLinks own);
 // Those of all ranks of an engine that are threads of this process.
 std::vector<RankLinks> local_rank_links(int num_ranks);
 // The same of several engines that have experts together, by engine.

@@ -219,12 +219,4 @@ const BlockType* find_block_type(std::string_view name) {
   return nullptr;
 }
 
-std::string read_block_type_names() {
-  std::string names;
-  for (const BlockType& type : kTypes) {
-    if (type.decode != nullptr) names += (names.empty() ? "" : ", ") + std::string(type.name);
-  }
-  return names;
-}
-
 }  // namespace foretoken

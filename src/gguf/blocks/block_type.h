@@ -25,7 +25,4 @@ std::span<const BlockType> block_types();
 const BlockType* find_block_type(uint32_t number);
 const BlockType* find_block_type(std::string_view name);
 
-// Those that are read, for messages: "F32, F16, ...".
-std::string read_block_type_names();
-
 }  // namespace foretoken

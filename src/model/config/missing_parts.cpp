@@ -7,6 +7,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+struct MissingPartName {
+  MissingPart part;
+  const char* name;  // a noun, for sentences
+};
 constexpr MissingPartName kPartNames[] = {
     {kSparseAttention, "sparse attention"},
     {kLinearAttention, "linear attention"},
@@ -51,8 +55,6 @@ bool tells(const Json& value, double over) {
 }
 
 }  // namespace
-
-std::span<const MissingPartName> missing_part_names() { return kPartNames; }
 
 std::string missing_parts_text(uint32_t parts) {
   std::string text;

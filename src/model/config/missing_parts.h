@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 
 namespace foretoken {
@@ -23,12 +22,6 @@ enum MissingPart : uint32_t {
   kResidualGates = 1u << 12,
   kGrowingQueries = 1u << 13,
 };
-
-struct MissingPartName {
-  MissingPart part;
-  const char* name;  // a noun, for sentences
-};
-std::span<const MissingPartName> missing_part_names();
 
 // "sparse attention and an encoder"; empty for none.
 std::string missing_parts_text(uint32_t parts);

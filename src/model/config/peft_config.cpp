@@ -119,8 +119,6 @@ Status PeftConfig::read_numbers(const json& config) {
   rank_ = static_cast<int32_t>(rank);
   if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
   rank_stabilized_ = is_set(config, "use_rslora");
-  const auto base = config.find("base_model_name_or_path");
-  if (base != config.end() && base->is_string()) base_model_ = base->get<std::string>();
   return {};
 }
 

@@ -26,8 +26,6 @@ class PeftConfig {
   // What the adapter's products are multiplied with.
   Result<float> scale(const std::string& module) const;
 
-  const std::string& base_model() const { return base_model_; }  // as trained on; may be empty
-
  private:
   // A regular expression, or endings of names; none of both: no module.
   using Modules = std::variant<std::monostate, std::string, std::vector<std::string>>;
@@ -42,7 +40,6 @@ class PeftConfig {
   Result<std::optional<double>> look_up(const Pattern& pattern, const std::string& module) const;
 
   std::string where_;
-  std::string base_model_;
   int32_t rank_ = 8;
   double alpha_ = 8;
   bool rank_stabilized_ = false;

@@ -15,7 +15,6 @@ class StageClock {
   void note_step(const StepStamps& stamps);
 
   int64_t num_steps() const { return num_steps_; }
-  int64_t busy_ns() const { return busy_ns_; }
   // From the end of a step to the rows of the next, where they came within kPause: longer gaps are
   // an engine at rest.
   int64_t idle_ns() const { return idle_ns_; }

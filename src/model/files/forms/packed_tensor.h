@@ -41,8 +41,6 @@ class PackedTensor {
   int64_t cols() const { return cols_; }
   int64_t num_groups() const { return num_groups_; }
   const Quantization& quantization() const { return quantization_; }
-  // Whether each group is a run of cols / num_groups columns, in order.
-  bool groups_follow() const { return groups_follow_; }
   // The form in which rows can stay quantised: groups of whole runs, scales that are halves
   // without loss, zeros of a byte. None where something does not fit.
   const QuantForm* form() const { return form_ ? &*form_ : nullptr; }
@@ -75,7 +73,7 @@ class PackedTensor {
   int64_t rows_ = 0;
   int64_t cols_ = 0;
   int64_t num_groups_ = 0;
-  bool groups_follow_ = true;
+  bool groups_follow_ = true;  // each is a run of cols / num_groups columns, in order
   std::optional<QuantForm> form_;
   std::vector<int32_t> group_of_;
 };
