@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "draft/draft_bounds.h"
 #include "kernels/draft/ngram.h"
 
 namespace foretoken {
@@ -11,34 +10,6 @@ namespace {
 // vLLM's value when a configuration names neither bound.
 constexpr int kDefaultLookup = 5;
 constexpr int kMaxLookup = 64;
-
-class NgramDrafter final : public Drafter {
- public:
-  NgramDrafter(const DrafterTraits& traits, int min_n, int max_n)
-      : traits_(traits), min_n_(min_n), max_n_(max_n) {}
-
-  const char* name() const override { return "ngram"; }
-  const DrafterTraits& traits() const override { return traits_; }
-  int64_t bytes_per_block(int) const override { return 0; }
-  Status take_memory(int, int) override { return {}; }
-  int64_t memory_bytes() const override { return 0; }
-
-  void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
-    if (shape.num_draft_tokens == 0) return;
-    ngram(queue, {.plan = step.plan,
-                  .limits = step.limits,
-                  .batch = step.batch,
-                  .num_draft_tokens = shape.num_draft_tokens,
-                  .drafter = step.index,
-                  .min_n = min_n_,
-                  .max_n = max_n_});
-  }
-
- private:
-  const DrafterTraits traits_;
-  const int min_n_;
-  const int max_n_;
-};
 
 }  // namespace
 
@@ -58,14 +29,17 @@ Result<LookupRange> lookup_range(const SpeculativeConfig& config) {
 
 Status check_ngram_fields(const SpeculativeConfig& config) { return lookup_range(config).status(); }
 
-Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context) {
-  const SpeculativeConfig& config = context.config;
+Result<LookUp> ngram_look_up(const SpeculativeConfig& config) {
   FT_ASSIGN_OR_RETURN(const LookupRange range, lookup_range(config));
-  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, context.max_model_len));
-  DrafterTraits traits = declared_traits("ngram");
-  traits.max_draft_tokens = config.num_speculative_tokens;
-  traits.max_len = max_len;
-  return std::unique_ptr<Drafter>(std::make_unique<NgramDrafter>(traits, range.min_n, range.max_n));
+  return LookUp([range](Queue& queue, const DraftStep& step, const DraftShape& shape) {
+    ngram(queue, {.plan = step.plan,
+                  .limits = step.limits,
+                  .batch = step.batch,
+                  .num_draft_tokens = shape.num_draft_tokens,
+                  .drafter = step.index,
+                  .min_n = range.min_n,
+                  .max_n = range.max_n});
+  });
 }
 
 }  // namespace foretoken

@@ -1,9 +1,8 @@
 #pragma once
-#include <memory>
+#include <foretoken/config.h>
 
 #include "base/result.h"
-#include "draft/parts/drafter.h"
-#include "draft/registry.h"
+#include "draft/look_up_drafter.h"
 
 namespace foretoken {
 
@@ -17,8 +16,7 @@ struct LookupRange {
 Result<LookupRange> lookup_range(const SpeculativeConfig& config);
 Status check_ngram_fields(const SpeculativeConfig& config);
 
-// Prompt lookup (Saxena 2023): see kernels/draft/ngram.h. It reads token pages through the block
-// tables and needs no memory of its own.
-Result<std::unique_ptr<Drafter>> make_ngram_drafter(const DrafterContext& context);
+// Prompt lookup (Saxena 2023): see kernels/draft/ngram.h.
+Result<LookUp> ngram_look_up(const SpeculativeConfig& config);
 
 }  // namespace foretoken

@@ -47,7 +47,7 @@ constexpr DrafterEntry kDrafters[] = {
      .traits = {.looks_up = true, .proposes_unmasked = true, .one_pass = true},
      .fields = kNgramFields,
      .check = check_ngram_fields,
-     .make = make_ngram_drafter},
+     .look_up = ngram_look_up},
     {.name = "draft_model",
      .aliases = "",
      .description = "a smaller language model",
@@ -202,6 +202,10 @@ Status check_folder(const DrafterEntry& entry, const DrafterContext& context) {
 
 Result<std::unique_ptr<Drafter>> make_by_row(const DrafterEntry& entry,
                                              const DrafterContext& context) {
+  if (entry.look_up != nullptr) {
+    FT_ASSIGN_OR_RETURN(LookUp look_up, entry.look_up(context.config));
+    return make_look_up_drafter(context, entry.name, std::move(look_up));
+  }
   if (entry.make != nullptr) return entry.make(context);
   if (entry.make_head != nullptr) return entry.make_head(context, *entry.head, entry.name);
   FT_ASSIGN_OR_RETURN(const ChainFiles files,

@@ -10,6 +10,7 @@
 #include "attention/backend.h"
 #include "base/result.h"
 #include "device/device.h"
+#include "draft/look_up_drafter.h"
 #include "draft/parts/drafter.h"
 #include "draft/parts/method_fields.h"
 #include "gguf/gguf_recipe.h"
@@ -59,7 +60,10 @@ struct DrafterEntry {
   std::span<const MethodField> fields{};  // that it alone reads
   // Judges its fields; null: nothing can be wrong with them.
   Status (*check)(const SpeculativeConfig& config) = nullptr;
-  // What makes it is one of three. A drafter with code of its own:
+  // What makes it is one of four. A look-up that keeps nothing, which draft/look_up_drafter.h runs:
+  // the op that proposes, with the numbers of a configuration.
+  Result<LookUp> (*look_up)(const SpeculativeConfig& config) = nullptr;
+  // A drafter with code of its own.
   Result<std::unique_ptr<Drafter>> (*make)(const DrafterContext& context) = nullptr;
   // A head of layers that attend: how its files are laid out, and draft/head_drafter.h, which
   // drafts from pass to pass, or draft/block_drafter.h.

@@ -28,7 +28,8 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
     EXPECT_NE(std::string(entry.description), "");
     EXPECT_EQ(find_drafter(entry.name).value(), &entry);
     const bool has_head = entry.make_head != nullptr, has_chain = entry.read_chain != nullptr;
-    EXPECT_EQ((entry.make != nullptr) + has_head + has_chain, 1) << entry.name;
+    const bool has_own = entry.make != nullptr, looks_up = entry.look_up != nullptr;
+    EXPECT_EQ(has_own + looks_up + has_head + has_chain, 1) << entry.name;
     EXPECT_EQ(entry.head.has_value(), has_head) << entry.name;
     if (has_head) {
       EXPECT_STREQ(head_traits(*entry.head).method, entry.name);
