@@ -170,6 +170,8 @@ std::string layers_table() {
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
+  row("a head of keys and values for each rank", {.kv_heads = {2}});
+  row("an odd hidden size", {.hidden_size = 65});
   // Every need of layers that a rule goes by.
   std::set<std::string> needs;
   for (const CompatRule& rule : compat_rules()) {
