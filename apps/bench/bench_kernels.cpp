@@ -75,17 +75,18 @@ Result<json> measure_kernels_of_shape(StepBenchRun& run, const KernelOptions& op
 void print_kernels_of(const json& all) {
   std::string text = fmt::format(
       "\nbatch {}, {} row{} a sequence, {} tokens behind each\n"
-      "{:<17} {:<22} {:>5} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
+      "{:<17} {:<22} {:>5} {:>9} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}\n",
       all["batch_size"].get<int>(), all["rows_per_seq"].get<int>(),
       all["rows_per_seq"].get<int>() == 1 ? "" : "s", all["context"].get<int>(), "op", "shape",
-      "count", "us each", "us in all", "share", "GB/s", "TFLOP/s", "of limit");
+      "count", "us each", "in step", "us in all", "share", "GB/s", "TFLOP/s", "of limit");
   const double sum = all["sum_us"].get<double>();
   for (const json& line : all["ops"]) {
     const double us = line["us"].get<double>();
     const double us_in_all = us * line["count"].get<int>();
     text += fmt::format("{:<17} {:<22} {:>5} ", line["op"].get<std::string>(),
                         line["shape"].get<std::string>(), line["count"].get<int>());
-    text += fmt::format("{:9.2f} {:9.1f} {:4.1f} %", us, us_in_all, 100 * us_in_all / sum);
+    text += fmt::format("{:9.2f} {:9.2f} {:9.1f} {:4.1f} %", us, line["us_in_step"].get<double>(),
+                        us_in_all, 100 * us_in_all / sum);
     if (line.contains("gb_per_second")) {
       text += fmt::format(" {:9.1f} {:8.2f} {:6.1f} %", line["gb_per_second"].get<double>(),
                           line["tflop_per_second"].get<double>(),
@@ -136,8 +137,8 @@ Status run_kernels(const KernelOptions& options) {
 void add_bench_kernels(CLI::App& bench, std::function<int()>* run) {
   CLI::App* command = bench.add_subcommand(
       "kernels",
-      "Time, bytes and operations of each kind of op, by itself, against the device's "
-      "limits");
+      "Time, bytes and operations of each kind of op, by itself and inside of a step, against the "
+      "device's limits");
   auto options = std::make_shared<KernelOptions>();
   command
       ->add_option("--rows-per-seq", options->rows_per_seq,

@@ -33,6 +33,18 @@ double median_of(std::vector<double>& samples) {
   return samples[samples.size() / 2];
 }
 
+// Of the places that there are; 0 where there is none of them.
+double mean_at(const std::vector<double>& values, const std::vector<size_t>& places) {
+  double sum = 0;
+  int count = 0;
+  for (const size_t place : places) {
+    if (place >= values.size()) continue;
+    sum += values[place];
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 bool is_prompt(const MadeUpSequence& sequence) { return sequence.rows > kMaxOwnDrafts + 1; }
 
 int logits_rows_of(const MadeUpSequence& sequence) {
@@ -267,7 +279,7 @@ int64_t StepBench::weight_bytes(Op op, const void* args) const {
 Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<ListedOp>& ops) {
   std::vector<OpGroup> groups;
   LiveRows last;
-  size_t num_in_step = 0;
+  size_t place = 0;
   for (const ListedOp& listed : ops) {
     const auto op = static_cast<Op>(listed.op);
     const void* args = listed.args.data();
@@ -283,7 +295,7 @@ Result<std::vector<StepBench::OpGroup>> StepBench::group_ops(const std::vector<L
     OpGroup& group = found != groups.end() ? *found : groups.emplace_back(OpGroup{time, {}, {}});
     ++group.time.count;
     group.ops.push_back(listed);
-    if (!op_repeats(op)) group.places.push_back(num_in_step++);
+    group.places.push_back(place++);
   }
   return groups;
 }
@@ -294,10 +306,9 @@ Result<std::vector<OpTime>> StepBench::op_times(const std::vector<ListedOp>& ops
   FT_ASSIGN_OR_RETURN(std::vector<OpGroup> groups, group_ops(ops));
   std::vector<OpTime> times;
   for (OpGroup& group : groups) {
+    group.time.in_step_ns = mean_at(in_step, group.places);
     if (!op_repeats(static_cast<Op>(group.ops.front().op))) {
-      double sum = 0;
-      for (int i = 0; i < group.time.count; ++i) sum += in_step.at(group.places.at(i));
-      group.time.ns = sum / group.time.count;
+      group.time.ns = group.time.in_step_ns;
     } else {
       // What a replay costs is shared by many.
       std::vector<ListedOp> many = group.ops;
@@ -371,14 +382,13 @@ Result<std::vector<double>> StepBench::in_step_ns(const std::vector<ListedOp>& o
   mark_time(parts_.queue, {&op_marks_[0]});
   mark_time(parts_.queue, {&op_marks_[1]});
   for (const ListedOp& op : ops) {
-    const bool marked = !op_repeats(static_cast<Op>(op.op)) && num_marked < kMaxMarkedOps;
+    const bool marked = num_marked < kMaxMarkedOps;
     if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked]});
     launch_ops(parts_.queue, {&op, 1});
     if (marked) mark_time(parts_.queue, {&op_marks_[2 * num_marked++ + 1]});
   }
   const std::unique_ptr<Graph> graph = parts_.queue.end_capture();
   if (graph == nullptr) return parts_.queue.capture_error();
-  if (num_marked == 1) return std::vector<double>();
   std::vector<std::vector<double>> samples(num_marked - 1);
   for (int run = 0; run < kNumSteps; ++run) {
     FT_RETURN_IF_ERROR(run_step(*graph));

@@ -45,8 +45,9 @@ struct OpTime {
   std::string name;
   std::string shape;
   int count = 0;
-  double ns = 0;  // of one
-  OpCost cost;    // of one
+  double ns = 0;          // of one
+  double in_step_ns = 0;  // of one where it stands among the ops of a step, each behind a mark
+  OpCost cost;            // of one
 };
 
 // Experts of mixtures that the rows of a step touch.
@@ -91,7 +92,7 @@ class StepBench {
   struct OpGroup {
     OpTime time;
     std::vector<ListedOp> ops;
-    std::vector<size_t> places;  // of those that do not repeat, among all such
+    std::vector<size_t> places;  // in the step
   };
   int64_t weight_bytes(Op op, const void* args) const;
   Result<std::vector<OpGroup>> group_ops(const std::vector<ListedOp>& ops);
@@ -106,14 +107,14 @@ class StepBench {
   void begin_step();
   // Runs the recorded ops of a step on fresh states.
   Status run_step(Graph& graph);
-  // For each op that does not repeat, in their order: nanoseconds inside of steps.
+  // For each of the first kMaxMarkedOps - 1 ops: nanoseconds inside of steps.
   Result<std::vector<double>> in_step_ns(const std::vector<ListedOp>& ops);
   Result<LiveRows> live_rows(const LiveRowsPlace& place, LiveRows* last);
   Result<double> sample_ns(const std::function<void()>& enqueue, int count);
   int64_t blocks_of(const MadeUpSequence& sequence) const;
   int row_bucket() const;
 
-  static constexpr size_t kMaxMarkedOps = 256;
+  static constexpr size_t kMaxMarkedOps = 4096;
 
   const StepBenchParts parts_;
   Arena pinned_;

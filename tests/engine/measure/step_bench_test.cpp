@@ -126,8 +126,10 @@ TEST_F(StepBenchTest, EachKindOfOpIsTimedByItself) {
     }
     EXPECT_GE(time.ns, 0) << time.name;
     EXPECT_LT(time.ns, elapsed) << time.name;
+    EXPECT_LT(time.in_step_ns, elapsed) << time.name;
     if (time.name != "attention") continue;
     EXPECT_EQ(time.count, model.num_layers);
+    EXPECT_GT(time.in_step_ns, 0);
   }
   EXPECT_EQ(count, static_cast<int>(ops.size()));
   EXPECT_EQ(sum, bench_->cost(ops).value());
