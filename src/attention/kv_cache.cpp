@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "device/small_front.h"
+#include "kernels/latent/compressed_entry.h"
 
 namespace foretoken {
 namespace {
@@ -14,14 +15,14 @@ constexpr int64_t kAlignment = 256;
 int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; }
 
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) *
-         kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
+  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) * kv_entry_bytes(spec);
 }
 
 // Of one layer that keeps such rows.
-int64_t bytes_of_rows(const KvRowsSpec& rows, DType dtype, int32_t block_size) {
+int64_t bytes_of_rows(const KvGroupSpec& spec, const KvRowsSpec& rows, int32_t block_size) {
   const int64_t count = (block_size + rows.positions - 1) / rows.positions;
-  return int64_t{rows.dim} * count * static_cast<int64_t>(dtype_size(dtype));
+  const KvFormat format = rows.rope_dim > 0 ? spec.format : KvFormat::kPlain;
+  return count * EntryForm{format, spec.dtype, rows.dim, rows.rope_dim}.bytes();
 }
 
 template <class Use>
@@ -34,10 +35,17 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 }  // namespace
 
+int64_t kv_entry_bytes(const KvGroupSpec& spec) {
+  if (spec.rope_dim > 0) {
+    return EntryForm{spec.format, spec.dtype, spec.head_dim, spec.rope_dim}.bytes();
+  }
+  return kv_entry_bytes(spec.format, spec.dtype, spec.head_dim, spec.value_dim);
+}
+
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
   int64_t bytes = num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size);
   for_all_beside(spec, [&](const KvRowsSpec& rows) {
-    bytes += rows.num_layers * bytes_of_rows(rows, spec.dtype, block_size);
+    bytes += rows.num_layers * bytes_of_rows(spec, rows, block_size);
   });
   return bytes;
 }
@@ -57,7 +65,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   const int64_t parts = num_parts(spec);
   int64_t all = parts * spec.num_layers * part;
   for_all_beside(spec, [&](const KvRowsSpec& rows) {
-    all += rows.num_layers * aligned(bytes_of_rows(rows, spec.dtype, block_size) * num_blocks);
+    all += rows.num_layers * aligned(bytes_of_rows(spec, rows, block_size) * num_blocks);
   });
   if (all == 0) return cache;
   FT_ASSIGN_OR_RETURN(void* memory, cache->arena_.take(static_cast<size_t>(all), "the KV cache"));
@@ -77,7 +85,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   for (int kind = 0; kind < kKindsBeside; ++kind) {
     const KvRowsSpec& rows = cache->beside(kind);
     cache->beside_[static_cast<size_t>(kind)] = at;
-    at += rows.num_layers * aligned(bytes_of_rows(rows, spec.dtype, block_size) * num_blocks);
+    at += rows.num_layers * aligned(bytes_of_rows(spec, rows, block_size) * num_blocks);
   }
   return cache;
 }
@@ -90,7 +98,7 @@ std::vector<BlockPart> KvCache::block_parts() const {
     if (layer.v != layer.k) parts.push_back({static_cast<std::byte*>(layer.v), bytes});
   }
   for (int kind = 0; kind < kKindsBeside; ++kind) {
-    const int64_t rows = bytes_of_rows(beside(kind), spec_.dtype, block_size_);
+    const int64_t rows = bytes_of_rows(spec_, beside(kind), block_size_);
     for (int32_t i = 0; i < beside(kind).num_layers; ++i) {
       parts.push_back({static_cast<std::byte*>(beside_at(kind, i)), rows});
     }
@@ -102,7 +110,7 @@ void* KvCache::beside_at(int kind, int32_t number) const {
   const KvRowsSpec& rows = beside(kind);
   if (number < 0 || number >= rows.num_layers) return nullptr;
   return beside_[static_cast<size_t>(kind)] +
-         number * aligned(bytes_of_rows(rows, spec_.dtype, block_size_) * num_blocks_);
+         number * aligned(bytes_of_rows(spec_, rows, block_size_) * num_blocks_);
 }
 
 void KvCache::prefer_small_fronts(Device& device) const {

@@ -12,12 +12,14 @@
 
 namespace foretoken {
 
-// Rows of `dim` elements of the KV's plain type that layers keep beside keys and values, one for
-// each `positions` positions of a block, or part of them.
+// Rows of `dim` elements that layers keep beside keys and values, one for each `positions`
+// positions of a block, or part of them: of the KV's plain type or, where some of their elements
+// turn, entries of compressed_entry.h.
 struct KvRowsSpec {
   int32_t dim = 0;
   int32_t positions = 1;
   int32_t num_layers = 0;
+  int32_t rope_dim = 0;
   bool operator==(const KvRowsSpec&) const = default;
 };
 
@@ -33,12 +35,16 @@ struct KvGroupSpec {
   // As of KvLayer; blocks and their size count the positions of all ranks.
   int32_t context_size = 1;
   int32_t context_rank = 0;
-  // Keys of indexers, and compressed entries of up to two lengths (compress_rows.h), in whatever
-  // format the others are; of all positions, whichever ranks share them.
+  // Keys of indexers, in whatever format the others are, and compressed entries of up to two
+  // lengths (compress_rows.h); of all positions, whichever ranks share them.
   KvRowsSpec index = {};
   std::array<KvRowsSpec, 2> compressed = {};
+  int32_t rope_dim = 0;  // of entries of compressed_entry.h; 0: they are as KvLayer says
   bool operator==(const KvGroupSpec&) const = default;
 };
+
+// Bytes of the key or value of one position and KV head.
+int64_t kv_entry_bytes(const KvGroupSpec& spec);
 
 // Bytes of keys and values of one block of block_size positions over all layers of the group, of
 // those that are this rank's.

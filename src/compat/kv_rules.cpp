@@ -122,13 +122,14 @@ const CompatRule kReadRules[] = {
     {"`--kv-cache-dtype`, compressed entries",
      StatusCode::kUnsupported,
      [](const Combination& c) {
-       return c.compressed && asked_format(c).value_or(KvFormat::kPlain) != KvFormat::kPlain;
+       const std::optional<KvFormat> format = asked_format(c);
+       return format && c.compressed && !has_latent_form(*format);
      },
      [](const Combination& c) {
        return kv_flag(c) + " is not built for compressed entries of positions" + use_instead(c);
      },
      {.device = example_device("cpu"),
-      .kv_cache_dtype = "fp8",
+      .kv_cache_dtype = "int8",
       .dtype = DType::kBF16,
       .compressed = true}},
     {"`--block-size`, compressed entries",

@@ -59,10 +59,7 @@ LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
                                                                   : LayerRope::kFull;
 }
 
-int64_t bytes_of(const KvGroupSpec& layout) {
-  return layout.num_kv_heads *
-         kv_entry_bytes(layout.format, layout.dtype, layout.head_dim, layout.value_dim);
-}
+int64_t bytes_of(const KvGroupSpec& layout) { return layout.num_kv_heads * kv_entry_bytes(layout); }
 
 // Layers of a group have one layout, that of the largest entries.
 void widen(const KvGroupSpec& own, KvGroupSpec* group) {
@@ -70,6 +67,7 @@ void widen(const KvGroupSpec& own, KvGroupSpec* group) {
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
   group->value_dim = own.value_dim;
+  group->rope_dim = own.rope_dim;
 }
 
 // Gives the layer its place among those that keep such rows.
@@ -77,6 +75,7 @@ int32_t place_rows(const KvRowsSpec& own, KvRowsSpec* all) {
   FT_CHECK(all->num_layers == 0 || (all->dim == own.dim && all->positions == own.positions));
   all->dim = own.dim;
   all->positions = own.positions;
+  all->rope_dim = own.rope_dim;
   return all->num_layers++;
 }
 
@@ -95,7 +94,8 @@ void place_beside(const KvGroupSpec& own, KvGroupSpec* full, LayerPlan* out) {
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  const KvFormat format = config.latent.exists() ? latent_format(options.format) : options.format;
+  const bool of_latents = config.latent.exists() || config.compressed.exists();
+  const KvFormat format = of_latents ? latent_format(options.format) : options.format;
   KvGroupSpec full{.head_dim = config.head_dim,
                    .dtype = config.dtype,
                    .format = format,

@@ -20,6 +20,7 @@ void attend_compressed(Queue& queue, const AttendCompressedArgs& args) {
   FT_CHECK(args.head_dim % kCompressedStep == 0);
   FT_CHECK(args.rope_dim > 0 && args.rope_dim % 2 == 0 && args.rope_dim <= args.head_dim);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
   queue.launch(args);
 }
 
@@ -37,12 +38,12 @@ struct Costs<AttendCompressedArgs> {
       seen += sight.num_window + sight.num_entries;
     }
     const int64_t width = int64_t{a.num_heads} * a.head_dim;
-    return {.kv_bytes = seen * a.head_dim * size_of(a.dtype),
+    return {.kv_bytes = seen * entry_form(a).bytes(),
             .row_bytes = 2 * rows * width * size_of(a.dtype),
             .flops = 4 * seen * width};
   }
   static std::string shape(const AttendCompressedArgs& a) {
-    return sizes_text(a.num_heads, a.head_dim);
+    return sizes_text(a.num_heads, a.head_dim) + (entry_form(a).has_codes() ? ", fp8" : "");
   }
 };
 

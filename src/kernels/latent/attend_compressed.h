@@ -5,6 +5,7 @@
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/latent/compress_rows.h"
+#include "kernels/latent/compressed_entry.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -26,7 +27,7 @@ struct AttendCompressedArgs {
   void* out;                     // the same
   const int32_t* positions;      // [max_rows]
   const int32_t* row_slot;       // [max_rows]
-  const void* kv;                // [num_blocks, block_size, head_dim] of dtype
+  const void* kv;                // [num_blocks, block_size] entries of `format`
   const int32_t* window_tables;  // [slots, max_blocks]
   const void* entries;           // as of CompressRowsArgs, or null
   const int32_t* block_tables;   // [slots, max_blocks]
@@ -47,7 +48,12 @@ struct AttendCompressedArgs {
   DType dtype;    // kF32 or kBF16
   int32_t kv_begin = 0;
   int32_t position_shift = 0;
+  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, of both kinds of entries
 };
+
+FT_HD inline EntryForm entry_form(const AttendCompressedArgs& a) {
+  return {a.format, a.dtype, a.head_dim, a.rope_dim};
+}
 
 // What the row at a position sees, as one list: the window, then compressed entries.
 struct CompressedSight {
@@ -63,21 +69,20 @@ FT_HD inline CompressedSight compressed_sight(const AttendCompressedArgs& a, int
   return {first, seen, a.chosen != nullptr && closed > a.top ? a.top : closed};
 }
 
-// Element offset of entry i of that list, in `kv` for i < num_window and in `entries` for others.
-FT_HD inline int64_t seen_offset(const AttendCompressedArgs& a, const CompressedSight& sight,
-                                 int32_t row, int32_t i) {
+// Entry i of that list, counted in `kv` for i < num_window and in `entries` for others.
+FT_HD inline int64_t seen_entry(const AttendCompressedArgs& a, const CompressedSight& sight,
+                                int32_t row, int32_t i) {
   const int64_t table = int64_t{a.row_slot[row]} * a.max_blocks;
   if (i < sight.num_window) {
     const int32_t position = sight.first + i;
     const int64_t block = a.window_tables[table + position / a.block_size];
-    return (block * a.block_size + position % a.block_size) * a.head_dim;
+    return block * a.block_size + position % a.block_size;
   }
   const int32_t number = i - sight.num_window;
-  if (a.chosen != nullptr) return int64_t{a.chosen[int64_t{row} * a.top + number]} * a.head_dim;
+  if (a.chosen != nullptr) return a.chosen[int64_t{row} * a.top + number];
   const int32_t end = (number + 1) * a.ratio - 1;  // the window's last position
   const int64_t block = a.block_tables[table + end / a.block_size];
-  return compressed_entry(block * a.block_size + end % a.block_size, a.block_size, a.ratio) *
-         a.head_dim;
+  return compressed_entry(block * a.block_size + end % a.block_size, a.block_size, a.ratio);
 }
 
 void attend_compressed(Queue& queue, const AttendCompressedArgs& args);

@@ -19,6 +19,7 @@ void compress_rows(Queue& queue, const CompressRowsArgs& args) {
   FT_CHECK(args.history_stride >= 2 * compressed_width(args));
   FT_CHECK(args.history_rows >= compressed_span(args) && args.norm_eps > 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
   queue.launch(args);
 }
 
@@ -30,7 +31,7 @@ struct Costs<CompressRowsArgs> {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const int64_t width = compressed_width(a), made = (rows + a.ratio - 1) / a.ratio;
     return {.weight_bytes = a.ratio * width * kFloatBytes,
-            .kv_bytes = made * a.head_dim * size_of(a.dtype),
+            .kv_bytes = made * entry_form(a).bytes(),
             .row_bytes = (rows * 2 + made * compressed_span(a)) * 2 * width * kFloatBytes,
             .flops = made * compressed_span(a) * a.head_dim * 4};
   }

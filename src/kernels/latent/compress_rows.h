@@ -4,6 +4,7 @@
 #include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/latent/compressed_entry.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -41,7 +42,7 @@ struct CompressRowsArgs {
   const int32_t* row_slot;   // [max_rows]
   const int32_t* kv_slot;    // [max_rows]
   float* history;            // [slots + 1, history_rows, history_stride], the first value
-  void* entries;             // [num_blocks, ceil(block_size / ratio), head_dim] of dtype
+  void* entries;             // [num_blocks, ceil(block_size / ratio)] entries of `format`
   int32_t x_stride;
   int32_t history_rows;
   int32_t history_stride;
@@ -53,8 +54,13 @@ struct CompressRowsArgs {
   int32_t rope_dim;
   float scaling;
   float norm_eps;
-  DType dtype;  // kF32 or kBF16
+  DType dtype;                         // kF32 or kBF16
+  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8
 };
+
+FT_HD inline EntryForm entry_form(const CompressRowsArgs& a) {
+  return {a.format, a.dtype, a.head_dim, a.rope_dim};
+}
 
 inline constexpr int kCompressedStep = 8;
 inline constexpr int kMaxCompressedDim = 512;

@@ -18,6 +18,9 @@ void turn_tails(Queue& queue, const TurnTailsArgs& args) {
   FT_CHECK(args.norm_eps >= 0 && (args.norm == nullptr || args.norm_eps > 0));
   FT_CHECK(args.entry_slot == nullptr || args.num_heads == 1);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
+  FT_CHECK(args.format == KvFormat::kPlain || args.entry_slot != nullptr);
+  FT_CHECK(args.format == KvFormat::kPlain || args.head_dim <= kMaxHeadDim);
   queue.launch(args);
 }
 
@@ -27,7 +30,7 @@ struct Costs<TurnTailsArgs> {
   static OpCost cost(const TurnTailsArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const int64_t elements = rows * a.num_heads * a.head_dim;
-    const int64_t out = elements * size_of(a.dtype);
+    const int64_t out = rows * a.num_heads * entry_form(a).bytes();
     return {.kv_bytes = a.entry_slot != nullptr ? out : 0,
             .row_bytes = elements * kFloatBytes + (a.entry_slot != nullptr ? 0 : out)};
   }

@@ -3,6 +3,7 @@
 
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/latent/compressed_entry.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -20,7 +21,7 @@ struct TurnTailsArgs {
   static constexpr Op kOp = Op::kTurnTails;
   const StepCounts* counts;
   const float* x;             // [max_rows, x_stride], heads first
-  void* out;                  // [max_rows, num_heads, head_dim] or [entries, head_dim] of dtype
+  void* out;                  // [max_rows, num_heads, head_dim] of dtype, or entries of `format`
   const int32_t* positions;   // [max_rows]
   const int32_t* entry_slot;  // [max_rows], of one head; or null
   const float* inv_freq;      // [rope_dim / 2]
@@ -34,7 +35,12 @@ struct TurnTailsArgs {
   float norm_eps;    // 0: heads are not normed
   DType dtype;       // kF32 or kBF16
   int32_t position_shift = 0;
+  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, the latter with entry_slot
 };
+
+FT_HD inline EntryForm entry_form(const TurnTailsArgs& a) {
+  return {a.format, a.dtype, a.head_dim, a.rope_dim};
+}
 
 inline constexpr int kMaxTailHead = 8192;
 

@@ -30,14 +30,16 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
                     .num_layers = mixer.index.exists() && mixer.index.own ? 1 : 0}};
 }
 
-KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat) {
+KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat format) {
   KvGroupSpec layout{.num_layers = 1,
                      .num_kv_heads = 1,
                      .head_dim = mixer.head_dim,
                      .dtype = dtype,
-                     .value_dim = mixer.head_dim};
+                     .format = latent_format(format),
+                     .value_dim = mixer.head_dim,
+                     .rope_dim = mixer.rope_dim};
   if (mixer.ratio == 0) return layout;
-  layout.compressed[0] = {mixer.head_dim, mixer.ratio, 1};
+  layout.compressed[0] = {mixer.head_dim, mixer.ratio, 1, mixer.rope_dim};
   if (mixer.index.exists()) layout.index = {mixer.index.head_dim, mixer.ratio, 1};
   return layout;
 }

@@ -109,6 +109,32 @@ TEST_P(CompressedEntries, ModulesLeaveSampledIdsAsTheyAre) {
   }
 }
 
+// Entries as codes: another text, and the same whoever drafts, however prompts are cut, and behind
+// prefix hits.
+TEST_P(CompressedEntries, CodesOfEntriesKeepTextsWhoeverDrafts) {
+  const std::vector<Request> asked = requests(64);
+  const auto run_codes = [&](const Variant& variant) {
+    EngineConfig config = config_for(variant);
+    config.kv_cache_dtype = "fp8";
+    return run(variant, config, asked);
+  };
+  const Variant alone{.name = "alone"};
+  const RunResult base = run_codes(alone);
+  ASSERT_EQ(base.ids.size(), kCompressedRequests);
+  EXPECT_NE(base.ids, run(alone, config_for(alone), asked).ids) << "the cache is not of codes";
+  for (const Variant& variant :
+       {Variant{.num_draft_tokens = 3, .batch = 4},
+        Variant{.name = "module",
+                .num_draft_tokens = 3,
+                .drafter = "mtp",
+                .steps_in_flight = 2,
+                .batch = 4,
+                .max_batched_tokens = 23},
+        Variant{.name = "warm", .batch = 4, .prefix_caching = true, .warm = true}}) {
+    EXPECT_EQ(count_differences(base, run_codes(variant), variant.describe()), 0);
+  }
+}
+
 // Experts of 32 columns are not cut any further: ranks take whole ones.
 INSTANTIATE_TEST_SUITE_P(All, CompressedEntries,
                          testing::Values(Layout{}, Layout{.tp = 2, .ep = true}, Layout{.pp = 2},

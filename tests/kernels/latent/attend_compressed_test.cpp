@@ -4,12 +4,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/latent/cpu/coded_entry.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
 namespace {
 
-constexpr int kSeenHeads = 3, kSeenRope = 4, kSeenBlock = 8, kSeenBlocks = 24;
+constexpr int kSeenHeads = 3, kSeenBlock = 8, kSeenBlocks = 24;
 constexpr int kSeenTop = 3;
 constexpr float kSeenScale = 0.4f;
 
@@ -20,17 +21,53 @@ struct Seen {
   int kv_begin = 0;
   int dim = 16;
   int window = 6;
+  KvFormat format = KvFormat::kPlain;
 };
 
 class AttendCompressedTest : public RowOpTest, public testing::WithParamInterface<Seen> {
  protected:
   using Row = std::vector<double>;
   static int dim() { return GetParam().dim; }
+  // Codes of the published size have its number of turning elements, too.
+  static int rope() { return GetParam().format == KvFormat::kFp8 && dim() == 512 ? 64 : 4; }
+  static std::vector<float> frequencies() {
+    std::vector<float> all = {0.7f, 0.2f};
+    while (all.size() < size_t(rope()) / 2) all.push_back(all.back() * 0.8f);
+    return all;
+  }
+  // Entries as the cache has them, and what they stand for.
+  struct Cache {
+    std::vector<uint8_t> bytes;
+    std::vector<float> values;
+  };
+  static Cache cache_of(const std::vector<float>& x) {
+    const auto [format, dtype] = std::pair(GetParam().format, GetParam().dtype);
+    if (format == KvFormat::kPlain) {
+      const auto typed = typed_data(x, dtype);
+      return {typed.bytes, typed.values};
+    }
+    const EntryForm form{format, dtype, dim(), rope()};
+    const size_t each = size_t(form.bytes()), count = x.size() / size_t(dim());
+    Cache cache{std::vector<uint8_t>(count * each), std::vector<float>(x.size())};
+    for (size_t i = 0; i < count; ++i) {
+      auto* entry = reinterpret_cast<std::byte*>(cache.bytes.data()) + i * each;
+      const float* from = x.data() + i * size_t(dim());
+      float* values = cache.values.data() + i * size_t(dim());
+      if (dtype == DType::kF32) {
+        cpu::store_coded_entry<float>(form, from, entry);
+        cpu::widen_coded_entry<float>(form, entry, values);
+      } else {
+        cpu::store_coded_entry<uint16_t>(form, from, entry);
+        cpu::widen_coded_entry<uint16_t>(form, entry, values);
+      }
+    }
+    return cache;
+  }
   static Row turned_by(Row head, int position) {
-    const double frequencies[] = {0.7f, 0.2f};
-    double* tail = head.data() + dim() - kSeenRope;
-    for (size_t i = 0; i < 2; ++i) {
-      const double angle = position * frequencies[i], a = tail[2 * i], b = tail[2 * i + 1];
+    const std::vector<float> by = frequencies();
+    double* tail = head.data() + dim() - rope();
+    for (size_t i = 0; i < by.size(); ++i) {
+      const double angle = position * double(by[i]), a = tail[2 * i], b = tail[2 * i + 1];
       tail[2 * i] = a * std::cos(angle) - b * std::sin(angle);
       tail[2 * i + 1] = b * std::cos(angle) + a * std::sin(angle);
     }
@@ -59,13 +96,13 @@ class AttendCompressedTest : public RowOpTest, public testing::WithParamInterfac
 };
 
 TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
-  const auto [ratio, chooses, dtype, kv_begin, dim, window] = GetParam();
+  const auto [ratio, chooses, dtype, kv_begin, dim, window, format] = GetParam();
   const std::vector<int32_t> positions = {0, 3, 17, 100, 30}, slots = {0, 0, 0, 1, 1};
   const int rows = 4, most = 5, max_blocks = 13;
   const auto q = typed_data(random_floats(size_t(most * kSeenHeads * dim), 1), dtype);
-  const auto kv = typed_data(random_floats(size_t(kSeenBlocks * kSeenBlock * dim), 2), dtype);
+  const auto kv = cache_of(random_floats(size_t(kSeenBlocks * kSeenBlock * dim), 2));
   const int each = ratio > 0 ? entries_of_block(kSeenBlock, ratio) : 1;
-  const auto entries = typed_data(random_floats(size_t(kSeenBlocks * each * dim), 3), dtype);
+  const auto entries = cache_of(random_floats(size_t(kSeenBlocks * each * dim), 3));
   const std::vector<float> sinks = {0.5f, -1.0f, 2.0f};
   std::vector<int32_t> window_tables, block_tables;
   for (int i = 0; i < 2 * max_blocks; ++i) {
@@ -85,13 +122,13 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
                               .out = out,
                               .positions = to_device(positions),
                               .row_slot = to_device(slots),
-                              .kv = upload_typed(kv),
+                              .kv = to_device(kv.bytes),
                               .window_tables = to_device(window_tables),
-                              .entries = ratio > 0 ? upload_typed(entries) : nullptr,
+                              .entries = ratio > 0 ? to_device(entries.bytes) : nullptr,
                               .block_tables = to_device(block_tables),
                               .chosen = chooses ? to_device(chosen) : nullptr,
                               .sinks = to_device(sinks),
-                              .inv_freq = to_device(std::vector<float>{0.7f, 0.2f}),
+                              .inv_freq = to_device(frequencies()),
                               .max_blocks = max_blocks,
                               .block_size = kSeenBlock,
                               .max_rows = most,
@@ -100,12 +137,13 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
                               .window = window,
                               .ratio = ratio,
                               .top = kSeenTop,
-                              .rope_dim = kSeenRope,
+                              .rope_dim = rope(),
                               .scale = kSeenScale,
                               .scaling = 1,
                               .dtype = dtype,
                               .kv_begin = kv_begin,
-                              .position_shift = -kv_begin});
+                              .position_shift = -kv_begin,
+                              .format = format});
   const auto raw = read(out, bytes);
   const auto got = to_floats(raw, dtype);
   // Tensor cores take weights of bfloat16.
@@ -146,7 +184,12 @@ INSTANTIATE_TEST_SUITE_P(All, AttendCompressedTest,
                                          Seen{0, false, DType::kBF16, 0, 512, 100},
                                          Seen{4, true, DType::kBF16, 0, 512, 90},
                                          Seen{2, false, DType::kBF16, 0, 512, 90},
-                                         Seen{2, false, DType::kF32, 0, 512}));
+                                         Seen{2, false, DType::kF32, 0, 512},
+                                         Seen{4, true, DType::kF32, 0, 80, 6, KvFormat::kFp8},
+                                         Seen{2, false, DType::kBF16, 2, 16, 6, KvFormat::kFp8},
+                                         Seen{0, false, DType::kBF16, 0, 512, 100, KvFormat::kFp8},
+                                         Seen{4, true, DType::kBF16, 0, 512, 90, KvFormat::kFp8},
+                                         Seen{2, false, DType::kBF16, 0, 512, 90, KvFormat::kFp8}));
 
 }  // namespace
 }  // namespace foretoken

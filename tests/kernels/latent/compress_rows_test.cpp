@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "kernels/latent/cpu/coded_entry.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -15,6 +16,7 @@ constexpr float kEntryEps = 1e-6f;
 struct Windows {
   int ratio;
   bool overlaps;
+  KvFormat format = KvFormat::kPlain;
 };
 
 // Two sequences in slots 0 and 2, whose positions lie in blocks of their own.
@@ -24,6 +26,8 @@ class CompressRowsTest : public RowOpTest, public testing::WithParamInterface<Wi
   int ratio() const { return GetParam().ratio; }
   int width() const { return GetParam().overlaps ? 2 * kEntryDim : kEntryDim; }
   int span() const { return GetParam().overlaps ? 2 * ratio() : ratio(); }
+  static EntryForm form() { return {GetParam().format, DType::kF32, kEntryDim, kEntryRope}; }
+  static size_t entry_bytes() { return static_cast<size_t>(form().bytes()); }
   int entries_each() const { return entries_of_block(kEntryBlock, ratio()); }
 
   void SetUp() override {
@@ -37,7 +41,7 @@ class CompressRowsTest : public RowOpTest, public testing::WithParamInterface<Wi
     }
     history_rows_ = span() - 1 + kBack;
     history_ = allocate<float>(3 * size_t(history_rows_) * size_t(2 * width()));
-    const size_t bytes = size_t{kEntryBlocks} * size_t(entries_each()) * kEntryDim * sizeof(float);
+    const size_t bytes = size_t{kEntryBlocks} * size_t(entries_each()) * entry_bytes();
     entries_ = marked(bytes);
   }
   static int block_of(int slot, int position) {
@@ -84,14 +88,22 @@ class CompressRowsTest : public RowOpTest, public testing::WithParamInterface<Wi
                             .rope_dim = kEntryRope,
                             .scaling = 1,
                             .norm_eps = kEntryEps,
-                            .dtype = DType::kF32});
+                            .dtype = DType::kF32,
+                            .format = GetParam().format});
   }
   std::vector<float> entry(int slot, int window) {
     const int end = (window + 1) * ratio() - 1;
     const int64_t place =
         int64_t{block_of(slot, end)} * entries_each() + end % kEntryBlock / ratio();
-    const auto* all = reinterpret_cast<const float*>(entries_);
-    return read(all + place * kEntryDim, kEntryDim);
+    const auto raw = read(entries_ + place * form().bytes(), entry_bytes());
+    const auto* from = reinterpret_cast<const std::byte*>(raw.data());
+    std::vector<float> values(kEntryDim);
+    if (form().has_codes()) {
+      cpu::widen_coded_entry<float>(form(), from, values.data());
+    } else {
+      std::memcpy(values.data(), from, entry_bytes());
+    }
+    return values;
   }
   std::vector<double> expected(int slot, int window) const {
     const int end = (window + 1) * ratio() - 1, begin = std::max(0, end + 1 - span());
@@ -128,7 +140,10 @@ class CompressRowsTest : public RowOpTest, public testing::WithParamInterface<Wi
       const auto got = entry(slot, window);
       const auto want = expected(slot, window);
       for (size_t c = 0; c < want.size(); ++c) {
-        ASSERT_NEAR(got[c], want[c], 2e-5) << "slot " << slot << " window " << window;
+        // Half a step of codes, whose largest of a group reaches at least half as far as they do.
+        const bool is_code = form().has_codes() && c < kEntryDim - kEntryRope;
+        const double step = is_code ? std::abs(want[c]) / 16 + 0x1p-10 : 0;
+        ASSERT_NEAR(got[c], want[c], 2e-5 + step) << "slot " << slot << " window " << window;
       }
     }
   }
@@ -153,7 +168,7 @@ TEST_P(CompressRowsTest, EntriesAreWeightedMeansOfTheirWindows) {
   expect_entries(0, kLength);
   expect_entries(2, kLength - 1);
   // A window that is not full has no entry.
-  const size_t each = kEntryDim * sizeof(float);
+  const size_t each = entry_bytes();
   const size_t last = size_t(block_of(2, kLength - 1) + 1) * size_t(entries_each()) * each;
   const auto raw = read(entries_, last);
   for (size_t b = last - each; b < last; ++b) ASSERT_EQ(raw[b], 0x5a);
@@ -175,10 +190,12 @@ TEST_P(CompressRowsTest, StepsAndRejectedRowsLeaveNoTrace) {
 
 INSTANTIATE_TEST_SUITE_P(All, CompressRowsTest,
                          testing::Values(Windows{4, true}, Windows{8, false}, Windows{2, true},
-                                         Windows{12, false}),
+                                         Windows{12, false}, Windows{4, true, KvFormat::kFp8},
+                                         Windows{8, false, KvFormat::kFp8}),
                          [](const auto& test) {
                            return std::to_string(test.param.ratio) +
-                                  (test.param.overlaps ? "Overlapping" : "Apart");
+                                  (test.param.overlaps ? "Overlapping" : "Apart") +
+                                  (test.param.format == KvFormat::kFp8 ? "Codes" : "");
                          });
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/latent/cpu/coded_entry.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -111,6 +112,47 @@ TEST_P(TurnTailsTest, OneHeadGoesToTheEntryOfItsSlot) {
                 turned(normed(&x[r * kTailDim], &norm), positions_[r]));
   }
   const size_t each = kTailDim * dtype_size(GetParam());
+  for (const size_t slot : {1, 3, 4, 6}) {
+    for (size_t b = 0; b < each; ++b) ASSERT_EQ(raw[slot * each + b], 0x5a) << slot;
+  }
+}
+
+TEST_P(TurnTailsTest, EntriesOfCodesAreThoseOfTheirElements) {
+  const auto x = random_floats(size_t{kTailMost} * kTailDim, 2), norm = random_floats(kTailDim, 3);
+  const std::vector<int32_t> slots = {5, 0, 7, 2, 6};
+  const EntryForm form{KvFormat::kFp8, GetParam(), kTailDim, kTailRope};
+  const size_t each = static_cast<size_t>(form.bytes());
+  uint8_t* entries = marked(8 * each);
+  turn_tails(queue(), {.counts = counts(kTailRows),
+                       .x = to_device(x),
+                       .out = entries,
+                       .positions = to_device(positions_),
+                       .entry_slot = to_device(slots),
+                       .inv_freq = to_device(frequencies()),
+                       .norm = to_device(norm),
+                       .x_stride = kTailDim,
+                       .max_rows = kTailMost,
+                       .num_heads = 1,
+                       .head_dim = kTailDim,
+                       .rope_dim = kTailRope,
+                       .scaling = kTailScaling,
+                       .norm_eps = kTailEps,
+                       .dtype = GetParam(),
+                       .format = KvFormat::kFp8});
+  const auto raw = read(entries, 8 * each);
+  for (size_t r = 0; r < kTailRows; ++r) {
+    const auto* entry = reinterpret_cast<const std::byte*>(raw.data()) + size_t(slots[r]) * each;
+    float got[kTailDim];
+    (GetParam() == DType::kF32 ? cpu::widen_coded_entry<float>
+                               : cpu::widen_coded_entry<uint16_t>)(form, entry, got);
+    const auto want = turned(normed(&x[r * kTailDim], &norm), positions_[r]);
+    for (size_t i = 0; i < kTailDim; ++i) {
+      const bool is_code = i < size_t(form.coded());
+      const double step = is_code ? std::abs(want[i]) / 16 + 0x1p-10
+                                  : std::abs(want[i]) * storage_error(GetParam());
+      ASSERT_NEAR(got[i], want[i], step + 1e-5) << r << " " << i;
+    }
+  }
   for (const size_t slot : {1, 3, 4, 6}) {
     for (size_t b = 0; b < each; ++b) ASSERT_EQ(raw[slot * each + b], 0x5a) << slot;
   }

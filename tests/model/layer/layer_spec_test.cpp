@@ -61,6 +61,20 @@ TEST(LayerSpec, TheMixerKnowsItsKv) {
   EXPECT_EQ(kv, (KvGroupSpec{1, 2, 16, DType::kBF16, 0, KvFormat::kInt8}));
 }
 
+TEST(LayerSpec, CompressedEntriesKnowWhatOfThemTurns) {
+  const CompressedSpec spec{.num_heads = 4,
+                            .head_dim = 512,
+                            .rope_dim = 64,
+                            .ratio = 4,
+                            .index = {.num_heads = 2, .head_dim = 128, .top = 8}};
+  const KvGroupSpec kv = kv_layout(spec, DType::kBF16, KvFormat::kFp8);
+  EXPECT_EQ(kv.format, KvFormat::kFp8);
+  EXPECT_EQ(kv.rope_dim, 64);
+  EXPECT_EQ(kv.compressed[0], (KvRowsSpec{512, 4, 1, 64}));
+  EXPECT_EQ(kv.index, (KvRowsSpec{128, 4, 1}));
+  EXPECT_EQ(kv_layout(spec, DType::kBF16, KvFormat::kInt8).format, KvFormat::kPlain);
+}
+
 TEST(LayerSpec, LatentsAreWholeOnEveryRank) {
   ModelConfig config = small_config();
   config.latent = {.q_rank = 24, .kv_rank = 32, .nope_dim = 12, .rope_dim = 8, .value_dim = 16};

@@ -6,6 +6,8 @@
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/thread_scratch.h"
+#include "kernels/latent/cpu/coded_entry.h"
 #include "kernels/latent/cpu/tail_turn.h"
 
 namespace foretoken::cpu {
@@ -68,6 +70,36 @@ FT_INLINE void take_in(const T* const* entries, int count, int dim, float scale,
   }
 }
 
+// Entries of codes, widened.
+struct WidenedEntries {
+  alignas(64) float elements[kSeenAtOnce][kMaxCompressedDim];
+};
+
+FT_INLINE const std::byte* entry_at(const AttendCompressedArgs& a, const CompressedSight& sight,
+                                    int row, int i) {
+  const void* base = i < sight.num_window ? a.kv : a.entries;
+  return static_cast<const std::byte*>(base) + seen_entry(a, sight, row, i) * entry_form(a).bytes();
+}
+
+template <class T>
+FT_INLINE void take_in_from(const AttendCompressedArgs& a, const CompressedSight& sight, int row,
+                            int first, int count, CompressedHead& head) {
+  if (entry_form(a).has_codes()) {
+    auto& widened = thread_scratch<WidenedEntries>().elements;
+    const float* entries[kSeenAtOnce];
+    for (int i = 0; i < count; ++i) {
+      widen_coded_entry<T>(entry_form(a), entry_at(a, sight, row, first + i), widened[i]);
+      entries[i] = widened[i];
+    }
+    return take_in(entries, count, a.head_dim, a.scale, head);
+  }
+  const T* entries[kSeenAtOnce];
+  for (int i = 0; i < count; ++i) {
+    entries[i] = reinterpret_cast<const T*>(entry_at(a, sight, row, first + i));
+  }
+  take_in(entries, count, a.head_dim, a.scale, head);
+}
+
 template <class T>
 FT_INLINE void attend_head(const AttendCompressedArgs& a, int row, int h, CompressedHead& head) {
   const CompressedSight sight = compressed_sight(a, a.positions[row]);
@@ -80,13 +112,7 @@ FT_INLINE void attend_head(const AttendCompressedArgs& a, int row, int h, Compre
   head.sum = 1;
   const int seen = sight.num_window + sight.num_entries;
   for (int first = 0; first < seen; first += kSeenAtOnce) {
-    const T* entries[kSeenAtOnce];
-    const int count = std::min(kSeenAtOnce, seen - first);
-    for (int i = 0; i < count; ++i) {
-      const void* base = first + i < sight.num_window ? a.kv : a.entries;
-      entries[i] = static_cast<const T*>(base) + seen_offset(a, sight, row, first + i);
-    }
-    take_in(entries, count, a.head_dim, a.scale, head);
+    take_in_from<T>(a, sight, row, first, std::min(kSeenAtOnce, seen - first), head);
   }
   for (int c = 0; c < a.head_dim; ++c) head.out[c] /= head.sum;
 }

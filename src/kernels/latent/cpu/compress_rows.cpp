@@ -6,6 +6,7 @@
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/latent/cpu/coded_entry.h"
 #include "kernels/latent/cpu/tail_turn.h"
 #include "kernels/linear/state_run.h"
 
@@ -89,14 +90,10 @@ void make_entry(const CompressRowsArgs& a, const StateRows& rows, int row) {
   TailTurn turn;
   make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, position + 1 - a.ratio, false, &turn);
   turn_tail(turn, window.entry, a.head_dim);
-  const int64_t at = compressed_entry(a.kv_slot[row], a.block_size, a.ratio) * a.head_dim;
-  for (int c = 0; c < a.head_dim; ++c) {
-    if (a.dtype == DType::kF32) {
-      static_cast<float*>(a.entries)[at + c] = window.entry[c];
-    } else {
-      store_one(static_cast<uint16_t*>(a.entries) + at + c, window.entry[c]);
-    }
-  }
+  const EntryForm form = entry_form(a);
+  std::byte* to = static_cast<std::byte*>(a.entries) +
+                  compressed_entry(a.kv_slot[row], a.block_size, a.ratio) * form.bytes();
+  (a.dtype == DType::kF32 ? store_entry<float> : store_entry<uint16_t>)(form, window.entry, to);
 }
 
 void keep_inputs(const CompressRowsArgs& a, const StateRows& rows, int row) {

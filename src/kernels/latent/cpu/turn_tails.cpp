@@ -5,6 +5,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/thread_scratch.h"
+#include "kernels/latent/cpu/coded_entry.h"
 #include "kernels/latent/cpu/tail_turn.h"
 
 namespace foretoken::cpu {
@@ -21,8 +22,8 @@ FT_INLINE void turn_row(const TurnTailsArgs& a, const TailTurn& turn, int64_t ro
     std::copy_n(a.x + row * a.x_stride + int64_t{h} * a.head_dim, a.head_dim, head);
     if (a.norm_eps > 0) norm_head(head, a.head_dim, a.norm_eps, a.norm);
     turn_tail(turn, head, a.head_dim);
-    T* out = static_cast<T*>(a.out) + (first + h) * a.head_dim;
-    for (int i = 0; i < a.head_dim; ++i) store_one(out + i, head[i]);
+    const EntryForm form = entry_form(a);
+    store_entry<T>(form, head, static_cast<std::byte*>(a.out) + (first + h) * form.bytes());
   }
 }
 

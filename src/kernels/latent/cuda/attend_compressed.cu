@@ -3,6 +3,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/latent/cuda/attend_compressed_mma.cuh"
+#include "kernels/latent/cuda/coded_entry.cuh"
 #include "kernels/latent/cuda/tail_turn.cuh"
 #include "kernels/sample_math.h"
 
@@ -20,9 +21,13 @@ struct HeadOfRow {
   int row;
   int head;
 
-  __device__ const T* entry(int i) const {
+  __device__ const uint8_t* entry(int i) const {
     const void* base = i < sight.num_window ? args.kv : args.entries;
-    return static_cast<const T*>(base) + seen_offset(args, sight, row, i);
+    return static_cast<const uint8_t*>(base) +
+           seen_entry(args, sight, row, i) * entry_form(args).bytes();
+  }
+  __device__ float element(const uint8_t* entry, int c) const {
+    return entry_element<T>(entry_form(args), entry, c);
   }
   __device__ int64_t place() const {
     return (int64_t{row} * args.num_heads + head) * args.head_dim;
@@ -32,9 +37,9 @@ struct HeadOfRow {
   __device__ void score(const float* q, int first, int count, float* scores) const {
     const int lane = threadIdx.x % 32;
     for (int i = threadIdx.x / 32; i < count; i += kTailThreads / 32) {
-      const T* key = entry(first + i);
+      const uint8_t* key = entry(first + i);
       float sum = 0;
-      for (int c = lane; c < args.head_dim; c += 32) sum += q[c] * to_float(key[c]);
+      for (int c = lane; c < args.head_dim; c += 32) sum += q[c] * element(key, c);
       for (int offset = 16; offset > 0; offset /= 2) {
         sum += __shfl_xor_sync(0xffffffffu, sum, offset);
       }
@@ -73,11 +78,11 @@ __global__ void __launch_bounds__(kTailThreads)
     for (int j = 0; j < kOutEach; ++j) out[j] *= shrink;
     for (int i = 0; i < count; ++i) {
       const float weight = sample_math::exp_nonpositive(scores[i] - most);
-      const T* value = own.entry(first + i);
+      const uint8_t* value = own.entry(first + i);
       sum += weight;
       for (int j = 0; j < kOutEach; ++j) {
         const int c = threadIdx.x + j * kTailThreads;
-        if (c < args.head_dim) out[j] += weight * to_float(value[c]);
+        if (c < args.head_dim) out[j] += weight * own.element(value, c);
       }
     }
   }

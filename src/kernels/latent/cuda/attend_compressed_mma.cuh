@@ -1,11 +1,13 @@
 #pragma once
+#include "kernels/attention/cuda/attention_codes.cuh"
 #include "kernels/attention/cuda/attention_mma.cuh"
 #include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/latent/attend_compressed.h"
 
 // Attention to a window and to compressed entries by mma.sync, of bfloat16 and heads of kSightDim
 // elements. A block has 16 query heads of a row: their queries wait in registers, units of kUnit
-// entries come to shared memory one ahead. Warps score eight entries of a unit each, sixteen
+// entries come to shared memory one ahead, those of codes as they are: they are widened when their
+// turn comes. Warps score eight entries of a unit each, sixteen
 // threads make weights of a query's scores, and each warp sums up 64 elements of the values.
 namespace foretoken::cuda {
 
@@ -17,9 +19,18 @@ inline constexpr int kSightChunks = kSightDim / 8;         // of 16 bytes in an 
 inline constexpr int kSightOwn = kSightDim / kSightWarps;  // elements of a warp
 inline constexpr int kSightColumns = kUnit / kSightWarps;  // entries of a unit that a warp scores
 
-// Shared memory of a block.
+inline constexpr int kSightTail = 64;  // elements of an entry of codes that are none
+inline constexpr int kSightCoded = kSightDim - kSightTail;
+inline constexpr EntryForm kSightCodes{KvFormat::kFp8, DType::kBF16, kSightDim, kSightTail};
+inline constexpr int kSightCodeBytes = kSightCodes.bytes();
+
+// Shared memory of a block. Codes: of units as they are stored, and of one that is widened.
+template <bool Codes>
 struct SightTile {
-  char entries[2][kUnit * kSightDim * 2];
+  static constexpr int kEntryBytes = Codes ? kSightCodeBytes : kSightDim * 2;
+  static constexpr int kCopies = kEntryBytes / 16;  // of an entry
+  char entries[Codes ? 1 : 2][kUnit * kSightDim * 2];
+  char stored[Codes ? 2 : 1][Codes ? kUnit * kSightCodeBytes : 16];
   char queries[kSightQueries * kSightDim * 2];
   char weights[kSightQueries * kUnit * 2];
   float scores[kSightQueries][kUnit + 4];
@@ -43,12 +54,14 @@ struct SightRow {
   __device__ const char* entry(int index) const {
     if (index >= seen) return nullptr;
     const void* base = index < sight.num_window ? args.kv : args.entries;
-    return static_cast<const char*>(base) + seen_offset(args, sight, row, index) * 2;
+    return static_cast<const char*>(base) +
+           seen_entry(args, sight, row, index) * entry_form(args).bytes();
   }
   __device__ bool has_query(int query) const { return first_head + query < args.num_heads; }
 };
 
-__device__ inline void load_sight_queries(const SightRow& of, SightTile& tile) {
+template <class Tile>
+__device__ inline void load_sight_queries(const SightRow& of, Tile& tile) {
   const auto* q = static_cast<const char*>(of.args.q) +
                   (int64_t{of.row} * of.args.num_heads + of.first_head) * (kSightDim * 2);
   for (int i = static_cast<int>(threadIdx.x); i < kSightQueries * kSightChunks;
@@ -61,7 +74,9 @@ __device__ inline void load_sight_queries(const SightRow& of, SightTile& tile) {
 }
 
 // Copies the warp's eight entries of a unit; lane i of the first eight knows where the i-th is.
+template <bool Codes>
 __device__ inline void load_sight_unit(const SightRow& of, const char* own, char* to) {
+  using Tile = SightTile<Codes>;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const auto address = reinterpret_cast<unsigned long long>(own);
 #pragma unroll
@@ -70,17 +85,57 @@ __device__ inline void load_sight_unit(const SightRow& of, const char* own, char
     const bool valid = from != nullptr;
     if (!valid) from = static_cast<const char*>(of.args.kv);
 #pragma unroll
-    for (int chunk = lane; chunk < kSightChunks; chunk += 32) {
-      copy16_async(to + chunk_offset<kSightChunks>(warp * kSightColumns + i, chunk),
-                   from + chunk * 16, valid);
+    for (int chunk = lane; chunk < Tile::kCopies; chunk += 32) {
+      const int entry = warp * kSightColumns + i;
+      const int place = Codes ? entry * kSightCodeBytes + chunk * 16
+                              : static_cast<int>(chunk_offset<kSightChunks>(entry, chunk));
+      copy16_async(to + place, from + chunk * 16, valid);
     }
+  }
+}
+
+// Two pairs of bfloat16, exactly four codes times a power of two.
+__device__ inline uint2 scale_sight_codes(uint32_t four, uint32_t scale) {
+  const WidenedCodes w = widen_codes(four);
+  uint32_t even, odd;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(even) : "r"(w.even), "r"(scale), "r"(0x80008000u));
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(odd) : "r"(w.odd), "r"(scale), "r"(0x80008000u));
+  return {even_of(even, odd), odd_of(even, odd)};
+}
+
+// A unit of codes as elements, by the whole block.
+__device__ inline void widen_sight_unit(const char* stored, char* entries) {
+  constexpr int kPieces = kSightCoded / 16;
+  for (int i = static_cast<int>(threadIdx.x); i < kUnit * kPieces; i += kSightThreads) {
+    const int entry = i / kPieces, piece = i % kPieces;
+    const char* from = stored + entry * kSightCodeBytes;
+    const uint4 codes = *reinterpret_cast<const uint4*>(from + piece * 16);
+    const auto power =
+        static_cast<uint8_t>(from[kSightCodes.powers_at() + piece * 16 / kCodedGroup]);
+    // A power as bfloat16: its bits are the exponent's.
+    const uint32_t scale = (power << 7) * 0x00010001u;
+    const uint2 a = scale_sight_codes(codes.x, scale), b = scale_sight_codes(codes.y, scale);
+    const uint2 c = scale_sight_codes(codes.z, scale), d = scale_sight_codes(codes.w, scale);
+    *reinterpret_cast<uint4*>(entries + chunk_offset<kSightChunks>(entry, piece * 2)) = {a.x, a.y,
+                                                                                         b.x, b.y};
+    *reinterpret_cast<uint4*>(entries + chunk_offset<kSightChunks>(entry, piece * 2 + 1)) = {
+        c.x, c.y, d.x, d.y};
+  }
+  constexpr int kTails = kSightTail / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < kUnit * kTails; i += kSightThreads) {
+    const int entry = i / kTails, chunk = i % kTails;
+    *reinterpret_cast<uint4*>(entries +
+                              chunk_offset<kSightChunks>(entry, kSightCoded / 8 + chunk)) =
+        *reinterpret_cast<const uint4*>(stored + entry * kSightCodeBytes + kSightCodes.tail_at() +
+                                        chunk * 16);
   }
 }
 
 // The queries as operands of all steps along their elements.
 using SightQueries = uint32_t[kSightDim / 16][4];
 
-__device__ inline void read_sight_queries(const SightTile& tile, SightQueries& q) {
+template <class Tile>
+__device__ inline void read_sight_queries(const Tile& tile, SightQueries& q) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const uint32_t from = shared_address(tile.queries);
 #pragma unroll
@@ -90,8 +145,9 @@ __device__ inline void read_sight_queries(const SightTile& tile, SightQueries& q
 }
 
 // Scores of the warp's entries of a unit, in units of log2: four chains of 128 elements.
+template <class Tile>
 __device__ inline void score_sight_unit(const SightQueries& q, const char* entries, int left,
-                                        float scale, SightTile& tile) {
+                                        float scale, Tile& tile) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const uint32_t from = shared_address(entries);
   float chains[4][4] = {};
@@ -132,7 +188,8 @@ struct SightSoftmax {
   }
 
   // Leaves weights and by what is to be multiplied what was summed before.
-  __device__ void weigh(SightTile& tile) {
+  template <class Tile>
+  __device__ void weigh(Tile& tile) {
     float own[kUnit / 16];
     float top = highest;
 #pragma unroll
@@ -159,7 +216,8 @@ struct SightSoftmax {
     }
   }
 
-  __device__ void end(SightTile& tile) const {
+  template <class Tile>
+  __device__ void end(Tile& tile) const {
     float all = sum;
 #pragma unroll
     for (int offset = 1; offset < 16; offset *= 2) {
@@ -173,7 +231,8 @@ struct SightSoftmax {
 // of each 8 elements the two from 2 (lane % 4) on.
 using SightValues = float[kSightOwn / 8][4];
 
-__device__ inline void add_sight_values(SightValues& values, const SightTile& tile,
+template <class Tile>
+__device__ inline void add_sight_values(SightValues& values, const Tile& tile,
                                         const char* entries) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const float keeps[2] = {tile.keeps[lane / 4], tile.keeps[lane / 4 + 8]};
@@ -201,7 +260,8 @@ __device__ inline void add_sight_values(SightValues& values, const SightTile& ti
 }
 
 // Divides, turns the tails back and stores.
-__device__ inline void store_sight(const SightRow& of, const SightTile& tile,
+template <class Tile>
+__device__ inline void store_sight(const SightRow& of, const Tile& tile,
                                    const SightValues& values) {
   const AttendCompressedArgs& args = of.args;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -227,10 +287,14 @@ __device__ inline void store_sight(const SightRow& of, const SightTile& tile,
 }
 
 // Block (row, group of 16 query heads).
+template <bool Codes>
 __global__ void __launch_bounds__(kSightThreads, 1)
     attend_compressed_mma_kernel(AttendCompressedArgs args) {
   extern __shared__ __align__(128) char sight_shared[];
-  SightTile& tile = *reinterpret_cast<SightTile*>(sight_shared);
+  auto& tile = *reinterpret_cast<SightTile<Codes>*>(sight_shared);
+  const auto landing = [&](int stage) {
+    return Codes ? tile.stored[stage] : tile.entries[Codes ? 0 : stage];
+  };
   wait_for_all_before();
   let_next_start();
   const int row = static_cast<int>(blockIdx.x);
@@ -240,7 +304,7 @@ __global__ void __launch_bounds__(kSightThreads, 1)
   const int own = static_cast<int>(threadIdx.x) / 32 * kSightColumns +
                   static_cast<int>(threadIdx.x) % kSightColumns;
   load_sight_queries(of, tile);
-  load_sight_unit(of, of.entry(own), tile.entries[0]);
+  load_sight_unit<Codes>(of, of.entry(own), landing(0));
   commit_copies();
   const char* next = of.entry(own + kUnit);
   constexpr float kLog2E = 1.44269504088896341f;
@@ -249,17 +313,22 @@ __global__ void __launch_bounds__(kSightThreads, 1)
   SightQueries q;
   SightValues values = {};
   for (int first = 0, stage = 0; first < of.seen; first += kUnit, stage ^= 1) {
-    if (first + kUnit < of.seen) load_sight_unit(of, next, tile.entries[stage ^ 1]);
+    if (first + kUnit < of.seen) load_sight_unit<Codes>(of, next, landing(stage ^ 1));
     commit_copies();
     next = of.entry(own + first + 2 * kUnit);
     wait_copies<1>();
     __syncthreads();
     if (first == 0) read_sight_queries(tile, q);
-    score_sight_unit(q, tile.entries[stage], of.seen - first, scale, tile);
+    const char* entries = tile.entries[Codes ? 0 : stage];
+    if constexpr (Codes) {
+      widen_sight_unit(tile.stored[stage], tile.entries[0]);
+      __syncthreads();
+    }
+    score_sight_unit(q, entries, of.seen - first, scale, tile);
     __syncthreads();
     softmax.weigh(tile);
     __syncthreads();
-    add_sight_values(values, tile, tile.entries[stage]);
+    add_sight_values(values, tile, entries);
     __syncthreads();
   }
   softmax.end(tile);
@@ -267,19 +336,25 @@ __global__ void __launch_bounds__(kSightThreads, 1)
   store_sight(of, tile, values);
 }
 
-// False where the sizes or the device do not allow it; then nothing is launched.
-inline bool launch_attend_compressed_mma(const AttendCompressedArgs& args, cudaStream_t stream) {
-  if (args.dtype != DType::kBF16 || args.head_dim != kSightDim) return false;
-  constexpr int kBytes = sizeof(SightTile);
-  if (cudaFuncSetAttribute(attend_compressed_mma_kernel,
+template <bool Codes>
+bool launch_sight(const AttendCompressedArgs& args, cudaStream_t stream) {
+  constexpr int kBytes = sizeof(SightTile<Codes>);
+  if (cudaFuncSetAttribute(attend_compressed_mma_kernel<Codes>,
                            cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes) != cudaSuccess) {
     cudaGetLastError();
     return false;
   }
-  launch_kernel(attend_compressed_mma_kernel,
+  launch_kernel(attend_compressed_mma_kernel<Codes>,
                 dim3(args.max_rows, ceil_div(args.num_heads, kSightQueries)), kSightThreads, kBytes,
                 stream, args);
   return true;
+}
+
+// False where the sizes or the device do not allow it; then nothing is launched.
+inline bool launch_attend_compressed_mma(const AttendCompressedArgs& args, cudaStream_t stream) {
+  if (args.dtype != DType::kBF16 || args.head_dim != kSightDim) return false;
+  if (args.format == KvFormat::kPlain) return launch_sight<false>(args, stream);
+  return args.rope_dim == kSightTail && launch_sight<true>(args, stream);
 }
 
 }  // namespace foretoken::cuda

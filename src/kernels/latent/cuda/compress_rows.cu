@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/latent/cuda/coded_entry.cuh"
 #include "kernels/latent/cuda/tail_turn.cuh"
 #include "kernels/linear/state_run.h"
 #include "kernels/sample_math.h"
@@ -95,13 +96,11 @@ __global__ void __launch_bounds__(kTailThreads) make_entries_kernel(CompressRows
   }
   __syncthreads();
   const int64_t place = compressed_entry(args.kv_slot[row], args.block_size, args.ratio);
-  T* out = static_cast<T*>(args.entries) + place * args.head_dim;
   const TailPlace tail{args.head_dim - args.rope_dim,
                        static_cast<float>(args.positions[row] + 1 - args.ratio)};
   const auto head = [&](int i) { return normed[i]; };
-  for (int i = threadIdx.x; i < args.head_dim; i += kTailThreads) {
-    out[i] = from_float<T>(tail.element(i, args.inv_freq, args.scaling, head));
-  }
+  const auto turned = [&](int i) { return tail.element(i, args.inv_freq, args.scaling, head); };
+  store_turned<T>(entry_form(args), turned, args.entries, place);
 }
 
 // One block: what one row leaves for those behind it.

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/latent/cuda/coded_entry.cuh"
 #include "kernels/latent/cuda/tail_turn.cuh"
 
 namespace foretoken::cuda {
@@ -29,12 +30,10 @@ __global__ void __launch_bounds__(kTailThreads) turn_tails_kernel(TurnTailsArgs 
   };
   const int64_t place = args.entry_slot != nullptr ? int64_t{args.entry_slot[row]}
                                                    : int64_t{row} * args.num_heads + head;
-  T* out = static_cast<T*>(args.out) + place * args.head_dim;
   const TailPlace tail{args.head_dim - args.rope_dim,
                        static_cast<float>(args.positions[row] + args.position_shift)};
-  for (int i = threadIdx.x; i < args.head_dim; i += kTailThreads) {
-    out[i] = from_float<T>(tail.element(i, args.inv_freq, args.scaling, normed));
-  }
+  const auto turned = [&](int i) { return tail.element(i, args.inv_freq, args.scaling, normed); };
+  store_turned<T>(entry_form(args), turned, args.out, place);
 }
 
 }  // namespace

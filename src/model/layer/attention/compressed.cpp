@@ -134,6 +134,7 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
   turn.x += spec.q_rank;
   turn.out = kv.kv.k;
   turn.entry_slot = kv.kv_slot;
+  turn.format = kv.kv.format;
   turn.norm = kv_norm;
   turn.head_dim = spec.head_dim;
   turn.rope_dim = spec.rope_dim;
@@ -142,6 +143,7 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
   turn.x = scratch.q_whole;
   turn.out = scratch.q;
   turn.entry_slot = nullptr;
+  turn.format = KvFormat::kPlain;
   turn.norm = nullptr;
   turn.x_stride = spec.q_size();
   turn.num_heads = spec.num_heads;
@@ -150,7 +152,8 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
 
 // first: column of the inputs where the compressor's begin.
 void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
-                          const Compressor& compressor, int32_t first_column, void* to) const {
+                          const Compressor& compressor, int32_t first_column,
+                          const CompressedTo& to) const {
   FT_CHECK(kv.state.history != nullptr && kv.kv.context_size == 1);
   compress_rows(rows.queue, {.counts = rows.counts,
                              .x = scratch.compressed + first_column,
@@ -161,7 +164,7 @@ void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratc
                              .row_slot = rows.row_slot,
                              .kv_slot = kv.full_slot,
                              .history = kv.state.history + first_column,
-                             .entries = to,
+                             .entries = to.entries,
                              .x_stride = spec.compressed_size(),
                              .history_rows = kv.state.history_rows,
                              .history_stride = spec.compressed_size(),
@@ -173,7 +176,8 @@ void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratc
                              .rope_dim = spec.rope_dim,
                              .scaling = kv.rope.scaling,
                              .norm_eps = eps,
-                             .dtype = dtype});
+                             .dtype = dtype,
+                             .format = to.format});
 }
 
 void Compressed::choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
@@ -218,9 +222,9 @@ void Compressed::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
 
 void Compressed::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
   make_queries(rows, kv, scratch);
-  if (spec.ratio > 0) compress(rows, kv, scratch, entries, 0, kv.compressed);
+  if (spec.ratio > 0) compress(rows, kv, scratch, entries, 0, {kv.compressed, kv.kv.format});
   if (spec.index.exists()) {
-    compress(rows, kv, scratch, keys, 2 * spec.width(), kv.index_keys);
+    compress(rows, kv, scratch, keys, 2 * spec.width(), {kv.index_keys, KvFormat::kPlain});
     choose(rows, kv, scratch);
   }
   attend_compressed(rows.queue, {.counts = rows.counts,
@@ -248,7 +252,8 @@ void Compressed::attend(const LayerRows& rows, const LayerKv& kv, const Scratch&
                                  .scaling = kv.rope.scaling,
                                  .dtype = dtype,
                                  .kv_begin = kv.kv_begin,
-                                 .position_shift = kv.position_shift});
+                                 .position_shift = kv.position_shift,
+                                 .format = kv.kv.format});
   const int32_t columns = spec.q_size() / spec.groups;
   head_gemm(rows.queue, {.counts = rows.counts,
                          .x = scratch.attended,

@@ -18,6 +18,12 @@ struct Compressor {
   int32_t head_dim = 0;
 };
 
+// Where they go.
+struct CompressedTo {
+  void* entries = nullptr;
+  KvFormat format = KvFormat::kPlain;
+};
+
 // Attention to a window and to compressed entries with its weights.
 struct Compressed {
   CompressedSpec spec;
@@ -83,7 +89,7 @@ struct Compressed {
   Status load_compressors(PartLoader& loader, const std::string& base, const CompressedSpec& whole);
   void make_queries(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
   void compress(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
-                const Compressor& compressor, int32_t first, void* to) const;
+                const Compressor& compressor, int32_t first_column, const CompressedTo& to) const;
   void choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
 };
 
