@@ -9,6 +9,7 @@
 #include "gguf/mixture_architectures.h"
 #include "gguf/own_keys.h"
 #include "gguf/recurrent_architectures.h"
+#include "gguf/sparse_architectures.h"
 
 namespace foretoken {
 namespace {
@@ -377,9 +378,9 @@ constexpr GgufArchitecture kArchitectures[] = {
 std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> kAll = [] {
     std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto part :
-         {latent_gguf_architectures(), mixture_gguf_architectures(), early_gguf_architectures(),
-          recurrent_gguf_architectures(), linear_gguf_architectures()}) {
+    for (const auto part : {latent_gguf_architectures(), mixture_gguf_architectures(),
+                            early_gguf_architectures(), recurrent_gguf_architectures(),
+                            linear_gguf_architectures(), sparse_gguf_architectures()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -204,6 +204,48 @@ inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Wri
   (*all)["attention.indexer.top_k"] = u32(latent.index.top);
 }
 
+inline void add_block_index_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const BlockIndexConfig& index = config.block_index;
+  (*all)["attention.indexer.head_count"] = u32(config.num_kv_heads);
+  (*all)["attention.indexer.key_length"] = u32(index.head_dim);
+  (*all)["attention.indexer.top_k"] = u32(index.top);
+  (*all)["attention.indexer.block_size"] = u32(index.block);
+  (*all)["attention.indexer.local_blocks"] = u32(index.nearest);
+}
+
+// Of DeepSeek V4. Lists of ratios have modules' entries, too.
+inline void add_compressed_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const CompressedConfig& compressed = config.compressed;
+  std::vector<int64_t> ratios;
+  int64_t hashed = 0;
+  for (const LayerConfig& layer : config.layers) {
+    ratios.push_back(layer.compress);
+    hashed += layer.hashed ? 1 : 0;
+  }
+  ratios.push_back(0);
+  (*all)["block_count"] = u32(config.num_layers);
+  (*all)["attention.compress_ratios"] = integers(ratios);
+  (*all)["hash_layer_count"] = u32(hashed);
+  (*all)["attention.sliding_window"] = u32(config.layers[0].window);
+  (*all)["attention.q_lora_rank"] = u32(compressed.q_rank);
+  (*all)["attention.output_lora_rank"] = u32(compressed.o_rank);
+  (*all)["attention.output_group_count"] = u32(compressed.groups);
+  (*all)["attention.compress_rope_freq_base"] = f32(config.rope.full.theta);
+  (*all)["attention.indexer.head_count"] = u32(compressed.index.num_heads);
+  (*all)["attention.indexer.key_length"] = u32(compressed.index.head_dim);
+  (*all)["attention.indexer.top_k"] = u32(compressed.index.top);
+  (*all)["hyper_connection.count"] = u32(config.hyper.count);
+  (*all)["hyper_connection.sinkhorn_iterations"] = u32(config.hyper.rounds);
+  (*all)["hyper_connection.epsilon"] = f32(config.hyper.eps);
+  (*all)["swiglu_clamp_exp"] =
+      floats(std::vector<float>(size_t(config.num_layers), config.experts.clamp.limit));
+  (*all)["rope.freq_base"] = f32(config.rope.windowed->theta);
+  (*all)["rope.dimension_count"] = u32(compressed.rope_dim);
+  (*all)["rope.scaling.type"] = text("yarn");
+  (*all)["rope.scaling.factor"] = f32(config.rope.full.factor);
+  (*all)["rope.scaling.original_context_length"] = u32(config.rope.full.original_context);
+}
+
 // Of families with gates on attention heads. Heads, and how they turn, may differ by layer.
 inline void add_gated_keys(const std::string& family, const ModelConfig& config,
                            std::map<std::string, Write>* all) {
@@ -279,6 +321,8 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   }
   add_gated_keys(family, config, all);
   if (family == "mistral4" || config.latent.index.exists()) add_latent_keys(config, all);
+  if (config.block_index.exists()) add_block_index_keys(config, all);
+  if (config.compressed.exists()) add_compressed_keys(config, all);
   if (family != "mistral3" && family != "mistral4") return;
   (*all)["attention.temperature_scale"] = f32(config.query_growth.beta);
   (*all)["rope.scaling.type"] = text("yarn");
