@@ -61,7 +61,8 @@ struct Combination {
   Fact windowed = {};     // and keep blocks of it on their own, as sequences outgrow it
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
-  Fact chooses_blocks = {};        // an indexer chooses the blocks that KV heads of rows attend to
+  Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to
+  std::optional<int> chosen_positions = {};  // of such a block
   std::string uneven_scales = {};  // a tensor with scales of its KV entries that differ by head
   Fact modules_windowed = {};      // its MTP modules have layers of their own, with a window or not
   std::vector<int> kv_heads = {};  // heads of keys and values of its layers, each number once

@@ -2,8 +2,8 @@
 
 #include "compat/rules.h"
 
-// States of sequences, which belong to one position alone, chosen blocks, which one rank has whole,
-// and KV blocks in host memory.
+// States of sequences, which belong to one position alone, chosen blocks, of which ranks have equal
+// parts, and KV blocks in host memory.
 
 namespace foretoken {
 namespace {
@@ -27,14 +27,17 @@ const CompatRule kStateRules[] = {
      },
      {.states_of = "the model", .host_blocks = true}},
     {"blocks that an indexer chooses, `--decode-context-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.chooses_blocks && c.num_context_ranks > 1; },
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.chosen_positions && c.num_context_ranks > 1 &&
+              *c.chosen_positions % *c.num_context_ranks != 0;
+     },
      [](const Combination& c) {
        return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks) +
-              " is not built where an indexer chooses blocks of positions for each head of keys "
-              "and values; leave it out";
+              " does not divide the " + std::to_string(*c.chosen_positions) +
+              " positions of the blocks that an indexer chooses; leave it out";
      },
-     {.chooses_blocks = true, .num_ranks = 2, .num_context_ranks = 2}},
+     {.chosen_positions = 8, .num_ranks = 3, .num_context_ranks = 3}},
 };
 
 const CompatRule kHostBlockRules[] = {

@@ -97,6 +97,7 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->compressed = config.compressed.exists();
   c->positions_each = positions_of_keys(config);
   c->chooses_blocks = config.block_index.exists();
+  if (config.block_index.exists()) c->chosen_positions = config.block_index.block;
   c->layers = needs_of_model(config);
   c->has_windows = config.attention_chunk > 0 ||
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });

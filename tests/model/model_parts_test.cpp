@@ -147,6 +147,16 @@ TEST(ModelParts, WindowsCountWhereSequencesOutgrowThem) {
   EXPECT_EQ(c.model->block_size, 16);
   EXPECT_TRUE(c.states_of.empty() && c.latent.is_false() && c.chooses_blocks.is_false());
   EXPECT_EQ(c.num_experts, 0);
+  EXPECT_FALSE(c.chosen_positions.has_value());
+}
+
+TEST(ModelParts, BlocksThatAnIndexerChoosesHaveTheirPositions) {
+  ModelConfig config = config_of_layers({{}});
+  config.block_index = {.head_dim = 16, .block = 128, .top = 4};
+  Combination c;
+  add_model(config, 0, 16, &c);
+  EXPECT_TRUE(c.chooses_blocks);
+  EXPECT_EQ(c.chosen_positions, 128);
 }
 
 }  // namespace

@@ -131,18 +131,56 @@ TEST_P(SparseAttention, RanksKeepTheIds) {
   for (const Layout& layout :
        {Layout{.tp = 2, .ep = true}, Layout{.pp = 2}, Layout{.tp = 2, .ep = true, .dcp = 2}}) {
     if (!missing_for(layout).empty()) continue;
+    // Its two ranks have a head of keys each, and none in common.
+    if (layout.dcp > 1 && chooses_blocks()) continue;
     const Variant variant = drafting({.name = layout.name(), .batch = 4});
     EngineConfig config = config_for(variant);
     layout.apply(config);
-    if (layout.dcp > 1 && chooses_blocks()) {
-      std::unique_ptr<Engine> engine;
-      const Status refused = make_engine(config, &engine);
-      EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
-      EXPECT_NE(refused.message().find("--decode-context-parallel-size 2"), std::string::npos)
-          << refused.message();
-      continue;
-    }
     expect_reference(run(variant, config), variant.name);
+  }
+}
+
+// Ranks that share the positions of one head of keys, of random weights.
+TEST(ChosenBlocks, RanksThatShareContextKeepTheIds) {
+  const Layout shared{.tp = 2, .ep = true, .dcp = 2};
+  if (!missing_for(shared).empty()) GTEST_SKIP() << missing_for(shared);
+  const test::GoldenCase golden = test::golden_cases({"minimax_m3"}).front();
+  const auto run = [&](const Variant& variant, const Layout& layout) {
+    EngineConfig config = config_of(variant, golden.folder);
+    config.max_model_len = golden.max_model_len;
+    config.hf_overrides =
+        R"({"num_key_value_heads": 1, "sparse_attention_config": {
+            "use_sparse_attention": true, "sparse_attention_freq": [0, 1], "sparse_block_size": 8,
+            "sparse_index_dim": 16, "sparse_num_index_heads": 1, "sparse_topk_blocks": 4}})";
+    config.load_format = "dummy";
+    config.dtype = "float32";
+    config.skip_tokenizer_init = true;
+    layout.apply(config);
+    std::vector<Request> asked;
+    for (const nlohmann::json& entry : *golden.prompts) {
+      Request& request = asked.emplace_back();
+      request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
+      request.sampling.max_tokens = kSparseTokens;
+      request.sampling.temperature = 0.7f;
+      request.sampling.seed = 500;
+      request.sampling.ignore_eos = true;
+    }
+    std::unique_ptr<Engine> engine;
+    const Status made = make_engine(config, &engine);
+    EXPECT_TRUE(made.ok()) << made.message();
+    RunResult result;
+    for (int round = 0; made.ok() && round < (variant.warm ? 2 : 1); ++round) {
+      result = run_requests(*engine, variant, asked);
+    }
+    return result;
+  };
+  const RunResult base = run({.name = "alone"}, {});
+  ASSERT_FALSE(base.ids.empty());
+  for (const Variant& variant :
+       {Variant{.name = "shared"}, Variant{.name = "cut", .batch = 4, .max_batched_tokens = 23},
+        Variant{.name = "warm", .batch = 4, .prefix_caching = true, .warm = true},
+        Variant{.num_draft_tokens = kSparseDrafts, .steps_in_flight = 2, .batch = 4}}) {
+    EXPECT_EQ(count_differences(base, run(variant, shared), variant.describe()), 0);
   }
 }
 

@@ -81,8 +81,9 @@ void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
                           .position_shift = kv.position_shift,
                           .query_norm = q_norm,
                           .stride = (spec.num_heads + 1) * spec.head_dim});
-  const int32_t page = chosen_page_size(spec.block, kv.kv.block_size, kv.kv_begin);
-  FT_CHECK(page >= scratch.page);
+  const int32_t block_size = kv.kv.block_size * kv.kv.context_size;
+  const int32_t page = chosen_page_size(spec.block, block_size, kv.kv_begin);
+  FT_CHECK(page >= scratch.page && page % kv.kv.context_size == 0);
   choose_blocks(rows.queue, {.counts = rows.counts,
                              .q = scratch.queries,
                              .keys = kv.index_keys,
@@ -95,7 +96,7 @@ void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
                              .rows = scratch.rows,
                              .workspace = scratch.workspace,
                              .max_blocks = kv.max_blocks,
-                             .block_size = kv.kv.block_size,
+                             .block_size = block_size,
                              .kv_begin = kv.kv_begin,
                              .max_rows = rows.max_rows,
                              .num_heads = spec.num_heads,
@@ -110,7 +111,9 @@ void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
 
 void BlockIndex::attend(const LayerRows& rows, AttentionArgs attention,
                         const Scratch& scratch) const {
-  const int32_t page = chosen_page_size(spec.block, attention.kv.block_size, attention.kv_begin);
+  const KvLayer& kv = attention.kv;
+  const int32_t page =
+      chosen_page_size(spec.block, kv.block_size * kv.context_size, attention.kv_begin);
   attention.counts = scratch.rows_of_heads;
   attention.positions = scratch.last;
   attention.row_slot = scratch.rows;
@@ -122,7 +125,7 @@ void BlockIndex::attend(const LayerRows& rows, AttentionArgs attention,
   attention.max_rows = rows.max_rows * spec.num_heads;
   attention.num_heads /= spec.num_heads;
   attention.kv.num_kv_heads = 1;
-  attention.kv.block_size = page;
+  attention.kv.block_size = page / kv.context_size;
   attention.kv_begin = 0;
   attention.runs = RunLengths::kShort;
   attention.repeats = false;
