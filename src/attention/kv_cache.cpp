@@ -15,7 +15,7 @@ constexpr int64_t kAlignment = 256;
 int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; }
 
 int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) * kv_entry_bytes(spec);
+  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) * group_entry_bytes(spec);
 }
 
 // Of one layer that keeps such rows.
@@ -35,7 +35,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 }  // namespace
 
-int64_t kv_entry_bytes(const KvGroupSpec& spec) {
+int64_t group_entry_bytes(const KvGroupSpec& spec) {
   if (spec.rope_dim > 0) {
     return EntryForm{spec.format, spec.dtype, spec.head_dim, spec.rope_dim}.bytes();
   }

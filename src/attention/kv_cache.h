@@ -44,7 +44,7 @@ struct KvGroupSpec {
 };
 
 // Bytes of the key or value of one position and KV head.
-int64_t kv_entry_bytes(const KvGroupSpec& spec);
+int64_t group_entry_bytes(const KvGroupSpec& spec);
 
 // Bytes of keys and values of one block of block_size positions over all layers of the group, of
 // those that are this rank's.

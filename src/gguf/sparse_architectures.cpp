@@ -91,7 +91,7 @@ constexpr GgufKey kDeepseekV4Keys[] = {
     {"hyper_connection.epsilon", "hc_eps"},
     {"nextn_predict_layers", "nextn"}};
 
-std::string of_layer(int64_t layer, const char* part) {
+std::string tensor_of_layer(int64_t layer, const char* part) {
   return "blk." + std::to_string(layer) + "." + part;
 }
 
@@ -100,9 +100,9 @@ Status read_minimax_m3_file(const GgufFile& file, Json& config) {
   const auto& tensors = file.tensors();
   Json mixtures = Json::array(), chooses = Json::array();
   for (int64_t i = 0; i < config["num_hidden_layers"].get<int64_t>(); ++i) {
-    mixtures.push_back(tensors.contains(of_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
-    chooses.push_back(tensors.contains(of_layer(i, "indexer.q_proj.weight")) ? 1 : 0);
-    const auto dense = tensors.find(of_layer(i, "ffn_gate.weight"));
+    mixtures.push_back(tensors.contains(tensor_of_layer(i, "ffn_gate_inp.weight")) ? 1 : 0);
+    chooses.push_back(tensors.contains(tensor_of_layer(i, "indexer.q_proj.weight")) ? 1 : 0);
+    const auto dense = tensors.find(tensor_of_layer(i, "ffn_gate.weight"));
     if (dense == tensors.end() || dense->second.shape.empty()) continue;
     config["dense_intermediate_size"] = dense->second.shape[0];
   }
@@ -129,7 +129,7 @@ Status read_deepseek_v4_file(const GgufFile& file, Json& config) {
   const std::string front = "deepseek4.";
   const int64_t modules = config.value("nextn", int64_t{0});
   const int64_t layers = config["num_hidden_layers"].get<int64_t>() - modules;
-  if (modules > 0 && file.tensors().contains(of_layer(layers, "nextn.eh_proj.weight"))) {
+  if (modules > 0 && file.tensors().contains(tensor_of_layer(layers, "nextn.eh_proj.weight"))) {
     config["num_hidden_layers"] = layers;
   }
   config.erase("nextn");

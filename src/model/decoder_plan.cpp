@@ -59,7 +59,9 @@ LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {
                                                                   : LayerRope::kFull;
 }
 
-int64_t bytes_of(const KvGroupSpec& layout) { return layout.num_kv_heads * kv_entry_bytes(layout); }
+int64_t bytes_of(const KvGroupSpec& layout) {
+  return layout.num_kv_heads * group_entry_bytes(layout);
+}
 
 // Layers of a group have one layout, that of the largest entries.
 void widen(const KvGroupSpec& own, KvGroupSpec* group) {

@@ -44,6 +44,28 @@ TEST(KvCache, Int8TakesAByteAnElementAndAFloatAnEntry) {
   EXPECT_EQ(made.value()->layer(2).format, KvFormat::kInt8);
 }
 
+// Windows and compressed entries of DeepSeek V4; keys of indexers stay as they are.
+TEST(KvCache, EntriesWhoseEndsTurnTakeTheBytesOfTheirCodes) {
+  KvGroupSpec spec{.num_layers = 2,
+                   .num_kv_heads = 1,
+                   .head_dim = 512,
+                   .dtype = DType::kBF16,
+                   .format = KvFormat::kFp8,
+                   .value_dim = 512,
+                   .rope_dim = 64};
+  spec.index = {128, 4, 1};
+  spec.compressed[0] = {512, 4, 1, 64};
+  EXPECT_EQ(group_entry_bytes(spec), 592);
+  EXPECT_EQ(kv_bytes_per_block(spec, 16), 2 * 16 * 592 + 4 * 128 * 2 + 4 * 592);
+  const auto made = KvCache::create(*test_device(), spec, 5, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const auto* entries = static_cast<const char*>(made.value()->compressed(0, 0));
+  const auto* keys = static_cast<const char*>(made.value()->index_keys(0));
+  EXPECT_GE(entries - keys, 5 * 4 * 128 * 2);
+  EXPECT_LE(entries + 5 * 4 * 592 - static_cast<const char*>(made.value()->layer(0).k),
+            made.value()->num_bytes());
+}
+
 TEST(KvCache, LatentsHaveOneEntryForKeysAndValues) {
   const KvGroupSpec spec{
       .num_layers = 3, .num_kv_heads = 1, .head_dim = 576, .dtype = DType::kBF16, .value_dim = 512};
