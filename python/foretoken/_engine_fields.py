@@ -80,8 +80,8 @@ class EngineFields:
     # on GPUs of 64 GiB and more, 2048 on others)
     max_num_batched_tokens: int | None = None
 
-    # Most tokens of a prompt in a step that others share; 0: any (default: as many of a long
-    # one as take about the time of the rest of the step)
+    # Most tokens of a prompt in a step that others share; 0: any (default: by device: a wave of
+    # its products, or the time of the rest of the step)
     long_prefill_token_threshold: int | None = None
 
     # Most milliseconds between two tokens of a sequence: prompts beside it are cut to fit

@@ -18,6 +18,19 @@ int paced_prompt_len(const EngineConfig& config) {
   return std::max(config.max_num_batched_tokens / 4, kLeast);
 }
 
+// Half of a wave of the device's products, for which it has tiles of half the size, and of a
+// mixture so many that an expert multiplies a tile of 128; 0 where these are most of a step.
+int share_rows(const EngineConfig& config, int wave_rows, const ExpertConfig& experts) {
+  constexpr int kTileRows = 128;
+  if (paced_prompt_len(config) == 0 || wave_rows == 0) return 0;
+  int rows = wave_rows / 2;
+  if (experts.count > 0) {
+    const int wanted = kTileRows * experts.count / std::max(experts.top_k, 1);
+    rows *= std::max((wanted + rows - 1) / rows, 1);
+  }
+  return 2 * rows <= config.max_num_batched_tokens ? rows : 0;
+}
+
 }  // namespace
 
 Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
@@ -59,6 +72,7 @@ Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
 
 void EngineImpl::make_scheduler(const ResolvedConfig& config) {
   const std::vector<KvGroupSpec> groups = model_->kv_groups();
+  const auto wave_rows = static_cast<int>(device_->rows_of_a_wave(model_->config().hidden_size));
   SchedulerConfig scheduler{
       .num_blocks = num_blocks_.full,
       .num_window_blocks = num_blocks_.windowed,
@@ -68,7 +82,9 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_num_batched_tokens = config.max_num_batched_tokens,
       .long_prefill_token_threshold = std::max(config.long_prefill_token_threshold, 0),
       .paced_prompt_len = paced_prompt_len(config),
-      .wave_rows = static_cast<int>(device_->rows_of_a_wave(model_->config().hidden_size)),
+      .wave_rows = wave_rows,
+      .share_rows =
+          config.whole_prompts ? 0 : share_rows(config, wave_rows, model_->config().experts),
       .max_logits_rows = config.max_num_batched_tokens,
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,

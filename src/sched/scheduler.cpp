@@ -132,7 +132,7 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
   plan_waiting(plan);
   drafts_.deal(plan);
   note_states(plan);
-  if (is_bound_) plan.load.num_prompt_rows = plan.num_prompt_rows();
+  if (is_bound_ && !is_shared_) plan.load.num_prompt_rows = plan.num_prompt_rows();
   kv_.end_plan(plan);
   if (plan.spans.empty()) return false;
   ++num_plans_;

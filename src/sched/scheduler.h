@@ -34,6 +34,9 @@ struct SchedulerConfig {
   // Device::rows_of_a_wave of most products: where others decode, a prompt's chunk leaves rows that
   // would barely begin another wave to the next step; 0: none.
   int wave_rows = 0;
+  // The unit of prompt_share, where no bound is given; 0: prompts fill steps. Of paced prompts the
+  // one that lacks least goes first then.
+  int share_rows = 0;
   int max_logits_rows = 0;           // a step, at least max_num_seqs; 0: as many as token rows
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
@@ -161,6 +164,8 @@ class Scheduler {
   bool is_paced(const Sequence& sequence) const;
   void pace(StepPlan& plan, PacedRows paced);
   void bound_prompts(StepPlan& plan, const TimeBound& bound);
+  void share_prompts();
+  void favour_shortest(int num_paced);
   int prompt_budget(const StepPlan& plan) const {
     return std::min(row_budget(plan), bound_rows_ - plan.num_prompt_rows());
   }
@@ -188,7 +193,10 @@ class Scheduler {
   int paces_beside_ = 0;    // plans for which short ones count as there, since they come again
   int paced_rows_ = 0;      // of each paced prompt in that plan; 0: as many as there are
   int bound_rows_ = 0;      // of all prompts together in that plan
-  bool is_bound_ = false;   // those are fewer than there are, since sequences decode
+  bool is_bound_ = false;   // those are fewer than there are, since others wait
+  bool is_shared_ = false;  // by prompt_share
+  const Sequence* favoured_ = nullptr;  // paced prompt that gets others' rows in that plan
+  int favoured_rows_ = 0;
   SchedulerStats stats_;
 };
 

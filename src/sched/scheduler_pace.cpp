@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sched/prompt_share.h"
 #include "sched/scheduler.h"
 #include "sched/time_bound.h"
 
@@ -27,12 +28,17 @@ bool Scheduler::is_paced(const Sequence& sequence) const {
 // since more sequences wait for these rows than are held up by them. Where nobody else is left, and
 // for kPlansAfterOthers plans nobody with a short prompt was, they share paced.alone.
 // Beside sequences that decode a bound takes the place of paced.beside, half of it where prompts
-// that are not paced want rows, too.
+// that are not paced want rows, too; so does what prompt_share says, beside any others.
 void Scheduler::pace(StepPlan& plan, PacedRows paced) {
   paced_rows_ = 0;
   bound_rows_ = config_.max_num_batched_tokens;
-  is_bound_ = false;
-  if (paced.bound != nullptr) bound_prompts(plan, *paced.bound);
+  is_bound_ = is_shared_ = false;
+  favoured_ = nullptr;
+  if (paced.bound != nullptr) {
+    bound_prompts(plan, *paced.bound);
+  } else if (config_.share_rows > 0) {
+    share_prompts();
+  }
   if (config_.paced_prompt_len == 0) return;
   int num_paced = 0, num_others = 0, num_short = 0, num_other_prompts = 0;
   const auto count = [&](const Sequence& sequence) {
@@ -49,9 +55,11 @@ void Scheduler::pace(StepPlan& plan, PacedRows paced) {
   paces_beside_ = num_short > 0 ? kPlansAfterOthers : std::max(paces_beside_ - 1, 0);
   if (num_paced == 0) return;
   if (is_bound_) paced.beside = std::max(num_other_prompts > 0 ? bound_rows_ / 2 : bound_rows_, 1);
-  if ((num_others > 0 || paces_beside_ > 0) && paced.beside > 0) {
+  if ((num_others > 0 || paces_beside_ > 0 || is_bound_) && paced.beside > 0) {
     plan.paced_limit = paced.beside;
-    paced_rows_ = std::max(1, paced.beside / std::min(num_paced, std::max(num_others, 1)));
+    const int sharing = is_shared_ ? num_paced : std::min(num_paced, std::max(num_others, 1));
+    paced_rows_ = std::max(1, paced.beside / sharing);
+    if (is_shared_ && num_paced > 1) favour_shortest(num_paced);
   } else if (paced.alone > 0) {
     paced_rows_ = std::max(1, paced.alone / num_paced);
   }
@@ -74,6 +82,46 @@ void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
   if (is_bound_) bound_rows_ = bound.prompt_rows(plan.load);
 }
 
+// Nothing is bound for a prompt that is alone. The first one that waits stands for all that do.
+void Scheduler::share_prompts() {
+  PromptDemand demand;
+  const int num_waiting = std::min(waiting_.size(), num_free_slots());
+  int num_prompts = num_waiting;
+  if (num_waiting > 0) {
+    demand.pending_rows = int64_t{waiting_.front()->known_len()} * num_waiting;
+  }
+  for (const Sequence* sequence : running_) {
+    if (!sequence->caught_up) {
+      demand.pending_rows += sequence->known_len() - sequence->num_scheduled;
+      demand.prefix_len = std::max(demand.prefix_len, sequence->num_scheduled);
+      ++num_prompts;
+    } else if (sequence->len_floor() < sequence->max_len) {
+      is_bound_ = true;
+      if (sits_out(*sequence)) continue;
+      demand.decoding_rows += 1 + std::min(sequence->max_draft_tokens, sequence->draft_bound);
+    }
+  }
+  is_bound_ = is_shared_ = num_prompts > (is_bound_ ? 0 : 1);
+  if (!is_bound_) return;
+  bound_rows_ = prompt_share(demand, config_.share_rows, config_.max_num_batched_tokens);
+}
+
+// Prompts end earlier in the mean where the one that lacks least goes first. A quarter is left, so
+// that the others go on, too.
+void Scheduler::favour_shortest(int num_paced) {
+  const auto missing = [](const Sequence& sequence) {
+    return sequence.known_len() - sequence.num_scheduled;
+  };
+  for (const Sequence* sequence : running_) {
+    if (!is_paced(*sequence)) continue;
+    if (favoured_ == nullptr || missing(*sequence) < missing(*favoured_)) favoured_ = sequence;
+  }
+  if (favoured_ == nullptr) return;
+  const int all = paced_rows_ * num_paced;
+  favoured_rows_ = std::min(std::max(all - all / 4, 1), missing(*favoured_));
+  paced_rows_ = std::max(1, (all - favoured_rows_) / (num_paced - 1));
+}
+
 // A chunk without what it has beyond whole waves of the device's products, where that is little and
 // others take a step anyway. Example: waves are of 1,024 rows, and 16 sequences decode beside a
 // prompt of 1,030 tokens. Its chunk is of 1,008, and the other 22 are in the next step, whose 38
@@ -81,7 +129,8 @@ void Scheduler::bound_prompts(StepPlan& plan, const TimeBound& bound) {
 int Scheduler::whole_waves(int chunk, const StepPlan& plan) const {
   constexpr int kWorthAWave = 4;  // more than a quarter of it
   const int others = plan.num_rows + num_behind(plan);
-  if (config_.wave_rows == 0 || others == 0 || others + chunk < config_.wave_rows) return chunk;
+  if (config_.wave_rows == 0 || is_shared_) return chunk;
+  if (others == 0 || others + chunk < config_.wave_rows) return chunk;
   const int beyond = (others + chunk) % config_.wave_rows;
   return beyond <= config_.wave_rows / kWorthAWave && beyond < chunk ? chunk - beyond : chunk;
 }
@@ -93,6 +142,7 @@ int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) cons
   int most = others ? config_.long_prefill_token_threshold : 0;
   if (is_paced(sequence)) {
     most = paced_rows_ > 0 ? paced_rows_ : others ? config_.paced_prompt_len : 0;
+    if (&sequence == favoured_) most = favoured_rows_;
   }
   const int missing = sequence.known_len() - sequence.num_scheduled;
   const int budget = prompt_budget(plan);

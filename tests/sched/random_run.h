@@ -25,6 +25,7 @@ struct RunOptions {
   int num_host_blocks = 0;
   int num_snapshots = 0;  // of states of recurrent layers; 0: there are none
   int bound_rows = 0;     // that steps beside decoding sequences may have by a bound; 0: none
+  bool shares = false;    // SchedulerConfig::share_rows, with paced prompts or without
 };
 
 // Random requests, aborts and accepted counts against a model of the device.
@@ -106,6 +107,10 @@ class RandomRun {
     }
     config.max_num_seqs = pick(1, 6);
     config.max_num_batched_tokens = pick(1, 24) * (options.bound_rows > 0 ? 3 : 1);
+    if (options.shares) {
+      config.share_rows = pick(1, config.max_num_batched_tokens);
+      config.paced_prompt_len = pick(0, 20);
+    }
     config.max_logits_rows = std::min(config.max_num_batched_tokens, pick(1, 40));
     config.max_init_words = pick(5, 12);
     config.max_block_assignments = 512;

@@ -63,6 +63,18 @@ TEST(SchedulerProperty, RandomRunsWithABoundKeepEveryInvariant) {
   EXPECT_GT(num_bound, 500);
 }
 
+TEST(SchedulerProperty, RandomRunsWithSharesKeepEveryInvariant) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    RandomRun run({.seed = seed,
+                   .window = seed % 4 == 0 ? 5 : 0,
+                   .num_stages = 1 + static_cast<int>(seed % 3),
+                   .shares = true});
+    run.run(25);
+    EXPECT_EQ(run.problem(), "") << "seed " << seed;
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
 TEST(SchedulerProperty, RandomRunsKeepEveryInvariant) {
   const Totals totals = run_seeds(num_runs(400), {0});
   // The runs must have met what they are about.
