@@ -55,6 +55,13 @@ int steps_in_flight(const EngineConfig& config) {
   return std::max(config.steps_in_flight, std::min(stages + 1, kStepRingSize - 1));
 }
 
+// As of EngineLoop::Parts. Where steps are computed by the host's cores nobody knows how long they
+// take, and where prompts are not paced nobody comes.
+bool awaits_arrivals(const EngineConfig& config, const Device& device, bool is_alone) {
+  return is_alone && config.long_prefill_token_threshold == -1 &&
+         !device_traits(device.type()).uses_host_cores;
+}
+
 int num_adapter_slots(const EngineConfig& config) {
   return config.enable_lora ? config.max_loras : 0;
 }
@@ -426,7 +433,8 @@ Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& h
                         .num_stages = ranks_.stages().count,
                         .bound = bound_.get(),
                         .kv_offload = kv_offload_.get(),
-                        .state_store = state_store_.get()},
+                        .state_store = state_store_.get(),
+                        .awaits_arrivals = awaits_arrivals(config, *device_, ranks_.is_alone())},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
   FT_RETURN_IF_ERROR(watch_learning());
   outputs_ = std::make_unique<OutputProcessor>(

@@ -67,6 +67,8 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
       bound_(parts.bound),
       kv_offload_(parts.kv_offload),
       state_store_(parts.state_store),
+      awaits_arrivals_(parts.awaits_arrivals && parts.agreement == nullptr &&
+                       parts.num_stages == 1 && steps_in_flight == 2),
       steps_in_flight_(steps_in_flight),
       num_stages_(static_cast<uint64_t>(parts.num_stages)),
       step_timeout_(step_timeout),
@@ -130,6 +132,7 @@ void EngineLoop::main() {
 
 // Plans, submits or reconciles a step; false when there is none.
 bool EngineLoop::serve() {
+  await_arrivals();
   take_in();
   note_occupancy();
   if (intake_.stopping()) return false;
@@ -159,14 +162,8 @@ void EngineLoop::end_turn(uint64_t next_step) {
   num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
 }
 
-void EngineLoop::take_in() {
-  add_submitted(intake_.take());
-  intake_.take_change_announcement();
-  if (intake_.take_end_announcement()) end_requested();
-  if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
-}
-
 void EngineLoop::add_submitted(RequestState* request) {
+  if (request != nullptr && awaits_arrivals_) plan_timer_.note_arrival(now_ns());
   while (request != nullptr) {
     RequestState* next = request->next_submitted;
     live_.push_back(&request->sequence);
@@ -273,6 +270,7 @@ bool EngineLoop::plan_and_submit() {
 }
 
 bool EngineLoop::submit(StepPlan& plan) {
+  if (num_submitted_ == num_reconciled_) begun_ns_ = now_ns();
   {
     const PhaseScope scope(clock_, lane(), HostPhase::kEncode, plan.step);
     encode_plan(plan, scheduler_.blocks(), limits_, runner_.entry(plan.step));
@@ -356,7 +354,9 @@ Status EngineLoop::wait_for_step() {
 
 void EngineLoop::wait_and_reconcile() {
   finish_before(num_reconciled_ + 1);
+  const bool was_over = is_published(num_reconciled_);
   const Status status = wait_for_step();
+  begun_ns_ = was_over ? 0 : now_ns();
   if (!status.ok()) fail_everything(status);
   const uint64_t step = num_reconciled_;
   const PhaseScope scope(clock_, lane(), HostPhase::kReconcile, step);
@@ -387,6 +387,7 @@ void EngineLoop::note_step(uint64_t step) {
   const StepStamps& before = stamps_[(step - 1) % kStepRingSize];
   const int64_t ns = before.end_ns - before.begin_ns;
   pacer_.observe(plans_[(step - 1) % kStepRingSize], ns);
+  note_awaited(step, ns);
   // The time until the next step begins counts where that was planned by then: a slow host's too.
   const bool follows = follows_[step % kStepRingSize];
   const int64_t elapsed = follows ? stamps_[step % kStepRingSize].begin_ns - before.begin_ns : ns;

@@ -19,6 +19,7 @@
 #include "engine/step/clocks/step_trace.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/plan_feed.h"
+#include "engine/step/plan_timer.h"
 #include "engine/step/prefill_pacer.h"
 #include "group/shape_agreement.h"
 #include "sched/scheduler.h"
@@ -53,6 +54,7 @@ class EngineLoop {
     TimeBound* bound = nullptr;         // on the time between tokens; null: there is none
     KvOffload* kv_offload = nullptr;    // null: host memory keeps no KV blocks
     StateStore* state_store = nullptr;  // null: there are no snapshots of states
+    bool awaits_arrivals = false;       // plans as late as PlanTimer says
   };
   // A device that ends no step for `step_timeout` has failed; 0: it may take for ever.
   EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks& hooks,
@@ -107,6 +109,11 @@ class EngineLoop {
  private:
   void main();
   bool serve();
+  void await_arrivals();
+  void note_awaited(uint64_t step, int64_t ns_before);
+  bool is_published(uint64_t step) const {
+    return published_.word->load(std::memory_order_acquire) > step;
+  }
   void take_in();
   void add_submitted(RequestState* request);
   void end_requested();
@@ -158,6 +165,9 @@ class EngineLoop {
   TimeBound* const bound_;
   KvOffload* const kv_offload_;
   StateStore* const state_store_;
+  const bool awaits_arrivals_;
+  PlanTimer plan_timer_;
+  int64_t begun_ns_ = 0;  // when the oldest step in flight began; 0: not seen
   const int steps_in_flight_;
   const uint64_t num_stages_;
   const std::chrono::milliseconds step_timeout_;
@@ -169,6 +179,7 @@ class EngineLoop {
   BatchDemand demand_;
   std::array<DraftGrant, kMaxDrafters> grants_{};
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
+  std::array<bool, kStepRingSize> awaited_{};  // by step: its plan waited for arrivals
   bool holds_ = false;                         // some sequence is held
   bool rested_ = true;                         // there was nothing to plan since the last step
   group::AgreedShape agreed_;                  // the last agreement

@@ -104,6 +104,14 @@ class EngineLoopTest : public DialledEngine {
     gated_ = gated.get();
     start_on(std::move(gated), 2);
   }
+  // It plans as late as PlanTimer says.
+  void start_awaiting() {
+    auto parts = EngineParts::make(folder(), 3);
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    parts_ = std::move(parts).value();
+    awaits_arrivals_ = true;
+    start_on(std::make_unique<test::CountingQueue>(*parts_->queue), 2);
+  }
   void start_on(std::unique_ptr<Queue> queue, int steps_in_flight,
                 std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0)) {
     queue_ = std::move(queue);
@@ -112,7 +120,8 @@ class EngineLoopTest : public DialledEngine {
                                                            .scheduler = *parts_->scheduler,
                                                            .policy = *parts_->policy,
                                                            .outputs = ring_,
-                                                           .memory = *parts_->memory},
+                                                           .memory = *parts_->memory,
+                                                           .awaits_arrivals = awaits_arrivals_},
                                          steps_in_flight, TestHooks{}, step_timeout);
     outputs_ = std::make_unique<OutputProcessor>(
         ring_, loop_->intake(),
@@ -149,6 +158,7 @@ class EngineLoopTest : public DialledEngine {
   std::unique_ptr<EngineParts> parts_;
   std::unique_ptr<Queue> queue_;
   GatedQueue* gated_ = nullptr;  // the queue, where it has a gate
+  bool awaits_arrivals_ = false;
   OutputRing ring_{64};
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
@@ -168,6 +178,20 @@ TEST_F(EngineLoopTest, RunsMoreRequestsThanSlots) {
   }
   EXPECT_GT(loop_->num_steps(), 0);
   EXPECT_TRUE(loop_->error().ok());
+  EXPECT_TRUE(parts_->scheduler->idle());
+}
+
+TEST_F(EngineLoopTest, TextsAreTheSameWherePlansWaitForArrivals) {
+  start_awaiting();
+  for (int i = 0; i < 10; ++i) {
+    loop_->intake().push(record(i, 15));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  await_finished(10);
+  stop();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(sums_["req-" + std::to_string(i)].token_ids, expected(30 * i, 10, 15));
+  }
   EXPECT_TRUE(parts_->scheduler->idle());
 }
 

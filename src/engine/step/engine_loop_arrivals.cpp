@@ -1,0 +1,41 @@
+#include "base/clock.h"
+#include "engine/step/engine_loop.h"
+
+// Requests that come while steps run.
+
+namespace foretoken {
+
+void EngineLoop::take_in() {
+  add_submitted(intake_.take());
+  intake_.take_change_announcement();
+  if (intake_.take_end_announcement()) end_requested();
+  if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
+}
+
+// The step that runs may end sooner than others of its kind did.
+void EngineLoop::await_arrivals() {
+  constexpr std::chrono::microseconds kGlance{100};
+  bool& awaited = awaited_[num_submitted_ % kStepRingSize];
+  awaited = false;
+  if (!awaits_arrivals_ || begun_ns_ == 0 || num_submitted_ - num_reconciled_ != 1) return;
+  const uint64_t running = num_reconciled_;
+  const int64_t until = plan_timer_.plan_at(
+      shapes_[running % kStepRingSize], plans_[running % kStepRingSize].num_new_ids > 0, begun_ns_);
+  while (now_ns() < until && !intake_.stopping() && !is_published(running)) {
+    awaited = true;
+    std::this_thread::sleep_for(kGlance);
+  }
+}
+
+// The step before `step` took so long.
+void EngineLoop::note_awaited(uint64_t step, int64_t ns_before) {
+  if (!awaits_arrivals_) return;
+  const size_t before = (step - 1) % kStepRingSize;
+  plan_timer_.observe(shapes_[before], plans_[before].num_new_ids > 0, ns_before);
+  const size_t at = step % kStepRingSize;
+  if (awaited_[at] && follows_[at]) {
+    plan_timer_.observe_idle(stamps_[at].begin_ns - stamps_[before].end_ns);
+  }
+}
+
+}  // namespace foretoken
