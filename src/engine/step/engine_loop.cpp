@@ -145,23 +145,6 @@ bool EngineLoop::serve() {
   return planned || waits || agreed_.next == group::AgreedShape::Next::kWait;
 }
 
-Status EngineLoop::serve_until_idle() {
-  while (!intake_.stopping()) {
-    if (serve() || intake_.stopping()) continue;
-    if (failed_.load()) break;
-    if (live_.empty()) {
-      scheduler_.drop_left_states();
-      return {};
-    }
-    intake_.wait();
-  }
-  return aborted("the engine ends");
-}
-
-void EngineLoop::end_turn(uint64_t next_step) {
-  num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
-}
-
 void EngineLoop::add_submitted(RequestState* request) {
   if (request != nullptr && awaits_arrivals_) plan_timer_.note_arrival(now_ns());
   while (request != nullptr) {

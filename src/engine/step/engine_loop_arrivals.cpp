@@ -1,9 +1,26 @@
 #include "base/clock.h"
 #include "engine/step/engine_loop.h"
 
-// Requests that come while steps run.
+// Requests that come while steps run, and between turns of other work.
 
 namespace foretoken {
+
+Status EngineLoop::serve_until_idle() {
+  while (!intake_.stopping()) {
+    if (serve() || intake_.stopping()) continue;
+    if (failed_.load()) break;
+    if (live_.empty()) {
+      scheduler_.drop_left_states();
+      return {};
+    }
+    intake_.wait();
+  }
+  return aborted("the engine ends");
+}
+
+void EngineLoop::end_turn(uint64_t next_step) {
+  num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
+}
 
 void EngineLoop::take_in() {
   add_submitted(intake_.take());
