@@ -68,7 +68,7 @@ ROOMS = {
     "chat": ["scan", "calls", ""],
     "bench": ["samples", ""],
     "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
-              "sglang", "openapi", "routes"],
+              "sglang", "ollama", "openapi", "routes"],
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

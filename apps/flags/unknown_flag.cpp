@@ -107,10 +107,21 @@ std::string dash_fault(const std::string& argument) {
   return "'" + argument + "' begins with a dash of printed text; write --" + std::string(rest);
 }
 
+// Whether an argument is llama.cpp's flag that says how drafts are made.
+bool names_draft_type(const std::string& argument) { return argument.starts_with("--spec-type"); }
+
+// The hint for a draft model where another flag of the line names the method.
+std::string without_method(std::string hint) {
+  constexpr std::string_view kMethod = "--spec-method draft_model ";
+  if (const size_t at = hint.find(kMethod); at != std::string::npos) hint.erase(at, kMethod.size());
+  return hint;
+}
+
 // What is wrong with arguments that belong to the command alone. Flags of other engines are told
 // all at once, since who brings their command line brings several.
 std::string fault_of(const CLI::App& command, std::span<const std::string> arguments) {
   std::string hints;
+  const bool names_method = std::any_of(arguments.begin(), arguments.end(), names_draft_type);
   const auto with_hints = [&](const std::string& fault) {
     return hints + (hints.empty() ? "" : "; ") + fault;
   };
@@ -136,8 +147,13 @@ std::string fault_of(const CLI::App& command, std::span<const std::string> argum
       continue;
     }
     const ForeignHint hint = foreign_flag_hint(command, arguments.subspan(i));
-    if (hint.text.empty()) return with_hints(unknown_flag_message(name, command));
-    hints = hints.empty() ? "unknown flag " + hint.text : with_hints(hint.text);
+    if (hint.text.empty()) {
+      // What follows and is no flag is taken for its value.
+      hints = with_hints(unknown_flag_message(name, command));
+      continue;
+    }
+    const std::string text = names_method ? without_method(hint.text) : hint.text;
+    hints = hints.empty() ? "unknown flag " + text : with_hints(text);
     i += hint.num_arguments - 1;
   }
   return hints;

@@ -77,7 +77,7 @@ constexpr ForeignFlag kTable[] = {
     {"-cmoe|--cpu-moe", kFlag, {}, kExpertsOnDevice, nullptr},
     {"-ncmoe|--n-cpu-moe", kValue, {}, kExpertsOnDevice, nullptr},
     {"--mlock", kFlag, {}, "remove it; weights are read into memory", nullptr},
-    {"--no-mmap|--mmap|-dio|--direct-io",
+    {"--no-mmap|--mmap|-dio|--direct-io|--no-direct-io",
      kFlag,
      {},
      "remove it; weights are read, not mapped",
@@ -93,7 +93,11 @@ constexpr ForeignFlag kTable[] = {
      {"--enable-lora --lora-modules NAME=FOLDER"},
      "FOLDER is the adapter as PEFT saves it",
      nullptr},
-    {"--control-vector", kValue, {}, "remove it; control vectors are not applied", nullptr},
+    {"--control-vector|--control-vector-scaled|--control-vector-layer-range",
+     kValue,
+     {},
+     "remove it; control vectors are not applied",
+     nullptr},
     {"-mm|--image-min-tokens|--image-max-tokens|--media-path|--mmproj|-mmu|--mmproj-url|-mmdev|"
      "--mmproj-device|--mtmd-batch-max-tokens|--video-fps|--video-timestamp-interval|"
      "--video-ffmpeg-dir",
@@ -133,7 +137,8 @@ constexpr ForeignFlag kTable[] = {
     {"-kvu|-kvo|--kv-offload|--repack|--op-offload|--no-op-offload|--cache-idle-slots|"
      "--no-cache-idle-slots|--prefill-assistant|--no-prefill-assistant|--skip-chat-parsing|"
      "--no-skip-chat-parsing|--reuse-port|--kv-unified|--swa-full|-nkvo|--no-kv-offload|"
-     "--context-shift|--no-context-shift|--warmup|--no-warmup|--check-tensors|--no-host|-nr|"
+     "--context-shift|--no-context-shift|--warmup|--no-warmup|--check-tensors|--no-host|-nr|-no-"
+     "kvu|"
      "--no-repack|--perf|--no-perf",
      kFlag,
      {},
@@ -192,9 +197,10 @@ constexpr ForeignFlag kTable[] = {
      "send it with each request",
      nullptr},
     {"--repeat-last-n", kValue, {}, "remove it; penalties look at the whole text", nullptr},
-    {"--typical|--dry-sequence-breaker|--adaptive-target|--adaptive-decay|--mirostat|"
+    {"--typical|--typical-p|--dry-sequence-breaker|--adaptive-target|--adaptive-decay|--mirostat|"
      "--mirostat-lr|--mirostat-ent|--dry-multiplier|--dry-base|--dry-allowed-length|"
-     "--dry-penalty-last-n|--xtc-probability|--xtc-threshold|--top-nsigma|--dynatemp-range|"
+     "--dry-penalty-last-n|--xtc-probability|--xtc-threshold|--top-nsigma|--top-n-sigma|--dynatemp-"
+     "range|"
      "--dynatemp-exp|--samplers|--sampling-seq|--sampler-seq",
      kValue,
      {},
@@ -341,8 +347,9 @@ std::span<const ForeignFlag> foreign_flag_table() {
   static const std::vector<ForeignFlag> all = [] {
     std::vector<ForeignFlag> flags(std::begin(foreign_table::kTable),
                                    std::end(foreign_table::kTable));
-    const std::span<const ForeignFlag> others = launcher_flag_table();
-    flags.insert(flags.end(), others.begin(), others.end());
+    for (const auto& others : {sglang_flag_table(), launcher_flag_table()}) {
+      flags.insert(flags.end(), others.begin(), others.end());
+    }
     return flags;
   }();
   return all;

@@ -22,7 +22,8 @@ struct ForeignFlag {
 // All of them.
 std::span<const ForeignFlag> foreign_flag_table();
 
-// Those of SGLang's and TensorRT-LLM's launchers alone.
+// Those of SGLang's launcher alone, and those of TensorRT-LLM's and TGI's.
+std::span<const ForeignFlag> sglang_flag_table();
 std::span<const ForeignFlag> launcher_flag_table();
 
 }  // namespace foretoken

@@ -120,7 +120,7 @@ class Paths(door.DoorCase):
             "object"], "response")
 
     def test_what_is_not_there_says_so_in_json(self):
-        for method, path in (("GET", "/api/blobs"), ("POST", "/api/generate"), ("GET", "/api/ps")):
+        for method, path in (("GET", "/api/blobs"), ("POST", "/api/generation")):
             answer = self.send(method, path, {} if method == "POST" else None)
             self.assertEqual(answer.status, 404, path)
             self.assertEqual(answer.json["error"]["type"], "NotFoundError", path)

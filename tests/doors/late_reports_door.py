@@ -227,17 +227,6 @@ class Addresses(door.DoorCase):
                            ("/v1/chat/completions/chat/completions", "leave /v1/chat/completions")):
             self.assertIn(hint, self.post(path, {}, 404).json["error"]["message"])
 
-    def test_ollamas_own_form_is_told_what_to_use(self):
-        """codex 2507: its models are pulled"""
-        for path in ("/api/generate", "/api/embed", "/api/pull"):
-            self.assertIn("/v1", self.post(path, {}, 404).json["error"]["message"])
-        # What its packages, litellm and others would read is its own stream.
-        body = {"model": "foretoken-7m", "messages": door.USER, "stream": False}
-        for more, headers in (({"options": {}}, {}), ({"keep_alive": "5m"}, {}),
-                              ({}, {"User-Agent": "ollama-python/0.6.1 (x86_64 linux) Python/3.12"})):
-            answer = self.post("/api/chat", {**body, **more}, 404, headers=headers).json
-            self.assertIn("/v1", answer["error"]["message"])
-
     def test_what_is_served_elsewhere_is_told(self):
         """open-webui's and LiteLLM's speech, OpenAI's batches, vLLM's classes and renderers"""
         for path, word in (("/v1/audio/transcriptions", "only texts"), ("/v1/batches", "run-batch"),

@@ -56,6 +56,38 @@ class LinesOfReports(unittest.TestCase):
             self.assertNotEqual(result.returncode, 0)
             self.assertIn("two, or as --dtype=auto" if why == "write" else why, error_of(result), line)
 
+    def test_every_flag_of_a_line_is_told(self):
+        """Lines of public pages and compose files, with what a fork alone knows among the flags."""
+        for line, told, not_told in (
+                # A draft model whose method another flag names, whichever comes first
+                (["serve", "-hf", "a/b-GGUF:Q4_K_M", "-hfd", "c/d-GGUF:Q8_0", "--spec-type",
+                  "draft-dflash", "--spec-draft-n-max", "7"],
+                 ("use --spec-model c/d-GGUF:Q8_0", "use --spec-method dflash", "--spec-tokens 7"),
+                 "draft_model"),
+                (["serve", "-m", "x.gguf", "-md", "d.gguf"],
+                 ("--spec-method draft_model --spec-model d.gguf",), "unknown flag -md"),
+                # What nobody knows ends no list
+                (["serve", "-m", "x.gguf", "--expert-backend", "--moe-ram-pool", "8192", "--fit",
+                  "off", "--no-webui"],
+                 ("unknown flag --expert-backend", "unknown flag --moe-ram-pool", "--fit off: ",
+                  "--no-webui: "), "8192"),
+                (["serve", "--model-path", "/nowhere", "--moe-dense-tp-size", "1",
+                  "--ep-num-redundant-experts", "32", "--sleep-on-idle", "--mem-fraction", "0.7",
+                  "--torchao-config", "int4wo-128", "--admin-api-key", "k"],
+                 ("--moe-dense-tp-size 1: remove it", "--ep-num-redundant-experts 32: remove it",
+                  "--sleep-on-idle: remove it", "--gpu-memory-utilization 0.7", "--quantization",
+                  "--api-key k"), "unknown flag --moe"),
+                (["serve", "--model-id", "/nowhere", "--max-total-tokens", "4096",
+                  "--cuda-graphs", "1,2", "--payload-limit", "9", "--graceful-termination-timeout",
+                  "5"],
+                 ("TGI's", "--max-model-len", "--max-body-bytes 9", "--shutdown-timeout 5"), "#"),
+                (["serve", "/nowhere", "--backend", "pytorch", "--extra_llm_api_options", "c.yaml"],
+                 ("--backend pytorch: remove it", "--config"), "#")):
+            error = error_of(run(*line))
+            for word in told:
+                self.assertIn(word, error, line)
+            self.assertNotIn(not_told, error)
+
     def test_a_prompt_may_be_true(self):
         """Where texts stand free, a word behind a switch is one."""
         result = run("generate", "--enforce-eager", "true", "--max-tokens", "1")

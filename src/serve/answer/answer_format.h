@@ -13,6 +13,10 @@ class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
 
+  // Whether streams are lines of JSON instead of server-sent events: nothing may stand between
+  // them.
+  virtual bool streams_lines() const { return false; }
+
   // The body of a whole answer: one finished, faultless sum for each engine request.
   virtual std::string whole(const std::vector<const OutputSum*>& sums) = 0;
   // The body of an answer that is an error.

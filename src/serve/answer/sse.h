@@ -16,5 +16,7 @@ std::string sse_done();
 // Begins an answer of events, with `more` headers behind those that keep proxies from holding them
 // back.
 void begin_events(http::Exchange& exchange, const http::Headers& more);
+// The same for an answer of JSON lines ("application/x-ndjson").
+void begin_lines(http::Exchange& exchange, const http::Headers& more);
 
 }  // namespace foretoken

@@ -83,6 +83,10 @@ void read_fields(JsonFields& fields, bool logprobs, SamplingParams* sampling) {
 
 void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
   read_fields(fields, false, sampling);
+  // Forms of clients send what was left empty.
+  if (std::erase(sampling->stop, "") > 0) {
+    fields.warn("'stop': an empty text ends nothing and was passed over");
+  }
 }
 
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {

@@ -1,5 +1,6 @@
 #include "serve/fields/structured_fields.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/log.h"
@@ -10,8 +11,29 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// Whether an object has keywords that say what a JSON schema allows.
+bool has_schema_keywords(const json& object) {
+  constexpr const char* kKeywords[] = {"type",  "properties", "items", "$ref", "anyOf", "oneOf",
+                                       "allOf", "enum",       "const", "not",  "if",    "$defs"};
+  return object.is_object() && std::ranges::any_of(kKeywords, [&](const char* keyword) {
+           return object.contains(keyword);
+         });
+}
+
+// The schema in OpenAI's {"name", "schema"} or {"type": "json_schema", "json_schema": ...}, which
+// clients also send where a schema alone belongs; another value as it is.
+const json& schema_within(const json& value) {
+  if (!value.is_object()) return value;
+  const auto inner = value.find("json_schema");
+  if (inner != value.end() && inner->is_object()) return schema_within(*inner);
+  const auto schema = value.find("schema");
+  const bool is_wrapped = schema != value.end() && schema->is_object() && value.contains("name");
+  return is_wrapped && !has_schema_keywords(value) ? *schema : value;
+}
+
 // A JSON schema as text; it may be given as text, too.
-bool read_schema(const json& value, std::string* schema) {
+bool read_schema(const json& whole, std::string* schema) {
+  const json& value = schema_within(whole);
   if (value.is_string()) {
     *schema = value.get<std::string>();
     return !schema->empty();
@@ -160,6 +182,8 @@ Status read_format(const json& format, const std::string& name, const json& sche
   };
   json schema = schema_in(schema_holder);
   if (schema.is_null()) schema = schema_in(format);
+  // TensorRT-LLM has it without anything around.
+  if (schema.is_null() && has_schema_keywords(schema_holder)) schema = schema_holder;
   if (schema.is_null() && format.contains("value")) schema = format["value"];  // TGI's
   if (type == "json_object" && schema.is_null()) {
     form.json_object = true;

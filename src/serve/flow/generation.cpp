@@ -183,12 +183,13 @@ void Generation::drain() {
 
 void Generation::begin_stream() {
   if (std::exchange(stream_begun_, true)) return;
-  begin_events(*job_.exchange, job_.headers);
+  const auto begin = job_.format->streams_lines() ? begin_lines : begin_events;
+  begin(*job_.exchange, job_.headers);
 }
 
 void Generation::keep_alive(std::chrono::milliseconds silence) {
   const auto now = std::chrono::steady_clock::now();
-  if (!job_.stream || now - last_write_.load() < silence) return;
+  if (!job_.stream || job_.format->streams_lines() || now - last_write_.load() < silence) return;
   job_.exchange->post([self = shared_from_this(), silence] { self->write_comment(silence); });
 }
 

@@ -55,7 +55,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const std::string& id() const { return job_.id; }
   // Whether the first output has come. Any thread.
   bool has_output();
-  // Writes a comment into a stream that has said nothing for `silence`. Any thread.
+  // Writes a comment into a stream of events that has said nothing for `silence`. Any thread.
   void keep_alive(std::chrono::milliseconds silence);
   // Ends the engine requests soon, with what they have. Any thread.
   void abort();

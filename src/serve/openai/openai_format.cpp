@@ -98,6 +98,16 @@ void OpenAiFormat::add_tokens(ordered_json& json, const ChoiceOutput& news) cons
   }
 }
 
+ordered_json OpenAiFormat::delta_json(const ChatDelta& delta) const {
+  ordered_json told = chat_delta(request_, delta);
+  if (!names_pieces_ || !told.contains("tool_calls")) return told;
+  for (ordered_json& call : told["tool_calls"]) {
+    ordered_json& function = call["function"];
+    if (!function.contains("name")) function["name"] = "";
+  }
+  return told;
+}
+
 // Null where nothing is to be told yet.
 ordered_json OpenAiFormat::chat_choice(Choice& choice, int index, const ChoiceOutput& news,
                                        std::string* earlier) const {
@@ -112,13 +122,13 @@ ordered_json OpenAiFormat::chat_choice(Choice& choice, int index, const ChoiceOu
   choice.reasoning.add(pieces);
   const std::vector<ChatDelta> turns = deltas_in_turn(delta);
   for (size_t i = 0; i + 1 < turns.size(); ++i) {
-    ordered_json before = chat_delta(request_, turns[i]);
+    ordered_json before = delta_json(turns[i]);
     if (before.empty()) continue;
     ordered_json json = bare_chunk(index, std::move(before));
     if (request_.continuous_usage) add_usage(json);
     *earlier += sse_data(json);
   }
-  ordered_json told = chat_delta(request_, turns.back());
+  ordered_json told = delta_json(turns.back());
   const bool has_tokens = sampling.logprobs || request_.return_token_ids ||
                           request_.return_token_origins || request_.continuous_usage;
   if (told.empty() && !has_tokens && !output.finished) return nullptr;

@@ -19,6 +19,10 @@ class OpenAiFormat : public AnswerFormat {
   // `prompts`: texts of the prompts, where they are echoed.
   OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLabel label);
 
+  // From now on each piece of a call has a 'name', empty behind the first: Mistral's clients take
+  // no piece without one, while others would take an empty one for the name of the call.
+  void name_every_piece() { names_pieces_ = true; }
+
   std::string whole(const std::vector<const OutputSum*>& sums) override;
   std::string error(const ServeError& error) override;
   std::string events(size_t request, const ChoiceOutput& news) override;
@@ -37,6 +41,8 @@ class OpenAiFormat : public AnswerFormat {
   nlohmann::ordered_json chunk() const;
   // A chunk with nothing but what is new about one choice.
   nlohmann::ordered_json bare_chunk(int index, nlohmann::ordered_json delta) const;
+  // The new parts of a message.
+  nlohmann::ordered_json delta_json(const ChatDelta& delta) const;
   // `earlier`: receives the chunks that come before that of the returned choice.
   nlohmann::ordered_json chat_choice(Choice& choice, int index, const ChoiceOutput& news,
                                      std::string* earlier) const;
@@ -54,6 +60,7 @@ class OpenAiFormat : public AnswerFormat {
   const OpenAiLabel label_;
   std::vector<int> first_index_;  // of each engine request's choices
   std::vector<Choice> choices_;
+  bool names_pieces_ = false;
   size_t num_open_ = 0;  // choices that have not finished
   UsageSum usage_;
   OutputTimes times_;  // of a choice that is alone

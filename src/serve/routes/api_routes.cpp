@@ -4,17 +4,19 @@
 
 #include <algorithm>
 
+#include "serve/llamacpp/infill_prompt.h"
+#include "serve/ollama/ollama_format.h"
 #include "serve/openapi/openapi.h"
 #include "serve/routes/adapter_handlers.h"
 #include "serve/routes/chat_batch.h"
 #include "serve/routes/conversation_handlers.h"
 #include "serve/routes/count_handlers.h"
 #include "serve/routes/elsewhere_routes.h"
-#include "serve/routes/infill_prompt.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/llama_handlers.h"
 #include "serve/routes/llama_props.h"
 #include "serve/routes/message_handlers.h"
+#include "serve/routes/ollama_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/response_handlers.h"
 #include "serve/routes/score_handlers.h"
@@ -184,9 +186,6 @@ void add_llama_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(get("/props", [&context](Exchange& exchange) {
     respond_json(exchange, 200, props_body(context));
   }));
-  routes->push_back(at_once("POST", "/api/show", [&context](Exchange& exchange) {
-    respond_json(exchange, 200, api_show_body(context));
-  }));
   routes->push_back(get("/slots", [&context](Exchange& exchange) {
     const EngineStats stats = context.engine.stats();
     if (exchange.request().query_value("fail_on_no_slot") == "1" && stats.num_free_slots == 0) {
@@ -294,23 +293,6 @@ Status handle_embeddings(ServeContext& context, const ExchangePtr& exchange, Bod
   return handle_openai(context, exchange, OpenAiKind::kEmbedding, body);
 }
 
-constexpr const char* kNotOllama =
-    "Ollama's own form is not spoken here; take its client for OpenAI's API, with this server's "
-    "address and /v1 (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models)";
-
-// POST /api/chat: OpenAI's chats, as llama-server has it, but for those who would read Ollama's
-// form: its packages, and bodies with fields that only its clients write.
-Status handle_ollama_chat(ServeContext& context, const ExchangePtr& exchange, const Body& body) {
-  const bool is_its_own = exchange->request().header("user-agent").starts_with("ollama") ||
-                          body.contains("options") || body.contains("keep_alive");
-  if (is_its_own) return not_found(kNotOllama);
-  return handle_openai(context, exchange, OpenAiKind::kChat, body);
-}
-
-// The version of Ollama from which its clients know what is served here for them; from older ones,
-// or none, they turn away.
-void answer_ollama(Exchange& exchange) { respond_json(exchange, 200, {{"version", "0.6.4"}}); }
-
 struct Alias {
   const char* pattern;
   const char* known;  // of the table
@@ -353,6 +335,30 @@ Route refused(const char* method, const char* pattern, const char* why) {
   return at_once(method, pattern, [why](Exchange& exchange) {
     respond_error(exchange, openai_error, unsupported(why));
   });
+}
+
+// Ollama's API. What makes and removes models there is told that this server has one.
+void add_ollama_routes(ServeContext& context, std::vector<Route>* others) {
+  const auto ollama = [&](const char* pattern, BodyHandler handle) {
+    others->push_back(post(context, pattern, std::move(handle), ollama_error));
+  };
+  ollama("/api/chat", handle_ollama_chat);
+  ollama("/api/generate", handle_ollama_generate);
+  ollama("/api/embed", handle_ollama_embed);
+  ollama("/api/embeddings", handle_ollama_embeddings);
+  ollama("/api/show", handle_ollama_show);
+  ollama("/api/pull", handle_ollama_pull);
+  for (const char* path : {"/api/create", "/api/copy", "/api/push"}) {
+    ollama(path, refuse_ollama_change);
+  }
+  others->push_back(post(context, "/api/delete", refuse_ollama_change, ollama_error));
+  others->back().method = "DELETE";
+  others->push_back(get("/api/ps", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, ollama_running_body(context));
+  }));
+  others->push_back(open_get("/api/version", [](Exchange& exchange) {
+    respond_json(exchange, 200, {{"version", kOllamaVersion}});
+  }));
 }
 
 // What servers without them answer where others serve adapters.
@@ -404,12 +410,7 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
   const auto answer_model_info = [&context](Exchange& exchange) {
     respond_json(exchange, 200, sglang_model_info(context));
   };
-  std::vector<Route> others = {missing_route("POST", "/api/generate", kNotOllama),
-                               missing_route("POST", "/api/embed", kNotOllama),
-                               missing_route("POST", "/api/embeddings", kNotOllama),
-                               missing_route("POST", "/api/pull", kNotOllama),
-                               missing_route("GET", "/api/ps", kNotOllama),
-                               refused("POST", "/sleep", kNoSleep),
+  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
                                refused("POST", "/wake_up", kNoSleep),
                                refused("POST", "/props", kNoProps),
                                refused("POST", "/v1/responses/compact", kNoCompaction),
@@ -417,11 +418,10 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                post(context, "/invocations", handle_invocation),
                                post(context, "/completions", handle_completions),
                                post(context, "/embeddings", handle_embeddings),
-                               post(context, "/api/chat", handle_ollama_chat),
                                post(context, "/generate", handle_generate),
                                get("/get_model_info", answer_model_info),
-                               get("/model_info", answer_model_info),
-                               open_get("/api/version", answer_ollama)};
+                               get("/model_info", answer_model_info)};
+  add_ollama_routes(context, &others);
   for (Route& other : elsewhere_routes()) others.push_back(std::move(other));
   if (!context.config.tokenizer_info) {
     others.push_back(missing_route("GET", "/tokenizer_info",

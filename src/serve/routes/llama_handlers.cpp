@@ -5,10 +5,10 @@
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
+#include "serve/llamacpp/infill_prompt.h"
 #include "serve/llamacpp/llama_format.h"
 #include "serve/llamacpp/llama_request.h"
 #include "serve/openai/score_format.h"
-#include "serve/routes/infill_prompt.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/score_handlers.h"
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "serve/llamacpp/infill_prompt.h"
 #include "serve/openai/openai_format.h"
-#include "serve/routes/infill_prompt.h"
 #include "serve/routes/score_handlers.h"
 
 namespace foretoken {
@@ -75,12 +75,16 @@ Result<OpenAiRequest> parse_gap(const ServeContext& context, const InfillTokens&
 
 }  // namespace
 
+Result<OpenAiRequest> parse_text_request(const ServeContext& context, OpenAiKind kind,
+                                         const Body& body) {
+  const std::optional<InfillTokens> gap = gap_tokens(context, kind, body);
+  if (gap) return parse_gap(context, *gap, body);
+  return parse_openai_request(kind, body, context.defaults);
+}
+
 Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      OpenAiKind kind, const Body& body) {
-  const std::optional<InfillTokens> gap = gap_tokens(context, kind, body);
-  FT_ASSIGN_OR_RETURN(
-      OpenAiRequest request,
-      gap ? parse_gap(context, *gap, body) : parse_openai_request(kind, body, context.defaults));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_text_request(context, kind, body));
   watch_tool_calls(context, "chat_completions", &request);
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
@@ -90,6 +94,9 @@ Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange
   std::string id = answer_id(id_prefix(kind), request.request_id, *exchange);
   OpenAiLabel label = make_label(context, id, request);
   auto format = std::make_unique<OpenAiFormat>(request, std::move(prepared.value().prompts), label);
+  if (exchange->request().header("user-agent").starts_with("mistral-client")) {
+    format->name_every_piece();
+  }
   start_generation(context, exchange, request, std::move(prepared.value()), std::move(id),
                    std::move(format));
   return {};

@@ -12,6 +12,11 @@ Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange
 Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                          const Body& body);
 
+// Reads a body of OpenAI's as parse_openai_request() does; the 'suffix' of a completion asks a
+// model that was taught to fill gaps for what stands before it.
+Result<OpenAiRequest> parse_text_request(const ServeContext& context, OpenAiKind kind,
+                                         const Body& body);
+
 // Runs a request that was parsed, and answers it in `format`'s way.
 void start_generation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                       const OpenAiRequest& request, PreparedText prepared, std::string id,

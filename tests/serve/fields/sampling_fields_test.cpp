@@ -55,6 +55,20 @@ TEST(SamplingFields, EveryFieldIsRead) {
   EXPECT_FALSE(s.spaces_between_special_tokens);
 }
 
+TEST(SamplingFields, EmptyStopsArePassedOver) {
+  for (const char* text : {R"({"stop": ""})", R"({"stop": ["", "x", ""]})"}) {
+    const json object = json::parse(text);
+    std::vector<std::string> warnings;
+    JsonFields fields(object, "", {.warnings = &warnings});
+    SamplingParams sampling;
+    read_sampling_fields(fields, &sampling);
+    EXPECT_TRUE(fields.status().ok());
+    EXPECT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(sampling.stop, object["stop"].is_string() ? std::vector<std::string>()
+                                                        : std::vector<std::string>{"x"});
+  }
+}
+
 TEST(SamplingFields, WrongTypesAreNamed) {
   for (const char* text :
        {R"({"seed": 0.5})", R"({"logit_bias": {"x": 1}})", R"({"logit_bias": [1]})",

@@ -42,6 +42,25 @@ TEST(StructuredFields, ResponseFormats) {
             std::string::npos);
 }
 
+// Clients put OpenAI's object where a schema alone belongs, and, for TensorRT-LLM, the other way.
+TEST(StructuredFields, SchemasWithMoreOrLessAround) {
+  for (const char* body :
+       {R"({"guided_json": {"name": "x", "schema": {"enum": [1]}, "strict": true}})",
+        R"({"structured_outputs": {"json": {"name": "x", "schema": {"enum": [1]}}}})",
+        R"({"json_schema": {"type": "json_schema", "json_schema": {"name": "x",
+            "schema": {"enum": [1]}}}})",
+        R"({"response_format": {"type": "json_schema", "json_schema": {"enum": [1]}}})"}) {
+    EXPECT_EQ(form(body).json, R"({"enum":[1]})") << body;
+  }
+  // A schema of which 'schema' is no more than a name that the object may have.
+  EXPECT_NE(
+      form(R"({"guided_json": {"name": 1, "schema": {}, "type": "object"}})").json.find("\"type\""),
+      std::string::npos);
+  expect_structured_error(
+      R"({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}})",
+      "needs a 'schema'");
+}
+
 // As llama.cpp and others have it.
 TEST(StructuredFields, SchemasOfObjectFormats) {
   const char* schema = R"({"type":"object","required":["a"]})";

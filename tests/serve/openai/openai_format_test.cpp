@@ -36,6 +36,26 @@ std::vector<json> chunks(const std::string& stream) {
   return all;
 }
 
+// A later name is empty, and only there where clients want one.
+TEST(OpenAiFormat, EveryPieceOfACallMayHaveAName) {
+  for (const bool wanted : {false, true}) {
+    OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
+    if (wanted) format.name_every_piece();
+    const std::string stream =
+        format.events(0, output("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\":", false)) +
+        format.events(0, output(" 1}}\n</tool_call>", true));
+    std::vector<std::string> names;
+    for (const json& chunk : chunks(stream)) {
+      for (const json& call : chunk["choices"][0]["delta"].value("tool_calls", json::array())) {
+        names.push_back(call["function"].value("name", "none"));
+      }
+    }
+    ASSERT_GT(names.size(), 1u);
+    EXPECT_EQ(names.front(), "f");
+    for (size_t i = 1; i < names.size(); ++i) EXPECT_EQ(names[i], wanted ? "" : "none");
+  }
+}
+
 TEST(OpenAiFormat, ToolCallsComeInPieces) {
   OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   const std::string text =

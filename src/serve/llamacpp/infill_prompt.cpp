@@ -1,4 +1,4 @@
-#include "serve/routes/infill_prompt.h"
+#include "serve/llamacpp/infill_prompt.h"
 
 #include "compat/compat.h"
 
