@@ -6,7 +6,9 @@
 namespace foretoken {
 
 size_t PlanTimer::kind_of(const StepShape& shape, bool has_prompts) {
-  const int size = std::bit_width(static_cast<unsigned>(std::max(shape.max_rows, 1)));
+  const auto rows = static_cast<unsigned>(std::max(shape.max_rows, 1));
+  const int width = std::bit_width(rows);
+  const int size = 2 * width + (width > 1 ? static_cast<int>(rows >> (width - 2) & 1) : 0);
   return static_cast<size_t>(2 * std::min(size, kNumSizes - 1) + (has_prompts ? 1 : 0));
 }
 

@@ -31,7 +31,7 @@ class PlanTimer {
   static constexpr int64_t kFirstMarginNs = 1'000'000;
   static constexpr int64_t kLeastMarginNs = 500'000;
   static constexpr int64_t kMaxMarginNs = 16'000'000;
-  static constexpr int kNumSizes = 32;  // of rows, in powers of two
+  static constexpr int kNumSizes = 64;  // of rows, in halves of powers of two
   static constexpr int kNumTimes = 4;   // of a kind, of which the shortest counts
 
   struct Kind {

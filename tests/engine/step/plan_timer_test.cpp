@@ -41,6 +41,7 @@ TEST(PlanTimer, WaitsForNothingThatItDoesNotKnow) {
   const PlanTimer timer = after({8 * kMs, 8 * kMs, 8 * kMs, 8 * kMs});
   EXPECT_EQ(wait_of(timer, 16, true), 0);
   EXPECT_EQ(wait_of(timer, 64), 0);
+  EXPECT_EQ(wait_of(timer, 24), 0);
   EXPECT_EQ(wait_of(after({8 * kMs, 8 * kMs, 8 * kMs})), 0);
 }
 

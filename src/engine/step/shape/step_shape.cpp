@@ -9,10 +9,14 @@
 namespace foretoken {
 namespace {
 
-// 1, 2, 4, ... and, where a product's time begins to follow its rows, 192 and 384.
+// 1, 2, 4, ... and, where a product's time follows its rows, 192, 384, 768 and 1536: its tiles are
+// chosen by these sizes.
 int size_after(int rows) {
-  if (rows == 128 || rows == 256) return rows * 3 / 2;
-  return rows == 192 || rows == 384 ? rows * 4 / 3 : rows * 2;
+  for (const int power : {128, 256, 512, 1024}) {
+    if (rows == power) return rows * 3 / 2;
+    if (rows == power * 3 / 2) return power * 2;
+  }
+  return rows * 2;
 }
 
 int bucket(int count, int most) {

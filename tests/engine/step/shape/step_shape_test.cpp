@@ -26,10 +26,10 @@ TEST(StepShapes, RowsDoubleUpToTheLargestStep) {
   EXPECT_EQ(shapes.of(plan).features, plan.features);
 }
 
-TEST(StepShapes, BetweenThreeLargeSizesOneMoreEach) {
-  const StepShapes shapes(2000, 8, 56, {});
-  EXPECT_EQ(shapes.row_buckets(),
-            (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512, 1024, 2000}));
+TEST(StepShapes, BetweenLargeSizesOneMoreEach) {
+  const StepShapes shapes(5000, 8, 56, {});
+  EXPECT_EQ(shapes.row_buckets(), (std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512,
+                                                    768, 1024, 1536, 2048, 4096, 5000}));
 }
 
 TEST(StepShapes, SizesOfGraphsComeBeforeThoseOfOps) {
