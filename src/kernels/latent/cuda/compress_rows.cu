@@ -39,35 +39,40 @@ struct WindowTerm {
   }
 };
 
-// What a thread's channels of the window's positions make, one after the other.
+// What a thread's channels of the window's positions make, one after the other; what several of
+// them read is on its way at once. Channels beyond the last are the last one's.
 __device__ void pool_window(const CompressRowsArgs& args, const StateRows& rows, int row,
                             float (&entry)[kOwnChannels]) {
   const int span = min(compressed_span(args), args.positions[row] + 1);
   float largest[kOwnChannels], sums[kOwnChannels];
+  int channels[kOwnChannels];
+#pragma unroll
   for (int j = 0; j < kOwnChannels; ++j) {
+    channels[j] = min(static_cast<int>(threadIdx.x) + j * kTailThreads, args.head_dim - 1);
     largest[j] = -INFINITY;
     sums[j] = entry[j] = 0;
   }
+#pragma unroll 4
   for (int back = span - 1; back >= 0; --back) {
     const WindowTerm term(args, rows, row, back);
+#pragma unroll
     for (int j = 0; j < kOwnChannels; ++j) {
-      const int c = threadIdx.x + j * kTailThreads;
-      if (c >= args.head_dim) break;
-      const float gate = add(term.gates[c], term.bias[c]);
+      const float gate = add(term.gates[channels[j]], term.bias[channels[j]]);
       largest[j] = gate > largest[j] ? gate : largest[j];
     }
   }
+#pragma unroll 4
   for (int back = span - 1; back >= 0; --back) {
     const WindowTerm term(args, rows, row, back);
+#pragma unroll
     for (int j = 0; j < kOwnChannels; ++j) {
-      const int c = threadIdx.x + j * kTailThreads;
-      if (c >= args.head_dim) break;
-      const float gate = add(term.gates[c], term.bias[c]);
+      const float gate = add(term.gates[channels[j]], term.bias[channels[j]]);
       const float weight = sample_math::exp_nonpositive(sample_math::sub(gate, largest[j]));
       sums[j] = add(sums[j], weight);
-      entry[j] = add(entry[j], mul(weight, term.values[c]));
+      entry[j] = add(entry[j], mul(weight, term.values[channels[j]]));
     }
   }
+#pragma unroll
   for (int j = 0; j < kOwnChannels; ++j) entry[j] = sample_math::div(entry[j], sums[j]);
 }
 
