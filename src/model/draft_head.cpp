@@ -34,8 +34,22 @@ MixerSpec spec_of(const Mixer& mixer) {
 
 // Entries that each sees, its own included; 0: all.
 int32_t window_of(const DecoderLayer& layer) {
-  const auto* attention = std::get_if<Gqa>(&layer.mixer);
-  return attention != nullptr ? attention->spec.window : 0;
+  return std::visit(
+      [](const auto& mixer) -> int32_t {
+        if constexpr (requires { mixer.kept_window(); }) return mixer.kept_window();
+        return 0;
+      },
+      layer.mixer);
+}
+
+// Whether rows have rotary positions, for all that the mixer says of it.
+bool may_turn_rows(const DecoderLayer& layer) {
+  return std::visit(
+      [](const auto& mixer) {
+        if constexpr (requires { mixer.turns_rows(); }) return mixer.turns_rows();
+        return true;
+      },
+      layer.mixer);
 }
 
 class Head final : public DraftHead {
@@ -167,8 +181,7 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
   rope_ = loaded.rope;
   weights_ = std::move(loaded.weights);
   weight_bytes_ = loaded.weight_bytes;
-  const auto* attention = std::get_if<Gqa>(&weights_of(0).layer.mixer);
-  if (attention != nullptr && !attention->spec.rope) rope_ = {};
+  if (!may_turn_rows(weights_of(0).layer)) rope_ = {};
   return {};
 }
 

@@ -71,6 +71,9 @@ struct Gqa {
   // Reads keys and values with the scales of the layer that has them.
   void take_scales(const Gqa& owner) { kv_scales = owner.kv_scales; }
 
+  // Positions that a row sees, its own included; 0: all.
+  int32_t kept_window() const { return spec.window; }
+  bool turns_rows() const { return spec.rope; }
   bool has_gates() const { return gates.outputs > 0; }
   // Whether queries, keys and values, by one product, are all that `project` makes.
   bool makes_qkv_alone() const { return !has_gates() && !index.exists(); }
