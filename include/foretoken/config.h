@@ -88,13 +88,14 @@ struct EngineConfig {
   std::string download_dir;    // cache of Hub files; empty: as HF_HUB_CACHE or HF_HOME say
   std::string device = "cpu";  // cpu | cuda
   int device_ordinal = 0;
-  int cpu_threads = 0;                     // 0: physical cores
-  std::string dtype = "auto";              // auto | float32 | bfloat16
-  std::string quantization;                // of weights that are not quantised: empty (none) | fp8
-  std::string activation_scheme = "none";  // of FP8 matrices: none | dynamic (rounded to FP8, too)
-  std::string kv_cache_dtype = "auto";     // auto (the model's) | fp8 | int8, on a CPU
-  std::string load_format = "auto";        // auto | safetensors | gguf | dummy | dummy-TYPE
-  std::string hf_overrides;                // JSON object merged over config.json
+  int cpu_threads = 0;         // 0: physical cores
+  std::string dtype = "auto";  // auto | float32 | bfloat16
+  std::string quantization;    // of weights that are not quantised: empty (none) | fp8
+  std::string activation_scheme =
+      "none";                           // of FP8 matrices: none | dynamic | static (rounded to FP8)
+  std::string kv_cache_dtype = "auto";  // auto (the model's) | fp8 | int8, on a CPU
+  std::string load_format = "auto";     // auto | safetensors | gguf | dummy | dummy-TYPE
+  std::string hf_overrides;             // JSON object merged over config.json
   std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder
   std::string override_generation_config;  // JSON object merged over it
   std::string chat_template;               // a file, or the template itself; empty: the model's

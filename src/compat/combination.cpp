@@ -33,7 +33,7 @@ void add_attention(const EngineConfig& config, Combination* c) {
 void add_weights(const EngineConfig& config, Combination* c) {
   if (config.quantization != "none") c->quantization = config.quantization;
   if (config.load_format.starts_with("dummy-")) c->quantised_format = config.load_format;
-  c->rounds_activations = config.activation_scheme == "dynamic";
+  c->rounds_activations = config.activation_scheme != "none";
 }
 
 void add_adapters(const EngineConfig& config, Combination* c) {

@@ -61,12 +61,12 @@ const CompatRule kWeightRules[] = {
       .method_flag = "--quantization",
       .named_method = "awq",
       .files_method = "gptq"}},
-    {"`--activation-scheme dynamic`, a model without FP8 matrices",
+    {"`--activation-scheme`, a model without FP8 matrices",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.rounds_activations && c.num_fp8_matrices == 0; },
      [](const Combination& c) {
-       return "--activation-scheme dynamic rounds what FP8 matrices are multiplied with, and " +
-              c.files + " has none that stay FP8 on " +
+       return "--activation-scheme rounds what FP8 matrices are multiplied with, and " + c.files +
+              " has none that stay FP8 on " +
               (c.opened != nullptr ? c.opened->name() : "this device") +
               "; leave it out, or with weights that are not quantised add --quantization fp8";
      },

@@ -80,10 +80,12 @@ constexpr EngineField kTable[] = {
     {.name = "activation_scheme",
      .member = &C::activation_scheme,
      .group = kModelGroup,
-     .help = "dynamic: round what FP8 matrices of layers are multiplied with to FP8, too, with a "
-             "scale for each 128 columns of a row (W8A8); none: products take it as it is",
+     .help =
+         "dynamic: round what FP8 matrices of layers are multiplied with to FP8, too, with a "
+         "scale for each 128 columns of a row (W8A8); static: with the scales that the checkpoint "
+         "was calibrated with (input_scale); none: products take it as it is",
      .form = kChoice,
-     .choices = "none|dynamic",
+     .choices = "none|dynamic|static",
      .agreement = kValue},
     {.name = "load_format",
      .member = &C::load_format,

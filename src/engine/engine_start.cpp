@@ -200,6 +200,7 @@ Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
   options.load_format = choice.format;
   FT_ASSIGN_OR_RETURN(options.rounding, choose_quantization(config.quantization, target));
   options.round_activations = rounds_activations(config);
+  options.static_scales = config.activation_scheme == "static";
   options.dummy_recipe = choice.recipe;
   options.sharding = ranks_.sharding();
   options.stages = ranks_.stages();

@@ -78,7 +78,7 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   FT_ASSIGN_OR_RETURN(auto loader, WeightLoader::create(device, weights, config.dtype, bytes,
                                                         options.progress, options.cancelled));
   loader->round_layers(options.rounding);
-  if (options.round_activations) loader->round_activations();
+  if (options.round_activations) loader->round_activations(options.static_scales);
   if (options.dummy_recipe != nullptr) {
     loader->quantize_random(*options.dummy_recipe, config.num_layers);
   }

@@ -41,6 +41,7 @@ struct LoadOptions {
   // Rows are rounded for products with FP8 matrices of layers (WeightLoader::round_activations).
   // Unsupported where there are none on this device.
   bool round_activations = false;
+  bool static_scales = false;                   // by the scales that the files have
   const AttentionBackend* attention = nullptr;  // null: the best for the device
   Sharding sharding = {};                       // the part of the model that this rank loads
   // What the rows of a second lane meet other ranks with (ForwardRows::in_lanes); null: there is

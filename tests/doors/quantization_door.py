@@ -4,6 +4,8 @@ any number of ranks, with and without drafts; methods that the files do not have
 
 import json
 import pathlib
+import shutil
+import struct
 import tempfile
 import unittest
 
@@ -20,6 +22,23 @@ def ids(model, *flags):
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return json.loads(done.stdout)["token_ids"], done.stderr
+
+
+def calibrate(source, target, scale):
+    """A copy of a folder of FP8 whose matrices have an input_scale, as static schemes write it."""
+    shutil.copytree(source, target)
+    weights = pathlib.Path(target) / "model.safetensors"
+    data = weights.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    for name in [name for name in header if name.endswith(".weight_scale")]:
+        header[name.replace(".weight_scale", ".input_scale")] = {
+            "dtype": "F32", "shape": [1], "data_offsets": [len(body), len(body) + 4]}
+        body += struct.pack("<f", scale)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    weights.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    return str(target)
 
 
 class Quantization(unittest.TestCase):
@@ -66,6 +85,23 @@ class Quantization(unittest.TestCase):
         done = door.run_program("generate", "--model", door.BUNDLED, "--prompt", "a", *flags)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("add --quantization fp8", done.stderr)
+
+    def test_activations_rounded_by_the_scales_of_the_files(self):
+        flags = ("--activation-scheme", "static")
+        coarse = calibrate(self.written["fp8"], pathlib.Path(self.folder.name) / "coarse", 0.05)
+        alone, said = ids(coarse, *flags)
+        self.assertIn("rows are rounded to E4M3", said)
+        # What is cut off at 448 times the scale shows that the scale is the file's.
+        narrow = calibrate(self.written["fp8"], pathlib.Path(self.folder.name) / "narrow", 1e-4)
+        self.assertNotEqual(ids(narrow, *flags)[0], alone)
+        self.assertEqual(ids(narrow)[0], ids(self.written["fp8"])[0])
+        # One scale for a whole row is the same for every rank's part of it.
+        drafts = ("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')
+        for more in (drafts, ("-tp", "2", *drafts), ("-pp", "2")):
+            self.assertEqual(ids(coarse, *flags, *more)[0], alone, more)
+        done = door.run_program("generate", "--model", self.written["fp8"], "--prompt", "a", *flags)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has no input_scale of its own", done.stderr)
 
     def test_rounded_activations_of_experts(self):
         mixture = str(pathlib.Path(door.BUNDLED).parent / "foretoken-2m-deepseek")

@@ -24,7 +24,7 @@ bool is_reader_of_vllm(const std::string& name);
 
 // Whether rows are rounded for products with FP8 matrices.
 inline bool rounds_activations(const EngineConfig& config) {
-  return config.activation_scheme == "dynamic";
+  return config.activation_scheme != "none";
 }
 
 // Whether no weights are read.

@@ -1,5 +1,6 @@
 #include "kernels/rows/round_rows.h"
 
+#include <cmath>
 #include <string>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@ void round_rows(Queue& queue, const RoundRowsArgs& args) {
   FT_CHECK(args.max_rows > 0 && args.columns > 0);
   FT_CHECK(args.per_row > 0 && args.max_rows % args.per_row == 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.scale >= 0 && std::isfinite(args.scale));
   queue.launch(args);
 }
 

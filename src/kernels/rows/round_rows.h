@@ -24,7 +24,8 @@ enum class RowRounding : int32_t {
 
 // Rounds rows to E4M3 for products with weights of QuantForm::rounds_rows. Each kRoundedGroup
 // columns of a row are divided by fp8_group_scale of their largest magnitude and rounded to the
-// nearest code (e4m3_code), so that what becomes of a row depends on it alone. Live rows as of
+// nearest code (e4m3_code), so that what becomes of a row depends on it alone; or all are divided
+// by `scale`, where that is not 0, and the largest codes stand for what is larger. Live rows as of
 // GemmArgs. `rounded`: rounded_rows_bytes of memory for GemmArgs::x of such a product, in a layout
 // of the device: on a CPU code * scale, rounded to dtype, [max_rows, columns]; on CUDA codes
 // [max_rows][rounded_columns], zero behind `columns`, then scales (rounded_scales). With kInt8, for
@@ -41,6 +42,7 @@ struct RoundRowsArgs {
   DType dtype;          // kF32 or kBF16; on CUDA kBF16, with kInt8 both
   int32_t per_row = 1;  // rows of x that each live row of the step has; divides max_rows
   RowRounding rounding = RowRounding::kE4m3;
+  float scale = 0;  // of kE4m3: positive and finite, or 0: each group's own
 };
 
 FT_HD inline int64_t rounded_columns(int64_t columns) {

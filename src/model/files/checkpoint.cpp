@@ -253,7 +253,7 @@ Status Checkpoint::add_packed() {
   return {};
 }
 
-// Scales of activations go, since these are not rounded.
+// Scales of other activations than those that FP8 matrices multiply go.
 Status Checkpoint::add_scaled() {
   FT_ASSIGN_OR_RETURN(const auto found, find_scaled(tensors_));
   if (found.empty()) return {};
@@ -267,6 +267,7 @@ Status Checkpoint::add_scaled() {
     view->dtype_name = scaled_.back()->type_name();
     view->shape = scaled_.back()->shape();
     view->scaled = scaled_.back().get();
+    FT_ASSIGN_OR_RETURN(view->input_scale, input_scale_of(named));
     if (named.column_scales != nullptr) {
       FT_ASSIGN_OR_RETURN(view, with_column_scales(std::move(view), *named.column_scales));
     }

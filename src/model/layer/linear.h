@@ -40,7 +40,7 @@ struct Sum {
 // so.
 inline const void* rounded_rows(const LayerRows& rows, const void* x, void* rounded,
                                 int32_t columns, DType dtype, int32_t per_row = 1,
-                                RowRounding rounding = RowRounding::kE4m3) {
+                                RowRounding rounding = RowRounding::kE4m3, float scale = 0) {
   FT_CHECK(rounded != nullptr);
   round_rows(rows.queue, {.counts = rows.counts,
                           .x = x,
@@ -51,7 +51,8 @@ inline const void* rounded_rows(const LayerRows& rows, const void* x, void* roun
                           .columns = columns,
                           .dtype = dtype,
                           .per_row = per_row,
-                          .rounding = rounding});
+                          .rounding = rounding,
+                          .scale = scale});
   return rounded;
 }
 
@@ -61,7 +62,8 @@ inline const void* x_of(const LayerRows& rows, const void* x, const Linear& line
     return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, RowRounding::kInt8);
   }
   if (!linear.weight.takes_rounded()) return x;
-  return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype);
+  return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, RowRounding::kE4m3,
+                      linear.weight.input_scale());
 }
 
 // What most products of a layer have in common. Enqueues what x_of does.

@@ -304,7 +304,7 @@ Result<PackedWeight> WeightLoader::load_rows(std::span<const RowRun> runs, int64
     return out_of_memory(device_, "tensor '" + std::string(runs[0].name) + "'", bytes);
   }
   PackedWeight weight(device_, pack.weight);
-  if (rounded) note_rounded(cols, weight);
+  if (rounded) FT_RETURN_IF_ERROR(note_rounded(runs, cols, weight));
   const std::vector<RowRun> in_order = in_packing_order(all, pack);
   const RowRuns ordered(in_order);
   const bool is_read = runs[0].tensor != nullptr;

@@ -34,11 +34,13 @@ class PackedWeight {
   PackedWeight(PackedWeight&& other) noexcept
       : device_(other.device_),
         handle_(std::exchange(other.handle_, nullptr)),
-        takes_rounded_(other.takes_rounded_) {}
+        takes_rounded_(other.takes_rounded_),
+        input_scale_(other.input_scale_) {}
   PackedWeight& operator=(PackedWeight&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
     std::swap(takes_rounded_, other.takes_rounded_);
+    std::swap(input_scale_, other.input_scale_);
     return *this;
   }
   ~PackedWeight() {
@@ -48,12 +50,18 @@ class PackedWeight {
   void* handle() const { return handle_; }
   // Whether x of its products is what round_rows leaves.
   bool takes_rounded() const { return takes_rounded_; }
-  void take_rounded() { takes_rounded_ = true; }
+  // `input_scale`: as RoundRowsArgs::scale.
+  void take_rounded(float input_scale) {
+    takes_rounded_ = true;
+    input_scale_ = input_scale;
+  }
+  float input_scale() const { return input_scale_; }
 
  private:
   Device* device_ = nullptr;
   void* handle_ = nullptr;
   bool takes_rounded_ = false;
+  float input_scale_ = 0;
 };
 
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
@@ -89,8 +97,12 @@ class WeightLoader {
   void round_layers(WeightRounding rounding) { rounding_ = rounding; }
 
   // Matrices of layers that are FP8 are to be multiplied with rounded rows where the device can
-  // (PackedWeight::takes_rounded).
-  void round_activations() { rounds_activations_ = true; }
+  // (PackedWeight::takes_rounded); `static_scales`: by the largest input_scale that the files have
+  // of the matrices that are one product.
+  void round_activations(bool static_scales) {
+    rounds_activations_ = true;
+    has_static_scales_ = static_scales;
+  }
   // How many of those there are so far, and the most columns that one has.
   int32_t num_rounded() const { return num_rounded_; }
   int64_t rounded_columns() const { return rounded_columns_; }
@@ -227,11 +239,8 @@ class WeightLoader {
   }
   void note_widened(std::span<const RowRun> runs);
   bool takes_rounded(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
-  void note_rounded(int64_t cols, PackedWeight& weight) {
-    weight.take_rounded();
-    ++num_rounded_;
-    need_rounded(cols);
-  }
+  Status note_rounded(std::span<const RowRun> runs, int64_t cols, PackedWeight& weight);
+  Result<float> input_scale_of_all(std::span<const RowRun> runs) const;
   bool keeps_quantized(std::span<const RowRun> runs, int64_t cols, int64_t unit_rows) const;
   static int64_t pieces_of(std::span<const RowRun> runs);
   int64_t bytes_of_rows(std::span<const RowRun> runs, int64_t cols, bool quantized) const;
@@ -261,6 +270,7 @@ class WeightLoader {
   bool transposed_ = false;
   WeightRounding rounding_ = WeightRounding::kNone;
   bool rounds_activations_ = false;
+  bool has_static_scales_ = false;
   int32_t num_rounded_ = 0;
   int64_t rounded_columns_ = 0;
   std::map<const TensorView*, std::unique_ptr<RoundedMatrix>> rounded_;

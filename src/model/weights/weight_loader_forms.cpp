@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -88,6 +89,35 @@ Result<const TensorView*> WeightLoader::find_matrix(const TensorPart& part,
     view.interleaved_rows = 0;
   }
   return &known->view;
+}
+
+// Rows are rounded once for all that is one product, so that the largest scale counts.
+Result<float> WeightLoader::input_scale_of_all(std::span<const RowRun> runs) const {
+  float largest = 0;
+  for (const RowRun& run : runs) {
+    const float own = run.tensor != nullptr ? run.tensor->input_scale : 0;
+    if (own > 0) {
+      largest = std::max(largest, own);
+      continue;
+    }
+    return unsupported((run.tensor != nullptr ? run.tensor->file + ": " : std::string()) +
+                       "the FP8 matrix '" + std::string(run.name) +
+                       "' has no input_scale of its own, by which its rows could be rounded; take "
+                       "scales from the rows themselves (--activation-scheme dynamic)");
+  }
+  return largest;
+}
+
+Status WeightLoader::note_rounded(std::span<const RowRun> runs, int64_t cols,
+                                  PackedWeight& weight) {
+  float input_scale = 0;
+  if (has_static_scales_) {
+    FT_ASSIGN_OR_RETURN(input_scale, input_scale_of_all(runs));
+  }
+  weight.take_rounded(input_scale);
+  ++num_rounded_;
+  need_rounded(cols);
+  return {};
 }
 
 Result<PackedWeight> WeightLoader::repeated(std::vector<float> matrix, int64_t cols,

@@ -38,8 +38,10 @@ TEST(LoadFormat, OthersSayWhatThereIs) {
 TEST(LoadFormat, ActivationsAreRoundedWhereAskedFor) {
   EngineConfig config;
   EXPECT_FALSE(rounds_activations(config));
-  config.activation_scheme = "dynamic";
-  EXPECT_TRUE(rounds_activations(config));
+  for (const char* scheme : {"dynamic", "static"}) {
+    config.activation_scheme = scheme;
+    EXPECT_TRUE(rounds_activations(config));
+  }
 }
 
 TEST(LoadFormat, GgufIsForItsFiles) {

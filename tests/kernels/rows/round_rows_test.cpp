@@ -78,6 +78,28 @@ TEST_P(RoundRowsTest, EachGroupHasTheCodesOfItsLargest) {
   }
 }
 
+// All groups by one scale; what is beyond the largest code becomes that.
+TEST_P(RoundRowsTest, AGivenScaleIsTaken) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 3;
+  constexpr float kScale = 0.0078f;
+  const TypedData x = typed_data(random_floats(size_t{kRows} * columns, 5, 6.0f), dtype);
+  auto* rounded = marked(static_cast<size_t>(rounded_rows_bytes(kRows, columns, dtype)));
+  RoundRowsArgs args{counts(kRows), upload_typed(x), rounded, RowKind::kToken, 0,
+                     kRows,         columns,         dtype};
+  args.scale = kScale;
+  round_rows(queue(), args);
+  const auto got = values_of(rounded, kRows, kRows);
+  bool is_cut = false;
+  for (size_t i = 0; i < got.size(); ++i) {
+    std::vector<float> want = {e4m3_value(e4m3_code(x.values[i] / kScale)) * kScale};
+    is_cut = is_cut || std::abs(x.values[i]) > kScale * kMaxE4m3;
+    if (is_cpu()) want = typed_data(want, dtype).values;
+    ASSERT_EQ(got[i], want[0]) << i;
+  }
+  EXPECT_TRUE(is_cut);
+}
+
 TEST_P(RoundRowsTest, RowsAreBitEqualAloneAndInABatch) {
   const auto& [columns, dtype] = GetParam();
   constexpr int kRows = 3;

@@ -12,9 +12,9 @@
 namespace foretoken::cpu {
 namespace {
 
-// A group of up to kRoundedGroup elements.
+// A group of up to kRoundedGroup elements; `given`: as RoundRowsArgs::scale.
 template <class T>
-FT_INLINE void round_group(const T* x, int count, T* to) {
+FT_INLINE void round_group(const T* x, int count, float given, T* to) {
   float values[kRoundedGroup];
   uint32_t bits = 0;  // as integers, so that no NaN is passed over
   for (int i = 0; i < count; ++i) {
@@ -26,7 +26,7 @@ FT_INLINE void round_group(const T* x, int count, T* to) {
   }
   float highest;
   std::memcpy(&highest, &bits, sizeof highest);
-  const float scale = fp8_group_scale(highest);
+  const float scale = given > 0 ? given : fp8_group_scale(highest);
   for (int i = 0; i < count; ++i) {
     store_one(to + i, e4m3_value(e4m3_code(values[i] / scale)) * scale);
   }
@@ -37,7 +37,7 @@ FT_INLINE void round_row(const RoundRowsArgs& a, int64_t row) {
   const T* x = static_cast<const T*>(a.x) + row * a.columns;
   T* to = static_cast<T*>(a.rounded) + row * a.columns;
   for (int first = 0; first < a.columns; first += kRoundedGroup) {
-    round_group(x + first, std::min(kRoundedGroup, a.columns - first), to + first);
+    round_group(x + first, std::min(kRoundedGroup, a.columns - first), a.scale, to + first);
   }
 }
 

@@ -72,15 +72,18 @@ __global__ void round_rows_kernel(RoundRowsArgs args) {
     const auto* x = static_cast<const __nv_bfloat16*>(args.x) + int64_t{row} * args.columns;
     load_columns(values, x, first, args.columns);
   }
-  const float scale = scale_of(values);
+  const bool is_given = args.scale > 0;
+  const float scale = is_given ? args.scale : scale_of(values);
   if (first >= stride) return;
   const float inverse = __frcp_rn(scale);
+  // What is given may be so small that quotients are infinite, which `divided` makes NaN.
+  const auto quotient = [&](float x) {
+    return is_given ? __fdiv_rn(x, scale) : divided(x, scale, inverse);
+  };
   uint32_t words[2] = {};
 #pragma unroll
   for (int i = 0; i < kPerThread; i += 2) {
-    words[i / 4] |=
-        codes_of(divided(values[i], scale, inverse), divided(values[i + 1], scale, inverse))
-        << (i % 4 * 8);
+    words[i / 4] |= codes_of(quotient(values[i]), quotient(values[i + 1])) << (i % 4 * 8);
   }
   if (first >= args.columns) words[0] = words[1] = 0;  // where the scale is no number, too
   auto* codes = static_cast<uint8_t*>(args.rounded) + int64_t{row} * stride + first;

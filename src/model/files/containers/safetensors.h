@@ -56,6 +56,9 @@ struct TensorView {
   // Of a matrix that is computed while it is read (model/files/forms/made_tensor.h): as for
   // `rounded`.
   const MadeTensor* made = nullptr;
+  // Of a matrix of FP8: what the rows that it multiplies are divided by before they are rounded, as
+  // its file was calibrated (input_scale); 0: it says nothing.
+  float input_scale = 0;
   // Of a tensor that a package keeps smaller than its elements
   // (model/files/containers/unpacked_tensor.h): `read` unpacks, and there are no `data`.
   const UnpackedTensor* unpacked = nullptr;

@@ -1,8 +1,11 @@
 #include "model/files/forms/scaled_names.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
+
+#include "model/files/forms/convert.h"
 
 namespace foretoken {
 namespace {
@@ -86,6 +89,19 @@ void take_plain_scale(const Tensors& tensors, NamedScaled* named) {
   if (named->parts.scales->dtype_name == "F8_E8M0") named->parts.type = CodeType::kE2m1;
 }
 
+// X.input_scale of X.weight, or of experts in one tensor X.
+void take_input_scale(const Tensors& tensors, NamedScaled* named) {
+  if (named->parts.type != CodeType::kE4m3) return;
+  const std::string& name = named->name;
+  const bool is_weight = name.ends_with(kWeight);
+  const std::string base =
+      is_weight ? name.substr(0, name.size() - kWeight.size()) + "." : name + "_";
+  for (const char* ending : {"input_scale", "activation_scale"}) {
+    if (named->input_scale != nullptr) return;
+    named->input_scale = take_part(tensors, base + ending, named);
+  }
+}
+
 NamedScaled plain_matrix(const Tensors& tensors, const std::string& name, CodeType type) {
   NamedScaled named;
   named.name = name;
@@ -104,6 +120,18 @@ NamedScaled plain_matrix(const Tensors& tensors, const std::string& name, CodeTy
 }
 
 }  // namespace
+
+Result<float> input_scale_of(const NamedScaled& named) {
+  if (named.input_scale == nullptr || !check_convertible(*named.input_scale).ok()) return 0.0F;
+  std::vector<float> values(static_cast<size_t>(named.input_scale->num_elements()));
+  FT_RETURN_IF_ERROR(convert_tensor(*named.input_scale, DType::kF32, values.data()));
+  float largest = 0;
+  for (const float value : values) {
+    if (!std::isfinite(value)) return 0.0F;
+    largest = std::max(largest, value);
+  }
+  return largest;
+}
 
 bool is_attention_scale(std::string_view name) { return ends_with_any(name, kAttentionScales); }
 
@@ -125,6 +153,7 @@ Result<std::vector<NamedScaled>> find_scaled(const Tensors& tensors) {
       const std::string base = named.name.substr(0, named.name.size() - kWeight.size());
       named.column_scales = take_part(tensors, base + std::string(kColumnScales), &named);
     }
+    take_input_scale(tensors, &named);
     if (named.parts.scales == nullptr) {
       // Bytes and integers may be something else, which whoever loads the model judges.
       const bool is_float = type == CodeType::kE4m3 || type == CodeType::kE5m2;

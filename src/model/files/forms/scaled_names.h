@@ -16,6 +16,8 @@ struct NamedScaled {
   // What each column is multiplied with (ModelOpt's AWQ, whose tools multiply what the matrix is
   // multiplied with); null: nothing.
   const TensorView* column_scales = nullptr;
+  // Of FP8: what the rows that it multiplies are divided by where they are rounded; null: nothing.
+  const TensorView* input_scale = nullptr;
   std::vector<std::string> names;  // of all its tensors
 };
 
@@ -26,6 +28,9 @@ struct NamedScaled {
 // when codes lack their scales.
 Result<std::vector<NamedScaled>> find_scaled(
     const std::map<std::string, const TensorView*>& tensors);
+
+// The largest number of `input_scale`; 0 where there is none, or it is no positive number.
+Result<float> input_scale_of(const NamedScaled& named);
 
 // Whether a tensor is a scale of what attention reads, which model/layer/attention/kv_scales.h
 // loads or leaves;

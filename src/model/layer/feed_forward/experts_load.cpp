@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -371,6 +372,15 @@ Status load_shared_experts(PartLoader& loader, const std::string& base, const Ex
   return loader.load_linear({gate_part}, to->spec.inputs, false, &to->shared_gate);
 }
 
+// The shared expert and the others multiply the same rows, which are rounded once.
+void join_input_scales(Experts* out) {
+  PackedWeight& shared = out->shared.gate_up.weight;
+  if (!shared.takes_rounded() || !out->gate_up.takes_rounded()) return;
+  const float scale = std::max(shared.input_scale(), out->gate_up.input_scale());
+  shared.take_rounded(scale);
+  out->gate_up.take_rounded(scale);
+}
+
 }  // namespace
 
 Status Experts::load(PartLoader& loader, const std::string& layer, const ExpertsSpec& whole) {
@@ -402,7 +412,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
     FT_RETURN_IF_ERROR(load_expert_biases(loader, from, &gate_up_bias, &down_bias));
   }
   FT_RETURN_IF_ERROR(load_latents(loader, base, whole, this));
-  return load_shared_experts(loader, base, whole, this);
+  FT_RETURN_IF_ERROR(load_shared_experts(loader, base, whole, this));
+  join_input_scales(this);
+  return {};
 }
 
 double loaded_beyond(const ExpertsSpec& part, int32_t, const Sharding& sharding) {

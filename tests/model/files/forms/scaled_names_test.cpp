@@ -53,6 +53,46 @@ TEST(ScaledNames, PartsOfMatrices) {
   EXPECT_EQ(all[4].names, (std::vector<std::string>{"g", "g_weight_scale"}));
 }
 
+TensorView number_of(const float& value) {
+  TensorView view;
+  view.dtype = FileDType::kF32;
+  view.dtype_name = "F32";
+  view.shape = {1};
+  view.data = reinterpret_cast<const std::byte*>(&value);
+  view.num_bytes = sizeof value;
+  return view;
+}
+
+// Of FP8 alone, by its two names.
+TEST(ScaledNames, ScalesOfInputs) {
+  const float half = 0.5f, none = 0.0f, infinite = 1.0f / none;
+  const TensorView fp8 = tensor_of("F8_E4M3"), bytes = tensor_of("U8"), scales = tensor_of("F32"),
+                   own = number_of(half), odd = number_of(infinite), zero = number_of(none);
+  const auto found = find_scaled({{"a.weight", &fp8},
+                                  {"a.weight_scale", &scales},
+                                  {"a.input_scale", &own},
+                                  {"b.weight", &fp8},
+                                  {"b.weight_scale_inv", &scales},
+                                  {"b.activation_scale", &own},
+                                  {"c.weight", &bytes},
+                                  {"c.weight_scale", &fp8},
+                                  {"c.input_scale", &own},
+                                  {"d.gate_up_proj", &fp8},
+                                  {"d.gate_up_proj_scale", &scales},
+                                  {"d.gate_up_proj_input_scale", &odd},
+                                  {"e.weight", &fp8},
+                                  {"e.weight_scale", &scales},
+                                  {"e.input_scale", &zero}})
+                         .value();
+  ASSERT_EQ(found.size(), 5u);
+  const float wanted[] = {half, half, 0, 0, 0};
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(input_scale_of(found[i]).value(), wanted[i]) << found[i].name;
+  }
+  EXPECT_EQ(found[2].input_scale, nullptr);
+  EXPECT_EQ(found[3].input_scale, &odd);
+}
+
 // As DeepSeek V4 has them: integers are codes of four bits where their scales are powers of two.
 TEST(ScaledNames, ScalesBesideWeights) {
   const TensorView fp8 = tensor_of("F8_E4M3"), integers = tensor_of("I8"),
