@@ -44,6 +44,11 @@ Status read_compressed_group(const Json& group, const std::string& all_format,
   Reader outer(group, where);
   const std::string format = outer.text("format", all_format.c_str());
   const Json* weights = outer.find("weights");
+  // Of attention, whose rows alone are rounded.
+  if (weights == nullptr && group.contains("weights")) {
+    out->rounds_activations = true;
+    return {};
+  }
   outer.want(weights != nullptr && weights->is_object(), "config_groups without weights");
   outer.want(is_one_of(format, {"pack-quantized", "int-quantized", "float-quantized",
                                 "naive-quantized", "nvfp4-pack-quantized", "mxfp4-pack-quantized",
@@ -126,7 +131,11 @@ Status read_compressed(QuantizationReader& reader, const std::string& where, Qua
 }
 
 bool quantizes_weights(const QuantizationReader& reader) {
-  return !is_empty_field(reader.find("config_groups"));
+  const Json* groups = reader.find("config_groups");
+  if (is_empty_field(groups)) return false;
+  return !groups->is_object() || !std::ranges::all_of(*groups, [](const Json& group) {
+    return group.is_object() && group.contains("weights") && group["weights"].is_null();
+  });
 }
 
 bool leaves_weights_plain(QuantizationReader& reader) {

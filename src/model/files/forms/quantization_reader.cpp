@@ -1,6 +1,8 @@
 #include "model/files/forms/quantization_reader.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 
 namespace foretoken {
 namespace {
@@ -70,6 +72,18 @@ bool is_empty_field(const Json* value) { return value == nullptr || value->empty
 void read_block(QuantizationReader& reader, const char* name, Quantization* out) {
   const Json* block = reader.find(name);
   if (block == nullptr) return;
+  int64_t rows = 0, cols = 0;
+  int read = 0;
+  const std::string text = block->is_string() ? block->get<std::string>() : "";
+  const bool is_text =
+      text.size() < 16 &&
+      std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 "%n", &rows, &cols, &read) == 2 &&
+      read == std::ssize(text) && rows > 0 && cols > 0;
+  if (is_text) {
+    out->block_rows = rows;
+    out->block_cols = cols;
+    return;
+  }
   const bool fits = block->is_array() && block->size() == 2 &&
                     std::all_of(block->begin(), block->end(), [](const Json& size) {
                       return size.is_number_integer() && size >= 1 && size <= 1 << 20;

@@ -47,7 +47,7 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> al
 // Whether a field is missing or says nothing.
 bool is_empty_field(const nlohmann::json* value);
 
-// The field `name`, [rows, columns] that share a scale, where there is one.
+// The field `name`, [rows, columns] or "128x128" that share a scale, where there is one.
 void read_block(QuantizationReader& reader, const char* name, Quantization* out);
 
 // Codes and scales of which the tensors tell all.

@@ -64,6 +64,19 @@ TEST(QuantizationCompressed, TransformsOfWeightsAloneAreRead) {
   }
 }
 
+// As llm-compressor writes attention's own group.
+TEST(QuantizationCompressed, GroupsOfAttentionHaveNoWeights) {
+  const Json attention = {{"targets", {"LlamaAttention"}}, {"weights", nullptr}};
+  const Json both = {{"group_0", {{"weights", kFloats}}}, {"attention", attention}};
+  const auto found = compressed_of("float-quantized", kFloats, {{"config_groups", both}});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_TRUE(found.value().rounds_activations);
+  EXPECT_TRUE(found.value().is_fp8);
+  const std::string where = "config.json";
+  const Json alone = {{"config_groups", {{"attention", attention}}}};
+  EXPECT_FALSE(quantizes_weights(QuantizationReader(alone, where)));
+}
+
 TEST(QuantizationCompressed, PlainWeightsHaveNoGroups) {
   const std::string where = "config.json";
   const Json sparse = {{"format", "dense"},

@@ -28,13 +28,26 @@ TEST(QuantizationReader, TheFirstErrorStays) {
 
 TEST(QuantizationReader, BlocksHaveTwoSizes) {
   const std::string where = "config.json";
-  const nlohmann::json json = {{"block", {64, 128}}, {"one", {64}}};
+  const nlohmann::json json = {{"block", {64, 128}},
+                               {"one", {64}},
+                               {"text", "32x256"},
+                               {"crooked", "32x256x"},
+                               {"long", "0000000000000032x64"},
+                               {"zero", "0x64"}};
   QuantizationReader reader(json, where);
   Quantization found;
   read_block(reader, "block", &found);
   EXPECT_EQ(found.block_rows, 64);
   EXPECT_EQ(found.block_cols, 128);
   EXPECT_FALSE(reader.failed());
+  for (const char* wrong : {"crooked", "long", "zero"}) {
+    QuantizationReader other(json, where);
+    read_block(other, wrong, &found);
+    EXPECT_TRUE(other.failed()) << wrong;
+  }
+  read_block(reader, "text", &found);
+  EXPECT_EQ(found.block_rows, 32);
+  EXPECT_EQ(found.block_cols, 256);
   read_block(reader, "one", &found);
   EXPECT_TRUE(reader.failed());
 }
