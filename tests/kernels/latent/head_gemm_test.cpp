@@ -104,14 +104,16 @@ TEST_P(HeadGemmTest, RowsAreBitEqualForEveryCount) {
   }
 }
 
-// kv_lora_rank x nope and value x kv_lora_rank, heads that fill no vector, strides that are wider.
+// kv_lora_rank x nope and value x kv_lora_rank, heads that fill no vector, strides that are wider,
+// a long k (the groups of DeepSeek V4).
 INSTANTIATE_TEST_SUITE_P(
     Shapes, HeadGemmTest,
     testing::Values(Case{4, 128, 32, 32, 144, DType::kF32}, Case{4, 128, 32, 32, 144, DType::kBF16},
                     Case{3, 32, 96, 112, 32, DType::kF32}, Case{3, 32, 96, 112, 32, DType::kBF16},
                     Case{2, 512, 128, 128, 576, DType::kBF16},
                     Case{5, 16, 48, 48, 24, DType::kBF16}, Case{5, 16, 20, 23, 16, DType::kBF16},
-                    Case{2, 48, 20, 20, 48, DType::kF32}));
+                    Case{2, 48, 20, 20, 48, DType::kF32},
+                    Case{2, 144, 1040, 1040, 144, DType::kBF16}));
 
 TEST(HeadGemmCost, CountsTheWeightOnce) {
   HeadGemmArgs args{};

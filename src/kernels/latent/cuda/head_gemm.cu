@@ -16,6 +16,8 @@ constexpr int kTileGroups = kTileColumns / kGroupRows;
 constexpr int kPlainRows = 8;
 constexpr int kWholeRows = 256;    // up to which shared memory
 constexpr int kWholeK = 512;       // holds matrices of so many columns whole
+constexpr int kLongRows = 16;      // up to which matrices of more columns have kLongStages atoms
+constexpr int kLongStages = 8;     // of k on their way
 constexpr int kWideColumns = 256;  // from which on tiles are wide
 
 // Where a block works: kTileColumns columns of a head from `column` on, and rows from `row` on.
@@ -114,8 +116,8 @@ __device__ void store_products(const HeadGemmArgs& args, const HeadTile& tile,
 template <int Rows, int Stages>
 __global__ void __launch_bounds__(kThreads) head_gemm_kernel(HeadGemmArgs args) {
   using Ring = HeadRing<Rows, Stages>;
-  __shared__ __align__(128) uint4 chunks[Stages * Ring::kStageChunks];
-  const Ring ring{args, chunks};
+  extern __shared__ __align__(128) uint4 ring_chunks[];
+  const Ring ring{args, ring_chunks};
   HeadTile tile{static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x) * kTileColumns,
                 static_cast<int>(blockIdx.z) * Rows, 0};
   // The weight is constant: its first part is fetched while the op before still runs.
@@ -222,10 +224,19 @@ __global__ void __launch_bounds__(kThreads) head_gemm_plain_kernel(HeadGemmArgs 
   }
 }
 
+// False where the device has not so much shared memory; then nothing is launched.
 template <int Rows, int Stages>
-void launch(const HeadGemmArgs& args, cudaStream_t stream) {
+bool launch(const HeadGemmArgs& args, cudaStream_t stream) {
+  constexpr int kBytes = Stages * HeadRing<Rows, Stages>::kStageChunks * int{sizeof(uint4)};
+  const auto kernel = head_gemm_kernel<Rows, Stages>;
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes) !=
+      cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
   const dim3 grid(ceil_div(args.n, kTileColumns), args.num_heads, ceil_div(args.max_rows, Rows));
-  launch_kernel(head_gemm_kernel<Rows, Stages>, grid, kThreads, 0, stream, args);
+  launch_kernel(kernel, grid, kThreads, kBytes, stream, args);
+  return true;
 }
 
 template <class Shape>
@@ -238,6 +249,11 @@ bool launch_few(const HeadGemmArgs& args, cudaStream_t stream) {
 // Copies of 16 bytes need whole chunks of the rows.
 bool has_chunks(const HeadGemmArgs& args) {
   return args.dtype == DType::kBF16 && args.k % 8 == 0 && args.x_stride % 8 == 0;
+}
+
+// Few rows of long matrices, of which more is on its way.
+bool launch_long_for_few(const HeadGemmArgs& args, cudaStream_t stream) {
+  return args.max_rows <= kLongRows && launch<kLongRows, kLongStages>(args, stream);
 }
 
 // A matrix of many columns in wide tiles, so that x is read less often; one of few in as many
@@ -259,7 +275,8 @@ bool launch_for_few(const HeadGemmArgs& args, cudaStream_t stream) {
 void launch_head_gemm(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<HeadGemmArgs>(packed);
   if (has_chunks(args)) {
-    if (!launch_for_few(args, stream)) launch<64, 3>(args, stream);
+    if (launch_for_few(args, stream) || launch_long_for_few(args, stream)) return;
+    launch<64, 3>(args, stream);
     return;
   }
   const dim3 grid(ceil_div(int64_t{args.num_heads} * args.n, kThreads),
