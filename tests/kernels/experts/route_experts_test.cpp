@@ -255,11 +255,12 @@ TEST_F(RouteExpertsTest, Groups) {
 }
 
 TEST_F(RouteExpertsTest, GroupsOfManySizes) {
-  struct Case {
+  struct Groups {
     int experts, groups, top_groups;
   };
-  for (const Case& c : {Case{160, 8, 3}, Case{256, 4, 2}, Case{384, 12, 5}, Case{512, 16, 4},
-                        Case{64, 16, 7}, Case{96, 3, 2}, Case{60, 5, 3}, Case{1000, 40, 9}}) {
+  for (const Groups& c :
+       {Groups{160, 8, 3}, Groups{256, 4, 2}, Groups{384, 12, 5}, Groups{512, 16, 4},
+        Groups{64, 16, 7}, Groups{96, 3, 2}, Groups{60, 5, 3}, Groups{1000, 40, 9}}) {
     for (const ExpertGroups kind : {ExpertGroups::kBest, ExpertGroups::kBestTwo}) {
       RouteExpertsArgs args = args_of(c.experts, 6, 20, ExpertScore::kSigmoid);
       args.num_groups = c.groups;
