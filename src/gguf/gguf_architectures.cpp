@@ -5,6 +5,7 @@
 #include "gguf/early_architectures.h"
 #include "gguf/hf_names.h"
 #include "gguf/latent_architectures.h"
+#include "gguf/later_architectures.h"
 #include "gguf/linear_architectures.h"
 #include "gguf/mixture_architectures.h"
 #include "gguf/own_keys.h"
@@ -378,9 +379,10 @@ constexpr GgufArchitecture kArchitectures[] = {
 std::span<const GgufArchitecture> gguf_architectures() {
   static const std::vector<GgufArchitecture> kAll = [] {
     std::vector<GgufArchitecture> all(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto part : {latent_gguf_architectures(), mixture_gguf_architectures(),
-                            early_gguf_architectures(), recurrent_gguf_architectures(),
-                            linear_gguf_architectures(), sparse_gguf_architectures()}) {
+    for (const auto part :
+         {latent_gguf_architectures(), mixture_gguf_architectures(), early_gguf_architectures(),
+          recurrent_gguf_architectures(), linear_gguf_architectures(), sparse_gguf_architectures(),
+          later_gguf_architectures()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -107,7 +107,9 @@ int64_t vocabulary(const GgufFile& file, Fields& fields) {
   if (embedding != file.tensors().end() && embedding->second.shape.size() == 2) {
     return embedding->second.shape[0];
   }
-  fields.note(file.error("the tensor token_embd.weight is missing; fetch the file again"));
+  fields.note(file.tensors().empty()
+                  ? file.error("it holds a vocabulary and no weights; fetch the file of a model")
+                  : file.error("the tensor token_embd.weight is missing; fetch the file again"));
   return 1;
 }
 

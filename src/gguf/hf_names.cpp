@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <utility>
+
+#include "gguf/later_architectures.h"
 
 namespace foretoken {
 namespace {
@@ -79,11 +82,29 @@ std::optional<std::string> renamed(const GgufArchitecture& architecture, std::st
          std::string(rest.substr(last));
 }
 
+// Of files from before the experts of a layer were one tensor: blk.0.ffn_gate.3.weight is the
+// fourth of blk.0.ffn_gate_exps.weight.
+std::optional<std::string> name_of_expert(const GgufArchitecture& architecture,
+                                          std::string_view gguf_name) {
+  static const std::regex kForm(R"((blk\.\d{1,6}\.ffn_(?:gate|up|down))\.(\d{1,6})\.weight)");
+  std::match_results<std::string_view::const_iterator> match;
+  if (gguf_name.size() > 64 ||
+      !std::regex_match(gguf_name.begin(), gguf_name.end(), match, kForm)) {
+    return std::nullopt;
+  }
+  constexpr std::string_view kExperts = ".experts.";
+  auto all = renamed(architecture, match[1].str() + "_exps.weight", &GgufName::gguf, &GgufName::hf);
+  const size_t at = all ? all->find(kExperts) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  return all->insert(at + kExperts.size(), match[2].str() + ".");
+}
+
 }  // namespace
 
 std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name) {
-  return renamed(architecture, gguf_name, &GgufName::gguf, &GgufName::hf);
+  auto name = renamed(architecture, gguf_name, &GgufName::gguf, &GgufName::hf);
+  return name ? name : name_of_expert(architecture, gguf_name);
 }
 
 std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture,
@@ -91,9 +112,12 @@ std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture
   return renamed(architecture, hf_name, &GgufName::hf, &GgufName::gguf);
 }
 
-bool is_config_tensor(std::string_view gguf_name) {
-  return std::find(std::begin(kConfigTensors), std::end(kConfigTensors), gguf_name) !=
-         std::end(kConfigTensors);
+bool is_config_tensor(const GgufArchitecture& architecture, std::string_view gguf_name) {
+  if (std::ranges::find(kConfigTensors, gguf_name) != std::end(kConfigTensors)) return true;
+  if (!gguf_name.starts_with(kLayer)) return false;
+  const std::string_view rest = gguf_name.substr(kLayer.size());
+  const std::string_view own = rest.substr(std::min(rest.find('.'), rest.size() - 1) + 1);
+  return std::ranges::find(architecture.in_config, own) != architecture.in_config.end();
 }
 
 bool is_media_tensor(std::string_view gguf_name) {
@@ -151,6 +175,10 @@ Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("general.architecture"));
   FT_RETURN_IF_ERROR(check_is_model(file, name.value_or("")));
   std::string known;
+  if (const std::string why = why_not_read(name.value_or("")); !why.empty()) {
+    return unsupported(file.path() + ": GGUF files of the architecture '" + *name +
+                       "' are not read: " + why);
+  }
   for (const GgufArchitecture& architecture : gguf_architectures()) {
     if (name == architecture.name) return &architecture;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);

@@ -38,6 +38,8 @@ struct GgufArchitecture {
   // Norm weights are stored as 1 + w, while Hugging Face has w.
   bool whole_norms = false;
   bool is_written = false;  // by foretoken convert
+  // Queries, keys and values may be one tensor where folders have three.
+  bool joins_projections = false;
   // Tensors of layers under other names than Llama's, in front of ".weight" or ".bias", or whole.
   std::span<const GgufName> tensors = {};
   // Whole names outside of layers that are not Llama's, and what comes before a layer's number.
@@ -51,6 +53,8 @@ struct GgufArchitecture {
   // Keys, without the architecture, of numbers of all layers or a list of one for each, which
   // folders have as tensors of one element behind a layer's number.
   std::span<const GgufName> numbers = {};
+  // Tensors of layers, behind the number, that `read` turns into fields.
+  std::span<const std::string_view> in_config = {};
   // Fields that follow from others.
   void (*complete)(nlohmann::json& config) = nullptr;
   // Fields that more of the file says than single keys; behind `complete`.
@@ -69,12 +73,12 @@ std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture
                                             std::string_view hf_name);
 
 // Whether a tensor is no weight: what it says is part of config.json.
-bool is_config_tensor(std::string_view gguf_name);
+bool is_config_tensor(const GgufArchitecture& architecture, std::string_view gguf_name);
 
 // Whether a tensor belongs to what reads images or sounds, which Ollama keeps in the same file.
 bool is_media_tensor(std::string_view gguf_name);
 
-// Unsupported names the architecture and lists what exists.
+// Unsupported names the architecture with what stands in the way, or lists what exists.
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& file);
 
 // How models of a Hugging Face class are written: Llama, Mistral (as llama), Qwen 2 and 3. Null for

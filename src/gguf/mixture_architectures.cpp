@@ -74,6 +74,7 @@ constexpr GgufName kHyV3Tensors[] = {{"ffn_gate_inp", "mlp.router.gate"},
                                      {"ffn_down_shexp", "mlp.shared_mlp.down_proj"}};
 
 constexpr GgufName kMimo2Tensors[] = {{"attn_sinks.weight", "self_attn.attention_sink_bias"},
+                                      {"attn_qkv", "self_attn.qkv_proj"},
                                       {"ffn_gate_inp", "mlp.gate"},
                                       {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
                                       {"ffn_gate_exps", "mlp.experts.gate_proj"},
@@ -345,6 +346,7 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
     {.name = "mimo2",
      .hf_class = "MiMoV2FlashForCausalLM",
      .model_type = "mimo_v2_flash",
+     .joins_projections = true,
      .tensors = kMimo2Tensors,
      .keys = kMimo2Keys,
      .read = read_mimo2_file},

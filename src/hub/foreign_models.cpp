@@ -70,8 +70,8 @@ constexpr ForeignForm kFiles[] = {
     {".tar.gz", "an archive", "unpack it and name the folder or the GGUF file in it"},
     {".tgz", "an archive", "unpack it and name the folder or the GGUF file in it"},
     {".7z", "an archive", "unpack it and name the folder or the GGUF file in it"},
-    {".safetensors", "a file of weights without a config.json beside it",
-     "name the folder that holds both"},
+    {".safetensors", "a file of weights, and no model by itself",
+     "name the folder that holds it with its config.json"},
     {".pth", "a file of PyTorch in its maker's own layout",
      "use the model in the layout of transformers, or a GGUF file"},
     {".pt", "a file of PyTorch in its maker's own layout",
@@ -147,9 +147,16 @@ std::optional<std::string> folder_of_named_file(const std::string& path) {
       R"(config\.json|(model|pytorch_model)([.-].*)?\.(safetensors|bin)(\.index\.json)?)");
   const fs::path file(path);
   std::error_code ignored;
-  if (!std::regex_match(file.filename().string(), kUsual)) return std::nullopt;
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  const std::string name = file.filename().string();
   if (!fs::exists(folder / "config.json", ignored)) return std::nullopt;
+  if (std::regex_match(name, kUsual)) return folder.string();
+  // Under a name of its own, where the folder has no other weights.
+  if (!is_usual_weight_file(name) || name.ends_with(".gguf")) return std::nullopt;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string other = entry.path().filename().string();
+    if (other != name && is_usual_weight_file(other)) return std::nullopt;
+  }
   return folder.string();
 }
 

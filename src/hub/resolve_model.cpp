@@ -133,7 +133,9 @@ Result<std::string> resolve_model_folder(const std::string& model, const HubOpti
                             "*.safetensors, a GGUF file (*.gguf), or a Hub id (org/name, "
                             "org/name:Q4_K_M)");
   }
-  if (is_gguf(model)) return not_found("there is no file '" + model + "'; correct its path");
+  const bool is_address = model.find("://") != std::string::npos;
+  if (is_gguf(model) && !is_address)
+    return not_found("there is no file '" + model + "'; correct its path");
   FT_ASSIGN_OR_RETURN(const RepoId id, parse_repo_id(model, options.revision));
   FT_RETURN_IF_ERROR(check_options(options));
   const RepoCache cache(options.cache_folder, id);

@@ -292,5 +292,21 @@ TEST(HfConfig, EveryEndIsListedOnce) {
   EXPECT_EQ(gguf_generation_config(*file.value()).value()["eos_token_id"], Json({5, 9}));
 }
 
+// llama.cpp's own ggml-vocab-*.gguf.
+TEST(HfConfig, AVocabularyAloneIsNoModel) {
+  const test::ScratchFolder folder;
+  test::GgufBytes bytes(0, 6);
+  bytes.text_value("general.architecture", "llama");
+  for (const char* key : {"block_count", "context_length", "embedding_length",
+                          "feed_forward_length", "attention.head_count"}) {
+    bytes.u32_value(std::string("llama.") + key, 8);
+  }
+  const auto file = GgufFile::open(bytes.align().write(folder.file("vocab.gguf")));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Status status = gguf_model_config(*file.value()).status();
+  EXPECT_NE(status.message().find("holds a vocabulary and no weights"), std::string::npos)
+      << status.message();
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -26,8 +26,8 @@ TEST(HfNames, TensorsOfModelAndLayers) {
   for (const char* other : {"rope_freqs.weight", "blk.0", "blk.0.weight", "blk.0.odd.weight", ""}) {
     EXPECT_EQ(hf_tensor_name(llama, other), std::nullopt) << other;
   }
-  EXPECT_TRUE(is_config_tensor("rope_factors_long.weight"));
-  EXPECT_FALSE(is_config_tensor("blk.0.odd.weight"));
+  EXPECT_TRUE(is_config_tensor(gguf_architectures()[0], "rope_factors_long.weight"));
+  EXPECT_FALSE(is_config_tensor(gguf_architectures()[0], "blk.0.odd.weight"));
   EXPECT_TRUE(is_media_tensor("v.blk.0.attn_q.weight"));
   EXPECT_TRUE(is_media_tensor("mm.input_projection.weight"));
   EXPECT_FALSE(is_media_tensor("blk.0.attn_v.weight"));
@@ -109,17 +109,28 @@ TEST(HfNames, AndBack) {
   EXPECT_NE(gguf_hf_classes().find("Qwen3ForCausalLM, MistralForCausalLM"), std::string::npos);
 }
 
+// Mixtral's files of 2023.
+TEST(HfNames, ExpertsOfOldFilesAreTensorsOfTheirOwn) {
+  const GgufArchitecture& llama = named("llama");
+  EXPECT_EQ(hf_tensor_name(llama, "blk.2.ffn_gate.7.weight"),
+            "model.layers.2.block_sparse_moe.experts.7.w1.weight");
+  EXPECT_EQ(hf_tensor_name(llama, "blk.12.ffn_down.0.weight"),
+            "model.layers.12.block_sparse_moe.experts.0.w2.weight");
+  EXPECT_EQ(hf_tensor_name(llama, "blk.2.ffn_gate.x.weight"), std::nullopt);
+  EXPECT_EQ(hf_tensor_name(named("gemma2"), "blk.2.ffn_gate.7.weight"), std::nullopt);
+}
+
 TEST(HfNames, UnknownArchitecturesAreNamed) {
   const test::ScratchFolder folder;
   const std::string path = test::GgufBytes(0, 1)
-                               .text_value("general.architecture", "rwkv7")
+                               .text_value("general.architecture", "odd")
                                .align()
-                               .write(folder.file("rwkv7.gguf"));
+                               .write(folder.file("odd.gguf"));
   const auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok());
   const Status status = gguf_architecture(*file.value()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_NE(status.message().find("'rwkv7'"), std::string::npos);
+  EXPECT_NE(status.message().find("'odd'"), std::string::npos);
   EXPECT_NE(status.message().find("llama, qwen2, qwen3"), std::string::npos);
 }
 

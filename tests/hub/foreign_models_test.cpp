@@ -93,7 +93,7 @@ TEST(ForeignModels, FilesAreNamedWithTheRemedy) {
       {"a.TAR.GZ", "unpack it"},
       {"a.tgz", "unpack it"},
       {"a.7z", "unpack it"},
-      {"a.safetensors", "name the folder that holds both"},
+      {"a.safetensors", "name the folder that holds it with its config.json"},
       {"a.pth", "a file of PyTorch"},
       {"a.pt", "a file of PyTorch"},
       {"a.ckpt", "a training checkpoint"},
@@ -141,6 +141,11 @@ TEST(ForeignModels, FilesOfAFolderStandForIt) {
   for (const char* name : {"tokenizer.json", "adapter_model.safetensors", "model.txt"}) {
     EXPECT_EQ(folder_of(name), "") << name;
   }
+  // One under another name is the model where there is no other.
+  folder.write("llama.safetensors", "x");
+  EXPECT_EQ(folder_of("llama.safetensors"), folder.path());
+  folder.write("other.safetensors", "x");
+  EXPECT_EQ(folder_of("llama.safetensors"), "");
 }
 
 }  // namespace

@@ -46,6 +46,16 @@ TEST_F(ResolveModel, FilesAndTyposAreNamed) {
   EXPECT_EQ(server.requests().size(), 0u);
 }
 
+// As browsers show it.
+TEST_F(ResolveModel, TheAddressOfAFileIsNoPath) {
+  for (const char* address : {"https://huggingface.co/org/model/blob/main/m-Q4_K_M.gguf",
+                              "https://huggingface.co/org/model/resolve/main/m-Q4_K_M.gguf"}) {
+    expect_error(resolve(address),
+                 {address, "is neither a folder", "of an address, give org/name"});
+  }
+  EXPECT_EQ(server.requests().size(), 0u);
+}
+
 TEST_F(ResolveModel, PiecesOfAFileAreToBeJoined) {
   for (const char* name : {"x.gguf.part1of2", "y.gguf.part2", "z.gguf-split-a", "w.gguf.001",
                            "v.gguf.part_aa", "u.gguf.ab"}) {

@@ -28,6 +28,28 @@ TEST(GgufHeads, MtpModulesBehindTheLayers) {
   EXPECT_TRUE(head.value().layer.layers[0].experts);
 }
 
+// As converters write it for MiMo V2.5: queries, keys and values as one tensor.
+TEST(GgufFamilies, JoinedProjectionsAreDivided) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  const test::GoldenCase golden = test::golden_cases({"mimo_v2"}).front();
+  test::write_gguf(path, "mimo2", golden.folder, test::join_projections);
+  const Checkpoint joined = Checkpoint::open(path).value();
+  const Checkpoint apart = Checkpoint::open(golden.folder).value();
+  int compared = 0;
+  for (const auto& [name, tensor] : joined.tensors()) {
+    if (name.find(".self_attn.") == std::string::npos) continue;
+    const TensorView& own = *apart.find(name).value();
+    ASSERT_EQ(tensor->shape, own.shape) << name;
+    std::vector<float> values(static_cast<size_t>(own.num_elements())), wanted(values.size());
+    ASSERT_TRUE(convert_tensor(*tensor, DType::kF32, values.data()).ok());
+    ASSERT_TRUE(convert_tensor(own, DType::kF32, wanted.data()).ok());
+    EXPECT_EQ(values, wanted) << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3 * 4 + 1);
+}
+
 struct Family {
   const char* name;    // in the file
   const char* golden;  // folder
@@ -90,7 +112,10 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"mamba", "falcon_mamba"}, Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"},
         Family{"command-r", "cohere"}, Family{"afmoe", "trinity", {"layer_types"}},
         Family{"laguna", "laguna"}, Family{"step35", "step3p7"}, Family{"spark2_5", "spark"},
-        Family{"nanbeige", "nanbeige"}, Family{"apertus", "apertus", {"rope_scaling"}}),
+        Family{"nanbeige", "nanbeige"}, Family{"apertus", "apertus", {"rope_scaling"}},
+        Family{"muse-glimmer", "muse_glimmer"}, Family{"orion", "orion"},
+        Family{"maincoder", "maincoder"}, Family{"pangu-embedded", "internlm"},
+        Family{"xverse", "llama"}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -343,6 +343,27 @@ inline void split_gates(const ModelConfig& config, Matrices* all) {
   *all = std::move(apart);
 }
 
+// The factor of queries becomes the weight of a norm, and so does 1 of keys.
+inline void add_glimmer_norms(const ModelConfig& config, Matrices* all) {
+  Matrices own;
+  for (auto& [name, matrix] : *all) {
+    if (name.starts_with("model.vision")) continue;
+    std::string plain = name;
+    if (const size_t at = plain.find("language_model."); at != std::string::npos) {
+      plain.erase(at, 15);
+    }
+    own[plain] = std::move(matrix);
+  }
+  const float queries = config.attention_scale * std::sqrt(static_cast<float>(config.head_dim));
+  for (int32_t i = 0; i < config.num_layers; ++i) {
+    const std::string before = "model.layers." + std::to_string(i) + ".self_attn.";
+    const auto size = static_cast<size_t>(config.head_dim);
+    own[before + "q_norm.weight"] = {{config.head_dim}, std::vector<float>(size, queries)};
+    own[before + "k_norm.weight"] = {{config.head_dim}, std::vector<float>(size, 1.0f)};
+  }
+  *all = std::move(own);
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -374,6 +395,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
     split_gates(config, all);
     end_in_weight("block_sparse_moe.output_linear.weight", all);
   }
+  if (family == "muse-glimmer") add_glimmer_norms(config, all);
   if (family.starts_with("qwen3")) {
     put_linear_in_order(family, config, all);
   } else if (config.recurrent.key_heads > 0 || config.recurrent.step_rank > 0) {
@@ -394,10 +416,33 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   }
 }
 
+// Queries, keys and values become one tensor.
+inline void join_projections(Matrices* all) {
+  Matrices joined;
+  for (const auto& [name, matrix] : *all) {
+    const size_t at = name.find("q_proj.weight");
+    if (at == std::string::npos) continue;
+    Matrix& to = joined[name.substr(0, at) + "qkv_proj.weight"];
+    to.shape = {0, matrix.shape[1]};
+    for (const char* part : {"q_proj.weight", "k_proj.weight", "v_proj.weight"}) {
+      const Matrix& from = all->at(name.substr(0, at) + part);
+      to.shape[0] += from.shape[0];
+      to.values.insert(to.values.end(), from.values.begin(), from.values.end());
+    }
+  }
+  std::erase_if(*all, [](const auto& entry) {
+    const auto ends = [&](const char* part) { return entry.first.ends_with(part); };
+    return ends("q_proj.weight") || ends("k_proj.weight") || ends("v_proj.weight");
+  });
+  all->merge(joined);
+}
+
 // Norms' weights, which folders of some families have less one.
-inline void count_from_zero(Matrices* all) {
+inline void count_from_zero(const std::string& family, Matrices* all) {
   for (auto& [name, matrix] : *all) {
     if (!name.ends_with("norm.weight") || name.ends_with("linear_attn.norm.weight")) continue;
+    // Of Muse Glimmer those of layers alone.
+    if (family == "muse-glimmer" && !name.ends_with("layernorm.weight")) continue;
     for (float& value : matrix.values) ++value;
   }
 }
@@ -422,7 +467,7 @@ inline const GgufArchitecture& architecture_of(const std::string& family) {
 }
 
 inline void write_gguf(const std::string& path, const std::string& family,
-                       const std::string& folder) {
+                       const std::string& folder, void (*change)(Matrices* all) = nullptr) {
   const ModelConfig config = read_model_config(folder, {}).value();
   Matrices all = matrices_of(folder);
   std::map<std::string, std::vector<float>> numbers;  // of layers, by key
@@ -435,7 +480,8 @@ inline void write_gguf(const std::string& path, const std::string& family,
   }
   put_in_order(family, config, &all);
   if (architecture_of(family).interleaves_heads) interleave_heads(config, &all);
-  if (architecture_of(family).whole_norms) count_from_zero(&all);
+  if (architecture_of(family).whole_norms) count_from_zero(family, &all);
+  if (change != nullptr) change(&all);
   // Of layers without a window.
   if (family == "step35") all["rope_freqs"] = step_divisors(config);
   const auto values = metadata(family, config);

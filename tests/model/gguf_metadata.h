@@ -283,6 +283,18 @@ inline void add_gated_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.scaling.yarn_attn_factor"] = f32(config.rope.full.attention_factor);
 }
 
+// Of layers with and without a window.
+inline void add_later_keys(const std::string& family, const ModelConfig& config,
+                           std::map<std::string, Write>* all) {
+  if (family != "muse-glimmer") return;
+  std::vector<bool> windowed;
+  for (const LayerConfig& layer : config.layers) windowed.push_back(layer.window > 0);
+  (*all)["attention.sliding_window"] = u32(24);
+  (*all)["attention.sliding_window_pattern"] = flags(windowed);
+  (*all)["final_logit_softcapping"] = f32(config.logits_softcap);
+  (*all)["logit_scale"] = f32(config.logits_scale);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 inline void add_own_keys(const std::string& family, const ModelConfig& config,
                          std::map<std::string, Write>* all) {
@@ -320,6 +332,7 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
     add_state_space_keys(family, config, all);
   }
   add_gated_keys(family, config, all);
+  add_later_keys(family, config, all);
   if (family == "mistral4" || config.latent.index.exists()) add_latent_keys(config, all);
   if (config.block_index.exists()) add_block_index_keys(config, all);
   if (config.compressed.exists()) add_compressed_keys(config, all);

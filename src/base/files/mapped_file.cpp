@@ -7,17 +7,18 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
+#include <string>
+
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {
 
-// What a clone without Git LFS has in the place of a large file.
-bool is_lfs_pointer(int descriptor) {
-  constexpr std::string_view kFront = "version https://git-lfs.github.com/spec/";
-  char front[kFront.size()] = {};
+// What stands in the place of a large file; empty where it is the file.
+std::string instead_of(int descriptor) {
+  char front[64] = {};
   const int64_t got = read_at(descriptor, 0, sizeof front, front);
-  return got == int64_t{sizeof front} && std::string_view(front, sizeof front) == kFront;
+  return got <= 0 ? "" : what_was_fetched({front, static_cast<size_t>(got)});
 }
 
 }  // namespace
@@ -33,10 +34,8 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path, in
   struct stat info = {};
   const bool known = fstat(file->descriptor_, &info) == 0 && S_ISREG(info.st_mode);
   if (!known || info.st_size < least_bytes) return invalid_argument(path + ": " + too_short);
-  if (is_lfs_pointer(file->descriptor_)) {
-    return invalid_argument(path +
-                            ": it is a pointer of Git LFS, not the file; run git lfs pull in its "
-                            "folder, or download it");
+  if (const std::string instead = instead_of(file->descriptor_); !instead.empty()) {
+    return invalid_argument(path + ": " + instead);
   }
   file->size_ = static_cast<size_t>(info.st_size);
   void* memory = mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, file->descriptor_, 0);

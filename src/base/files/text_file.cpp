@@ -4,7 +4,23 @@
 #include <iterator>
 #include <system_error>
 
+#include "base/text/ascii_text.h"
+
 namespace foretoken {
+
+std::string what_was_fetched(std::string_view front) {
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/v1";
+  if (front.starts_with(kPointer)) {
+    return "it is a pointer of Git LFS, not the file; run git lfs pull in its folder, or download "
+           "it";
+  }
+  const std::string begin = lower_case(std::string(front.substr(0, 15)));
+  if (begin == "<!doctype html>" || begin.starts_with("<html")) {
+    return "it is a web page, not the file, as hosts send to those who are not logged in or may "
+           "not have it; download it with an account that may";
+  }
+  return "";
+}
 
 Result<std::string> read_text_file(const std::filesystem::path& file) {
   std::error_code error;
@@ -15,6 +31,9 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   std::string content((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (!stream.good() && !stream.eof()) {
     return not_found(file.string() + " cannot be read; check its permissions");
+  }
+  if (const std::string instead = what_was_fetched(content); !instead.empty()) {
+    return invalid_argument(file.string() + ": " + instead);
   }
   return content;
 }

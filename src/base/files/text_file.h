@@ -1,12 +1,18 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
 namespace foretoken {
 
-// The whole content of a file. kNotFound when it is missing or unreadable; the message names it.
+// What a file that was fetched wrongly holds in place of itself, by its first bytes, as the end of
+// a sentence with the remedy: a pointer of Git LFS or a web page. Empty: neither.
+std::string what_was_fetched(std::string_view front);
+
+// The whole content of a file. kNotFound when it is missing or unreadable, InvalidArgument for what
+// was fetched in its place; the message names it.
 Result<std::string> read_text_file(const std::filesystem::path& file);
 
 }  // namespace foretoken

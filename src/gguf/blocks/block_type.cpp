@@ -163,6 +163,18 @@ void decode_q2_0(const std::byte* blocks, int64_t count, float* out) {
   }
 }
 
+// Two bits for each element, which stand 32 apart in a byte, the first in the highest.
+void decode_i2_s(const std::byte* blocks, int64_t count, float* out) {
+  for (; count > 0; --count, blocks += 32, out += 128) {
+    for (int i = 0; i < 128; ++i) {
+      const int code = byte_number_at(blocks + i % 32) >> (6 - i / 32 * 2) & 3;
+      out[i] = static_cast<float>(code - 1);
+    }
+  }
+}
+
+constexpr BlockType kBitnetType = {36, "I2_S", 128, 32, decode_i2_s};
+
 constexpr BlockType kTypes[] = {
     {0, "F32", 1, 4, decode_f32},
     {1, "F16", 1, 2, decode_f16},
@@ -218,5 +230,11 @@ const BlockType* find_block_type(std::string_view name) {
   }
   return nullptr;
 }
+
+const BlockType* find_bitnet_type(uint32_t number) {
+  return number == kBitnetType.number ? &kBitnetType : nullptr;
+}
+
+int64_t gguf_tail_bytes(const BlockType& type) { return &type == &kBitnetType ? 32 : 0; }
 
 }  // namespace foretoken

@@ -25,4 +25,11 @@ std::span<const BlockType> block_types();
 const BlockType* find_block_type(uint32_t number);
 const BlockType* find_block_type(std::string_view name);
 
+// Types that files of one program alone have under a number that ggml gave away: I2_S of bitnet.cpp
+// (36), ternary codes with one scale behind all rows of a matrix, which decode as -1, 0 and 1. Null
+// for other numbers.
+const BlockType* find_bitnet_type(uint32_t number);
+// Bytes behind the blocks of a tensor of the type that belong to it, a float in front; 0: none.
+int64_t gguf_tail_bytes(const BlockType& type);
+
 }  // namespace foretoken

@@ -208,7 +208,8 @@ class FrontReader {
 
   Status check_tensor(GgufTensor& tensor, uint32_t type, uint64_t offset, int64_t elements) {
     const std::string where = "the tensor '" + tensor.name + "'";
-    tensor.type = find_block_type(type);
+    tensor.type = is_of_bitnet() ? find_bitnet_type(type) : nullptr;
+    if (tensor.type == nullptr) tensor.type = find_block_type(type);
     if (tensor.type == nullptr) return unread_type(where, type);
     const int64_t along_row = tensor.shape.empty() ? 1 : tensor.shape.back();
     if (along_row % tensor.type->elements != 0) {
@@ -225,16 +226,20 @@ class FrontReader {
     return {};
   }
 
-  // Numbers that other programs gave types of their own, or that llama.cpp has no more. bitnet.cpp
-  // took some of the latter.
-  Status unread_type(const std::string& where, uint32_t type) const {
+  bool is_of_bitnet() const {
     const auto named = front_.metadata.find("general.architecture");
     const auto* text =
         named == front_.metadata.end() ? nullptr : std::get_if<std::string>(&named->second);
-    if (text != nullptr && text->starts_with("bitnet") && type >= 36 && type <= 39) {
+    return text != nullptr && text->starts_with("bitnet");
+  }
+
+  // Numbers that other programs gave types of their own, or that llama.cpp has no more. bitnet.cpp
+  // took some of the latter.
+  Status unread_type(const std::string& where, uint32_t type) const {
+    if (is_of_bitnet() && type >= 37 && type <= 39) {
       return unsupported(where +
-                         " is of a type of bitnet.cpp's own (I2_S, TL1 or TL2), which is "
-                         "not read; use the model's Hugging Face folder instead");
+                         " is of a type of bitnet.cpp's own (TL1 or TL2), which is not read; use "
+                         "the file of I2_S or the model's Hugging Face folder instead");
     }
     if ((type >= 31 && type <= 33) || (type >= 36 && type <= 38)) {
       return unsupported(
@@ -265,7 +270,8 @@ class FrontReader {
     const auto size = static_cast<int64_t>(file_.size());
     for (auto& [name, tensor] : front_.tensors) {
       tensor.offset += static_cast<int64_t>(begin);
-      if (tensor.offset > size || tensor.num_bytes > size - tensor.offset) {
+      const int64_t tail = gguf_tail_bytes(*tensor.type);
+      if (tensor.offset > size || tensor.num_bytes > size - tensor.offset - tail) {
         return invalid_argument("the tensor '" + name + "' ends behind the file's " +
                                 std::to_string(size) + " bytes" + kFetchAgain);
       }
@@ -289,7 +295,7 @@ class FrontReader {
         return invalid_argument("the data of the tensor '" + tensor->name +
                                 "' lie over those of another" + kFetchAgain);
       }
-      end = offset + tensor->num_bytes;
+      end = offset + tensor->num_bytes + gguf_tail_bytes(*tensor->type);
     }
     return {};
   }

@@ -214,7 +214,11 @@ bool begins_as_gguf(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_gguf(std::string_view path) { return ends_in_gguf(path) || begins_as_gguf(path); }
+bool is_gguf(std::string_view path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return false;
+  return ends_in_gguf(path) || begins_as_gguf(path);
+}
 
 std::string GgufSplitName::part(int64_t of_number) const {
   std::string digits = std::to_string(of_number);

@@ -85,7 +85,7 @@ class GgufFile {
 };
 
 // Whether a path names a GGUF file: by its ending, in capitals or not, or by what an existing file
-// begins with (Ollama keeps models as sha256-...).
+// begins with (Ollama keeps models as sha256-...). No folder is one, whatever its name.
 bool is_gguf(std::string_view path);
 
 // A path of the form NAME-00002-of-00005.gguf, in capitals or not and with numbers of one to six

@@ -14,6 +14,8 @@ using Json = nlohmann::json;
 using Kind = SentencePieceModel::Kind;
 using PieceType = SentencePieceModel::PieceType;
 
+// Those of ChatGLM 2 and 3 have ids behind all pieces.
+constexpr const char* kChatGlmTokens[] = {"[MASK]", "[gMASK]", "[sMASK]", "sop", "eop"};
 constexpr const char* kSpaceMark = "\u2581";
 // More than the characters of "<0x41>" cost as tokens of their own.
 constexpr double kNameOfByte = 200;
@@ -55,9 +57,11 @@ class PieceTokenizer {
   bool has_prefix() const {
     return settings_.add_prefix_space.value_or(model_.add_dummy_prefix) && model_.add_dummy_prefix;
   }
+  bool is_chatglm() const { return settings_.class_name == "ChatGLMTokenizer"; }
   bool is_legacy() const { return settings_.legacy.value_or(true); }
   std::string first_of(PieceType type, size_t skip = 0) const;
   std::vector<AddedToken> own_tokens() const;
+  TokenNames before_text(const std::string& bos) const;
   std::vector<std::string> user_defined() const;
   Json normalizer() const;
   Json pre_tokenizer() const;
@@ -89,6 +93,12 @@ std::vector<AddedToken> PieceTokenizer::own_tokens() const {
     }
   }
   return own;
+}
+
+// What stands before a text that is no part of a chat.
+TokenNames PieceTokenizer::before_text(const std::string& bos) const {
+  if (!is_chatglm()) return token_names(settings_.add_bos.value_or(true), bos, ids_);
+  return {{"[gMASK]", ids_.at("[gMASK]")}, {"sop", ids_.at("sop")}};
 }
 
 // Those that are always one token, wherever they stand; the longest first.
@@ -211,6 +221,10 @@ MadeTokenizer PieceTokenizer::make() {
     ids_.emplace(model_.pieces[i].text, static_cast<int64_t>(i));
   }
   const std::vector<AddedToken> added = all_added_tokens(settings_, own_tokens(), &ids_);
+  // Text never becomes one of these, unless the folder lists it among its tokens.
+  for (size_t i = 0; is_chatglm() && i < std::size(kChatGlmTokens); ++i) {
+    ids_.emplace(kChatGlmTokens[i], static_cast<int64_t>(model_.pieces.size() + i));
+  }
   for (const AddedToken& token : added) added_.insert(token.content);
   const std::map<std::string, std::string> fallbacks = {
       {"bos_token", first_of(PieceType::kControl)},
@@ -225,7 +239,7 @@ MadeTokenizer PieceTokenizer::make() {
       {"normalizer", normalizer()},
       {"pre_tokenizer", pre_tokenizer()},
       {"post_processor",
-       around_text_json(token_names(settings_.add_bos.value_or(true), role("bos_token"), ids_),
+       around_text_json(before_text(role("bos_token")),
                         token_names(settings_.add_eos.value_or(false), role("eos_token"), ids_))},
       {"decoder", decoder()},
       {"model", model_.kind == Kind::kBpe ? bpe() : unigram()}};

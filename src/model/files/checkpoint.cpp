@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/log.h"
-#include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
 #include "gguf/mistral_params.h"
 #include "model/files/containers/json_file.h"
@@ -24,19 +23,6 @@ namespace foretoken {
 namespace fs = std::filesystem;
 
 namespace {
-
-// Llama's query and key rows: whole heads of an even number of rows.
-Status interleave(int64_t head_dim, TensorView* view) {
-  const bool has_heads =
-      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
-  if (!has_heads) {
-    return invalid_argument(view->file + ": the tensor '" + view->name + "' has the shape " +
-                            view->shape_text() + ", which is no multiple of heads of " +
-                            std::to_string(head_dim) + " rows; convert the model again");
-  }
-  view->interleaved_rows = head_dim;
-  return {};
-}
 
 // The tensor that stands for a matrix of several, which may be null behind the first.
 std::unique_ptr<TensorView> view_of_made(const std::string& name,
@@ -67,6 +53,18 @@ TensorView gguf_tensor_view(const GgufTensor& tensor) {
   view.descriptor = tensor.part->file->descriptor();
   view.file_offset = tensor.offset;
   return view;
+}
+
+Status Checkpoint::interleave(int64_t head_dim, TensorView* view) {
+  const bool has_heads =
+      head_dim > 0 && head_dim % 2 == 0 && !view->shape.empty() && view->shape[0] % head_dim == 0;
+  if (!has_heads) {
+    return invalid_argument(view->file + ": the tensor '" + view->name + "' has the shape " +
+                            view->shape_text() + ", which is no multiple of heads of " +
+                            std::to_string(head_dim) + " rows; convert the model again");
+  }
+  view->interleaved_rows = head_dim;
+  return {};
 }
 
 Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
@@ -366,101 +364,6 @@ bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
   const Status status =
       read_elements(tensor, 0, tensor.num_elements(), DType::kF32, values.data(), raw);
   return status.ok() && std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
-}
-
-// Tensors that no folder has keep their names: whoever loads the model finds no use for them.
-Status Checkpoint::add_gguf(const ModelFiles& model) {
-  FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
-  FT_ASSIGN_OR_RETURN(architecture_, gguf_architecture(*gguf_));
-  FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
-  for (const auto& [name, tensor] : gguf_->tensors()) {
-    if (is_config_tensor(name) || is_media_tensor(name)) continue;
-    const std::string hf_name = hf_tensor_name(*architecture_, name).value_or(name);
-    auto view = std::make_unique<TensorView>(gguf_tensor_view(tensor));
-    const bool turns = hf_name.find(".q_proj.") != std::string::npos ||
-                       hf_name.find(".k_proj.") != std::string::npos;
-    if (turns && architecture_->interleaves_heads) {
-      FT_RETURN_IF_ERROR(interleave(config["head_dim"], view.get()));
-    }
-    view->is_whole_norm = architecture_->whole_norms && hf_name.ends_with("norm.weight");
-    tensors_.emplace(hf_name, view.get());
-    made_tensors_.push_back(std::move(view));
-  }
-  for (const GgufName& number : architecture_->numbers) {
-    FT_RETURN_IF_ERROR(add_numbers(number, config["num_hidden_layers"]));
-  }
-  return add_gguf_scales();
-}
-
-// What llama.cpp multiplies products of a matrix with: the second scale of NVFP4's checkpoints.
-// Activations, which have one too, are not rounded.
-Status Checkpoint::add_gguf_scales() {
-  constexpr std::string_view kScale = ".scale", kOfInputs = ".input_scale";
-  std::erase_if(tensors_, [&](const auto& entry) { return entry.first.ends_with(kOfInputs); });
-  std::vector<std::string> scales;
-  for (const auto& [name, tensor] : tensors_) {
-    if (name.ends_with(kScale)) scales.push_back(name);
-  }
-  for (const std::string& name : scales) {
-    const std::string base = name.substr(0, name.size() - kScale.size());
-    const auto matrix = tensors_.find(base + ".weight");
-    if (matrix == tensors_.end()) continue;
-    const TensorView& scale = *tensors_[name];
-    if (scale.dtype != FileDType::kF32 || scale.num_elements() != 1 ||
-        matrix->second->shape.size() != 2) {
-      return unsupported(folder_ + ": the tensor '" + scale.name +
-                         "' is not one number for one matrix, as matrices of experts have it, "
-                         "which is not read; use the model's Hugging Face folder instead");
-    }
-    float number = 1;
-    std::memcpy(&number, scale.data, sizeof number);
-    made_.push_back(
-        std::make_unique<MadeTensor>(*matrix->second, Making::kPaddedRows, Padding{1, 1, number}));
-    made_tensors_.push_back(
-        std::make_unique<TensorView>(made_view(*matrix->second, *made_.back())));
-    matrix->second = made_tensors_.back().get();
-    tensors_.erase(name);
-  }
-  return {};
-}
-
-// A number of the metadata for each layer, as a tensor of one element.
-Status Checkpoint::add_numbers(const GgufName& number, int64_t num_layers) {
-  const std::string key(number.gguf);
-  if (gguf_->find(key) == nullptr) {
-    return invalid_argument(folder_ + ": '" + key + "' is missing; convert the model again");
-  }
-  if (num_layers > std::ssize(gguf_->tensors())) {
-    return invalid_argument(folder_ + ": there are fewer tensors than its " +
-                            std::to_string(num_layers) + " layers; convert the model again");
-  }
-  std::vector<double> values;
-  if (const auto one = gguf_->number(key); one.ok() && one.value()) {
-    values.assign(static_cast<size_t>(num_layers), *one.value());
-  } else {
-    FT_ASSIGN_OR_RETURN(values, gguf_->numbers(key));
-  }
-  if (std::ssize(values) != num_layers) {
-    return invalid_argument(folder_ + ": '" + key + "' has " + std::to_string(values.size()) +
-                            " numbers, but there are " + std::to_string(num_layers) +
-                            " layers; convert the model again");
-  }
-  for (int64_t layer = 0; layer < num_layers; ++layer) {
-    made_numbers_.push_back(
-        std::make_unique<float>(static_cast<float>(values[static_cast<size_t>(layer)])));
-    auto view = std::make_unique<TensorView>();
-    view->name = key;
-    view->file = folder_;
-    view->dtype_name = "F32";
-    view->shape = {1};
-    view->data = reinterpret_cast<const std::byte*>(made_numbers_.back().get());
-    view->num_bytes = sizeof(float);
-    tensors_.emplace(
-        std::string(architecture_->layers) + std::to_string(layer) + "." + std::string(number.hf),
-        view.get());
-    made_tensors_.push_back(std::move(view));
-  }
-  return {};
 }
 
 }  // namespace foretoken

@@ -75,7 +75,12 @@ class Checkpoint {
   std::string config_path() const;
   Result<Quantization> read_own_quantization() const;
   Status add_gguf(const ModelFiles& model);
+  // Llama's query and key rows: whole heads of an even number of rows.
+  static Status interleave(int64_t head_dim, TensorView* view);
   Status add_gguf_scales();
+  Result<std::unique_ptr<TensorView>> scaled_gguf_view(const GgufTensor& tensor);
+  Status divide_projections(const std::string& name, const TensorView& joined,
+                            const nlohmann::json& config);
   Status add_numbers(const GgufName& number, int64_t num_layers);
   Status add_file(const std::string& path);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);

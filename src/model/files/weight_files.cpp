@@ -30,8 +30,16 @@ constexpr WeightFormat kWeightFormats[] = {
     {"medusa_lm_head.pt", "medusa_lm_head.pt.index.json", ".pt"},
 };
 
+constexpr const char* kUnfinished = "a download that was not finished; fetch the weights again";
+
 // Files with weights in formats that are not read, by ending, and what to say of them.
 constexpr std::pair<std::string_view, const char*> kOtherFormats[] = {
+    {".incomplete", kUnfinished},
+    {".crdownload", kUnfinished},
+    {".part", kUnfinished},
+    {".download", kUnfinished},
+    {".aria2", kUnfinished},
+    {"?download=true", "a part of its address is in the name; rename it to end in .safetensors"},
     {".gguf", "a GGUF file is named by its own path: --model FOLDER/FILE.gguf"},
     {".h5", "TensorFlow's weights are not read; use a revision with *.safetensors"},
     {".msgpack", "Flax's weights are not read; use a revision with *.safetensors"},

@@ -27,5 +27,26 @@ TEST(TextFile, NamesTheMissingFile) {
   }
 }
 
+// In the place of a file: what a clone without Git LFS has, and what a host sends for a page.
+TEST(TextFile, WhatWasFetchedInstead) {
+  const test::ScratchFolder folder;
+  const std::pair<const char*, const char*> cases[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git lfs pull"},
+      {"<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page"},
+      {"<HTML><head></head></HTML>", "is a web page"},
+  };
+  for (const auto& [content, wanted] : cases) {
+    const auto text = read_text_file(folder.write("tokenizer.json", content));
+    ASSERT_FALSE(text.ok()) << content;
+    EXPECT_EQ(text.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(text.status().message().find("tokenizer.json: it is"), std::string::npos);
+    EXPECT_NE(text.status().message().find(wanted), std::string::npos) << text.status().message();
+  }
+  for (const char* content : {"", "{}", "<|im_start|>", "<h", "version 2"}) {
+    EXPECT_EQ(what_was_fetched(content), "") << content;
+    EXPECT_TRUE(read_text_file(folder.write("a.json", content)).ok()) << content;
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -92,6 +92,26 @@ TEST(BlockType, PlainTypes) {
   }
 }
 
+// Of bitnet.cpp: elements 32 apart in one byte, the first in the highest bits.
+TEST(BlockType, TernaryCodesOfBitnet) {
+  const BlockType* type = find_bitnet_type(36);
+  ASSERT_NE(type, nullptr);
+  EXPECT_EQ(type->name, "I2_S");
+  std::vector<std::byte> block(32, std::byte{0x55});
+  block[3] = std::byte{0b10'00'01'10};
+  std::vector<float> out(128);
+  type->decode(block.data(), 1, out.data());
+  EXPECT_EQ(out[3], 1);
+  EXPECT_EQ(out[35], -1);
+  EXPECT_EQ(out[67], 0);
+  EXPECT_EQ(out[99], 1);
+  EXPECT_EQ(out[4], 0);
+  EXPECT_EQ(gguf_tail_bytes(*type), 32);
+  EXPECT_EQ(gguf_tail_bytes(*find_block_type(8)), 0);
+  EXPECT_EQ(find_bitnet_type(8), nullptr);
+  EXPECT_EQ(find_block_type(36), nullptr);
+}
+
 TEST(BlockType, UnknownNumbers) {
   EXPECT_EQ(find_block_type(8)->name, "Q8_0");
   EXPECT_EQ(find_block_type(4), nullptr);

@@ -57,6 +57,24 @@ TEST(GgufFront, DataLieApartFromAlignedBytesOn) {
   EXPECT_NE(placed(0, 33, 3).find("general.alignment is impossible"), std::string::npos);
 }
 
+// A scale behind all rows belongs to the tensor.
+TEST(GgufFront, TernaryTensorsOfBitnetHaveATail) {
+  const auto placed = [](const char* architecture, uint64_t second, size_t bytes) {
+    GgufBytes file(2, 1);
+    file.text_value("general.architecture", architecture);
+    file.tensor("a", {128, 2}, 36, 0).tensor("b", {2}, 0, second).align();
+    return problem(file.bytes() + std::string(bytes, 'z'));
+  };
+  EXPECT_EQ(placed("bitnet-b1.58", 96, 104), "");
+  EXPECT_NE(placed("bitnet-b1.58", 64, 104).find("lie over those of another"), std::string::npos);
+  EXPECT_NE(placed("llama", 96, 104).find("in order for one processor"), std::string::npos);
+  GgufBytes last(1, 1);
+  last.text_value("general.architecture", "bitnet").tensor("a", {128, 2}, 36, 0).align();
+  EXPECT_EQ(problem(last.bytes() + std::string(96, 'z')), "");
+  EXPECT_NE(problem(last.bytes() + std::string(95, 'z')).find("'a' ends behind the file"),
+            std::string::npos);
+}
+
 TEST(GgufFront, NamesWhatIsWrong) {
   const auto with_tensor = [](auto shape, uint32_t type, uint64_t offset) {
     return GgufBytes(1).tensor("w", shape, type, offset).align().bytes();
@@ -86,7 +104,7 @@ TEST(GgufFront, NamesWhatIsWrong) {
       {with_tensor(Shape{1}, 31, 0), "no longer reads"},
       {GgufBytes(1, 1)
            .text_value("general.architecture", "bitnet-b1.58")
-           .tensor("w", Shape{128}, 36, 0)
+           .tensor("w", Shape{128}, 37, 0)
            .align()
            .bytes(),
        "bitnet.cpp's own"},

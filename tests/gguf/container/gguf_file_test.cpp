@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <cstring>
 
 #include "gguf/gguf_bytes.h"
@@ -147,6 +149,8 @@ TEST(IsGguf, ByTheEndingOrTheFront) {
   EXPECT_TRUE(is_gguf(folder.write("sha256-4d7a", "GGUF....")));
   EXPECT_FALSE(is_gguf(folder.write("config.json", "{}")));
   EXPECT_FALSE(is_gguf(folder.path()));
+  std::filesystem::create_directory(folder.file("model.gguf"));
+  EXPECT_FALSE(is_gguf(folder.file("model.gguf")));
   EXPECT_TRUE(is_gguf("a/b.gguf"));
   EXPECT_TRUE(is_gguf("a/B.GGUF"));
   EXPECT_FALSE(is_gguf("a/b"));

@@ -50,6 +50,24 @@ TEST(SentencePieceTokenizer, SettingsChangeWhatIsAroundAText) {
   EXPECT_EQ(json["model"]["ignore_merges"], false);
 }
 
+// Its own code numbers tokens behind the pieces, puts two of them before a text, and never finds
+// them in one; what the folder lists is found.
+TEST(SentencePieceTokenizer, ChatGlmsTokensStandBehindThePieces) {
+  TokenizerSettings settings;
+  settings.class_name = "ChatGLMTokenizer";
+  settings.added[14] = {14, "<|user|>"};
+  const auto made = sentencepiece_tokenizer(small_model(), settings, "x.model");
+  ASSERT_TRUE(made.ok());
+  const nlohmann::json& json = made.value().tokenizer;
+  const nlohmann::json& around = json["post_processor"];
+  ASSERT_EQ(around["single"].size(), 3u);
+  EXPECT_EQ(around["single"][0]["SpecialToken"]["id"], "[gMASK]");
+  EXPECT_EQ(around["special_tokens"]["[gMASK]"]["ids"][0], 8);
+  EXPECT_EQ(around["special_tokens"]["sop"]["ids"][0], 10);
+  EXPECT_EQ(json["model"]["vocab"]["eop"], 11);
+  EXPECT_EQ(json["added_tokens"].size(), 4u);
+}
+
 TEST(SentencePieceTokenizer, OtherKindsAreRefused) {
   SentencePieceModel model = small_model();
   model.kind = SentencePieceModel::Kind::kWord;

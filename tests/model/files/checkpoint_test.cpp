@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "dialled/safetensors_writer.h"
@@ -245,6 +246,72 @@ TEST(Checkpoint, GgufScalesBecomePartOfTheMatrix) {
   ASSERT_TRUE(read_elements(*up.value(), 0, 2, DType::kF32, values, raw).ok());
   EXPECT_EQ(values[0], 1.5F);
   EXPECT_EQ(values[1], -1.0F);
+}
+
+// The beginning of a file of the architecture with one layer.
+test::GgufBytes begin_gguf(const std::string& architecture, uint64_t num_tensors) {
+  test::GgufBytes bytes(num_tensors, 7);
+  bytes.text_value("general.architecture", architecture);
+  const std::pair<const char*, uint32_t> sizes[] = {{"block_count", 1},
+                                                    {"context_length", 8},
+                                                    {"embedding_length", 2},
+                                                    {"feed_forward_length", 2},
+                                                    {"attention.head_count", 1}};
+  for (const auto& [key, value] : sizes) bytes.u32_value(architecture + "." + key, value);
+  bytes.key(architecture + ".attention.layer_norm_rms_epsilon", 6).number(1e-5F);
+  return bytes;
+}
+
+// The same of experts, which have a number each.
+TEST(Checkpoint, GgufScalesOfExperts) {
+  const ScratchFolder folder;
+  const auto open = [&](uint64_t numbers) {
+    test::GgufBytes bytes = begin_gguf("qwen3moe", 3);
+    bytes.tensor("token_embd.weight", {2, 1}, 0, 0);
+    bytes.tensor("blk.0.ffn_up_exps.weight", {2, 1, 2}, 0, 32);
+    bytes.tensor("blk.0.ffn_up_exps.scale", {numbers}, 0, 64).align();
+    bytes.number(1.0F).number(1.0F).align();
+    bytes.number(1.0F).number(2.0F).number(3.0F).number(4.0F).align();
+    bytes.number(0.5F).number(10.0F).number(0.0F).align();
+    return Checkpoint::open(bytes.write(folder.file("x.gguf")));
+  };
+  const auto checkpoint = open(2);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto up = checkpoint.value().find("model.layers.0.mlp.experts.up_proj.weight");
+  ASSERT_TRUE(up.ok());
+  EXPECT_EQ(up.value()->shape, (std::vector<int64_t>{2, 1, 2}));
+  EXPECT_EQ(floats_of(*up.value()), (std::vector<float>{0.5F, 1, 30, 40}));
+  EXPECT_NE(open(3).status().message().find("ffn_up_exps.scale' is not one number of F32 for each"),
+            std::string::npos)
+      << open(3).status().message();
+}
+
+// bitnet.cpp's codes with a scale behind the rows.
+TEST(Checkpoint, GgufTernaryMatricesOfBitnet) {
+  const ScratchFolder folder;
+  const auto open = [&](float scale) {
+    test::GgufBytes bytes = begin_gguf("bitnet-b1.58", 2);
+    bytes.tensor("token_embd.weight", {2, 1}, 0, 0);
+    bytes.tensor("blk.0.ffn_up.weight", {128, 2}, 36, 32).align();
+    bytes.number(1.0F).number(1.0F).align();
+    // The first row 1, 0, -1 and 0 in its quarters, the second -1.
+    for (int i = 0; i < 32; ++i) bytes.number(uint8_t{0b10'01'00'01});
+    for (int i = 0; i < 32; ++i) bytes.number(uint8_t{0});
+    bytes.number(scale).align();
+    return Checkpoint::open(bytes.write(folder.file("x.gguf")));
+  };
+  const auto checkpoint = open(0.75F);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto up = checkpoint.value().find("model.layers.0.mlp.up_proj.weight");
+  ASSERT_TRUE(up.ok());
+  const std::vector<float> values = floats_of(*up.value());
+  ASSERT_EQ(values.size(), 256u);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float wanted = i >= 128 ? -0.75F : i < 32 ? 0.75F : i / 32 == 2 ? -0.75F : 0;
+    ASSERT_EQ(values[i], wanted) << i;
+  }
+  EXPECT_NE(open(std::numeric_limits<float>::infinity()).status().message().find("finite scale"),
+            std::string::npos);
 }
 
 // Found by the fuzzer: rows were read behind the tensor.

@@ -141,6 +141,9 @@ TEST(WeightFiles, OtherFormatsAreNamed) {
       {"openvino_model.xml", "OpenVINO's models"},
       {"model.tflite", "LiteRT's models"},
       {"consolidated.00.pth", "has only consolidated.00.pth"},
+      {"model.safetensors.incomplete", "a download that was not finished"},
+      {"model.safetensors.crdownload", "a download that was not finished"},
+      {"model.safetensors?download=true", "rename it to end in .safetensors"},
   };
   for (const auto& [name, part] : cases) {
     const ScratchFolder folder;

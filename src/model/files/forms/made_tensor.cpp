@@ -73,6 +73,17 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> columns)
   FT_CHECK(std::ssize(factor_) == cols_);
 }
 
+MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factors, Making making)
+    : plain_(plain),
+      making_(making),
+      rows_(plain.num_elements() / plain.shape.back()),
+      inner_(plain.shape.back()),
+      cols_(inner_),
+      factor_(std::move(factors)) {
+  FT_CHECK(making == Making::kScaledMatrices);
+  FT_CHECK(std::ssize(factor_) == (plain.shape.size() == 3 ? plain.shape[0] : 1));
+}
+
 MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& padding)
     : plain_(plain),
       making_(making),
@@ -85,11 +96,17 @@ MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& pa
 }
 
 const char* MadeTensor::type_name() const {
-  return making_ == Making::kUnitRows        ? "unit rows"
-         : making_ == Making::kTernary       ? "ternary"
-         : making_ == Making::kProduct       ? "a product"
-         : making_ == Making::kScaledColumns ? "scaled columns"
-                                             : "padded";
+  return making_ == Making::kUnitRows         ? "unit rows"
+         : making_ == Making::kTernary        ? "ternary"
+         : making_ == Making::kProduct        ? "a product"
+         : making_ == Making::kScaledColumns  ? "scaled columns"
+         : making_ == Making::kScaledMatrices ? "scaled"
+                                              : "padded";
+}
+
+std::vector<int64_t> MadeTensor::shape() const {
+  if (making_ == Making::kScaledMatrices) return plain_.shape;
+  return {rows_, cols_};
 }
 
 // The first reader looks it up.
@@ -149,7 +166,7 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
                              std::vector<std::byte>& raw) const {
   if (making_ == Making::kPaddedRows) return read_padded_rows(first, count, to, raw);
   const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary ||
-                        making_ == Making::kScaledColumns;
+                        making_ == Making::kScaledColumns || making_ == Making::kScaledMatrices;
   std::vector<float> other(in_place ? 0 : static_cast<size_t>(count * inner_));
   float* plain = in_place ? to : other.data();
   FT_RETURN_IF_ERROR(
@@ -164,6 +181,13 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
     case Making::kScaledColumns:
       for (int64_t i = 0; i < count * cols_; ++i) to[i] *= factor_[static_cast<size_t>(i % cols_)];
       return {};
+    case Making::kScaledMatrices: {
+      const int64_t rows_each = rows_ / std::ssize(factor_);
+      for (int64_t i = 0; i < count * cols_; ++i) {
+        to[i] *= factor_[static_cast<size_t>((first + i / cols_) / rows_each)];
+      }
+      return {};
+    }
     case Making::kProduct:
       multiply(plain, count, to);
       return {};

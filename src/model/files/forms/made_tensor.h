@@ -24,6 +24,9 @@ enum class Making : uint8_t {
   kPaddedRows,
   kPaddedColumns,
   kScaledColumns,  // each column times a number of its own (AWQ of ModelOpt and torchao)
+  // All of a matrix times a number, or of each of several (the second scales of NVFP4 in GGUF
+  // files, bitnet.cpp's).
+  kScaledMatrices,
 };
 
 // Of such a matrix: `from` rows or columns become `to`, times `scale`.
@@ -45,12 +48,15 @@ class MadeTensor {
   // Column c of `plain` times columns[c].
   MadeTensor(const TensorView& plain, std::vector<float> columns);
 
+  // kScaledMatrices: `plain` is [rows, cols] and has one factor, or [n, rows, cols] with n.
+  MadeTensor(const TensorView& plain, std::vector<float> factors, Making making);
+
   // kPaddedRows or kPaddedColumns, whose groups are whole.
   MadeTensor(const TensorView& plain, Making making, const Padding& padding);
 
-  // Of elements: [rows, cols].
-  std::vector<int64_t> shape() const { return {rows_, cols_}; }
-  // "unit rows", "ternary", "a product", "padded" or "scaled columns".
+  // Of elements: [rows, cols], or that of matrices that are scaled.
+  std::vector<int64_t> shape() const;
+  // "unit rows", "ternary", "a product", "padded", "scaled columns" or "scaled".
   const char* type_name() const;
   // Whether its matrix was quantised and its scales are no more than that.
   bool is_quantized() const { return making_ == Making::kScaledColumns; }

@@ -106,6 +106,19 @@ TEST(MadeTensor, HeadsWithZerosBehindThem) {
   EXPECT_EQ(read_values(columns, 0, 12), (std::vector<float>{1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8, 0}));
 }
 
+// One factor of a matrix, or one of each of several.
+TEST(MadeTensor, ScaledMatrices) {
+  const InMemory one({2, 2}, {1, 2, 3, 4});
+  const MadeTensor scaled(one.view, std::vector<float>{0.5F}, Making::kScaledMatrices);
+  EXPECT_EQ(scaled.shape(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(read_values(scaled, 0, 4), (std::vector<float>{0.5F, 1, 1.5F, 2}));
+  const InMemory several({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const MadeTensor each(several.view, std::vector<float>{2, 10}, Making::kScaledMatrices);
+  EXPECT_EQ(each.shape(), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(read_values(each, 0, 8), (std::vector<float>{2, 4, 6, 8, 50, 60, 70, 80}));
+  EXPECT_EQ(read_values(each, 3, 2), (std::vector<float>{8, 50}));
+}
+
 // Views of such tensors are read as any other.
 TEST(MadeTensor, IsReadByItsView) {
   const InMemory plain({2, 2}, {3, 4, 6, 8});
