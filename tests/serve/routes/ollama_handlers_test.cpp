@@ -73,7 +73,7 @@ TEST_F(OllamaHandlers, Names) {
     EXPECT_EQ(post("/api/generate", {{"model", asked}})["done_reason"], "load");
   }
   for (const char* path : {"/api/chat", "/api/generate", "/api/show", "/api/pull", "/api/embed"}) {
-    EXPECT_TRUE(post(path, {{"model", "other"}}, 404)["error"].is_string()) << path;
+    EXPECT_TRUE(post(path, {{"model", "nowhere"}}, 404)["error"].is_string()) << path;
   }
   EXPECT_TRUE(post("/api/create", {{"model", "other"}}, 501)["error"].is_string());
 }
@@ -89,7 +89,7 @@ TEST_F(OllamaHandlers, Embeddings) {
 
 TEST_F(OllamaHandlers, WhatRuns) {
   const json running = ollama_running_body(context());
-  ASSERT_EQ(running["models"].size(), 1u);
+  ASSERT_EQ(running["models"].size(), context().config.model_names.size());
   EXPECT_EQ(running["models"][0]["model"], context().model_name());
   EXPECT_EQ(running["models"][0]["context_length"], engine().info().max_model_len);
 }
