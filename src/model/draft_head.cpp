@@ -32,26 +32,6 @@ MixerSpec spec_of(const Mixer& mixer) {
       mixer);
 }
 
-// Entries that each sees, its own included; 0: all.
-int32_t window_of(const DecoderLayer& layer) {
-  return std::visit(
-      [](const auto& mixer) -> int32_t {
-        if constexpr (requires { mixer.kept_window(); }) return mixer.kept_window();
-        return 0;
-      },
-      layer.mixer);
-}
-
-// Whether rows have rotary positions, for all that the mixer says of it.
-bool may_turn_rows(const DecoderLayer& layer) {
-  return std::visit(
-      [](const auto& mixer) {
-        if constexpr (requires { mixer.turns_rows(); }) return mixer.turns_rows();
-        return true;
-      },
-      layer.mixer);
-}
-
 class Head final : public DraftHead {
  public:
   // `part`: of this rank's layers.
@@ -181,7 +161,7 @@ Status Head::load(const std::string& folder, const DraftHeadOptions& options) {
   rope_ = loaded.rope;
   weights_ = std::move(loaded.weights);
   weight_bytes_ = loaded.weight_bytes;
-  if (!may_turn_rows(weights_of(0).layer)) rope_ = {};
+  if (!turns_rows(weights_of(0).layer)) rope_ = {};
   return {};
 }
 
@@ -302,7 +282,7 @@ const float* Head::run_layers(const Pass& pass, int32_t module, LayerKv kv, cons
     const int32_t number = module * config_.num_layers + static_cast<int32_t>(depth);
     kv.kv = cache.layer(number);
     kv.index_keys = cache.index_keys(number);
-    kv.window = window_of(*layer);
+    kv.window = kept_window(*layer);
     const DecoderLayer* next = depth < deeper.size() ? &deeper[depth] : nullptr;
     delta = layers_.run(pass.rows, kv, *layer, depth == 0 ? x : nullptr, next);
     layer = next;

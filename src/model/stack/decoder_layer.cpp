@@ -124,4 +124,20 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
       spec.feed_forward);
 }
 
+int32_t kept_window(const DecoderLayer& layer) {
+  const auto say = [](const auto& mixer) -> int32_t {
+    if constexpr (requires { mixer.kept_window(); }) return mixer.kept_window();
+    return 0;
+  };
+  return std::visit(say, layer.mixer);
+}
+
+bool turns_rows(const DecoderLayer& layer) {
+  const auto say = [](const auto& mixer) {
+    if constexpr (requires { mixer.turns_rows(); }) return mixer.turns_rows();
+    return true;
+  };
+  return std::visit(say, layer.mixer);
+}
+
 }  // namespace foretoken

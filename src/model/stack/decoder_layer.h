@@ -78,4 +78,9 @@ struct DecoderLayer {
 Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& spec,
                   DecoderLayer* out);
 
+// What its mixer says: positions that a row sees, its own included (0: all), and whether rows have
+// rotary positions. Mixers that say nothing see all, with these.
+int32_t kept_window(const DecoderLayer& layer);
+bool turns_rows(const DecoderLayer& layer);
+
 }  // namespace foretoken

@@ -38,6 +38,18 @@ TEST_F(DecoderLayerTest, LoadsTheNormsThatItNames) {
   EXPECT_EQ(std::get<GatedMlp>(layer.feed_forward).down.inputs, 12);
 }
 
+TEST(DecoderLayer, MixersSayWhatTheySeeAndTurn) {
+  DecoderLayer layer;
+  Gqa& gqa = layer.mixer.emplace<Gqa>();
+  gqa.spec.window = 64;
+  gqa.spec.rope = false;
+  EXPECT_EQ(kept_window(layer), 64);
+  EXPECT_FALSE(turns_rows(layer));
+  layer.mixer.emplace<Latent>();
+  EXPECT_EQ(kept_window(layer), 0);
+  EXPECT_TRUE(turns_rows(layer));
+}
+
 TEST_F(DecoderLayerTest, AMissingTensorIsNamed) {
   tensors_.erase("layers.7.mlp.up_proj.weight");
   load_part<DecoderLayer>([&](PartLoader& loader, DecoderLayer* out) {
