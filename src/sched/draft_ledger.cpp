@@ -33,21 +33,18 @@ bool DraftLedger::has_room(const Sequence& sequence, int lookup) const {
   const bool is_listed = sequence.drafter != lookup;
   const int least = is_listed ? grant.min_listed_class : grant.min_class;
   if (sequence.is_predicted || LookupGain::class_of(sequence.lookup_gain) >= least) return true;
-  return (sequence.arrival + num_dealt_) % LookupGain::kTurn == 0;
+  const auto turn = static_cast<uint64_t>(LookupGain::turn_of(least, grant.others_come));
+  return (sequence.arrival + num_dealt_) % turn == 0;
 }
 
 void DraftLedger::note_lookups(const Span& span, int drafter, int num_accepted,
                                bool is_likely) const {
   Sequence& sequence = *span.sequence;
   if (is_likely && !sequence.lookup_is_likely) {
-    sequence.lookup_gain = std::max(sequence.lookup_gain, LookupGain::kFirst);
+    sequence.lookup_gain = std::max(sequence.lookup_gain, LookupGain::kFound);
   }
   sequence.lookup_is_likely = is_likely;
-  if (!span.had_lookups) {
-    sequence.lookup_gain -=
-        (sequence.lookup_gain + LookupGain::kIdleMemory - 1) / LookupGain::kIdleMemory;
-    return;
-  }
+  if (!span.had_lookups) return;
   const bool is_lookup = sequence.lookups == 0 || (sequence.lookups >> drafter & 1) != 0;
   const int rise = (is_lookup ? num_accepted * LookupGain::kOne : 0) - sequence.lookup_gain;
   sequence.lookup_gain += rise / (rise > 0 ? LookupGain::kRisingMemory : LookupGain::kMemory);

@@ -19,21 +19,24 @@ inline constexpr int kNumCatchUpClasses = 14;
 struct LookupGain {
   static constexpr int kOne = 256;
   static constexpr int kNumClasses = 10;
-  // Where nothing is known, or a long piece of text was found that was not before. Higher, and a
-  // text that only seems to repeat itself has room for long; lower, and large batches never try.
+  // Where nothing is known. Higher, and texts that do not repeat themselves have room for long;
+  // lower, and large batches never try.
   static constexpr int kFirst = 2 * kOne;
+  // At least, where a long piece of text was found that was not before: such sequences can have
+  // room alone.
+  static constexpr int kFound = 4 * kOne;
   // Steps that it looks back on where it falls. Fewer, and a sequence for which drafts are found
   // now and then loses its room by chance; more, and room for drafts that do not come costs for
   // longer.
   static constexpr int kMemory = 8;
   // The same where it rises. More, and a text that begins to repeat itself is believed late.
   static constexpr int kRisingMemory = 2;
-  // The same without room. Fewer, and sequences wait for their tries that were never judged; more,
-  // and a look-up that wakes for one has room for all.
-  static constexpr int kIdleMemory = 32;
-  // Steps between tries of a sequence that gains too little. Fewer, and its room costs time; more,
+  // Steps between tries of a sequence that gains too little: the more the dearer room is, and where
+  // no further requests come, as the others wait for its end. Fewer, and its room costs time; more,
   // and a text that repeats short pieces is noticed late.
-  static constexpr int kTurn = 64;
+  static constexpr int turn_of(int min_class, bool others_come) {
+    return (others_come ? 4 : 32) << (min_class < 5 ? min_class : 5);
+  }
 
   static constexpr int class_of(int gain) {
     int result = 0;
@@ -85,9 +88,11 @@ struct DraftGrant {
   // Spans at most that have it before another drafter and may have its drafts.
   int max_lookups = std::numeric_limits<int>::max();
   // Without KV: sequences whose gain is of a lower class have no room, but for one of
-  // LookupGain::kTurn in a step. `min_listed_class`: of those that have it before another drafter.
+  // LookupGain::turn_of in a step. `min_listed_class`: of those that have it before another
+  // drafter.
   int min_class = 0;
   int min_listed_class = 0;
+  bool others_come = true;  // requests wait, or have prompts to compute
 };
 
 // Draft passes of a planned step.

@@ -92,6 +92,7 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
       grant = adaptive_grant(step, static_cast<int>(i), demand);
       raise_limit(step, static_cast<int>(i), demand, Kind::kListed, grant);
       raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
+      grant.others_come = others_come(demand);
       continue;
     }
     if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
@@ -177,11 +178,11 @@ LengthController::Load LengthController::load_beside(int drafter, const BatchDem
 }
 
 LengthController::Speed LengthController::speed_of(int drafter, const State& state, int limit,
-                                                   const Batch& batch) const {
+                                                   const Room& room, const Batch& batch) const {
   const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
   const Load& load = batch.load;
   const int num_sequences = batch.num_sequences;
-  Speed speed{.room = room_of(limit, batch)};
+  Speed speed{.room = room};
   const int num_with_room = speed.room.num_sequences;
   const DraftUse use{.num_draft_tokens = limit,
                      .catch_up_rows = limit > 0 ? rows_of(traits, num_with_room, limit) : 0,
@@ -222,14 +223,17 @@ LengthController::Choice LengthController::choose(int drafter, const State& stat
   int64_t plain_ns = 0;
   for (int limit = 0; limit <= config_.drafters[static_cast<size_t>(drafter)].max_draft_tokens;
        ++limit) {
-    const Speed speed = speed_of(drafter, state, limit, batch);
-    if (limit == 0) plain_ns = speed.ns;
     const auto at = static_cast<size_t>(limit);
-    token_ns[at] = speed.ns / kRingSize * kOne / speed.tokens;
-    classes[at] = speed.room.min_class;
-    if (limit > 0 && (speed.room.num_sequences == 0 || slows_others(speed, plain_ns, batch)))
-      continue;
-    speeds[at] = (speed.tokens << 32) / speed.ns;
+    for (const Room& room : rooms_of(limit, batch)) {
+      if (room.num_sequences == 0) continue;
+      const Speed speed = speed_of(drafter, state, limit, room, batch);
+      if (limit == 0) plain_ns = speed.ns;
+      const int64_t tokens_each_ns = (speed.tokens << 32) / speed.ns;
+      if (tokens_each_ns <= speeds[at] || slows_others(speed, plain_ns, batch)) continue;
+      speeds[at] = tokens_each_ns;
+      token_ns[at] = speed.ns / kRingSize * kOne / speed.tokens;
+      classes[at] = room.min_class;
+    }
     if (speeds[at] > speeds[best]) best = at;
   }
   const auto last = static_cast<size_t>(state.num_draft_tokens);

@@ -158,9 +158,12 @@ class LengthController {
   void take_in(uint64_t step);
   Load load_beside(int drafter, const BatchDemand& demand) const;
   Choice choose(int drafter, const State& state, const Batch& batch) const;
-  Room room_of(int limit, const Batch& batch) const;
-  Speed speed_of(int drafter, const State& state, int limit, const Batch& batch) const;
+  std::array<Room, 2> rooms_of(int limit, const Batch& batch) const;
+  Speed speed_of(int drafter, const State& state, int limit, const Room& room,
+                 const Batch& batch) const;
   bool slows_others(const Speed& speed, int64_t plain_ns, const Batch& batch) const;
+  // Whether requests wait or have prompts to compute.
+  static bool others_come(const BatchDemand& demand);
   Gains gains_of(int drafter, const BatchDemand& demand, Kind kind) const;
   void raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                    DraftGrant& grant);

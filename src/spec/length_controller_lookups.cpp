@@ -17,32 +17,44 @@ constexpr int64_t kSlowest = 128;
 
 }  // namespace
 
+bool LengthController::others_come(const BatchDemand& demand) {
+  return demand.num_waiting > 0 || demand.num_sequences > demand.num_decoding;
+}
+
 LengthController::Gains LengthController::gains_of(int drafter, const BatchDemand& demand,
                                                    Kind kind) const {
   const DraftDemand& own = demand.drafters[static_cast<size_t>(drafter)];
   Gains gains{.counts = kind == Kind::kListed ? own.num_listed_gaining : own.num_gaining};
   if (kind == Kind::kOwn) gains.num_coming = own.num_coming;
-  gains.others_come = demand.num_waiting > 0 || demand.num_sequences > demand.num_decoding;
+  gains.others_come = others_come(demand);
   return gains;
 }
 
-// The sequences that gain as much as room for all of them costs, a share of it each. Example: a
-// step of 16 takes 4.4 ms without room and 6.3 with room for 8 drafts each, so that a look-up must
-// bring a sequence 1.9 / 4.4 = 0.43 accepted drafts a step.
-LengthController::Room LengthController::room_of(int limit, const Batch& batch) const {
-  if (batch.gains == nullptr || limit == 0) return {batch.num_sequences, 0};
+// The sequences that gain as much as room for all of them costs, a share of it each, and those of
+// them alone that gain much, or for which a long piece of text was found. Example: a step of 16
+// takes 4.4 ms without room and 6.3 with room for 8 drafts each, so that a look-up must bring a
+// sequence 1.9 / 4.4 = 0.43 accepted drafts a step.
+std::array<LengthController::Room, 2> LengthController::rooms_of(int limit,
+                                                                 const Batch& batch) const {
+  const Room all{batch.num_sequences, 0};
+  if (batch.gains == nullptr || limit == 0) return {all, {}};
   const int seqs = batch.load.seqs + batch.num_sequences;
   const int64_t plain = std::max<int64_t>(times_.step_ns(seqs, 0, 0), 1);
   const int64_t more = times_.step_ns(seqs, int64_t{seqs} * limit, 0) - plain;
-  if (more <= plain / kFreeRoom) return {batch.num_sequences, 0};
+  if (more <= plain / kFreeRoom) return {all, {}};
   constexpr int64_t kMaxGain = int64_t{LookupGain::kOne} * kMaxDraftTokens;
   const auto least = static_cast<int>(std::min(more * LookupGain::kOne / plain, kMaxGain));
-  Room room{batch.gains->num_coming, std::max(1, LookupGain::class_of(least))};
-  for (int i = room.min_class; i < LookupGain::kNumClasses; ++i) {
-    room.num_sequences += batch.gains->counts[static_cast<size_t>(i)];
-  }
-  room.num_sequences = std::min(room.num_sequences, batch.num_sequences);
-  return room;
+  const auto room_from = [&](int min_class, int num_coming) {
+    Room room{num_coming, min_class};
+    for (int i = min_class; i < LookupGain::kNumClasses; ++i) {
+      room.num_sequences += batch.gains->counts[static_cast<size_t>(i)];
+    }
+    room.num_sequences = std::min(room.num_sequences, batch.num_sequences);
+    return room;
+  };
+  const int payable = std::max(1, LookupGain::class_of(least));
+  const int sure = std::max(payable, LookupGain::class_of(LookupGain::kFound));
+  return {room_from(payable, batch.gains->num_coming), room_from(sure, 0)};
 }
 
 // Whether the sequences without room end later for what those with room do to their steps, where no

@@ -74,7 +74,7 @@ TEST(LookupRoom, ASequenceThatGainsTooLittleIsTriedNowAndThen) {
     const int least = LookupGain::class_of(kOne);
     EXPECT_EQ(ledger.steps_with_room(least, 64), 64) << "of a new one nothing is known";
     for (int i = 0; i < 16; ++i) ledger.note(0);
-    EXPECT_EQ(ledger.steps_with_room(least, 4 * LookupGain::kTurn), 4);
+    EXPECT_EQ(ledger.steps_with_room(least, 4 * LookupGain::turn_of(least, true)), 4);
     EXPECT_EQ(ledger.steps_with_room(0, 64), 64) << "all have room";
     ledger.note(4);
     EXPECT_EQ(ledger.steps_with_room(least, 64), 64) << "it repeats itself";
@@ -85,26 +85,25 @@ TEST(LookupRoom, ALongPieceOfTextIsWorthATry) {
   LookupLedger ledger(false);
   for (int i = 0; i < 16; ++i) ledger.note(0);
   ledger.note(0, true);
-  EXPECT_GE(ledger.gain(), kOne);
+  EXPECT_GE(ledger.gain(), LookupGain::kFound * 7 / 8);
   for (int i = 0; i < 16; ++i) ledger.note(0, true);
   EXPECT_LT(ledger.gain(), kOne) << "it was one and the same";
 }
 
-// What is known of a sequence grows old while it has no room, and the drafts of a head say nothing
-// of a look-up.
+// Of steps in which it had room; the drafts of a head say nothing of a look-up.
 TEST(LookupRoom, GainsAreOfTheLookupsOwnDrafts) {
   LookupLedger ledger(true);
   ledger.note(4, false, true, 1);
   EXPECT_LT(ledger.gain(), LookupGain::kFirst);
   const int before = ledger.gain();
   ledger.note(0, false, false);
-  EXPECT_LT(ledger.gain(), before);
-  for (int i = 0; i < 300; ++i) ledger.note(0, false, false);
-  EXPECT_EQ(ledger.gain(), 0);
+  EXPECT_EQ(ledger.gain(), before);
+  for (int i = 0; i < 100; ++i) ledger.note(0);
+  EXPECT_LT(ledger.gain(), kOne / 32);
   const BatchDemand demand = ledger.demand();
   EXPECT_EQ(demand.drafters[0].num_listed_gaining[0], 1);
   ledger.note(8);
-  EXPECT_EQ(ledger.gain(), 4 * kOne);
+  EXPECT_GE(ledger.gain(), 4 * kOne);
   EXPECT_EQ(ledger.demand().drafters[0].num_listed_gaining[8], 1);
 }
 
