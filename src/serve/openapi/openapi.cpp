@@ -88,8 +88,6 @@ constexpr Operation kOperations[] = {
     {"post", "/apply-template", "applyTemplate", "The prompt that a chat makes",
      "ChatCompletionRequest", "Prompt"},
     {"get", "/props", "getProps", "What the server is, in llama.cpp's form", "", "Props"},
-    {"post", "/api/show", "showModel", "The model in Ollama's form, as llama.cpp has it", "",
-     "OllamaModel"},
     {"get", "/slots", "getSlots", "Sequences that may run at once", "", "Slots"},
     {"post", "/reset_prefix_cache", "resetPrefixCache",
      "Requests from now on find nothing that was cached before", "", ""},

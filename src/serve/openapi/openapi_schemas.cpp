@@ -336,7 +336,6 @@ constexpr const char* kAnswers = R"json({
   "properties": {"input_tokens": {"type": "integer"}}},
 "InputTokens": {"type": "object", "required": ["object", "input_tokens"],
   "properties": {"object": {"const": "response.input_tokens"}, "input_tokens": {"type": "integer"}}},
-"OllamaModel": {"type": "object", "required": ["template", "model_info", "details", "capabilities"]},
 "Tokens": {"type": "object", "required": ["tokens"],
   "properties": {"count": {"type": "integer"}, "max_model_len": {"type": "integer"},
     "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer"},

@@ -126,7 +126,6 @@ TEST(SamplingFields, RangesAreCheckedByName) {
       {{{"prompt_logprobs", -2}}, "prompt_logprobs"},
       {{{"allowed_token_ids", json::array()}}, "allowed_token_ids"},
       {{{"bad_words", {""}}}, "bad_words"},
-      {{{"stop", {""}}}, "stop"},
       {{{"stop", "x"}, {"detokenize", false}}, "stop"}};
   for (const auto& [object, name] : bad) {
     SamplingParams sampling;
