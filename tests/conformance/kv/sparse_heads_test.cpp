@@ -36,15 +36,13 @@ class SparseHeads : public testing::TestWithParam<test::GoldenCase> {
   }
   nlohmann::json eagle3() const {
     const nlohmann::json own = target();
-    const int last = own.at("num_hidden_layers").get<int>();
     nlohmann::json layer = layers_of(own, 1);
     layer["model_type"] = "llama";
-    return {
-        {"architectures", {"Eagle3Speculator"}}, {"speculators_model_type", "eagle3"},
-        {"speculators_version", "0.3.0"},        {"draft_vocab_size", own.at("vocab_size")},
-        {"norm_before_residual", true},          {"eagle_aux_hidden_state_layer_ids", {0, 1, last}},
-        {"tie_word_embeddings", false},          {"torch_dtype", "float32"},
-        {"transformer_layer_config", layer}};
+    return {{"architectures", {"Eagle3Speculator"}}, {"speculators_model_type", "eagle3"},
+            {"speculators_version", "0.3.0"},        {"draft_vocab_size", own.at("vocab_size")},
+            {"norm_before_residual", true},          {"eagle_aux_hidden_state_layer_ids", {0, 1}},
+            {"tie_word_embeddings", false},          {"torch_dtype", "float32"},
+            {"transformer_layer_config", layer}};
   }
   nlohmann::json dflash() const {
     const nlohmann::json own = target();
@@ -55,7 +53,7 @@ class SparseHeads : public testing::TestWithParam<test::GoldenCase> {
     config["block_size"] = 4;
     config["torch_dtype"] = "float32";
     config["dflash_config"] = {{"mask_token_id", own.at("vocab_size").get<int>() - 1},
-                               {"target_layer_ids", {0, 1}}};
+                               {"target_layer_ids", nlohmann::json::array({0})}};
     return config;
   }
   static RunResult run(const Variant& variant, const std::string& head) {
