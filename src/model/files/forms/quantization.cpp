@@ -104,6 +104,10 @@ void read_modelopt(Reader& reader, Quantization* out) {
 
 // Floats and signed bytes, or integers of four bits in words, which stand alone.
 void read_quark_weight(Reader& reader, const Json& weight, Quantization* out) {
+  reader.want_because(!weight.is_array(), "Quark's weights that were rounded twice",
+                      "its integers of four bits have the scales of two roundings (FP8, then "
+                      "int4); use a checkpoint of Quark's FP8 or MXFP4, one of AWQ or GPTQ, the "
+                      "model as it was before, or a GGUF file");
   const Json dtype = weight.is_object() ? weight.value("dtype", Json()) : Json();
   const std::string name = dtype.is_string() ? dtype.get<std::string>() : "";
   const SixBits six = name == "fp6_e3m2"   ? SixBits::kE3m2

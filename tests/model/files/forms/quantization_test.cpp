@@ -233,7 +233,7 @@ TEST(Quantization, OthersAreNamedWithARemedy) {
        "Quark's weights"},
       {R"({"quant_method": "quark", "global_quant_config": {"weight": [{"dtype": "fp8_e4m3"},
            {"dtype": "int4"}]}})",
-       "Quark's weights"},
+       "scales of two roundings"},
       {R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp6_e3m2"}},
            "layer_quant_config": {"a": {"weight": {"dtype": "fp6_e2m3"}}}})",
        "fp6_e3m2 and fp6_e2m3"},
