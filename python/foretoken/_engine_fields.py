@@ -35,7 +35,8 @@ class EngineFields:
     quantization: str | None = None
 
     # dynamic: round what FP8 matrices of layers are multiplied with to FP8, too, with a scale
-    # for each 128 columns of a row (W8A8); none: products take it as it is
+    # for each 128 columns of a row (W8A8); static: with the scales that the checkpoint was
+    # calibrated with (input_scale); none: products take it as it is
     activation_scheme: str = "none"
 
     # auto, safetensors, gguf, dummy (random weights, config.json only), or dummy-TYPE:
