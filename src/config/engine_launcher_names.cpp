@@ -73,7 +73,7 @@ constexpr ForeignFlag kTable[] = {
     {"--payload-limit", kValue, {"--max-body-bytes %"}, "", nullptr},
     {"--graceful-termination-timeout", kValue, {"--shutdown-timeout %"}, "", nullptr},
     {"--lora-adapters", kValue, {"--enable-lora --lora-modules %"}, "", nullptr},
-    {"--rope-factor", kValue, {}, "use --hf-overrides '{\"rope_scaling\": ...}'", nullptr},
+    {"--rope-factor", kValue, {"--hf-overrides '{\"rope_scaling\": ...}'"}, "", nullptr},
     {"--tokenizer-config-path|--custom-tokenizer",
      kValue,
      {},

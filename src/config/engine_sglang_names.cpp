@@ -319,8 +319,8 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; foretoken convert writes quantised folders",
      nullptr},
-    {"--quantize-and-serve", kFlag, {}, "use --quantization METHOD", nullptr},
-    {"--torchao-config", kValue, {}, "use --quantization METHOD", nullptr},
+    {"--quantize-and-serve", kFlag, {"--quantization METHOD"}, "", nullptr},
+    {"--torchao-config", kValue, {"--quantization METHOD"}, "", nullptr},
     {"--model-checksum",
      kPerhaps,
      {},
@@ -337,7 +337,7 @@ constexpr ForeignFlag kTable[] = {
      {},
      "remove it; --log-level and --step-timeout-seconds hold for all",
      nullptr},
-    {"--log-requests-format", kValue, {}, "use --log-format", nullptr},
+    {"--log-requests-format", kValue, {"--log-format %"}, "", nullptr},
     {"--log-requests-target", kValue, {}, "send stderr to the file: 2> FILE", nullptr},
     {"--tokenizer-metrics-custom-labels-header|--tokenizer-metrics-allowed-custom-labels|"
      "--bucket-time-to-first-token|--bucket-inter-token-latency|"

@@ -108,7 +108,7 @@ class Completions(door.DoorCase):
     def test_errors_name_the_field_that_was_sent(self):
         """vllm 50256"""
         for path, name, value in (
-                (CHAT, "temperature", -1), (CHAT, "stop", [""]), (CHAT, "n", 0),
+                (CHAT, "temperature", -1), (CHAT, "stop", [1]), (CHAT, "n", 0),
                 (CHAT, "max_completion_tokens", 0), (RESPONSES, "max_output_tokens", 0),
                 (CHAT, "structured_outputs", {"regex": "[a-"}),
                 (CHAT, "messages", [{"role": "user", "content": 3}])):
