@@ -27,8 +27,13 @@ struct KernelShape {
 json line_json(const OpTime& time, const DeviceLimits& limits) {
   const auto bytes = static_cast<double>(time.cost.bytes());
   const auto flops = static_cast<double>(time.cost.flops);
-  json line = {{"op", time.name},      {"shape", time.shape},        {"count", time.count},
-               {"us", time.ns * 1e-3}, {"bytes", time.cost.bytes()}, {"flops", time.cost.flops}};
+  json line = {{"op", time.name},
+               {"shape", time.shape},
+               {"count", time.count},
+               {"us", time.ns * 1e-3},
+               {"us_in_step", time.in_step_ns * 1e-3},
+               {"bytes", time.cost.bytes()},
+               {"flops", time.cost.flops}};
   if (time.ns <= 0 || time.cost.bytes() == 0) return line;
   line["gb_per_second"] = bytes / time.ns;
   line["tflop_per_second"] = flops / time.ns * 1e-3;
