@@ -12,8 +12,9 @@ namespace {
 // clock says decides.
 constexpr int64_t kFreeRoom = 64;
 // What a batch may take longer, where some of its sequences have no drafts and none come, for the
-// sake of those that have: 1/128. More, and look-ups lose to none; less, and they never begin.
-constexpr int64_t kSlowest = 128;
+// sake of those that have: 1/1024. More, and look-ups lose to none where steps take longer than the
+// table says; less, and they never begin.
+constexpr int64_t kSlowest = 1024;
 
 }  // namespace
 
