@@ -45,11 +45,13 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
-// More rows make prompts faster, and the scratch of a step larger.
-int rows_by_default(const Device& device) {
-  const EngineSizes& usual = device_traits(device.type()).usual;
-  return device.total_memory() < kLargeMemory ? usual.step_tokens
-                                              : usual.step_tokens_of_large_memory;
+// More rows make prompts faster, and the scratch of a step larger. Where prompts fill their steps
+// nobody waits for the end of one, and a device with room of its own takes twice as many.
+int rows_by_default(const EngineConfig& config, const Device& device) {
+  const DeviceTraits& traits = device_traits(device.type());
+  if (device.total_memory() < kLargeMemory) return traits.usual.step_tokens;
+  const bool fills = config.long_prefill_token_threshold == 0 && !traits.uses_host_memory;
+  return traits.usual.step_tokens_of_large_memory * (fills ? 2 : 1);
 }
 
 // Fewer where the states of so many would take more than this, of all ranks together.
@@ -68,7 +70,9 @@ int seqs_by_default(const EngineConfig& config, const Device& device, const Mode
 
 Status resolve_batch(EngineConfig& config, const Device& device, const ModelConfig& model) {
   if (config.max_num_seqs == 0) config.max_num_seqs = seqs_by_default(config, device, model);
-  if (config.max_num_batched_tokens == 0) config.max_num_batched_tokens = rows_by_default(device);
+  if (config.max_num_batched_tokens == 0) {
+    config.max_num_batched_tokens = rows_by_default(config, device);
+  }
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
                                  INT32_MAX / config.block_size));
   return {};
