@@ -167,5 +167,5 @@ def test_no_tokenizer() -> None:
     assert output.outputs[0].text == "" and output.outputs[0].token_ids
     with pytest.raises(NotImplementedError, match="tokenizer"):
         bare.generate("text", use_tqdm=False)
-    with pytest.raises(NotImplementedError, match="no tokenizer .*skip-tokenizer-init"):
+    with pytest.raises(NotImplementedError, match="no tokenizer .*skip_tokenizer_init"):
         bare.get_tokenizer()
