@@ -172,7 +172,7 @@ TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
   const auto model = adaptable_model(test::golden_folder() + "tiny-llama", "float32", 1);
   LoraPool& pool = *model->adapters();
   const auto message = [&](const LoraLinear& linear) {
-    const auto image = pool.make_image({DType::kF32, {linear}});
+    const auto image = pool.make_image({DType::kF32, {linear}, {}});
     return image.ok() ? "" : image.status().message();
   };
   LoraLinear linear{"model.layers.1.self_attn.q_proj", 1, 64, 64, 1, {}, {}};
