@@ -13,12 +13,12 @@
 namespace foretoken {
 namespace {
 
-constexpr int64_t kRows = 6, kCols = 4;
+constexpr int64_t kBaseRows = 6, kBaseCols = 4;
 
 TensorToWrite matrix(const std::string& name, FileDType dtype,
-                     const std::function<float(int64_t)>& value, int64_t rows = kRows) {
-  return {name, dtype, {rows, kCols}, [=](std::byte* to) {
-            for (int64_t i = 0; i < rows * kCols; ++i) {
+                     const std::function<float(int64_t)>& value, int64_t rows = kBaseRows) {
+  return {name, dtype, {rows, kBaseCols}, [=](std::byte* to) {
+            for (int64_t i = 0; i < rows * kBaseCols; ++i) {
               const float number = value(i);
               const uint16_t bits = bf16_from_float(number);
               const bool wide = dtype == FileDType::kF32;
@@ -86,10 +86,12 @@ TEST_F(SavedBases, TheOutputMatrixMayBeTheEmbedding) {
 
 TEST_F(SavedBases, TrainedAndResizedOnesAreRefusedWithTheRemedy) {
   write_model({matrix("lm_head.weight", FileDType::kF32, usual)});
-  const auto last = [](int64_t i) { return usual(i) * (i == kRows * kCols - 1 ? 1.01f : 1.0f); };
+  const auto last = [](int64_t i) {
+    return usual(i) * (i == kBaseRows * kBaseCols - 1 ? 1.01f : 1.0f);
+  };
   const Status trained = check(matrix(kSavedHead, FileDType::kF32, last));
   expect_refusal(trained, "whose values are not the model's; merge the adapter into its model");
-  expect_refusal(check(matrix(kSavedHead, FileDType::kF32, usual, kRows + 1)),
+  expect_refusal(check(matrix(kSavedHead, FileDType::kF32, usual, kBaseRows + 1)),
                  "whose shape [7, 4] is not the model's [6, 4]");
   expect_refusal(check(matrix(kSavedTable, FileDType::kF32, usual)), "which the model has not");
 }
