@@ -116,7 +116,8 @@ std::vector<std::string> names_within(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    names.push_back(name);
+    // A folder is no file, though its name may end as one's.
+    if (!entry.is_directory(ignored)) names.push_back(name);
     if (!entry.is_directory(ignored) || name.starts_with('.')) continue;
     for (const fs::directory_entry& file : fs::directory_iterator(entry.path(), ignored)) {
       inner.push_back(name + "/" + file.path().filename().string());

@@ -122,6 +122,13 @@ TEST(GgufChoice, PiecesOfAFileAreToBeJoined) {
   EXPECT_TRUE(gguf_in_folder(scratch.path()).ok());
 }
 
+TEST(GgufChoice, FoldersAreNoFilesWhateverTheirNames) {
+  const test::ScratchFolder scratch;
+  std::filesystem::create_directory(scratch.file("model.gguf"));
+  scratch.write("model.gguf/config.json", "{}");
+  EXPECT_EQ(gguf_in_folder(scratch.path()).value(), scratch.path());
+}
+
 TEST(GgufChoice, OtherWeightsGoBeforeGguf) {
   EXPECT_TRUE(holds_gguf_alone({"config.json", "m-Q8_0.gguf"}));
   EXPECT_TRUE(holds_gguf_alone({"adapter_model.safetensors", "m-Q8_0.gguf"}));

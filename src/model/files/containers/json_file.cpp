@@ -53,6 +53,7 @@ Status refuse_folder(const fs::path& folder) {
 Result<nlohmann::json> read_json_file(const std::string& path) {
   const Result<std::string> text = read_text_file(path);
   if (!text.ok()) {
+    if (text.status().code() == StatusCode::kInvalidArgument) return text.status();
     return not_found("cannot read " + path + "; check the path and the permissions");
   }
   Result<nlohmann::json> json = parse_python_json_object(text.value(), path);
