@@ -26,7 +26,7 @@ from foretoken.utils import FlexibleArgumentParser
         ({"n": 0}, "n is 0"),
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"min_tokens": 9, "max_tokens": 3}, "min_tokens is 9"),
-        ({"stop": [""]}, "stop must not hold an empty string"),
+        ({"stop": [""]}, "an empty text, which ends nothing"),
         ({"stop": ["a"], "detokenize": False}, "stop strings need text"),
         ({"logit_bias": {-5: 1.0}}, "logit_bias"),
         ({"allowed_token_ids": []}, "allowed_token_ids must not be empty"),

@@ -85,7 +85,7 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
   read_fields(fields, false, sampling);
   // Forms of clients send what was left empty.
   if (std::erase(sampling->stop, "") > 0) {
-    fields.warn("'stop': an empty text ends nothing and was passed over");
+    fields.warn("'stop' has an empty text, which ends nothing; leave it out");
   }
 }
 
