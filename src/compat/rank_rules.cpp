@@ -17,6 +17,11 @@ std::string divisors_of(int number) {
   return text;
 }
 
+// Of all engines; as many as there are at least where a number is not known.
+int ranks_with_experts(const Combination& c) {
+  return c.num_tensor_ranks().value_or(1) * c.num_engines.value_or(1);
+}
+
 std::string context_flag(const Combination& c) {
   return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks);
 }
@@ -170,6 +175,20 @@ const CompatRule kExpertRules[] = {
               "sockets; leave --communicator mpi out";
      },
      {.num_engines = 2, .expert_parallel = true, .uses_mpi = true}},
+    {"`--enable-expert-parallel`, more ranks than the model has experts",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return c.expert_parallel && c.num_experts.value_or(0) > 0 &&
+              ranks_with_experts(c) > *c.num_experts;
+     },
+     [](const Combination& c) -> std::string {
+       const std::string experts = std::to_string(*c.num_experts);
+       return "--enable-expert-parallel deals the model's " + experts + " experts out to " +
+              std::to_string(ranks_with_experts(c)) +
+              " ranks, so that some would have none; leave it out or use at most " + experts +
+              " ranks";
+     },
+     {.num_experts = 4, .num_ranks = 8, .expert_parallel = true}},
 };
 
 const CompatRule kLaneRules[] = {

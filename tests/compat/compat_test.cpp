@@ -106,6 +106,8 @@ const Refusal kRefusals[] = {
      {"--data-parallel-size", "leave --communicator mpi out"}},
     {{.num_experts = 0, .expert_parallel = true},
      {"--enable-expert-parallel", "no mixture", "leave it out"}},
+    {{.num_experts = 4, .num_ranks = 4, .num_engines = 2, .expert_parallel = true},
+     {"--enable-expert-parallel", "4 experts", "8 ranks", "at most 4 ranks"}},
     {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
      {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
     {{.two_lanes = true, .only_pieces = true},

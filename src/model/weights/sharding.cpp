@@ -88,15 +88,15 @@ std::string possible_sizes(const ModelConfig& config, bool deals_experts) {
   return last > 0 ? text + " or " + std::to_string(last) : text;
 }
 
-// Every rank has at least one expert.
+// Every rank has at least one expert. The target's are judged before (compat); a drafter's may be
+// fewer.
 Status check_deal(const ModelConfig& config, const Sharding& sharding) {
   const int32_t count = config.experts.count;
   if (count == 0 || sharding.experts.size <= count) return {};
-  return invalid_argument("--enable-expert-parallel deals the " + std::to_string(count) +
-                          " experts of " + config.architecture + " out to " +
-                          std::to_string(sharding.experts.size) +
-                          " ranks, so that some would have none; leave it out or use at most " +
-                          std::to_string(count) + " ranks");
+  return invalid_argument(config.architecture + " has " + std::to_string(count) +
+                          " experts, fewer than the " + std::to_string(sharding.experts.size) +
+                          " ranks that they are dealt out to; at most " + std::to_string(count) +
+                          " can have some");
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ TEST(Sharding, EveryExpertIsDealtOnce) {
 
 TEST(Sharding, RanksWithoutExpertsAreRefused) {
   const std::string message = shard_config(mixture_of(3, 32), dealt(0, 4)).status().message();
-  for (const char* said : {"--enable-expert-parallel", "3 experts", "4 ranks", "at most 3"}) {
+  for (const char* said : {"has 3 experts", "4 ranks", "at most 3"}) {
     EXPECT_NE(message.find(said), std::string::npos) << message;
   }
 }
