@@ -17,7 +17,8 @@ set(slow
   "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
 set(slow_tsan "Allocation\\." "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"
   "GraphModes.*/(pard|p_eagle|mlp_speculator|suffix)$" "DrafterIdentity.*/(eagle|mtp|ngram|dflash|pard|p_eagle|mlp_speculator)Greedy$"
-  "GrammarIdentity\\.Under.*/(9|1[0-9])$" "SuffixEngine\\.MemoryIsFlat"
+  "GrammarIdentity\\.Under.*/(9|1[0-9])$" "SuffixEngine\\.(MemoryIsFlat|CountsFollow|OtherSalts)"
+  "KvOffload\\.(ScalesMove|LittleHost|PreemptedSequencesGoOnAsTheyWere$)" "FlexIdentity\\."
   "DrafterLists.*_(draft_model|eagle|mtp|dflash|dspark|pard|p_eagle|medusa|mlp_speculator)$" "DrafterLists.*/suffix_"
   "CountsOf.*/(Gemma2|Gemma3ForConditional|Glm4Moe|Mistral|Mixtral|Phi3|Qwen2|Qwen3ForCausal|SmolLM3)"
   "MixtureIdentity.*_(suffix|medusa|mlp_speculator|p_eagle|pard)_Greedy"
