@@ -18,7 +18,7 @@
 #include "model/config/config_overrides.h"
 #include "model/config/families.h"
 #include "model/config/model_types.h"
-#include "model/files/checkpoint.h"
+#include "model/config/settled_head.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/quantization.h"
 
@@ -446,31 +446,6 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
   FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }
-
-namespace {
-
-// transformers 5 writes that the output matrix is the embedding beside a text_config that denies
-// it, whether it is or not: the files tell, which lack it or not.
-Json with_settled_head(const ModelFiles& model, Json config) {
-  const auto is = [](const Json& fields, bool wanted) {
-    const auto found = fields.find("tie_word_embeddings");
-    return found != fields.end() && *found == wanted;
-  };
-  const auto text = config.find("text_config");
-  const bool doubtful = !model.is_gguf() && text != config.end() && text->is_object() &&
-                        is(config, true) && is(*text, false);
-  if (!doubtful) return config;
-  const Result<Checkpoint> files = Checkpoint::open(model);
-  if (!files.ok()) return config;
-  const auto& tensors = files.value().tensors();
-  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return tensor.first.ends_with("lm_head.weight");
-  });
-  if (!has_head) (*text)["tie_word_embeddings"] = true;
-  return config;
-}
-
-}  // namespace
 
 Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptions& options) {
   const std::filesystem::path& path = model.path();

@@ -140,8 +140,19 @@ Status Checkpoint::add_file(const std::string& path) {
   }
   FT_ASSIGN_OR_RETURN(auto file, SafetensorsFile::open(path));
   FT_RETURN_IF_ERROR(add_tensors(file->tensors(), path));
+  add_shared(*file);
   files_.push_back(std::move(file));
   return {};
+}
+
+// A matrix that two names share is written once by save_model of safetensors, under one of them.
+void Checkpoint::add_shared(const SafetensorsFile& file) {
+  for (const auto& [left_out, kept] : file.metadata()) {
+    const auto found = file.tensors().find(kept);
+    if (found != file.tensors().end()) {
+      tensors_.emplace(plain_tensor_name(left_out), &found->second);
+    }
+  }
 }
 
 Status Checkpoint::add_tensors(const std::map<std::string, TensorView>& tensors,

@@ -83,6 +83,7 @@ class Checkpoint {
                             const nlohmann::json& config);
   Status add_numbers(const GgufName& number, int64_t num_layers);
   Status add_file(const std::string& path);
+  void add_shared(const SafetensorsFile& file);
   Status add_tensors(const std::map<std::string, TensorView>& tensors, const std::string& path);
   Status check_index(const std::string& index_path) const;
   void add_unindexed(const std::string& path, const std::string& index_path);

@@ -333,5 +333,21 @@ TEST(Checkpoint, GgufHeadsMustBeWhole) {
       << checkpoint.status().message();
 }
 
+// As safetensors.torch.save_model writes a model whose output matrix is its embedding.
+TEST(Checkpoint, ANameThatWasLeftOutIsTheTensorThatItShares) {
+  const ScratchFolder folder;
+  const std::string header =
+      R"({"__metadata__":{"model.embed_tokens.weight":"lm_head.weight","format":"pt"},)"
+      R"("lm_head.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  folder.write("model.safetensors", bytes + header + std::string(4, '\0'));
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint.value().find("model.embed_tokens.weight").value(),
+            checkpoint.value().find("lm_head.weight").value());
+  EXPECT_FALSE(checkpoint.value().tensors().contains("format"));
+}
+
 }  // namespace
 }  // namespace foretoken

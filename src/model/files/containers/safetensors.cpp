@@ -151,7 +151,12 @@ Status SafetensorsFile::read_header() {
   const std::byte* data = memory + 8 + header_bytes;
   const auto data_bytes = static_cast<int64_t>(size - 8 - header_bytes);
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
+    if (name == "__metadata__") {
+      for (const auto& [key, said] : entry.items()) {
+        if (said.is_string()) metadata_.emplace(key, said.get<std::string>());
+      }
+      continue;
+    }
     TensorView tensor;
     tensor.name = name;
     tensor.file = path_;

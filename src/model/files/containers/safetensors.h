@@ -89,6 +89,9 @@ class SafetensorsFile {
   static Result<std::unique_ptr<SafetensorsFile>> open(const std::string& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  // What its header says of it beside its tensors, texts alone: safetensors.torch.save_model writes
+  // which name that it left out stands for which tensor.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   explicit SafetensorsFile(std::string path) : path_(std::move(path)) {}
@@ -98,6 +101,7 @@ class SafetensorsFile {
   std::string path_;
   std::unique_ptr<MappedFile> file_;
   std::map<std::string, TensorView> tensors_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace foretoken

@@ -129,6 +129,7 @@ TEST(Safetensors, AcceptsMetadataAndEmptyTensors) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ(file.value()->tensors().at("a").num_elements(), 0);
   EXPECT_EQ(file.value()->tensors().at("b").dtype, FileDType::kI64);
+  EXPECT_EQ(file.value()->metadata().at("format"), "pt");
 }
 
 TEST(Safetensors, MissingFileIsNotFound) {

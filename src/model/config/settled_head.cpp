@@ -1,0 +1,83 @@
+#include "model/config/settled_head.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/log.h"
+#include "model/files/checkpoint.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kField = "tie_word_embeddings";
+
+bool says(const Json& fields, bool wanted) {
+  const auto found = fields.find(kField);
+  return found != fields.end() && *found == wanted;
+}
+
+// The one with the shortest name, as modules and encoders may have their own; null: none.
+const TensorView* shortest_name(const Checkpoint& files, std::string_view ending) {
+  const TensorView* found = nullptr;
+  size_t length = 0;
+  for (const auto& [name, tensor] : files.tensors()) {
+    if (!name.ends_with(ending) || (found != nullptr && name.size() >= length)) continue;
+    found = tensor;
+    length = name.size();
+  }
+  return found;
+}
+
+// Of matrices whose elements lie in the files as they are; others are taken for the same.
+bool are_apart(const TensorView& head, const TensorView& table) {
+  constexpr int64_t kRows = 64;
+  if (head.data == nullptr || table.data == nullptr || head.dtype == FileDType::kOther)
+    return false;
+  if (head.dtype != table.dtype || head.shape != table.shape || head.shape.size() != 2)
+    return false;
+  const int64_t rows = head.shape[0];
+  if (rows == 0 || head.num_bytes != table.num_bytes) return false;
+  const int64_t row_bytes = head.num_bytes / rows;
+  for (int64_t i = 0; i < std::min(kRows, rows); ++i) {
+    const int64_t at = rows * i / std::min(kRows, rows) * row_bytes;
+    if (std::memcmp(head.data + at, table.data + at, static_cast<size_t>(row_bytes)) != 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Json with_settled_head(const ModelFiles& model, Json config) {
+  if (model.is_gguf()) return config;
+  const auto found = config.find("text_config");
+  Json* text = found != config.end() && found->is_object() ? &*found : nullptr;
+  if (says(text != nullptr && text->contains(kField) ? *text : config, false) &&
+      !says(config, true)) {
+    return config;
+  }
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  if (!files.ok()) return config;
+  const TensorView* head = shortest_name(files.value(), "lm_head.weight");
+  if (head == nullptr) {
+    if (text != nullptr && says(config, true) && says(*text, false)) (*text)[kField] = true;
+    return config;
+  }
+  const TensorView* table = shortest_name(files.value(), "embed_tokens.weight");
+  if (table == nullptr || head == table || !are_apart(*head, *table)) return config;
+  if (says(config, true) || (text != nullptr && says(*text, true))) {
+    FT_LOG(
+        warn,
+        "{}: config.json ties the output matrix to the embedding, but the files have another one, "
+        "'{}', which is used",
+        model.text(), head->name);
+  }
+  config[kField] = false;
+  if (text != nullptr) (*text)[kField] = false;
+  return config;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,15 @@
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "gguf/model_files.h"
+
+namespace foretoken {
+
+// The fields of a folder's config.json with tie_word_embeddings as its weights tell where they are
+// in doubt, as transformers 5 reads them: files that have an output matrix other than the embedding
+// are of a model whose two are apart, and where a text_config denies what the fields around it say,
+// files without one are of a model that ties them. GGUF files, folders without weights and fields
+// that are clear are given back as they are; few rows of both matrices are compared.
+nlohmann::json with_settled_head(const ModelFiles& model, nlohmann::json config);
+
+}  // namespace foretoken

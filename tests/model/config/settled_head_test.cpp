@@ -1,0 +1,55 @@
+#include "model/config/settled_head.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "dialled/safetensors_writer.h"
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// A matrix of 3 x 2 whose last element is given.
+TensorToWrite matrix_ending_with(const std::string& name, float last) {
+  return {name, FileDType::kF32, {3, 2}, [last](std::byte* out) {
+            const float values[] = {1, 2, 3, 4, 5, last};
+            std::memcpy(out, values, sizeof(values));
+          }};
+}
+
+Json settled(const std::vector<TensorToWrite>& tensors, const Json& fields) {
+  const test::ScratchFolder folder;
+  FT_CHECK(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  return with_settled_head(ModelFiles(folder.path()), fields);
+}
+
+TEST(SettledHead, AnotherMatrixInTheFilesIsTheHead) {
+  const TensorToWrite table = matrix_ending_with("model.embed_tokens.weight", 6);
+  const Json tied = {{"tie_word_embeddings", true}}, apart = {{"tie_word_embeddings", false}};
+  EXPECT_EQ(settled({table, matrix_ending_with("lm_head.weight", 7)}, tied), apart);
+  EXPECT_EQ(settled({table, matrix_ending_with("lm_head.weight", 7)}, Json::object()), apart);
+  EXPECT_EQ(settled({table, matrix_ending_with("lm_head.weight", 6)}, tied), tied);
+  EXPECT_EQ(settled({table}, tied), tied);
+  EXPECT_EQ(settled({table, matrix_ending_with("lm_head.weight", 7)}, apart), apart);
+}
+
+TEST(SettledHead, TextsOfModelsWithVisionToo) {
+  const std::vector<TensorToWrite> tensors = {
+      matrix_ending_with("model.language_model.embed_tokens.weight", 6),
+      matrix_ending_with("lm_head.weight", 7)};
+  const Json tied = {{"text_config", {{"tie_word_embeddings", true}}}};
+  EXPECT_EQ(settled(tensors, tied)["text_config"]["tie_word_embeddings"], false);
+}
+
+TEST(SettledHead, FoldersWithoutWeightsAreLeftAlone) {
+  const test::ScratchFolder folder;
+  const Json tied = {{"tie_word_embeddings", true}};
+  EXPECT_EQ(with_settled_head(ModelFiles(folder.path()), tied), tied);
+}
+
+}  // namespace
+}  // namespace foretoken
