@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/files/python_json.h"
 #include "compat/compat.h"
 #include "gguf/model_texts.h"
 #include "model/block_head_config.h"
@@ -250,7 +251,11 @@ Result<std::vector<LayerConfig>> module_layers(const Json& file, const ConfigOpt
   if (head.layer.experts.count == 0) return modules;
   Json longer = file;
   ConfigOptions without_overrides = options;
-  if (!options.hf_overrides.empty()) longer.update(Json::parse(options.hf_overrides), true);
+  if (!options.hf_overrides.empty()) {
+    FT_ASSIGN_OR_RETURN(const Json overrides,
+                        parse_python_json_object(options.hf_overrides, "--hf-overrides"));
+    longer.update(overrides, true);
+  }
   without_overrides.hf_overrides.clear();
   continue_lists(head.layer.num_layers, head.num_modules, &longer);
   const auto text = longer.find("text_config");

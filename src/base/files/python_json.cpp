@@ -55,6 +55,13 @@ std::optional<std::string> quote_words(std::string_view text) {
   return quoted;
 }
 
+const Word* word_of(std::string_view text) {
+  for (const Word& word : kWords) {
+    if (text == word.text) return &word;
+  }
+  return nullptr;
+}
+
 // As deep as the parser allows.
 template <class Json>
 void restore(Json& value) {
@@ -65,10 +72,32 @@ void restore(Json& value) {
   if (!value.is_string()) return;
   const std::string& text = value.template get_ref<const std::string&>();
   if (text.empty() || text[0] != kMark) return;
-  for (const Word& word : kWords) {
-    if (std::string_view(text).substr(1) != word.text) continue;
-    value = word.value;
-    return;
+  const Word* word = word_of(std::string_view(text).substr(1));
+  if (word != nullptr) value = word->value;
+}
+
+// What transformers writes in the place of such a word: {"__float__": "Infinity"}.
+constexpr const char* kTag = "__float__";
+
+template <class Json>
+const Word* tagged_word(const Json& value) {
+  if (!value.is_object() || value.size() != 1) return nullptr;
+  const auto tag = value.find(kTag);
+  if (tag == value.end() || !tag->is_string()) return nullptr;
+  return word_of(tag->template get_ref<const std::string&>());
+}
+
+// Makes the tagged parts of a value numbers; as deep as the parser allows.
+template <class Json>
+void take_tags(Json& value) {
+  if (!value.is_structured()) return;
+  for (Json& part : value) {
+    const Word* word = tagged_word(part);
+    if (word != nullptr) {
+      part = word->value;
+    } else {
+      take_tags(part);
+    }
   }
 }
 
@@ -77,9 +106,9 @@ template <class Json>
 Result<Json> parse_with_words(std::string_view text, const std::string& what,
                               Result<Json> (*parse)(std::string_view, const std::string&)) {
   const std::optional<std::string> quoted = quote_words(text);
-  if (!quoted) return parse(text, what);
-  FT_ASSIGN_OR_RETURN(Json value, parse(*quoted, what));
-  restore(value);
+  FT_ASSIGN_OR_RETURN(Json value, parse(quoted ? std::string_view(*quoted) : text, what));
+  if (quoted) restore(value);
+  if (text.find(kTag) != std::string_view::npos) take_tags(value);
   return value;
 }
 

@@ -86,6 +86,31 @@ Status GgufFile::add_part(const std::string& path) {
   return {};
 }
 
+namespace {
+
+// The file of a part, which may spell what ends its name otherwise than the others do.
+Result<std::string> find_part(const GgufSplitName& split, int64_t number) {
+  const std::string path = split.part(number);
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return path;
+  const size_t file = path.rfind('/') + 1;
+  const std::string folder = path.substr(0, file);
+  std::string found;
+  std::filesystem::directory_iterator at(folder.empty() ? "." : folder, ignored), end;
+  for (; at != end; at.increment(ignored)) {
+    const std::string candidate = folder + at->path().filename().string();
+    const auto other = gguf_split_name(candidate);
+    const bool fits = other && other->name == split.name && other->number == number &&
+                      other->count == split.count && at->exists(ignored);
+    if (fits && (found.empty() || candidate < found)) found = candidate;
+  }
+  if (!found.empty()) return found;
+  return not_found("part " + std::to_string(number) + " of " + std::to_string(split.count) +
+                   " is missing: " + path + "; put it beside the others");
+}
+
+}  // namespace
+
 // All but the one that is there, the first last, since its metadata are those of the model.
 Status GgufFile::add_other_parts(int64_t count) {
   const auto split = gguf_split_name(path_);
@@ -102,7 +127,8 @@ Status GgufFile::add_other_parts(int64_t count) {
   const auto own_raw = raw_metadata_;
   for (int64_t other = count; other >= 1; --other) {
     if (other == number) continue;
-    FT_RETURN_IF_ERROR(add_part(split->part(other)));
+    FT_ASSIGN_OR_RETURN(const std::string part, find_part(*split, other));
+    FT_RETURN_IF_ERROR(add_part(part));
     FT_RETURN_IF_ERROR(check_part(other, count));
   }
   if (number == 1) {

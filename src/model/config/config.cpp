@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files/python_json.h"
 #include "base/log.h"
 #include "gguf/model_texts.h"
 #include "kernels/attention/rope_kv.h"
@@ -434,7 +435,7 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
                                        const ConfigOptions& options, const std::string& where) {
   Json json = file;
   if (!options.hf_overrides.empty()) {
-    const auto overrides = parse_json_object(options.hf_overrides, "--hf-overrides");
+    const auto overrides = parse_python_json_object(options.hf_overrides, "--hf-overrides");
     if (!overrides.ok()) {
       return invalid_argument(overrides.status().message() +
                               "; write it like '{\"rope_theta\": 1000000}'");

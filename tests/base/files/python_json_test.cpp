@@ -27,6 +27,34 @@ TEST(PythonJson, KeepsTheOrderWhereThatIsAsked) {
   EXPECT_EQ(json.value()["a"][0].get<double>(), INFINITY);
 }
 
+TEST(PythonJson, ReadsTheObjectsThatTransformersWritesForThem) {
+  const auto json = parse_python_json_object(
+      R"({"a": [0.0, {"__float__": "Infinity"}], "b": {"c": {"__float__": "-Infinity"}},)"
+      R"( "d": {"__float__": "NaN"}, "e": -Infinity})",
+      "x.json");
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  EXPECT_EQ(json.value()["a"][1], INFINITY);
+  EXPECT_EQ(json.value()["b"]["c"], -INFINITY);
+  EXPECT_TRUE(json.value()["d"].is_number_float());
+  EXPECT_TRUE(std::isnan(json.value()["d"].get<double>()));
+  EXPECT_EQ(json.value()["e"], -INFINITY);
+  const auto ordered =
+      parse_ordered_python_json_object(R"({"b": {"__float__": "Infinity"}, "a": 1})", "x.json");
+  ASSERT_TRUE(ordered.ok()) << ordered.status().message();
+  EXPECT_EQ(ordered.value().dump(), R"({"b":null,"a":1})");
+  EXPECT_EQ(ordered.value()["b"], INFINITY);
+}
+
+TEST(PythonJson, OtherObjectsAreNoNumbers) {
+  for (const char* text :
+       {R"({"a":{"__float__":"1.0"}})", R"({"a":{"__float__":1}})", R"({"__float__":"NaN"})",
+        R"({"a":{"__float__":"NaN","b":1}})", R"({"a":["__float__","NaN"]})"}) {
+    const auto json = parse_python_json_object(text, "x.json");
+    ASSERT_TRUE(json.ok()) << json.status().message();
+    EXPECT_EQ(json.value().dump(), text);
+  }
+}
+
 TEST(PythonJson, OtherWordsStayErrors) {
   for (const char* text : {R"({"a": nan})", R"({"a": Inf})", R"({NaN: 1})", R"([NaN])", "NaN",
                            R"({"a": InfinityNaN})", R"({"a": "NaN})"}) {

@@ -78,7 +78,9 @@ TEST_F(GgufFileTest, AnyPartStandsForAll) {
   const std::string first = folder_.file("m-00001-of-00002.gguf");
   const std::string second = folder_.file("m-00002-of-00002.gguf");
   write_part(first, 0, 2, "one");
-  EXPECT_EQ(GgufFile::open(first).status().code(), StatusCode::kNotFound);
+  const Status missing = GgufFile::open(first).status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_EQ(missing.message(), "part 2 of 2 is missing: " + second + "; put it beside the others");
   write_part(second, 1, 2, "two");
   for (const std::string& path : {first, second}) {
     const auto file = GgufFile::open(path);
@@ -106,6 +108,20 @@ TEST_F(GgufFileTest, PartsAreFoundByNamesAsTheyAreSpelt) {
       EXPECT_EQ(file.value()->tensors().at("a").part->path, paths[0]);
       EXPECT_EQ(file.value()->tensors().at("b").part->path, paths[1]);
     }
+  }
+}
+
+TEST_F(GgufFileTest, PartsMaySpellTheirEndingsEachItsWay) {
+  const std::string first = folder_.file("m-00001-of-00002.gguf");
+  const std::string second = folder_.file("m-00002-of-00002.GGUF");
+  write_part(first, 0, 2, "one");
+  write_part(folder_.file("n-00002-of-00002.gguf"), 1, 2, "three");
+  write_part(second, 1, 2, "two");
+  for (const std::string& path : {first, second}) {
+    const auto file = GgufFile::open(path);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_EQ(file.value()->tensors().at("one").part->path, first);
+    EXPECT_EQ(file.value()->tensors().at("two").part->path, second);
   }
 }
 

@@ -53,6 +53,40 @@ TEST(Config, ReadsEveryField) {
   EXPECT_EQ(config.eos_token_ids, std::vector<int32_t>{2});
 }
 
+TEST(Config, LingsHeadsAreReadAsTransformersSavesThem) {
+  Json json = llama();
+  json.update({{"architectures", {"BailingHybridForCausalLM"}},
+               {"model_type", "bailing_hybrid"},
+               {"num_key_value_heads", 8},
+               {"head_dim", 8},
+               {"qk_rope_head_dim", 8},
+               {"qk_nope_head_dim", 16},
+               {"v_head_dim", 16},
+               {"kv_lora_rank", 16},
+               {"num_experts", 4},
+               {"num_experts_per_tok", 2},
+               {"n_group", 2},
+               {"topk_group", 1},
+               {"moe_intermediate_size", 32}});
+  for (const int dim : {8, 16}) {
+    if (dim != 8) json["linear_head_dim"] = dim;
+    const auto parsed = parse(json);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed.value().recurrent.key_dim, dim);
+    EXPECT_EQ(parsed.value().recurrent.value_dim, dim);
+  }
+}
+
+TEST(Config, OverridesTakeTheNumbersThatJsonHasNoWordsFor) {
+  for (const char* number : {R"({"__float__": "Infinity"})", "Infinity"}) {
+    const std::string overrides = R"({"rms_norm_eps": )" + std::string(number) + "}";
+    const Status refused =
+        parse_model_config(llama(), Json::object(), {"auto", overrides}, "config.json").status();
+    EXPECT_NE(refused.message().find("'rms_norm_eps' is Infinity"), std::string::npos)
+        << refused.message();
+  }
+}
+
 TEST(Config, OptionalFieldsAndOtherNames) {
   Json json = llama();
   json.erase("num_key_value_heads");

@@ -97,7 +97,9 @@ Status translate_bailing_hybrid(const ConfigFields& fields, Json* json) {
   take_renamed(fields, kBailingHybridNames, json);
   int32_t heads = 0, dim = 128, group = 6;
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
-  FT_RETURN_IF_ERROR(fields.read_count("head_dim", &dim));
+  // Where transformers saved the file, head_dim is qk_rope_head_dim's number.
+  const bool is_saved = fields.find("linear_head_dim") != nullptr;
+  FT_RETURN_IF_ERROR(fields.read_count(is_saved ? "linear_head_dim" : "head_dim", &dim));
   FT_RETURN_IF_ERROR(fields.read_count("layer_group_size", &group));
   for (const char* name : {"linear_num_key_heads", "linear_num_value_heads"}) {
     (*json)[name] = heads;
