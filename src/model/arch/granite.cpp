@@ -87,14 +87,32 @@ LayerSpec granite_moe_swa_layer(const ModelConfig& config, const LayerConfig& la
   return spec;
 }
 
+// How angles are scaled, whatever their base; all of a head turns.
+Status find_granite_scaling(const ConfigFields& fields, Json* out) {
+  *out = {{"rope_type", "default"}};
+  for (const char* name : {"rope_scaling", "rope_parameters"}) {
+    const Json* value = fields.find(name);
+    if (value == nullptr || (value->is_object() && value->empty())) continue;
+    if (!value->is_object() || value->contains("full_attention") ||
+        value->contains("sliding_attention")) {
+      return fields.wrong(name, "one object for all layers, or null");
+    }
+    *out = *value;
+    out->erase("partial_rotary_factor");
+    return {};
+  }
+  return {};
+}
+
 // A base of rotary positions for each layer, 0 for none: the layers of a type that turn must have
-// one in common.
+// one in common. The scaling is that of all, applied to each base.
 Status translate_thetas(const ConfigFields& fields, const Json& types, Json* json) {
   const Json& thetas = *fields.find("layer_rope_theta");
   if (!thetas.is_array() || thetas.size() != types.size()) {
     return fields.wrong("layer_rope_theta", "a list with one number for each layer");
   }
-  Json turning = Json::array(), ropes = Json::object();
+  Json scaling, turning = Json::array(), ropes = Json::object();
+  FT_RETURN_IF_ERROR(find_granite_scaling(fields, &scaling));
   for (size_t i = 0; i < thetas.size(); ++i) {
     const Json& theta = thetas[i];
     if (!theta.is_number() || theta < 0) {
@@ -103,7 +121,10 @@ Status translate_thetas(const ConfigFields& fields, const Json& types, Json* jso
     turning.push_back(theta == 0 ? 0 : 1);
     if (theta == 0) continue;
     Json& rope = ropes[types[i].get_ref<const std::string&>()];
-    if (rope.is_null()) rope = {{"rope_type", "default"}, {"rope_theta", theta}};
+    if (rope.is_null()) {
+      rope = scaling;
+      rope["rope_theta"] = theta;
+    }
     if (rope["rope_theta"] == theta) continue;
     return unsupported(fields.where() +
                        ": 'layer_rope_theta' differs among layers of one type, which is not "
@@ -114,6 +135,7 @@ Status translate_thetas(const ConfigFields& fields, const Json& types, Json* jso
   }
   (*json)["no_rope_layers"] = std::move(turning);
   (*json)["rope_parameters"] = std::move(ropes);
+  json->erase("rope_scaling");
   return {};
 }
 

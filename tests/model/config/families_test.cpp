@@ -238,6 +238,32 @@ TEST(Families, JambaCountsItsLayersByPeriods) {
   EXPECT_FALSE(dense.value().layers[1].experts);
 }
 
+TEST(Families, GraniteScalesTheAnglesOfEachBase) {
+  const Json yarn = {{"rope_type", "yarn"},
+                     {"factor", 4.0},
+                     {"original_max_position_embeddings", 16},
+                     {"rope_theta", 3e4}};
+  for (const char* name : {"GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM"}) {
+    for (const char* field : {"rope_parameters", "rope_scaling"}) {
+      Json json = small_config(name, {{"layer_rope_theta", {1e4, 2e4}}, {field, yarn}});
+      json["num_key_value_heads"] = 2;
+      const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+      const RopeConfigs& rope = parsed.value().rope;
+      ASSERT_TRUE(rope.windowed);
+      EXPECT_EQ(std::pair(rope.full.theta, rope.windowed->theta), std::pair(1e4, 2e4)) << field;
+      for (const RopeConfig& each : {rope.full, *rope.windowed}) {
+        EXPECT_EQ(each.type, RopeType::kYarn);
+        EXPECT_EQ(std::pair(each.factor, each.original_context), std::pair(4.0, 16));
+        EXPECT_GT(each.attention_factor, 1.1);
+      }
+      json[field] = {{"full_attention", yarn}};
+      EXPECT_EQ(parse_model_config(json, Json::object(), {}, "f").status().code(),
+                StatusCode::kInvalidArgument);
+    }
+  }
+}
+
 TEST(Families, StepSaysMuchByLayer) {
   const auto parsed = parse_model_config(step_config(), Json::object(), {}, "f");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
