@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kField = "tie_word_embeddings";
 
-bool says(const Json& fields, bool wanted) {
+bool field_is(const Json& fields, bool wanted) {
   const auto found = fields.find(kField);
   return found != fields.end() && *found == wanted;
 }
@@ -55,20 +55,20 @@ Json with_settled_head(const ModelFiles& model, Json config) {
   if (model.is_gguf()) return config;
   const auto found = config.find("text_config");
   Json* text = found != config.end() && found->is_object() ? &*found : nullptr;
-  if (says(text != nullptr && text->contains(kField) ? *text : config, false) &&
-      !says(config, true)) {
+  if (field_is(text != nullptr && text->contains(kField) ? *text : config, false) &&
+      !field_is(config, true)) {
     return config;
   }
   const Result<Checkpoint> files = Checkpoint::open(model);
   if (!files.ok()) return config;
   const TensorView* head = shortest_name(files.value(), "lm_head.weight");
   if (head == nullptr) {
-    if (text != nullptr && says(config, true) && says(*text, false)) (*text)[kField] = true;
+    if (text != nullptr && field_is(config, true) && field_is(*text, false)) (*text)[kField] = true;
     return config;
   }
   const TensorView* table = shortest_name(files.value(), "embed_tokens.weight");
   if (table == nullptr || head == table || !are_apart(*head, *table)) return config;
-  if (says(config, true) || (text != nullptr && says(*text, true))) {
+  if (field_is(config, true) || (text != nullptr && field_is(*text, true))) {
     FT_LOG(
         warn,
         "{}: config.json ties the output matrix to the embedding, but the files have another one, "
