@@ -35,6 +35,17 @@ std::unique_ptr<TensorView> view_of_made(const std::string& name,
   return view;
 }
 
+// A model that ties its output matrix to the embedding may be written with the former alone.
+bool has_tied_head_alone(const std::map<std::string, const TensorView*>& tensors,
+                         const std::string& folder) {
+  const auto is_table = [](const auto& entry) {
+    return entry.first.ends_with("embed_tokens.weight");
+  };
+  if (!tensors.contains("lm_head.weight") || std::ranges::any_of(tensors, is_table)) return false;
+  const Result<nlohmann::json> config = read_config_json(folder);
+  return config.ok() && config.value().value("tie_word_embeddings", nlohmann::json()) == true;
+}
+
 }  // namespace
 
 TensorView gguf_tensor_view(const GgufTensor& tensor) {
@@ -82,6 +93,9 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
     checkpoint.add_unindexed(file.string(), weights.index);
   }
   checkpoint.unwrap_names();
+  if (has_tied_head_alone(checkpoint.tensors_, folder)) {
+    checkpoint.tensors_["model.embed_tokens.weight"] = checkpoint.tensors_["lm_head.weight"];
+  }
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
   FT_RETURN_IF_ERROR(checkpoint.add_unpacked());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));

@@ -349,5 +349,16 @@ TEST(Checkpoint, ANameThatWasLeftOutIsTheTensorThatItShares) {
   EXPECT_FALSE(checkpoint.value().tensors().contains("format"));
 }
 
+TEST(Checkpoint, AHeadAloneIsTheEmbeddingOfAModelThatTiesThem) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"lm_head.weight", "model.norm.weight"});
+  for (const bool ties : {true, false}) {
+    folder.write("config.json", ties ? R"({"tie_word_embeddings": true})" : "{}");
+    const auto checkpoint = Checkpoint::open(folder.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    EXPECT_EQ(checkpoint.value().tensors().contains("model.embed_tokens.weight"), ties);
+  }
+}
+
 }  // namespace
 }  // namespace foretoken
