@@ -87,6 +87,7 @@ void Scheduler::share_prompts() {
   PromptDemand demand;
   const int num_waiting = std::min(waiting_.size(), num_free_slots());
   int num_prompts = num_waiting;
+  bool others_decode = false;
   if (num_waiting > 0) {
     demand.pending_rows = int64_t{waiting_.front()->known_len()} * num_waiting;
   }
@@ -96,12 +97,12 @@ void Scheduler::share_prompts() {
       demand.prefix_len = std::max(demand.prefix_len, sequence->num_scheduled);
       ++num_prompts;
     } else if (sequence->len_floor() < sequence->max_len) {
-      is_bound_ = true;
+      others_decode = true;
       if (sits_out(*sequence)) continue;
       demand.decoding_rows += 1 + std::min(sequence->max_draft_tokens, sequence->draft_bound);
     }
   }
-  is_bound_ = is_shared_ = num_prompts > (is_bound_ ? 0 : 1);
+  is_bound_ = is_shared_ = num_prompts > (others_decode ? 0 : 1);
   if (!is_bound_) return;
   bound_rows_ = prompt_share(demand, config_.share_rows, config_.max_num_batched_tokens);
 }
