@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -37,8 +38,7 @@ uint8_t e4m3_of_six_bits(uint32_t code, int mantissa_bits) {
   const int bias = mantissa_bits == 2 ? 3 : 1;
   const uint32_t whole = mantissa + (exponent > 0 ? 1u << mantissa_bits : 0);
   const int power = std::max(static_cast<int>(exponent), 1) - bias - mantissa_bits;
-  const float size = static_cast<float>(whole) * (power < 0 ? 1.0F / static_cast<float>(1 << -power)
-                                                            : static_cast<float>(1 << power));
+  const float size = std::ldexp(static_cast<float>(whole), power);
   return e4m3_code(code & 32 ? -size : size);
 }
 
