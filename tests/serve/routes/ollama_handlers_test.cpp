@@ -44,7 +44,7 @@ TEST_F(OllamaHandlers, ChatsAreThoseOfOpenAi) {
   for (const json& line : lines("/api/chat", ask({{"stream", nullptr}}))) {
     text += line["message"]["content"].get<std::string>();
   }
-  EXPECT_EQ(text, answer["message"]["content"]);
+  EXPECT_EQ(answer["message"]["content"], text);
   // As llama-server has it.
   EXPECT_TRUE(post("/api/chat", ask({{"max_tokens", 2}})).contains("choices"));
 }
