@@ -87,6 +87,23 @@ bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool make_unit_map(CUtensorMap& map, const void* weight, int unit_bytes, int units, int groups,
+                   int box_groups) {
+  const auto encode = encoder();
+  if (encode == nullptr) return false;
+  const auto words = static_cast<cuuint32_t>(unit_bytes / 8);  // a unit is one row of them
+  const auto bytes = static_cast<cuuint64_t>(unit_bytes);
+  const cuuint64_t sizes[3] = {words, static_cast<cuuint64_t>(units),
+                               static_cast<cuuint64_t>(groups)};
+  const cuuint64_t strides[2] = {bytes, static_cast<cuuint64_t>(units) * bytes};
+  const cuuint32_t box[3] = {words, 1, static_cast<cuuint32_t>(box_groups)};
+  const cuuint32_t steps[3] = {1, 1, 1};
+  return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 3, const_cast<void*>(weight), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 bool make_byte_map(CUtensorMap& map, const void* data, int row_bytes, int row_stride, int box_bytes,
                    int box_rows) {
   const auto encode = encoder();

@@ -27,6 +27,12 @@ bool make_output_map(CUtensorMap& map, void* data, DType dtype, int64_t rows, in
 bool make_weight_map(CUtensorMap& map, const void* weight, int64_t n, int64_t k, int box_atoms,
                      int box_groups);
 
+// Describes a quantised weight in units of unit_bytes bytes, [groups][units], both counts as many
+// as there are: boxes of one unit of box_groups groups at (0, unit, group), which stay as they are,
+// zero beyond the edges.
+bool make_unit_map(CUtensorMap& map, const void* weight, int unit_bytes, int units, int groups,
+                   int box_groups);
+
 // Describes the first row_bytes bytes of rows that are row_stride bytes apart (all three and `data`
 // multiples of 16): boxes of box_rows x box_bytes at (byte, row), as they are, or of 128 bytes in
 // the 128-byte swizzle. Rows behind the end must not be asked for.

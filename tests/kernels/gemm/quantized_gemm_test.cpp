@@ -22,6 +22,14 @@ std::vector<QuantizedGemmCase> cases() {
       all.push_back({form, 8712, 256});  // more rows than 132 multiprocessors have 64 of
     }
   }
+  // Four parts of k, whose blocks meet; and so many rows that blocks of 256 fill 132
+  // multiprocessors.
+  for (const QuantForm& form :
+       {QuantForm{4, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128},
+        QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}}) {
+    all.push_back({form, 520, 5120});
+    all.push_back({form, 28680, 256});
+  }
   return all;
 }
 
@@ -56,12 +64,39 @@ bool is_rounded(const QuantForm& form) {
   return has_minima_or_super || form.table == CodeTable::kIq4 || form.bits == 5;
 }
 
+// Codes of four bits with a half for each group, of which a GPU takes the nearest bfloat16.
+bool rounds_scales(const QuantForm& form) {
+  const bool of_halves = form.scale == GroupScale::kHalf || form.scale == GroupScale::kHalfAndZero;
+  return form.bits == 4 && form.table == CodeTable::kNone && of_halves;
+}
+
+// The rows with such scales, which are halves still.
+std::vector<std::byte> with_rounded_scales(const QuantForm& form, std::vector<std::byte> rows,
+                                           int64_t k) {
+  const auto row_bytes = size_t(quantized_row_bytes(form, k));
+  const auto halves = size_t(quantized_row_halves(form, k));
+  for (size_t row = 0; row < rows.size() / row_bytes; ++row) {
+    for (size_t i = 0; i < halves; ++i) {
+      std::byte* at = rows.data() + row * row_bytes + size_t(k) + i * 2;
+      uint16_t half = 0;
+      std::memcpy(&half, at, sizeof half);
+      half = static_cast<uint16_t>((half + 3 + (half >> 3 & 1)) & 0xfff8);
+      std::memcpy(at, &half, sizeof half);
+    }
+  }
+  return rows;
+}
+
 // The CPU rounds x to eight bits; a GPU widens codes without loss, or to the nearest bfloat16, and
 // adds in float.
 TEST_P(QuantizedGemm, MatchesDouble) {
   const QuantForm& form = GetParam().form;
-  std::vector<float> w = dequantized(form, rows_, k_);
-  if (!is_cpu() && is_rounded(form)) w = typed_data(std::move(w), DType::kBF16).values;
+  const bool rounds = !is_cpu() && rounds_scales(form);
+  std::vector<float> w =
+      dequantized(form, rounds ? with_rounded_scales(form, rows_, k_) : rows_, k_);
+  if (!is_cpu() && (rounds || is_rounded(form))) {
+    w = typed_data(std::move(w), DType::kBF16).values;
+  }
   const void* weight = pack_quantized(WeightOrder::kPlain);
   const void* x = random_x(5, 2);
   expect_near_double(multiply(x, weight, 5, 6), x_, w, is_cpu() ? 8e-3 : 2e-6);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/cuda/dequant_int4.h"
 #include "kernels/gemm/cuda/dequant_pairs.cuh"
 #include "kernels/gemm/cuda/dequant_super.cuh"
 #include "kernels/gemm/cuda/dequant_weight.cuh"
@@ -10,7 +11,8 @@
 // How codes lie in units (dequant_weight.cuh) and become operands. A lane has the codes of row
 // lane / 4 of the unit; those of a step of 16 k are two pairs, with t = lane % 4 of columns 2 t and
 // 2 t + 1, and of 2 t + 8 and 2 t + 9: what mma.sync wants as operand B of 8 columns, and, of two
-// groups of rows, it and wgmma as operand A of 16 rows. Everything in this file is exact.
+// groups of rows, it and wgmma as operand A of 16 rows. Everything in this file is exact, but for
+// dequant_int4.h.
 namespace foretoken::cuda {
 
 // Codes of eight bits: a word a step; code (column, pair p) in byte 2 * (column % 2) + 1 - p.
@@ -70,16 +72,11 @@ struct WordOfSteps {
   static constexpr bool kSpreads = false;
 };
 
-// 128 + code, minus `base`: 128 + zero of the row's group.
-struct Uint4Codes : WordOfSteps {
-  __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
-    return code << (odd * 16 + (step % 2 * 2 + pair) * 4);
-  }
-  __device__ static void widen(const uint32_t (&words)[4], int step, uint32_t base,
+template <bool HasZeros>
+struct Uint4Codes : Int4Codes<HasZeros> {
+  __device__ static void widen(const uint32_t (&words)[4], int step, const Int4Base& base,
                                uint32_t (&b)[2]) {
-    const uint32_t w = words[step / 2] >> (step % 2 * 8);
-    b[0] = subtract_pair((w & 0x000f000fu) | 0x43004300u, base);
-    b[1] = subtract_pair((w >> 4 & 0x000f000fu) | 0x43004300u, base);
+    Int4Codes<HasZeros>::template widen_by<DevicePairs>(words, step, base, b);
   }
 };
 
@@ -113,14 +110,6 @@ struct E2m1Codes : WordOfSteps {
   }
 };
 
-// Where word `word` of a lane's lies in a unit, in words: lanes have four side by side, then what
-// is left.
-template <int Words>
-__host__ __device__ constexpr int place_of_word(int word, int lane) {
-  const int chunk = word / 4, width = Words - chunk * 4 < 4 ? Words - chunk * 4 : 4;
-  return chunk * 128 + lane * width + word % 4;
-}
-
 // A lane's codes of a unit in shared memory.
 template <int Words>
 __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit) {
@@ -147,8 +136,8 @@ __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit)
 }
 
 // What scales the codes of a unit. kGroup: k of a part, whose sum is multiplied by
-// scale(scales, group, row) and added to the sums of the parts before; 0: parts of kPartUnits are
-// only added.
+// scale(scales, group, row) and added to the sums of the parts before; 0: parts of
+// part_units are only added.
 // base(scales, i): what Codes::widen wants, a Base, for the i-th of kBases equal ranges of k, of
 // row lane / 4.
 struct NoScales {
@@ -189,26 +178,34 @@ struct Nvfp4Form : NoScales {
   static constexpr int kScaleBytes = 64;
   static constexpr int kBases = 8;
   __device__ static uint32_t base(const uint8_t* scales, int group) {
-    const uint32_t word =
-        reinterpret_cast<const uint32_t*>(scales)[threadIdx.x % 32 / 4 * 2 + group / 4];
-    const uint32_t pair = __byte_perm(word, 0, group % 4 * 0x1010 + 0x0404);  // bytes 1 and 3
-    return E4m3Codes::widened(pair);
+    return base_of(reinterpret_cast<const uint32_t*>(scales)[threadIdx.x % 32 / 4 * 2 + group / 4],
+                   group % 4);
+  }
+  __device__ static uint32_t base_of(uint32_t word, int byte) {
+    const uint32_t places = static_cast<uint32_t>(byte) * 0x1010u + 0x0404u;  // bytes 1 and 3
+    return E4m3Codes::widened(__byte_perm(word, 0, places));
   }
 };
 
-// For each group 8 halves, then 8 bytes: the zeros, and 8 unused ones.
-template <int Group>
+// Row scales are kInt4RowScale.
+template <int Group, bool HasZeros>
 struct Int4Form {
-  using Codes = Uint4Codes;
-  using Base = uint32_t;
-  static constexpr int kGroup = Group;
-  static constexpr int kScaleBytes = kUnitK / Group * 32;
-  static constexpr int kBases = kUnitK / Group;
-  __device__ static uint32_t base(const uint8_t* scales, int group) {
-    return (0x4300u + scales[group * 32 + 16 + threadIdx.x % 32 / 4]) * 0x10001u;
-  }
-  __device__ static float scale(const uint8_t* scales, int group, int row) {
-    return __half2float(reinterpret_cast<const __half*>(scales + group * 32)[row]);
+  static constexpr bool kHasZeros = HasZeros;
+  using Codes = Uint4Codes<HasZeros>;
+  using Base = Int4Base;
+  struct Scales : Int4Scales<Group, HasZeros> {
+    __device__ void load(const uint8_t* scales) {
+      Int4Scales<Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
+    }
+    __device__ Base base(int i) const { return this->template base_of<DevicePairs>(i); }
+  };
+  static constexpr int kGroup = 0;
+  static constexpr int kScaleBytes = Scales::kBytes;
+  static constexpr int kBases = Scales::kBases;
+  __device__ static Base base(const uint8_t* scales, int i) {
+    Scales own;
+    own.load(scales);
+    return own.base(i);
   }
 };
 
@@ -237,14 +234,24 @@ struct KeptBases {
 };
 template <class Codes, class Scales>
 struct KeptBases<BlockForm<Codes, Scales>> : Scales {};
+template <int Group, bool HasZeros>
+struct KeptBases<Int4Form<Group, HasZeros>> : Int4Form<Group, HasZeros>::Scales {};
+// Eight bytes become pairs when they are needed.
+template <>
+struct KeptBases<Nvfp4Form> {
+  uint32_t words[2];
+
+  __device__ void load(const uint8_t* scales) {
+    const uint2 both = reinterpret_cast<const uint2*>(scales)[threadIdx.x % 32 / 4];
+    words[0] = both.x;
+    words[1] = both.y;
+  }
+  __device__ uint32_t base(int i) const { return Nvfp4Form::base_of(words[i / 4], i % 4); }
+  __device__ uint32_t last_read() const { return words[1]; }
+};
 
 template <class Form>
 inline constexpr int kUnitBytes = Form::Codes::kCodeBytes + Form::kScaleBytes;
-
-// Units of k whose products are one chain, a part. Without scales of groups long enough that it
-// costs little to add parts, and short enough that warps can share k.
-template <class Form>
-inline constexpr int kPartUnits = Form::kGroup == 0 ? 4 : 1;
 
 // use.template operator()<Form>().
 template <class Use>
@@ -259,9 +266,13 @@ auto with_form(DequantKind kind, const Use& use) {
     case DequantKind::kNvfp4:
       return use.template operator()<Nvfp4Form>();
     case DequantKind::kInt4By128:
-      return use.template operator()<Int4Form<128>>();
+      return use.template operator()<Int4Form<128, false>>();
     case DequantKind::kInt4By32:
-      return use.template operator()<Int4Form<32>>();
+      return use.template operator()<Int4Form<32, false>>();
+    case DequantKind::kInt4ZeroBy128:
+      return use.template operator()<Int4Form<128, true>>();
+    case DequantKind::kInt4ZeroBy32:
+      return use.template operator()<Int4Form<32, true>>();
     case DequantKind::kQ2K:
       return use.template operator()<Q2KForm>();
     case DequantKind::kQ3K:

@@ -46,6 +46,7 @@ struct DequantManyWarp {
   float sums[kHalf] = {};
   float products[kProducts][kHalf];
   Operands units[2];
+  int part_end = 0;  // of the part under way, without scales of groups
 
   // low: the unit of the warp's first 8 rows; those of the others `stride` bytes behind.
   __device__ static void widen(Operands& to, const uint8_t* low, int stride = kUnitBytes<Form>) {
@@ -94,11 +95,12 @@ struct DequantManyWarp {
   // Without scales of groups: a unit of a part of several. between() as of run_part.
   template <int Place, class Between>
   __device__ void run_link(uint32_t x, int unit, int units_in_all, const Between& between) {
-    constexpr int kLinks = kPartUnits<Form>;
-    start<0>(products[0], units[Place], x, unit % kLinks > 0);
+    const int begin = part_end;
+    if (unit == begin) part_end += part_units(units_in_all);
+    start<0>(products[0], units[Place], x, unit != begin);
     wgmma_wait<1>();
     between();
-    if (unit % kLinks < kLinks - 1 && unit + 1 < units_in_all) return;
+    if (unit + 1 < part_end && unit + 1 < units_in_all) return;
     wgmma_wait<0>();
     pin_registers(products[0]);
 #pragma unroll

@@ -22,7 +22,6 @@ struct PackedSource {
   int64_t row_bytes;
   int64_t k;
   int32_t group;
-  bool has_zeros;
 
   __device__ const uint8_t* row(int64_t i) const { return rows + i * row_bytes; }
   __device__ uint32_t code(const uint8_t* row, int64_t column) const {
@@ -51,7 +50,6 @@ struct PackedSource {
     return row[k + lists * (k / kSuperGroup) * 2 + list * (k / group) + column / group];
   }
   __device__ uint8_t zero_at(const uint8_t* row, int64_t column) const {
-    if (!has_zeros) return 8;
     return column < k ? row[k + k / group * 2 + column / group] : 0;
   }
 };
@@ -90,6 +88,24 @@ __device__ void put_half_scales(uint8_t* scales, const PackedSource& source, con
   }
 }
 
+template <class Form>
+constexpr bool is_int4 = std::is_same_v<typename Form::Base, Int4Base>;
+
+template <class Form>
+__device__ void put_int4_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
+                                int64_t first, int row) {
+  using Scales = typename Form::Scales;
+  for (int g = 0; g < Scales::kBases; ++g) {
+    const int64_t column = first + g * (kUnitK / Scales::kBases);
+    const float scale = __half2float(__ushort_as_half(source.half_at(from, column)));
+    const auto bits = __bfloat16_as_ushort(__float2bfloat16_rn(scale));
+    *reinterpret_cast<uint16_t*>(scales + Scales::scale_place(row, g)) = int4_scale_bits(bits);
+    if constexpr (Form::kHasZeros) {
+      scales[Scales::zero_place(row, g)] = source.zero_at(from, column);
+    }
+  }
+}
+
 // The scales of row `row` of its unit.
 template <class Form>
 __device__ void put_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
@@ -100,6 +116,8 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
     } else {
       put_half_scales<typename Form::Scales>(scales, source, from, first, row);
     }
+  } else if constexpr (is_int4<Form>) {
+    put_int4_scales<Form>(scales, source, from, first, row);
   } else if constexpr (std::is_same_v<Form, Fp8By128Form>) {
     reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
   } else if constexpr (std::is_same_v<Form, Mxfp4Form>) {
@@ -114,9 +132,6 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
       uint8_t* to = scales + g * (Form::kScaleBytes / kGroups);
       const int64_t column = first + g * Form::kGroup;
       reinterpret_cast<uint16_t*>(to)[row] = source.half_at(from, column);
-      if constexpr (Form::kBases > 1 || std::is_same_v<typename Form::Codes, Uint4Codes>) {
-        to[16 + row] = source.zero_at(from, column);
-      }
     }
   }
 }
@@ -131,7 +146,7 @@ __device__ uint32_t make_word(const PackedSource& source, const uint8_t* from, i
   const int end = Codes::kSpreads ? 8 : (word + 1) * 8 / Codes::kWords;
   for (int s = begin; s < end; ++s) {
     for (int j = 0; j < 4; ++j) {
-      const uint32_t code = source.code(from, first + s * 16 + j / 2 * 8 + t * 2 + j % 2);
+      const uint32_t code = source.code(from, first + column_of_code(s, j / 2, j % 2, t));
       if constexpr (Codes::kSpreads) {
         bits |= Codes::place(code, s * 2 + j / 2, word) << (j % 2 * 16);
       } else {
@@ -140,6 +155,17 @@ __device__ uint32_t make_word(const PackedSource& source, const uint8_t* from, i
     }
   }
   return bits;
+}
+
+template <class Form>
+__device__ float row_scale(const PackedSource& source, const uint8_t* from) {
+  if constexpr (is_int4<Form>) {
+    return kInt4RowScale;
+  } else {
+    // Codes of E2M1 are the doubles of its numbers.
+    const float scale = source.float_at(from, 0);
+    return std::is_same_v<Form, Nvfp4Form> ? 2 * scale : scale;
+  }
 }
 
 // A thread makes one word of codes: lane t of the four of a row, word i of its unit.
@@ -164,9 +190,7 @@ __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
     if (t != 0 || word != 0) continue;
     put_scales<Form>(to + Codes::kCodeBytes, source, from, unit * kUnitK, r);
     if (matrix.row_scales != nullptr && unit == 0) {
-      const float scale = source.float_at(from, 0);
-      // Codes of E2M1 are the doubles of its numbers.
-      matrix.row_scales[row] = std::is_same_v<Form, Nvfp4Form> ? 2 * scale : scale;
+      matrix.row_scales[row] = row_scale<Form>(source, from);
     }
   }
 }
@@ -178,6 +202,20 @@ int64_t unit_bytes(DequantKind kind) {
   return bytes;
 }
 
+bool has_row_scales(DequantKind kind) {
+  switch (kind) {
+    case DequantKind::kFp8:
+    case DequantKind::kNvfp4:
+    case DequantKind::kInt4By128:
+    case DequantKind::kInt4By32:
+    case DequantKind::kInt4ZeroBy128:
+    case DequantKind::kInt4ZeroBy32:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool allocate(QuantizedMatrix& matrix) {
   const auto zeros = [](auto** memory, int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
@@ -185,7 +223,7 @@ bool allocate(QuantizedMatrix& matrix) {
   };
   const int64_t groups = ceil_div(matrix.rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
-  const bool scales_rows = matrix.kind == DequantKind::kFp8 || matrix.kind == DequantKind::kNvfp4;
+  const bool scales_rows = has_row_scales(matrix.kind);
   const int64_t num_scales = takes_rounded(matrix.kind) ? num_fp8_scales(matrix)
                              : scales_rows              ? groups * kGroupRows
                                                         : 0;
@@ -250,6 +288,9 @@ DequantKind dequant_kind(const QuantForm& form) {
   }
   if (form.table != CodeTable::kNone || form.group % 32 != 0) return DequantKind::kNone;
   const bool is_long = form.group % kUnitK == 0;
+  if (form.bits == 4 && has_zeros) {
+    return is_long ? DequantKind::kInt4ZeroBy128 : DequantKind::kInt4ZeroBy32;
+  }
   if (form.bits == 4) return is_long ? DequantKind::kInt4By128 : DequantKind::kInt4By32;
   return form.bits == 8 && !has_zeros ? DequantKind::kInt8By32 : DequantKind::kNone;
 }
@@ -330,8 +371,8 @@ void pack_run(const PackRowsArgs& args, const QuantizedMatrix& matrix, cudaStrea
     rows = args.scratch;
   }
   if (takes_rounded(matrix.kind)) return launch_pack_fp8(args, rows, matrix, stream);
-  const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k, matrix.form.group,
-                            matrix.form.scale == GroupScale::kHalfAndZero};
+  const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k,
+                            matrix.form.group};
   with_form(matrix.kind, [&]<class Form>() {
     const int64_t words = args.num_rows * num_units(args.k) * 4 * Form::Codes::kWords;
     const auto blocks =

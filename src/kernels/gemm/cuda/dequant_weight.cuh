@@ -4,42 +4,36 @@
 #include <cstdint>
 
 #include "device/device.h"
+#include "kernels/gemm/cuda/dequant_units.h"
 #include "kernels/gemm/pack_rows.h"
 
 // Weights that stay quantised. Their codes become bfloat16 in registers, on the way to the tensor
-// cores: without loss, but for those of GGUF's blocks that DequantKind names, whose values are
-// rounded as those of a weight that is widened when loaded.
+// cores: without loss, but for codes of four bits with scales of groups (dequant_int4.h) and those
+// of GGUF's blocks that DequantKind names, whose values are rounded as those of a weight that is
+// widened when loaded.
 namespace foretoken::cuda {
-
-// Quantised weights lie in units of 8 rows x 128 k: [ceil(n / 8)][ceil(k / 128)], the codes in the
-// order in which lanes take them (dequant_codes.cuh), then what scales them. The units of 8 rows
-// follow one another along k, so that a run of them is one bulk copy. Codes behind n and k are
-// zeros.
-inline constexpr int kUnitK = 128;
-
-__host__ __device__ constexpr int num_units(int64_t k) {
-  return static_cast<int>((k + kUnitK - 1) / kUnitK);
-}
 
 enum class DequantKind : uint8_t {
   kNone,
-  kFp8,        // E4M3, a float for each row
-  kFp8By128,   // E4M3, a float for each 128 k of a row
-  kMxfp4,      // E2M1, a power of two for each 32 k of a row
-  kNvfp4,      // E2M1, an E4M3 for each 16 k of a row, a float for each row
-  kInt4By128,  // 4 bits minus a zero, a half for each 128 k of a row
-  kInt4By32,   // the same for each 32
-  kInt8By32,   // 8 bits with a sign, a half for each 32 k of a row
-  kQ2K,        // GGUF's blocks of 256 k: 2 bits, scaled scale and minimum for 16
-  kQ3K,        // 3 bits, a scaled scale for 16
-  kQ4K,        // 4 bits, scaled scale and minimum for 32
-  kQ5K,        // 5 bits
-  kQ6K,        // 6 bits, a scaled scale for 16
-  kIq4Xs,      // 4 bits of a table, a scaled scale for 32
-  kIq4Nl,      // the same with a half for 32
-  kQ41,        // 4 bits, scale and minimum for 32, halves
-  kQ50,        // 5 bits minus 16, a half for 32
-  kQ51,        // 5 bits, scale and minimum for 32, halves
+  kFp8,            // E4M3, a float for each row
+  kFp8By128,       // E4M3, a float for each 128 k of a row
+  kMxfp4,          // E2M1, a power of two for each 32 k of a row
+  kNvfp4,          // E2M1, an E4M3 for each 16 k of a row, a float for each row
+  kInt4By128,      // 4 bits minus 8, a half for each 128 k of a row
+  kInt4By32,       // the same for each 32
+  kInt4ZeroBy128,  // 4 bits minus a zero, both for each 128 k
+  kInt4ZeroBy32,   // the same for each 32
+  kInt8By32,       // 8 bits with a sign, a half for each 32 k of a row
+  kQ2K,            // GGUF's blocks of 256 k: 2 bits, scaled scale and minimum for 16
+  kQ3K,            // 3 bits, a scaled scale for 16
+  kQ4K,            // 4 bits, scaled scale and minimum for 32
+  kQ5K,            // 5 bits
+  kQ6K,            // 6 bits, a scaled scale for 16
+  kIq4Xs,          // 4 bits of a table, a scaled scale for 32
+  kIq4Nl,          // the same with a half for 32
+  kQ41,            // 4 bits, scale and minimum for 32, halves
+  kQ50,            // 5 bits minus 16, a half for 32
+  kQ51,            // 5 bits, scale and minimum for 32, halves
   // For rows that are rounded, too (fp8_weight.cuh); no code is widened.
   kFp8Rows,       // E4M3, a float for each row
   kFp8RowsBy128,  // E4M3, a float for each 128 k of a row

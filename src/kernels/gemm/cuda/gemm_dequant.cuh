@@ -3,7 +3,7 @@
 #include "kernels/gemm/cuda/gemm_epilogue.cuh"
 
 // Products with quantised weights. Each is a sum of parts, in order of k: chains of steps of 16 k
-// that begin at zero, over kPartUnits units, sum += part, or over a group of scales, sum =
+// that begin at zero, over part_units units, sum += part, or over a group of scales, sum =
 // fma(scale, part, sum). Scales of rows multiply the sum at the end. So bits depend on the row of x
 // alone.
 namespace foretoken::cuda {

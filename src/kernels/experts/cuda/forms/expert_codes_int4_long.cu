@@ -2,7 +2,7 @@
 
 namespace foretoken::cuda {
 
-template bool launch_experts_of<Int4Form<128>>(const ExpertGemmArgs& args, const float* row_scales,
-                                               cudaStream_t stream);
+template bool launch_experts_of<Int4Form<128, false>>(const ExpertGemmArgs& args,
+                                                      const float* row_scales, cudaStream_t stream);
 
 }  // namespace foretoken::cuda

@@ -110,6 +110,7 @@ struct DequantWarp {
   float sums[kGroups][4] = {};
   float parts[kParts][kGroups][4] = {};  // of the unit before
   float scales[kGroups][Operands::kScales][2] = {};
+  int part_end = 0;  // of the part under way, without scales of groups
 
   __device__ void multiply(const Operands& unit) {
     if constexpr (Form::kGroup == 0) {
@@ -128,10 +129,13 @@ struct DequantWarp {
     }
   }
 
-  // Without scales of groups: unit `unit` was multiplied, the last one or not.
-  __device__ void end_unit(int unit, bool last) {
+  // Without scales of groups: unit `unit` of those along k was multiplied.
+  __device__ void end_unit(int unit, int units_in_all) {
     if constexpr (Form::kGroup == 0) {
-      if (unit % kPartUnits<Form> < kPartUnits<Form> - 1 && !last) return;
+      if (unit + 1 < units_in_all) {
+        if (unit == part_end) part_end += part_units(units_in_all);
+        if (unit + 1 < part_end) return;
+      }
 #pragma unroll
       for (int i = 0; i < kGroups * 4; ++i) {
         float& part = parts[0][i / 4][i % 4];
@@ -340,7 +344,7 @@ struct DequantBlock {
       }
       if (unit + 1 < units) load(next, ahead_w, ahead_x, group, unit + 1);
       warp.multiply(now);
-      warp.end_unit(unit, unit + 1 == units);
+      warp.end_unit(unit, units);
       if (ends) {
         release(now.last_read() & zero);
         w.advance();

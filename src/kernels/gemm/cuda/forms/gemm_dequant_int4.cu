@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Int4Form<32>)
+FT_DEQUANT_FORM(Int4Form<32, false>)
 
 }  // namespace foretoken::cuda

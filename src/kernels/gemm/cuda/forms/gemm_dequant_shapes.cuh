@@ -3,6 +3,7 @@
 
 #include "kernels/gemm/cuda/forms/gemm_dequant_few.cuh"
 #include "kernels/gemm/cuda/forms/gemm_dequant_many.cuh"
+#include "kernels/gemm/cuda/forms/gemm_dequant_split.cuh"
 #include "kernels/gemm/cuda/forms/gemm_dequant_teams.cuh"
 
 // Which kernel and shape a product of quantised weights takes.
@@ -13,8 +14,8 @@ inline bool is_narrow(const GemmArgs& args) {
   return ceil_div(args.n, 64) <= device_traits().num_sms;
 }
 
-// Up to 16 rows: as many teams as there are warps for, and as long stages as there is room for,
-// since each costs the threads that copy some hundred cycles.
+// Up to 16 rows with scales of groups: as many teams as there are warps for, and as long stages as
+// there is room for, since each costs the threads that copy some hundred cycles.
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                      cudaStream_t stream) {
@@ -39,6 +40,27 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
   return launch.template operator()<1, 1>();
 }
 
+// Up to 64 rows without scales of groups. Which blocks have parts of k changes no bits.
+template <class Form, class Epilogue>
+bool launch_split(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
+                  cudaStream_t stream) {
+  const int sms = device_traits().num_sms;
+  // Whether clusters of two blocks a multiprocessor are all there at once; not all multiprocessors
+  // can have one of four blocks.
+  const bool apart = ceil_div(args.n, 128) * kMaxParts <= sms * 2 * 9 / 10;
+  const auto launch = [&]<int Rows, int Warpgroups>() {
+    return launch_dequant_split<DequantSplitShape<Form, Rows, Warpgroups>>(
+        args, matrix, epilogue, apart ? kMaxParts : 1, stream);
+  };
+  if (args.max_rows <= 8) return launch.template operator()<8, 2>();
+  if (args.max_rows <= 16) return launch.template operator()<16, 2>();
+  if (args.max_rows <= 32) return launch.template operator()<32, 2>();
+  // Twice as many rows of the weight read x half as often.
+  const int wide = ceil_div(args.n, 256);
+  if (!apart && wide <= sms && wide >= sms * 3 / 4) return launch.template operator()<64, 4>();
+  return launch.template operator()<64, 2>();
+}
+
 template <class Form, class Epilogue>
 bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                       cudaStream_t stream) {
@@ -47,8 +69,10 @@ bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilo
         args, matrix, epilogue, stream);
   };
   const bool narrow = is_narrow(args);
-  if (args.max_rows <= 32) {
-    return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
+  if constexpr (Form::kGroup != 0) {
+    if (args.max_rows <= 32) {
+      return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
+    }
   }
   // Whether tiles of 64 columns and so many rows have a multiprocessor each.
   const auto have_room = [&](int rows) {
@@ -68,19 +92,23 @@ void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogu
     // As few columns of keys as more than 64 rows may have.
     launch_dequant_few<Form, DequantShape<16, 4, 1, 1, 7>>(args, matrix, epilogue, stream);
   } else {
-    constexpr int kMaxTeamRows = 16;
-    if (args.max_rows <= kMaxTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
-      return;
+    if constexpr (Form::kGroup == 0) {
+      if (args.max_rows <= kFewRows && launch_split<Form>(args, matrix, epilogue, stream)) return;
+    } else {
+      constexpr int kMaxTeamRows = 16;
+      if (args.max_rows <= kMaxTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream))
+        return;
+    }
     launch_many_rows<Form>(args, matrix, epilogue, stream);
   }
 }
 
-#define FT_DEQUANT_FORM(Form)                                                               \
-  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, StoreOutput&, \
-                                     cudaStream_t);                                         \
-  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, StoreGated&,  \
-                                     cudaStream_t);                                         \
-  template void launch_dequant<Form>(const GemmArgs&, const QuantizedMatrix&, KeepBest&,    \
-                                     cudaStream_t);
+#define FT_DEQUANT_FORM(...)                                                                       \
+  template void launch_dequant<__VA_ARGS__>(const GemmArgs&, const QuantizedMatrix&, StoreOutput&, \
+                                            cudaStream_t);                                         \
+  template void launch_dequant<__VA_ARGS__>(const GemmArgs&, const QuantizedMatrix&, StoreGated&,  \
+                                            cudaStream_t);                                         \
+  template void launch_dequant<__VA_ARGS__>(const GemmArgs&, const QuantizedMatrix&, KeepBest&,    \
+                                            cudaStream_t);
 
 }  // namespace foretoken::cuda

@@ -24,7 +24,7 @@ struct DequantTeamShape {
   static constexpr int kTeams = Teams_;
   static constexpr int kUnits = Units_;
   static constexpr int kUnit = kUnitBytes<Form>;
-  static constexpr int kTurnUnits = Form::kGroup == 0 ? kPartUnits<Form> : kUnits;
+  static constexpr int kTurnUnits = kUnits;
   static constexpr int kStages = kTurnUnits / kUnits;
   static constexpr int kStageX = kUnits * 2 * Warp::kAtomX;
   static constexpr int kMaxWarps = 16;

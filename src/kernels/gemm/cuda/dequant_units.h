@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+
+#include "base/host_device.h"
+
+// Where quantised weights and the sums of their products lie, for kernels and for the host alike.
+namespace foretoken::cuda {
+
+// Quantised weights lie in units of 8 rows x 128 k: [ceil(n / 8)][ceil(k / 128)], the codes in the
+// order in which lanes take them (dequant_codes.cuh), then what scales them. The units of 8 rows
+// follow one another along k, so that a run of them is one bulk copy. Codes behind n and k are
+// zeros.
+inline constexpr int kUnitK = 128;
+
+FT_HD constexpr int num_units(int64_t k) { return static_cast<int>((k + kUnitK - 1) / kUnitK); }
+
+// Without scales of groups a sum over k is that of at most four parts, each one chain of products
+// that begins at zero: long enough that it costs little to add them, and as many as blocks that
+// share k. They depend on k alone.
+inline constexpr int kMaxParts = 4, kMinPartUnits = 4;
+FT_HD constexpr int part_units(int units) {
+  const int share = (units + kMaxParts - 1) / kMaxParts;
+  return share < kMinPartUnits ? kMinPartUnits : share;
+}
+FT_HD constexpr int num_parts(int units) {
+  return (units + part_units(units) - 1) / part_units(units);
+}
+
+// Where word `word` of a lane's lies in a unit, in words: lanes have four side by side, then what
+// is left.
+template <int Words>
+FT_HD constexpr int place_of_word(int word, int lane) {
+  const int chunk = word / 4, width = Words - chunk * 4 < 4 ? Words - chunk * 4 : 4;
+  return chunk * 128 + lane * width + word % 4;
+}
+
+// Which column of a unit code `odd` of pair `pair` of a step of 16 k is, in lane 4 r + t for row r:
+// as mma.sync has its operands.
+FT_HD constexpr int column_of_code(int step, int pair, int odd, int t) {
+  return step * 16 + pair * 8 + t * 2 + odd;
+}
+
+// Where the parts of blocks that share k meet: block r of the four of a cluster adds up those of
+// the pairs of groups 2 r and 2 r + 1 of the eight that each block has. A slot is four sums of each
+// lane, of 16 rows of the weight and 8 of x, of which there are `tiles`.
+inline constexpr int kPairsOfRank = 2;
+FT_HD constexpr int rank_of_pair(int pair) { return pair / kPairsOfRank; }
+FT_HD constexpr int slot_of_part(int part, int pair, int tile, int tiles) {
+  return (part * kPairsOfRank + pair % kPairsOfRank) * tiles + tile;
+}
+
+}  // namespace foretoken::cuda

@@ -1,0 +1,7 @@
+#include "kernels/gemm/cuda/forms/gemm_dequant_shapes.cuh"
+
+namespace foretoken::cuda {
+
+FT_DEQUANT_FORM(Int4Form<128, true>)
+
+}  // namespace foretoken::cuda
