@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/gemm/cuda/dequant_int4.h"
+#include "kernels/gemm/cuda/dequant_ints.h"
 #include "kernels/gemm/host_pairs.h"
 
 namespace foretoken::cuda {
@@ -50,7 +50,7 @@ TEST(DequantUnits, WordsOfLanesFillAUnit) {
 template <int Group, bool HasZeros>
 class SplitProduct {
   using Codes = Int4Codes<HasZeros>;
-  using Scales = Int4Scales<Group, HasZeros>;
+  using Scales = IntScales<4, Group, HasZeros>;
   static constexpr int kRows = 128, kTiles = 2, kColumns = kTiles * 8;
   static constexpr int kUnitBytes = Codes::kCodeBytes + Scales::kBytes;
 
@@ -144,7 +144,7 @@ class SplitProduct {
     uint8_t* to = unit_at(row / 8, unit) + Codes::kCodeBytes;
     const size_t at = size_t(row * (k_ / Group) + group);
     const auto power = static_cast<uint16_t>((127 + powers_[at]) << 7);
-    const uint16_t scale = int4_scale_bits(power);
+    const uint16_t scale = int_scale_bits(power);
     std::memcpy(to + Scales::scale_place(row % 8, own), &scale, 2);
     if (HasZeros) to[Scales::zero_place(row % 8, own)] = uint8_t(zeros_[at]);
   }
@@ -158,7 +158,7 @@ class SplitProduct {
         const int row = lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
         double& sum = sums[size_t((i / 4 * 32 + lane) * 4 + i % 4)];
         for (int j = 0; j < kUnitK; ++j) {
-          sum += a[row][j] * kInt4RowScale * x_[size_t(column * k_ + unit * kUnitK + j)];
+          sum += a[row][j] * kSmallRowScale * x_[size_t(column * k_ + unit * kUnitK + j)];
         }
       }
     }
@@ -173,7 +173,7 @@ class SplitProduct {
       Scales scales;
       scales.load(from + Codes::kCodeBytes, lane / 4);
       for (int step = 0; step < 8; ++step) {
-        const Int4Base base = scales.template base_of<HostPairs>(step / (8 / Scales::kBases));
+        const IntBase base = scales.template base_of<HostPairs>(step / (8 / Scales::kBases));
         uint32_t b[2];
         Codes::template widen_by<HostPairs>(words, step, base, b);
         const uint32_t registers[4] = {i == 0 ? b[0] : 0, i == 1 ? b[0] : 0, i == 0 ? b[1] : 0,

@@ -64,10 +64,10 @@ bool is_rounded(const QuantForm& form) {
   return has_minima_or_super || form.table == CodeTable::kIq4 || form.bits == 5;
 }
 
-// Codes of four bits with a half for each group, of which a GPU takes the nearest bfloat16.
+// Integers with a half for each group, of which a GPU takes the nearest bfloat16.
 bool rounds_scales(const QuantForm& form) {
   const bool of_halves = form.scale == GroupScale::kHalf || form.scale == GroupScale::kHalfAndZero;
-  return form.bits == 4 && form.table == CodeTable::kNone && of_halves;
+  return form.bits != 5 && form.table == CodeTable::kNone && of_halves;
 }
 
 // The rows with such scales, which are halves still.

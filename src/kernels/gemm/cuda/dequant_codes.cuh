@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/cuda/dequant_int4.h"
+#include "kernels/gemm/cuda/dequant_ints.h"
 #include "kernels/gemm/cuda/dequant_pairs.cuh"
 #include "kernels/gemm/cuda/dequant_super.cuh"
 #include "kernels/gemm/cuda/dequant_weight.cuh"
@@ -12,7 +12,7 @@
 // lane / 4 of the unit; those of a step of 16 k are two pairs, with t = lane % 4 of columns 2 t and
 // 2 t + 1, and of 2 t + 8 and 2 t + 9: what mma.sync wants as operand B of 8 columns, and, of two
 // groups of rows, it and wgmma as operand A of 16 rows. Everything in this file is exact, but for
-// dequant_int4.h.
+// dequant_ints.h.
 namespace foretoken::cuda {
 
 // Codes of eight bits: a word a step; code (column, pair p) in byte 2 * (column % 2) + 1 - p.
@@ -51,20 +51,6 @@ struct E4m3Codes : WordOfStep {
   }
 };
 
-// The lower seven bits as 128 + c, minus 128, or 256 with the sign's bit. Rows have code + 128.
-struct Int8Codes : WordOfStep {
-  __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
-    return WordOfStep::place(code ^ 0x80u, step, pair, odd);
-  }
-  __device__ static uint32_t pair_of(uint32_t w) {
-    return subtract_pair((w & 0x007f007fu) | 0x43004300u, (w & 0x00800080u) | 0x43004300u);
-  }
-  __device__ static void widen(const uint32_t (&words)[8], int step, uint32_t, uint32_t (&b)[2]) {
-    b[0] = pair_of(words[step] >> 8);
-    b[1] = pair_of(words[step]);
-  }
-};
-
 // Codes of four bits: a word for two steps; pair p of step s is number s % 2 * 2 + p of four.
 struct WordOfSteps {
   static constexpr int kWords = 4;
@@ -72,16 +58,18 @@ struct WordOfSteps {
   static constexpr bool kSpreads = false;
 };
 
-template <bool HasZeros>
-struct Uint4Codes : Int4Codes<HasZeros> {
-  __device__ static void widen(const uint32_t (&words)[4], int step, const Int4Base& base,
-                               uint32_t (&b)[2]) {
-    Int4Codes<HasZeros>::template widen_by<DevicePairs>(words, step, base, b);
+// Codes of dequant_ints.h.
+template <class Codes>
+struct UintCodes : Codes {
+  __device__ static void widen(const uint32_t (&words)[Codes::kWords], int step,
+                               const IntBase& base, uint32_t (&b)[2]) {
+    Codes::template widen_by<DevicePairs>(words, step, base, b);
   }
 };
 
 // Sign and the other three bits lie as in a bfloat16 that is 2^126 too small, the pairs 0, 3 and 6
-// bits lower; of the fourth what places are left. `base`: the scale of the row's group.
+// bits lower; of the fourth what places are left. `base`: 2^102 times the scale of the row's group,
+// so that row scales are kSmallRowScale.
 struct E2m1Codes : WordOfSteps {
   __device__ static uint32_t place(uint32_t code, int step, int pair, int odd) {
     const int i = step % 2 * 2 + pair;
@@ -91,8 +79,7 @@ struct E2m1Codes : WordOfSteps {
     return bits << (odd * 16);
   }
   __device__ static uint32_t scaled(uint32_t moved, uint32_t base) {
-    constexpr uint32_t kTwoTo126 = 0x7e807e80u;
-    return multiply_pair(multiply_pair(moved, kTwoTo126), base);
+    return multiply_pair(moved, base);
   }
   __device__ static void widen(const uint32_t (&words)[4], int step, uint32_t base,
                                uint32_t (&b)[2]) {
@@ -162,7 +149,8 @@ struct Fp8By128Form : NoScales {
   }
 };
 
-// A byte for each of [4 groups][8 rows]: the exponent of a bfloat16, 0 for zero.
+// A byte for each of [4 groups][8 rows]: the exponent of 2^102 times the scale as a bfloat16, 0 for
+// zero.
 struct Mxfp4Form : NoScales {
   using Codes = E2m1Codes;
   static constexpr int kScaleBytes = 32;
@@ -183,22 +171,23 @@ struct Nvfp4Form : NoScales {
   }
   __device__ static uint32_t base_of(uint32_t word, int byte) {
     const uint32_t places = static_cast<uint32_t>(byte) * 0x1010u + 0x0404u;  // bytes 1 and 3
-    return E4m3Codes::widened(__byte_perm(word, 0, places));
+    constexpr uint32_t kTwoTo102 = 0x72807280u;
+    return multiply_pair(E4m3Codes::widened(__byte_perm(word, 0, places)), kTwoTo102);
   }
 };
 
-// Row scales are kInt4RowScale.
-template <int Group, bool HasZeros>
-struct Int4Form {
-  static constexpr bool kHasZeros = HasZeros;
-  using Codes = Uint4Codes<HasZeros>;
-  using Base = Int4Base;
-  struct Scales : Int4Scales<Group, HasZeros> {
+// Row scales are kSmallRowScale.
+template <class Codes_, int Bits, int Group, bool HasZeros>
+struct IntForm {
+  using Codes = UintCodes<Codes_>;
+  using Base = IntBase;
+  struct Scales : IntScales<Bits, Group, HasZeros> {
     __device__ void load(const uint8_t* scales) {
-      Int4Scales<Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
+      IntScales<Bits, Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
     }
     __device__ Base base(int i) const { return this->template base_of<DevicePairs>(i); }
   };
+  static constexpr bool kHasZeros = HasZeros;
   static constexpr int kGroup = 0;
   static constexpr int kScaleBytes = Scales::kBytes;
   static constexpr int kBases = Scales::kBases;
@@ -208,17 +197,9 @@ struct Int4Form {
     return own.base(i);
   }
 };
-
-// For each group 8 halves.
-template <int Group>
-struct Int8Form : NoScales {
-  using Codes = Int8Codes;
-  static constexpr int kGroup = Group;
-  static constexpr int kScaleBytes = kUnitK / Group * 16;
-  __device__ static float scale(const uint8_t* scales, int group, int row) {
-    return __half2float(reinterpret_cast<const __half*>(scales)[group * 8 + row]);
-  }
-};
+template <int Group, bool HasZeros>
+using Int4Form = IntForm<Int4Codes<HasZeros>, 4, Group, HasZeros>;
+using Int8Form = IntForm<Int8Codes, 8, 32, false>;
 
 // What a lane keeps of the bases of a unit until it widens codes.
 template <class Form>
@@ -234,8 +215,9 @@ struct KeptBases {
 };
 template <class Codes, class Scales>
 struct KeptBases<BlockForm<Codes, Scales>> : Scales {};
-template <int Group, bool HasZeros>
-struct KeptBases<Int4Form<Group, HasZeros>> : Int4Form<Group, HasZeros>::Scales {};
+template <class Codes, int Bits, int Group, bool HasZeros>
+struct KeptBases<IntForm<Codes, Bits, Group, HasZeros>>
+    : IntForm<Codes, Bits, Group, HasZeros>::Scales {};
 // Eight bytes become pairs when they are needed.
 template <>
 struct KeptBases<Nvfp4Form> {
@@ -294,7 +276,7 @@ auto with_form(DequantKind kind, const Use& use) {
     case DequantKind::kQ51:
       return use.template operator()<Q51Form>();
     default:
-      return use.template operator()<Int8Form<32>>();
+      return use.template operator()<Int8Form>();
   }
 }
 

@@ -54,10 +54,11 @@ struct PackedSource {
   }
 };
 
-// The exponent as a bfloat16 has it of twice a half that is a power of two: codes are doubled.
-__device__ uint8_t doubled_exponent(uint16_t half) {
+// The exponent as a bfloat16 has it of 2^103 times a half that is a power of two: codes are
+// doubled.
+__device__ uint8_t exponent_of_base(uint16_t half) {
   if (half == 0) return 0;
-  return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 1);
+  return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 103);
 }
 
 // As dequant_block_scales.cuh has them.
@@ -89,17 +90,17 @@ __device__ void put_half_scales(uint8_t* scales, const PackedSource& source, con
 }
 
 template <class Form>
-constexpr bool is_int4 = std::is_same_v<typename Form::Base, Int4Base>;
+constexpr bool is_int = std::is_same_v<typename Form::Base, IntBase>;
 
 template <class Form>
-__device__ void put_int4_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
-                                int64_t first, int row) {
+__device__ void put_int_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
+                               int64_t first, int row) {
   using Scales = typename Form::Scales;
   for (int g = 0; g < Scales::kBases; ++g) {
     const int64_t column = first + g * (kUnitK / Scales::kBases);
     const float scale = __half2float(__ushort_as_half(source.half_at(from, column)));
     const auto bits = __bfloat16_as_ushort(__float2bfloat16_rn(scale));
-    *reinterpret_cast<uint16_t*>(scales + Scales::scale_place(row, g)) = int4_scale_bits(bits);
+    *reinterpret_cast<uint16_t*>(scales + Scales::scale_place(row, g)) = int_scale_bits(bits);
     if constexpr (Form::kHasZeros) {
       scales[Scales::zero_place(row, g)] = source.zero_at(from, column);
     }
@@ -116,23 +117,16 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
     } else {
       put_half_scales<typename Form::Scales>(scales, source, from, first, row);
     }
-  } else if constexpr (is_int4<Form>) {
-    put_int4_scales<Form>(scales, source, from, first, row);
+  } else if constexpr (is_int<Form>) {
+    put_int_scales<Form>(scales, source, from, first, row);
   } else if constexpr (std::is_same_v<Form, Fp8By128Form>) {
     reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
   } else if constexpr (std::is_same_v<Form, Mxfp4Form>) {
     for (int g = 0; g < 4; ++g) {
-      scales[g * 8 + row] = doubled_exponent(source.half_at(from, first + g * 32));
+      scales[g * 8 + row] = exponent_of_base(source.half_at(from, first + g * 32));
     }
   } else if constexpr (std::is_same_v<Form, Nvfp4Form>) {
     for (int g = 0; g < 8; ++g) scales[row * 8 + g] = source.byte_at(from, first + g * 16);
-  } else if constexpr (Form::kGroup != 0) {
-    constexpr int kGroups = kUnitK / Form::kGroup;
-    for (int g = 0; g < kGroups; ++g) {
-      uint8_t* to = scales + g * (Form::kScaleBytes / kGroups);
-      const int64_t column = first + g * Form::kGroup;
-      reinterpret_cast<uint16_t*>(to)[row] = source.half_at(from, column);
-    }
   }
 }
 
@@ -159,12 +153,12 @@ __device__ uint32_t make_word(const PackedSource& source, const uint8_t* from, i
 
 template <class Form>
 __device__ float row_scale(const PackedSource& source, const uint8_t* from) {
-  if constexpr (is_int4<Form>) {
-    return kInt4RowScale;
+  if constexpr (is_int<Form> || std::is_same_v<Form, Mxfp4Form>) {
+    return kSmallRowScale;
   } else {
     // Codes of E2M1 are the doubles of its numbers.
     const float scale = source.float_at(from, 0);
-    return std::is_same_v<Form, Nvfp4Form> ? 2 * scale : scale;
+    return std::is_same_v<Form, Nvfp4Form> ? 2 * kSmallRowScale * scale : scale;
   }
 }
 
@@ -205,11 +199,13 @@ int64_t unit_bytes(DequantKind kind) {
 bool has_row_scales(DequantKind kind) {
   switch (kind) {
     case DequantKind::kFp8:
+    case DequantKind::kMxfp4:
     case DequantKind::kNvfp4:
     case DequantKind::kInt4By128:
     case DequantKind::kInt4By32:
     case DequantKind::kInt4ZeroBy128:
     case DequantKind::kInt4ZeroBy32:
+    case DequantKind::kInt8By32:
       return true;
     default:
       return false;

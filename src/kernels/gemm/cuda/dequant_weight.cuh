@@ -8,8 +8,8 @@
 #include "kernels/gemm/pack_rows.h"
 
 // Weights that stay quantised. Their codes become bfloat16 in registers, on the way to the tensor
-// cores: without loss, but for codes of four bits with scales of groups (dequant_int4.h) and those
-// of GGUF's blocks that DequantKind names, whose values are rounded as those of a weight that is
+// cores: without loss, but for integers with scales of groups (dequant_ints.h) and those of GGUF's
+// blocks that DequantKind names, whose values are rounded as those of a weight that is
 // widened when loaded.
 namespace foretoken::cuda {
 

@@ -2,7 +2,7 @@
 
 namespace foretoken::cuda {
 
-template bool launch_experts_of<Int8Form<32>>(const ExpertGemmArgs& args, const float* row_scales,
-                                              cudaStream_t stream);
+template bool launch_experts_of<Int8Form>(const ExpertGemmArgs& args, const float* row_scales,
+                                          cudaStream_t stream);
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Int8Form<32>)
+FT_DEQUANT_FORM(Int8Form)
 
 }  // namespace foretoken::cuda

@@ -8,8 +8,9 @@
 #include "kernels/gemm/cuda/gemm_dequant.cuh"
 
 // Up to 64 rows. One thread brings units of the weight and of x through a ring, a box each; every
-// warpgroup takes 64 rows of the weight. Where these are too few for the device, the four blocks of
-// a cluster have a part of k each and meet in shared memory.
+// warpgroup takes 64 rows of the weight. Where these are too few for the device, four blocks of a
+// cluster have a part of k each and meet in shared memory. From 32 rows on two blocks of a cluster,
+// of different rows of the weight, bring x for each other.
 namespace foretoken::cuda {
 
 // Rows rows of x times Warpgroups x 64 rows of the weight a block; a stage is 128 of k. Two blocks
@@ -23,6 +24,7 @@ struct DequantSplitShape {
   static constexpr int kGroups = Warpgroups_ * 8;
   static constexpr int kThreads = kWarps * 32 + 32;
   static constexpr int kBlocks = Warpgroups_ <= 2 ? 2 : 1;  // of a multiprocessor
+  static constexpr int kPairs = Rows_ >= 32 ? 2 : 1;        // blocks that share x
   static constexpr int kAtomX = kRows * 128;
   static constexpr int kStageX = kUnitK / kAtomK * kAtomX;
   static constexpr int kStageW = kGroups * kUnitBytes<Form>;
@@ -34,9 +36,15 @@ struct DequantSplitShape {
   static_assert(Form::kGroup == 0 && Rows_ % 8 == 0 && Rows_ <= 64);
 };
 
+// Barrier of all threads of a cluster that orders what they wrote to shared memory.
+__device__ inline void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+
 // What the host chooses for a launch.
 struct DequantSplitPlan {
-  int splits;  // of k: 1, or kMaxParts, whose blocks are a cluster
+  int splits;  // of k: 1, or kMaxParts
   int places;  // of the ring
 };
 
@@ -57,6 +65,8 @@ struct DequantSplitBlock {
   const DequantSplitPlan& plan;
   uint8_t* shared;
   DequantRing ring;  // of a unit of x and then of the weight
+  int part;          // of k; 0 where this block has all of it
+  int member;        // of those that share x
   int first_group;   // of 8 rows of the weight
   int units;         // along k, of all blocks
   int begin;         // unit of this block
@@ -70,12 +80,14 @@ struct DequantSplitBlock {
         shared(memory),
         ring(memory, reinterpret_cast<uint64_t*>(memory + launch.places * Shape::kStage),
              launch.places, Shape::kStage),
-        first_group(static_cast<int>(blockIdx.y) * Shape::kGroups),
+        part(static_cast<int>(blockIdx.x) % launch.splits),
+        member(static_cast<int>(blockIdx.x) / launch.splits % Shape::kPairs),
+        first_group(static_cast<int>(blockIdx.x) / launch.splits * Shape::kGroups),
         units(num_units(gemm.k)),
         begin(0),
         end(units) {
     if (plan.splits == 1) return;
-    begin = min(units, static_cast<int>(blockIdx.x) * part_units(units));
+    begin = min(units, part * part_units(units));
     end = min(units, begin + part_units(units));
   }
 
@@ -83,6 +95,14 @@ struct DequantSplitBlock {
     return live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   }
   __device__ int early() const { return min(plan.places, end - begin); }
+  // In the cluster, of a block of the same rows of the weight, or of the same part of k.
+  __device__ int rank_of_part(int of) const { return member * plan.splits + of; }
+  __device__ int rank_of_member(int of) const { return of * plan.splits + part; }
+
+  __device__ void init() const {
+    ring.init(Shape::kWarps * Shape::kPairs, 2);
+    publish_barriers();
+  }
 
   // What lies beyond the edges arrives as zeros.
   __device__ void load_weight(int unit, const CUtensorMap& map, uint64_t policy) const {
@@ -94,8 +114,14 @@ struct DequantSplitBlock {
     arrive_expecting(ring.arrival(), Shape::kStageX);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      copy_box(ring.here() + i * Shape::kAtomX, &map, unit * kUnitK + i * kAtomK, 0,
-               ring.arrival());
+      uint8_t* to = ring.here() + i * Shape::kAtomX;
+      const int column = unit * kUnitK + i * kAtomK;
+      if constexpr (Shape::kPairs == 1) {
+        copy_box(to, &map, column, 0, ring.arrival());
+      } else if (i == member) {
+        const int ranks = 1 << rank_of_member(0) | 1 << rank_of_member(1);
+        copy_box_to(static_cast<uint16_t>(ranks), to, &map, column, 0, ring.arrival());
+      }
     }
   }
 
@@ -138,21 +164,34 @@ struct DequantSplitBlock {
       warp.template widen<0>();
     };
     if (begin < end) load();
-    int part = begin;  // begin of the part under way
+    int first = begin;  // unit of the part under way
     for (int unit = begin; unit < end; ++unit) {
       const uint32_t x = shared_address(ring.here());
-      warp.template start<0>(x, unit > part);
+      warp.template start<0>(x, unit > first);
       warp.template widen<1>();
       wgmma_wait<0>();
       warp.template start<1>(x, true);
       if (unit + 1 < end) load();
       wgmma_wait<0>();
-      if (threadIdx.x % 32 == 0) arrive(ring.empty + ring.place);
+      release();
       ring.advance();
-      if (plan.splits > 1 || (unit + 1 < end && unit + 1 < part + part_units(units))) continue;
-      warp.add_to(sums_of(index), part == begin);
-      part = unit + 1;
+      if (plan.splits > 1 || (unit + 1 < end && unit + 1 < first + part_units(units))) continue;
+      warp.add_to(sums_of(index), first == begin);
+      first = unit + 1;
     }
+  }
+  __device__ void release() const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if constexpr (Shape::kPairs == 1) {
+      if (lane == 0) arrive(ring.empty + ring.place);
+    } else {
+      if (lane < Shape::kPairs) ring.release_at(rank_of_member(lane), 0);
+    }
+  }
+
+  // Until no block of the cluster needs a ring any more, be it another's.
+  __device__ void leave() const {
+    if (plan.splits > 1 || Shape::kPairs > 1) meet_cluster();
   }
 
   // Where a warp that has all of k keeps its sums.
@@ -167,8 +206,7 @@ struct DequantSplitBlock {
     uint32_t to;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(to)
-                 : "r"(shared_address(shared)), "r"(rank_of_pair(index)));
-    const int part = static_cast<int>(blockIdx.x);
+                 : "r"(shared_address(shared)), "r"(rank_of_part(rank_of_pair(index))));
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const int slot = slot_of_part(part, index, t, kTiles);
@@ -190,10 +228,10 @@ struct DequantSplitBlock {
 #pragma unroll 1
     for (int i = apart ? index : 0; i < count; i += apart ? Shape::kWarps : 1) {
       const int tile = i % kTiles;
-      const int pair = apart ? static_cast<int>(blockIdx.x) * kPairsOfRank + i / kTiles : index;
+      const int pair = apart ? part * kPairsOfRank + i / kTiles : index;
       float4 sum = apart ? float4{} : sums_of(index)[tile * 32 + threadIdx.x % 32];
-      for (int part = 0; apart && part < num_parts(units); ++part) {
-        sum = Warp::sum_of(sum, slots[slot_of_part(part, pair, tile, kTiles) * 32]);
+      for (int p = 0; apart && p < num_parts(units); ++p) {
+        sum = Warp::sum_of(sum, slots[slot_of_part(p, pair, tile, kTiles) * 32]);
       }
       store_tile(epilogue, rows, tile, first_group + pair * 2, sum);
     }
@@ -214,13 +252,7 @@ struct DequantSplitBlock {
   }
 };
 
-// Barrier of all threads of a cluster that orders what they wrote to shared memory.
-__device__ inline void meet_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
-}
-
-// blockIdx.x: which part of k; blockIdx.y: which rows of the weight.
+// The blocks of a cluster: parts of k, then again those of the next rows of the weight.
 template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     gemm_dequant_split_kernel(const __grid_constant__ GemmArgs args,
@@ -233,28 +265,26 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x / 32), 0);
   // One lane is elected at each place, so that the compiler knows that it is one: otherwise every
   // copy becomes a loop over lanes.
-  if (warp == Shape::kWarps && elect_lane()) {
-    block.ring.init(Shape::kWarps, 2);
-    publish_barriers();
-  }
+  if (warp == Shape::kWarps && elect_lane()) block.init();
   __syncwarp();
   let_next_start();
+  if constexpr (Shape::kPairs > 1) sync_cluster();
   __syncthreads();
   if (warp == Shape::kWarps) {
     if (elect_lane()) block.bring(maps);
     __syncwarp();
     wait_for_previous();
-    if (plan.splits == 1 || block.live() == 0) return;
-    meet_cluster();
-    meet_cluster();
+    if (block.live() == 0) return;
+    block.leave();
+    if (plan.splits > 1) meet_cluster();
     return;
   }
   wait_for_previous();
   if (block.live() == 0) return;
   DequantSplitWarp<Shape> own;
   block.multiply(own, warp);
+  block.leave();
   if (plan.splits > 1) {
-    meet_cluster();  // nobody needs a ring any more
     block.put(own, warp);
     meet_cluster();
   }
@@ -277,7 +307,7 @@ bool launch_dequant_split(const GemmArgs& args, const QuantizedMatrix& matrix, E
   const int groups = ceil_div(args.n, kGroupRows);
   DequantSplitMaps maps;
   if (room < 2 ||
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) !=
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kMaxBytes) !=
           cudaSuccess ||
       !make_row_map(maps.x, args.x, args.max_rows, args.k, Shape::kRows) ||
       !make_unit_map(maps.w, matrix.units, kUnitBytes<typename Shape::Form>, units, groups,
@@ -285,9 +315,10 @@ bool launch_dequant_split(const GemmArgs& args, const QuantizedMatrix& matrix, E
     return false;
   }
   if (Shape::kBlocks > 1) prefer_shared_memory(kernel);
-  const dim3 grid(splits, ceil_div(groups, Shape::kGroups));
-  launch_cluster(kernel, grid, splits, Shape::kThreads, bytes, stream, args, matrix, plan, epilogue,
-                 maps);
+  const int cluster = splits * Shape::kPairs;
+  const int blocks = ceil_div(groups, Shape::kGroups * Shape::kPairs) * cluster;
+  launch_cluster(kernel, blocks, cluster, Shape::kThreads, bytes, stream, args, matrix, plan,
+                 epilogue, maps);
   return true;
 }
 

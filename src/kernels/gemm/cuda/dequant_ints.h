@@ -3,26 +3,29 @@
 
 #include "kernels/gemm/cuda/dequant_units.h"
 
-// Codes of four bits minus a zero, times the scale of their group: bfloat16 nearest to (code -
-// zero) * scale, where the scale is the bfloat16 nearest to the file's half, and 2^24 times smaller
-// than that, so that two of four codes in a word need no shift. A code that lies in the lowest bits
-// of a bfloat16 is code * 2^-133, and four bits higher code * 2^-129, be that a subnormal number or
-// not: bit 7 is the exponent 1 of the smallest normal one. Nothing but the last rounding loses
-// bits.
+// Codes of four and eight bits minus a zero, times the scale of their group: the bfloat16 nearest
+// to (code - zero) * scale, where the scale is the bfloat16 nearest to the file's half, and 2^24
+// times smaller than that, so that no place of a code in a word needs a scale that is too large. A
+// code that lies in the lowest bits of a bfloat16 is code * 2^-133, and four bits higher code *
+// 2^-129, be that a subnormal number or not: bit 7 is the exponent 1 of the smallest normal one.
+// Nothing but the last rounding loses bits.
 namespace foretoken::cuda {
 
 // What an operand is too small by; row scales (QuantizedMatrix) make up for it.
-inline constexpr float kInt4RowScale = 16777216.0f;
+inline constexpr float kSmallRowScale = 16777216.0f;
 
 // Of a lane's row and the k of one of its groups, twice each.
-struct Int4Base {
+struct IntBase {
   uint32_t scale;  // times 2^105, for codes four bits high
-  uint32_t zero;   // -8 * the operand's scale; or the zero, in the lowest bits
+  uint32_t zero;   // minus the middle, times the operand's scale; or the zero, in the lowest bits
+
+  // For codes in the lowest bits: 2^4 times as much, in the exponent.
+  FT_HD uint32_t low_scale() const { return scale + 0x02000200u; }
 };
 
 // The scale as it lies in a unit, of the bits of the bfloat16 nearest to the file's half. One that
 // is no number becomes 2^16.
-FT_HD constexpr uint16_t int4_scale_bits(uint16_t nearest) {
+FT_HD constexpr uint16_t int_scale_bits(uint16_t nearest) {
   constexpr int kExponent = 105 << 7;
   if ((nearest & 0x7fff) == 0) return 0;
   if ((nearest & 0x7f80) == 0x7f80) return static_cast<uint16_t>((nearest & 0x8000) | 0x7c00);
@@ -31,8 +34,8 @@ FT_HD constexpr uint16_t int4_scale_bits(uint16_t nearest) {
 
 // For each of 8 rows its scales, two bytes each; then, with zeros, for each row a byte for each
 // scale, filled up to 16.
-template <int Group, bool HasZeros>
-struct Int4Scales {
+template <int Bits, int Group, bool HasZeros>
+struct IntScales {
   static constexpr int kBases = kUnitK / Group;
   static constexpr int kZeroPlace = 8 * kBases * 2;
   static constexpr int kBytes = (kZeroPlace + (HasZeros ? 8 * kBases : 0) + 15) / 16 * 16;
@@ -62,14 +65,15 @@ struct Int4Scales {
     }
   }
   template <class Pairs>
-  FT_HD Int4Base base_of(int i) const {
+  FT_HD IntBase base_of(int i) const {
     const uint32_t scale = Pairs::bytes(words[i / 2], 0, i % 2 == 0 ? 0x1010u : 0x3232u);
     if constexpr (HasZeros) {
       const uint32_t byte = 0x4040u + static_cast<uint32_t>(i) * 0x0101u;  // and a zero byte
       return {scale, Pairs::bytes(zeros, 0, byte)};
     } else {
-      constexpr uint32_t kMinusTwoToMinus126 = 0x80808080u;
-      return {scale, Pairs::multiply(scale, kMinusTwoToMinus126)};
+      // -2^-129 times the middle, which is 2^(Bits - 1).
+      constexpr uint32_t kMinusMiddle = (0x8000u + ((Bits - 3) << 7)) * 0x10001u;
+      return {scale, Pairs::multiply(scale, kMinusMiddle)};
     }
   }
   FT_HD uint32_t last_read() const { return words[kWords - 1] | zeros; }
@@ -88,12 +92,11 @@ struct Int4Codes {
   }
 
   template <class Pairs>
-  FT_HD static void widen_by(const uint32_t (&words)[4], int step, const Int4Base& base,
+  FT_HD static void widen_by(const uint32_t (&words)[4], int step, const IntBase& base,
                              uint32_t (&b)[2]) {
-    constexpr uint32_t kSixteenTimes = 0x02000200u;  // of a scale, in its exponent
     const uint32_t w = step % 2 == 0 ? words[step / 2] : words[step / 2] >> 8;
     const uint32_t low = w & 0x000f000fu, high = w & 0x00f000f0u;
-    const uint32_t low_scale = base.scale + kSixteenTimes;
+    const uint32_t low_scale = base.low_scale();
     if constexpr (HasZeros) {
       constexpr uint32_t k16 = 0x41804180u;
       const uint32_t high_zero = Pairs::multiply(base.zero, k16);
@@ -103,6 +106,25 @@ struct Int4Codes {
       b[0] = Pairs::multiply_add(low, low_scale, base.zero);
       b[1] = Pairs::multiply_add(high, base.scale, base.zero);
     }
+  }
+};
+
+// A word a step; code (column, pair p) in byte 2 * (column % 2) + 1 - p.
+struct Int8Codes {
+  static constexpr int kWords = 8;
+  static constexpr int kCodeBytes = 1024;
+  static constexpr bool kSpreads = false;
+
+  FT_HD static constexpr uint32_t place(uint32_t code, int /*step*/, int pair, int odd) {
+    return code << ((odd * 2 + 1 - pair) * 8);
+  }
+
+  template <class Pairs>
+  FT_HD static void widen_by(const uint32_t (&words)[8], int step, const IntBase& base,
+                             uint32_t (&b)[2]) {
+    const uint32_t w = words[step];
+    b[0] = Pairs::multiply_add(Pairs::bytes(w, 0, 0x4341u), base.low_scale(), base.zero);
+    b[1] = Pairs::multiply_add(w & 0x00ff00ffu, base.low_scale(), base.zero);
   }
 };
 
