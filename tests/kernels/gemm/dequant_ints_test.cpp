@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/float8.h"
 #include "base/half.h"
 #include "kernels/gemm/host_pairs.h"
 
@@ -110,6 +111,20 @@ TEST(DequantInts, ScalesLieByRowAndGroup) {
   EXPECT_EQ((IntScales<4, 128, false>::kBytes), 16);
   EXPECT_EQ((IntScales<4, 32, true>::kBytes), 96);
   EXPECT_EQ((IntScales<4, 128, true>::kBytes), 32);
+}
+
+// Of NVFP4: 2^102 times the scale, beside codes that have its sign.
+TEST(DequantInts, ScalesOfNvfp4AreNormal) {
+  for (int e4m3 = 0; e4m3 < 256; ++e4m3) {
+    const auto own = uint8_t(e4m3);
+    if ((own & 127) == 127) continue;  // no number
+    const float scale = e4m3_value(own);
+    EXPECT_EQ(nvfp4_code(5, own), scale == 0 ? 0u : scale < 0 ? 13u : 5u) << e4m3;
+    if (scale == 0) continue;
+    const uint32_t base = nvfp4_scale_bits(own) * 0x10001u * 16 + kNvfp4Base;
+    EXPECT_EQ(HostPairs::value(base), std::ldexp(std::abs(double(scale)), 102)) << e4m3;
+    EXPECT_EQ(base >> 16, base & 0xffffu);
+  }
 }
 
 // An infinite half is the next power of two behind the largest one.

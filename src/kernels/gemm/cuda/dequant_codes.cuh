@@ -160,7 +160,8 @@ struct Mxfp4Form : NoScales {
   }
 };
 
-// A byte for each of [8 rows][8 groups]: an E4M3. Its product with an E2M1 is a bfloat16.
+// A byte for each of [8 rows][8 groups]: nvfp4_scale_bits. The product of such a scale with an E2M1
+// is a bfloat16.
 struct Nvfp4Form : NoScales {
   using Codes = E2m1Codes;
   static constexpr int kScaleBytes = 64;
@@ -170,9 +171,8 @@ struct Nvfp4Form : NoScales {
                    group % 4);
   }
   __device__ static uint32_t base_of(uint32_t word, int byte) {
-    const uint32_t places = static_cast<uint32_t>(byte) * 0x1010u + 0x0404u;  // bytes 1 and 3
-    constexpr uint32_t kTwoTo102 = 0x72807280u;
-    return multiply_pair(E4m3Codes::widened(__byte_perm(word, 0, places)), kTwoTo102);
+    const uint32_t places = static_cast<uint32_t>(byte) * 0x0101u + 0x4040u;  // bytes 0 and 2
+    return __byte_perm(word, 0, places) * 16 + kNvfp4Base;
   }
 };
 

@@ -32,6 +32,22 @@ FT_HD constexpr uint16_t int_scale_bits(uint16_t nearest) {
   return static_cast<uint16_t>(nearest + kExponent);
 }
 
+// A positive E4M3 of NVFP4 as five bits of exponent and three behind them, all normal, so that
+// 2^102 times it as a bfloat16 is 16 * bits + kNvfp4Base; 0 for zero, whose codes are zeros.
+inline constexpr uint32_t kNvfp4Base = 0x6d806d80u;  // of two
+FT_HD constexpr uint8_t nvfp4_scale_bits(uint8_t e4m3) {
+  const int exponent = e4m3 >> 3 & 15, rest = e4m3 & 7;
+  if (exponent > 0) return static_cast<uint8_t>((exponent + 3) << 3 | rest);
+  if (rest == 0) return 0;
+  const int top = rest >= 4 ? 2 : rest >= 2 ? 1 : 0;
+  return static_cast<uint8_t>((top + 1) << 3 | (rest << (3 - top) & 7));
+}
+// A code of E2M1 beside such a scale, whose sign it takes.
+FT_HD constexpr uint32_t nvfp4_code(uint32_t code, uint8_t e4m3) {
+  if ((e4m3 & 0x7f) == 0) return 0;
+  return (e4m3 & 0x80) != 0 ? code ^ 8u : code;
+}
+
 // For each of 8 rows its scales, two bytes each; then, with zeros, for each row a byte for each
 // scale, filled up to 16.
 template <int Bits, int Group, bool HasZeros>

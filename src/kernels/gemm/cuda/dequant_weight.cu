@@ -126,21 +126,28 @@ __device__ void put_scales(uint8_t* scales, const PackedSource& source, const ui
       scales[g * 8 + row] = exponent_of_base(source.half_at(from, first + g * 32));
     }
   } else if constexpr (std::is_same_v<Form, Nvfp4Form>) {
-    for (int g = 0; g < 8; ++g) scales[row * 8 + g] = source.byte_at(from, first + g * 16);
+    for (int g = 0; g < 8; ++g) {
+      scales[row * 8 + g] = nvfp4_scale_bits(source.byte_at(from, first + g * 16));
+    }
   }
 }
 
 // Word `word` of the codes of lane t of the four of a row, in the unit that begins at column
 // `first`.
-template <class Codes>
+template <class Form>
 __device__ uint32_t make_word(const PackedSource& source, const uint8_t* from, int64_t first, int t,
                               int word) {
+  using Codes = typename Form::Codes;
   uint32_t bits = 0;
   const int begin = Codes::kSpreads ? 0 : word * 8 / Codes::kWords;
   const int end = Codes::kSpreads ? 8 : (word + 1) * 8 / Codes::kWords;
   for (int s = begin; s < end; ++s) {
     for (int j = 0; j < 4; ++j) {
-      const uint32_t code = source.code(from, first + column_of_code(s, j / 2, j % 2, t));
+      const int64_t column = first + column_of_code(s, j / 2, j % 2, t);
+      uint32_t code = source.code(from, column);
+      if constexpr (std::is_same_v<Form, Nvfp4Form>) {
+        code = nvfp4_code(code, source.byte_at(from, column));
+      }
       if constexpr (Codes::kSpreads) {
         bits |= Codes::place(code, s * 2 + j / 2, word) << (j % 2 * 16);
       } else {
@@ -180,7 +187,7 @@ __global__ void pack_quantized_kernel(PackRowsArgs args, PackedSource source,
     const uint8_t* from = source.row(own);
     uint8_t* to = matrix.units + (row / kGroupRows * units + unit) * kUnitBytes<Form>;
     reinterpret_cast<uint32_t*>(to)[place_of_word<Codes::kWords>(word, r * 4 + t)] =
-        make_word<Codes>(source, from, unit * kUnitK, t, word);
+        make_word<Form>(source, from, unit * kUnitK, t, word);
     if (t != 0 || word != 0) continue;
     put_scales<Form>(to + Codes::kCodeBytes, source, from, unit * kUnitK, r);
     if (matrix.row_scales != nullptr && unit == 0) {
