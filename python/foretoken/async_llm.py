@@ -169,6 +169,11 @@ class AsyncLLM(OtherAttributes):
             if not tracker.finished and not self._client.core.closed:
                 self._client.core.abort(tracker.request_id)
 
+    async def reset_prefix_cache(self, *_: object, **__: object) -> bool:
+        """Requests from now on find nothing that was cached before."""
+        self._client.reset_prefix_cache()
+        return True
+
     async def abort(self, request_id: str | Iterable[str]) -> None:
         """Ends requests soon; their streams end with finish_reason "abort"."""
         for one in [request_id] if isinstance(request_id, str) else request_id:

@@ -98,6 +98,11 @@ class LLMEngine(OtherAttributes):
     def get_num_unfinished_requests(self) -> int:
         return len(self._open)
 
+    def reset_prefix_cache(self, *_: object, **__: object) -> bool:
+        """Requests from now on find nothing that was cached before."""
+        self.client.reset_prefix_cache()
+        return True
+
     def get_tokenizer(self) -> Tokenizer:
         return self.client.tokenizer()
 

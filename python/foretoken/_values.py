@@ -1,0 +1,40 @@
+"""Values as callers have them, brought into the forms that the engine reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+
+def whole_text(text: str) -> str:
+    """Halves of surrogate pairs, which no UTF-8 has, become U+FFFD; two that fit a character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def listed(value: Any) -> Any:
+    """Arrays and columns (numpy, torch, pandas) as lists; everything else as it is."""
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else value
+
+
+def plain(value: Any) -> Any:
+    """Numbers of numpy and sets become Python's, classes of pydantic their schema; for json.dumps.
+
+    Anything else is an error that names it.
+    """
+    schema = getattr(value, "model_json_schema", None)
+    if callable(schema):
+        return schema()
+    item = getattr(value, "item", None)
+    if callable(item):
+        return item()
+    if isinstance(value, (set, frozenset, tuple)) or isinstance(value, Sequence):
+        return list(value)
+    raise ValueError(f"requests cannot hold {value!r}")
+
+
+def to_json(value: Any) -> str:
+    return whole_text(json.dumps(value, ensure_ascii=False, default=plain))
