@@ -86,7 +86,7 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
                  Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
   read_prediction(fields, &shared->prediction);
-  fields.read("prompt_logprobs", &shared->sampling.prompt_logprobs);
+  read_logprob_count(fields, "prompt_logprobs", &shared->sampling.prompt_logprobs);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;
@@ -289,7 +289,7 @@ void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults&
   shared.sampling = defaults.sampling;
   shared.sampling.max_tokens = SamplingParams().max_tokens;
   shared.speculative = defaults.speculative;
-  fields.read("logprobs", &shared.sampling.logprobs);
+  read_logprob_count(fields, "logprobs", &shared.sampling.logprobs);
   read_common(fields, defaults, request, &shared);
   SamplingParams& sampling = shared.sampling;
   request->prompt_only = request->echo && sampling.max_tokens == 0;
