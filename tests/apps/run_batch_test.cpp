@@ -79,7 +79,8 @@ TEST_F(RunBatch, HalvesOfCharactersAreReplaced) {
   std::string cut = line;
   cut.replace(cut.find('@'), 1, "\\ud83d");
   ASSERT_EQ(run(cut).exit_code, 0);
-  const json& choice = lines().at("half")["response"]["body"]["choices"][0];
+  const auto all = lines();
+  const json& choice = all.at("half")["response"]["body"]["choices"][0];
   EXPECT_EQ(choice["text"].get<std::string>().rfind("A cat\xEF\xBF\xBD", 0), 0U);
 }
 
