@@ -9,6 +9,7 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "compat/compat.h"
+#include "model/config/peft_config.h"
 
 namespace foretoken {
 namespace {
@@ -202,8 +203,12 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
     const std::string name = in_layers(linear.module);
     const bool elsewhere = !limits_.has_all_layers && kinds.contains(behind_number(name));
     if (used.contains(&linear) || elsewhere) continue;
-    return unsupported("the adapter changes '" + linear.module +
-                       "'; this model takes adapters of " + module_names() + " in its layers");
+    // Merging into a matrix that is the embedding's, too, would change that as well.
+    const bool head = name == "lm_head" || name.ends_with(".lm_head");
+    return unsupported(
+        "the adapter changes '" + linear.module + "'; this model takes adapters of " +
+        module_names() + " in its layers" +
+        (head ? std::string("; if its head is not tied to its embedding, ") + kMergeAdapter : ""));
   }
   return found;
 }

@@ -11,6 +11,10 @@
 
 namespace foretoken {
 
+// The remedy for parts of adapters that are not computed here, but that PEFT can add to the model.
+inline constexpr const char* kMergeAdapter =
+    "merge the adapter into its model with PEFT's merge_and_unload() and load the result";
+
 // What the adapter_config.json of a PEFT folder says about a LoRA adapter (Hu et al. 2021) that can
 // be applied beside a model's own weights.
 class PeftConfig {

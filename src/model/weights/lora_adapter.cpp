@@ -39,12 +39,14 @@ constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
                                        {".lora_B.default.weight", false}};
 
 std::string why_not_applied(const std::string& name) {
-  if (name.find("lora_magnitude_vector") != std::string::npos) return "it belongs to DoRA";
+  if (name.find("lora_magnitude_vector") != std::string::npos) {
+    return std::string("it belongs to DoRA; ") + kMergeAdapter;
+  }
   if (name.find("lora_embedding_") != std::string::npos) {
-    return "adapters of embeddings are not applied; train without embed_tokens";
+    return std::string("adapters of embeddings are not applied; ") + kMergeAdapter;
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
-    return "whole modules beside the adapter are not applied; train without modules_to_save";
+    return std::string("whole modules (modules_to_save) are not applied; ") + kMergeAdapter;
   }
   return "it is no matrix of a LoRA adapter";
 }
