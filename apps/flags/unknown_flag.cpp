@@ -8,7 +8,7 @@
 #include "apps/flags/foreign_commands.h"
 #include "apps/flags/foreign_flags.h"
 #include "base/text/ascii_text.h"
-#include "serve/fields/field_names.h"
+#include "base/text/nearest_name.h"
 
 namespace foretoken {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "device/arena.h"
 #include "kernels/comm/collectives.h"
-#include "kernels/comm/stage_exchange.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/rows/embed.h"
 #include "kernels/rows/rms_norm.h"
@@ -125,8 +124,6 @@ class Decoder final : public Model {
   void run_lanes(const Pass& whole);
   void collapse_streams(const Pass& pass);
   void receive_states(const Pass& pass, int32_t first_layer);
-  void send_residual(const Pass& pass);
-  void receive_residual(const Pass& pass);
 
   Device& device_;
   const ModelFiles files_;
@@ -161,6 +158,7 @@ class Decoder final : public Model {
   // What the last forward has yet to add to its residual, by lane; and whether that was in two.
   std::array<const float*, 2> last_delta_{};
   bool was_in_lanes_ = false;
+  bool adapts_ends_ = false;  // of its rows: ForwardRows::adapts_ends
 };
 
 Status Decoder::load(WeightLoader& loader) {
@@ -254,6 +252,7 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
        adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
       layers_};
   last_delta_ = {};
+  adapts_ends_ = adapts && rows.adapts_ends;
   was_in_lanes_ = rows.in_lanes;
   rows.in_lanes ? run_lanes(pass) : run_stage(pass);
   if (!taps_.has_final_norm()) return;
@@ -278,11 +277,13 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
 
 Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
   FT_CHECK(adapters_ == nullptr);
-  FT_ASSIGN_OR_RETURN(adapters_, LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
-                                                  {.num_slots = num_slots,
-                                                   .max_rank = max_rank,
-                                                   .max_rows = max_rows_,
-                                                   .has_all_layers = !stages_.is_cut()}));
+  FT_ASSIGN_OR_RETURN(adapters_,
+                      LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
+                                       {.num_slots = num_slots,
+                                        .max_rank = max_rank,
+                                        .max_rows = std::max(max_rows_, max_logits_rows_),
+                                        .has_all_layers = !stages_.is_cut(),
+                                        .elsewhere = adapted_elsewhere(weights_)}));
   return {};
 }
 
@@ -304,7 +305,7 @@ void Decoder::run_layer(const Pass& pass, int32_t index) {
   if (!follows_at_once(index)) {
     if (index > 0) layers.enter(pass.rows, last_delta, layer);
     tap(pass, index, layers.residual());
-    if (is_passed_on(index)) send_residual(pass);
+    if (is_passed_on(index)) layers.send_residual(pass.rows, stages_.comm);
     x = layers.normed();
   }
   const DecoderLayer* next = follows_at_once(index + 1) ? &layer_of(index + 1) : nullptr;
@@ -356,27 +357,20 @@ void Decoder::run_stage(const Pass& pass) {
   if (stages_.is_last()) return collapse_streams(pass);
   if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
   last_delta_ = {};
-  hyper_[0].empty() ? send_residual(pass) : hyper_[0].send(pass.rows, stages_.comm);
+  hyper_[0].empty() ? layers_.send_residual(pass.rows, stages_.comm)
+                    : hyper_[0].send(pass.rows, stages_.comm);
   if (plan_.follows(first + own.count)) layers_.chosen().send(pass.rows, stages_.comm);
 }
 
 void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
   for (const int32_t layer : taps_.layers()) {
     if (layer >= first_layer) break;
-    receive_residual(pass);
-    stages_.is_last() ? tap(pass, layer, layers_.residual()) : send_residual(pass);
+    layers_.receive_residual(pass.rows, stages_.comm);
+    stages_.is_last() ? tap(pass, layer, layers_.residual())
+                      : layers_.send_residual(pass.rows, stages_.comm);
   }
-  hyper_[0].empty() ? receive_residual(pass) : hyper_[0].receive(pass.rows, stages_.comm);
-}
-
-void Decoder::send_residual(const Pass& pass) {
-  send_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
-                              pass.rows.max_rows, config_.hidden_size});
-}
-
-void Decoder::receive_residual(const Pass& pass) {
-  receive_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
-                                 pass.rows.max_rows, config_.hidden_size});
+  hyper_[0].empty() ? layers_.receive_residual(pass.rows, stages_.comm)
+                    : hyper_[0].receive(pass.rows, stages_.comm);
 }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
@@ -448,8 +442,10 @@ void Decoder::own_logits(Queue& queue, const StepTensors& tensors, int32_t row_o
                          int32_t max_rows, float* out) {
   const int32_t columns = vocab_part().count;
   const void* x = head_input(queue, tensors, row_offset, max_rows);
+  if (adapts_ends_) adapters_->begin_logits(queue, tensors, row_offset, max_rows);
   gemm(queue, {tensors.counts, x, weights_.head.get(), out, weights_.head_bias, RowKind::kLogits,
                row_offset, max_rows, columns, config_.hidden_size, config_.dtype, DType::kF32});
+  if (adapts_ends_) adapters_->add_to_logits(queue, x, out, max_rows);
   if (config_.logits_softcap == 0 && config_.logits_scale == 1) return;
   softcap(queue, {tensors.counts, out, RowKind::kLogits, row_offset, max_rows, columns,
                   config_.logits_softcap, config_.logits_scale});
@@ -462,7 +458,7 @@ void Decoder::embed_tokens(const Pass& pass) {
   const Norm& own = weights_.embedding_norm;
   const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
                              streams_.empty() && hyper_of(pass).empty() &&
-                             !weights_.layers.front().norms_residual;
+                             !weights_.layers.front().norms_residual && !adapts_ends_;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -475,6 +471,7 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
                           .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
+  if (adapts_ends_) adapters_->add_to_embeddings(pass.rows, layers.residual());
   if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
   if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());

@@ -188,18 +188,30 @@ float embedding_scale(const ModelConfig& config, const DecoderTraits& traits) {
 
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   std::vector<AdaptedLinear> linears;
-  const auto add = [&](auto& part, bool feed_forward) {
+  const auto add = [&](auto& part, AdaptedPlace place) {
     const auto one = [&](Linear& linear) {
-      if (linear.weight.get() != nullptr) linears.push_back({&linear, feed_forward});
+      if (linear.weight.get() != nullptr) linears.push_back({&linear, place});
     };
     if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
   };
   for (DecoderLayer& layer : weights.layers) {
-    std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
-    if (layer.side) add(*layer.side, false);
-    std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
+    std::visit([&](auto& mixer) { add(mixer, AdaptedPlace::kMixer); }, layer.mixer);
+    if (layer.side) add(*layer.side, AdaptedPlace::kMixer);
+    std::visit([&](auto& part) { add(part, AdaptedPlace::kFeedForward); }, layer.feed_forward);
   }
+  Linear &embedding = weights.adapted_embedding, &head = weights.adapted_head;
+  if (embedding.outputs > 0) linears.push_back({&embedding, AdaptedPlace::kEmbedding});
+  if (head.outputs > 0) linears.push_back({&head, AdaptedPlace::kHead});
   return linears;
+}
+
+std::vector<std::string> adapted_elsewhere(const DecoderWeights& weights) {
+  std::vector<std::string> names;
+  for (const Linear* end : {&weights.adapted_embedding, &weights.adapted_head}) {
+    const auto& parts = end->source.parts;
+    if (end->outputs == 0 && !parts.empty()) names.push_back(parts[0].name);
+  }
+  return names;
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
@@ -264,6 +276,7 @@ struct StageReader {
   Status read_layers(DecoderWeights* weights);
   Status read_head(DecoderWeights* weights);
   Status expect_head();
+  void describe_ends(DecoderWeights* weights) const;
 };
 
 void StageReader::ignore_others() {
@@ -349,6 +362,27 @@ Status StageReader::expect_head() {
   return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
 }
 
+// An output matrix that is divided by its rows' lengths is no linear layer to those who train.
+void StageReader::describe_ends(DecoderWeights* weights) const {
+  const int32_t hidden = config.hidden_size, vocab = config.vocab_size;
+  const auto without_ending = [](const std::string& name) {
+    return name.substr(0, name.rfind(".weight"));
+  };
+  Linear& embedding = weights->adapted_embedding;
+  TensorPart table{without_ending(embedding_name(traits, place)), hidden};
+  table.padded.scale = embedding_scale(config, traits);
+  embedding.source = {{table},
+                      {config.embedding_rows > 0 ? config.embedding_rows : vocab, 0, vocab}};
+  embedding.outputs = stages.is_first() ? hidden : 0;
+  embedding.inputs = 1;
+  if (config.normed_head) return;
+  const ColumnPart own = column_part(vocab, sharding.rank, sharding.size);
+  Linear& head = weights->adapted_head;
+  head.source = {{{without_ending(place.head), vocab, own.begin, own.count}}, {hidden, 0, hidden}};
+  head.outputs = stages.is_last() ? own.count : 0;
+  head.inputs = hidden;
+}
+
 }  // namespace
 
 Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& config,
@@ -362,6 +396,7 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   FT_RETURN_IF_ERROR(reader.read_layers(&weights));
   FT_RETURN_IF_ERROR(stages.is_last() ? reader.read_head(&weights) : reader.expect_head());
   if (config.tie_word_embeddings) loader.ignore(reader.place.head);
+  reader.describe_ends(&weights);
   FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }

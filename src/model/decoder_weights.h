@@ -34,10 +34,16 @@ struct DecoderWeights {
   Norm final_norm;
   PackedWeight head;
   const float* head_bias = nullptr;  // [part] or null
+  // The two as adapters see them, without weights: where they come from, under the names that they
+  // have in a whole model; without outputs where the stage has them not.
+  Linear adapted_embedding;
+  Linear adapted_head;
 };
 
-// The matrices of the stage's layers that adapters may change.
+// The matrices of the stage that adapters may change.
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights);
+// The names of the embedding and the output matrix where adapters of them change another stage.
+std::vector<std::string> adapted_elsewhere(const DecoderWeights& weights);
 
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);

@@ -22,9 +22,11 @@ enum StepFeature : uint32_t {
   kHasGrammar = 32,    // masks of grammars
   kHasAdapters = 64,   // adapters change products of attention,
   kAdaptsMlp = 128,    // and of MLPs; only with kHasAdapters
+  kAdaptsEnds = 256,   // and the embedding or the output matrix; only with kHasAdapters
 };
-inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp;  // of every stage
-inline constexpr int kNumStepFeatureSets = 256;
+// Of every stage.
+inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp | kAdaptsEnds;
+inline constexpr int kNumStepFeatureSets = 512;
 
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {

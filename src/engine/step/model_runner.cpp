@@ -263,7 +263,8 @@ void ModelRunner::enqueue_forward(Queue& queue, const StepShape& shape) {
                  {.max_rows = forward_rows(shape),
                   .runs = shape.runs,
                   .adapters = adapters,
-                  .in_lanes = shape.lane_rows > 0});
+                  .in_lanes = shape.lane_rows > 0,
+                  .adapts_ends = (features & kAdaptsEnds) != 0});
 }
 
 // Of the plan only the block tables matter here; the rows come from the stage that samples.

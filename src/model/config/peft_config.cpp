@@ -122,6 +122,7 @@ Status PeftConfig::read_numbers(const json& config) {
   rank_ = static_cast<int32_t>(rank);
   if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
   rank_stabilized_ = is_set(config, "use_rslora");
+  ties_head_ = is_set(config, "ensure_weight_tying");
   return {};
 }
 
@@ -179,6 +180,8 @@ Result<bool> PeftConfig::targets(const std::string& module) const {
   if (excluded) return false;
   // A file that names none means those that it holds.
   if (std::holds_alternative<std::monostate>(target_modules_)) return is_in_layers(module);
+  // Beside an adapter of the embedding there is one of the head that is tied to it.
+  if (ties_head_ && (module == "lm_head" || module.ends_with(".lm_head"))) return true;
   const auto* pattern = std::get_if<std::string>(&target_modules_);
   if (pattern != nullptr && *pattern == "all-linear") return true;
   FT_ASSIGN_OR_RETURN(const bool named, matches(target_modules_, module));

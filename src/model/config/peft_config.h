@@ -47,6 +47,7 @@ class PeftConfig {
   int32_t rank_ = 8;
   double alpha_ = 8;
   bool rank_stabilized_ = false;
+  bool ties_head_ = false;
   Modules target_modules_;
   Modules exclude_modules_;
   Pattern rank_pattern_;

@@ -50,7 +50,10 @@ class LayerRunner {
   Status take_scratch(Arena& arena, LayerRunner* second_lane = nullptr);
 
   float* residual() const { return residual_; }  // [max_rows, hidden]
-  void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
+  // The residual to the next stage and from the one before; `comm` as of the ops.
+  void send_residual(const LayerRows& rows, const void* comm) const;
+  void receive_residual(const LayerRows& rows, const void* comm) const;
+  void* normed() const { return normed_; }  // [max_rows, hidden] of the config's type
 
   // What the rows of the last call with an indexer attend to.
   const LatentIndex::Scratch& chosen() const { return latent_.index; }

@@ -36,14 +36,15 @@ struct LoraEnding {
 constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
                                        {".lora_B.weight", false},
                                        {".lora_A.default.weight", true},
-                                       {".lora_B.default.weight", false}};
+                                       {".lora_B.default.weight", false},
+                                       {".lora_embedding_A", true},
+                                       {".lora_embedding_B", false},
+                                       {".lora_embedding_A.default", true},
+                                       {".lora_embedding_B.default", false}};
 
 std::string why_not_applied(const std::string& name) {
   if (name.find("lora_magnitude_vector") != std::string::npos) {
     return std::string("it belongs to DoRA; ") + kMergeAdapter;
-  }
-  if (name.find("lora_embedding_") != std::string::npos) {
-    return std::string("adapters of embeddings are not applied; ") + kMergeAdapter;
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
     return std::string("whole modules (modules_to_save) are not applied; ") + kMergeAdapter;

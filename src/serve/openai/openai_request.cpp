@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text/nearest_name.h"
 #include "chat/tool_choice.h"
 #include "compat/compat.h"
 #include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
-#include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"

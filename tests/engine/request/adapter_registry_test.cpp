@@ -23,9 +23,9 @@ struct AdaptedPrompt {
   int length = 0;
 };
 
-const std::vector<AdaptedPrompt> kPrompts = {{"", 40, 20},      {"few", 40, 20},  {"all", 40, 20},
-                                             {"few", 90, 33},   {"all", 300, 70}, {"", 7, 5},
-                                             {"third", 40, 20}, {"all", 11, 3}};
+const std::vector<AdaptedPrompt> kPrompts = {
+    {"", 40, 20}, {"few", 40, 20},   {"all", 40, 20}, {"few", 90, 33},  {"all", 300, 70},
+    {"", 7, 5},   {"third", 40, 20}, {"all", 11, 3},  {"ends", 40, 20}, {"ends", 200, 50}};
 
 class Adapters : public testing::Test {
  protected:
@@ -38,7 +38,8 @@ class Adapters : public testing::Test {
     };
     write("few", {.modules = {"q_proj", "v_proj"}, .rank = 5, .seed = 1});
     write("all", {.rank = 8, .seed = 2, .strength = 0.2f});
-    write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3});
+    write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3, .ends = true});
+    write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
     write("large", {.rank = 40, .seed = 4, .strength = 0.1f});
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -53,7 +54,7 @@ class Adapters : public testing::Test {
     config.num_gpu_blocks_override = 8 * 32;
     config.enable_lora = true;
     config.max_loras = max_loras;
-    for (const char* name : {"few", "all", "third"}) {
+    for (const char* name : {"few", "all", "third", "ends"}) {
       config.lora_modules.push_back({name, folder_->file(name), ""});
     }
     return config;
@@ -140,6 +141,7 @@ TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
   EXPECT_NE(texts[0], texts[2]);
   EXPECT_NE(texts[1], texts[2]);
   EXPECT_NE(texts[0], texts[6]);
+  EXPECT_NE(texts[0], texts[8]);
   EngineConfig without = config();
   without.enable_lora = false;
   without.lora_modules.clear();
@@ -267,9 +269,9 @@ TEST_F(Adapters, ARunningRequestKeepsTheAdapterThatIsUnloaded) {
 
 TEST_F(Adapters, NamesAndLimitsAreChecked) {
   EngineConfig few = config(2);
-  few.max_cpu_loras = 3;
+  few.max_cpu_loras = 4;
   const auto engine = make(few);
-  EXPECT_EQ(engine->adapters().size(), 3u);
+  EXPECT_EQ(engine->adapters().size(), 4u);
   EXPECT_EQ(engine->adapters()[1].name, "all");
   const auto load = [&](const char* name, const std::string& folder) {
     return engine->load_adapter({name, folder, ""});

@@ -134,7 +134,24 @@ Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string
   return file;
 }
 
+// Where another kind of file has the name of this one.
+Status SafetensorsFile::check_kind() const {
+  const std::string_view front(reinterpret_cast<const char*>(file_->memory()), 4);
+  if (front == "GGUF") {
+    return invalid_argument(path_ +
+                            ": it is a GGUF file and no safetensors file; give this file itself as "
+                            "the model, or name it model.gguf");
+  }
+  if (front.starts_with("PK")) {
+    return invalid_argument(path_ +
+                            ": it is a file of PyTorch and no safetensors file; name it "
+                            "pytorch_model.bin");
+  }
+  return {};
+}
+
 Status SafetensorsFile::read_header() {
+  FT_RETURN_IF_ERROR(check_kind());
   const std::byte* memory = file_->memory();
   const size_t size = file_->size();
   uint64_t header_bytes = 0;

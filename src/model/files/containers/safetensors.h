@@ -95,6 +95,7 @@ class SafetensorsFile {
 
  private:
   explicit SafetensorsFile(std::string path) : path_(std::move(path)) {}
+  Status check_kind() const;
   Status read_header();
   Status check_layout(int64_t data_bytes) const;
 
