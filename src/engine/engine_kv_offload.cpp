@@ -97,7 +97,8 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .policy = config.policy};
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
-    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+    scheduler.drafters.push_back({.looks_up = traits.looks_up,
+                                  .has_kv = traits.has_kv,
                                   .keeps_written = traits.keeps_written,
                                   .entries_ahead = traits.entries_ahead,
                                   .max_len = traits.max_len,

@@ -337,6 +337,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
+                               .looks_up = traits.looks_up,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});

@@ -121,7 +121,8 @@ class RandomRun {
     if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
     for (int i = pick(1, 3); i > 0; --i) {
       const bool has_kv = pick(0, 3) > 0;
-      config.drafters.push_back({.has_kv = has_kv,
+      config.drafters.push_back({.looks_up = !has_kv && i % 2 == 1,
+                                 .has_kv = has_kv,
                                  .keeps_written = has_kv && pick(0, 1) == 1,
                                  .max_len = pick(0, 3) == 0 ? pick(2, 60) : INT32_MAX});
       if (options.num_snapshots > 0) config.drafters.back().keeps_states = has_kv && i % 2 == 0;

@@ -47,6 +47,7 @@ TEST(ListedLimits, ARestingLookupIsProbedForAFewSequences) {
   times.drafters[0] = {
       .name = "suffix", .one_pass = true, .catch_up = {}, .pass = curve({{1, 30000}})};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 8);
+  config.drafters[0].looks_up = true;
   config.drafters[0].has_kv = false;
   LengthController policy(config, times);
   BatchDemand demand;
@@ -78,6 +79,7 @@ TEST(ListedLimits, WhatWasFoundEndsARest) {
   times.drafters[0].one_pass = true;
   times.drafters[0].catch_up = {};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 4);
+  config.drafters[0].looks_up = true;
   config.drafters[0].has_kv = false;
   for (const auto kind : {LengthController::Kind::kOwn, LengthController::Kind::kListed}) {
     LengthController policy(config, times);
@@ -97,6 +99,24 @@ TEST(ListedLimits, WhatWasFoundEndsARest) {
     policy.found(step - 1, 0, kind);
     EXPECT_LE(run(step), 1) << "results of the last two steps are not looked at";
     EXPECT_GT(run(step + 1), 1);
+  }
+}
+
+// Of sequences to which a look-up brings nothing; heads without entries are judged by their rates.
+TEST(ListedLimits, OnlyLookUpsNeedGainsForRoom) {
+  CostTable times;
+  times.target = curve({{8, 10000000}, {16, 13000000}});
+  times.drafters = {{.name = "medusa", .catch_up = {}, .pass = curve({{1, 1000}})}};
+  BatchDemand demand;
+  demand.num_sequences = demand.num_decoding = 8;
+  DraftDemand& own = demand.drafters[0];
+  own.num_decoding = own.num_ready = own.num_gaining[0] = 8;
+  LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 1);
+  config.drafters[0].has_kv = false;
+  for (const bool looks_up : {false, true}) {
+    config.drafters[0].looks_up = looks_up;
+    LengthController policy(config, times);
+    EXPECT_EQ(policy.decide(0, demand)[0].num_draft_tokens, looks_up ? 0 : 1);
   }
 }
 
