@@ -32,9 +32,22 @@ bool is_short_with_value(const CLI::App& command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_min() > 0;
 }
 
+// A variable of a script that is not set: CLI11 reads it as the number 0, and without a model's
+// name the bundled one would be served.
+std::string empty_value_fault(const CLI::Option& option, const std::string& name) {
+  const std::string type = option.get_type_name();
+  for (const char* kind : {"INT", "UINT", "FLOAT", "N[", "MODEL"}) {
+    if (type.starts_with(kind)) {
+      return name + " has an empty value; give one, or leave " + name + " out";
+    }
+  }
+  return {};
+}
+
 // CLI11 reads 010 as 8.
-std::string leading_zero_fault(const CLI::Option& option, const std::string& name,
-                               const std::string& value) {
+std::string number_fault(const CLI::Option& option, const std::string& name,
+                         const std::string& value) {
+  if (value.empty()) return empty_value_fault(option, name);
   const std::string type = option.get_type_name();
   const bool is_integer = type.find("INT") == 0 || type.find("UINT") == 0 || type.find("N[") == 0;
   const bool is_digits = value.find_first_not_of("0123456789") == std::string::npos;
@@ -48,15 +61,21 @@ std::string value_fault(const CLI::App& command, const CLI::Option& option,
                         std::span<const std::string> arguments) {
   const std::string& name = arguments.front();
   if (const size_t equals = name.find('='); equals != std::string::npos) {
-    return leading_zero_fault(option, name.substr(0, equals), name.substr(equals + 1));
+    return number_fault(option, name.substr(0, equals), name.substr(equals + 1));
   }
   if (arguments.size() == 1) return name + " needs a value";
   const std::string& value = arguments[1];
   const bool is_flag = value.rfind("--", 0) == 0 && looks_like_flag(value);
-  if (!is_flag) return leading_zero_fault(option, name, value);
+  if (!is_flag) return number_fault(option, name, value);
   if (find_flag(command, value) == nullptr) return {};
   return name + " needs a value, but the flag " + value + " follows; write " + name + "=" + value +
          " if that is meant";
+}
+
+bool takes_positional(const CLI::App& command, const char* name) {
+  return std::ranges::any_of(command.get_options(), [&](const CLI::Option* option) {
+    return option->get_positional() && option->get_name(true) == name;
+  });
 }
 
 // "True" behind a switch, which vLLM took once, and launchers write for every flag.
@@ -65,11 +84,7 @@ std::string switch_fault(const CLI::App& command, std::span<const std::string> a
   const std::string& name = arguments.front();
   const std::string word = lower_case(arguments[1]);
   if (word != "true" && word != "false") return {};
-  const std::vector<const CLI::Option*> options = command.get_options();
-  const bool takes_texts = std::ranges::any_of(options, [](const CLI::Option* option) {
-    return option->get_positional() && option->get_name(true) == "text";
-  });
-  if (takes_texts) return {};
+  if (takes_positional(command, "text")) return {};
   const std::string fault = name + " is a switch and takes no value; ";
   if (word == "true") return fault + "write " + name + " alone";
   const std::string opposite = "--no-" + name.substr(std::min<size_t>(name.size(), 2));
@@ -126,6 +141,11 @@ std::string fault_of(const CLI::App& command, std::span<const std::string> argum
     return hints + (hints.empty() ? "" : "; ") + fault;
   };
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (arguments[i].empty() && takes_positional(command, "model") &&
+        !takes_positional(command, "text")) {
+      return with_hints(
+          "the model's name is empty; give one, or leave it out for the bundled model");
+    }
     if (const std::string fault = dash_fault(arguments[i]); !fault.empty()) {
       return with_hints(fault);
     }
