@@ -23,13 +23,7 @@ struct LayerNeeds {
   bool read_more = false;           // and more of a token than its row
   bool weigh_depth = false;         // layers weigh what earlier blocks of layers left
   bool has_slopes = false;          // ALiBi
-  bool norm_all_heads = false;      // rows of attention are normed as one
-  bool mask_by_all_values = false;  // all values of a row say how its keys count
-  bool mlp_sees_all = false;        // an MLP looks at all its inner columns at once
-  bool round_whole_rows = false;    // products round rows to int8 by their greatest element
   bool heads_take_turns = false;    // value heads, in the order of a GGUF file
-  bool scan_selectively = false;    // Mamba 1
-  int norm_groups = 0;              // linear attention norms so many parts of a row by themselves
   bool has_idle_experts = false;    // experts that leave rows as they are
   bool has_narrow_experts = false;  // experts between projections of rows
 };

@@ -94,16 +94,6 @@ constexpr LayerRule kLayerRules[] = {
      "experts that leave rows as they are belong to no engine, so engines do not share experts"},
     {"experts of narrow rows", &LayerNeeds::has_narrow_experts, kSharedExperts,
      "experts between projections of rows (moe_latent_size) are not shared by engines"},
-    {"rows of attention that are normed as one", &LayerNeeds::norm_all_heads, kTensorRanks,
-     "rows of attention are normed over all heads, which are "},
-    {"keys that all values weigh", &LayerNeeds::mask_by_all_values, kTensorRanks,
-     "all values of a row say how much each of its keys adds to scores, so heads are "},
-    {"MLPs that look at all columns", &LayerNeeds::mlp_sees_all, kTensorRanks,
-     "MLPs look at all their inner columns at once, which are "},
-    {"rows that are rounded whole (BitNet)", &LayerNeeds::round_whole_rows, kTensorRanks,
-     "quant_method bitnet rounds whole rows, which are "},
-    {"layers of Mamba 1", &LayerNeeds::scan_selectively, kTensorRanks,
-     "the layers of Mamba 1 are "},
     {"ALiBi", &LayerNeeds::has_slopes, kContextRanks,
      "the slopes of ALiBi are not merged over ranks that share positions"},
     {"value heads that take turns in a GGUF file", &LayerNeeds::heads_take_turns, kTensorRanks,
@@ -126,35 +116,12 @@ CompatRule rule_of(const LayerRule& rule) {
           std::move(example)};
 }
 
-// Not every number of ranks is too many.
-int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
-
-CompatRule norm_group_rule() {
-  return {
-      "groups in which linear attention norms rows, `--tensor-parallel-size`",
-      StatusCode::kUnsupported,
-      [](const Combination& c) {
-        return num_norm_groups(c) > 0 && num_norm_groups(c) % c.num_tensor_ranks().value_or(1) != 0;
-      },
-      [](const Combination& c) {
-        const int groups = num_norm_groups(c);
-        return c.architecture + ": the norm of linear attention has " + std::to_string(groups) +
-               (groups == 1 ? " group" : " groups") + " of a row, which are not divided among " +
-               std::to_string(*c.num_tensor_ranks()) + " ranks; use " +
-               (groups == 1 ? "--tensor-parallel-size 1"
-                            : "a --tensor-parallel-size that divides them") +
-               by_stages(c);
-      },
-      {.architecture = "Model", .layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2}};
-}
-
 }  // namespace
 
 std::span<const CompatRule> layer_rules() {
   static const std::vector<CompatRule> rules = [] {
     std::vector<CompatRule> all;
     for (const LayerRule& rule : kLayerRules) all.push_back(rule_of(rule));
-    all.push_back(norm_group_rule());
     return all;
   }();
   return rules;

@@ -1,7 +1,6 @@
 #include "model/model_parts.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "model/layer/layer_needs.h"
 #include "model/weights/sharding.h"
@@ -15,14 +14,7 @@ bool any_layer(const ModelConfig& config, auto is_so) {
 
 void join(const LayerNeeds& other, LayerNeeds* needs) {
   needs->has_slopes |= other.has_slopes;
-  needs->norm_all_heads |= other.norm_all_heads;
-  needs->mask_by_all_values |= other.mask_by_all_values;
-  needs->mlp_sees_all |= other.mlp_sees_all;
-  needs->round_whole_rows |= other.round_whole_rows;
   needs->heads_take_turns |= other.heads_take_turns;
-  needs->scan_selectively |= other.scan_selectively;
-  // What divides the groups of all.
-  needs->norm_groups = std::gcd(needs->norm_groups, other.norm_groups);
   needs->has_idle_experts |= other.has_idle_experts;
   needs->has_narrow_experts |= other.has_narrow_experts;
 }
@@ -42,7 +34,7 @@ LayerNeeds needs_of_model(const ModelConfig& config) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return needs;
   for (const LayerSpec& layer : compose_layers(config, architecture->decoder)) {
-    join(needs_of(config, layer), &needs);
+    join(needs_of(layer), &needs);
   }
   return needs;
 }

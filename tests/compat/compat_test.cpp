@@ -130,8 +130,6 @@ const Refusal kRefusals[] = {
      {"--lora-dtype float32", "bfloat16", "leave it out"}},
     {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
      {"--enable-dbo", "NCCL: no peers", "leave it out"}},
-    {{.architecture = "M", .layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 3},
-     {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
     {{.files = "models/m",
       .method_flag = "speculative config: quantization",
       .named_method = "awq_marlin",
@@ -190,13 +188,10 @@ TEST(Compat, ARemedyIsNotRefused) {
   const std::string by_ranks = " and divide by --tensor-parallel-size";
   const std::string by_stages = " and divide by --pipeline-parallel-size";
   EXPECT_TRUE(stages_of({.read_more = true}).ends_with("size 1" + by_ranks));
-  EXPECT_TRUE(stages_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
-  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 1}).ends_with("-size 1"));
-  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 4}).ends_with(by_ranks));
-  EXPECT_TRUE(ranks_of({.mlp_sees_all = true}).ends_with("size 1" + by_stages));
-  EXPECT_TRUE(ranks_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
-  EXPECT_TRUE(ranks_of({.norm_groups = 1}).ends_with("size 1" + by_stages));
-  EXPECT_TRUE(ranks_of({.add_later = true, .norm_groups = 1}).ends_with("-size 1"));
+  EXPECT_TRUE(stages_of({.read_more = true, .heads_take_turns = true}).ends_with("-size 1"));
+  EXPECT_TRUE(ranks_of({.heads_take_turns = true}).find(by_stages) != std::string::npos);
+  EXPECT_EQ(ranks_of({.add_later = true, .heads_take_turns = true}).find(by_stages),
+            std::string::npos);
 }
 
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
@@ -221,8 +216,6 @@ TEST(Compat, MoreRanksAreNamedWhereQueriesDivideAmongThem) {
       << compat(c).message();
   c.num_heads = 32;
   EXPECT_TRUE(compat(c).message().ends_with("leave it out, or use --tensor-parallel-size 16"));
-  c.layers = LayerNeeds{.norm_groups = 4};
-  EXPECT_TRUE(compat(c).message().ends_with("; leave it out")) << "16 ranks and 4 groups";
 }
 
 TEST(Compat, PartsThatFitAreNotRefused) {
@@ -235,15 +228,13 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
-  EXPECT_TRUE(
-      compat({.layers = LayerNeeds{.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
   EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
-  EXPECT_TRUE(compat({.layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 2}).ok());
   EXPECT_TRUE(
-      compat({.layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2, .num_stages = 2}).ok());
+      compat({.layers = LayerNeeds{.heads_take_turns = true}, .num_ranks = 2, .num_stages = 2})
+          .ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());

@@ -277,11 +277,10 @@ TEST(Remedies, EachOfEveryRuleIsAccepted) {
 }
 
 constexpr bool LayerNeeds::* kNeeds[] = {
-    &LayerNeeds::run_again,         &LayerNeeds::add_later,          &LayerNeeds::follow_indexers,
-    &LayerNeeds::read_other_layers, &LayerNeeds::read_more,          &LayerNeeds::has_slopes,
-    &LayerNeeds::norm_all_heads,    &LayerNeeds::mask_by_all_values, &LayerNeeds::mlp_sees_all,
-    &LayerNeeds::round_whole_rows,  &LayerNeeds::heads_take_turns,   &LayerNeeds::scan_selectively,
-    &LayerNeeds::has_idle_experts,  &LayerNeeds::has_narrow_experts, &LayerNeeds::weigh_depth};
+    &LayerNeeds::run_again,         &LayerNeeds::add_later,        &LayerNeeds::follow_indexers,
+    &LayerNeeds::read_other_layers, &LayerNeeds::read_more,        &LayerNeeds::has_slopes,
+    &LayerNeeds::heads_take_turns,  &LayerNeeds::has_idle_experts, &LayerNeeds::has_narrow_experts,
+    &LayerNeeds::weigh_depth};
 
 // Layers with two needs, in every layout.
 TEST(Remedies, AreThoseOfLayersAndLayoutsTogether) {
@@ -299,23 +298,21 @@ TEST(Remedies, AreThoseOfLayersAndLayoutsTogether) {
   int tried = 0;
   for (size_t i = 0; i < std::size(kNeeds); ++i) {
     for (size_t j = i; j < std::size(kNeeds); ++j) {
-      for (const int groups : {0, 1}) {
-        for (const Change& layout : layouts) {
-          Combination c = {.architecture = "Model", .layers = LayerNeeds{.norm_groups = groups}};
-          (*c.layers).*kNeeds[i] = (*c.layers).*kNeeds[j] = true;
-          layout(c);
-          tried += expect_remedies(c);
-        }
+      for (const Change& layout : layouts) {
+        Combination c = {.architecture = "Model", .layers = LayerNeeds{}};
+        (*c.layers).*kNeeds[i] = (*c.layers).*kNeeds[j] = true;
+        layout(c);
+        tried += expect_remedies(c);
       }
     }
   }
-  EXPECT_GT(tried, 500);
+  EXPECT_GT(tried, 100);
 }
 
 // Neither stages nor tensor parallel ranks have such layers: one rank is all that is named.
 TEST(Remedies, OneRankWhereNeitherStagesNorRanksHaveTheLayers) {
   Combination c = {.architecture = "M",
-                   .layers = LayerNeeds{.read_more = true, .scan_selectively = true},
+                   .layers = LayerNeeds{.read_more = true, .heads_take_turns = true},
                    .num_ranks = 2,
                    .num_stages = 2};
   EXPECT_EQ(compat(c).message().find("--tensor-parallel-size"), std::string::npos)
@@ -323,7 +320,7 @@ TEST(Remedies, OneRankWhereNeitherStagesNorRanksHaveTheLayers) {
   c.num_stages = 1;
   EXPECT_EQ(compat(c).message().find("--pipeline-parallel-size"), std::string::npos)
       << compat(c).message();
-  c.layers = LayerNeeds{.scan_selectively = true};
+  c.layers = LayerNeeds{.heads_take_turns = true};
   EXPECT_NE(compat(c).message().find("divide by --pipeline-parallel-size"), std::string::npos);
 }
 

@@ -5,7 +5,7 @@ set(sanitizers tsan)
 set(slow
   "DrafterIdentity\\.(Alone|Adaptive|Probabilistic|Reduced)" "Identity.*Sampled" "Math500" "/Bonus"
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
-  "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
+  "OthersEndBesideHostile" "RowsOverRanks" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp|dflash)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\." "Rounded(Activations|Mixtures)"
   "Fp8KvFamilies.*_(draft_model|eagle3|dflash|dspark)"

@@ -76,17 +76,20 @@ TEST(ModelParts, LayersThatWeighEarlierBlocksAreNeitherInStagesNorInLanes) {
 
 // Told from the layers as the architecture composes them, before anything is loaded.
 TEST(ModelParts, LayersThatAreNotDividedAmongRanksAreToldFromTheConfig) {
-  ModelConfig mamba = config_of_layers({{}});
-  mamba.architecture = "MambaForCausalLM";
-  mamba.recurrent.step_rank = 4;
-  EXPECT_NE(among_ranks(mamba, 1).find("Mamba 1"), std::string::npos) << among_ranks(mamba, 1);
-  ModelConfig olmo = config_of_layers({{}});
-  olmo.architecture = "Olmo2ForCausalLM";
-  EXPECT_NE(among_ranks(olmo, 1).find("normed over all heads"), std::string::npos);
-  olmo.architecture = "LlamaForCausalLM";
-  EXPECT_EQ(among_ranks(olmo, 1), "");
-  olmo.alibi_slopes = {0.5f, 0.25f};
-  EXPECT_NE(among_ranks(olmo, 2).find("ALiBi"), std::string::npos) << among_ranks(olmo, 2);
+  ModelConfig linear = config_of_layers({{}});
+  linear.architecture = "Qwen3NextForCausalLM";
+  linear.layers[0].recurrent = true;
+  linear.recurrent.key_heads = 2;
+  linear.recurrent.value_heads = 4;
+  linear.recurrent.key_dim = linear.recurrent.value_dim = 8;
+  EXPECT_EQ(among_ranks(linear, 1), "");
+  linear.recurrent.tiled = true;
+  EXPECT_NE(among_ranks(linear, 1).find("take turns"), std::string::npos);
+  ModelConfig llama = config_of_layers({{}});
+  llama.architecture = "LlamaForCausalLM";
+  EXPECT_EQ(among_ranks(llama, 1), "");
+  llama.alibi_slopes = {0.5f, 0.25f};
+  EXPECT_NE(among_ranks(llama, 2).find("ALiBi"), std::string::npos) << among_ranks(llama, 2);
 }
 
 // The queries of two ranks read each of two heads; before anything is loaded.

@@ -6,7 +6,7 @@ namespace foretoken {
 
 void all_reduce(Queue& queue, const AllReduceArgs& args) {
   FT_CHECK(args.comm != nullptr && args.counts != nullptr && args.x != nullptr);
-  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.cols > 0 && args.cols % 4 == 0);
+  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.cols > 0);
   queue.launch(args);
 }
 

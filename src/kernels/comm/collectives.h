@@ -39,7 +39,8 @@ inline int32_t widest_column_part(int32_t cols, int32_t size) {
 }
 
 // x = the sum of x over the ranks, in place, added in the order of ranks: the bits of a row are the
-// same on all ranks and depend on that row alone. Live rows as of GemmArgs.
+// same on all ranks and depend on that row alone. Live rows as of GemmArgs. Up to three floats
+// behind the live rows, or the last row, are memory, too, and may change.
 struct AllReduceArgs {
   static constexpr Op kOp = Op::kAllReduce;
   const void* comm;

@@ -483,7 +483,6 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
 
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
-// Which are not divided.
 SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
 CompressedSpec part_of(const CompressedSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "kernels/comm/all_reduce_norm.h"
-#include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
 #include "kernels/rows/mix_streams.h"
 #include "kernels/rows/softcap.h"
@@ -46,7 +45,10 @@ Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Ar
 }
 
 void LayerRunner::fit(const DecoderLayer& layer) {
-  const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
+  const auto make_room = [&](const auto& part) {
+    scratch_of(part).fit(part.spec);
+    if constexpr (requires { part.num_cut_groups; }) ranks_.fit(part.num_cut_groups);
+  };
   with_part(layer.mixer, make_room);
   if (layer.side) make_room(*layer.side);
   with_part(layer.feed_forward, make_room);
@@ -105,6 +107,7 @@ Status LayerRunner::take_parts(Arena& arena) {
                              .ranks_comm = sharding_.comm,
                              .rounds = rounded_columns_ > 0,
                              .kv_block_size = kv_block_size_};
+  FT_RETURN_IF_ERROR(ranks_.take(source, sharding_));
   FT_RETURN_IF_ERROR(gqa_.take(source));
   FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(short_conv_.take(source));
@@ -134,8 +137,9 @@ Status LayerRunner::take_parts(Arena& arena) {
   return {};
 }
 
-const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+const float* LayerRunner::run(const LayerRows& given, const LayerKv& kv, const DecoderLayer& layer,
                               const void* x, const DecoderLayer* next) {
+  const LayerRows rows = with_ranks(given);
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   if (x != nullptr) project(rows, layer, x);
   if (layer.shared.exists()) return run_shared(rows, kv, layer, next);
@@ -164,8 +168,9 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   return nullptr;
 }
 
-void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+void LayerRunner::keep_entries(const LayerRows& given, const LayerKv& kv, const DecoderLayer& layer,
                                const void* x) {
+  const LayerRows rows = with_ranks(given);
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   const Gqa& mixer = std::get<Gqa>(layer.mixer);
   mixer.project(rows, x, gqa_);
@@ -459,13 +464,7 @@ const float* LayerRunner::add_part(const LayerRows& rows, const Part& part,
 }
 
 void LayerRunner::sum_over_ranks(const LayerRows& rows, float* x) {
-  all_reduce(rows.queue, {.comm = sharding_.comm,
-                          .counts = rows.counts,
-                          .x = x,
-                          .row_kind = RowKind::kToken,
-                          .row_offset = 0,
-                          .max_rows = rows.max_rows,
-                          .cols = config_.hidden_size});
+  foretoken::sum_over_ranks(rows, x, config_.hidden_size);
 }
 
 // residual += the sum of delta_ over the ranks; normed = norm(residual). sums_again: that the

@@ -89,6 +89,11 @@ class LayerRunner {
                     const void* x);
 
  private:
+  // With what its ranks have in common.
+  LayerRows with_ranks(LayerRows rows) const {
+    rows.ranks = sharding_.is_cut() ? &ranks_ : nullptr;
+    return rows;
+  }
   Status take_rows(Arena& arena, int32_t num_rows);
   void take_rows_behind(const LayerRunner& first);
   Status take_parts(Arena& arena);
@@ -171,6 +176,7 @@ class LayerRunner {
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   int64_t rounded_columns_ = 0;
   void* rounded_ = nullptr;
+  RankRows ranks_;
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;
   ShortConv::Scratch short_conv_;

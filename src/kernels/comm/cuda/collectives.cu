@@ -72,7 +72,7 @@ template <int Vectors>
 __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args, CommView comm) {
   wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
-  const int64_t count = int64_t{rows} * args.cols / 4;
+  const int64_t count = (int64_t{rows} * args.cols + 3) / 4;
   constexpr int kPiece = kThreads * Vectors;
   BlockExchange exchange(comm);
   auto* x = reinterpret_cast<float4*>(args.x);
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
     all_reduce_by_parts_kernel(AllReduceArgs args, CommView comm) {
   wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
-  const int64_t count = int64_t{rows} * args.cols / 4;
+  const int64_t count = (int64_t{rows} * args.cols + 3) / 4;
   constexpr int kPart = kThreads * Vectors;
   const int64_t piece = int64_t{kPart} * comm.size;
   BlockExchange exchange(comm);

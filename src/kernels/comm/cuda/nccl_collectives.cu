@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void nccl_all_reduce(const AllReduceArgs& args, NcclExchange& nccl, cudaStream_t stream) {
-  const int64_t count = int64_t{args.max_rows} * args.cols / 4;
+  const int64_t count = (int64_t{args.max_rows} * args.cols + 3) / 4;
   const int64_t piece = kPieceVectors * nccl.size();
   for (int64_t begin = 0; begin < count; begin += piece) {
     const int64_t here = std::min(count - begin, piece);

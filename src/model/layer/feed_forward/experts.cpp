@@ -193,14 +193,13 @@ bool Experts::joins_experts() const {
 // What experts multiply with, rounded where their matrices take it so.
 const void* Experts::rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const {
   if (!gate_up.takes_rounded()) return x;
-  return rounded_rows(all, x, scratch.rounded, spec.width(), dtype, 1, RowRounding::kE4m3,
-                      gate_up.input_scale());
+  return rounded_rows(all, x, scratch.rounded, spec.width(), dtype, 1, gate_up.input_scale());
 }
 
 const void* Experts::rounded_gated(const LayerRows& all, const Scratch& scratch) const {
   if (!down.takes_rounded()) return scratch.gated;
   return rounded_rows(all, scratch.gated, scratch.rounded, spec.inner, dtype, spec.top_k,
-                      RowRounding::kE4m3, down.input_scale());
+                      down.input_scale());
 }
 
 // A matrix of the shared expert, where that is so.
