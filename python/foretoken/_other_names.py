@@ -22,7 +22,6 @@ _NO_PROFILE = "profiles are written by the command line, with --profile FILE"
 MODULES = {
     "assets": _NO_IMAGES,
     "attention": _NO_PARTS,
-    "beam_search": "beam search is not built; sample with SamplingParams(n=...)",
     "compilation": _NO_PARTS,
     "config": _ONE_CONFIG,
     "distributed": _NO_WORKERS,

@@ -11,6 +11,7 @@ from foretoken import _core
 from foretoken._other_names import OtherAttributes
 from foretoken._progress import Progress
 from foretoken._tracker import Output, RequestError, RequestTracker
+from foretoken.beam_search import BeamSearchOutput, beam_search
 from foretoken.engine_args import EngineArgs
 from foretoken.inputs import Prompt, parse_prompts, truncation_of
 from foretoken.llm_engine import LLMEngine, ModelConfig
@@ -26,7 +27,7 @@ from foretoken.outputs import (
     ScoringRequestOutput,
 )
 from foretoken.pooling_params import PoolingParams
-from foretoken.sampling_params import RequestOutputKind, SamplingParams
+from foretoken.sampling_params import BeamSearchParams, RequestOutputKind, SamplingParams
 from foretoken.tokenizer import Tokenizer
 
 _POLL_MS = 200
@@ -137,7 +138,9 @@ class LLM(OtherAttributes):
         fallback = PoolingParams(task=pooling_task)  # says which tasks are not built
         params = _each(pooling_params or fallback, len(parsed))
         most = truncation_of(tokenization_kwargs, None)
-        params = _truncated(params, most if truncate_prompt_tokens is None else truncate_prompt_tokens)
+        if truncate_prompt_tokens is not None:
+            most = truncate_prompt_tokens
+        params = _truncated(params, most)
         outputs = self._run(parsed, params, None, use_tqdm, lora_request)
         return [output for output in outputs if isinstance(output, PoolingRequestOutput)]
 
@@ -209,8 +212,27 @@ class LLM(OtherAttributes):
             scores.append(ScoringRequestOutput(answer.request_id, value, ids))
         return scores
 
-    def beam_search(self, *_: object, **__: object) -> None:
-        raise NotImplementedError("beam search is not built; sample with SamplingParams(n=...)")
+    def beam_search(
+        self,
+        prompts: object,
+        params: BeamSearchParams,
+        lora_request: LoRARequests = None,
+        use_tqdm: UseTqdm = False,
+        concurrency_limit: int | None = None,
+    ) -> list[BeamSearchOutput]:
+        """The likeliest continuations of each prompt.
+
+        `concurrency_limit`: most prompts that are searched at once.
+        """
+        parsed = parse_prompts(prompts)
+        adapters = _adapters(lora_request, len(parsed))
+        size = max(concurrency_limit or len(parsed), 1)
+        found: list[BeamSearchOutput] = []
+        for i in range(0, len(parsed), size):
+            found += beam_search(
+                self, parsed[i : i + size], params, adapters[i : i + size], use_tqdm
+            )
+        return found
 
     def classify(self, *_: object, **__: object) -> None:
         raise NotImplementedError("classification heads are not built; use embed()")

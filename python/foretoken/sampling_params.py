@@ -85,7 +85,6 @@ _NOT_BUILT: dict[str, tuple[Any, ...]] = {
     "trace_decode_token_ids": (None,),
     "routed_experts_prompt_start": (0,),
     "best_of": (None,),
-    "use_beam_search": (False,),
     "stream_interval": (None, 1),
 }
 
@@ -133,6 +132,8 @@ class SamplingParams(SamplingFields):
 
     def verify(self) -> None:
         """Raises ValueError (NotImplementedError for what is not built) at the first fault."""
+        if self.use_beam_search:
+            raise NotImplementedError("use_beam_search is not built here; call LLM.beam_search")
         for name, harmless in _NOT_BUILT.items():
             if getattr(self, name) not in harmless:
                 raise NotImplementedError(f"{name} is not built here; leave it out")
@@ -178,6 +179,23 @@ class SamplingParams(SamplingFields):
                 if getattr(chosen, f.name) is not None
             }
         return {name: value for name, value in sent.items() if value is not None}
+
+
+@dataclass
+class BeamSearchParams:
+    """What LLM.beam_search looks for; a beam has 2 * beam_width candidates for its next token."""
+
+    beam_width: int
+    max_tokens: int
+    ignore_eos: bool = False
+    temperature: float = 0.0  # above 0 a drawn token is a candidate, too
+    length_penalty: float = 1.0  # scores are divided by the length to this power
+    include_stop_str_in_output: bool = False  # keep the end token
+
+    def __post_init__(self) -> None:
+        for name in ("beam_width", "max_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
 def _finite(token: int, bias: Any) -> Any:

@@ -57,7 +57,7 @@ class Tokenizer:
         """The prompt of a conversation: ids, or text with `tokenize=False`."""
         for name in _OF_TENSORS:
             if kwargs.pop(name, None):
-                raise NotImplementedError(f"{name} is not built; the prompt is text or a list of ids")
+                raise NotImplementedError(f"{name} is not built; prompts are text or lists of ids")
         arguments: dict[str, Any] = {
             "add_generation_prompt": add_generation_prompt,
             "continue_final_message": continue_final_message,

@@ -1,4 +1,4 @@
-"""Values as callers have them: arrays, sets, halves of characters, and what a request cannot hold."""
+"""Values as callers have them: arrays, sets, halves of characters, and what cannot be sent."""
 
 from __future__ import annotations
 
