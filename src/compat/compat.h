@@ -127,7 +127,6 @@ struct Combination {
   Fact expert_parallel = {};                  // whole experts are dealt out to ranks
   Fact two_lanes = {};                        // --enable-dbo
   Fact only_pieces = {};                      // graphs of steps are all in pieces
-  Fact has_launcher = {};                     // mpirun, srun or torchrun started the process
   Fact one_process = {};                      // --distributed-executor-backend uni
   Fact uses_mpi = {};                         // --communicator mpi
   std::string waiting_route = {};  // by which ranks exchange, where kernels wait for other ranks

@@ -42,24 +42,6 @@ const CompatRule kEngineRules[] = {
               std::to_string(*c.num_hosts) + "; leave one of them out";
      },
      {.num_hosts = 2, .one_process = true}},
-    {"`--data-parallel-size`, `--nnodes`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       return c.num_engines > 1 && c.num_hosts > 1 && c.expert_parallel.is_false();
-     },
-     [](const Combination&) -> std::string {
-       return "--data-parallel-size and --nnodes together: data parallel engines are on one "
-              "host; start a server on each host and put a balancer before them";
-     },
-     {.num_engines = 2, .num_hosts = 2, .expert_parallel = false}},
-    {"`--data-parallel-size`, a launcher",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.num_engines > 1 && c.has_launcher; },
-     [](const Combination&) -> std::string {
-       return "--data-parallel-size under mpirun, srun or torchrun: one process serves all data "
-              "parallel engines; start it without a launcher, or a server for each engine";
-     },
-     {.num_engines = 2, .has_launcher = true}},
     {"`--communicator mpi`, `--device`",
      StatusCode::kUnsupported,
      [](const Combination& c) {
@@ -167,14 +149,6 @@ const CompatRule kExpertRules[] = {
        return "--enable-expert-parallel: the model is no mixture of experts; leave it out";
      },
      {.num_experts = 0, .expert_parallel = true}},
-    {"`--enable-expert-parallel`, `--data-parallel-size`, `--communicator mpi`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.expert_parallel && c.num_engines > 1 && c.uses_mpi; },
-     [](const Combination&) -> std::string {
-       return "--enable-expert-parallel and --data-parallel-size together exchange through "
-              "sockets; leave --communicator mpi out";
-     },
-     {.num_engines = 2, .expert_parallel = true, .uses_mpi = true}},
     {"`--enable-expert-parallel`, more ranks than the model has experts",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {

@@ -108,8 +108,6 @@ Result<ResolvedConfig> EngineImpl::resolve(EngineConfig config, const ModelFiles
   resolved.steps_in_flight = steps_in_flight(resolved);
   // From here on a block is that of all ranks that share its positions.
   resolved.block_size *= resolved.parallel.decode_context_parallel_size;
-  // They live on the host of rank 0 alone.
-  if (!ranks_.is_alone()) resolved.max_processor_rows = 0;
   FT_ASSIGN_OR_RETURN(files->drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, files->drafter_folders, model));
   FT_RETURN_IF_ERROR(check_combination(resolved.parts, resolved.speculative));
@@ -319,6 +317,7 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
                         .hooks = hooks,
                         .comm = ranks_.comm(),
                         .has_masks = ranks_.is_first(),
+                        .has_processors = ranks_.is_first(),
                         .stages = ranks_.stages()});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();

@@ -76,12 +76,7 @@ const Refusal kRefusals[] = {
      {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
     {{.is_synthetic = true, .structured_outputs = true},
      {"structured_outputs", "synthetic", "another rule"}},
-    {{.logits_processors = true, .num_ranks = 2},
-     {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
     {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
-    {{.num_engines = 2, .num_hosts = 2, .expert_parallel = false},
-     {"--data-parallel-size", "--nnodes", "balancer"}},
-    {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
     {{.num_ranks = 4, .num_context_ranks = 3},
      {"--decode-context-parallel-size 3", "--tensor-parallel-size 4", "use 1, 2 or 4"}},
     {{.num_ranks = 1, .num_context_ranks = 2},
@@ -102,8 +97,6 @@ const Refusal kRefusals[] = {
     {{.architecture = "M", .hidden_size = 66, .num_ranks = 2, .num_context_ranks = 2},
      {"--decode-context-parallel-size 2: 66, the hidden size of M", "multiple of 4",
       "leave it out"}},
-    {{.num_engines = 2, .expert_parallel = true, .uses_mpi = true},
-     {"--data-parallel-size", "leave --communicator mpi out"}},
     {{.num_experts = 0, .expert_parallel = true},
      {"--enable-expert-parallel", "no mixture", "leave it out"}},
     {{.num_experts = 4, .num_ranks = 4, .num_engines = 2, .expert_parallel = true},
@@ -196,7 +189,6 @@ TEST(Compat, ARemedyIsNotRefused) {
 
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
 TEST(Compat, WhatIsNotKnownIsNotRefused) {
-  EXPECT_TRUE(compat({.num_engines = 2, .num_hosts = 2}).ok()) << "perhaps with experts";
   EXPECT_TRUE(compat({.num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.num_draft_ranks = 2}).ok());
   EXPECT_TRUE(compat({.host_blocks = true}).ok());

@@ -34,7 +34,8 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
   if (!config.stages.is_last()) return {};
   return {.vocab_size = model.config().vocab_size,
           .logits_tile = config.logits_tile,
-          .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
+          .max_processor_rows =
+              config.has_processors ? std::min(config.max_processor_rows, config.logits_tile) : 0,
           .max_rows = config.max_rows,
           .max_len = config.max_len + config.max_draft_tokens,
           .num_slots = memory.batch.num_slots,

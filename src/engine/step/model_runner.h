@@ -42,10 +42,11 @@ struct ModelRunnerConfig {
   GraphConfig graphs;
   LaneConfig lanes = {};
   TestHooks hooks;
-  // Of a group of ranks: its communicator, and whether this rank has the masks of grammars, which
-  // the others then get from it.
+  // Of a group of ranks: its communicator, and whether this rank has the masks of grammars and
+  // runs logits processors, which the others then get from it.
   const void* comm = nullptr;
   bool has_masks = true;
+  bool has_processors = true;
   Stages stages = {};
 };
 

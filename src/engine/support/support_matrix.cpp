@@ -130,7 +130,6 @@ std::string ranks_table() {
         {.device = &device, .expert_parallel = true});
   }
   row("`--enable-dbo`", {.two_lanes = true});
-  row("started by mpirun, srun or torchrun", {.has_launcher = true});
   row("structured outputs", {.structured_outputs = true});
   row("logits processors", {.logits_processors = true});
   return table.text();

@@ -30,4 +30,13 @@ void share_masks(Queue& queue, const ShareMasksArgs& args) {
   queue.launch(args);
 }
 
+void share_logits(Queue& queue, const ShareLogitsArgs& args) {
+  const StepTensors& t = args.tensors;
+  FT_CHECK(args.comm != nullptr && args.logits != nullptr && t.counts != nullptr);
+  FT_CHECK(t.logits_rows != nullptr && t.row_slot != nullptr && t.positions != nullptr);
+  FT_CHECK(args.slots != nullptr && args.params != nullptr);
+  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.vocab > 0);
+  queue.launch(args);
+}
+
 }  // namespace foretoken

@@ -100,4 +100,20 @@ struct ShareMasksArgs {
 
 void share_masks(Queue& queue, const ShareMasksArgs& args);
 
+// The live logits rows whose sequences have logits processors become those of rank 0, on whose host
+// these have run. Scored rows have none.
+struct ShareLogitsArgs {
+  static constexpr Op kOp = Op::kShareLogits;
+  const void* comm;
+  float* logits;  // [max_rows, vocab]
+  StepTensors tensors;
+  const SlotState* slots;
+  const SlotParams* params;
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t vocab;
+};
+
+void share_logits(Queue& queue, const ShareLogitsArgs& args);
+
 }  // namespace foretoken

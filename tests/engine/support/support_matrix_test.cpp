@@ -27,7 +27,7 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
   for (const char* part :
        {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
-        "drafts are repaired", "- logits_processors run on the host of rank 0 alone",
+        "drafts are repaired", "| logits processors | yes | yes | yes | yes | yes |",
         "| 13 | LlamaForCausalLM | eagle |", "| FLASHMLA | cuda | yes |",
         "| experts that leave rows as they are | yes | yes | yes | yes | yes | yes | yes | no | "
         "yes |",

@@ -130,4 +130,10 @@ void nccl_gather_argmax(const GatherArgmaxArgs& args, NcclExchange& nccl, cudaSt
                 reinterpret_cast<const uint64_t*>(nccl.inbox(0)), nccl.size());
 }
 
+// All rows, since the host must know the size: those without processors are equal already.
+void nccl_share_logits(const ShareLogitsArgs& args, NcclExchange& nccl, cudaStream_t stream) {
+  const int64_t row_bytes = int64_t{args.vocab} * int64_t{sizeof(float)};
+  nccl.broadcast(args.logits, args.max_rows * row_bytes, 0, stream);
+}
+
 }  // namespace foretoken::cuda
