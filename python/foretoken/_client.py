@@ -16,7 +16,7 @@ from foretoken._logits import wrap_processor
 from foretoken._tracker import RequestTracker
 from foretoken._values import to_json, whole_text
 from foretoken.engine_args import EngineArgs
-from foretoken.inputs import Prompt, parse_prompt
+from foretoken.inputs import Prompt, parse_prompt, truncation_of
 from foretoken.lora_request import LoRARequest
 from foretoken.pooling_params import PoolingParams
 from foretoken.sampling_params import RequestOutputKind, SamplingParams
@@ -104,9 +104,11 @@ class EngineClient:
         priority: int = 0,
         request_id: str = "",
         lora_request: LoRARequest | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
     ) -> Prepared:
         """Checks and tokenises, and reads an adapter that is new; raises what is wrong."""
         parsed = parse_prompt(prompt)
+        most = truncation_of(tokenization_kwargs, None)
         if isinstance(params, PoolingParams):
             fields = self._pooling_fields(params)
             processors: list[Callable[..., None]] = []
@@ -116,6 +118,8 @@ class EngineClient:
             processors = [wrap_processor(p) for p in params.logits_processors or ()]
         else:
             raise TypeError(f"sampling_params must be SamplingParams, not {params!r}")
+        if most is not None:
+            fields["truncate_prompt_tokens"] = most
         fields["priority"] = priority
         fields["cache_salt"] = self._salt(parsed.cache_salt)
         fields["request_id"] = request_id

@@ -21,11 +21,15 @@ def listed(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of numpy and sets become Python's, classes of pydantic their schema; for json.dumps.
+    """Numbers of numpy and sets become Python's, pydantic's classes their schema and its objects
+    (messages of OpenAI's package) their fields; for json.dumps.
 
     Anything else is an error that names it.
     """
     schema = getattr(value, "model_json_schema", None)
+    fields = getattr(value, "model_dump", None)
+    if callable(fields) and not isinstance(value, type):
+        return fields(exclude_none=True)
     if callable(schema):
         return schema()
     item = getattr(value, "item", None)

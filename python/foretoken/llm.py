@@ -353,4 +353,4 @@ def _priorities(priority: Sequence[int] | None, count: int) -> list[int]:
 
 
 def _conversations(messages: Sequence[Any]) -> list[Sequence[Message]]:
-    return [messages] if isinstance(messages[0], Mapping) else list(messages)
+    return list(messages) if isinstance(messages[0], (list, tuple)) else [messages]

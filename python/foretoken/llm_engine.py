@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +53,18 @@ class LLMEngine(OtherAttributes):
         arrival_time: float | None = None,
         lora_request: LoRARequest | None = None,
         priority: int = 0,
+        *,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        trace_headers: object = None,
     ) -> None:
-        """Starts a request; raises what is wrong with it."""
+        """Starts a request; raises what is wrong with it. `trace_headers` have no effect."""
         prepared = self.client.prepare(
-            prompt, params, priority, str(request_id), check_lora(lora_request)
+            prompt,
+            params,
+            priority,
+            str(request_id),
+            check_lora(lora_request),
+            tokenization_kwargs,
         )
         kind = RequestOutputKind.FINAL_ONLY
         if isinstance(params, SamplingParams):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from conftest import PROMPTS
+from conftest import PROMPTS, SMALL
 
-from foretoken import LLM, SamplingParams, StructuredOutputsParams
+from foretoken import (
+    LLM,
+    AsyncLLM,
+    EngineArgs,
+    LLMEngine,
+    SamplingParams,
+    StructuredOutputsParams,
+)
 from foretoken.metrics import Counter
 
 numpy = pytest.importorskip("numpy")
@@ -94,6 +102,46 @@ def test_schemas_of_classes(llm: LLM) -> None:
     form: Any = StructuredOutputsParams.from_optional(json=Answer, regex=None, backend="auto")
     params = SamplingParams(max_tokens=20, structured_outputs=form)
     assert texts(llm, PROMPTS[0], params) == ['"yes"']
+
+
+def test_messages_of_other_packages(llm: LLM) -> None:
+    class Message:
+        def model_dump(self, exclude_none: bool) -> dict[str, Any]:
+            assert exclude_none
+            return {"role": "user", "content": "Hi"}
+
+    wanted = llm.chat(USER, GREEDY, use_tqdm=False)[0].outputs[0].text
+    messages: Any = [Message()]
+    for form in (messages, [messages], (messages,)):
+        (output,) = llm.chat(form, GREEDY, use_tqdm=False)
+        assert output.outputs[0].text == wanted
+
+
+def test_requests_of_engines_are_cut_and_traced() -> None:
+    cut = {"truncate_prompt_tokens": 2}
+    engine = AsyncLLM(**SMALL)
+
+    async def run() -> None:
+        outputs = engine.generate(
+            "The little dog", GREEDY, tokenization_kwargs=cut, trace_headers={"traceparent": "x"}
+        )
+        async for output in outputs:
+            assert len(output.prompt_token_ids) == 2
+        async for pooled in engine.encode("The little dog", tokenization_kwargs=cut):
+            assert len(pooled.prompt_token_ids) == 2
+        with pytest.raises(NotImplementedError, match="data_parallel_rank"):
+            await engine.generate("a", GREEDY, data_parallel_rank=1).__anext__()
+        assert not await engine.is_sleeping() and not await engine.is_paused()
+
+    asyncio.run(run())
+    engine.shutdown()
+    stepped = LLMEngine.from_engine_args(EngineArgs(**SMALL))
+    stepped.add_request("one", "The little dog", GREEDY, tokenization_kwargs=cut)
+    outputs: list[Any] = []
+    while stepped.has_unfinished_requests():
+        outputs += stepped.step()
+    assert len(outputs[-1].prompt_token_ids) == 2
+    stepped.shutdown()
 
 
 def test_stop_ids_that_spell_a_stop_text(llm: LLM) -> None:
