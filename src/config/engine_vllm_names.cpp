@@ -174,7 +174,11 @@ constexpr VllmName kTable[] = {
     {"logits_processor_pattern", kValue, "", kRefused, "requests bring no code; leave it out"},
 
     // Parallel layouts.
+    {"data_parallel_size_local", kValue, "", kRefused, kOneProcess, kPython},
     {"data_parallel_rank", kValue, "0", kRefused, kOneProcess},
+    {"data_parallel_start_rank", kValue, "0", kRefused, kOneProcess, kPython},
+    {"data_parallel_address", kValue, "", kRefused, kOneProcess, kPython},
+    {"data_parallel_rpc_port", kValue, "", kRefused, kOneProcess, kPython},
     {"data_parallel_backend", kValue, "mp", kRefused, kOneProcess},
     {"data_parallel_hybrid_lb", kFlag, "false", kRefused, kOneProcess},
     {"data_parallel_external_lb", kFlag, "false", kRefused, kOneProcess},
