@@ -52,7 +52,6 @@ struct Combination {
   std::string files = {};         // of the model that is spoken of, to be read
   std::optional<LayerNeeds> layers = {};
   Fact has_windows = {};  // layers of the model see a window or a chunk alone
-  Fact windowed = {};     // and keep blocks of it on their own, as sequences outgrow it
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
   Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to

@@ -259,8 +259,11 @@ EngineStats EngineImpl::stats() const {
   const KvOffload::Counts& host = loop_->occupancy().host;
   stats.offload = {.num_queried_tokens = host.queried_tokens.load(),
                    .num_hit_tokens = host.hit_tokens.load(),
-                   .bytes_out = host.blocks_out.load() * info_.host_block_bytes,
-                   .bytes_in = host.blocks_in.load() * info_.host_block_bytes};
+                   .bytes_out = 0,
+                   .bytes_in = 0};
+  if (kv_offload_ == nullptr) return stats;
+  stats.offload.bytes_out = kv_offload_->bytes_of(host.moved_out) * ranks_.size();
+  stats.offload.bytes_in = kv_offload_->bytes_of(host.moved_in) * ranks_.size();
   return stats;
 }
 

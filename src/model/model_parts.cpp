@@ -47,15 +47,6 @@ int positions_of_keys(const ModelConfig& config) {
   return 1;
 }
 
-// Of layers with a window, whether sequences outgrow any.
-Fact keeps_windows(const ModelConfig& config, int max_model_len) {
-  if (!any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; })) return false;
-  if (max_model_len < 0) return {};
-  const int64_t longest = max_model_len > 0 ? max_model_len : config.max_context;
-  return any_layer(
-      config, [&](const LayerConfig& layer) { return layer.window > 0 && layer.window < longest; });
-}
-
 // Of MTP modules with a layer of their own, whether it has a window.
 Fact sight_of_modules(const ModelConfig& config) {
   const Architecture* architecture = find_architecture(config.architecture);
@@ -93,7 +84,6 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->layers = needs_of_model(config);
   c->has_windows = config.attention_chunk > 0 ||
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
-  c->windowed = keeps_windows(config, max_model_len);
   c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);

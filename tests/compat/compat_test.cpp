@@ -110,9 +110,6 @@ const Refusal kRefusals[] = {
     {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
     {{.host_blocks = true, .prefix_caching = false},
      {"--kv-offloading-size", "--enable-prefix-caching off"}},
-    {{.windowed = true, .host_blocks = true}, {"--kv-offloading-size", "sliding-window"}},
-    {{.states_of = "a draft model", .host_blocks = true},
-     {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
     {{.chosen_positions = 128, .num_ranks = 3, .num_context_ranks = 3},
      {"--decode-context-parallel-size 3", "the 128 positions of the blocks", "leave it out"}},
     {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
@@ -142,8 +139,8 @@ const Refusal kRefusals[] = {
     {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
     {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
-    {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
-     {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
+    {{.compressed = true, .num_ranks = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2", "compressed entries", "leave it out"}},
 };
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
@@ -192,6 +189,7 @@ TEST(Compat, WhatIsNotKnownIsNotRefused) {
   EXPECT_TRUE(compat({.num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.num_draft_ranks = 2}).ok());
   EXPECT_TRUE(compat({.host_blocks = true}).ok());
+  EXPECT_TRUE(compat({.has_windows = true, .states_of = "the model", .host_blocks = true}).ok());
   EXPECT_FALSE(compat({.host_blocks = true, .prefix_caching = false}).ok());
   EXPECT_TRUE(compat({.lora_modules = true}).ok());
   EXPECT_FALSE(compat({.lora = false, .lora_modules = true}).ok());
@@ -220,7 +218,8 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
-  EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.has_windows = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());

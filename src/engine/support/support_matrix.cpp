@@ -165,9 +165,10 @@ std::string layers_table() {
     table.add(cells);
   };
   row("all others", {});
-  row("sliding windows", {.has_windows = true, .windowed = true});
+  row("sliding windows", {.has_windows = true});
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
+  row("compressed entries", {.compressed = true});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
   row("a head of keys and values for each rank", {.kv_heads = {2}});
   row("an odd hidden size", {.hidden_size = 65});

@@ -300,16 +300,6 @@ TEST_P(RecurrentIdentity, RanksDivideHeadsAndLayers) {
   }
 }
 
-TEST_P(RecurrentIdentity, WhatNeedsStatesOfEarlierPositionsIsRefused) {
-  EngineConfig offload = config({.prefix_caching = true});
-  offload.kv_offloading_size = 1;
-  EXPECT_NE(refusal_of(offload).find("the model keeps states of sequences"), std::string::npos);
-  EngineConfig context = config({});
-  Layout{.tp = 2, .dcp = 2}.apply(context);
-  EXPECT_NE(refusal_of(context).find("--decode-context-parallel-size 2"), std::string::npos)
-      << refusal_of(context);
-}
-
 INSTANTIATE_TEST_SUITE_P(All, RecurrentIdentity, testing::ValuesIn(test::recurrent_cases()),
                          [](const auto& test) {
                            std::string name = test.param.name;

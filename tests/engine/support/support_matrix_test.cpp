@@ -32,10 +32,11 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
         "| experts that leave rows as they are | yes | yes | yes | yes | yes | yes | yes | no | "
         "yes |",
         "| experts of narrow rows | yes | yes | yes | yes | yes | yes | yes | no | yes |",
-        "| sliding windows | yes | yes | yes | yes | no | no |",
-        "| states of sequences | yes | yes | no | yes | no | yes | yes |",
-        "| states of a draft model | yes | yes | no | yes | no | yes | no |",
-        "- --kv-offloading-size is not built where the model keeps states",
+        "| sliding windows | yes | yes | yes | yes | yes | no |",
+        "| states of sequences | yes | yes | yes | yes | yes | yes | yes |",
+        "| states of a draft model | yes | yes | yes | yes | yes | yes | no |",
+        "| compressed entries | yes | yes | no | yes | yes | yes | yes |",
+        "- --decode-context-parallel-size 2 is not built for compressed entries",
         "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
