@@ -184,6 +184,24 @@ TEST_F(Adapters, PreemptionAndChunksKeepTheText) {
   EXPECT_GT(engine->stats().requests.num_preemptions, 0);
 }
 
+// The same prompt under several adapters; what comes back from host memory is of the right one.
+TEST_F(Adapters, BlocksInHostMemoryKeepTheText) {
+  EngineConfig small = config(2);
+  small.num_gpu_blocks_override = 9;
+  small.max_model_len = 144;
+  small.kv_offloading_size = 0.05;
+  const auto engine = make(drafting("eagle3", small));
+  const Texts expected = run(*make(config()), kPrompts, 0, true, 32);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(run(*engine, kPrompts, 0, true, 32), expected) << "round " << round;
+  }
+  EXPECT_GT(engine->stats().offload.num_hit_tokens, 0);
+  ASSERT_TRUE(engine->unload_adapter("few").ok());
+  ASSERT_TRUE(engine->load_adapter({"few", folder_->file("all"), ""}).ok());
+  const AdaptedPrompt other = {"all", 90, 33};
+  EXPECT_EQ(run(*engine, {kPrompts[3]}, 0), run(*make(config()), {other}, 0));
+}
+
 TEST_F(Adapters, StagesAndRanksHaveTheirParts) {
   if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   EngineConfig stages = config(2);
