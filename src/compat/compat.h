@@ -15,17 +15,10 @@ namespace foretoken {
 
 // What layers of a model do that not every layout has.
 struct LayerNeeds {
-  bool run_again = false;  // layers run several times
-  bool add_later = false;  // a layer adds what the one before it left
-  // Layers attend to positions that others chose, whose number is no multiple of 4.
-  bool follow_indexers = false;
-  bool read_other_layers = false;   // layers read others' keys
-  bool read_more = false;           // and more of a token than its row
-  bool weigh_depth = false;         // layers weigh what earlier blocks of layers left
-  bool has_slopes = false;          // ALiBi
-  bool heads_take_turns = false;    // value heads, in the order of a GGUF file
-  bool has_idle_experts = false;    // experts that leave rows as they are
-  bool has_narrow_experts = false;  // experts between projections of rows
+  // Stages that layers make at most, where not each may begin one; 0: as many as there are layers.
+  int max_stages = 0;
+  bool has_slopes = false;        // ALiBi
+  bool heads_take_turns = false;  // value heads, in the order of a GGUF file
 };
 
 // What an engine, or a request to it, is put together from: all that compat is asked about. An

@@ -64,14 +64,6 @@ const CompatRule kSharedRules[] = {
               divisors_of(*c.num_tensor_ranks());
      },
      {.num_ranks = 4, .num_context_ranks = 3}},
-    {"`--decode-context-parallel-size`, `--pipeline-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.num_context_ranks > 1 && c.num_stages > 1; },
-     [](const Combination& c) {
-       return context_flag(c) +
-              " and --pipeline-parallel-size together are not built; leave one of them out";
-     },
-     {.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2}},
     {"`draft_tensor_parallel_size`, `--tensor-parallel-size`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {
@@ -166,14 +158,6 @@ const CompatRule kExpertRules[] = {
 };
 
 const CompatRule kLaneRules[] = {
-    {"`--enable-dbo`, `--pipeline-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.two_lanes && c.num_stages > 1; },
-     [](const Combination&) -> std::string {
-       return "--enable-dbo and --pipeline-parallel-size together: a stage hands the rows of a "
-              "step on in one piece; leave one of them out";
-     },
-     {.num_ranks = 2, .num_stages = 2, .two_lanes = true}},
     {"`--enable-dbo`, `--cudagraph-mode PIECEWISE`",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.two_lanes && c.only_pieces; },

@@ -140,7 +140,6 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     const KvGroupSpec own = kv_layout(layer.mixer, config.dtype, options.format);
     if (mixes) widen(own, &group);
     const auto index = static_cast<int32_t>(plan.layers.size());
-    out.follows = config.layers[static_cast<size_t>(index)].shares_index;
     const bool owned = stages.owns(index, static_cast<int32_t>(layers.size()));
     if (owned) out.state = state_of(layer);
     if (sight.kv_of >= 0) {

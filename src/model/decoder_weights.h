@@ -29,7 +29,8 @@ struct DecoderWeights {
   Norm embedding_norm;  // the first stage's; without weights: there is none
   // Of all layers that files hold; those of other stages are empty.
   std::vector<DecoderLayer> layers;
-  // The last stage's. The head has this rank's part of the vocabulary, [part, hidden]; it is a copy
+  // The last stage's; the norm also of others where it stands before layers that run again. The
+  // head has this rank's part of the vocabulary, [part, hidden]; it is a copy
   // of the embedding where they are tied.
   Norm final_norm;
   PackedWeight head;
@@ -54,8 +55,11 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
                              const Sharding& sharding = {}, const Stages& stages = {});
 
 // Whether a matrix of the checkpoint is packed by this stage; by its name alone.
-bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& traits,
+bool stage_packs(const Stages& stages, const ModelConfig& config, const DecoderTraits& traits,
                  const std::string& name);
+
+// Whether the stage runs a layer of the files, at least once.
+bool runs_layer(const Stages& stages, const ModelConfig& config, int32_t stored_layer);
 
 // Loads what the stage uses under the names of Hugging Face; `arena` holds what is not packed.
 // `config` is that of the whole model; the embedding is whole on every rank that has it. Errors as

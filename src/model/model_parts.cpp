@@ -4,6 +4,7 @@
 
 #include "model/layer/layer_needs.h"
 #include "model/weights/sharding.h"
+#include "model/weights/stages.h"
 
 namespace foretoken {
 namespace {
@@ -15,22 +16,12 @@ bool any_layer(const ModelConfig& config, auto is_so) {
 void join(const LayerNeeds& other, LayerNeeds* needs) {
   needs->has_slopes |= other.has_slopes;
   needs->heads_take_turns |= other.heads_take_turns;
-  needs->has_idle_experts |= other.has_idle_experts;
-  needs->has_narrow_experts |= other.has_narrow_experts;
 }
 
 LayerNeeds needs_of_model(const ModelConfig& config) {
-  LayerNeeds needs = {
-      .run_again = config.num_loops > 1,
-      .add_later = any_layer(config, [](const LayerConfig& layer) { return layer.part > 0; }),
-      .follow_indexers =
-          config.latent.index.top % 4 != 0 &&
-          any_layer(config, [](const LayerConfig& layer) { return layer.shares_index; }),
-      .read_other_layers =
-          any_layer(config, [](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-      .read_more =
-          config.layer_input_size > 0 || config.streams.exist() || config.adapters.rank > 0,
-      .weigh_depth = config.depth_block > 0};
+  LayerNeeds needs;
+  const int32_t most = max_stages(config);
+  if (most < static_cast<int32_t>(config.layers.size())) needs.max_stages = most;
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return needs;
   for (const LayerSpec& layer : compose_layers(config, architecture->decoder)) {

@@ -183,7 +183,6 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
       {{"-tp", "0"}, "--tensor-parallel-size"},
       {{"-dcp", "2"}, "--decode-context-parallel-size 2 does not divide --tensor-parallel-size 1"},
       {{"-tp", "4", "-dcp", "2"}, "4 heads of keys and values"},
-      {{"-pp", "2", "--enable-dbo"}, "--enable-dbo and --pipeline-parallel-size together"},
       {{"--enable-dbo", "--cudagraph-mode", "PIECEWISE"}, "two lanes are within one graph"},
       {{"--nnodes", "2", "-tp", "2"}, "--master-addr"},
       {{"--nnodes", "2", "--node-rank", "2", "-tp", "2"}, "--node-rank 2"},

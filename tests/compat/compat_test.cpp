@@ -82,8 +82,8 @@ const Refusal kRefusals[] = {
     {{.num_ranks = 1, .num_context_ranks = 2},
      {"does not divide --tensor-parallel-size 1", "use 1"}},
     {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
-    {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
-     {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 4},
+     {"--decode-context-parallel-size 4", "--tensor-parallel-size 2", "use 1 or 2"}},
     {{.architecture = "M", .kv_heads = {2}, .num_heads = 8, .num_ranks = 4, .num_context_ranks = 4},
      {"--decode-context-parallel-size 4: M has 2 heads of keys and values",
       "only 2 of 4 tensor parallel ranks have the same ones",
@@ -101,8 +101,8 @@ const Refusal kRefusals[] = {
      {"--enable-expert-parallel", "no mixture", "leave it out"}},
     {{.num_experts = 4, .num_ranks = 4, .num_engines = 2, .expert_parallel = true},
      {"--enable-expert-parallel", "4 experts", "8 ranks", "at most 4 ranks"}},
-    {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
-     {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.architecture = "M", .layers = LayerNeeds{.max_stages = 3}, .num_ranks = 8, .num_stages = 4},
+     {"at most 3 stages", "--pipeline-parallel-size 3", "divide by --tensor-parallel-size"}},
     {{.two_lanes = true, .only_pieces = true},
      {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
     {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
@@ -177,10 +177,11 @@ TEST(Compat, ARemedyIsNotRefused) {
   };
   const std::string by_ranks = " and divide by --tensor-parallel-size";
   const std::string by_stages = " and divide by --pipeline-parallel-size";
-  EXPECT_TRUE(stages_of({.read_more = true}).ends_with("size 1" + by_ranks));
-  EXPECT_TRUE(stages_of({.read_more = true, .heads_take_turns = true}).ends_with("-size 1"));
+  EXPECT_TRUE(stages_of({.max_stages = 1}).ends_with("size 1" + by_ranks));
+  EXPECT_TRUE(stages_of({.max_stages = 1, .heads_take_turns = true}).ends_with("-size 1"));
+  EXPECT_EQ(stages_of({.max_stages = 2}), "");
   EXPECT_TRUE(ranks_of({.heads_take_turns = true}).find(by_stages) != std::string::npos);
-  EXPECT_EQ(ranks_of({.add_later = true, .heads_take_turns = true}).find(by_stages),
+  EXPECT_EQ(ranks_of({.max_stages = 1, .heads_take_turns = true}).find(by_stages),
             std::string::npos);
 }
 

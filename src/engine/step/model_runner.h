@@ -118,6 +118,7 @@ class ModelRunner {
   char* entry_bytes(uint64_t step) const;
   int max_logits_rows(const StepShape& shape) const;
   static int forward_rows(const StepShape& shape);
+  int32_t lane_offset(const StepShape& shape) const;
   const Recording* recording_of(const StepShape& shape);
   void enqueue_step(Queue& queue, const StepShape& shape);
   void enqueue_inputs(Queue& queue, const StepShape& shape);

@@ -13,11 +13,6 @@ void add_needs(const LinearSpec& spec, LayerNeeds* needs) {
   needs->heads_take_turns |= spec.shape.tiled && spec.shape.value_heads != spec.shape.key_heads;
 }
 
-void add_needs(const ExpertsSpec& spec, LayerNeeds* needs) {
-  needs->has_idle_experts |= spec.zero_count > 0;
-  needs->has_narrow_experts |= spec.latent > 0;
-}
-
 // The others are divided as they are.
 template <class Spec>
 void add_needs(const Spec&, LayerNeeds*) {}

@@ -119,6 +119,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
   FT_RETURN_IF_ERROR(row_gate_.take(source));
+  if (config_.adapters.rank > 0) shared_.fit_embeddings(config_.hidden_size);
   FT_RETURN_IF_ERROR(shared_.take(source));
   if (has_shortcuts_) {
     const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -179,7 +180,7 @@ void LayerRunner::keep_entries(const LayerRows& given, const LayerKv& kv, const 
 
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
   if (layer.shared.exists()) return enter_shared(rows, delta, layer);
-  if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
+  if (layer.streams.exists()) carried_->streams.predict(rows, layer.streams, residual_);
   if (layer.mixer_streams.exists()) hyper_->fold(rows, layer.mixer_streams, residual_);
   if (layer.norms_residual) {
     return replace_residual(rows, delta, layer.mixer_norm, layer.mixer_residual_scale);
@@ -347,13 +348,13 @@ void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const
   add_and_norm(rows, delta, {});
   if (layer.joins_shortcut) add_and_norm(rows, shortcut_, {});
   if (layer.streams.exists()) {
-    streams_->correct(rows, layer.streams, residual_);
+    carried_->streams.correct(rows, layer.streams, residual_);
     add_and_norm(rows, nullptr, {});
   }
   if (layer.input.exists()) {
-    inputs_->mix(rows, layer.input, normed_, delta_);
+    carried_->inputs.mix(rows, layer.input, normed_, delta_);
     norm_rows(rows, delta_, nullptr, layer.input.post_norm, norm_size(), {added_, DType::kF32});
-    layer.streams.exists() ? streams_->add(rows, added_) : add_and_norm(rows, added_, {});
+    layer.streams.exists() ? carried_->streams.add(rows, added_) : add_and_norm(rows, added_, {});
   }
   if (layer.scale != 1) scale_residual(rows, layer.scale);
 }
@@ -429,7 +430,7 @@ void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, cons
   }
   with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
   if (layer.side) layer.side->project(rows, x, scratch_of(*layer.side));
-  if (layer.depth.begins_block) depth_->keep(rows, layer.depth.blocks, residual_);
+  if (layer.depth.begins_block) carried_->depth.keep(rows, layer.depth.blocks, residual_);
 }
 
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to

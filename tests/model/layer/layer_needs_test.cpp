@@ -13,20 +13,10 @@ LayerNeeds needs_of_mixer(MixerSpec mixer) {
   return needs_of(layer);
 }
 
-LayerNeeds needs_of_feed_forward(FeedForwardSpec part) {
-  LayerSpec layer;
-  layer.feed_forward = std::move(part);
-  return needs_of(layer);
-}
-
-TEST(LayerNeeds, MixersAndFeedForwardPartsTellThem) {
+TEST(LayerNeeds, MixersTellThem) {
   const LayerNeeds none = needs_of_mixer(GqaSpec{});
-  EXPECT_FALSE(none.heads_take_turns || none.has_slopes || none.has_idle_experts);
+  EXPECT_FALSE(none.heads_take_turns || none.has_slopes);
   EXPECT_TRUE(needs_of_mixer(GqaSpec{.slopes = {1}}).has_slopes);
-  EXPECT_TRUE(needs_of_feed_forward(ExpertsSpec{.zero_count = 2}).has_idle_experts);
-  LayerSpec layer;
-  layer.shortcut = ExpertsSpec{.latent = 8};
-  EXPECT_TRUE(needs_of(layer).has_narrow_experts);
 }
 
 TEST(LayerNeeds, ALinearMixerBesideAnotherTellsItsOwn) {
