@@ -19,7 +19,7 @@ std::vector<int32_t> places_of(const ModelConfig& config) {
 
 // `count` of the places that cut `num_layers` with the least sum of the squares of the parts.
 std::vector<int32_t> divide_evenly(const std::vector<int32_t>& places, size_t count,
-                               int32_t num_layers) {
+                                   int32_t num_layers) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
   const auto square = [](int64_t part) { return part * part; };
   // Of parts before place j, of which the last one begins with the cut before it.

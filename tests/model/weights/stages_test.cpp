@@ -25,7 +25,7 @@ TEST(Stages, EachLayerHasOneOwner) {
   }
 }
 
-ModelConfig config_of(std::vector<LayerConfig> layers) {
+ModelConfig staged_config(std::vector<LayerConfig> layers) {
   ModelConfig config;
   config.num_layers = static_cast<int32_t>(layers.size());
   config.layers = std::move(layers);
@@ -43,7 +43,7 @@ std::vector<int64_t> sizes_of(const ModelConfig& config, int32_t count) {
 }
 
 TEST(Stages, MoreStagesThanLayersAreRefused) {
-  const ModelConfig config = config_of(std::vector<LayerConfig>(4));
+  const ModelConfig config = staged_config(std::vector<LayerConfig>(4));
   EXPECT_EQ(max_stages(config), 4);
   EXPECT_TRUE(divide_layers(config, {0, 4}).ok());
   const Status status = divide_layers(config, {0, 5}).status();
@@ -55,7 +55,7 @@ TEST(Stages, MoreStagesThanLayersAreRefused) {
 using Sizes = std::vector<int64_t>;
 
 TEST(Stages, LayersThatMayAllBeginOneAreDividedAsBefore) {
-  const ModelConfig config = config_of(std::vector<LayerConfig>(10));
+  const ModelConfig config = staged_config(std::vector<LayerConfig>(10));
   const auto stages = divide_layers(config, {1, 4, nullptr, {7}});
   ASSERT_TRUE(stages.ok());
   EXPECT_TRUE(stages.value().begins.empty());
@@ -66,7 +66,7 @@ TEST(Stages, LayersThatMayAllBeginOneAreDividedAsBefore) {
 TEST(Stages, LayersStayWithThoseWhoseKeysTheyRead) {
   std::vector<LayerConfig> layers(20);
   for (size_t i = 5; i < layers.size(); ++i) layers[i].kv_of = i % 2 == 0 ? 4 : 3;
-  ModelConfig config = config_of(layers);
+  ModelConfig config = staged_config(layers);
   EXPECT_EQ(max_stages(config), 4);
   EXPECT_EQ(sizes_of(config, 2), (Sizes{3, 17}));
   EXPECT_EQ(sizes_of(config, 3), (Sizes{1, 2, 17}));
@@ -75,16 +75,16 @@ TEST(Stages, LayersStayWithThoseWhoseKeysTheyRead) {
   // Pairs that share one layer's keys are cut between them.
   layers.assign(10, {});
   for (int32_t i = 1; i < 10; i += 2) layers[static_cast<size_t>(i)].kv_of = i - 1;
-  EXPECT_EQ(sizes_of(config_of(layers), 2), (Sizes{4, 6}));
-  EXPECT_EQ(sizes_of(config_of(layers), 5), (Sizes{2, 2, 2, 2, 2}));
+  EXPECT_EQ(sizes_of(staged_config(layers), 2), (Sizes{4, 6}));
+  EXPECT_EQ(sizes_of(staged_config(layers), 5), (Sizes{2, 2, 2, 2, 2}));
 }
 
 TEST(Stages, LayersThatAreOneInTheFilesAreNotParted) {
   std::vector<LayerConfig> layers(6);
   for (size_t i = 0; i < layers.size(); ++i) layers[i].part = static_cast<int32_t>(i % 2);
-  EXPECT_EQ(sizes_of(config_of(layers), 2), (Sizes{2, 4}));
-  EXPECT_EQ(sizes_of(config_of(layers), 3), (Sizes{2, 2, 2}));
-  EXPECT_EQ(max_stages(config_of(layers)), 3);
+  EXPECT_EQ(sizes_of(staged_config(layers), 2), (Sizes{2, 4}));
+  EXPECT_EQ(sizes_of(staged_config(layers), 3), (Sizes{2, 2, 2}));
+  EXPECT_EQ(max_stages(staged_config(layers)), 3);
 }
 
 }  // namespace
