@@ -124,17 +124,12 @@ TEST(ModelParts, LayersOfModulesAreTold) {
   EXPECT_TRUE(c.modules_windowed);
 }
 
-TEST(ModelParts, WindowsCountWhereSequencesOutgrowThem) {
-  const ModelConfig config = config_of_layers({{64, true}, {0, true}});
+TEST(ModelParts, WindowsAreTold) {
   Combination c;
-  add_model(config, 0, 16, &c);
-  EXPECT_TRUE(c.has_windows && c.windowed && c.model->has_full_layers);
-  add_model(config, 32, 16, &c);
-  EXPECT_TRUE(c.has_windows && c.windowed.is_false());
-  add_model(config, -1, 16, &c);
-  EXPECT_FALSE(c.windowed.is_known());
+  add_model(config_of_layers({{64, true}, {0, true}}), 0, 16, &c);
+  EXPECT_TRUE(c.has_windows && c.model->has_full_layers);
   add_model(config_of_layers({{}}), -1, 16, &c);
-  EXPECT_TRUE(c.windowed.is_false() && c.has_windows.is_false());
+  EXPECT_TRUE(c.has_windows.is_false());
   EXPECT_EQ(c.model->block_size, 16);
   EXPECT_TRUE(c.states_of.empty() && c.latent.is_false() && c.chooses_blocks.is_false());
   EXPECT_EQ(c.num_experts, 0);
