@@ -179,6 +179,7 @@ SamplingParams EngineImpl::default_sampling_params() const { return generation_.
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
                                std::string* prompt, std::vector<std::string>* warnings) const {
+  FT_RETURN_IF_ERROR(chat_template_fault_);
   FT_RETURN_IF_ERROR(compat({.chats = true, .has_chat_template = chat_template_.has_value()}));
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,

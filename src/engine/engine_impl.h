@@ -190,6 +190,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<AdapterRegistry> adapters_;  // null: without, or not on rank 0
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
+  Status chat_template_fault_;  // why the model's own is not there; ok: it has none
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;

@@ -21,8 +21,10 @@
 #include "engine/step/rank_loop.h"
 #include "gguf/model_texts.h"
 #include "group/local_link.h"
+#include "model/config/rope_table.h"
 #include "model/layer/layer_spec.h"
 #include "model/registry.h"
+#include "text/tokenizer_config.h"
 
 namespace foretoken {
 namespace {
@@ -246,6 +248,10 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
+  const ModelConfig& loaded = model_->config();
+  const std::string note = long_form_note(
+      loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
+  if (!note.empty()) FT_LOG(warn, "{}", note);
   FT_RETURN_IF_ERROR(load_adapters(config));
   FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
   clock.end_phase("tokenizer");
@@ -284,7 +290,11 @@ Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& targe
   if (chat.ok()) {
     chat_template_.emplace(std::move(chat).value());
   } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
-    return chat.status();
+    if (!config.chat_template.empty() || !load_tokenizer_config(target).ok()) return chat.status();
+    // Plain prompts and ids need none.
+    chat_template_fault_ = invalid_argument(
+        chat.status().message() + "; name another with --chat-template, or give a plain prompt");
+    FT_LOG(warn, "{}", chat_template_fault_.message());
   }
   return {};
 }

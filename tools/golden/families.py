@@ -375,6 +375,8 @@ VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
 VARIANTS["granite4"]["without-positions"] = ({"position_embedding_type": None}, LENGTH)
+VARIANTS["llama4"]["yarn"] = ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                                                "original_max_position_embeddings": 64}}, LENGTH)
 VARIANTS["youtu"]["halves"] = ({"rope_interleave": False, "rope_scaling": None}, LENGTH)
 
 # What computes the same where transformers has no class of the name.

@@ -159,7 +159,9 @@ std::vector<TensorPart> gate_parts(const std::string& base, const GqaSpec& whole
   return {{base + whole.gate_proj, whole.num_gates(), heads.begin * each, heads.count * each}};
 }
 
-bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkNorm::kUnit; }
+bool has_norm_weights(QkNorm norm) {
+  return norm != QkNorm::kNone && norm != QkNorm::kUnit && norm != QkNorm::kUnitScaled;
+}
 
 // Norms that the op rope_kv does.
 bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm::kTurned; }
@@ -284,8 +286,9 @@ void Gqa::norm_all_heads(const LayerRows& rows, const Scratch& scratch) const {
                   {scratch.qkv, spec.qkv_size(), eps, scratch.qkv, DType::kF32});
 }
 
-// The norms that rope_kv does not know.
-void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
+// The norms that rope_kv does not know. A turn keeps lengths, so that they may stand before it; of
+// rows that it scales eps is smaller.
+void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch, float scaling) const {
   const bool whole = spec.qk_norm == QkNorm::kWidth;
   if (whole && rows.ranks != nullptr) return norm_all_heads(rows, scratch);
   const bool centred = spec.qk_norm == QkNorm::kOwn || spec.qk_norm == QkNorm::kOwnListed;
@@ -298,7 +301,7 @@ void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
                               .column = column,
                               .groups = whole ? 1 : heads,
                               .size = whole ? heads * spec.head_dim : spec.head_dim,
-                              .eps = eps,
+                              .eps = eps / (scaling * scaling),
                               .centred = centred ? 1 : 0});
   };
   norm(q_norm, 0, spec.num_heads);
@@ -333,7 +336,8 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
     mask.add(rows, spec, dtype, {scratch.qkv, scratch.q, static_cast<float*>(scratch.attended)});
   }
   const bool in_rope = is_of_rope_kv(spec.qk_norm);
-  if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch);
+  const float normed_scaling = spec.qk_norm == QkNorm::kUnitScaled ? kv.rope.scaling : 1;
+  if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch, normed_scaling);
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = scratch.qkv,
                        .q_out = scratch.q,
@@ -344,7 +348,7 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
                        .max_rows = rows.max_rows,
                        .num_heads = spec.num_heads,
                        .rotary_dim = kv.rope.rotary_dim,
-                       .scaling = kv.rope.scaling,
+                       .scaling = kv.rope.scaling / normed_scaling,
                        .q_norm = in_rope ? q_norm : nullptr,
                        .k_norm = in_rope ? k_norm : nullptr,
                        .norm_eps = eps,

@@ -98,7 +98,7 @@ struct Gqa {
   KvLayer own_kv(const LayerKv& kv) const;
   void place_parts(const GqaSpec& whole, const Sharding& sharding);
   void norm_all_heads(const LayerRows& rows, const Scratch& scratch) const;
-  void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_heads(const LayerRows& rows, const Scratch& scratch, float scaling) const;
   void norm_values(const LayerRows& rows, const Scratch& scratch) const;
   void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
   void gate_attended(const LayerRows& rows, const Scratch& scratch) const;
