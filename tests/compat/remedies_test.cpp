@@ -69,7 +69,6 @@ const FlagRemoval kRemovals[] = {
        c.drafter_behind.clear();
        c.idle_field.clear();
        c.unlike_first.clear();
-       c.draft_quantization.clear();
        c.other_vocabulary = false;
        c.num_draft_ranks = 0;
      }},

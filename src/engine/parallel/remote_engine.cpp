@@ -78,7 +78,8 @@ RemoteEngine::~RemoteEngine() {
 Status RemoteEngine::submit(Request request, OutputCallback callback, std::string* request_id) {
   FT_CHECK(request.sampling.logits_processors.empty());
   const uint64_t number = next_number_.fetch_add(1);
-  if (callback) {
+  const bool has_callback = static_cast<bool>(callback);
+  if (has_callback) {
     auto live = std::make_shared<Live>();
     live->callback = std::move(callback);
     live->id = request.request_id;
@@ -94,14 +95,17 @@ Status RemoteEngine::submit(Request request, OutputCallback callback, std::strin
     const Status read = unpack(reply.value(), status, id);
     if (!read.ok()) status = read;
   }
+  const std::lock_guard lock(mutex_);
+  const auto live = live_.find(number);
   if (status.ok()) {
+    if (live != live_.end()) live->second->id = id;
     if (request_id != nullptr) *request_id = id;
     return {};
   }
-  // Whose outputs have told of the failure was submitted.
-  const std::lock_guard lock(mutex_);
-  const bool was_told = live_.erase(number) == 0 && !closed_.ok();
-  return was_told && reply.status().code() != StatusCode::kOk ? Status() : status;
+  // One whose outputs tell of the group's end was submitted.
+  if (has_callback && !reply.ok() && !closed_.ok()) return {};
+  if (live != live_.end()) live_.erase(live);
+  return status;
 }
 
 void RemoteEngine::abort(const std::string& request_id) {
@@ -230,12 +234,14 @@ void RemoteEngine::deliver() {
 // Of a choice that has ended nothing more is told, and the last one that ends is the request's.
 void RemoteEngine::give(uint64_t number, const RequestOutput& output) {
   std::shared_ptr<Live> live;
+  std::string id;
   RequestOutput told = output;
   {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(number);
     if (found == live_.end()) return;
     live = found->second;
+    id = live->id;
     std::vector<bool>& finished = live->finished;
     const auto choice = static_cast<size_t>(output.index);
     if (choice >= finished.size() || finished[choice]) return;
@@ -246,16 +252,14 @@ void RemoteEngine::give(uint64_t number, const RequestOutput& output) {
   try {
     return live->callback(told);
   } catch (const std::exception& error) {
-    FT_LOG(error, "request {}: its output callback threw ({}); the request ends", live->id,
-           error.what());
+    FT_LOG(error, "request {}: its output callback threw ({}); the request ends", id, error.what());
   } catch (...) {
-    FT_LOG(error, "request {}: its output callback threw; the request ends", live->id);
+    FT_LOG(error, "request {}: its output callback threw; the request ends", id);
   }
-  abort(live->id);
+  abort(id);
   const std::lock_guard lock(mutex_);
   fail(number, *live,
-       invalid_argument("request " + live->id +
-                        ": its output callback threw an exception; it may not"));
+       invalid_argument("request " + id + ": its output callback threw an exception; it may not"));
 }
 
 // Under the mutex. Choices that have ended already are passed over when it is told.

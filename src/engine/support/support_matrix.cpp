@@ -88,17 +88,16 @@ std::string drafter_table() {
       change(c);
       return yes_or_no(compat(c).ok());
     };
-    table.add(
-        {entry.name,
-         !traits.reads_files  ? "none"
-         : traits.needs_model ? "needed"
-                              : "or the target's folder",
-         yes_or_no(traits.has_kv), yes_or_no(traits.drafts_at_once), yes_or_no(traits.looks_up),
-         goes_with([](Combination& c) { c.drafter_behind = "another"; }),
-         !traits.reads_files ? "no weights"
-                             : goes_with([](Combination& c) { c.draft_quantization = "fp8"; }),
-         goes_with([](Combination& c) { c.other_vocabulary = true; }),
-         traits.proposes_unmasked ? "drafts are repaired (one rank)" : "drafts are masked"});
+    table.add({entry.name,
+               !traits.reads_files  ? "none"
+               : traits.needs_model ? "needed"
+                                    : "or the target's folder",
+               yes_or_no(traits.has_kv), yes_or_no(traits.drafts_at_once),
+               yes_or_no(traits.looks_up),
+               goes_with([](Combination& c) { c.drafter_behind = "another"; }),
+               traits.reads_files ? "yes" : "no weights",
+               goes_with([](Combination& c) { c.other_vocabulary = true; }),
+               traits.proposes_unmasked ? "drafts are repaired (one rank)" : "drafts are masked"});
   }
   return table.text();
 }

@@ -89,7 +89,7 @@ TEST_F(EngineHosts, EndsWithTheGroup) {
   endless.request_id = "endless";
   tell(FrontKind::kGenerate, 1, body_of(std::vector<Request>(1, endless)));
   links_[0][kRequests]->abort(internal_error("the front end burns"));
-  EXPECT_EQ(run_.get().message(), "the front end burns");
+  EXPECT_NE(run_.get().message().find("the front end burns"), std::string::npos);
 }
 
 TEST_F(EngineHosts, NonsenseEndsIt) {

@@ -21,7 +21,8 @@ TEST(FrontMessage, ArriveWholeAndInOrder) {
   EXPECT_EQ(first.body, "id");
   EXPECT_EQ(receive_message(engine, "a test").value().kind, FrontKind::kEnd);
   front.abort(internal_error("the cable was cut"));
-  EXPECT_EQ(receive_message(engine, "a test").status().message(), "the cable was cut");
+  const std::string why = receive_message(engine, "a test").status().message();
+  EXPECT_NE(why.find("the cable was cut"), std::string::npos) << why;
 }
 
 }  // namespace

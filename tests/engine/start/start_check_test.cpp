@@ -216,8 +216,6 @@ constexpr Contradiction kContradictions[] = {
        c.enable_lora = true;
        c.lora_dtype = "float32";
      }},
-    {"--data-parallel-size and --nnodes together",
-     [](EngineConfig& c) { c.parallel.data_parallel_size = c.parallel.nnodes = 2; }},
     {"--distributed-executor-backend uni",
      [](EngineConfig& c) {
        c.parallel.distributed_executor_backend = "uni";
