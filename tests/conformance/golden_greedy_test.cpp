@@ -194,9 +194,11 @@ INSTANTIATE_TEST_SUITE_P(All, RowsOverRanks, testing::ValuesIn(all_rows_on_ranks
                            return name;
                          });
 
-int64_t accepted_with_modules(const GoldenCase& golden, int num_draft_tokens) {
-  SCOPED_TRACE(golden.folder + " " + std::to_string(num_draft_tokens));
+int64_t accepted_with_modules(const GoldenCase& golden, int num_draft_tokens,
+                              const Layout& layout = {}) {
+  SCOPED_TRACE(golden.folder + " " + std::to_string(num_draft_tokens) + " " + layout.name());
   EngineConfig config = golden_config(golden);
+  layout.apply(config);
   config.speculative[0] = {};
   config.speculative[0].method = "mtp";
   config.speculative[0].length_policy = "fixed";
@@ -232,6 +234,9 @@ TEST(OwnModules, IdsMatchTheReference) {
       if (std::string(name) == "mimo_v2") {
         EXPECT_GT(accepted, num_draft_tokens == 1 ? 115 : 150);
       }
+    }
+    for (const Layout& layout : {Layout{.pp = 2}, Layout{.pp = 2, .dbo = true}}) {
+      if (missing_for(layout).empty()) accepted_with_modules(golden, 2, layout);
     }
   }
 }
