@@ -100,7 +100,6 @@ struct DividedRows {
   bool has_states = false;  // which -dcp refuses
   bool reads_more = false;  // which stages and two lanes refuse
 };
-void PrintTo(const DividedRows& rows, std::ostream* out) { *out << rows.model; }
 
 constexpr DividedRows kDividedRows[] = {
     {"olmo2"},
