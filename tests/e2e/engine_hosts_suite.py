@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import network_spaces
 from ranks_common import (
     COMMON,
     FAULT_LIMIT,
@@ -86,6 +87,17 @@ class EngineHosts(Suite):
             flags = two_hosts_flags(layout) if name == "--nnodes 2" else vllm_flags(layout)
             text = self.run_hosts(*(self.generate_command(*own) for own in flags))
             self.compare([*layout, name], text, reference)
+
+    def spaces(self):
+        """Hosts with networks of their own: requests and outputs over TCP."""
+        if not network_spaces.allowed():
+            return self.skip("two hosts", "network namespaces are not allowed here")
+        reference = self.reference()
+        with network_spaces.TwoHosts() as two:
+            layout = ["-dp", "2", "-tp", "2", "--nnodes", "2", "--master-addr", two.addresses[0], "--node-rank"]
+            commands = [two.command(host, self.generate_command(*layout, str(host))) for host in (0, 1)]
+            self.compare(layout[:6], self.run_hosts(*commands), reference)
+        return None
 
     def experts(self):
         """Experts in common need no second server either."""
@@ -181,7 +193,7 @@ class EngineHosts(Suite):
                 [answer.result() for answer in answers]
             expect(code == 1, f"exit code {code}")
             expect(elapsed <= FAULT_LIMIT, f"{elapsed:.1f} s")
-            expect(re.search(r"lost rank 0", other.errors()), other.errors())
+            expect(re.search(r"rank 2: .*\brank 0\b", other.errors()), other.errors())
             expect(not os.path.exists(f"/proc/{children[0]}"), "a rank outlives its host's first process")
         print(f"  {' '.join(layout)}, the front end is killed: exit code 1 after {elapsed:.1f} s", flush=True)
 
@@ -190,7 +202,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=60)
-    parts = ["layouts", "experts", "launched", "load", "faults"]
+    parts = ["layouts", "spaces", "experts", "launched", "load", "faults"]
     parser.add_argument("--only", nargs="*", default=parts)
     arguments = parser.parse_args()
     arguments.starts = 0
