@@ -122,7 +122,7 @@ TEST_P(ContextStates, IdsAreThoseOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ContextStates,
-    testing::Values(StatesCase{"qwen3_next", {.tp = 4, .dcp = 2}},
+    testing::Values(StatesCase{"qwen3_next", {.tp = 4, .ep = true, .dcp = 2}},
                     StatesCase{"qwen3_5", {.tp = 4, .dcp = 2}},
                     StatesCase{"lfm2", {.tp = 4, .dcp = 2}},
                     StatesCase{"olmo_hybrid", {.tp = 4, .dcp = 2}},
