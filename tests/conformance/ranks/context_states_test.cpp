@@ -134,6 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ContextRefusals, CompressedEntriesAreNotShared) {
   const test::GoldenCase golden = test::golden_cases({"deepseek_v4"}).front();
   EngineConfig config = config_of({}, golden.folder);
+  config.max_model_len = golden.max_model_len;
   config.skip_tokenizer_init = true;
   Layout{.tp = 2, .ep = true, .dcp = 2}.apply(config);
   std::unique_ptr<Engine> engine;
