@@ -41,7 +41,7 @@ struct CutConvolutions {
 
 // The three convolutions of a layer are joined there and cut into equal parts again, whatever the
 // numbers of their channels.
-Status Checkpoint::mend_convolution(const std::string& base) {
+Status Checkpoint::repair_convolution(const std::string& base) {
   CutConvolutions cut;
   for (size_t i = 0; i < 3; ++i) {
     const std::string begin = base + "." + kProjections[i];
@@ -80,7 +80,7 @@ Status Checkpoint::mend_convolution(const std::string& base) {
   return {};
 }
 
-Status Checkpoint::mend_resaved() {
+Status Checkpoint::repair_resaved() {
   constexpr std::string_view kNorm = "feedforward_layer_norm.weight";
   std::vector<std::string> norms, convolutions;
   for (const auto& [name, tensor] : tensors_) {
@@ -98,7 +98,7 @@ Status Checkpoint::mend_resaved() {
     renamed.key() = own;
     tensors_.insert(std::move(renamed));
   }
-  for (const std::string& base : convolutions) FT_RETURN_IF_ERROR(mend_convolution(base));
+  for (const std::string& base : convolutions) FT_RETURN_IF_ERROR(repair_convolution(base));
   return {};
 }
 
