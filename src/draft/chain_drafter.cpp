@@ -123,9 +123,9 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
   const DraftHeadOptions options{.max_rows = context.max_spans,
                                  .max_logits_rows = context.max_spans,
                                  .dummy = context.dummy,
+                                 .rounding = context.own_rounding,
                                  .vocab_ids = context.draft_vocab_ids,
                                  .target_folder = context.target_folder,
-                                 .rounding = context.own_rounding,
                                  .sharding = context.sharding,
                                  .states = context.target.shared_head().sharding.context};
   FT_ASSIGN_OR_RETURN(std::unique_ptr<ChainHead> head,

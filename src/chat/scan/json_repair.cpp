@@ -1,7 +1,6 @@
 #include "chat/scan/json_repair.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "chat/scan/marker_scan.h"
 
@@ -50,7 +49,8 @@ std::string JsonRepair::feed(std::string_view text) {
     if (outcome == ScanOutcome::kFlaw) return out;
     held_ += byte;
     if (!scan_.closable() || (scan_.in_text() && waits_for_low(held_))) continue;
-    out += with_whole_pairs(std::exchange(held_, {}));
+    out += with_whole_pairs(held_);
+    held_.clear();
     begun_ = true;
     whole_ = ended_;
     in_text_ = scan_.in_text();
