@@ -211,13 +211,14 @@ std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   return linears;
 }
 
-std::vector<std::string> adapted_elsewhere(const DecoderWeights& weights) {
-  std::vector<std::string> names;
+std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights) {
+  std::vector<AdaptedElsewhere> ends;
   for (const Linear* end : {&weights.adapted_embedding, &weights.adapted_head}) {
     const auto& parts = end->source.parts;
-    if (end->outputs == 0 && !parts.empty()) names.push_back(parts[0].name);
+    if (end->outputs > 0 || parts.empty()) continue;
+    ends.push_back({parts[0].name, parts[0].rows, end->source.columns.total});
   }
-  return names;
+  return ends;
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {

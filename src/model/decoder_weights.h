@@ -43,8 +43,8 @@ struct DecoderWeights {
 
 // The matrices of the stage that adapters may change.
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights);
-// The names of the embedding and the output matrix where adapters of them change another stage.
-std::vector<std::string> adapted_elsewhere(const DecoderWeights& weights);
+// The embedding and the output matrix where adapters of them change another stage.
+std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights);
 
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);

@@ -79,6 +79,14 @@ void scale_element(float factor, DType dtype, std::byte* element) {
   std::memcpy(element, &bits, sizeof bits);
 }
 
+Status check_adapter_sizes(const LoraLinear& linear, int64_t outputs, int64_t inputs) {
+  if (linear.inputs == inputs && linear.outputs == outputs) return {};
+  return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
+                          std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
+                          "], but the model's is [" + std::to_string(outputs) + ", " +
+                          std::to_string(inputs) + "]; it was trained on another model");
+}
+
 }  // namespace
 
 LoraImage::LoraImage(Device& device, size_t bytes)
@@ -96,7 +104,7 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
                                                    DType dtype, const Limits& limits) {
   Limits padded = limits;
   padded.max_rank = padded_rank(limits.max_rank);
-  for (std::string& name : padded.elsewhere) name = module_key(name);
+  for (AdaptedElsewhere& end : padded.elsewhere) end.module = module_key(end.module);
   std::unique_ptr<LoraPool> pool(new LoraPool(device, dtype, padded));
   for (const AdaptedLinear& linear : linears) {
     const std::string& name = linear.linear->source.parts.at(0).name;
@@ -188,7 +196,8 @@ Status LoraPool::take() {
 }
 
 std::string LoraPool::module_names() const {
-  std::set<std::string> names, ends(limits_.elsewhere.begin(), limits_.elsewhere.end());
+  std::set<std::string> names, ends;
+  for (const AdaptedElsewhere& end : limits_.elsewhere) ends.insert(end.module);
   for (const Part& part : parts_) {
     part.is_end() ? ends.insert(part.module) : names.insert(behind_number(part.module));
   }
@@ -200,23 +209,25 @@ std::string LoraPool::module_names() const {
   return list(names) + " in its layers" + (ends.empty() ? "" : ", and of " + list(ends));
 }
 
-// Whether another stage has such a module.
-bool LoraPool::is_elsewhere(const std::string& name) const {
-  if (limits_.has_all_layers) return false;
-  if (std::ranges::find(limits_.elsewhere, name) != limits_.elsewhere.end()) return true;
-  const std::string kind = behind_number(name);
+// Whether layers here have a module of that name behind their number; `feed_forward`: in those
+// parts.
+bool LoraPool::has_kind(const std::string& kind, bool feed_forward) const {
   return !kind.empty() && std::ranges::any_of(parts_, [&](const Part& part) {
-    return behind_number(part.module) == kind;
+    return behind_number(part.module) == kind &&
+           (!feed_forward || part.place == AdaptedPlace::kFeedForward);
   });
 }
 
-Status LoraPool::check_sizes(const Part& part, const LoraLinear& linear) const {
-  const int64_t inputs = part.inputs_of_file();
-  if (linear.inputs == inputs && linear.outputs == part.outputs) return {};
-  return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
-                          std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
-                          "], but the model's is [" + std::to_string(part.outputs) + ", " +
-                          std::to_string(inputs) + "]; it was trained on another model");
+// Null: no other stage has such an embedding or output matrix.
+const AdaptedElsewhere* LoraPool::end_elsewhere(const std::string& name) const {
+  const auto at = std::ranges::find(limits_.elsewhere, name, &AdaptedElsewhere::module);
+  return at == limits_.elsewhere.end() ? nullptr : &*at;
+}
+
+// Whether another stage has such a module.
+bool LoraPool::is_elsewhere(const std::string& name) const {
+  if (limits_.has_all_layers) return false;
+  return end_elsewhere(name) != nullptr || has_kind(behind_number(name), false);
 }
 
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
@@ -230,11 +241,16 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
     const auto at = by_name.find(parts_[i].module);
     if (at == by_name.end()) continue;
     found[i] = at->second;
-    FT_RETURN_IF_ERROR(check_sizes(parts_[i], *found[i]));
+    FT_RETURN_IF_ERROR(
+        check_adapter_sizes(*found[i], parts_[i].outputs, parts_[i].inputs_of_file()));
     used.insert(found[i]);
   }
   for (const LoraLinear& linear : adapter.linears) {
-    if (used.contains(&linear) || is_elsewhere(module_key(linear.module))) continue;
+    const std::string name = module_key(linear.module);
+    if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
+      FT_RETURN_IF_ERROR(check_adapter_sizes(linear, end->outputs, end->inputs));
+    }
+    if (used.contains(&linear) || is_elsewhere(name)) continue;
     return unsupported("the adapter changes '" + linear.module +
                        "'; this model takes adapters of " + module_names());
   }
@@ -257,6 +273,12 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
     bytes += part_bytes(parts_[i], rank);
     feed_forward = feed_forward || parts_[i].place == AdaptedPlace::kFeedForward;
     ends = ends || parts_[i].is_end();
+  }
+  // All stages go by what rank 0 says of the adapter.
+  for (const LoraLinear& linear : adapter.linears) {
+    const std::string name = module_key(linear.module);
+    feed_forward = feed_forward || has_kind(behind_number(name), true);
+    ends = ends || end_elsewhere(name) != nullptr;
   }
   auto image = std::make_unique<LoraImage>(device_, bytes);
   if (image->data_ == nullptr) {

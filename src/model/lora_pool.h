@@ -30,6 +30,13 @@ struct AdaptedLinear {
   AdaptedPlace place;
 };
 
+// An embedding or an output matrix of another stage, as a linear layer.
+struct AdaptedElsewhere {
+  std::string module;
+  int64_t outputs;
+  int64_t inputs;
+};
+
 // An adapter as a place of a pool takes it, in pinned memory. Made by any thread; outlives the
 // copies that read it.
 class LoraImage {
@@ -39,9 +46,9 @@ class LoraImage {
   LoraImage(const LoraImage&) = delete;
   LoraImage& operator=(const LoraImage&) = delete;
 
-  // It changes feed-forward parts.
+  // It changes feed-forward parts, here or on other stages.
   bool changes_feed_forward() const { return changes_feed_forward_; }
-  // It changes the embedding or the output matrix.
+  // It changes the embedding or the output matrix, of whichever stage.
   bool changes_ends() const { return changes_ends_; }
   size_t bytes() const { return bytes_; }
 
@@ -70,10 +77,9 @@ class LoraPool {
   struct Limits {
     int32_t num_slots = 0;
     int32_t max_rank = 0;
-    int32_t max_rows = 0;        // of a forward pass
-    bool has_all_layers = true;  // false: other stages have some
-    // The names of an embedding and an output matrix that other stages have.
-    std::vector<std::string> elsewhere = {};
+    int32_t max_rows = 0;                          // of a forward pass
+    bool has_all_layers = true;                    // false: other stages have some
+    std::vector<AdaptedElsewhere> elsewhere = {};  // what other stages have beside layers
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
   // pool. ResourceExhausted when memory is short; Unsupported for matrices that have no place in
@@ -134,9 +140,10 @@ class LoraPool {
   void add_linear(const AdaptedLinear& adapted);
   Status take();
   Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter) const;
-  Status check_sizes(const Part& part, const LoraLinear& linear) const;
   std::string module_names() const;
   size_t part_bytes(const Part& part, int32_t rank) const;
+  bool has_kind(const std::string& kind, bool feed_forward) const;
+  const AdaptedElsewhere* end_elsewhere(const std::string& name) const;
   bool is_elsewhere(const std::string& name) const;
   void fill_a(const Part& part, const LoraLinear& linear, int32_t rank, std::byte* a) const;
   void fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const;

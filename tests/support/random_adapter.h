@@ -21,6 +21,7 @@ struct AdapterWish {
   uint64_t seed = 1;
   float strength = 0.5f;  // of what it adds, relative to a matrix of about 1
   bool ends = false;      // also the embedding and the output matrix
+  bool look_up = false;   // also the embedding
 };
 
 namespace adapter_parts {
@@ -47,6 +48,7 @@ inline void add_ends(const ModelConfig& model, const AdapterWish& wish,
   const float each = 1 / std::sqrt(static_cast<float>(hidden));
   tensors->push_back(random_tensor(table + "A", wish.rank, vocab, 1, seed));
   tensors->push_back(random_tensor(table + "B", hidden, wish.rank, wish.strength / 10, seed + 1));
+  if (!wish.ends) return;
   tensors->push_back(random_tensor(head + "A.weight", wish.rank, hidden, each, seed + 2));
   tensors->push_back(random_tensor(head + "B.weight", vocab, wish.rank, wish.strength, seed + 3));
 }
@@ -80,7 +82,7 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
     }
   }
   std::vector<std::string> targets = wish.modules;
-  if (wish.ends) {
+  if (wish.ends || wish.look_up) {
     adapter_parts::add_ends(model, wish, &tensors);
     targets.insert(targets.end(), {"embed_tokens", "lm_head"});
   }
