@@ -122,6 +122,19 @@ std::string dash_fault(const std::string& argument) {
   return "'" + argument + "' begins with a dash of printed text; write --" + std::string(rest);
 }
 
+// Whether the last argument is an empty name of a model, and no value of the flag before it: an
+// unknown one takes one value, a list all that follow.
+bool is_empty_name(const CLI::App& command, std::span<const std::string> arguments) {
+  if (!arguments.back().empty()) return false;
+  if (!takes_positional(command, "model") || takes_positional(command, "text")) return false;
+  const auto flag = std::find_if(arguments.rbegin(), arguments.rend(), looks_like_flag);
+  if (flag == arguments.rend() || is_short_with_value(command, *flag)) return true;
+  const size_t equals = flag->find('=');
+  const CLI::Option* option = find_flag(command, flag->substr(0, equals));
+  if (option != nullptr) return option->get_items_expected_max() <= 1;
+  return equals != std::string::npos || flag != arguments.rbegin() + 1;
+}
+
 // Whether an argument is llama.cpp's flag that says how drafts are made.
 bool names_draft_type(const std::string& argument) { return argument.starts_with("--spec-type"); }
 
@@ -141,8 +154,7 @@ std::string fault_of(const CLI::App& command, std::span<const std::string> argum
     return hints + (hints.empty() ? "" : "; ") + fault;
   };
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-    if (arguments[i].empty() && takes_positional(command, "model") &&
-        !takes_positional(command, "text")) {
+    if (is_empty_name(command, arguments.first(i + 1))) {
       return with_hints(
           "the model's name is empty; give one, or leave it out for the bundled model");
     }

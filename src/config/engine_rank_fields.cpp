@@ -87,7 +87,8 @@ constexpr EngineField kTable[] = {
     {.name = "nnodes",
      .member = &P::nnodes,
      .group = kRanks,
-     .help = "Hosts that share one engine; each runs this command",
+     .help = "Hosts that share one engine, or the engines of --data-parallel-size; each runs "
+             "this command",
      .range = {1, INT_MAX},
      .doors = kCommandLine},
     {.name = "node_rank",

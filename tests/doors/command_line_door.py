@@ -262,6 +262,7 @@ class Sentences(unittest.TestCase):
         """They were the number 0, or the bundled model in the place of the one that was meant"""
         for words, name in ((("serve", "--model", ""), "--model has an empty value"),
                             (("serve", "", "--port", "0"), "the model's name is empty"),
+                            (("serve", "--no-such", "", "--port", "0"), "unknown flag --no-such"),
                             (("serve", "--gpu-memory-utilization", ""), "--gpu-memory-utilization has"),
                             (("generate", "Once", "--temperature="), "--temperature has an empty"),
                             (("bench", "latency", "--batch-size", ""), "--batch-size has an empty")):

@@ -364,7 +364,9 @@ void add(const EngineStats& other, EngineStats& sum) {
   }
   sum.step_tokens.sum += other.step_tokens.sum;
   sum.requests += other.requests;
-  for (size_t i = 0; i < sum.drafters.size(); ++i) sum.drafters[i] += other.drafters[i];
+  // An engine of another process that ended before it told any has none.
+  const size_t num_drafters = std::min(sum.drafters.size(), other.drafters.size());
+  for (size_t i = 0; i < num_drafters; ++i) sum.drafters[i] += other.drafters[i];
   sum.num_running_requests += other.num_running_requests;
   sum.num_waiting_requests += other.num_waiting_requests;
   sum.num_free_blocks += other.num_free_blocks;

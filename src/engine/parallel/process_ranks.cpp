@@ -18,13 +18,16 @@ namespace {
 // The engine of rank 0 with the processes that belong to it.
 class ProcessRanksEngine final : public Engine {
  public:
-  ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, const group::RankGroup& group,
+  ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, group::RankGroup& group,
                      std::unique_ptr<Engine> engine)
       : processes_(std::move(processes)), group_(group), engine_(std::move(engine)) {}
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override {
     FT_RETURN_IF_ERROR(group_.ended());
-    return engine_->submit(std::move(request), std::move(callback), request_id);
+    const Status status = engine_->submit(std::move(request), std::move(callback), request_id);
+    // An engine of one rank has no links that would tell the others.
+    if (status.code() == StatusCode::kInternal) group_.end(status);
+    return status;
   }
   void abort(const std::string& request_id) override { engine_->abort(request_id); }
   std::vector<RequestOutput> generate(std::vector<Request> requests) override {
@@ -65,7 +68,7 @@ class ProcessRanksEngine final : public Engine {
  private:
   // The engine goes first: it sends the last plan, and the others leave.
   const std::shared_ptr<group::ProcessGroup> processes_;
-  const group::RankGroup& group_;  // this engine's place in it
+  group::RankGroup& group_;  // this engine's place in it
   std::unique_ptr<Engine> engine_;
 };
 
@@ -136,7 +139,10 @@ EngineConfig config_of_own_engine(const EngineConfig& config, const group::Launc
     return config_of_engine(config_of_host(config, plan.num_engines), index);
   }
   const int engines = launched_engines_here(config.parallel, plan);
-  return config_of_rank(config_of_engine(config_of_host(config, engines), 0), plan);
+  EngineConfig own = config_of_rank(config_of_engine(config_of_host(config, engines), 0), plan);
+  const int engine = plan.rank / layout_of_engine(config.parallel).num_ranks();
+  if (!own.profile.empty() && engine > 0) own.profile += "." + std::to_string(engine);
+  return own;
 }
 
 Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,

@@ -1,5 +1,7 @@
 #include "engine/parallel/start_engines.h"
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <latch>
@@ -61,8 +63,21 @@ Result<Engines> make_together(int size, const MakeEngine& make) {
   return status;
 }
 
+// Ends the group once `cancelled` is set, which may be null.
+std::jthread watch_cancel(const Processes& processes, const std::atomic<bool>* cancelled) {
+  if (cancelled == nullptr) return {};
+  return std::jthread([&group = processes->group(), cancelled](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (cancelled->load()) return group.end(aborted("loading was interrupted"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+}
+
 // Those of other processes, behind `engines`, of which the first knows the texts.
-Status meet_others(const Processes& processes, Engines& engines) {
+Status meet_others(const Processes& processes, const std::atomic<bool>* cancelled,
+                   Engines& engines) {
+  const std::jthread watcher = watch_cancel(processes, cancelled);
   const int num_engines = processes->group().layout().dp;
   const Engine& texts = *engines.front();
   for (int i = processes->plan().num_engines; i < num_engines; ++i) {
@@ -75,11 +90,17 @@ Status meet_others(const Processes& processes, Engines& engines) {
 Result<StartedEngines> start_front(const EngineConfig& config,
                                    const group::Environment& environment) {
   FT_ASSIGN_OR_RETURN(const Processes processes, meet_engines(config, environment));
+  Result<Engines> own = start_own_engines(processes, config, environment);
+  if (!own.ok()) {
+    // An engine of one rank has no links that would tell the others.
+    processes->group().end(own.status());
+    return own.status();
+  }
   StartedEngines started;
-  FT_ASSIGN_OR_RETURN(started.engines, start_own_engines(processes, config, environment));
+  started.engines = std::move(own.value());
   started.num_here = static_cast<int>(started.engines.size());
   if (!has_one_front_end(config.parallel, environment)) return started;
-  const Status met = meet_others(processes, started.engines);
+  const Status met = meet_others(processes, config.cancel_load, started.engines);
   if (met.ok()) return started;
   end_together(started.engines);
   return met;

@@ -108,9 +108,12 @@ TEST_F(ProcessRanks, EnginesBehindAFrontEndHaveTheShareOfTheirHost) {
   group::LaunchPlan plan;
   plan.local_rank = 1;
   plan.num_local = 2;
+  plan.rank = 3;
+  four.profile = "steps.json";
   const EngineConfig launched = config_of_own_engine(four, plan, 0, place(3, 4, 1));
   EXPECT_EQ(launched.device_ordinal, four.device_ordinal + 1);
   EXPECT_EQ(launched.parallel.data_parallel_size, 1);
+  EXPECT_EQ(launched.profile, "steps.json.3");
 }
 
 TEST_F(ProcessRanks, AProcessKnowsItsRank) {
