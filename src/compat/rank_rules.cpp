@@ -176,6 +176,17 @@ const CompatRule kLaneRules[] = {
               c.waiting_route + "; leave it out";
      },
      {.two_lanes = true, .waiting_route = "NCCL"}},
+    {"`--enable-dbo`, the hidden size",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       // Sums over ranks are written four numbers at a time, and the other lane's rows follow.
+       return c.two_lanes && c.hidden_size && *c.hidden_size % 4 != 0 && c.num_tensor_ranks() > 1;
+     },
+     [](const Combination& c) {
+       return "--enable-dbo: " + std::to_string(*c.hidden_size) + ", the hidden size of " +
+              c.architecture + ", is no multiple of 4; leave it out";
+     },
+     {.architecture = "Model", .hidden_size = 65, .num_ranks = 2, .two_lanes = true}},
 };
 
 }  // namespace

@@ -105,6 +105,8 @@ const Refusal kRefusals[] = {
      {"at most 3 stages", "--pipeline-parallel-size 3", "divide by --tensor-parallel-size"}},
     {{.two_lanes = true, .only_pieces = true},
      {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
+    {{.architecture = "M", .hidden_size = 66, .num_ranks = 2, .two_lanes = true},
+     {"--enable-dbo: 66, the hidden size of M", "multiple of 4", "leave it out"}},
     {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
     {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
     {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
@@ -215,6 +217,8 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.kv_heads = {8}, .num_ranks = 4, .num_context_ranks = 1}).ok());
   EXPECT_TRUE(compat({.kv_heads = {8}, .num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.hidden_size = 68, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.hidden_size = 68, .num_ranks = 2, .two_lanes = true}).ok());
+  EXPECT_TRUE(compat({.hidden_size = 65, .num_ranks = 1, .two_lanes = true}).ok());
   EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());

@@ -138,9 +138,10 @@ constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
 
 // What a model's layers are, beside what blocks and layouts they may have.
 std::string layers_table() {
-  MatrixTable table("Layers", {"", "TP", "PP", "DCP", "`--enable-dbo`", "`--kv-offloading-size`",
-                               "`--flex-mask` with `prompt`", "drafts in one pass",
-                               "DP with `--enable-expert-parallel`", "MTP modules"});
+  MatrixTable table("Layers",
+                    {"", "TP", "PP", "DCP", "TP with `--enable-dbo`", "`--kv-offloading-size`",
+                     "`--flex-mask` with `prompt`", "drafts in one pass",
+                     "DP with `--enable-expert-parallel`", "MTP modules"});
   const auto row = [&](const std::string& name, const Combination& layers) {
     Cells cells = {name};
     const auto with = [&](auto change) {
@@ -152,7 +153,10 @@ std::string layers_table() {
     with([](Combination& c) { c.num_ranks = 2; });
     with([](Combination& c) { c.num_ranks = c.num_stages = 2; });
     with([](Combination& c) { c.num_ranks = c.num_context_ranks = 2; });
-    with([](Combination& c) { c.two_lanes = true; });
+    with([](Combination& c) {
+      c.num_ranks = 2;
+      c.two_lanes = true;
+    });
     with([](Combination& c) { c.host_blocks = true; });
     with([](Combination& c) { c.whole_prompts = true; });
     with([](Combination& c) { c.drafter_traits = &kAtOnce; });

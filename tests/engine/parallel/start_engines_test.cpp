@@ -1,7 +1,11 @@
 #include "engine/parallel/start_engines.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <span>
+#include <thread>
 
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/two_processes.h"
@@ -59,6 +63,41 @@ TEST_F(FrontEnds, AnEngineThatDoesNotStartEndsBoth) {
   ASSERT_FALSE(started.ok());
   EXPECT_NE(started.status().message().find("/nowhere/model"), std::string::npos)
       << started.status().message();
+}
+
+TEST_F(FrontEnds, AnEngineAtTheFrontThatDoesNotStartEndsBoth) {
+  EngineConfig front = two_engines();
+  front.profile = "/nowhere/steps.json";
+  EXPECT_FALSE(start_engines(front, place(0, port_)).ok());
+  TearDown();
+  EXPECT_NE(ran_.message().find("/nowhere/steps.json"), std::string::npos) << ran_.message();
+}
+
+// The second engine loads until it is let go.
+class HeldFrontEnds : public TwoProcesses {
+ protected:
+  void SetUp() override {
+    behind_.on_load_progress = [held = let_go_.get_future().share()](int64_t, int64_t) {
+      held.wait_for(std::chrono::seconds(20));
+    };
+    TwoProcesses::SetUp();
+  }
+
+  std::promise<void> let_go_;
+};
+
+TEST_F(HeldFrontEnds, AnInterruptIsHeededWhileOthersLoad) {
+  std::atomic<bool> cancelled = false;
+  EngineConfig front = two_engines();
+  front.cancel_load = &cancelled;
+  const std::jthread interrupt([&cancelled] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    cancelled.store(true);
+  });
+  EXPECT_EQ(start_engines(front, place(0, port_)).status().code(), StatusCode::kAborted);
+  let_go_.set_value();
+  TearDown();
+  EXPECT_TRUE(ran_.ok()) << ran_.message();
 }
 
 TEST_F(FrontEnds, AProcessBehindTakesNoRequests) {

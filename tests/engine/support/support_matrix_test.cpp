@@ -29,9 +29,8 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
         "drafts are repaired", "| logits processors | yes | yes | yes | yes | yes |",
         "| 13 | LlamaForCausalLM | eagle |", "| FLASHMLA | cuda | yes |",
-        "| experts that leave rows as they are | yes | yes | yes | yes | yes | yes | yes | no | "
-        "yes |",
-        "| experts of narrow rows | yes | yes | yes | yes | yes | yes | yes | no | yes |",
+        "| an odd hidden size | yes | yes | no | no | yes |",
+        "- --enable-dbo: 65, the hidden size of the model",
         "| sliding windows | yes | yes | yes | yes | yes | no |",
         "| states of sequences | yes | yes | yes | yes | yes | yes | yes |",
         "| states of a draft model | yes | yes | yes | yes | yes | yes | no |",
