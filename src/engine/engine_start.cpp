@@ -423,7 +423,7 @@ Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& h
   limits_ = request_limits(config);
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {
-    feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());
+    feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits(), info_.num_state_snapshots);
   }
   if (ranks_.num_engines() > 1) {
     agreement_ = std::make_unique<group::ShapeAgreement>(ranks_.shapes(), ranks_.bell());

@@ -232,7 +232,8 @@ bool LoraPool::is_elsewhere(const std::string& name) const {
 
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
 // this stage's layers have, too.
-Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter) const {
+Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter,
+                                                       bool is_checked) const {
   std::map<std::string, const LoraLinear*> by_name;
   for (const LoraLinear& linear : adapter.linears) by_name[module_key(linear.module)] = &linear;
   std::vector<const LoraLinear*> found(parts_.size());
@@ -250,16 +251,17 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
     if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
       FT_RETURN_IF_ERROR(check_adapter_sizes(linear, end->outputs, end->inputs));
     }
-    if (used.contains(&linear) || is_elsewhere(name)) continue;
+    if (is_checked || used.contains(&linear) || is_elsewhere(name)) continue;
     return unsupported("the adapter changes '" + linear.module +
                        "'; this model takes adapters of " + module_names());
   }
   return found;
 }
 
-Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter) const {
+Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter,
+                                                        bool is_checked) const {
   FT_CHECK(adapter.dtype == dtype_);
-  FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter));
+  FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter, is_checked));
   size_t bytes = 0;
   std::vector<LoraImage::Entry> entries;
   bool feed_forward = false, ends = false;

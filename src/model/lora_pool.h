@@ -89,8 +89,10 @@ class LoraPool {
                                                   DType dtype, const Limits& limits);
 
   // Unsupported names a module that no adapter can change here, and those that one can;
-  // InvalidArgument a matrix of another size. Any thread.
-  Result<std::unique_ptr<LoraImage>> make_image(const LoraAdapter& adapter) const;
+  // InvalidArgument a matrix of another size. `is_checked`: another stage knows all modules, and
+  // those that none of this one's layers have are passed over. Any thread.
+  Result<std::unique_ptr<LoraImage>> make_image(const LoraAdapter& adapter,
+                                                bool is_checked = false) const;
 
   // Enqueues the copies that bring an adapter into a place, which no step in flight uses.
   void load(Queue& queue, int32_t slot, const LoraImage& image);
@@ -139,7 +141,7 @@ class LoraPool {
         pinned_(device, MemoryKind::kPinned) {}
   void add_linear(const AdaptedLinear& adapted);
   Status take();
-  Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter) const;
+  Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter, bool is_checked) const;
   std::string module_names() const;
   size_t part_bytes(const Part& part, int32_t rank) const;
   bool has_kind(const std::string& kind, bool feed_forward) const;
