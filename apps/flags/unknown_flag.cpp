@@ -25,6 +25,21 @@ std::string unknown_flag_message(const std::string& name, const CLI::App& comman
   return "unknown flag " + name + nearest_name_hint(name, flags_of(command), "");
 }
 
+// "there is no command 'serv'; did you mean 'serve'?" Commands of a command are named, too, where
+// none is near.
+std::string unknown_command_message(const std::string& name, const CLI::App& above) {
+  std::vector<std::string> commands;
+  std::string list;
+  for (const CLI::App* command : above.get_subcommands({})) {
+    commands.push_back(command->get_name());
+    list += (list.empty() ? "" : ", ") + command->get_name();
+  }
+  const bool is_program = above.get_parent() == nullptr;
+  const std::string before = is_program ? "" : above.get_name() + " ";
+  return "there is no command '" + before + name + "'" +
+         nearest_name_hint(name, commands, is_program ? "" : "; take one of " + list);
+}
+
 // "-oFILE": the short flag, with its value at once.
 bool is_short_with_value(const CLI::App& command, const std::string& argument) {
   if (argument.size() < 3 || argument[1] == '-') return false;
@@ -212,6 +227,10 @@ std::string flag_fault(const CLI::App& app, const std::vector<std::string>& argu
     if (!fault.empty()) return fault + " (see foretoken --help)";
   }
   if (no_command && !looks_like_flag(arguments[at])) return {};  // CLI11 misses the command
+  if (at < arguments.size() && !looks_like_flag(arguments[at]) &&
+      command->get_require_subcommand_min() > 0) {
+    return unknown_command_message(arguments[at], *command) + " (see " + names + " --help)";
+  }
   const std::string fault = fault_of(*command, std::span(arguments).subspan(at));
   return fault.empty() ? fault : fault + " (see " + names + " --help)";
 }
@@ -226,10 +245,7 @@ std::string unknown_argument_message(const CLI::App& app) {
   const auto is_flag = [](const std::string& text) { return text.rfind("-", 0) == 0; };
   const auto flag = std::find_if(rest.begin(), rest.end(), is_flag);
   if (!rest.empty() && !is_flag(rest.front()) && app.get_subcommands().empty()) {
-    std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-    return "there is no command '" + rest.front() + "'" +
-           nearest_name_hint(rest.front(), commands, "");
+    return unknown_command_message(rest.front(), app);
   }
   if (flag == rest.end()) {
     return "unexpected argument '" + (rest.empty() ? std::string() : rest.front()) +

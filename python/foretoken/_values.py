@@ -21,7 +21,7 @@ def listed(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of numpy and sets become Python's, pydantic's classes their schema and its objects
+    """Numbers and arrays (numpy, torch) and sets become Python's, pydantic's classes their schema and its objects
     (messages of OpenAI's package) their fields; for json.dumps.
 
     Anything else is an error that names it.
@@ -32,9 +32,9 @@ def plain(value: Any) -> Any:
         return fields(exclude_none=True)
     if callable(schema):
         return schema()
-    item = getattr(value, "item", None)
-    if callable(item):
-        return item()
+    to_list = getattr(value, "tolist", None)
+    if callable(to_list):
+        return to_list()
     if isinstance(value, (set, frozenset, tuple)) or isinstance(value, Sequence):
         return list(value)
     raise ValueError(f"requests cannot hold {value!r}")

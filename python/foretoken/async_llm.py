@@ -105,8 +105,9 @@ class AsyncLLM(OtherAttributes):
     ) -> AsyncGenerator[RequestOutput, None]:
         """The outputs of a request as they come, each as `output_kind` says.
 
-        `trace_headers` have no effect. A consumer that is slow gets fewer, larger outputs. Leaving the loop, closing the generator
+        A consumer that is slow gets fewer, larger outputs. Leaving the loop, closing the generator
         or cancelling its task ends the request. Raises RequestError when the engine gives it up.
+        `trace_headers` have no effect.
         """
         _check_rank(data_parallel_rank)
         params = sampling_params or self._client.default_sampling_params()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class BeamSearchSequence:
     """A beam: the tokens of prompt and continuation, and what they are worth."""
 
-    tokens: list[int]
+    tokens: list[int]  # an end token only with include_stop_str_in_output
     logprobs: list[dict[int, Logprob]] = field(default_factory=list)
     lora_request: LoRARequest | None = None
     cum_logprob: float = 0.0
@@ -32,7 +32,7 @@ class BeamSearchSequence:
     def score(self, length_penalty: float) -> float:
         """The sum of log-probabilities over the length, an end token left out, to that power."""
         has_end = self.finish_reason == "stop" and self.tokens[-1] == self.stop_reason
-        length = float(len(self.tokens) - has_end)
+        length = float(max(len(self.tokens) - has_end, 1))
         return self.cum_logprob / math.pow(length, length_penalty)
 
 
@@ -44,12 +44,28 @@ class BeamSearchOutput:
 
 
 class _Search:
-    """The beams of one prompt."""
+    """The beams of one prompt; end tokens stay in them until the result."""
 
-    def __init__(self, prompt: list[int], lora: LoRARequest | None, eos: int | None) -> None:
+    def __init__(
+        self,
+        prompt: list[int],
+        lora: LoRARequest | None,
+        eos: int | None,
+        max_length: int,
+        cache_salt: str = "",
+    ) -> None:
         self.beams = [BeamSearchSequence(prompt, lora_request=lora)]
         self._completed: list[BeamSearchSequence] = []
         self._eos = eos
+        self._max_length = max_length  # of prompt and continuation
+        self._cache_salt = cache_salt
+
+    def prompts(self) -> list[dict[str, Any]]:
+        """Of the next step, in the order of the beams."""
+        return [
+            {"prompt_token_ids": beam.tokens, "cache_salt": self._cache_salt}
+            for beam in self.beams
+        ]
 
     def advance(self, outputs: Sequence[RequestOutput], params: BeamSearchParams) -> None:
         """Each beam with each of its candidates; the best go on."""
@@ -73,13 +89,13 @@ class _Search:
         params: BeamSearchParams,
     ) -> BeamSearchSequence:
         ends = token == self._eos and not params.ignore_eos
-        shown = not ends or params.include_stop_str_in_output
+        is_full = len(beam.tokens) + 1 >= self._max_length
         return BeamSearchSequence(
-            beam.tokens + [token] if shown else beam.tokens,
+            beam.tokens + [token],
             [*beam.logprobs, row],
             beam.lora_request,
             beam.cum_logprob + row[token].logprob,
-            finish_reason="stop" if ends else None,
+            finish_reason="stop" if ends else "length" if is_full else None,
             stop_reason=token if ends else None,
         )
 
@@ -93,7 +109,11 @@ class _Search:
     def result(self, params: BeamSearchParams) -> list[BeamSearchSequence]:
         for beam in self.beams:
             beam.finish_reason = "length"
-        return self._best(self._completed + self.beams, params)
+        best = self._best(self._completed + self.beams, params)
+        for beam in best:
+            if beam.finish_reason == "stop" and not params.include_stop_str_in_output:
+                beam.tokens = beam.tokens[:-1]
+        return best
 
 
 def beam_search(
@@ -111,7 +131,8 @@ def beam_search(
         ids = prompt.token_ids
         if ids is None:
             ids = tokenizer.encode(prompt.text or "")
-        searches.append(_Search(ids, adapter, eos))
+        max_length = llm.model_config.max_model_len
+        searches.append(_Search(ids, adapter, eos, max_length, prompt.cache_salt))
     step = SamplingParams(
         max_tokens=1,
         temperature=params.temperature,
@@ -125,7 +146,7 @@ def beam_search(
             if not beams:
                 break
             outputs = llm.generate(
-                [{"prompt_token_ids": beam.tokens} for beam in beams],
+                [one for search in searches for one in search.prompts()],
                 step,
                 use_tqdm=False,
                 lora_request=[beam.lora_request for beam in beams],

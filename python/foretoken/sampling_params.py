@@ -12,7 +12,7 @@ from typing import Any
 
 from foretoken import _core
 from foretoken._sampling_fields import SamplingFields
-from foretoken._values import to_json
+from foretoken._values import listed, to_json, whole_text
 
 # `processor(output_ids, logits)` or `processor(prompt_ids, output_ids, logits)`: changes the logits
 # (numpy.ndarray of float32, a memoryview without numpy) in place, or returns new ones. It must be a
@@ -126,8 +126,12 @@ class SamplingParams(SamplingFields):
             self.structured_outputs, self.guided_decoding = self.guided_decoding, None
         if isinstance(self.structured_outputs, Mapping):
             self.structured_outputs = StructuredOutputsParams(**self.structured_outputs)
+        for name in ("stop", "stop_token_ids", "allowed_token_ids", "bad_words"):
+            setattr(self, name, listed(getattr(self, name)))
         if isinstance(self.stop, str):
             self.stop = [self.stop]
+        if isinstance(self.stop, (list, tuple, set, frozenset)):
+            self.stop = [whole_text(one) if isinstance(one, str) else one for one in self.stop]
         self.verify()
 
     def verify(self) -> None:

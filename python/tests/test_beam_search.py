@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import PROMPTS
 
 from foretoken import LLM, BeamSearchParams, BeamSearchSequence, SamplingParams
+from foretoken.beam_search import beam_search
+from foretoken.inputs import Prompt
+from foretoken.outputs import Logprob
 
 PROMPT = "Once upon a time"
 
@@ -79,6 +84,53 @@ def test_ends_of_texts(llm: LLM) -> None:
             tokens, cum_logprob=-4, finish_reason=reason, stop_reason=stop
         )
         assert beam.score(1) == -2
+
+
+class Replay:
+    """An LLM whose every step has the same log-probabilities."""
+
+    def __init__(self, row: dict[int, float], max_model_len: int, eos: int) -> None:
+        self.row = {token: Logprob(logprob, None, "") for token, logprob in row.items()}
+        self.model_config = SimpleNamespace(max_model_len=max_model_len)
+        self.eos_token_id = eos
+        self.salts: set[str] = set()
+
+    def get_tokenizer(self) -> Replay:
+        return self
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool) -> str:
+        return " ".join(str(token) for token in tokens)
+
+    def generate(self, prompts: list[dict[str, Any]], *_: object, **__: object) -> list[Any]:
+        assert all(len(one["prompt_token_ids"]) < self.model_config.max_model_len for one in prompts)
+        self.salts |= {one["cache_salt"] for one in prompts}
+        choice = SimpleNamespace(error=None, logprobs=[self.row])
+        return [SimpleNamespace(outputs=[choice]) for _ in prompts]
+
+
+def replayed(llm: Replay, prompt: Prompt, params: BeamSearchParams) -> list[BeamSearchSequence]:
+    return beam_search(llm, [prompt], params, [None], False)[0].sequences  # type: ignore[arg-type]
+
+
+def test_an_end_token_that_is_not_shown_counts_once() -> None:
+    """Also where the prompt ends with one, or is nothing else."""
+    for prompt in ([9], [1, 9]):
+        for keep in (False, True):
+            params = BeamSearchParams(2, 1, include_stop_str_in_output=keep)
+            # Divided by the length without the end: (-2 / n) against (-2.2 / (n + 1)).
+            best, other = replayed(Replay({9: -2.0, 3: -2.2}, 64, 9), Prompt(None, prompt), params)
+            assert best.tokens == prompt + [3] and best.finish_reason == "length"
+            assert other.tokens == prompt + [9] * keep and other.stop_reason == 9
+    # The end without a length of its own: -2 / 2 is better than -3.1 / 3, which -2 / 1 is not.
+    found = replayed(Replay({9: -2.0, 3: -3.1}, 64, 9), Prompt(None, [1, 9]), BeamSearchParams(2, 1))
+    assert [beam.finish_reason for beam in found] == ["stop", "length"]
+
+
+def test_beams_end_with_the_context_and_keep_their_salt() -> None:
+    llm = Replay({3: -1.0, 4: -2.0}, 4, 9)
+    found = replayed(llm, Prompt(None, [1, 2], "mine"), BeamSearchParams(2, 8))
+    assert [beam.tokens for beam in found] == [[1, 2, 3, 3], [1, 2, 3, 4]]
+    assert {beam.finish_reason for beam in found} == {"length"} and llm.salts == {"mine"}
 
 
 def test_prompts_are_searched_by_themselves(llm: LLM) -> None:

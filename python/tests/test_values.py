@@ -52,6 +52,29 @@ def test_arrays_are_lists(llm: LLM) -> None:
     assert llm.get_tokenizer().decode(numpy.array(ids)) == PROMPTS[0]
 
 
+def test_arrays_of_sampling_params_are_lists(llm: LLM) -> None:
+    for ids in ([443, 5], [443]):
+        params = SamplingParams(stop_token_ids=numpy.array(ids), allowed_token_ids=numpy.array(ids))
+        assert params.stop_token_ids == ids and params.allowed_token_ids == ids
+    assert SamplingParams(bad_words=numpy.array(["a"])).bad_words == ["a"]
+    first = llm.generate(PROMPTS[0], GREEDY, use_tqdm=False)[0].outputs[0].token_ids[0]
+    stopped = SamplingParams(temperature=0, stop_token_ids=numpy.array([first]))
+    (output,) = llm.generate(PROMPTS[0], stopped, use_tqdm=False)
+    assert output.outputs[0].stop_reason == first
+
+
+def test_stop_texts_are_whole(llm: LLM) -> None:
+    assert SamplingParams(stop="a\ud83d").stop == ["a\ufffd"]
+    only = SamplingParams(temperature=0, max_tokens=6, stop=numpy.array([" "]))
+    assert only.stop == [" "]
+    (output,) = llm.generate(PROMPTS[0], only, use_tqdm=False)
+    assert output.outputs[0].stop_reason == " "
+    whole = llm.get_tokenizer().encode("\ufffd", add_special_tokens=False)
+    half = SamplingParams(max_tokens=9, stop="\ud83d", allowed_token_ids=whole, ignore_eos=True)
+    (output,) = llm.generate(PROMPTS[0], half, use_tqdm=False)
+    assert output.outputs[0].stop_reason in (None, "\ufffd")
+
+
 def test_halves_of_characters_are_replaced(llm: LLM) -> None:
     assert texts(llm, "a\ud83d", GREEDY) == texts(llm, "a\ufffd", GREEDY)
     assert texts(llm, "a\ud83d\ude00", GREEDY) == texts(llm, "a\U0001f600", GREEDY)

@@ -52,15 +52,18 @@ bool is_known_role(const std::string& role) {
 }
 
 // Many templates take every role that they do not know for the user's, so that an answer of a
-// "model" or a "bot" becomes a question: a sentence for each such role. `render` makes a prompt.
+// "model" or a "bot" becomes a question: a sentence for each such role, of the first that are
+// unknown. `render` makes a prompt.
 template <class Render>
 std::vector<std::string> roles_shown_as_user(const json& messages, const std::string& prompt,
                                              const Render& render) {
+  constexpr size_t kMaxRoles = 4;  // each costs a prompt
   std::vector<std::string> sentences;
   std::set<std::string> seen;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string role = role_of(messages[i]);
-    if (is_known_role(role) || !seen.insert(role).second) continue;
+    if (role.empty() || is_known_role(role) || !seen.insert(role).second) continue;
+    if (seen.size() > kMaxRoles) break;
     json changed = messages;
     for (json& message : changed) {
       if (role_of(message) == role) message["role"] = "user";

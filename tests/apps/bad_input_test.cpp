@@ -38,6 +38,12 @@ void set_field(const fs::path& file, const std::string& name, const nlohmann::js
 
 TEST(BadInput, UnknownCommand) {
   expect_refused({"serv"}, {2, "there is no command 'serv'; did you mean 'serve'?"});
+  expect_refused({"bench", "latncy"},
+                 {2,
+                  "there is no command 'bench latncy'; did you mean 'latency'? (see foretoken "
+                  "bench --help)"});
+  expect_refused({"bench", "nope"},
+                 {2, "there is no command 'bench nope'; take one of latency, throughput, "});
 }
 
 // CLI11 would take the flag for the value, and the value of what is unknown for a model.

@@ -160,6 +160,21 @@ TEST(ChatPrompt, RolesThatAreShownAsTheUsersAreTold) {
   EXPECT_EQ(joined(prompt_of(own, messages).value().warnings), "");
 }
 
+// Each unknown role costs a prompt: few are looked at, however many a body holds.
+TEST(ChatPrompt, FewUnknownRolesAreLookedAt) {
+  json messages = json::array();
+  for (int i = 0; i < 12; ++i) {
+    messages.push_back({{"role", "r" + std::to_string(i)}, {"content", "Hi"}});
+  }
+  const auto told =
+      prompt_of(compile("{% for m in messages %}{{ m.content }}{% endfor %}"), messages);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  const auto num_told = std::ranges::count_if(told.value().warnings, [](const std::string& text) {
+    return text.find("the chat template shows the role") != std::string::npos;
+  });
+  EXPECT_EQ(num_told, 4) << joined(told.value().warnings);
+}
+
 TEST(ChatPrompt, ThoughtsOfEarlierTurnsMayBeLeftOut) {
   const ChatTemplate chat =
       compile(read_text_file(data_folder("chat_templates") / "Qwen-Qwen3-0.6B.jinja").value());
