@@ -21,8 +21,8 @@ def listed(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Numbers and arrays (numpy, torch) and sets become Python's, pydantic's classes their schema and its objects
-    (messages of OpenAI's package) their fields; for json.dumps.
+    """For json.dumps: numbers and arrays (numpy, torch) and sets become Python's, pydantic's classes
+    their schema, and its objects (messages of OpenAI's package) their fields.
 
     Anything else is an error that names it.
     """

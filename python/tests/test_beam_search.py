@@ -102,7 +102,8 @@ class Replay:
         return " ".join(str(token) for token in tokens)
 
     def generate(self, prompts: list[dict[str, Any]], *_: object, **__: object) -> list[Any]:
-        assert all(len(one["prompt_token_ids"]) < self.model_config.max_model_len for one in prompts)
+        longest = max(len(one["prompt_token_ids"]) for one in prompts)
+        assert longest < self.model_config.max_model_len
         self.salts |= {one["cache_salt"] for one in prompts}
         choice = SimpleNamespace(error=None, logprobs=[self.row])
         return [SimpleNamespace(outputs=[choice]) for _ in prompts]
@@ -122,7 +123,8 @@ def test_an_end_token_that_is_not_shown_counts_once() -> None:
             assert best.tokens == prompt + [3] and best.finish_reason == "length"
             assert other.tokens == prompt + [9] * keep and other.stop_reason == 9
     # The end without a length of its own: -2 / 2 is better than -3.1 / 3, which -2 / 1 is not.
-    found = replayed(Replay({9: -2.0, 3: -3.1}, 64, 9), Prompt(None, [1, 9]), BeamSearchParams(2, 1))
+    params = BeamSearchParams(2, 1)
+    found = replayed(Replay({9: -2.0, 3: -3.1}, 64, 9), Prompt(None, [1, 9]), params)
     assert [beam.finish_reason for beam in found] == ["stop", "length"]
 
 
