@@ -259,11 +259,6 @@ constexpr Contradiction kContradictions[] = {
        add_drafter_of("eagle", "head", c);
        c.speculative.front().use_heterogeneous_vocab = true;
      }},
-    {"quantization fp8 does not round",
-     [](EngineConfig& c) {
-       add_drafter_of("medusa", "heads", c);
-       c.speculative.front().quantization = "fp8";
-     }},
     {"draft_tensor_parallel_size 3 is neither",
      [](EngineConfig& c) {
        add_drafter_of("eagle", "head", c);

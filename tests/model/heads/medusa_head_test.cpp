@@ -63,18 +63,6 @@ TEST_F(MedusaHeadTest, OutputMatricesAreOwnMappedOrTheTargets) {
   EXPECT_GT(mapped.head->scratch_bytes(), 0);
 }
 
-TEST_F(MedusaHeadTest, QuantizationRoundsTheBlocksAlone) {
-  ChangedChain plain = medusa("medusa"), rounded = medusa("medusa");
-  ASSERT_TRUE(plain.load().ok());
-  DraftHeadOptions options;
-  options.rounding = WeightRounding::kFp8;
-  const Status loaded = rounded.load(options);
-  ASSERT_TRUE(loaded.ok()) << loaded.message();
-  EXPECT_LT(rounded.head->weight_bytes(), plain.head->weight_bytes());
-  // Four blocks of 32 x 32.
-  EXPECT_GE(rounded.head->weight_bytes(), plain.head->weight_bytes() - 4 * 32 * 32 * 2);
-}
-
 TEST_F(MedusaHeadTest, OneMatrixForAllHeadsAndWholeOnesUnderAMap) {
   ChangedChain mapped = medusa("medusa-mapped");
   mapped.config["original_lm_head"] = true;

@@ -88,7 +88,9 @@ struct Held {
     view.name = name;
     view.file = "x.safetensors";
     view.dtype_name = dtype;
-    view.dtype = view.dtype_name == "F16" ? FileDType::kF16 : FileDType::kOther;
+    view.dtype = view.dtype_name == "F16"   ? FileDType::kF16
+                 : view.dtype_name == "I64" ? FileDType::kI64
+                                            : FileDType::kOther;
     view.shape = std::move(shape);
     view.num_bytes = std::ssize(data);
     view.data = reinterpret_cast<const std::byte*>(data.data());
