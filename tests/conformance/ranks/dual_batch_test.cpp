@@ -104,7 +104,7 @@ TEST_P(DualBatch, IdsAndCountsAreThoseOfOneLane) {
 // Prompts in pieces, op by op, and sequences that are preempted.
 TEST_P(DualBatch, ChunkedAndPreempted) {
   const std::string kind = kinds_of(GetParam()).back();
-  const auto requests = dialled_requests(set(), kind, num_test_prompts(8), 32);
+  const auto requests = dialled_requests(set(), kind, 8, 32);
   const RunResult base = run(false, lane_variant(kind, 1), requests);
   Variant chunked = lane_variant(kind, 2);
   chunked.name = "chunked";
