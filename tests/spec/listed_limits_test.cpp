@@ -102,25 +102,5 @@ TEST(ListedLimits, WhatWasFoundEndsARest) {
   }
 }
 
-// Of sequences to which a look-up brings nothing; heads without entries are judged by their rates.
-TEST(ListedLimits, OnlyLookUpsNeedGainsForRoom) {
-  CostTable times;
-  times.target = curve({{8, 10000000}, {16, 13000000}});
-  times.drafters = {{.name = "medusa", .catch_up = {}, .pass = curve({{1, 1000}})}};
-  BatchDemand demand;
-  demand.num_sequences = demand.num_decoding = 8;
-  DraftDemand& own = demand.drafters[0];
-  own.num_decoding = own.num_ready = own.num_gaining[0] = 8;
-  LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 1);
-  config.drafters[0].has_kv = false;
-  for (const bool looks_up : {false, true}) {
-    config.drafters[0].looks_up = looks_up;
-    LengthController policy(config, times);
-    const DraftGrant grant = policy.decide(0, demand)[0];
-    EXPECT_EQ(grant.num_draft_tokens, 1);
-    EXPECT_EQ(grant.min_class > 0, looks_up);
-  }
-}
-
 }  // namespace
 }  // namespace foretoken

@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                     StatesCase{"qwen3_5", {.tp = 4, .dcp = 2}},
                     StatesCase{"lfm2", {.tp = 4, .dcp = 2}},
                     StatesCase{"olmo_hybrid", {.tp = 4, .dcp = 2}},
-                    StatesCase{"kimi_linear", {.tp = 2, .dcp = 2}},
+                    StatesCase{"kimi_linear", {.tp = 2, .ep = true, .dcp = 2}},
                     StatesCase{"nemotron_h", {.tp = 2, .dcp = 2}, R"({"num_key_value_heads": 1})"},
                     StatesCase{"bamba", {.tp = 2, .dcp = 2}, R"({"num_key_value_heads": 1})"}),
     [](const auto& test) { return std::string(test.param.model); });
