@@ -56,8 +56,16 @@ TEST_F(FrontEnds, OneEngineOfTwoProcessesGivesTheIdsOfOne) {
   EXPECT_TRUE(ran_.ok()) << ran_.message();
 }
 
-TEST_F(FrontEnds, AnEngineThatDoesNotStartEndsBoth) {
-  behind_.model = "/nowhere/model";
+// Its second engine has no model.
+class LoneFrontEnds : public FrontEnds {
+ protected:
+  void SetUp() override {
+    behind_.model = "/nowhere/model";
+    FrontEnds::SetUp();
+  }
+};
+
+TEST_F(LoneFrontEnds, AnEngineThatDoesNotStartEndsBoth) {
   // The first word of why is the other one's.
   const auto started = start_engines(two_engines(), place(0, port_));
   ASSERT_FALSE(started.ok());
