@@ -111,8 +111,11 @@ int run_main(int argc, char** argv) {
   }
   if (const std::optional<int> code = run_as_other_rank()) return *code;
   const int code = run();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  report_error(std::string("the output could not be written: ") + std::strerror(errno));
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return code;
+  // Of what failed before the reason is not known any more.
+  const std::string reason = flushed ? std::string() : std::string(": ") + std::strerror(errno);
+  report_error("the output could not be written" + reason);
   return code == 0 ? kExitError : code;
 }
 

@@ -15,6 +15,7 @@
 #include "apps/terminal/report.h"
 #include "base/json_log.h"
 #include "base/log.h"
+#include "engine/start/parallel_checks.h"
 #include "http/server/file_watch.h"
 #include "serve/fields/request_body.h"
 #include "serve/routes/info_handlers.h"
@@ -37,8 +38,9 @@ void log_access(const http::AccessRecord& record) {
 }
 
 // Engines that fail together.
-bool has_experts_in_common(const ParallelConfig& parallel) {
-  return parallel.enable_expert_parallel && parallel.data_parallel_size > 1;
+bool fail_together(const ParallelConfig& parallel) {
+  if (parallel.data_parallel_size == 1) return false;
+  return parallel.enable_expert_parallel || has_one_front_end(parallel, process_environment);
 }
 
 // An engine with a server before it.
@@ -123,7 +125,7 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   if (options.access_log) http.access_log = log_access;
   auto server = std::make_unique<RunningServer>(
       std::move(engine), options.serve, options.log_requests,
-      config.enable_lora ? config.max_loras : 0, has_experts_in_common(config.parallel));
+      config.enable_lora ? config.max_loras : 0, fail_together(config.parallel));
   FT_RETURN_IF_ERROR(server->listen(std::move(http)));
   return server;
 }

@@ -166,6 +166,10 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     set_tests_properties(e2e/ranks_${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600
       RESOURCE_LOCK processes COST 90 LABELS "slow;turn-${turn}")
   endforeach()
+  # Engines of several hosts behind one front end.
+  add_test(NAME e2e/engine_hosts COMMAND ${Python3_EXECUTABLE}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/engine_hosts_suite.py $<TARGET_FILE:foretoken>)
+  set_tests_properties(e2e/engine_hosts PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-3")
   # The call that a host of eight GPUs is for, tried out with eight ranks of tiny models.
   add_test(NAME e2e/eight_gpus COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tools/cuda/eight_gpus.py --bin ${PROJECT_BINARY_DIR}

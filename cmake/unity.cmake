@@ -7,6 +7,7 @@ endif()
 set(FORETOKEN_UNITY_BATCH 8 CACHE STRING "Sources that are compiled at once")
 set(FORETOKEN_UNITY_APART "" CACHE STRING
   "What of it is compiled one by one all the same: ft_chat/src_chat_calls_0, as files below unity are called")
+include(cmake/precompiled.cmake)
 # GCC looks for what it may forget each time that 128 MiB are full, a twentieth of its time in large rooms.
 if(FORETOKEN_UNITY_BATCH GREATER 8 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>)
@@ -48,6 +49,7 @@ function(ft_unity target)
     file(CONFIGURE OUTPUT ${batch} CONTENT "${${text}}" @ONLY)
   endforeach()
   set_target_properties(${target} PROPERTIES SOURCES "${kept};${batches}")
+  ft_precompile(${target})
 endfunction()
 
 # Called at the end, when all targets are known.

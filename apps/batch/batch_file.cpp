@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/files/json_object.h"
 #include "serve/fields/json_fields.h"
 
 namespace foretoken {
@@ -17,27 +18,43 @@ Status file_error(const std::string& what, const std::string& path) {
   return {StatusCode::kNotFound, what + " '" + path + "': " + std::strerror(errno)};
 }
 
-void read_url(JsonFields& fields, OpenAiKind* kind) {
+struct BatchUrl {
+  const char* url;
+  OpenAiKind kind;
+  BatchScoring scoring;
+};
+
+constexpr BatchUrl kBatchUrls[] = {
+    {"/v1/chat/completions", OpenAiKind::kChat, BatchScoring::kNone},
+    {"/v1/completions", OpenAiKind::kCompletion, BatchScoring::kNone},
+    {"/v1/embeddings", OpenAiKind::kEmbedding, BatchScoring::kNone},
+    {"/v1/score", OpenAiKind::kEmbedding, BatchScoring::kPairs},
+    {"/score", OpenAiKind::kEmbedding, BatchScoring::kPairs},
+    {"/v1/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
+    {"/v2/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
+    {"/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
+};
+
+void read_url(JsonFields& fields, BatchLine* line) {
   std::string method = "POST";
   fields.read("method", &method);
   if (method != "POST") fields.fail("'method' is \"" + method + "\"; it must be \"POST\"");
   std::string url;
   fields.read("url", &url);
-  if (url == "/v1/chat/completions") {
-    *kind = OpenAiKind::kChat;
-  } else if (url == "/v1/completions") {
-    *kind = OpenAiKind::kCompletion;
-  } else if (url == "/v1/embeddings") {
-    *kind = OpenAiKind::kEmbedding;
-  } else {
-    fields.fail("'url' is \"" + url +
-                "\"; it must be /v1/chat/completions, /v1/completions or /v1/embeddings");
+  for (const BatchUrl& row : kBatchUrls) {
+    if (url != row.url) continue;
+    line->kind = row.kind;
+    line->scoring = row.scoring;
+    return;
   }
+  fields.fail("'url' is \"" + url +
+              "\"; it must be /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/score or "
+              "/v1/rerank");
 }
 
 // One line of an earlier output goes into `done`; false when it is none.
 bool take_done_line(const std::string& text, BatchDone* done) {
-  const json line = json::parse(text, nullptr, false);
+  const json line = parsed_ordered_json(text);
   if (!line.is_object() || !line.contains("custom_id") || !line.contains("response")) return false;
   if (line["custom_id"].is_string()) {
     done->custom_ids.insert(line["custom_id"].get<std::string>());
@@ -83,7 +100,7 @@ BatchLine parse_batch_line(const std::string& text, int64_t number) {
   JsonFields fields(object.value(), what);
   fields.read("custom_id", &line.custom_id);
   if (line.custom_id.empty()) fields.fail("'custom_id' is missing; give a string");
-  read_url(fields, &line.kind);
+  read_url(fields, &line);
   if (const json* body = fields.raw("body"); body != nullptr && body->is_object()) {
     line.body = *body;
   } else {
@@ -149,7 +166,7 @@ Result<int64_t> check_batch_input(const std::string& path) {
   int64_t number = 0;
   for (std::string text; reader.next(&text, &number);) {
     ++num_requests;
-    const json line = json::parse(text, nullptr, false);
+    const json line = parsed_ordered_json(text);
     if (!line.is_object() || !line.contains("custom_id") || !line["custom_id"].is_string())
       continue;
     const auto [entry, fresh] = first.emplace(line["custom_id"].get<std::string>(), number);

@@ -12,11 +12,15 @@
 
 namespace foretoken {
 
+// What a line's embeddings are for, or that of other requests: nothing.
+enum class BatchScoring { kNone, kPairs, kRanking };
+
 // One line of an OpenAI batch file, or why it is none.
 struct BatchLine {
   int64_t number = 0;     // from 1
   std::string custom_id;  // empty when the line has none
   OpenAiKind kind = OpenAiKind::kChat;
+  BatchScoring scoring = BatchScoring::kNone;  // kind is then kEmbedding
   nlohmann::ordered_json body;
   Status error;
 };

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <chrono>
 
-#include "serve/openai/openai_response.h"
+#include "serve/openai/score_format.h"
 
 namespace foretoken {
 namespace {
 
 using nlohmann::ordered_json;
 
-const char* id_prefix(OpenAiKind kind) {
-  switch (kind) {
+const char* id_prefix(const BatchLine& line) {
+  if (line.scoring == BatchScoring::kPairs) return "score";
+  if (line.scoring == BatchScoring::kRanking) return "rerank";
+  switch (line.kind) {
     case OpenAiKind::kChat:
       return "chatcmpl";
     case OpenAiKind::kCompletion:
@@ -51,21 +53,27 @@ ordered_json BatchJob::output_line(const BatchReport& report) const {
   ordered_json response = {{"status_code", http_status(error)},
                            {"request_id", make_openai_id("req")}};
   if (error.ok()) {
-    std::vector<const OutputSum*> all;
-    for (const OutputSum& sum : sums) all.push_back(&sum);
-    const OpenAiLabel label = {
-        .id = make_openai_id(id_prefix(request.kind)),
-        .model = request.model.empty() ? report.model : request.model,
-        .created = unix_seconds(),
-        .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),
-        .synthetic_acceptance = report.synthetic_acceptance};
-    response["body"] = openai_response(request, all, prompts, label);
+    response["body"] =
+        answer({.id = make_openai_id(id_prefix(line)),
+                .model = request.model.empty() ? report.model : request.model,
+                .created = unix_seconds(),
+                .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),
+                .synthetic_acceptance = report.synthetic_acceptance});
   } else {
     response["body"] = openai_error(error);
   }
   output["response"] = std::move(response);
   output["error"] = error.ok() ? ordered_json() : error_entry(line, error);
   return output;
+}
+
+ordered_json BatchJob::answer(OpenAiLabel label) const {
+  std::vector<const OutputSum*> all;
+  for (const OutputSum& sum : sums) all.push_back(&sum);
+  if (!score) return openai_response(request, all, prompts, label);
+  const bool pairs = line.scoring == BatchScoring::kPairs;
+  return ordered_json::parse(pairs ? ScoreFormat(*score, std::move(label)).whole(all)
+                                   : RerankFormat(*score, std::move(label)).whole(all));
 }
 
 int64_t BatchJob::num_output_tokens() const {
@@ -83,9 +91,23 @@ BatchRunner::~BatchRunner() {
   });
 }
 
+Status BatchRunner::parse(BatchJob& job) const {
+  const BatchLine& line = job.line;
+  if (line.scoring == BatchScoring::kNone) {
+    FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(line.kind, line.body, defaults_));
+    return {};
+  }
+  FT_ASSIGN_OR_RETURN(job.score, line.scoring == BatchScoring::kPairs
+                                     ? parse_score_request(line.body, defaults_)
+                                     : parse_rerank_request(line.body, defaults_));
+  FT_RETURN_IF_ERROR(shorten_texts(engine_, &*job.score));
+  job.request = job.score->embeddings;
+  return {};
+}
+
 Status BatchRunner::prepare(BatchJob& job) {
   FT_RETURN_IF_ERROR(job.line.error);
-  FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(job.line.kind, job.line.body, defaults_));
+  FT_RETURN_IF_ERROR(parse(job));
   job.line.body = nullptr;
   if (job.request.stream) {
     return invalid_argument("'stream' is for a server; a batch has no streams, remove it");

@@ -4,12 +4,15 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/batch/batch_file.h"
 #include "serve/answer/output_sum.h"
 #include "serve/fields/request_warnings.h"
+#include "serve/openai/openai_response.h"
+#include "serve/openai/score_request.h"
 
 namespace foretoken {
 
@@ -25,13 +28,17 @@ struct BatchReport {
 struct BatchJob {
   BatchLine line;
   OpenAiRequest request;
-  std::vector<OutputSum> sums;  // of request.requests
+  std::optional<ScoreRequest> score;  // whose embeddings `request` makes
+  std::vector<OutputSum> sums;        // of request.requests
   std::vector<std::string> prompts;
   Status error;  // of the line, or the first of its requests
 
   // {"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}.
   nlohmann::ordered_json output_line(const BatchReport& report) const;
   int64_t num_output_tokens() const;
+
+ private:
+  nlohmann::ordered_json answer(OpenAiLabel label) const;
 };
 
 // The lines of a batch that are in flight. The engine must outlive it; the destructor aborts and
@@ -59,6 +66,7 @@ class BatchRunner {
     size_t num_open = 0;  // requests; guarded by mutex_
   };
 
+  Status parse(BatchJob& job) const;
   Status prepare(BatchJob& job);
   void submit(Running& running, size_t i);
   void receive(Running& running, size_t i, const RequestOutput& output);

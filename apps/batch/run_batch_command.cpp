@@ -185,9 +185,10 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
   CLI::App* command = app.add_subcommand(
       "run-batch", "Run an OpenAI batch file; run again after a stop, it goes on where it was");
   command
-      ->add_option("-i,--input-file", options->input,
-                   "JSON lines {\"custom_id\", \"method\", \"url\", \"body\"} with urls "
-                   "/v1/chat/completions, /v1/completions and /v1/embeddings")
+      ->add_option(
+          "-i,--input-file", options->input,
+          "JSON lines {\"custom_id\", \"method\", \"url\", \"body\"} with urls "
+          "/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/score and /v1/rerank")
       ->type_name(kFileType)
       ->required();
   command->add_option("-o,--output-file", options->output, "File for the results")

@@ -14,11 +14,11 @@
 #include "apps/terminal/file_text.h"
 #include "apps/terminal/report.h"
 #include "base/files/json_object.h"
+#include "base/text/nearest_name.h"
 #include "compat/compat.h"
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"
-#include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
 

@@ -8,7 +8,7 @@
 #include "apps/flags/foreign_commands.h"
 #include "apps/flags/foreign_flags.h"
 #include "base/text/ascii_text.h"
-#include "serve/fields/field_names.h"
+#include "base/text/nearest_name.h"
 
 namespace foretoken {
 namespace {
@@ -25,6 +25,21 @@ std::string unknown_flag_message(const std::string& name, const CLI::App& comman
   return "unknown flag " + name + nearest_name_hint(name, flags_of(command), "");
 }
 
+// "there is no command 'serv'; did you mean 'serve'?" Commands of a command are named, too, where
+// none is near.
+std::string unknown_command_message(const std::string& name, const CLI::App& above) {
+  std::vector<std::string> commands;
+  std::string list;
+  for (const CLI::App* command : above.get_subcommands({})) {
+    commands.push_back(command->get_name());
+    list += (list.empty() ? "" : ", ") + command->get_name();
+  }
+  const bool is_program = above.get_parent() == nullptr;
+  const std::string before = is_program ? "" : above.get_name() + " ";
+  return "there is no command '" + before + name + "'" +
+         nearest_name_hint(name, commands, is_program ? "" : "; take one of " + list);
+}
+
 // "-oFILE": the short flag, with its value at once.
 bool is_short_with_value(const CLI::App& command, const std::string& argument) {
   if (argument.size() < 3 || argument[1] == '-') return false;
@@ -32,9 +47,22 @@ bool is_short_with_value(const CLI::App& command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_min() > 0;
 }
 
+// A variable of a script that is not set: CLI11 reads it as the number 0, and without a model's
+// name the bundled one would be served.
+std::string empty_value_fault(const CLI::Option& option, const std::string& name) {
+  const std::string type = option.get_type_name();
+  for (const char* kind : {"INT", "UINT", "FLOAT", "N[", "MODEL"}) {
+    if (type.starts_with(kind)) {
+      return name + " has an empty value; give one, or leave " + name + " out";
+    }
+  }
+  return {};
+}
+
 // CLI11 reads 010 as 8.
-std::string leading_zero_fault(const CLI::Option& option, const std::string& name,
-                               const std::string& value) {
+std::string number_fault(const CLI::Option& option, const std::string& name,
+                         const std::string& value) {
+  if (value.empty()) return empty_value_fault(option, name);
   const std::string type = option.get_type_name();
   const bool is_integer = type.find("INT") == 0 || type.find("UINT") == 0 || type.find("N[") == 0;
   const bool is_digits = value.find_first_not_of("0123456789") == std::string::npos;
@@ -48,15 +76,21 @@ std::string value_fault(const CLI::App& command, const CLI::Option& option,
                         std::span<const std::string> arguments) {
   const std::string& name = arguments.front();
   if (const size_t equals = name.find('='); equals != std::string::npos) {
-    return leading_zero_fault(option, name.substr(0, equals), name.substr(equals + 1));
+    return number_fault(option, name.substr(0, equals), name.substr(equals + 1));
   }
   if (arguments.size() == 1) return name + " needs a value";
   const std::string& value = arguments[1];
   const bool is_flag = value.rfind("--", 0) == 0 && looks_like_flag(value);
-  if (!is_flag) return leading_zero_fault(option, name, value);
+  if (!is_flag) return number_fault(option, name, value);
   if (find_flag(command, value) == nullptr) return {};
   return name + " needs a value, but the flag " + value + " follows; write " + name + "=" + value +
          " if that is meant";
+}
+
+bool takes_positional(const CLI::App& command, const char* name) {
+  return std::ranges::any_of(command.get_options(), [&](const CLI::Option* option) {
+    return option->get_positional() && option->get_name(true) == name;
+  });
 }
 
 // "True" behind a switch, which vLLM took once, and launchers write for every flag.
@@ -65,11 +99,7 @@ std::string switch_fault(const CLI::App& command, std::span<const std::string> a
   const std::string& name = arguments.front();
   const std::string word = lower_case(arguments[1]);
   if (word != "true" && word != "false") return {};
-  const std::vector<const CLI::Option*> options = command.get_options();
-  const bool takes_texts = std::ranges::any_of(options, [](const CLI::Option* option) {
-    return option->get_positional() && option->get_name(true) == "text";
-  });
-  if (takes_texts) return {};
+  if (takes_positional(command, "text")) return {};
   const std::string fault = name + " is a switch and takes no value; ";
   if (word == "true") return fault + "write " + name + " alone";
   const std::string opposite = "--no-" + name.substr(std::min<size_t>(name.size(), 2));
@@ -107,6 +137,19 @@ std::string dash_fault(const std::string& argument) {
   return "'" + argument + "' begins with a dash of printed text; write --" + std::string(rest);
 }
 
+// Whether the last argument is an empty name of a model, and no value of the flag before it: an
+// unknown one takes one value, a list all that follow.
+bool is_empty_name(const CLI::App& command, std::span<const std::string> arguments) {
+  if (!arguments.back().empty()) return false;
+  if (!takes_positional(command, "model") || takes_positional(command, "text")) return false;
+  const auto flag = std::find_if(arguments.rbegin(), arguments.rend(), looks_like_flag);
+  if (flag == arguments.rend() || is_short_with_value(command, *flag)) return true;
+  const size_t equals = flag->find('=');
+  const CLI::Option* option = find_flag(command, flag->substr(0, equals));
+  if (option != nullptr) return option->get_items_expected_max() <= 1;
+  return equals != std::string::npos || flag != arguments.rbegin() + 1;
+}
+
 // Whether an argument is llama.cpp's flag that says how drafts are made.
 bool names_draft_type(const std::string& argument) { return argument.starts_with("--spec-type"); }
 
@@ -126,6 +169,10 @@ std::string fault_of(const CLI::App& command, std::span<const std::string> argum
     return hints + (hints.empty() ? "" : "; ") + fault;
   };
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (is_empty_name(command, arguments.first(i + 1))) {
+      return with_hints(
+          "the model's name is empty; give one, or leave it out for the bundled model");
+    }
     if (const std::string fault = dash_fault(arguments[i]); !fault.empty()) {
       return with_hints(fault);
     }
@@ -180,6 +227,10 @@ std::string flag_fault(const CLI::App& app, const std::vector<std::string>& argu
     if (!fault.empty()) return fault + " (see foretoken --help)";
   }
   if (no_command && !looks_like_flag(arguments[at])) return {};  // CLI11 misses the command
+  if (at < arguments.size() && !looks_like_flag(arguments[at]) &&
+      command->get_require_subcommand_min() > 0) {
+    return unknown_command_message(arguments[at], *command) + " (see " + names + " --help)";
+  }
   const std::string fault = fault_of(*command, std::span(arguments).subspan(at));
   return fault.empty() ? fault : fault + " (see " + names + " --help)";
 }
@@ -194,10 +245,7 @@ std::string unknown_argument_message(const CLI::App& app) {
   const auto is_flag = [](const std::string& text) { return text.rfind("-", 0) == 0; };
   const auto flag = std::find_if(rest.begin(), rest.end(), is_flag);
   if (!rest.empty() && !is_flag(rest.front()) && app.get_subcommands().empty()) {
-    std::vector<std::string> commands;
-    for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-    return "there is no command '" + rest.front() + "'" +
-           nearest_name_hint(rest.front(), commands, "");
+    return unknown_command_message(rest.front(), app);
   }
   if (flag == rest.end()) {
     return "unexpected argument '" + (rest.empty() ? std::string() : rest.front()) +

@@ -6,7 +6,7 @@
 #include "apps/flags/flag_table.h"
 #include "apps/flags/foreign_flags.h"
 #include "apps/flags/unknown_flag.h"
-#include "serve/fields/field_names.h"
+#include "base/text/nearest_name.h"
 
 namespace foretoken {
 namespace {

@@ -85,7 +85,7 @@ std::map<std::string, std::string> vllm_variables() {
     const std::string text = *entry;
     const size_t equals = text.find('=');
     const bool known = text.starts_with("VLLM_") || text.starts_with("LLAMA_ARG_") ||
-                       text.starts_with("LLAMA_API_KEY=");
+                       text.starts_with("LLAMA_API_KEY=") || text.starts_with("FORETOKEN_DEVICE=");
     if (!known || equals == std::string::npos) continue;
     variables[text.substr(0, equals)] = text.substr(equals + 1);
   }

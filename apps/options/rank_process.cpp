@@ -2,6 +2,7 @@
 
 #include "apps/terminal/report.h"
 #include "engine/parallel/process_ranks.h"
+#include "engine/start/host_flags.h"
 #include "engine/start/parallel_checks.h"
 
 namespace foretoken {
@@ -15,14 +16,18 @@ Status run_rank_of(const EngineOptions& options) {
   return run_process_rank(config, process_environment);
 }
 
+Result<int> own_rank(const ParallelConfig& given) {
+  FT_ASSIGN_OR_RETURN(const ParallelConfig parallel, with_hosts(given));
+  return process_rank(parallel, process_environment);
+}
+
 }  // namespace
 
 void note_engine_options(const EngineOptions& options) { noted = &options; }
 
 std::optional<int> run_as_other_rank() {
   if (noted == nullptr) return std::nullopt;
-  const ParallelConfig& parallel = noted->config.parallel;
-  const Result<int> rank = process_rank(parallel, process_environment);
+  const Result<int> rank = own_rank(noted->config.parallel);
   if (rank.ok() && rank.value() == 0) return std::nullopt;
   const Status ended = rank.ok() ? run_rank_of(*noted) : rank.status();
   if (ended.ok()) return 0;

@@ -6,6 +6,7 @@ from foretoken._core import version as __version__
 from foretoken._other_names import install as _install_other_names
 from foretoken._tracker import RequestError
 from foretoken.async_llm import AsyncLLM, AsyncLLMEngine
+from foretoken.beam_search import BeamSearchOutput, BeamSearchSequence
 from foretoken.engine_args import AsyncEngineArgs, EngineArgs
 from foretoken.inputs import PromptType, TextPrompt, TokensPrompt
 from foretoken.llm import LLM
@@ -24,6 +25,7 @@ from foretoken.outputs import (
 )
 from foretoken.pooling_params import PoolingParams
 from foretoken.sampling_params import (
+    BeamSearchParams,
     GuidedDecodingParams,
     RequestOutputKind,
     SamplingParams,
@@ -36,6 +38,9 @@ __all__ = [
     "AsyncEngineArgs",
     "AsyncLLM",
     "AsyncLLMEngine",
+    "BeamSearchOutput",
+    "BeamSearchParams",
+    "BeamSearchSequence",
     "CompletionOutput",
     "EmbeddingOutput",
     "EmbeddingRequestOutput",

@@ -14,8 +14,9 @@ from typing import Any
 from foretoken import _core
 from foretoken._logits import wrap_processor
 from foretoken._tracker import RequestTracker
+from foretoken._values import to_json, whole_text
 from foretoken.engine_args import EngineArgs
-from foretoken.inputs import Prompt, parse_prompt
+from foretoken.inputs import Prompt, parse_prompt, truncation_of
 from foretoken.lora_request import LoRARequest
 from foretoken.pooling_params import PoolingParams
 from foretoken.sampling_params import RequestOutputKind, SamplingParams
@@ -68,7 +69,8 @@ class EngineClient:
         self.info = self.core.info()
         self.pooling = args.default_pooling()
         self._adapters: dict[str, str] = {}  # paths by name
-        self._adapter_lock = threading.Lock()
+        self._num_resets = 0  # of the prefix cache
+        self._lock = threading.Lock()
         _open.add(self)
 
     def close(self) -> None:
@@ -91,7 +93,7 @@ class EngineClient:
     ) -> Prompt:
         """The prompt that the chat template makes of a conversation, as ids."""
         text = self.core.render_chat(
-            json.dumps(list(messages)), json.dumps(arguments), chat_template or ""
+            to_json(list(messages)), to_json(arguments), whole_text(chat_template or "")
         )
         return Prompt(text, self.core.encode(text, False))
 
@@ -102,9 +104,11 @@ class EngineClient:
         priority: int = 0,
         request_id: str = "",
         lora_request: LoRARequest | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
     ) -> Prepared:
         """Checks and tokenises, and reads an adapter that is new; raises what is wrong."""
         parsed = parse_prompt(prompt)
+        most = truncation_of(tokenization_kwargs, None)
         if isinstance(params, PoolingParams):
             fields = self._pooling_fields(params)
             processors: list[Callable[..., None]] = []
@@ -114,8 +118,10 @@ class EngineClient:
             processors = [wrap_processor(p) for p in params.logits_processors or ()]
         else:
             raise TypeError(f"sampling_params must be SamplingParams, not {params!r}")
+        if most is not None:
+            fields["truncate_prompt_tokens"] = most
         fields["priority"] = priority
-        fields["cache_salt"] = parsed.cache_salt
+        fields["cache_salt"] = self._salt(parsed.cache_salt)
         fields["request_id"] = request_id
         if lora_request is not None:
             fields["adapter"] = self.adapter(lora_request)
@@ -124,9 +130,17 @@ class EngineClient:
             ids = self.core.encode(parsed.text or "", True)
         return Prepared(fields, parsed.text, ids, params, processors)
 
+    def reset_prefix_cache(self) -> None:
+        """Requests from now on find nothing that was cached before."""
+        with self._lock:
+            self._num_resets += 1
+
+    def _salt(self, wish: str) -> str:
+        return f"{self._num_resets}:{wish}" if self._num_resets else wish
+
     def adapter(self, wish: LoRARequest) -> str:
         """The name of an adapter that the engine has from now on."""
-        with self._adapter_lock:
+        with self._lock:
             known = self._adapters.get(wish.lora_name)
             if known != wish.lora_path or wish.load_inplace:
                 self.core.load_adapter(
@@ -165,7 +179,7 @@ class EngineClient:
             inbox,
             tracker.key,
             tracker.final_only,
-            json.dumps(fields),
+            to_json(fields),
             prepared.prompt_token_ids,
             prepared.processors,
         )

@@ -15,13 +15,13 @@ _NO_IMAGES = "prompts are text"
 _ONE_CONFIG = "the configuration is one flat list of fields; see EngineArgs and model_config"
 _INSIDE = "prompts and outputs are prepared inside of the engine; use add_request and step"
 _NO_SLEEP = "sleeping is not built; call shutdown and make another engine"
+_NO_UPDATES = "weights are read once; call shutdown and make another engine"
 _NO_PROFILE = "profiles are written by the command line, with --profile FILE"
 
 # Modules behind "foretoken.".
 MODULES = {
     "assets": _NO_IMAGES,
     "attention": _NO_PARTS,
-    "beam_search": "beam search is not built; sample with SamplingParams(n=...)",
     "compilation": _NO_PARTS,
     "config": _ONE_CONFIG,
     "distributed": _NO_WORKERS,
@@ -66,8 +66,13 @@ ATTRIBUTES = {
     "is_sleeping": _NO_SLEEP,
     "start_profile": _NO_PROFILE,
     "stop_profile": _NO_PROFILE,
-    "reset_prefix_cache": "blocks are compared by their ids; enable_prefix_caching=False does "
-    "without the cache",
+    "get_world_size": _NO_WORKERS,
+    "set_tokenizer": "the tokenizer is always the model's own",
+    "update_weights": _NO_UPDATES,
+    "init_weight_transfer_engine": _NO_UPDATES,
+    "preprocess_chat": _INSIDE,
+    "preprocess_cmpl": _INSIDE,
+    "enqueue": "use llm_engine.add_request and step",
 }
 
 

@@ -43,6 +43,11 @@ class Progress:
         )
         self._bar.update(1)
 
+    def step(self) -> None:
+        """One of the steps that the bar counts is done."""
+        if self._bar is not None:
+            self._bar.update(1)
+
     def __enter__(self) -> Progress:
         return self
 

@@ -161,9 +161,12 @@ class RequestTracker:
     @staticmethod
     def _stop_reason(choice: _Choice, params: SamplingParams) -> int | str | None:
         reason = choice.stop_reason
-        if not reason or reason in (params.stop or ()):
-            return reason or None
-        return int(reason)
+        if not reason:
+            return None
+        if reason not in (params.stop or ()):
+            return int(reason)
+        ids = [token for token in params.stop_token_ids or () if str(token) == reason]
+        return ids[0] if ids and choice.token_ids[-1:] == ids else reason
 
     def _prompt_logprobs(self, ids: list[int], params: SamplingParams) -> PromptLogprobs | None:
         if params.prompt_logprobs is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -99,14 +99,21 @@ class AsyncLLM(OtherAttributes):
         *,
         lora_request: LoRARequest | None = None,
         priority: int = 0,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        trace_headers: object = None,
+        data_parallel_rank: int | None = None,
     ) -> AsyncGenerator[RequestOutput, None]:
         """The outputs of a request as they come, each as `output_kind` says.
 
         A consumer that is slow gets fewer, larger outputs. Leaving the loop, closing the generator
         or cancelling its task ends the request. Raises RequestError when the engine gives it up.
+        `trace_headers` have no effect.
         """
+        _check_rank(data_parallel_rank)
         params = sampling_params or self._client.default_sampling_params()
-        prepared = await self._prepare(prompt, params, priority, request_id, lora_request)
+        prepared = await self._prepare(
+            prompt, params, priority, request_id, lora_request, tokenization_kwargs
+        )
         async with aclosing(self._stream(prepared, params.output_kind)) as outputs:
             async for output in outputs:
                 if isinstance(output, RequestOutput):
@@ -120,10 +127,16 @@ class AsyncLLM(OtherAttributes):
         *,
         lora_request: LoRARequest | None = None,
         priority: int = 0,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        trace_headers: object = None,
+        data_parallel_rank: int | None = None,
     ) -> AsyncGenerator[PoolingRequestOutput[PoolingOutput], None]:
         """The pooled state of a prompt: one output."""
+        _check_rank(data_parallel_rank)
         params = pooling_params or PoolingParams()
-        prepared = await self._prepare(prompt, params, priority, request_id, lora_request)
+        prepared = await self._prepare(
+            prompt, params, priority, request_id, lora_request, tokenization_kwargs
+        )
         async with aclosing(self._stream(prepared, RequestOutputKind.FINAL_ONLY)) as outputs:
             async for output in outputs:
                 if isinstance(output, PoolingRequestOutput):
@@ -136,15 +149,24 @@ class AsyncLLM(OtherAttributes):
         priority: int,
         request_id: str,
         lora_request: LoRARequest | None,
+        tokenization_kwargs: Mapping[str, Any] | None,
     ) -> Prepared:
         """An adapter may have to be read; that takes long, too."""
         adapter = check_lora(lora_request)
         text = prompt.get("prompt") if isinstance(prompt, dict) else prompt
         if adapter is not None or (isinstance(text, str) and len(text) > _LONG_TEXT):
             return await asyncio.to_thread(
-                self._client.prepare, prompt, params, priority, request_id, adapter
+                self._client.prepare,
+                prompt,
+                params,
+                priority,
+                request_id,
+                adapter,
+                tokenization_kwargs,
             )
-        return self._client.prepare(prompt, params, priority, request_id)
+        return self._client.prepare(
+            prompt, params, priority, request_id, None, tokenization_kwargs
+        )
 
     async def add_lora(self, lora_request: LoRARequest) -> bool:
         """Reads an adapter before a request has it."""
@@ -168,6 +190,11 @@ class AsyncLLM(OtherAttributes):
             outputs.remove(stream)
             if not tracker.finished and not self._client.core.closed:
                 self._client.core.abort(tracker.request_id)
+
+    async def reset_prefix_cache(self, *_: object, **__: object) -> bool:
+        """Requests from now on find nothing that was cached before."""
+        self._client.reset_prefix_cache()
+        return True
 
     async def abort(self, request_id: str | Iterable[str]) -> None:
         """Ends requests soon; their streams end with finish_reason "abort"."""
@@ -196,6 +223,15 @@ class AsyncLLM(OtherAttributes):
         """Raises when the engine was shut down."""
         self._client.core.stats()
 
+    async def get_supported_tasks(self) -> tuple[str, ...]:
+        return ("generate", "embed")
+
+    async def is_sleeping(self) -> bool:
+        return False
+
+    async def is_paused(self) -> bool:
+        return False
+
     async def is_tracing_enabled(self) -> bool:
         return False
 
@@ -217,6 +253,14 @@ class AsyncLLM(OtherAttributes):
     def shutdown(self, timeout: float | None = None) -> None:
         """Ends all requests and frees the engine; so does dropping the object."""
         self._client.close()
+
+
+def _check_rank(data_parallel_rank: int | None) -> None:
+    if data_parallel_rank is not None:
+        raise NotImplementedError(
+            "data_parallel_rank is not built: the engine with the least work takes a request; "
+            "leave it out"
+        )
 
 
 AsyncLLMEngine = AsyncLLM

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Union
 
+from foretoken._values import listed, whole_text
+
 
 class _PromptFields(TypedDict, total=False):
     cache_salt: str
@@ -45,11 +47,14 @@ class Prompt:
 
 
 def _ids_of(value: object) -> list[int]:
+    value = listed(value)
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise TypeError(f"prompt_token_ids must be a list of token ids, not {value!r}")
     for token in value:
         if isinstance(token, bool) or not hasattr(token, "__index__"):
             raise TypeError(f"prompt_token_ids must hold integers, not {token!r}")
+        if not -(2**31) <= int(token) < 2**31:
+            raise ValueError(f"prompt token id {token} is not in the vocabulary")
     return [int(token) for token in value]
 
 
@@ -63,6 +68,7 @@ def _parse_mapping(prompt: Mapping[str, Any]) -> Prompt:
     if text is not None and not isinstance(text, str):
         raise TypeError(f"'prompt' must be text, not {text!r}")
     salt = prompt.get("cache_salt") or ""
+    text = None if text is None else whole_text(text)
     return Prompt(text, None if ids is None else _ids_of(ids), salt)
 
 
@@ -71,7 +77,7 @@ def parse_prompt(prompt: object) -> Prompt:
     if isinstance(prompt, Prompt):
         return prompt
     if isinstance(prompt, str):
-        return Prompt(prompt, None)
+        return Prompt(whole_text(prompt), None)
     if isinstance(prompt, Mapping):
         return _parse_mapping(prompt)
     return Prompt(None, _ids_of(prompt))
@@ -81,8 +87,24 @@ def parse_prompts(prompts: object) -> list[Prompt]:
     """One prompt, or a sequence of prompts; a list of integers is one prompt of token ids."""
     if isinstance(prompts, (str, Mapping, Prompt)):
         return [parse_prompt(prompts)]
+    prompts = listed(prompts)
     if not isinstance(prompts, Sequence):
         raise TypeError(f"prompts must be text, token ids, a dict, or a list of these: {prompts!r}")
-    if prompts and hasattr(prompts[0], "__index__"):
+    if prompts and hasattr(prompts[0], "__index__") and not isinstance(listed(prompts[0]), list):
         return [parse_prompt(prompts)]
     return [parse_prompt(prompt) for prompt in prompts]
+
+
+def truncation_of(
+    tokenization_kwargs: Mapping[str, Any] | None, mm_processor_kwargs: Mapping[str, Any] | None
+) -> int | None:
+    """Most tokens of a prompt, by vLLM's arguments of tokenizers; what else they say is refused."""
+    if mm_processor_kwargs:
+        raise NotImplementedError("mm_processor_kwargs is not built; prompts are text or ids")
+    given = dict(tokenization_kwargs or {})
+    most: int | None = given.pop("truncate_prompt_tokens", None)
+    for name in given:
+        raise NotImplementedError(
+            f"{name!r} of tokenization_kwargs is not built; give prompts as token ids"
+        )
+    return most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,10 @@ from foretoken import _core
 from foretoken._other_names import OtherAttributes
 from foretoken._progress import Progress
 from foretoken._tracker import Output, RequestError, RequestTracker
+from foretoken.beam_search import BeamSearchOutput, beam_search
 from foretoken.engine_args import EngineArgs
-from foretoken.inputs import Prompt, parse_prompts
-from foretoken.llm_engine import LLMEngine
+from foretoken.inputs import Prompt, parse_prompts, truncation_of
+from foretoken.llm_engine import LLMEngine, ModelConfig
 from foretoken.lora_request import LoRARequest, LoRARequests, check_lora
 from foretoken.metrics import Metric
 from foretoken.outputs import (
@@ -25,7 +27,7 @@ from foretoken.outputs import (
     ScoringRequestOutput,
 )
 from foretoken.pooling_params import PoolingParams
-from foretoken.sampling_params import RequestOutputKind, SamplingParams
+from foretoken.sampling_params import BeamSearchParams, RequestOutputKind, SamplingParams
 from foretoken.tokenizer import Tokenizer
 
 _POLL_MS = 200
@@ -53,11 +55,14 @@ class LLM(OtherAttributes):
         use_tqdm: UseTqdm = True,
         lora_request: LoRARequests = None,
         priority: Sequence[int] | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        mm_processor_kwargs: Mapping[str, Any] | None = None,
     ) -> list[RequestOutput]:
         """Answers in the order of the prompts.
 
         A fault of any prompt or parameter is raised, and the other prompts are dropped. What fails
-        later ends its own request: finish_reason is then "error", and `error` tells why.
+        later ends its own request, with a warning: finish_reason is then "error", and `error` tells
+        why.
         """
         if prompt_token_ids is not None:
             if prompts is not None:
@@ -65,6 +70,7 @@ class LLM(OtherAttributes):
             prompts = prompt_token_ids
         parsed = parse_prompts(prompts)
         params = _each(sampling_params or self.get_default_sampling_params(), len(parsed))
+        params = _truncated(params, truncation_of(tokenization_kwargs, mm_processor_kwargs))
         outputs = self._run(parsed, params, priority, use_tqdm, lora_request)
         return [output for output in outputs if isinstance(output, RequestOutput)]
 
@@ -81,10 +87,20 @@ class LLM(OtherAttributes):
         tools: Sequence[Mapping[str, Any]] | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
         priority: Sequence[int] | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        mm_processor_kwargs: Mapping[str, Any] | None = None,
     ) -> list[RequestOutput]:
-        """The answers to one conversation, or to each of a list of them."""
-        if not messages:
-            raise ValueError("chat needs at least one message")
+        """The answers to one conversation, or to each of a list of them.
+
+        Contents become what the template takes, whatever `chat_template_content_format` says.
+        """
+        if not messages or isinstance(messages, str):
+            raise ValueError('chat needs a list of at least one message {"role", "content"}')
+        if chat_template_content_format not in ("auto", "string", "openai"):
+            raise ValueError(
+                f"chat_template_content_format {chat_template_content_format!r} is unknown; use "
+                "'auto', 'string' or 'openai'"
+            )
         arguments: dict[str, Any] = {
             "add_generation_prompt": add_generation_prompt,
             "continue_final_message": continue_final_message,
@@ -102,6 +118,8 @@ class LLM(OtherAttributes):
             use_tqdm=use_tqdm,
             lora_request=lora_request,
             priority=priority,
+            tokenization_kwargs=tokenization_kwargs,
+            mm_processor_kwargs=mm_processor_kwargs,
         )
 
     def encode(
@@ -113,15 +131,16 @@ class LLM(OtherAttributes):
         lora_request: LoRARequests = None,
         pooling_task: str | None = None,
         truncate_prompt_tokens: int | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
     ) -> list[PoolingRequestOutput[PoolingOutput]]:
         """The pooled state of each prompt. Raises RequestError where one fails."""
         parsed = parse_prompts(prompts)
-        params = _each(pooling_params or PoolingParams(task=pooling_task), len(parsed))
+        fallback = PoolingParams(task=pooling_task)  # says which tasks are not built
+        params = _each(pooling_params or fallback, len(parsed))
+        most = truncation_of(tokenization_kwargs, None)
         if truncate_prompt_tokens is not None:
-            params = [
-                dataclasses.replace(p, truncate_prompt_tokens=truncate_prompt_tokens)
-                for p in params
-            ]
+            most = truncate_prompt_tokens
+        params = _truncated(params, most)
         outputs = self._run(parsed, params, None, use_tqdm, lora_request)
         return [output for output in outputs if isinstance(output, PoolingRequestOutput)]
 
@@ -133,6 +152,7 @@ class LLM(OtherAttributes):
         use_tqdm: UseTqdm = True,
         lora_request: LoRARequests = None,
         truncate_prompt_tokens: int | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
     ) -> list[EmbeddingRequestOutput]:
         """The embedding of each prompt."""
         pooled = self.encode(
@@ -141,6 +161,7 @@ class LLM(OtherAttributes):
             use_tqdm=use_tqdm,
             lora_request=lora_request,
             truncate_prompt_tokens=truncate_prompt_tokens,
+            tokenization_kwargs=tokenization_kwargs,
         )
         return [
             EmbeddingRequestOutput(
@@ -159,6 +180,9 @@ class LLM(OtherAttributes):
         data_2: str | Sequence[str],
         *,
         use_tqdm: UseTqdm = True,
+        lora_request: LoRARequests = None,
+        truncate_prompt_tokens: int | None = None,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
     ) -> list[ScoringRequestOutput]:
         """The cosine of the embeddings of each pair; one text may stand against many."""
         first = [data_1] if isinstance(data_1, str) else list(data_1)
@@ -168,7 +192,14 @@ class LLM(OtherAttributes):
                 f"score pairs {len(first)} with {len(second)} texts; give 1 or equally many"
             )
         params = PoolingParams(normalize=True)
-        outputs = self.embed(first + second, pooling_params=params, use_tqdm=use_tqdm)
+        outputs = self.embed(
+            first + second,
+            pooling_params=params,
+            use_tqdm=use_tqdm,
+            lora_request=lora_request,
+            truncate_prompt_tokens=truncate_prompt_tokens,
+            tokenization_kwargs=tokenization_kwargs,
+        )
         queries, answers = outputs[: len(first)], outputs[len(first) :]
         if len(queries) == 1:
             queries = queries * len(answers)
@@ -181,8 +212,27 @@ class LLM(OtherAttributes):
             scores.append(ScoringRequestOutput(answer.request_id, value, ids))
         return scores
 
-    def beam_search(self, *_: object, **__: object) -> None:
-        raise NotImplementedError("beam search is not built; sample with SamplingParams(n=...)")
+    def beam_search(
+        self,
+        prompts: object,
+        params: BeamSearchParams,
+        lora_request: LoRARequests = None,
+        use_tqdm: UseTqdm = False,
+        concurrency_limit: int | None = None,
+    ) -> list[BeamSearchOutput]:
+        """The likeliest continuations of each prompt.
+
+        `concurrency_limit`: most prompts that are searched at once.
+        """
+        parsed = parse_prompts(prompts)
+        adapters = _adapters(lora_request, len(parsed))
+        size = max(concurrency_limit or len(parsed), 1)
+        found: list[BeamSearchOutput] = []
+        for i in range(0, len(parsed), size):
+            found += beam_search(
+                self, parsed[i : i + size], params, adapters[i : i + size], use_tqdm
+            )
+        return found
 
     def classify(self, *_: object, **__: object) -> None:
         raise NotImplementedError("classification heads are not built; use embed()")
@@ -199,6 +249,15 @@ class LLM(OtherAttributes):
 
     def get_metrics(self) -> list[Metric]:
         return self.llm_engine.get_metrics()
+
+    @property
+    def model_config(self) -> ModelConfig:
+        return self.llm_engine.model_config
+
+    def reset_prefix_cache(self) -> bool:
+        """Requests from now on find nothing that was cached before."""
+        self._client.reset_prefix_cache()
+        return True
 
     def shutdown(self) -> None:
         """Ends all requests and frees the engine; so does dropping the object."""
@@ -229,6 +288,7 @@ class LLM(OtherAttributes):
                 if not tracker.finished and not self._client.core.closed:
                     self._client.core.abort(tracker.request_id)
             raise
+        _warn_of_errors(trackers)
         return [tracker.output() for tracker in trackers]
 
     @staticmethod
@@ -266,6 +326,24 @@ def _each(params: Any, count: int) -> list[Any]:
     return list(params)
 
 
+def _truncated(params: list[Any], most: int | None) -> list[Any]:
+    if most is None:
+        return params
+    return [dataclasses.replace(each, truncate_prompt_tokens=most) for each in params]
+
+
+def _warn_of_errors(trackers: Sequence[RequestTracker]) -> None:
+    """Texts of requests that failed look like empty answers."""
+    failed = [tracker for tracker in trackers if tracker.error is not None]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(trackers)} requests failed (finish_reason 'error'); the first: "
+            f"{failed[0].error}",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
 def _priorities(priority: Sequence[int] | None, count: int) -> list[int]:
     if priority is None:
         return [0] * count
@@ -275,4 +353,4 @@ def _priorities(priority: Sequence[int] | None, count: int) -> list[int]:
 
 
 def _conversations(messages: Sequence[Any]) -> list[Sequence[Message]]:
-    return [messages] if isinstance(messages[0], Mapping) else list(messages)
+    return list(messages) if isinstance(messages[0], (list, tuple)) else [messages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +53,18 @@ class LLMEngine(OtherAttributes):
         arrival_time: float | None = None,
         lora_request: LoRARequest | None = None,
         priority: int = 0,
+        *,
+        tokenization_kwargs: Mapping[str, Any] | None = None,
+        trace_headers: object = None,
     ) -> None:
-        """Starts a request; raises what is wrong with it."""
+        """Starts a request; raises what is wrong with it. `trace_headers` have no effect."""
         prepared = self.client.prepare(
-            prompt, params, priority, str(request_id), check_lora(lora_request)
+            prompt,
+            params,
+            priority,
+            str(request_id),
+            check_lora(lora_request),
+            tokenization_kwargs,
         )
         kind = RequestOutputKind.FINAL_ONLY
         if isinstance(params, SamplingParams):
@@ -97,6 +106,11 @@ class LLMEngine(OtherAttributes):
 
     def get_num_unfinished_requests(self) -> int:
         return len(self._open)
+
+    def reset_prefix_cache(self, *_: object, **__: object) -> bool:
+        """Requests from now on find nothing that was cached before."""
+        self.client.reset_prefix_cache()
+        return True
 
     def get_tokenizer(self) -> Tokenizer:
         return self.client.tokenizer()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretoken import _core
+from foretoken._values import listed, to_json, whole_text
+
+
+# Arguments of Hugging Face's apply_chat_template that are no variables of the template.
+_OF_TENSORS = ("return_tensors", "return_dict", "padding", "truncation", "max_length")
 
 
 class Tokenizer:
@@ -18,16 +22,16 @@ class Tokenizer:
         self._special = engine.special_tokens()
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        return self._engine.encode(text, add_special_tokens)
+        return self._engine.encode(whole_text(text), add_special_tokens)
 
-    def decode(self, token_ids: int | Sequence[int], skip_special_tokens: bool = False) -> str:
+    def decode(self, token_ids: Any, skip_special_tokens: bool = False) -> str:
+        """`token_ids`: an id, or a sequence or an array of them."""
+        token_ids = listed(token_ids)
         ids = list(token_ids) if isinstance(token_ids, Sequence) else [int(token_ids)]
         return self._engine.decode([int(token) for token in ids], skip_special_tokens)
 
-    def batch_decode(
-        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = False
-    ) -> list[str]:
-        return [self.decode(ids, skip_special_tokens) for ids in sequences]
+    def batch_decode(self, sequences: Any, skip_special_tokens: bool = False) -> list[str]:
+        return [self.decode(ids, skip_special_tokens) for ids in listed(sequences)]
 
     def __call__(
         self, text: str | Sequence[str], add_special_tokens: bool = True
@@ -51,6 +55,9 @@ class Tokenizer:
         **kwargs: Any,
     ) -> str | list[int]:
         """The prompt of a conversation: ids, or text with `tokenize=False`."""
+        for name in _OF_TENSORS:
+            if kwargs.pop(name, None):
+                raise NotImplementedError(f"{name} is not built; prompts are text or lists of ids")
         arguments: dict[str, Any] = {
             "add_generation_prompt": add_generation_prompt,
             "continue_final_message": continue_final_message,
@@ -61,7 +68,7 @@ class Tokenizer:
         if documents is not None:
             arguments["documents"] = list(documents)
         text = self._engine.render_chat(
-            json.dumps(list(conversation)), json.dumps(arguments), chat_template or ""
+            to_json(list(conversation)), to_json(arguments), whole_text(chat_template or "")
         )
         return self.encode(text, add_special_tokens=False) if tokenize else text
 

@@ -14,8 +14,13 @@ constexpr int64_t kAlignment = 256;
 // Keys and values, or keys that are both.
 int64_t num_parts(const KvGroupSpec& spec) { return spec.value_dim > 0 ? 1 : 2; }
 
-int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t block_size) {
-  return int64_t{spec.num_kv_heads} * (block_size / spec.context_size) * group_entry_bytes(spec);
+// Of one block.
+int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t layer, int32_t block_size) {
+  const auto index = static_cast<size_t>(layer);
+  const int64_t each = index < spec.layer_bytes.size()
+                           ? spec.layer_bytes[index]
+                           : spec.num_kv_heads * group_entry_bytes(spec);
+  return each * (block_size / spec.context_size);
 }
 
 // Of one layer that keeps such rows.
@@ -43,7 +48,10 @@ int64_t group_entry_bytes(const KvGroupSpec& spec) {
 }
 
 int64_t kv_bytes_per_block(const KvGroupSpec& spec, int32_t block_size) {
-  int64_t bytes = num_parts(spec) * spec.num_layers * bytes_of_one_part(spec, block_size);
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < spec.num_layers; ++i) {
+    bytes += num_parts(spec) * bytes_of_one_part(spec, i, block_size);
+  }
   for_all_beside(spec, [&](const KvRowsSpec& rows) {
     bytes += rows.num_layers * bytes_of_rows(spec, rows, block_size);
   });
@@ -61,18 +69,21 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
   FT_CHECK(spec.num_layers >= 0 && num_blocks > 0 && block_size > 0);
   FT_CHECK(spec.context_size > 0 && block_size % spec.context_size == 0);
   std::unique_ptr<KvCache> cache(new KvCache(device, spec, num_blocks, block_size));
-  const int64_t part = aligned(bytes_of_one_part(spec, block_size) * num_blocks);
   const int64_t parts = num_parts(spec);
-  int64_t all = parts * spec.num_layers * part;
+  const auto part_of = [&](int32_t layer) {
+    return aligned(bytes_of_one_part(spec, layer, block_size) * num_blocks);
+  };
+  int64_t all = 0;
+  for (int32_t i = 0; i < spec.num_layers; ++i) all += parts * part_of(i);
   for_all_beside(spec, [&](const KvRowsSpec& rows) {
     all += rows.num_layers * aligned(bytes_of_rows(spec, rows, block_size) * num_blocks);
   });
   if (all == 0) return cache;
   FT_ASSIGN_OR_RETURN(void* memory, cache->arena_.take(static_cast<size_t>(all), "the KV cache"));
   auto* at = static_cast<std::byte*>(memory);
-  for (int32_t i = 0; i < spec.num_layers; ++i, at += parts * part) {
+  for (int32_t i = 0; i < spec.num_layers; at += parts * part_of(i++)) {
     cache->layers_.push_back({.k = at,
-                              .v = at + (parts - 1) * part,
+                              .v = at + (parts - 1) * part_of(i),
                               .num_kv_heads = spec.num_kv_heads,
                               .block_size = block_size / spec.context_size,
                               .head_dim = spec.head_dim,
@@ -91,9 +102,10 @@ Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvGroupSp
 }
 
 std::vector<BlockPart> KvCache::block_parts() const {
-  const int64_t bytes = bytes_of_one_part(spec_, block_size_);
   std::vector<BlockPart> parts;
-  for (const KvLayer& layer : layers_) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const KvLayer& layer = layers_[i];
+    const int64_t bytes = bytes_of_one_part(spec_, static_cast<int32_t>(i), block_size_);
     parts.push_back({static_cast<std::byte*>(layer.k), bytes});
     if (layer.v != layer.k) parts.push_back({static_cast<std::byte*>(layer.v), bytes});
   }
@@ -114,8 +126,10 @@ void* KvCache::beside_at(int kind, int32_t number) const {
 }
 
 void KvCache::prefer_small_fronts(Device& device) const {
-  const auto part = static_cast<size_t>(bytes_of_one_part(spec_, block_size_) * num_blocks_);
-  for (const KvLayer& layer : layers_) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const KvLayer& layer = layers_[i];
+    const int64_t bytes = bytes_of_one_part(spec_, static_cast<int32_t>(i), block_size_);
+    const auto part = static_cast<size_t>(bytes * num_blocks_);
     prefer_small_front(device, layer.k, part);
     if (layer.v != layer.k) prefer_small_front(device, layer.v, part);
   }

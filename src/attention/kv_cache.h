@@ -23,7 +23,7 @@ struct KvRowsSpec {
   bool operator==(const KvRowsSpec&) const = default;
 };
 
-// A set of layers whose KV has one layout and shares block indices.
+// A set of layers whose KV has one layout, or the front of it, and shares block indices.
 struct KvGroupSpec {
   int32_t num_layers = 0;  // may be 0 for the full group of a model with windowed layers only
   int32_t num_kv_heads = 0;
@@ -40,6 +40,9 @@ struct KvGroupSpec {
   KvRowsSpec index = {};
   std::array<KvRowsSpec, 2> compressed = {};
   int32_t rope_dim = 0;  // of entries of compressed_entry.h; 0: they are as KvLayer says
+  // Bytes of the keys of one position in each layer, where some have fewer or smaller heads than
+  // the above, and blocks of these alone; empty: all are as above.
+  std::vector<int64_t> layer_bytes = {};
   bool operator==(const KvGroupSpec&) const = default;
 };
 

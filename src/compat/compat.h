@@ -15,23 +15,10 @@ namespace foretoken {
 
 // What layers of a model do that not every layout has.
 struct LayerNeeds {
-  bool run_again = false;  // layers run several times
-  bool add_later = false;  // a layer adds what the one before it left
-  // Layers attend to positions that others chose, whose number is no multiple of 4.
-  bool follow_indexers = false;
-  bool read_other_layers = false;   // layers read others' keys
-  bool read_more = false;           // and more of a token than its row
-  bool weigh_depth = false;         // layers weigh what earlier blocks of layers left
-  bool has_slopes = false;          // ALiBi
-  bool norm_all_heads = false;      // rows of attention are normed as one
-  bool mask_by_all_values = false;  // all values of a row say how its keys count
-  bool mlp_sees_all = false;        // an MLP looks at all its inner columns at once
-  bool round_whole_rows = false;    // products round rows to int8 by their greatest element
-  bool heads_take_turns = false;    // value heads, in the order of a GGUF file
-  bool scan_selectively = false;    // Mamba 1
-  int norm_groups = 0;              // linear attention norms so many parts of a row by themselves
-  bool has_idle_experts = false;    // experts that leave rows as they are
-  bool has_narrow_experts = false;  // experts between projections of rows
+  // Stages that layers make at most, where not each may begin one; 0: as many as there are layers.
+  int max_stages = 0;
+  bool has_slopes = false;        // ALiBi
+  bool heads_take_turns = false;  // value heads, in the order of a GGUF file
 };
 
 // What an engine, or a request to it, is put together from: all that compat is asked about. An
@@ -58,7 +45,6 @@ struct Combination {
   std::string files = {};         // of the model that is spoken of, to be read
   std::optional<LayerNeeds> layers = {};
   Fact has_windows = {};  // layers of the model see a window or a chunk alone
-  Fact windowed = {};     // and keep blocks of it on their own, as sequences outgrow it
   // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
   std::string states_of = {};
   Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to
@@ -87,7 +73,6 @@ struct Combination {
   std::string drafter = {};                       // its method, to be read
   const DrafterTraits* drafter_traits = nullptr;  // of its method
   Fact drafts_by_modules = {};                    // MTP modules of the target draft
-  std::string draft_quantization = {};            // `quantization` of its files
   Fact other_vocabulary = {};                     // use_heterogeneous_vocab
   Fact draft_has_tokenizer = {};                  // beside its files
   std::string unlike_first = {};                  // a field of the engine in which drafters differ
@@ -133,7 +118,6 @@ struct Combination {
   Fact expert_parallel = {};                  // whole experts are dealt out to ranks
   Fact two_lanes = {};                        // --enable-dbo
   Fact only_pieces = {};                      // graphs of steps are all in pieces
-  Fact has_launcher = {};                     // mpirun, srun or torchrun started the process
   Fact one_process = {};                      // --distributed-executor-backend uni
   Fact uses_mpi = {};                         // --communicator mpi
   std::string waiting_route = {};  // by which ranks exchange, where kernels wait for other ranks

@@ -7,7 +7,7 @@
 namespace foretoken {
 namespace {
 
-constexpr DrafterTraits kPlainHead = {.reads_files = true, .plain_weights = true};
+constexpr DrafterTraits kPlainHead = {.reads_files = true};
 constexpr DrafterTraits kBlockModel = {
     .reads_files = true, .maps_vocabulary = true, .drafts_at_once = true};
 
@@ -96,17 +96,6 @@ const CompatRule kDraftModelRules[] = {
               "draft_model";
      },
      {.files = "a draft model", .states_of = "a draft model", .drafter_traits = &kBlockModel}},
-    {"`quantization` of a drafter, weights that none rounds",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       return c.drafter_traits != nullptr && c.drafter_traits->plain_weights &&
-              !c.draft_quantization.empty();
-     },
-     [](const Combination& c) {
-       return "speculative config: quantization " + c.draft_quantization +
-              " does not round the weights of method " + c.drafter + "; leave it out";
-     },
-     {.drafter = "medusa", .drafter_traits = &kPlainHead, .draft_quantization = "fp8"}},
     {"`use_heterogeneous_vocab`, a drafter without a vocabulary of its own",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {

@@ -17,7 +17,6 @@ struct DrafterTraits {
   bool proposes_unmasked = false;
   bool drafts_at_once = false;  // its drafts are rows of one pass of a model
   bool drafts_apart = false;    // and none of them depends on the one before it
-  bool plain_weights = false;   // its weights stay as its files have them
   bool has_kv = false;          // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;   // entries of accepted drafts stay exact
   // It keeps a state of each sequence beside its entries, so that it begins at the first token of

@@ -3,8 +3,7 @@
 
 #include "compat/rules.h"
 
-// Layers that not every layout has: among stages, lanes, engines that share experts, and tensor
-// parallel ranks.
+// Layers that not every layout has: among stages, and among tensor parallel ranks.
 
 namespace foretoken {
 namespace {
@@ -17,14 +16,6 @@ struct NarrowLayout {
   std::string (*remedy)(const Combination&);
 };
 
-// One stage of as many tensor parallel ranks, or where they help, of all ranks.
-std::string without_stages(const Combination& c) {
-  Combination divided = c;
-  divided.num_stages = 1;
-  return std::string("; use --pipeline-parallel-size 1") +
-         (is_helped(c, divided) ? " and divide by --tensor-parallel-size" : "");
-}
-
 // One rank a stage, or as many stages as there were ranks.
 std::string by_stages(const Combination& c) {
   Combination divided = c;
@@ -34,23 +25,6 @@ std::string by_stages(const Combination& c) {
          (is_helped(c, divided) ? " and divide by --pipeline-parallel-size" : "");
 }
 
-constexpr NarrowLayout kStages = {
-    "--pipeline-parallel-size", [](const Combination& c) { return c.num_stages > 1; },
-    [](Combination& c) { c.num_ranks = c.num_stages = 2; }, without_stages};
-constexpr NarrowLayout kLanes = {
-    "--enable-dbo", [](const Combination& c) { return bool(c.two_lanes); },
-    [](Combination& c) { c.two_lanes = true; },
-    [](const Combination&) -> std::string { return "; leave --enable-dbo out"; }};
-constexpr NarrowLayout kSharedExperts = {
-    "--data-parallel-size` with `--enable-expert-parallel",
-    [](const Combination& c) { return c.expert_parallel && c.num_engines > 1; },
-    [](Combination& c) {
-      c.expert_parallel = true;
-      c.num_engines = 2;
-    },
-    [](const Combination&) -> std::string {
-      return "; give --enable-expert-parallel without --data-parallel-size";
-    }};
 constexpr NarrowLayout kTensorRanks = {
     "--tensor-parallel-size", [](const Combination& c) { return c.num_tensor_ranks() > 1; },
     [](Combination& c) { c.num_ranks = 2; },
@@ -72,38 +46,6 @@ struct LayerRule {
 };
 
 constexpr LayerRule kLayerRules[] = {
-    {"layers that run several times", &LayerNeeds::run_again, kStages,
-     "layers run several times, which stages do not have"},
-    {"layers that add what the one before left", &LayerNeeds::add_later, kStages,
-     "layers add what the layer before left, which stages do not have"},
-    {"layers that attend to what others chose, no multiple of 4", &LayerNeeds::follow_indexers,
-     kStages,
-     "layers attend to positions that others chose, a number (index_topk) that is no multiple of "
-     "4, which stages do not have"},
-    {"layers that read others' keys", &LayerNeeds::read_other_layers, kStages,
-     "layers read other layers' keys, which stages do not have"},
-    {"layers that read more of a token than its row", &LayerNeeds::read_more, kStages,
-     "layers read more of a token than its row, which stages do not have"},
-    {"layers that read more of a token than its row", &LayerNeeds::read_more, kLanes,
-     "layers read more of a token than its row, which two lanes do not have"},
-    {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kStages,
-     "layers weigh what earlier blocks of layers left, which stages do not have"},
-    {"layers that weigh what earlier ones left", &LayerNeeds::weigh_depth, kLanes,
-     "layers weigh what earlier blocks of layers left, which is kept for one lane"},
-    {"experts that leave rows as they are", &LayerNeeds::has_idle_experts, kSharedExperts,
-     "experts that leave rows as they are belong to no engine, so engines do not share experts"},
-    {"experts of narrow rows", &LayerNeeds::has_narrow_experts, kSharedExperts,
-     "experts between projections of rows (moe_latent_size) are not shared by engines"},
-    {"rows of attention that are normed as one", &LayerNeeds::norm_all_heads, kTensorRanks,
-     "rows of attention are normed over all heads, which are "},
-    {"keys that all values weigh", &LayerNeeds::mask_by_all_values, kTensorRanks,
-     "all values of a row say how much each of its keys adds to scores, so heads are "},
-    {"MLPs that look at all columns", &LayerNeeds::mlp_sees_all, kTensorRanks,
-     "MLPs look at all their inner columns at once, which are "},
-    {"rows that are rounded whole (BitNet)", &LayerNeeds::round_whole_rows, kTensorRanks,
-     "quant_method bitnet rounds whole rows, which are "},
-    {"layers of Mamba 1", &LayerNeeds::scan_selectively, kTensorRanks,
-     "the layers of Mamba 1 are "},
     {"ALiBi", &LayerNeeds::has_slopes, kContextRanks,
      "the slopes of ALiBi are not merged over ranks that share positions"},
     {"value heads that take turns in a GGUF file", &LayerNeeds::heads_take_turns, kTensorRanks,
@@ -126,26 +68,29 @@ CompatRule rule_of(const LayerRule& rule) {
           std::move(example)};
 }
 
-// Not every number of ranks is too many.
-int num_norm_groups(const Combination& c) { return c.layers ? c.layers->norm_groups : 0; }
-
-CompatRule norm_group_rule() {
-  return {
-      "groups in which linear attention norms rows, `--tensor-parallel-size`",
-      StatusCode::kUnsupported,
-      [](const Combination& c) {
-        return num_norm_groups(c) > 0 && num_norm_groups(c) % c.num_tensor_ranks().value_or(1) != 0;
-      },
-      [](const Combination& c) {
-        const int groups = num_norm_groups(c);
-        return c.architecture + ": the norm of linear attention has " + std::to_string(groups) +
-               (groups == 1 ? " group" : " groups") + " of a row, which are not divided among " +
-               std::to_string(*c.num_tensor_ranks()) + " ranks; use " +
-               (groups == 1 ? "--tensor-parallel-size 1"
-                            : "a --tensor-parallel-size that divides them") +
-               by_stages(c);
-      },
-      {.architecture = "Model", .layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2}};
+// Layers that read others' keys stay with these, and so do layers that are one in the files.
+CompatRule stage_rule() {
+  return {"layers that stay in one stage, `--pipeline-parallel-size`",
+          StatusCode::kUnsupported,
+          [](const Combination& c) {
+            return c.layers && c.layers->max_stages > 0 && c.num_stages > c.layers->max_stages;
+          },
+          [](const Combination& c) {
+            const int most = c.layers->max_stages;
+            Combination divided = c;
+            divided.num_stages = most;
+            divided.num_ranks = *c.num_ranks / most * most;
+            return c.architecture +
+                   ": layers that read others' keys, or that are one in the files, stay in one "
+                   "stage, so that there are at most " +
+                   std::to_string(most) + (most == 1 ? " stage" : " stages") +
+                   "; use --pipeline-parallel-size " + std::to_string(most) +
+                   (is_helped(c, divided) ? " and divide by --tensor-parallel-size" : "");
+          },
+          {.architecture = "Model",
+           .layers = LayerNeeds{.max_stages = 2},
+           .num_ranks = 3,
+           .num_stages = 3}};
 }
 
 }  // namespace
@@ -154,7 +99,7 @@ std::span<const CompatRule> layer_rules() {
   static const std::vector<CompatRule> rules = [] {
     std::vector<CompatRule> all;
     for (const LayerRule& rule : kLayerRules) all.push_back(rule_of(rule));
-    all.push_back(norm_group_rule());
+    all.push_back(stage_rule());
     return all;
   }();
   return rules;

@@ -2,30 +2,21 @@
 
 #include "compat/rules.h"
 
-// States of sequences, which belong to one position alone, chosen blocks, of which ranks have equal
-// parts, and KV blocks in host memory.
+// Compressed entries, of many positions each, and chosen blocks, of which ranks have equal parts,
+// where ranks share positions; KV blocks in host memory.
 
 namespace foretoken {
 namespace {
 
-const CompatRule kStateRules[] = {
-    {"states of sequences, `--decode-context-parallel-size`",
+const CompatRule kPositionRules[] = {
+    {"compressed entries, `--decode-context-parallel-size`",
      StatusCode::kUnsupported,
-     [](const Combination& c) { return !c.states_of.empty() && c.num_context_ranks > 1; },
+     [](const Combination& c) { return c.compressed && c.num_context_ranks > 1; },
      [](const Combination& c) {
        return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks) +
-              " is not built where " + c.states_of +
-              " keeps states of sequences, which all positions go through; leave it out";
+              " is not built for compressed entries of positions; leave it out";
      },
-     {.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}},
-    {"states of sequences, `--kv-offloading-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return !c.states_of.empty() && c.host_blocks; },
-     [](const Combination& c) {
-       return "--kv-offloading-size is not built where " + c.states_of +
-              " keeps states of sequences, which blocks do not bring; leave it out";
-     },
-     {.states_of = "the model", .host_blocks = true}},
+     {.compressed = true, .num_ranks = 2, .num_context_ranks = 2}},
     {"blocks that an indexer chooses, `--decode-context-parallel-size`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {
@@ -58,19 +49,11 @@ const CompatRule kHostBlockRules[] = {
               "prefix cache; leave it out, or --enable-prefix-caching off";
      },
      {.host_blocks = true, .prefix_caching = false}},
-    {"`--kv-offloading-size`, sliding windows",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.host_blocks && c.windowed; },
-     [](const Combination&) -> std::string {
-       return "--kv-offloading-size is not built for models with sliding-window layers, whose "
-              "blocks are freed on their own; leave it out";
-     },
-     {.windowed = true, .host_blocks = true}},
 };
 
 }  // namespace
 
-std::span<const CompatRule> state_rules() { return kStateRules; }
+std::span<const CompatRule> position_rules() { return kPositionRules; }
 std::span<const CompatRule> host_block_rules() { return kHostBlockRules; }
 
 }  // namespace foretoken

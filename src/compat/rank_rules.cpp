@@ -42,24 +42,6 @@ const CompatRule kEngineRules[] = {
               std::to_string(*c.num_hosts) + "; leave one of them out";
      },
      {.num_hosts = 2, .one_process = true}},
-    {"`--data-parallel-size`, `--nnodes`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       return c.num_engines > 1 && c.num_hosts > 1 && c.expert_parallel.is_false();
-     },
-     [](const Combination&) -> std::string {
-       return "--data-parallel-size and --nnodes together: data parallel engines are on one "
-              "host; start a server on each host and put a balancer before them";
-     },
-     {.num_engines = 2, .num_hosts = 2, .expert_parallel = false}},
-    {"`--data-parallel-size`, a launcher",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.num_engines > 1 && c.has_launcher; },
-     [](const Combination&) -> std::string {
-       return "--data-parallel-size under mpirun, srun or torchrun: one process serves all data "
-              "parallel engines; start it without a launcher, or a server for each engine";
-     },
-     {.num_engines = 2, .has_launcher = true}},
     {"`--communicator mpi`, `--device`",
      StatusCode::kUnsupported,
      [](const Combination& c) {
@@ -82,14 +64,6 @@ const CompatRule kSharedRules[] = {
               divisors_of(*c.num_tensor_ranks());
      },
      {.num_ranks = 4, .num_context_ranks = 3}},
-    {"`--decode-context-parallel-size`, `--pipeline-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.num_context_ranks > 1 && c.num_stages > 1; },
-     [](const Combination& c) {
-       return context_flag(c) +
-              " and --pipeline-parallel-size together are not built; leave one of them out";
-     },
-     {.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2}},
     {"`draft_tensor_parallel_size`, `--tensor-parallel-size`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {
@@ -167,14 +141,6 @@ const CompatRule kExpertRules[] = {
        return "--enable-expert-parallel: the model is no mixture of experts; leave it out";
      },
      {.num_experts = 0, .expert_parallel = true}},
-    {"`--enable-expert-parallel`, `--data-parallel-size`, `--communicator mpi`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.expert_parallel && c.num_engines > 1 && c.uses_mpi; },
-     [](const Combination&) -> std::string {
-       return "--enable-expert-parallel and --data-parallel-size together exchange through "
-              "sockets; leave --communicator mpi out";
-     },
-     {.num_engines = 2, .expert_parallel = true, .uses_mpi = true}},
     {"`--enable-expert-parallel`, more ranks than the model has experts",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {
@@ -192,14 +158,6 @@ const CompatRule kExpertRules[] = {
 };
 
 const CompatRule kLaneRules[] = {
-    {"`--enable-dbo`, `--pipeline-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.two_lanes && c.num_stages > 1; },
-     [](const Combination&) -> std::string {
-       return "--enable-dbo and --pipeline-parallel-size together: a stage hands the rows of a "
-              "step on in one piece; leave one of them out";
-     },
-     {.num_ranks = 2, .num_stages = 2, .two_lanes = true}},
     {"`--enable-dbo`, `--cudagraph-mode PIECEWISE`",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.two_lanes && c.only_pieces; },
@@ -218,6 +176,17 @@ const CompatRule kLaneRules[] = {
               c.waiting_route + "; leave it out";
      },
      {.two_lanes = true, .waiting_route = "NCCL"}},
+    {"`--enable-dbo`, the hidden size",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       // Sums over ranks are written four numbers at a time, and the other lane's rows follow.
+       return c.two_lanes && c.hidden_size && *c.hidden_size % 4 != 0 && c.num_tensor_ranks() > 1;
+     },
+     [](const Combination& c) {
+       return "--enable-dbo: " + std::to_string(*c.hidden_size) + ", the hidden size of " +
+              c.architecture + ", is no multiple of 4; leave it out";
+     },
+     {.architecture = "Model", .hidden_size = 65, .num_ranks = 2, .two_lanes = true}},
 };
 
 }  // namespace

@@ -16,15 +16,6 @@ const CompatRule kRequestRules[] = {
               "accepts drafts whatever they are; start the engine with another rule";
      },
      {.is_synthetic = true, .structured_outputs = true}},
-    {"logits processors, several ranks",
-     StatusCode::kInvalidArgument,
-     [](const Combination& c) { return c.logits_processors && c.num_ranks > 1; },
-     [](const Combination&) -> std::string {
-       return "logits_processors run on the host of rank 0 alone and cannot be used with several "
-              "ranks; start the engine with --tensor-parallel-size 1 and "
-              "--pipeline-parallel-size 1";
-     },
-     {.logits_processors = true, .num_ranks = 2}},
     {"`prompt_logprobs`, `--flex-mask` with `prompt`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.prompt_logprobs && c.whole_prompts; },

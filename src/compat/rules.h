@@ -27,7 +27,7 @@ std::span<const CompatRule> sampling_rules();
 std::span<const CompatRule> text_rules();
 std::span<const CompatRule> serving_rules();
 std::span<const CompatRule> measuring_rules();
-std::span<const CompatRule> state_rules();
+std::span<const CompatRule> position_rules();
 std::span<const CompatRule> host_block_rules();
 
 // Whether a remedy helps: `changed`, which is `c` with it, does not break the first rule that `c`

@@ -3,12 +3,14 @@
 #include <foretoken/limits.h>
 
 #include <climits>
+#include <vector>
+
+#include "config/engine_rank_fields.h"
 
 namespace foretoken {
 namespace engine_table {
 
 using C = EngineConfig;
-using P = ParallelConfig;
 using enum FieldForm;
 using enum FieldAgreement;
 
@@ -17,12 +19,12 @@ constexpr const char* kBatches = "Batches";
 constexpr const char* kMemory = "Memory";
 constexpr const char* kSteps = "Steps";
 constexpr const char* kGraphs = "Graphs";
-constexpr const char* kRanks = "Ranks";
 constexpr const char* kAdapters = "Adapters";
 constexpr const char* kSpeculation = "Speculation";
 constexpr const char* kObservation = "Observation";
 
-constexpr EngineField kTable[] = {
+// What stands before and behind the rows of engine_rank_fields.cpp.
+constexpr EngineField kBefore[] = {
     {.name = "model",
      .member = &C::model,
      .group = kModelGroup,
@@ -204,6 +206,7 @@ constexpr EngineField kTable[] = {
      .group = kBatches,
      .help = "Rows of logits that pass logits processors at once; 0: none can",
      .range = {0, 1024},
+     .agreement = kValue,
      .doors = kPython},
 
     {.name = "block_size",
@@ -315,105 +318,9 @@ constexpr EngineField kTable[] = {
      // What fits beside the sizes is told where graphs are resolved.
      .range = {INT_MIN, INT_MAX},
      .agreement = kValue},
+};
 
-    {.name = "tensor_parallel_size",
-     .member = &P::tensor_parallel_size,
-     .group = kRanks,
-     .help = "Ranks that share each layer: devices, or groups of threads on the CPU (-tp)",
-     .range = {1, INT_MAX},
-     .agreement = kValue},
-    {.name = "pipeline_parallel_size",
-     .member = &P::pipeline_parallel_size,
-     .group = kRanks,
-     .help = "Stages that an engine's layers are divided into (-pp)",
-     .range = {1, INT_MAX},
-     .agreement = kValue},
-    {.name = "decode_context_parallel_size",
-     .member = &P::decode_context_parallel_size,
-     .group = kRanks,
-     .help = "Tensor parallel ranks that keep the positions of a sequence in turn instead of all "
-             "of them each, where they would hold the same keys and values (-dcp)",
-     .range = {1, INT_MAX},
-     .agreement = kValue},
-    {.name = "data_parallel_size",
-     .member = &P::data_parallel_size,
-     .group = kRanks,
-     .help = "Engines side by side behind one balancer (-dp)",
-     .range = {1, INT_MAX}},
-    {.name = "enable_expert_parallel",
-     .member = &P::enable_expert_parallel,
-     .group = kRanks,
-     .help = "Deal the experts of a mixture out to the ranks of all engines, instead of cutting "
-             "each of them (-ep)",
-     .agreement = kValue},
-    {.name = "enable_dbo",
-     .member = &P::enable_dbo,
-     .group = kRanks,
-     .help = "Dual batch overlap: the sequences of a step go through the layers in two lanes, so "
-             "that one computes while the other exchanges with other ranks",
-     .agreement = kValue},
-    {.name = "dbo_decode_token_threshold",
-     .member = &P::dbo_decode_token_threshold,
-     .group = kRanks,
-     .help = "With --enable-dbo, fewest token rows of a step in two lanes where all sequences "
-             "decode",
-     .range = {1, INT_MAX},
-     .agreement = kValue},
-    {.name = "dbo_prefill_token_threshold",
-     .member = &P::dbo_prefill_token_threshold,
-     .group = kRanks,
-     .help = "With --enable-dbo, fewest token rows of a step in two lanes where a prompt is "
-             "computed",
-     .range = {1, INT_MAX},
-     .agreement = kValue},
-    {.name = "distributed_executor_backend",
-     .member = &P::distributed_executor_backend,
-     .group = kRanks,
-     .help = "Ranks of an engine: uni (threads of one process) or mp (processes)",
-     .automatic = "uni where all are on one host",
-     .form = kChoice,
-     .choices = "uni|mp",
-     .doors = kCommandLine},
-    {.name = "communicator",
-     .member = &P::communicator,
-     .group = kRanks,
-     .help = "Between processes on CPUs: sockets or mpi",
-     .automatic = "sockets, or mpi where mpirun started them and the plug-in is there",
-     .form = kChoice,
-     .choices = "sockets|mpi",
-     .agreement = kValue,
-     .doors = kCommandLine},
-    {.name = "disable_custom_all_reduce",
-     .member = &P::disable_custom_all_reduce,
-     .group = kRanks,
-     .help = "On GPUs, exchange through NCCL even where they reach each other's memory",
-     .agreement = kValue},
-    {.name = "nnodes",
-     .member = &P::nnodes,
-     .group = kRanks,
-     .help = "Hosts that share one engine; each runs this command",
-     .range = {1, INT_MAX},
-     .doors = kCommandLine},
-    {.name = "node_rank",
-     .member = &P::node_rank,
-     .group = kRanks,
-     .help = "Which of them this one is",
-     .range = {0, INT_MAX},
-     .doors = kCommandLine},
-    {.name = "master_addr",
-     .member = &P::master_addr,
-     .group = kRanks,
-     .help = "Address of the host with --node-rank 0",
-     .automatic = "this host",
-     .doors = kCommandLine},
-    {.name = "master_port",
-     .member = &P::master_port,
-     .group = kRanks,
-     .help = "Port there where ranks meet",
-     .automatic = "29500 between hosts, any on one host",
-     .range = {1, 65535},
-     .doors = kCommandLine},
-
+constexpr EngineField kBehind[] = {
     {.name = "enable_lora",
      .member = &C::enable_lora,
      .group = kAdapters,
@@ -492,6 +399,17 @@ constexpr EngineField kTable[] = {
 
 }  // namespace engine_table
 
-std::span<const EngineField> engine_fields() { return engine_table::kTable; }
+std::span<const EngineField> engine_fields() {
+  static const std::vector<EngineField> fields = [] {
+    std::vector<EngineField> all;
+    for (const std::span<const EngineField> part :
+         {std::span<const EngineField>(engine_table::kBefore), engine_rank_fields(),
+          std::span<const EngineField>(engine_table::kBehind)}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return fields;
+}
 
 }  // namespace foretoken

@@ -174,11 +174,11 @@ constexpr VllmName kTable[] = {
     {"logits_processor_pattern", kValue, "", kRefused, "requests bring no code; leave it out"},
 
     // Parallel layouts.
-    {"data_parallel_size_local", kValue, "", kRefused, kOneProcess},
+    {"data_parallel_size_local", kValue, "", kRefused, kOneProcess, kPython},
     {"data_parallel_rank", kValue, "0", kRefused, kOneProcess},
-    {"data_parallel_start_rank", kValue, "0", kRefused, kOneProcess},
-    {"data_parallel_address", kValue, "", kRefused, kOneProcess},
-    {"data_parallel_rpc_port", kValue, "", kRefused, kOneProcess},
+    {"data_parallel_start_rank", kValue, "0", kRefused, kOneProcess, kPython},
+    {"data_parallel_address", kValue, "", kRefused, kOneProcess, kPython},
+    {"data_parallel_rpc_port", kValue, "", kRefused, kOneProcess, kPython},
     {"data_parallel_backend", kValue, "mp", kRefused, kOneProcess},
     {"data_parallel_hybrid_lb", kFlag, "false", kRefused, kOneProcess},
     {"data_parallel_external_lb", kFlag, "false", kRefused, kOneProcess},
@@ -231,7 +231,6 @@ constexpr VllmName kTable[] = {
     {"worker_use_ray", kFlag, "false", kRefused, "there is no Ray here; leave it out"},
     {"engine_use_ray", kFlag, "false", kRefused, "there is no Ray here; leave it out"},
     {"ray_workers_use_nsight", kFlag, "false", kRefused, "there is no Ray here; use --profile"},
-    {"headless", kFlag, "", kWarned, "only --node-rank 0 serves", kCommandLine},
     {"api_server_count", kValue, "1", kWarned, "one process serves; use --http-threads",
      kCommandLine},
 

@@ -123,6 +123,7 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
   const DraftHeadOptions options{.max_rows = context.max_spans,
                                  .max_logits_rows = context.max_spans,
                                  .dummy = context.dummy,
+                                 .rounding = context.own_rounding,
                                  .vocab_ids = context.draft_vocab_ids,
                                  .target_folder = context.target_folder,
                                  .sharding = context.sharding,

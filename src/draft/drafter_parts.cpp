@@ -73,7 +73,6 @@ void add_drafter(const SpeculativeConfig& config, const DrafterEntry& entry, Com
   c->drafter = entry.name;
   c->drafter_traits = &entry.traits;
   c->drafts_by_modules = entry.traits.drafts_by_modules;
-  if (config.quantization != "none") c->draft_quantization = config.quantization;
   c->other_vocabulary = config.use_heterogeneous_vocab;
   c->num_draft_ranks = config.draft_tensor_parallel_size;
   const IdleField idle = idle_field_of(config, entry);

@@ -25,8 +25,7 @@
 namespace foretoken {
 namespace {
 
-constexpr DrafterTraits kChain = {
-    .reads_files = true, .needs_model = true, .counts_itself = true, .plain_weights = true};
+constexpr DrafterTraits kChain = {.reads_files = true, .needs_model = true, .counts_itself = true};
 
 constexpr MethodField kNgramFields[] = {
     {.name = "prompt_lookup_min", .member = &SpeculativeConfig::prompt_lookup_min},

@@ -179,6 +179,7 @@ SamplingParams EngineImpl::default_sampling_params() const { return generation_.
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
                                std::string* prompt, std::vector<std::string>* warnings) const {
+  FT_RETURN_IF_ERROR(chat_template_fault_);
   FT_RETURN_IF_ERROR(compat({.chats = true, .has_chat_template = chat_template_.has_value()}));
   FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
   const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
@@ -259,8 +260,11 @@ EngineStats EngineImpl::stats() const {
   const KvOffload::Counts& host = loop_->occupancy().host;
   stats.offload = {.num_queried_tokens = host.queried_tokens.load(),
                    .num_hit_tokens = host.hit_tokens.load(),
-                   .bytes_out = host.blocks_out.load() * info_.host_block_bytes,
-                   .bytes_in = host.blocks_in.load() * info_.host_block_bytes};
+                   .bytes_out = 0,
+                   .bytes_in = 0};
+  if (kv_offload_ == nullptr) return stats;
+  stats.offload.bytes_out = kv_offload_->bytes_of(host.moved_out) * ranks_.size();
+  stats.offload.bytes_in = kv_offload_->bytes_of(host.moved_in) * ranks_.size();
   return stats;
 }
 

@@ -119,6 +119,7 @@ class EngineImpl final : public Engine {
   Status share_taps();
   // Before the scheduler, which counts on it.
   Status make_kv_offload(const ResolvedConfig& config);
+  KvOffloadParts offload_parts(int block_size) const;
   void make_scheduler(const ResolvedConfig& config);
   // Before the runner, which keeps the queue.
   Status start_trace(const EngineConfig& config);
@@ -189,10 +190,12 @@ class EngineImpl final : public Engine {
   std::unique_ptr<AdapterRegistry> adapters_;  // null: without, or not on rank 0
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
+  Status chat_template_fault_;  // why the model's own is not there; ok: it has none
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;
   std::unique_ptr<KvOffload> kv_offload_;    // null: host memory keeps no blocks
+  ImageCounts host_images_{};                // that it keeps
   std::unique_ptr<StateStore> state_store_;  // null: there are no snapshots of states
   std::unique_ptr<Scheduler> scheduler_;
   CostTable step_times_;              // once the loop runs, the engine thread's

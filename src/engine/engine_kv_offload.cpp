@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -33,40 +34,67 @@ int share_rows(const EngineConfig& config, int wave_rows, const ExpertConfig& ex
 
 }  // namespace
 
-Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
-  if (config.kv_offloading_size == 0) return {};
-  // What the loaded model and the sized cache have decided.
-  Combination decided = config.parts;
-  decided.windowed = window_cache_ != nullptr;
-  decided.prefix_caching = config.enable_prefix_caching;
-  FT_RETURN_IF_ERROR(compat(decided));
+// Everything that a KV block has, of either group, and a snapshot of states.
+KvOffloadParts EngineImpl::offload_parts(int block_size) const {
   const BatchState& batch = memory_->batch;
-  KvOffloadParts parts{.num_blocks = num_blocks_.full,
-                       .headers = batch.page_headers,
-                       .parts = kv_cache_->block_parts()};
-  parts.parts.push_back({reinterpret_cast<std::byte*>(batch.token_pages),
+  KvOffloadPart full{.num_places = num_blocks_.full,
+                     .headers = batch.page_headers,
+                     .arrays = kv_cache_->block_parts()};
+  full.arrays.push_back({reinterpret_cast<std::byte*>(batch.token_pages),
                          int64_t{batch.block_size} * static_cast<int64_t>(sizeof(int32_t))});
-  int64_t expected = kv_cache_->bytes_per_block() + parts.parts.back().bytes;
+  int64_t expected = kv_cache_->bytes_per_block() + full.arrays.back().bytes;
   for (const auto& drafter : drafters_) {
     if (!ranks_.stages().is_last()) break;
-    expected += drafter->bytes_per_block(config.block_size);
-    for (const BlockPart& part : drafter->block_parts()) parts.parts.push_back(part);
+    expected += drafter->bytes_per_block(block_size);
+    for (const BlockPart& part : drafter->block_parts()) full.arrays.push_back(part);
+  }
+  KvOffloadPart windowed{.num_places = num_blocks_.windowed};
+  if (window_cache_ != nullptr) {
+    windowed.arrays = window_cache_->block_parts();
+    expected += window_cache_->bytes_per_block();
   }
   int64_t bytes_of_all = 0;
-  for (const BlockPart& part : parts.parts) bytes_of_all += part.bytes;
+  for (const KvOffloadPart* part : {&full, &windowed}) {
+    for (const BlockPart& array : part->arrays) bytes_of_all += array.bytes;
+  }
   FT_CHECK_MSG(bytes_of_all == expected, "everything that a KV block has must move");
+  KvOffloadPart states{.first_place = 0, .num_places = static_cast<int>(info_.num_state_snapshots)};
+  if (state_store_ != nullptr) states.arrays = state_store_->parts();
+  return {std::move(full), std::move(windowed), std::move(states)};
+}
+
+Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
+  if (config.kv_offloading_size == 0) return {};
+  // What the loaded model has decided.
+  Combination decided = config.parts;
+  decided.prefix_caching = config.enable_prefix_caching;
+  FT_RETURN_IF_ERROR(compat(decided));
+  const KvOffloadParts parts = offload_parts(config.block_size);
   constexpr double kGiB = 1 << 30;
   const auto bytes = static_cast<int64_t>(config.kv_offloading_size * kGiB / ranks_.size());
-  FT_ASSIGN_OR_RETURN(kv_offload_, KvOffload::make(*device_, *queue_, parts, bytes,
-                                                   memory_->limits().max_block_updates));
-  // Stages have different numbers of layers; all keep the same blocks.
-  FT_ASSIGN_OR_RETURN(info_.num_host_blocks,
-                      ranks_.least(kv_offload_->num_images(), "sizing the KV offload"));
-  info_.host_block_bytes = kv_offload_->image_bytes() * ranks_.size();
+  FT_ASSIGN_OR_RETURN(host_images_, count_images(parts, bytes));
+  // Stages have different numbers of layers; all keep the same.
+  for (int& count : host_images_) {
+    FT_ASSIGN_OR_RETURN(const int64_t least, ranks_.least(count, "sizing the KV offload"));
+    count = static_cast<int>(least);
+  }
+  const int max_moves =
+      memory_->limits().max_block_updates + static_cast<int>(info_.num_state_snapshots);
+  FT_ASSIGN_OR_RETURN(kv_offload_,
+                      KvOffload::make(*device_, *queue_, parts, host_images_, max_moves));
+  info_.num_host_blocks = host_images_[static_cast<size_t>(HostPart::kFull)];
+  info_.host_block_bytes = ranks_.size() * (kv_offload_->image_bytes(HostPart::kFull) +
+                                            kv_offload_->image_bytes(HostPart::kWindowed));
+  const int num_states = host_images_[static_cast<size_t>(HostPart::kStates)];
+  const int64_t state_bytes =
+      num_states * kv_offload_->image_bytes(HostPart::kStates) * ranks_.size();
   if (!ranks_.is_first()) return {};
   FT_LOG(info, "KV offload: {} tokens in {} MiB of host memory",
          info_.num_host_blocks * config.block_size,
          (info_.num_host_blocks * info_.host_block_bytes) >> 20);
+  if (num_states > 0) {
+    FT_LOG(info, "KV offload: {} snapshots of states in {} MiB", num_states, state_bytes >> 20);
+  }
   return {};
 }
 
@@ -89,7 +117,9 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .max_init_words = memory_->limits().max_words,
       .max_block_assignments = memory_->limits().max_block_updates,
       .prefix_caching = config.enable_prefix_caching,
-      .num_host_blocks = static_cast<int>(info_.num_host_blocks),
+      .num_host_blocks = host_images_[static_cast<size_t>(HostPart::kFull)],
+      .num_host_windows = host_images_[static_cast<size_t>(HostPart::kWindowed)],
+      .num_host_states = host_images_[static_cast<size_t>(HostPart::kStates)],
       .num_snapshots = static_cast<int>(info_.num_state_snapshots),
       .whole_prompts = config.whole_prompts,
       .num_stages = config.parallel.pipeline_parallel_size,
@@ -97,7 +127,8 @@ void EngineImpl::make_scheduler(const ResolvedConfig& config) {
       .policy = config.policy};
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
-    scheduler.drafters.push_back({.has_kv = traits.has_kv,
+    scheduler.drafters.push_back({.looks_up = traits.looks_up,
+                                  .has_kv = traits.has_kv,
                                   .keeps_written = traits.keeps_written,
                                   .entries_ahead = traits.entries_ahead,
                                   .max_len = traits.max_len,

@@ -21,8 +21,10 @@
 #include "engine/step/rank_loop.h"
 #include "gguf/model_texts.h"
 #include "group/local_link.h"
+#include "model/config/rope_table.h"
 #include "model/layer/layer_spec.h"
 #include "model/registry.h"
+#include "text/tokenizer_config.h"
 
 namespace foretoken {
 namespace {
@@ -108,8 +110,6 @@ Result<ResolvedConfig> EngineImpl::resolve(EngineConfig config, const ModelFiles
   resolved.steps_in_flight = steps_in_flight(resolved);
   // From here on a block is that of all ranks that share its positions.
   resolved.block_size *= resolved.parallel.decode_context_parallel_size;
-  // They live on the host of rank 0 alone.
-  if (!ranks_.is_alone()) resolved.max_processor_rows = 0;
   FT_ASSIGN_OR_RETURN(files->drafter_folders, locate_drafters(resolved));
   FT_RETURN_IF_ERROR(resolve_methods(resolved, files->drafter_folders, model));
   FT_RETURN_IF_ERROR(check_combination(resolved.parts, resolved.speculative));
@@ -248,6 +248,10 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   clock.end_phase("weights");
   FT_RETURN_IF_ERROR(text.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
+  const ModelConfig& loaded = model_->config();
+  const std::string note = long_form_note(
+      loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
+  if (!note.empty()) FT_LOG(warn, "{}", note);
   FT_RETURN_IF_ERROR(load_adapters(config));
   FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
   clock.end_phase("tokenizer");
@@ -286,7 +290,11 @@ Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& targe
   if (chat.ok()) {
     chat_template_.emplace(std::move(chat).value());
   } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
-    return chat.status();
+    if (!config.chat_template.empty() || !load_tokenizer_config(target).ok()) return chat.status();
+    // Plain prompts and ids need none.
+    chat_template_fault_ = invalid_argument(
+        chat.status().message() + "; name another with --chat-template, or give a plain prompt");
+    FT_LOG(warn, "{}", chat_template_fault_.message());
   }
   return {};
 }
@@ -319,6 +327,7 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
                         .hooks = hooks,
                         .comm = ranks_.comm(),
                         .has_masks = ranks_.is_first(),
+                        .has_processors = ranks_.is_first(),
                         .stages = ranks_.stages()});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
@@ -337,6 +346,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
+                               .looks_up = traits.looks_up,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
                                .max_catch_up_rows = max_catch_up_rows(config)});
@@ -413,7 +423,7 @@ Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& h
   limits_ = request_limits(config);
   ring_ = std::make_unique<OutputRing>(kOutputRingSize);
   if (!ranks_.is_alone()) {
-    feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits());
+    feed_ = std::make_unique<PlanFeed>(ranks_, memory_->limits(), info_.num_state_snapshots);
   }
   if (ranks_.num_engines() > 1) {
     agreement_ = std::make_unique<group::ShapeAgreement>(ranks_.shapes(), ranks_.bell());

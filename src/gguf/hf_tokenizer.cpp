@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/text/nearest_name.h"
 #include "gguf/pre_tokenizer.h"
 #include "gguf/vocabulary/piece_merges.h"
 #include "gguf/vocabulary/tokenizer_build.h"
@@ -25,9 +26,12 @@ Result<const PreTokenizer*> pre_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("tokenizer.ggml.pre"));
   const PreTokenizer* pre = find_pre_tokenizer(name.value_or("default"));
   if (pre != nullptr) return pre;
-  return unsupported(file.path() + ": the pre-tokenizer '" + *name + "' is not known (" +
-                     pre_tokenizer_names() +
-                     " are); put the model's tokenizer.json beside the file's folder form");
+  // Names differ by little (qwen2, qwen35), and the ids of another one would be wrong in silence.
+  return unsupported(file.path() + ": the pre-tokenizer '" + *name +
+                     "' (tokenizer.ggml.pre) is not known" +
+                     nearest_name_hint(*name, pre_tokenizer_names(), ";", 2) +
+                     " load the model from its folder (config.json, *.safetensors and "
+                     "tokenizer.json) instead of this file");
 }
 
 // What both kinds share.

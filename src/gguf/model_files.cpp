@@ -11,6 +11,8 @@ struct ModelFiles::Shared {
   std::once_flag opened;
   std::shared_ptr<const GgufFile> file;
   Status status;
+  std::once_flag looked;
+  std::optional<bool> ties_head;
 };
 
 ModelFiles::ModelFiles(std::filesystem::path path)
@@ -29,6 +31,11 @@ Result<std::shared_ptr<const GgufFile>> ModelFiles::gguf() const {
   });
   if (shared_->file == nullptr) return shared_->status;
   return shared_->file;
+}
+
+std::optional<bool> ModelFiles::ties_head(const std::function<std::optional<bool>()>& look) const {
+  std::call_once(shared_->looked, [&] { shared_->ties_head = look(); });
+  return shared_->ties_head;
 }
 
 }  // namespace foretoken

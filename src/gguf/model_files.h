@@ -1,6 +1,8 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -23,6 +25,10 @@ class ModelFiles {
   bool is_gguf() const;
   // Errors as of GgufFile::open. Only where `is_gguf`.
   Result<std::shared_ptr<const GgufFile>> gguf() const;
+  // Whether the weights tie the output matrix to the embedding, where they were asked for that
+  // because the config leaves it in doubt; null: they do not tell. `look` is called once, whatever
+  // number of readers asks.
+  std::optional<bool> ties_head(const std::function<std::optional<bool>()>& look) const;
 
  private:
   struct Shared;

@@ -192,11 +192,9 @@ const PreTokenizer* find_pre_tokenizer(std::string_view name) {
   return nullptr;
 }
 
-std::string pre_tokenizer_names() {
-  std::string names;
-  for (const PreTokenizer& pre : kPreTokenizers) {
-    names += (names.empty() ? "" : ", ") + std::string(pre.name);
-  }
+std::vector<std::string> pre_tokenizer_names() {
+  std::vector<std::string> names;
+  for (const PreTokenizer& pre : kPreTokenizers) names.emplace_back(pre.name);
   return names;
 }
 

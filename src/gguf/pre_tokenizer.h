@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -28,8 +29,8 @@ struct PreTokenizer {
 
 // Null for an unknown name.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);
-// "llama-bpe, qwen2, ...", for messages.
-std::string pre_tokenizer_names();
+// All that are known, for messages.
+std::vector<std::string> pre_tokenizer_names();
 
 // The fields `pre_tokenizer` and `normalizer` of tokenizer.json.
 nlohmann::json pre_tokenizer_json(const PreTokenizer& pre);

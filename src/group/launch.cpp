@@ -93,6 +93,16 @@ std::string launched_master(const Launcher& launcher, const HostFlags& flags,
   return "";
 }
 
+// SLURM_STEP_TASKS_PER_NODE is "2(x2)", or a list that begins with the first host's number.
+int num_local_of(const Launcher& launcher, const Environment& environment) {
+  const bool is_slurm = std::strcmp(launcher.name, "srun") == 0;
+  const char* name = is_slurm ? "SLURM_STEP_TASKS_PER_NODE" : launcher.local_size;
+  const char* text = name == nullptr ? nullptr : environment(name);
+  if (text == nullptr) return 0;
+  const std::string number(text, std::strspn(text, "0123456789"));
+  return parse_number(number.c_str()).value_or(0);
+}
+
 Result<LaunchPlan> plan_launched(const Launcher& launcher, const RankLayout& layout,
                                  const HostFlags& flags, const Environment& environment) {
   LaunchPlan plan;
@@ -101,8 +111,8 @@ Result<LaunchPlan> plan_launched(const Launcher& launcher, const RankLayout& lay
   FT_ASSIGN_OR_RETURN(const int size, number_of(environment, launcher.size));
   if (size != layout.num_ranks()) {
     return invalid_argument(fmt::format(
-        "{} started {} processes ({}), but tensor x pipeline parallel sizes ask for {} ranks; make "
-        "them equal",
+        "{} started {} processes ({}), but tensor x pipeline x data parallel sizes ask for {} "
+        "ranks; make them equal",
         launcher.name, size, launcher.size, layout.num_ranks()));
   }
   if (plan.rank >= size) {
@@ -113,6 +123,7 @@ Result<LaunchPlan> plan_launched(const Launcher& launcher, const RankLayout& lay
   if (environment(launcher.local_rank) != nullptr) {
     FT_ASSIGN_OR_RETURN(plan.local_rank, number_of(environment, launcher.local_rank));
   }
+  plan.num_local = num_local_of(launcher, environment);
   plan.master_host = launched_master(launcher, flags, environment);
   plan.master_port = flags.master_port != 0 ? flags.master_port : kDefaultMasterPort;
   if (flags.master_port == 0 && environment(launcher.master_port) != nullptr) {
@@ -148,8 +159,8 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
   }
   if (layout.dp > 1 && layout.dp % flags.nnodes != 0) {
     return invalid_argument(fmt::format(
-        "--data-parallel-size {} cannot be divided among --nnodes {}: engines that have experts "
-        "together are on one host each",
+        "--data-parallel-size {} cannot be divided among --nnodes {}: each engine is on one host, "
+        "and hosts have equally many",
         layout.dp, flags.nnodes));
   }
   if (ranks % flags.nnodes != 0) {
@@ -159,7 +170,8 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
   }
   if (flags.nnodes > 1 && flags.master_addr.empty()) {
     return invalid_argument(
-        "--nnodes above 1 needs --master-addr, the address of the host with --node-rank 0");
+        "several hosts need --master-addr (vLLM: --data-parallel-address), the address of the host "
+        "with --node-rank 0");
   }
   const int per_host = ranks / flags.nnodes;
   LaunchPlan plan;
@@ -188,7 +200,11 @@ Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
 }
 
 bool started_as_rank(const Environment& environment) {
-  if (environment(kChildRankVariable) != nullptr) return true;
+  return environment(kChildRankVariable) != nullptr || has_launcher(environment);
+}
+
+bool has_launcher(const Environment& environment) {
+  if (environment(kChildRankVariable) != nullptr) return false;
   const Launcher* launcher = find_launcher(environment);
   if (launcher == nullptr) return false;
   const std::optional<int> size = parse_number(environment(launcher->size));

@@ -22,6 +22,7 @@ struct HostFlags {
 struct LaunchPlan {
   int rank = 0;
   int local_rank = 0;                    // among the ranks on this host
+  int num_local = 0;                     // of a launcher's processes on this host; 0: not known
   std::string master_host = {};          // empty: all ranks are on this host
   int master_port = 0;                   // 0: any free one, which rank 0 tells its children
   std::optional<int> first_device = {};  // of a child: GPU of its host's local rank 0
@@ -40,16 +41,19 @@ using Environment = std::function<const char*(const char*)>;  // as getenv
 
 // Reads the flags and the environment of launchers that start a process for each rank (mpirun with
 // OMPI_* or PMI_*, srun with SLURM_*, torchrun with RANK and WORLD_SIZE) or for each host (LWS_*,
-// --nnodes). `layout` is that of one engine (dp = 1), or of those that have experts together, of
-// which each is on one host. InvalidArgument when their numbers of ranks
-// differ, or a value is no number, with the variable's or flag's name.
+// --nnodes). `layout` is that of one engine (dp = 1), or of all engines whose ranks meet; of these
+// each is on one host, unless a launcher puts its ranks elsewhere. InvalidArgument when their
+// numbers of ranks differ, or a value is no number, with the variable's or flag's name.
 //
 // A process that the launcher started alone (one rank there, one in the layout) stands alone.
 Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
                                const Environment& environment);
 
-// Whether some launcher has started this process as one of several.
+// Whether some launcher has started this process as one of several; a child of this program's own
+// counts as well.
 bool started_as_rank(const Environment& environment);
+// Whether mpirun, srun, torchrun or the like has; a child of this program's own does not count.
+bool has_launcher(const Environment& environment);
 
 // The environment of a child: it joins at this address as this rank.
 inline constexpr const char* kChildRankVariable = "FORETOKEN_RANK";

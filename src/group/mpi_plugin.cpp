@@ -44,7 +44,8 @@ bool has_mpi_plugin() {
   return open_library(&reason) != nullptr;
 }
 
-Result<std::unique_ptr<RankLink>> open_mpi_link(std::shared_ptr<LinkShared> shared) {
+Result<std::unique_ptr<RankLink>> open_mpi_link(std::shared_ptr<LinkShared> shared,
+                                                std::span<const int> ranks) {
   std::string reason;
   void* library = open_library(&reason);
   if (library == nullptr) {
@@ -57,7 +58,7 @@ Result<std::unique_ptr<RankLink>> open_mpi_link(std::shared_ptr<LinkShared> shar
     return unsupported("--communicator mpi: the MPI plug-in is of another version; rebuild both");
   }
   char error[512] = "";
-  RankLink* link = open(&shared, error, sizeof error);
+  RankLink* link = open(&shared, ranks.data(), ranks.size(), error, sizeof error);
   if (link == nullptr) return invalid_argument(std::string("--communicator mpi: ") + error);
   return std::unique_ptr<RankLink>(link);
 }

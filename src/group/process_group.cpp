@@ -60,6 +60,8 @@ Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
                       .master_port = plan_.master_port,
                       .master_listener = std::exchange(listener, Socket()),
                       .parts = options.parts,
+                      .engines_meet = options.engines_meet,
+                      .engines_at_front = options.engines_at_front,
                       .start_time = options.start_time,
                       .heartbeat = {},
                       .stop_descriptor = start_.descriptor()};

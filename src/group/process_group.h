@@ -13,6 +13,8 @@ struct ProcessGroupOptions {
   HostFlags hosts;
   int first_device = 0;  // GPU of the host's first rank
   AgreedParts parts;
+  bool engines_meet = true;  // as of JoinOptions, like the next
+  int engines_at_front = 0;
   std::string communicator;  // sockets | mpi; empty: sockets
   std::chrono::seconds start_time{300};
   Environment environment;  // as getenv

@@ -22,14 +22,23 @@ Result<RankListeners> listen_for_ranks(JoinOptions& options, const std::string& 
   return listeners;
 }
 
-// By rank, whether it is in one of the lists.
-std::vector<bool> either(const std::vector<int>& a, const std::vector<int>& b,
-                         const RankLayout& layout) {
+std::vector<bool> among(const std::vector<int>& ranks, const RankLayout& layout) {
   std::vector<bool> found(static_cast<std::size_t>(layout.num_ranks()));
-  for (const std::vector<int>* ranks : {&a, &b}) {
-    for (const int rank : *ranks) found[static_cast<std::size_t>(rank)] = true;
-  }
+  for (const int rank : ranks) found[static_cast<std::size_t>(rank)] = true;
   return found;
+}
+
+// With whom a rank is connected for the engines that get their requests from rank 0.
+std::vector<int> front_ranks(const JoinOptions& options) {
+  const int each = options.layout.ranks_per_engine();
+  const int first_far = options.engines_at_front * each;
+  if (options.engines_at_front == 0 || options.rank % each != 0) return {};
+  if (options.rank != 0) {
+    return options.rank < first_far ? std::vector<int>() : std::vector<int>{0};
+  }
+  std::vector<int> ranks;
+  for (int rank = first_far; rank < options.layout.num_ranks(); rank += each) ranks.push_back(rank);
+  return ranks;
 }
 
 std::unique_ptr<RankLink> link_among(const std::shared_ptr<LinkShared>& shared,
@@ -61,11 +70,16 @@ Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
                                             : meet_rank_0(rendezvous, listeners, local_name));
   const RankPlace place = place_of(options.layout, options.rank);
   const std::vector<int> own = engine_ranks(options.layout, place);
-  const std::vector<int> beside = dp_ranks(options.layout, place);
+  const bool meets = options.engines_meet && options.layout.dp > 1;
+  const std::vector<int> beside = meets ? dp_ranks(options.layout, place) : std::vector<int>();
+  std::vector<int> step_ranks = own;
+  step_ranks.insert(step_ranks.end(), beside.begin(), beside.end());
+  std::vector<std::vector<bool>> wanted(kNumLanes, among(step_ranks, options.layout));
+  wanted.resize(kNumLanes + kNumFrontLanes, among(front_ranks(options), options.layout));
   FT_ASSIGN_OR_RETURN(auto lanes, connect_mesh({.rank = options.rank,
-                                                .num_lanes = kNumLanes,
+                                                .num_lanes = kNumLanes + kNumFrontLanes,
                                                 .addresses = found.addresses,
-                                                .wanted = either(own, beside, options.layout),
+                                                .wanted = std::move(wanted),
                                                 .token = found.token,
                                                 .stop_descriptor = options.stop_descriptor,
                                                 .deadline = rendezvous.deadline},
@@ -74,11 +88,13 @@ Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
   group->shared_ = std::make_shared<LinkShared>();
   group->shared_->layout = options.layout;
   group->shared_->rank = options.rank;
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+  group->engines_meet_ = meets;
+  for (std::size_t lane = 0; lane < kNumLanes; ++lane) {
     group->links_[lane] = link_among(group->shared_, own, lanes[lane]);
-    if (options.layout.dp > 1) {
-      group->beside_[lane] = link_among(group->shared_, beside, lanes[lane]);
-    }
+    if (meets) group->beside_[lane] = link_among(group->shared_, beside, lanes[lane]);
+  }
+  for (std::size_t lane = 0; lane < kNumFrontLanes; ++lane) {
+    group->front_[lane] = std::move(lanes[kNumLanes + lane]);
   }
   group->heartbeat_ =
       std::make_unique<Heartbeat>(group->shared_, std::move(found.control), options.heartbeat);
@@ -100,7 +116,12 @@ Status RankGroup::use_mpi(bool must) {
         " cannot open libforetoken_mpi.so or its MPI library; install libopenmpi-dev there and "
         "build again, or use --communicator sockets");
   }
-  FT_ASSIGN_OR_RETURN(links_[static_cast<std::size_t>(Lane::kCollectives)], open_mpi_link(shared_));
+  const RankPlace place = place_of(layout(), rank());
+  const auto lane = static_cast<std::size_t>(Lane::kCollectives);
+  FT_ASSIGN_OR_RETURN(links_[lane], open_mpi_link(shared_, engine_ranks(layout(), place)));
+  if (engines_meet_) {
+    FT_ASSIGN_OR_RETURN(beside_[lane], open_mpi_link(shared_, dp_ranks(layout(), place)));
+  }
   uses_mpi_ = true;
   return {};
 }
@@ -115,6 +136,14 @@ std::unique_ptr<RankLink> RankGroup::take_link_beside(Lane lane) {
   auto& link = beside_[static_cast<std::size_t>(lane)];
   FT_CHECK(link != nullptr);
   return std::move(link);
+}
+
+std::unique_ptr<RankLink> RankGroup::take_front_link(int engine, FrontLane lane) {
+  const int first = engine * layout().ranks_per_engine();
+  std::vector<Socket>& sockets = front_[static_cast<std::size_t>(lane)];
+  const int peer = rank() == 0 ? first : 0;
+  if (!sockets[static_cast<std::size_t>(peer)].open()) return nullptr;
+  return link_among(shared_, {0, first}, sockets);
 }
 
 }  // namespace foretoken::group

@@ -17,10 +17,19 @@ struct JoinOptions {
   Socket master_listener =
       {};                  // rank 0's, where it listens already; else it listens at master_port
   AgreedParts parts = {};  // what all ranks must have alike
+  // Whether the engines' layers meet: ranks at the same place of all engines are connected.
+  bool engines_meet = true;
+  // Above 0: requests come to rank 0's process, which has so many engines and is connected with
+  // the first rank of every other one.
+  int engines_at_front = 0;
   std::chrono::seconds start_time{300};  // for all to come
   HeartbeatTimes heartbeat = {};
   int stop_descriptor = -1;  // readable: joining stops
 };
+
+// What goes between rank 0 and the first ranks of engines in other processes.
+enum class FrontLane : int { kRequests = 0, kOutputs = 1 };
+inline constexpr int kNumFrontLanes = 2;
 
 // This process's place in a group of processes: connections to the ranks of its engine and to those
 // at its place in other engines, and the watch over all. The ranks stay together until one ends;
@@ -40,8 +49,13 @@ class RankGroup {
   bool uses_mpi() const { return uses_mpi_; }
   // To the ranks of this one's engine; once for each lane.
   std::unique_ptr<RankLink> take_link(Lane lane);
+  // Whether the engines' layers meet (JoinOptions::engines_meet), so that the next call has links.
+  bool engines_meet() const { return engines_meet_; }
   // To the ranks at this one's place in the other engines, where there are several; once.
   std::unique_ptr<RankLink> take_link_beside(Lane lane);
+  // Between rank 0 and the first rank of `engine`, on either of the two; once. Null where they are
+  // not connected.
+  std::unique_ptr<RankLink> take_front_link(int engine, FrontLane lane);
   // Ends the group for all ranks. Any thread.
   void end(const Status& why) { shared_->end.end(why); }
   // Why the group has ended; ok while it lives.
@@ -53,7 +67,9 @@ class RankGroup {
   std::shared_ptr<LinkShared> shared_;
   std::array<std::unique_ptr<RankLink>, kNumLanes> links_;
   std::array<std::unique_ptr<RankLink>, kNumLanes> beside_;
+  std::array<std::vector<Socket>, kNumFrontLanes> front_;  // by rank
   std::unique_ptr<Heartbeat> heartbeat_;
+  bool engines_meet_ = false;
   bool uses_mpi_ = false;
 };
 

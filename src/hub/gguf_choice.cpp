@@ -30,7 +30,10 @@ std::map<std::string, std::vector<std::string>> find_models(const std::vector<st
   for (const std::string& name : names) {
     if (!is_model(name)) continue;
     const auto split = gguf_split_name(name);
-    models[split ? split->part(1) : name].push_back(name);
+    // Endings of parts may be spelt in several ways.
+    const std::string first = split ? split->part(1) : name;
+    const size_t ending = split ? split->name.size() : first.size();
+    models[first.substr(0, ending) + lower_case(first.substr(ending))].push_back(name);
   }
   for (auto& [first, files] : models) std::sort(files.begin(), files.end());
   return models;

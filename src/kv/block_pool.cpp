@@ -13,7 +13,7 @@ BlockPool::BlockPool(int num_blocks)
 
 BlockId BlockPool::allocate() {
   FT_CHECK(num_free_ > 0);
-  const BlockId block = next_[kNullBlock];
+  const BlockId block = oldest_free();
   unlink(block);
   refs_[block] = 1;
   ++epochs_[block];

@@ -23,6 +23,8 @@ class BlockPool {
   int num_free() const { return num_free_; }
   int num_refs(BlockId block) const { return refs_[block]; }
 
+  // The block that `allocate` takes. num_free() > 0.
+  BlockId oldest_free() const { return next_[kNullBlock]; }
   // Takes the oldest free block and starts a new epoch of it; one reference. num_free() > 0.
   BlockId allocate();
   // Adds a holder; a free block leaves the free list with its contents kept.

@@ -15,19 +15,26 @@ StateSnapshots::StateSnapshots(int num_snapshots, int num_blocks, int max_locked
   while (pool_.num_free() > 0) vacant_.push_back(pool_.allocate());
 }
 
+bool StateSnapshots::has_place() const {
+  return locked_.size() < locked_.capacity() && (!vacant_.empty() || pool_.num_free() > 0);
+}
+
+BlockId StateSnapshots::next_to_go() const {
+  if (!has_place() || !vacant_.empty()) return kNullBlock;
+  return block_of_[static_cast<size_t>(pool_.oldest_free())];
+}
+
 int StateSnapshots::take(BlockId block, uint8_t drafters) {
   FT_CHECK(block != kNullBlock && find(block) < 0);
-  if (locked_.size() == locked_.capacity()) return -1;
+  if (!has_place()) return -1;
   int place = 0;
   if (!vacant_.empty()) {
     place = vacant_.back();
     vacant_.pop_back();
-  } else if (pool_.num_free() > 0) {
+  } else {
     place = pool_.allocate();
     of_block_[static_cast<size_t>(block_of_[static_cast<size_t>(place)])] = 0;
     --num_kept_;
-  } else {
-    return -1;
   }
   locked_.push_back(place);
   of_block_[static_cast<size_t>(block)] = place;

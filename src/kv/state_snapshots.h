@@ -26,6 +26,13 @@ class StateSnapshots {
   // Bit d: drafter d's own state is in it, behind the same position.
   uint8_t drafters(int snapshot) const { return drafters_[static_cast<size_t>(snapshot) + 1]; }
 
+  // Whether the plan writes or reads it.
+  bool is_locked(int snapshot) const { return pool_.num_refs(snapshot + 1) > 0; }
+
+  // Whether `take` finds a place.
+  bool has_place() const;
+  // The block whose snapshot gives up its place to the next one; null: none has to.
+  BlockId next_to_go() const;
   // A place for the snapshot behind a block that has none; -1: the plan uses all.
   int take(BlockId block, uint8_t drafters);
   // Keeps a snapshot as it is until the plan ends; it is the last used one then.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "device/arena.h"
 #include "kernels/comm/collectives.h"
-#include "kernels/comm/stage_exchange.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/rows/embed.h"
 #include "kernels/rows/rms_norm.h"
@@ -53,9 +53,9 @@ class Decoder final : public Model {
     if (options.second_lane != nullptr) {
       second_lane_ = std::make_unique<LayerRunner>(device, part_, *options.attention, max_rows_,
                                                    *options.second_lane, options.kv_block_size);
-      second_lane_->set_hyper(&hyper_[1]);
+      second_lane_->set_carried(&carried_[1]);
     }
-    layers_.set_hyper(&hyper_[0]);
+    layers_.set_carried(&carried_[0]);
   }
 
   Status load(WeightLoader& loader);
@@ -110,7 +110,8 @@ class Decoder final : public Model {
   void own_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
                   float* out);
   Pass lane_pass(const Pass& whole, int lane);
-  HyperStreams& hyper_of(const Pass& pass) { return hyper_[static_cast<size_t>(pass.lane)]; }
+  CarriedRows& carried_of(const Pass& pass) { return carried_[static_cast<size_t>(pass.lane)]; }
+  const float*& delta_of(const Pass& pass) { return last_delta_[static_cast<size_t>(pass.lane)]; }
   LayerKv layer_kv(const Pass& pass, int32_t layer) const;
   void tap(const Pass& pass, int32_t layer, const void* states) {
     taps_.keep(pass.rows.queue, pass.tensors, pass.rows.max_rows, layer, states);
@@ -120,13 +121,22 @@ class Decoder final : public Model {
   const DecoderLayer& layer_of(int32_t layer) const {
     return weights_.layers.at(size_t(layer % config_.num_stored_layers()));
   }
-  void run_layer(const Pass& pass, int32_t layer);
-  void run_stage(const Pass& pass);
-  void run_lanes(const Pass& whole);
-  void collapse_streams(const Pass& pass);
-  void receive_states(const Pass& pass, int32_t first_layer);
-  void send_residual(const Pass& pass);
-  void receive_residual(const Pass& pass);
+  // Calls use(pass) for each; of two lanes, between Queue::fork and join.
+  static void each_lane(std::span<const Pass> passes, const auto& use) {
+    for (const Pass& pass : passes) {
+      if (passes.size() > 1) pass.rows.queue.use_lane(pass.lane);
+      use(pass);
+    }
+  }
+  void run_stage(std::span<const Pass> passes);
+  void run_layer(std::span<const Pass> passes, int32_t layer);
+  void enter_layer(const Pass& pass, int32_t layer);
+  void run_entered(const Pass& pass, int32_t layer);
+  void leave_layers(const Pass& pass);
+  StageCut cut_before(int32_t layer, bool sends) const {
+    return {stages_.comm, config_.layers[static_cast<size_t>(layer)], layer, sends};
+  }
+  void receive_stage(std::span<const Pass> passes, int32_t first_layer);
 
   Device& device_;
   const ModelFiles files_;
@@ -151,16 +161,14 @@ class Decoder final : public Model {
   std::unique_ptr<LayerRunner> second_lane_;  // null: there is one lane
   std::unique_ptr<LoraPool> adapters_;        // null: there is no room for any
   LearnedPositions positions_;
-  LayerInputs inputs_;
-  ResidualStreams streams_;
-  std::array<HyperStreams, 2> hyper_;  // of each lane
-  DepthResiduals depth_;
-  void* head_input_ = nullptr;    // [max_logits_rows, hidden] of the model's type
+  std::array<CarriedRows, 2> carried_;  // of each lane
+  void* head_input_ = nullptr;          // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
   Taps taps_;                     // of this stage or, passed on, the last one
   // What the last forward has yet to add to its residual, by lane; and whether that was in two.
   std::array<const float*, 2> last_delta_{};
   bool was_in_lanes_ = false;
+  bool adapts_ends_ = false;  // of its rows: ForwardRows::adapts_ends
 };
 
 Status Decoder::load(WeightLoader& loader) {
@@ -179,14 +187,9 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   FT_RETURN_IF_ERROR(
       positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
-  layers_.set_streams(&streams_);
-  FT_RETURN_IF_ERROR(streams_.load(parts, body));
-  FT_RETURN_IF_ERROR(hyper_[0].load(parts, body));
-  if (second_lane_ != nullptr) hyper_[1] = hyper_[0];
-  layers_.set_depth(&depth_);
-  FT_RETURN_IF_ERROR(depth_.load(parts, body));
-  layers_.set_inputs(&inputs_);
-  return inputs_.load(parts, weight_arena_, body, max_rows_);
+  FT_RETURN_IF_ERROR(carried_[0].load(parts, weight_arena_, body, max_rows_, stages_));
+  if (second_lane_ != nullptr) carried_[1] = carried_[0];
+  return {};
 }
 
 Result<const void*> Decoder::shared_embedding() {
@@ -219,10 +222,7 @@ Status Decoder::take_scratch() {
   const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
                              max_rows_};
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
-  FT_RETURN_IF_ERROR(inputs_.take_scratch(source));
-  FT_RETURN_IF_ERROR(streams_.take_scratch(source));
-  for (HyperStreams& streams : hyper_) FT_RETURN_IF_ERROR(streams.take_scratch(source));
-  FT_RETURN_IF_ERROR(depth_.take_scratch(source));
+  for (CarriedRows& rows : carried_) FT_RETURN_IF_ERROR(rows.take_scratch(source));
   if (!stages_.is_last()) return {};
   ScratchSource of_logits = source;
   of_logits.max_rows = max_logits_rows_;
@@ -254,8 +254,14 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
        adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
       layers_};
   last_delta_ = {};
+  adapts_ends_ = adapts && rows.adapts_ends;
   was_in_lanes_ = rows.in_lanes;
-  rows.in_lanes ? run_lanes(pass) : run_stage(pass);
+  if (rows.in_lanes) {
+    const Pass lanes[] = {lane_pass(pass, 0), lane_pass(pass, 1)};
+    run_stage(lanes);
+  } else {
+    run_stage({&pass, 1});
+  }
   if (!taps_.has_final_norm()) return;
   hidden_states(queue, tensors, rows.max_rows);
   for (int lane = 0; lane < (rows.in_lanes ? 2 : 1); ++lane) {
@@ -265,6 +271,7 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
 }
 
 Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
+  FT_CHECK(second_lane_ != nullptr);
   Pass own{lane_of(whole.tensors, lane, max_rows_), whole.batch, whole.caches, whole.rows,
            lane == 0 ? layers_ : *second_lane_,     lane};
   own.rows.counts = own.tensors.counts;
@@ -278,11 +285,13 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
 
 Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
   FT_CHECK(adapters_ == nullptr);
-  FT_ASSIGN_OR_RETURN(adapters_, LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
-                                                  {.num_slots = num_slots,
-                                                   .max_rank = max_rank,
-                                                   .max_rows = max_rows_,
-                                                   .has_all_layers = !stages_.is_cut()}));
+  FT_ASSIGN_OR_RETURN(adapters_,
+                      LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
+                                       {.num_slots = num_slots,
+                                        .max_rank = max_rank,
+                                        .max_rows = std::max(max_rows_, max_logits_rows_),
+                                        .has_all_layers = !stages_.is_cut(),
+                                        .elsewhere = adapted_elsewhere(weights_)}));
   return {};
 }
 
@@ -293,90 +302,82 @@ bool Decoder::follows_at_once(int32_t layer) const {
          !config_.begins_loop(layer);
 }
 
-void Decoder::run_layer(const Pass& pass, int32_t index) {
-  const DecoderLayer& layer = layer_of(index);
+// Unless the layer before it has left what it reads.
+void Decoder::enter_layer(const Pass& pass, int32_t index) {
   LayerRunner& layers = pass.layers;
-  const float*& last_delta = last_delta_[static_cast<size_t>(pass.lane)];
-  const void* x = nullptr;
   if (config_.begins_loop(index)) {
-    layers.norm_residual(pass.rows, std::exchange(last_delta, nullptr), weights_.final_norm);
+    layers.norm_residual(pass.rows, std::exchange(delta_of(pass), nullptr), weights_.final_norm);
   }
-  if (!follows_at_once(index)) {
-    if (index > 0) layers.enter(pass.rows, last_delta, layer);
-    tap(pass, index, layers.residual());
-    if (is_passed_on(index)) send_residual(pass);
-    x = layers.normed();
-  }
+  if (follows_at_once(index)) return;
+  if (index > 0) layers.enter(pass.rows, delta_of(pass), layer_of(index));
+  tap(pass, index, layers.residual());
+}
+
+void Decoder::run_entered(const Pass& pass, int32_t index) {
+  const void* x = follows_at_once(index) ? nullptr : pass.layers.normed();
   const DecoderLayer* next = follows_at_once(index + 1) ? &layer_of(index + 1) : nullptr;
-  last_delta = layers.run(pass.rows, layer_kv(pass, index), layer, x, next);
+  delta_of(pass) = pass.layers.run(pass.rows, layer_kv(pass, index), layer_of(index), x, next);
+}
+
+// Rows go to another stage in one order, which lanes that run at the same time do not have.
+void Decoder::run_layer(std::span<const Pass> passes, int32_t index) {
+  const bool sends = is_passed_on(index), in_lanes = passes.size() > 1;
+  Queue& queue = passes[0].rows.queue;
+  each_lane(passes, [&](const Pass& pass) {
+    enter_layer(pass, index);
+    if (!sends) run_entered(pass, index);
+  });
+  if (!sends) return;
+  if (in_lanes) queue.join();
+  for (const Pass& pass : passes) pass.layers.cross_residual(pass.rows, cut_before(index, true));
+  if (in_lanes) queue.fork();
+  each_lane(passes, [&](const Pass& pass) { run_entered(pass, index); });
 }
 
 // Both lanes go through a layer before either goes on, so that on every device the exchanges of one
 // stand beside the products of the other.
-void Decoder::run_lanes(const Pass& whole) {
-  FT_CHECK(second_lane_ != nullptr && !stages_.is_cut());
-  const Pass lanes[] = {lane_pass(whole, 0), lane_pass(whole, 1)};
-  for (const Pass& lane : lanes) embed_tokens(lane);
-  Queue& queue = whole.rows.queue;
-  queue.fork();
-  for (int32_t i = 0; i < config_.num_layers; ++i) {
-    for (const Pass& lane : lanes) {
-      queue.use_lane(lane.lane);
-      run_layer(lane, i);
-    }
-  }
-  for (const Pass& lane : lanes) {
-    queue.use_lane(lane.lane);
-    collapse_streams(lane);
-  }
-  queue.join();
-}
-
-// What the last norm reads becomes the residual, where it is one of several streams.
-void Decoder::collapse_streams(const Pass& pass) {
-  if (!streams_.empty()) streams_.collapse(pass.rows, pass.layers.residual());
-  if (hyper_of(pass).empty()) return;
-  tap(pass, TapSink::kStreams, hyper_of(pass).rows());
-  hyper_of(pass).collapse(pass.rows, pass.layers.residual());
-}
-
-// Between stages travel, in the order of layers, the hidden states that the last one taps, then the
-// residual stream, or all streams, and what rows have chosen where the next layer attends to that.
-void Decoder::run_stage(const Pass& pass) {
+void Decoder::run_stage(std::span<const Pass> passes) {
   const ShardRange own = stages_.layers(config_.num_layers);
   const auto first = static_cast<int32_t>(own.begin);
-  if (stages_.is_first()) {
-    embed_tokens(pass);
-  } else {
-    receive_states(pass, first);
-    if (plan_.follows(first)) layers_.chosen().receive(pass.rows, stages_.comm);
+  const auto end = static_cast<int32_t>(own.begin + own.count);
+  const bool in_lanes = passes.size() > 1;
+  Queue& queue = passes[0].rows.queue;
+  if (!stages_.is_first()) receive_stage(passes, first);
+  for (const Pass& pass : passes) {
+    if (stages_.is_first()) embed_tokens(pass);
   }
-  for (int32_t i = first; i < first + own.count; ++i) run_layer(pass, i);
-  if (!depth_.empty()) layers_.leave_depth(pass.rows, std::exchange(last_delta_[0], nullptr));
-  if (stages_.is_last()) return collapse_streams(pass);
-  if (last_delta_[0] != nullptr) layers_.add_and_norm(pass.rows, last_delta_[0], {});
-  last_delta_ = {};
-  hyper_[0].empty() ? send_residual(pass) : hyper_[0].send(pass.rows, stages_.comm);
-  if (plan_.follows(first + own.count)) layers_.chosen().send(pass.rows, stages_.comm);
+  if (in_lanes) queue.fork();
+  for (int32_t i = first; i < end; ++i) run_layer(passes, i);
+  each_lane(passes, [&](const Pass& pass) { leave_layers(pass); });
+  if (in_lanes) queue.join();
+  if (stages_.is_last()) return;
+  for (const Pass& pass : passes) pass.layers.cross(pass.rows, cut_before(end, true));
 }
 
-void Decoder::receive_states(const Pass& pass, int32_t first_layer) {
+// What the last norm reads, or the next stage, becomes the residual.
+void Decoder::leave_layers(const Pass& pass) {
+  const float*& delta = delta_of(pass);
+  if (stages_.is_last()) {
+    const HyperStreams& streams = carried_of(pass).hyper;
+    if (!streams.empty()) tap(pass, TapSink::kStreams, streams.rows());
+    if (pass.layers.leave_layers(pass.rows, delta)) delta = nullptr;
+  } else if (delta != nullptr) {
+    pass.layers.add_and_norm(pass.rows, std::exchange(delta, nullptr), {});
+  }
+}
+
+// Between stages travel, in the order of layers, the hidden states that the last one taps, then all
+// that layers read of a row.
+void Decoder::receive_stage(std::span<const Pass> passes, int32_t first_layer) {
   for (const int32_t layer : taps_.layers()) {
     if (layer >= first_layer) break;
-    receive_residual(pass);
-    stages_.is_last() ? tap(pass, layer, layers_.residual()) : send_residual(pass);
+    for (const Pass& pass : passes) {
+      pass.layers.cross_residual(pass.rows, cut_before(first_layer, false));
+      stages_.is_last() ? tap(pass, layer, pass.layers.residual())
+                        : pass.layers.cross_residual(pass.rows, cut_before(first_layer, true));
+    }
   }
-  hyper_[0].empty() ? receive_residual(pass) : hyper_[0].receive(pass.rows, stages_.comm);
-}
-
-void Decoder::send_residual(const Pass& pass) {
-  send_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
-                              pass.rows.max_rows, config_.hidden_size});
-}
-
-void Decoder::receive_residual(const Pass& pass) {
-  receive_rows(pass.rows.queue, {stages_.comm, pass.rows.counts, layers_.residual(),
-                                 pass.rows.max_rows, config_.hidden_size});
+  for (const Pass& pass : passes) pass.layers.cross(pass.rows, cut_before(first_layer, false));
 }
 
 // `head_input` adds the last layer's output to the rows that want logits; only here all get it.
@@ -448,8 +449,10 @@ void Decoder::own_logits(Queue& queue, const StepTensors& tensors, int32_t row_o
                          int32_t max_rows, float* out) {
   const int32_t columns = vocab_part().count;
   const void* x = head_input(queue, tensors, row_offset, max_rows);
+  if (adapts_ends_) adapters_->begin_logits(queue, tensors, row_offset, max_rows);
   gemm(queue, {tensors.counts, x, weights_.head.get(), out, weights_.head_bias, RowKind::kLogits,
                row_offset, max_rows, columns, config_.hidden_size, config_.dtype, DType::kF32});
+  if (adapts_ends_) adapters_->add_to_logits(queue, x, out, max_rows);
   if (config_.logits_softcap == 0 && config_.logits_scale == 1) return;
   softcap(queue, {tensors.counts, out, RowKind::kLogits, row_offset, max_rows, columns,
                   config_.logits_softcap, config_.logits_scale});
@@ -461,8 +464,8 @@ void Decoder::embed_tokens(const Pass& pass) {
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
   const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
-                             streams_.empty() && hyper_of(pass).empty() &&
-                             !weights_.layers.front().norms_residual;
+                             carried_of(pass).empty() && !weights_.layers.front().norms_residual &&
+                             !adapts_ends_;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
@@ -475,11 +478,10 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
                           .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
+  if (adapts_ends_) adapters_->add_to_embeddings(pass.rows, layers.residual());
   if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
-  if (!inputs_.empty()) inputs_.make(pass.rows, pass.tensors.token_ids, layers.residual());
-  if (!streams_.empty()) streams_.expand(pass.rows, layers.residual());
-  if (!hyper_of(pass).empty()) hyper_of(pass).expand(pass.rows, layers.residual());
+  carried_of(pass).begin(pass.rows, layers.residual());
   layers.keep_embeddings(pass.rows);
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());
 }

@@ -63,13 +63,28 @@ int64_t bytes_of(const KvGroupSpec& layout) {
   return layout.num_kv_heads * group_entry_bytes(layout);
 }
 
-// Layers of a group have one layout, that of the largest entries.
+// Layers of a group have one layout, that of the largest entries, or the front of it.
 void widen(const KvGroupSpec& own, KvGroupSpec* group) {
   if (bytes_of(own) <= bytes_of(*group)) return;
   group->num_kv_heads = own.num_kv_heads;
   group->head_dim = own.head_dim;
   group->value_dim = own.value_dim;
   group->rope_dim = own.rope_dim;
+}
+
+// Gives the layer its place in the group.
+int32_t place_layer(KvGroupSpec own, KvGroupSpec* group) {
+  own.format = group->format;
+  group->layer_bytes.push_back(bytes_of(own));
+  return group->num_layers++;
+}
+
+// The largest layer may be another stage's.
+KvGroupSpec with_settled_bytes(KvGroupSpec group) {
+  const int64_t whole = bytes_of(group);
+  const auto is_whole = [&](int64_t bytes) { return bytes == whole; };
+  if (std::ranges::all_of(group.layer_bytes, is_whole)) group.layer_bytes.clear();
+  return group;
 }
 
 // Gives the layer its place among those that keep such rows.
@@ -125,13 +140,12 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     const KvGroupSpec own = kv_layout(layer.mixer, config.dtype, options.format);
     if (mixes) widen(own, &group);
     const auto index = static_cast<int32_t>(plan.layers.size());
-    out.follows = config.layers[static_cast<size_t>(index)].shares_index;
     const bool owned = stages.owns(index, static_cast<int32_t>(layers.size()));
     if (owned) out.state = state_of(layer);
     if (sight.kv_of >= 0) {
       out.group_index = plan.layers.at(static_cast<size_t>(sight.kv_of)).group_index;
     } else if (mixes && owned) {
-      out.group_index = group.num_layers++;
+      out.group_index = place_layer(own, &group);
       place_beside(own, &full, &out);
     }
     plan.layers.push_back(out);
@@ -140,8 +154,8 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     if (has_full) full.num_layers = std::max(full.num_layers, 1);
     if (has_windowed) windowed.num_layers = std::max(windowed.num_layers, 1);
   }
-  plan.groups = {full};
-  if (windowed.num_layers > 0) plan.groups.push_back(windowed);
+  plan.groups = {with_settled_bytes(full)};
+  if (windowed.num_layers > 0) plan.groups.push_back(with_settled_bytes(windowed));
   return plan;
 }
 

@@ -25,7 +25,6 @@ struct LayerPlan {
   int32_t chunk = 0;         // as of AttentionArgs
   int32_t value_dim = 0;     // as of KvLayer
   bool chooses = false;      // rows see what an indexer chooses for them
-  bool follows = false;      // as of DecoderPlan
   int32_t index_place = -1;  // of its indexer, among those of its group; -1: it has none
   // Of its compressed entries: their kind in the full group, and the place among those.
   int32_t compressed_kind = 0;
@@ -46,8 +45,6 @@ struct DecoderPlan {
   std::vector<LayerPlan> layers;
   std::vector<KvGroupSpec> groups;  // as of Model::kv_groups
 
-  // Whether a layer attends to what the one before it chose, or followed.
-  bool follows(int64_t layer) const { return layers[static_cast<size_t>(layer)].follows; }
   // Whether the caches are laid out as the groups are.
   bool fits(const KvCaches& caches) const {
     const auto is_laid_out = [&](const KvCache* cache, size_t group) {

@@ -37,13 +37,14 @@ double loaded_beyond_tensors(const LayerSpec& layer, int32_t hidden, const Shard
          (layer.shortcut ? of(*layer.shortcut) : 0);
 }
 
-// Numbers in the weights of the layers of a range; `sharding`: as a rank has loaded them, otherwise
-// as they lie in the file. Most layers are as the one before.
-double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
-                     const ShardRange& range, const Sharding* sharding = nullptr) {
+// Numbers in the weights of the layers that a stage runs; `sharding`: as a rank has loaded them,
+// otherwise as they lie in the file. Most layers are as the one before.
+double layer_weights(const ModelConfig& config, const DecoderTraits& traits, const Stages& stages,
+                     const Sharding* sharding = nullptr) {
   double sum = 0, one = 0;
   const LayerConfig* before = nullptr;
-  for (int64_t i = range.begin; i < range.begin + range.count; ++i) {
+  for (int32_t i = 0; i < config.num_stored_layers(); ++i) {
+    if (!runs_layer(stages, config, i)) continue;
     const LayerConfig& layer = config.layers.at(static_cast<size_t>(i));
     if (before == nullptr || layer != *before) {
       one = 0;
@@ -57,6 +58,11 @@ double layer_weights(const ModelConfig& config, const DecoderTraits& traits,
     sum += one;
   }
   return sum;
+}
+
+// Its norm before the output matrix, or before layers that run again.
+bool has_last_norm(const Stages& stages, const ModelConfig& config) {
+  return stages.is_last() || config.norms_loops;
 }
 
 NormForm last_form(const DecoderTraits& traits) {
@@ -188,18 +194,31 @@ float embedding_scale(const ModelConfig& config, const DecoderTraits& traits) {
 
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   std::vector<AdaptedLinear> linears;
-  const auto add = [&](auto& part, bool feed_forward) {
+  const auto add = [&](auto& part, AdaptedPlace place) {
     const auto one = [&](Linear& linear) {
-      if (linear.weight.get() != nullptr) linears.push_back({&linear, feed_forward});
+      if (linear.weight.get() != nullptr) linears.push_back({&linear, place});
     };
     if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
   };
   for (DecoderLayer& layer : weights.layers) {
-    std::visit([&](auto& mixer) { add(mixer, false); }, layer.mixer);
-    if (layer.side) add(*layer.side, false);
-    std::visit([&](auto& part) { add(part, true); }, layer.feed_forward);
+    std::visit([&](auto& mixer) { add(mixer, AdaptedPlace::kMixer); }, layer.mixer);
+    if (layer.side) add(*layer.side, AdaptedPlace::kMixer);
+    std::visit([&](auto& part) { add(part, AdaptedPlace::kFeedForward); }, layer.feed_forward);
   }
+  Linear &embedding = weights.adapted_embedding, &head = weights.adapted_head;
+  if (embedding.outputs > 0) linears.push_back({&embedding, AdaptedPlace::kEmbedding});
+  if (head.outputs > 0) linears.push_back({&head, AdaptedPlace::kHead});
   return linears;
+}
+
+std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights) {
+  std::vector<AdaptedElsewhere> ends;
+  for (const Linear* end : {&weights.adapted_embedding, &weights.adapted_head}) {
+    const auto& parts = end->source.parts;
+    if (end->outputs > 0 || parts.empty()) continue;
+    ends.push_back({parts[0].name, parts[0].rows, end->source.columns.total});
+  }
+  return ends;
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
@@ -211,37 +230,40 @@ int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& trai
                          (config.head_bias ? config.vocab_size : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       ResidualStreams::num_weights(config) + hyper_weights(config) +
-                      DepthResiduals::num_weights(config) +
-                      layer_weights(config, traits, {0, config.num_stored_layers()}));
+                      DepthResiduals::num_weights(config) + layer_weights(config, traits, {}));
 }
 
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
                              const Sharding& sharding, const Stages& stages) {
   const double hidden = config.hidden_size;
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  const ShardRange range = stages.layers(config.num_layers);
-  const ShardRange stored = {range.begin,
-                             std::min<int64_t>(range.count, config.num_stored_layers())};
-  double count = layer_weights(config, traits, stored, &sharding);
+  double count = layer_weights(config, traits, stages, &sharding) + hyper_weights(config) +
+                 DepthResiduals::num_weights(config) + ResidualStreams::num_weights(config);
   if (stages.is_first()) {
     count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
-             LayerInputs::num_weights(config) + ResidualStreams::num_weights(config) +
-             hyper_weights(config) + DepthResiduals::num_weights(config) +
-             embedding_norm_weights(config, traits);
+             LayerInputs::num_weights(config) + embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
-  if (stages.is_last()) count += double(own.count) * hidden + last_norm_weights(config, traits);
+  if (stages.is_last()) count += double(own.count) * hidden;
+  if (has_last_norm(stages, config)) count += last_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
 }
 
-bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& traits,
+bool runs_layer(const Stages& stages, const ModelConfig& config, int32_t stored_layer) {
+  for (int32_t layer = stored_layer; layer < config.num_layers;
+       layer += config.num_stored_layers()) {
+    if (stages.owns(layer, config.num_layers)) return true;
+  }
+  return false;
+}
+
+bool stage_packs(const Stages& stages, const ModelConfig& config, const DecoderTraits& traits,
                  const std::string& name) {
   const std::string_view layers = traits.layers;
   const size_t at = name.find(layers);
   if (at == std::string::npos) return stages.is_last();
-  const int32_t layer = std::atoi(name.c_str() + at + layers.size());
-  const int32_t first = layer * traits.layers_each;
-  return first < num_layers && stages.owns(first, num_layers);
+  const int32_t first = std::atoi(name.c_str() + at + layers.size()) * traits.layers_each;
+  return first < config.num_stored_layers() && runs_layer(stages, config, first);
 }
 
 namespace {
@@ -262,8 +284,10 @@ struct StageReader {
   Status read_embedding(DecoderWeights* weights);
   Status read_layer(size_t index, DecoderWeights* weights);
   Status read_layers(DecoderWeights* weights);
+  Status read_last_norm(DecoderWeights* weights);
   Status read_head(DecoderWeights* weights);
   Status expect_head();
+  void describe_ends(DecoderWeights* weights) const;
 };
 
 void StageReader::ignore_others() {
@@ -300,7 +324,7 @@ Status StageReader::read_embedding(DecoderWeights* weights) {
 Status StageReader::read_layer(size_t index, DecoderWeights* weights) {
   const size_t number = index / static_cast<size_t>(traits.layers_each);
   const std::string base = body + traits.layers + std::to_string(number) + ".";
-  if (!stages.owns(static_cast<int32_t>(index), config.num_layers)) {
+  if (!runs_layer(stages, config, static_cast<int32_t>(index))) {
     loader.ignore_all(base);
     return {};
   }
@@ -323,12 +347,17 @@ Status StageReader::read_layers(DecoderWeights* weights) {
   return {};
 }
 
-Status StageReader::read_head(DecoderWeights* weights) {
-  if (config.last_norm) {
-    FT_RETURN_IF_ERROR(
-        parts.with(traits.last_norm_form)
-            .load_norm(body + traits.last_norm, config.hidden_size, &weights->final_norm));
+Status StageReader::read_last_norm(DecoderWeights* weights) {
+  if (!config.last_norm) return {};
+  const std::string name = body + traits.last_norm;
+  if (!has_last_norm(stages, config)) {
+    return expect_norm(loader, last_form(traits), name, config.hidden_size);
   }
+  return parts.with(traits.last_norm_form)
+      .load_norm(name, config.hidden_size, &weights->final_norm);
+}
+
+Status StageReader::read_head(DecoderWeights* weights) {
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
   TensorPart part[] = {
       {output_matrix_name(config, traits, place), config.vocab_size, own.begin, own.count}};
@@ -340,13 +369,30 @@ Status StageReader::read_head(DecoderWeights* weights) {
 }
 
 Status StageReader::expect_head() {
-  if (config.last_norm) {
-    FT_RETURN_IF_ERROR(
-        expect_norm(loader, last_form(traits), body + traits.last_norm, config.hidden_size));
-  }
   const int64_t table[] = {config.vocab_size, config.hidden_size};
   FT_RETURN_IF_ERROR(loader.expect(output_matrix_name(config, traits, place), table));
   return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
+}
+
+// An output matrix that is divided by its rows' lengths is no linear layer to those who train.
+void StageReader::describe_ends(DecoderWeights* weights) const {
+  const int32_t hidden = config.hidden_size, vocab = config.vocab_size;
+  const auto without_ending = [](const std::string& name) {
+    return name.substr(0, name.rfind(".weight"));
+  };
+  Linear& embedding = weights->adapted_embedding;
+  TensorPart table{without_ending(embedding_name(traits, place)), hidden};
+  table.padded.scale = embedding_scale(config, traits);
+  embedding.source = {{table},
+                      {config.embedding_rows > 0 ? config.embedding_rows : vocab, 0, vocab}};
+  embedding.outputs = stages.is_first() ? hidden : 0;
+  embedding.inputs = 1;
+  if (config.normed_head) return;
+  const ColumnPart own = column_part(vocab, sharding.rank, sharding.size);
+  Linear& head = weights->adapted_head;
+  head.source = {{{without_ending(place.head), vocab, own.begin, own.count}}, {hidden, 0, hidden}};
+  head.outputs = stages.is_last() ? own.count : 0;
+  head.inputs = hidden;
 }
 
 }  // namespace
@@ -360,8 +406,10 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(reader.read_embedding(&weights));
   FT_RETURN_IF_ERROR(reader.read_layers(&weights));
+  FT_RETURN_IF_ERROR(reader.read_last_norm(&weights));
   FT_RETURN_IF_ERROR(stages.is_last() ? reader.read_head(&weights) : reader.expect_head());
   if (config.tie_word_embeddings) loader.ignore(reader.place.head);
+  reader.describe_ends(&weights);
   FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }

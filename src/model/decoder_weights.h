@@ -29,15 +29,22 @@ struct DecoderWeights {
   Norm embedding_norm;  // the first stage's; without weights: there is none
   // Of all layers that files hold; those of other stages are empty.
   std::vector<DecoderLayer> layers;
-  // The last stage's. The head has this rank's part of the vocabulary, [part, hidden]; it is a copy
+  // The last stage's; the norm also of others where it stands before layers that run again. The
+  // head has this rank's part of the vocabulary, [part, hidden]; it is a copy
   // of the embedding where they are tied.
   Norm final_norm;
   PackedWeight head;
   const float* head_bias = nullptr;  // [part] or null
+  // The two as adapters see them, without weights: where they come from, under the names that they
+  // have in a whole model; without outputs where the stage has them not.
+  Linear adapted_embedding;
+  Linear adapted_head;
 };
 
-// The matrices of the stage's layers that adapters may change.
+// The matrices of the stage that adapters may change.
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights);
+// The embedding and the output matrix where adapters of them change another stage.
+std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights);
 
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);
@@ -48,8 +55,11 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
                              const Sharding& sharding = {}, const Stages& stages = {});
 
 // Whether a matrix of the checkpoint is packed by this stage; by its name alone.
-bool stage_packs(const Stages& stages, int32_t num_layers, const DecoderTraits& traits,
+bool stage_packs(const Stages& stages, const ModelConfig& config, const DecoderTraits& traits,
                  const std::string& name);
+
+// Whether the stage runs a layer of the files, at least once.
+bool runs_layer(const Stages& stages, const ModelConfig& config, int32_t stored_layer);
 
 // Loads what the stage uses under the names of Hugging Face; `arena` holds what is not packed.
 // `config` is that of the whole model; the embedding is whole on every rank that has it. Errors as

@@ -43,6 +43,22 @@ std::string in_layers(const std::string& module) {
   return "";
 }
 
+// The last part of a name beside a decoder's layers, "lm_head" or "embed_tokens"; empty for others.
+std::string at_end(const std::string& module) {
+  for (const std::string_view body : kBodies) {
+    if (!module.starts_with(body)) continue;
+    const std::string_view rest = std::string_view(module).substr(body.size());
+    if (!rest.empty() && rest.find('.') == rest.npos) return std::string(rest);
+  }
+  return "";
+}
+
+// By which a part of the model and a module of an adapter find each other.
+std::string module_key(const std::string& module) {
+  const std::string name = in_layers(module);
+  return name.empty() ? at_end(module) : name;
+}
+
 // Behind the layer's number: "self_attn.q_proj".
 std::string behind_number(const std::string& name) {
   const size_t at = name.find('.', name.find('.') + 1);
@@ -63,6 +79,14 @@ void scale_element(float factor, DType dtype, std::byte* element) {
   std::memcpy(element, &bits, sizeof bits);
 }
 
+Status check_adapter_sizes(const LoraLinear& linear, int64_t outputs, int64_t inputs) {
+  if (linear.inputs == inputs && linear.outputs == outputs) return {};
+  return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
+                          std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
+                          "], but the model's is [" + std::to_string(outputs) + ", " +
+                          std::to_string(inputs) + "]; it was trained on another model");
+}
+
 }  // namespace
 
 LoraImage::LoraImage(Device& device, size_t bytes)
@@ -80,10 +104,11 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
                                                    DType dtype, const Limits& limits) {
   Limits padded = limits;
   padded.max_rank = padded_rank(limits.max_rank);
+  for (AdaptedElsewhere& end : padded.elsewhere) end.module = module_key(end.module);
   std::unique_ptr<LoraPool> pool(new LoraPool(device, dtype, padded));
   for (const AdaptedLinear& linear : linears) {
     const std::string& name = linear.linear->source.parts.at(0).name;
-    if (in_layers(name).empty()) {
+    if (module_key(name).empty()) {
       FT_RETURN_IF_ERROR(compat({.lora = true, .matrix_outside_layers = name}));
     }
     pool->add_linear(linear);
@@ -91,6 +116,11 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
   FT_RETURN_IF_ERROR(pool->take());
   for (size_t i = 0; i < linears.size(); ++i) {
     linears[i].linear->lora.matrices = pool->table_ + pool->first_parts_[i];
+    const AdaptedPlace place = linears[i].place;
+    if (place == AdaptedPlace::kHead) pool->head_ = linears[i].linear;
+    if (place != AdaptedPlace::kEmbedding) continue;
+    pool->embedding_ = linears[i].linear;
+    pool->num_ids_ = static_cast<int32_t>(linears[i].linear->source.columns.count);
   }
   return pool;
 }
@@ -113,16 +143,16 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
   for (const TensorPart& part : parts) {
     const bool follows = parts_.size() > first_parts_.back() &&
                          source.order == WeightOrder::kPlain &&
-                         parts_.back().module == in_layers(part.name);
+                         parts_.back().module == module_key(part.name);
     const PaddedHeads none, &padded = part.padded;
     const PaddedHeads& rows = padded.of_columns ? none : padded;
     if (!follows) {
-      parts_.push_back({.module = in_layers(part.name),
+      parts_.push_back({.module = module_key(part.name),
                         .rows = {},
                         .outputs = rows.of_file(part.rows),
                         .inputs = source.columns,
                         .columns = padded.of_columns ? padded : none,
-                        .feed_forward = adapted.feed_forward,
+                        .place = adapted.place,
                         .scale = padded.scale});
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
@@ -166,54 +196,75 @@ Status LoraPool::take() {
 }
 
 std::string LoraPool::module_names() const {
-  std::set<std::string> names;
-  for (const Part& part : parts_) names.insert(behind_number(part.module));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  std::set<std::string> names, ends;
+  for (const AdaptedElsewhere& end : limits_.elsewhere) ends.insert(end.module);
+  for (const Part& part : parts_) {
+    part.is_end() ? ends.insert(part.module) : names.insert(behind_number(part.module));
+  }
+  const auto list = [](const std::set<std::string>& all) {
+    std::string text;
+    for (const std::string& name : all) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  return list(names) + " in its layers" + (ends.empty() ? "" : ", and of " + list(ends));
 }
 
-Status LoraPool::check_sizes(const Part& part, const LoraLinear& linear) const {
-  const int64_t inputs = part.inputs_of_file();
-  if (linear.inputs == inputs && linear.outputs == part.outputs) return {};
-  return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
-                          std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
-                          "], but the model's is [" + std::to_string(part.outputs) + ", " +
-                          std::to_string(inputs) + "]; it was trained on another model");
+// Whether layers here have a module of that name behind their number; `feed_forward`: in those
+// parts.
+bool LoraPool::has_kind(const std::string& kind, bool feed_forward) const {
+  return !kind.empty() && std::ranges::any_of(parts_, [&](const Part& part) {
+    return behind_number(part.module) == kind &&
+           (!feed_forward || part.place == AdaptedPlace::kFeedForward);
+  });
+}
+
+// Null: no other stage has such an embedding or output matrix.
+const AdaptedElsewhere* LoraPool::end_elsewhere(const std::string& name) const {
+  const auto at = std::ranges::find(limits_.elsewhere, name, &AdaptedElsewhere::module);
+  return at == limits_.elsewhere.end() ? nullptr : &*at;
+}
+
+// Whether another stage has such a module.
+bool LoraPool::is_elsewhere(const std::string& name) const {
+  if (limits_.has_all_layers) return false;
+  return end_elsewhere(name) != nullptr || has_kind(behind_number(name), false);
 }
 
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
 // this stage's layers have, too.
-Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter) const {
+Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter,
+                                                       bool is_checked) const {
   std::map<std::string, const LoraLinear*> by_name;
-  for (const LoraLinear& linear : adapter.linears) by_name[in_layers(linear.module)] = &linear;
+  for (const LoraLinear& linear : adapter.linears) by_name[module_key(linear.module)] = &linear;
   std::vector<const LoraLinear*> found(parts_.size());
   std::set<const LoraLinear*> used;
-  std::set<std::string> kinds;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    kinds.insert(behind_number(parts_[i].module));
     const auto at = by_name.find(parts_[i].module);
     if (at == by_name.end()) continue;
-    FT_RETURN_IF_ERROR(check_sizes(parts_[i], *at->second));
     found[i] = at->second;
-    used.insert(at->second);
+    FT_RETURN_IF_ERROR(
+        check_adapter_sizes(*found[i], parts_[i].outputs, parts_[i].inputs_of_file()));
+    used.insert(found[i]);
   }
   for (const LoraLinear& linear : adapter.linears) {
-    const std::string name = in_layers(linear.module);
-    const bool elsewhere = !limits_.has_all_layers && kinds.contains(behind_number(name));
-    if (used.contains(&linear) || elsewhere) continue;
+    const std::string name = module_key(linear.module);
+    if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
+      FT_RETURN_IF_ERROR(check_adapter_sizes(linear, end->outputs, end->inputs));
+    }
+    if (is_checked || used.contains(&linear) || is_elsewhere(name)) continue;
     return unsupported("the adapter changes '" + linear.module +
-                       "'; this model takes adapters of " + module_names() + " in its layers");
+                       "'; this model takes adapters of " + module_names());
   }
   return found;
 }
 
-Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter) const {
+Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter,
+                                                        bool is_checked) const {
   FT_CHECK(adapter.dtype == dtype_);
-  FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter));
+  FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter, is_checked));
   size_t bytes = 0;
   std::vector<LoraImage::Entry> entries;
-  bool feed_forward = false;
+  bool feed_forward = false, ends = false;
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (found[i] == nullptr) continue;
     const int32_t rank = padded_rank(found[i]->rank);
@@ -222,7 +273,14 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
                            static_cast<size_t>(lora_stride(parts_[i].inputs.count));
     entries.push_back({i, bytes, bytes + a_bytes, found[i]->scale * parts_[i].scale, rank});
     bytes += part_bytes(parts_[i], rank);
-    feed_forward = feed_forward || parts_[i].feed_forward;
+    feed_forward = feed_forward || parts_[i].place == AdaptedPlace::kFeedForward;
+    ends = ends || parts_[i].is_end();
+  }
+  // All stages go by what rank 0 says of the adapter.
+  for (const LoraLinear& linear : adapter.linears) {
+    const std::string name = module_key(linear.module);
+    feed_forward = feed_forward || has_kind(behind_number(name), true);
+    ends = ends || end_elsewhere(name) != nullptr;
   }
   auto image = std::make_unique<LoraImage>(device_, bytes);
   if (image->data_ == nullptr) {
@@ -231,21 +289,33 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
   }
   std::memset(image->data_, 0, bytes);
   for (const LoraImage::Entry& entry : entries) {
-    fill(parts_[entry.part], *found[entry.part], image->data_ + entry.a_offset,
-         image->data_ + entry.b_offset);
+    const Part& part = parts_[entry.part];
+    fill_a(part, *found[entry.part], entry.rank, image->data_ + entry.a_offset);
+    fill_b(part, *found[entry.part], image->data_ + entry.b_offset);
   }
   image->entries_ = std::move(entries);
   image->changes_feed_forward_ = feed_forward;
+  image->changes_ends_ = ends;
   return image;
 }
 
-// Rows of a as they are but for zeros where inputs are padded, b with its columns side by side;
-// zeros behind the adapter's own rank.
-void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, std::byte* b) const {
+// Rows of a as they are but for zeros where inputs are padded, or its columns where they are looked
+// up; zeros behind the adapter's own rank.
+void LoraPool::fill_a(const Part& part, const LoraLinear& linear, int32_t padded,
+                      std::byte* a) const {
   const size_t size = dtype_size(dtype_);
   const auto inputs = static_cast<size_t>(linear.inputs);
   const auto count = static_cast<size_t>(part.inputs.count);
   const auto rank = static_cast<size_t>(linear.rank);
+  if (part.place == AdaptedPlace::kEmbedding) {
+    for (size_t id = 0; id < count; ++id) {
+      for (size_t j = 0; j < rank; ++j) {
+        std::memcpy(a + (id * static_cast<size_t>(padded) + j) * size,
+                    linear.a.data() + (j * inputs + id) * size, size);
+      }
+    }
+    return;
+  }
   // Whole heads, where they are padded.
   const bool pads = part.columns.to > 0;
   const size_t run = pads ? static_cast<size_t>(part.columns.to) : count;
@@ -258,6 +328,12 @@ void LoraPool::fill(const Part& part, const LoraLinear& linear, std::byte* a, st
       std::memcpy(a + (j * count + begin) * size, linear.a.data() + from * size, copied * size);
     }
   }
+}
+
+// Its columns side by side; zeros behind the adapter's own rank.
+void LoraPool::fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const {
+  const size_t size = dtype_size(dtype_);
+  const auto rank = static_cast<size_t>(linear.rank);
   const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
   for (size_t row = 0; row < part.rows.size(); ++row) {
     if (part.rows[row] < 0) continue;  // a zero that is no row of the adapter's
@@ -283,14 +359,7 @@ void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
   queue.copy(table_ + first, table, parts_.size() * sizeof(LoraMatrix));
 }
 
-LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
-                         int32_t max_rows, bool feed_forward) const {
-  group_lora(queue, {.counts = tensors.counts,
-                     .row_slot = tensors.row_slot,
-                     .params = params,
-                     .rows = rows_,
-                     .max_rows = max_rows,
-                     .max_adapters = limits_.num_slots});
+LoraPass LoraPool::pass(bool feed_forward) const {
   return {.rows = rows_,
           .t = t_,
           .raw_gates = raw_gates_,
@@ -298,6 +367,48 @@ LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotPar
           .max_rank = limits_.max_rank,
           .max_adapters = limits_.num_slots,
           .feed_forward = feed_forward};
+}
+
+LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
+                         int32_t max_rows, bool feed_forward) {
+  params_ = params;
+  group_lora(queue, {.counts = tensors.counts,
+                     .row_slot = tensors.row_slot,
+                     .params = params,
+                     .rows = rows_,
+                     .max_rows = max_rows,
+                     .max_adapters = limits_.num_slots});
+  return pass(feed_forward);
+}
+
+void LoraPool::add_to_embeddings(const LayerRows& rows, float* residual) const {
+  if (embedding_ == nullptr) return;
+  const LoraPass own = pass(false);
+  const AdaptedRows adapted{own, embedding_->lora, 1, rows.max_rows, dtype_};
+  look_up_lora(rows.queue, adapted, rows.token_ids, num_ids_);
+  expand_lora(rows.queue, adapted, {residual, embedding_->outputs});
+}
+
+void LoraPool::begin_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                            int32_t max_rows) const {
+  FT_CHECK(max_rows <= limits_.max_rows);
+  if (head_ == nullptr) return;
+  group_lora(queue, {.counts = tensors.counts,
+                     .row_slot = tensors.row_slot,
+                     .params = params_,
+                     .rows = rows_,
+                     .max_rows = max_rows,
+                     .max_adapters = limits_.num_slots,
+                     .row_index = tensors.logits_rows,
+                     .row_offset = row_offset});
+}
+
+void LoraPool::add_to_logits(Queue& queue, const void* x, float* logits, int32_t max_rows) const {
+  if (head_ == nullptr) return;
+  const LoraPass own = pass(false);
+  const AdaptedRows adapted{own, head_->lora, head_->inputs, max_rows, dtype_};
+  shrink_lora_apart(queue, adapted, x);
+  expand_lora(queue, adapted, {logits, head_->outputs});
 }
 
 }  // namespace foretoken

@@ -16,10 +16,25 @@
 
 namespace foretoken {
 
+// Where a matrix that adapters may change stands in a model.
+enum class AdaptedPlace : uint8_t {
+  kMixer,
+  kFeedForward,
+  kHead,
+  kEmbedding,  // its rows are looked up: [hidden, vocab] as a linear layer, one input at a time
+};
+
 // A linear layer that adapters may change, of a rank's part of a model.
 struct AdaptedLinear {
   Linear* linear;
-  bool feed_forward;  // it belongs to a layer's feed-forward part
+  AdaptedPlace place;
+};
+
+// An embedding or an output matrix of another stage, as a linear layer.
+struct AdaptedElsewhere {
+  std::string module;
+  int64_t outputs;
+  int64_t inputs;
 };
 
 // An adapter as a place of a pool takes it, in pinned memory. Made by any thread; outlives the
@@ -31,8 +46,10 @@ class LoraImage {
   LoraImage(const LoraImage&) = delete;
   LoraImage& operator=(const LoraImage&) = delete;
 
-  // It changes feed-forward parts.
+  // It changes feed-forward parts, here or on other stages.
   bool changes_feed_forward() const { return changes_feed_forward_; }
+  // It changes the embedding or the output matrix, of whichever stage.
+  bool changes_ends() const { return changes_ends_; }
   size_t bytes() const { return bytes_; }
 
  private:
@@ -50,6 +67,7 @@ class LoraImage {
   size_t bytes_;
   std::vector<Entry> entries_;
   bool changes_feed_forward_ = false;
+  bool changes_ends_ = false;
 };
 
 // Room for adapters on a device, or for a rank's part of them: `num_slots` places of one size, each
@@ -59,8 +77,9 @@ class LoraPool {
   struct Limits {
     int32_t num_slots = 0;
     int32_t max_rank = 0;
-    int32_t max_rows = 0;        // of a forward pass
-    bool has_all_layers = true;  // false: other stages have some
+    int32_t max_rows = 0;                          // of a forward pass
+    bool has_all_layers = true;                    // false: other stages have some
+    std::vector<AdaptedElsewhere> elsewhere = {};  // what other stages have beside layers
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
   // pool. ResourceExhausted when memory is short; Unsupported for matrices that have no place in
@@ -70,8 +89,10 @@ class LoraPool {
                                                   DType dtype, const Limits& limits);
 
   // Unsupported names a module that no adapter can change here, and those that one can;
-  // InvalidArgument a matrix of another size. Any thread.
-  Result<std::unique_ptr<LoraImage>> make_image(const LoraAdapter& adapter) const;
+  // InvalidArgument a matrix of another size. `is_checked`: another stage knows all modules, and
+  // those that none of this one's layers have are passed over. Any thread.
+  Result<std::unique_ptr<LoraImage>> make_image(const LoraAdapter& adapter,
+                                                bool is_checked = false) const;
 
   // Enqueues the copies that bring an adapter into a place, which no step in flight uses.
   void load(Queue& queue, int32_t slot, const LoraImage& image);
@@ -79,7 +100,15 @@ class LoraPool {
   // Enqueues what finds the rows of a pass that have adapters (SlotParams::adapter), before all
   // others of its ops that use the answer. `feed_forward`: some adapter changes those parts.
   LoraPass begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
-                 int32_t max_rows, bool feed_forward) const;
+                 int32_t max_rows, bool feed_forward);
+  // Enqueues what adapters of the embedding add to the residual [max_rows, hidden] of that pass.
+  void add_to_embeddings(const LayerRows& rows, float* residual) const;
+  // Enqueues what finds those of logits rows [row_offset, row_offset + max_rows) of the same pass
+  // that have adapters, after all ops of its layers and before the head's product; and, behind
+  // that, what they add to logits [max_rows, this rank's columns] of x [max_rows, hidden].
+  void begin_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
+                    int32_t max_rows) const;
+  void add_to_logits(Queue& queue, const void* x, float* logits, int32_t max_rows) const;
 
   int64_t device_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
   DType dtype() const { return dtype_; }
@@ -88,17 +117,20 @@ class LoraPool {
  private:
   // Outputs of a linear layer that have adapters of their own.
   struct Part {
-    std::string module;         // from "layers." on
+    std::string module;         // from "layers." on, or of an end of the model
     std::vector<int64_t> rows;  // of the module's outputs, in the order of the matrix
     int64_t outputs;            // of the whole module
     ColumnRange inputs;
     PaddedHeads columns;  // of the inputs
-    bool feed_forward;
+    AdaptedPlace place;
     float scale = 1;                      // of what they add
     std::vector<float> row_factors = {};  // of the rows, beside it
 
     int64_t inputs_of_file() const { return columns.of_file(inputs.total); }
     int64_t num_rows() const { return static_cast<int64_t>(rows.size()); }
+    bool is_end() const {
+      return place == AdaptedPlace::kHead || place == AdaptedPlace::kEmbedding;
+    }
   };
 
   LoraPool(Device& device, DType dtype, const Limits& limits)
@@ -109,11 +141,15 @@ class LoraPool {
         pinned_(device, MemoryKind::kPinned) {}
   void add_linear(const AdaptedLinear& adapted);
   Status take();
-  Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter) const;
-  Status check_sizes(const Part& part, const LoraLinear& linear) const;
+  Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter, bool is_checked) const;
   std::string module_names() const;
   size_t part_bytes(const Part& part, int32_t rank) const;
-  void fill(const Part& part, const LoraLinear& linear, std::byte* a, std::byte* b) const;
+  bool has_kind(const std::string& kind, bool feed_forward) const;
+  const AdaptedElsewhere* end_elsewhere(const std::string& name) const;
+  bool is_elsewhere(const std::string& name) const;
+  void fill_a(const Part& part, const LoraLinear& linear, int32_t rank, std::byte* a) const;
+  void fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const;
+  LoraPass pass(bool feed_forward) const;
 
   Device& device_;
   const DType dtype_;
@@ -131,6 +167,11 @@ class LoraPool {
   LoraRows rows_;
   float* t_ = nullptr;
   float* raw_gates_ = nullptr;
+  // The ends of the model; null: it has none here.
+  const Linear* embedding_ = nullptr;
+  const Linear* head_ = nullptr;
+  int32_t num_ids_ = 0;                 // of the embedding
+  const SlotParams* params_ = nullptr;  // of the last pass
 };
 
 }  // namespace foretoken

@@ -66,6 +66,7 @@ struct ForwardRows {
   // Rows lie in two lanes, which a device may run at the same time (StepTensors, Queue::fork), the
   // second LoadOptions::max_rows rows behind the first; the model has second_lane.
   bool in_lanes = false;
+  bool adapts_ends = false;  // adapters also change the embedding or the output matrix
 };
 
 // Of one of two lanes, 0 or 1, the second of which begins at lane_offset.

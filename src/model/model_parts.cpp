@@ -1,10 +1,10 @@
 #include "model/model_parts.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "model/layer/layer_needs.h"
 #include "model/weights/sharding.h"
+#include "model/weights/stages.h"
 
 namespace foretoken {
 namespace {
@@ -15,34 +15,17 @@ bool any_layer(const ModelConfig& config, auto is_so) {
 
 void join(const LayerNeeds& other, LayerNeeds* needs) {
   needs->has_slopes |= other.has_slopes;
-  needs->norm_all_heads |= other.norm_all_heads;
-  needs->mask_by_all_values |= other.mask_by_all_values;
-  needs->mlp_sees_all |= other.mlp_sees_all;
-  needs->round_whole_rows |= other.round_whole_rows;
   needs->heads_take_turns |= other.heads_take_turns;
-  needs->scan_selectively |= other.scan_selectively;
-  // What divides the groups of all.
-  needs->norm_groups = std::gcd(needs->norm_groups, other.norm_groups);
-  needs->has_idle_experts |= other.has_idle_experts;
-  needs->has_narrow_experts |= other.has_narrow_experts;
 }
 
 LayerNeeds needs_of_model(const ModelConfig& config) {
-  LayerNeeds needs = {
-      .run_again = config.num_loops > 1,
-      .add_later = any_layer(config, [](const LayerConfig& layer) { return layer.part > 0; }),
-      .follow_indexers =
-          config.latent.index.top % 4 != 0 &&
-          any_layer(config, [](const LayerConfig& layer) { return layer.shares_index; }),
-      .read_other_layers =
-          any_layer(config, [](const LayerConfig& layer) { return layer.kv_of >= 0; }),
-      .read_more =
-          config.layer_input_size > 0 || config.streams.exist() || config.adapters.rank > 0,
-      .weigh_depth = config.depth_block > 0};
+  LayerNeeds needs;
+  const int32_t most = max_stages(config);
+  if (most < static_cast<int32_t>(config.layers.size())) needs.max_stages = most;
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return needs;
   for (const LayerSpec& layer : compose_layers(config, architecture->decoder)) {
-    join(needs_of(config, layer), &needs);
+    join(needs_of(layer), &needs);
   }
   return needs;
 }
@@ -53,15 +36,6 @@ int positions_of_keys(const ModelConfig& config) {
     if (layer.chooses) return layer.compress;
   }
   return 1;
-}
-
-// Of layers with a window, whether sequences outgrow any.
-Fact keeps_windows(const ModelConfig& config, int max_model_len) {
-  if (!any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; })) return false;
-  if (max_model_len < 0) return {};
-  const int64_t longest = max_model_len > 0 ? max_model_len : config.max_context;
-  return any_layer(
-      config, [&](const LayerConfig& layer) { return layer.window > 0 && layer.window < longest; });
 }
 
 // Of MTP modules with a layer of their own, whether it has a window.
@@ -101,7 +75,6 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->layers = needs_of_model(config);
   c->has_windows = config.attention_chunk > 0 ||
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
-  c->windowed = keeps_windows(config, max_model_len);
   c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);

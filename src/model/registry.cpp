@@ -30,7 +30,7 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   const int64_t bytes = decoder_weight_bytes(part, traits, options.sharding, stages);
   if (checkpoint != nullptr) {
     const auto counts = [&](const std::string& name) {
-      return stage_packs(stages, config.num_layers, traits, name) && !is_absorbed(name);
+      return stage_packs(stages, config, traits, name) && !is_absorbed(name);
     };
     const int64_t saving =
         WeightLoader::quantized_saving(device, *checkpoint, config.dtype, options.rounding, counts);
@@ -71,10 +71,10 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   if (options.load_format == LoadFormat::kAuto) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(files));
   }
-  FT_RETURN_IF_ERROR(check_stages(options.stages, config.num_layers));
+  FT_ASSIGN_OR_RETURN(complete.stages, divide_layers(config, options.stages));
   const Checkpoint* weights = checkpoint ? &*checkpoint : nullptr;
   FT_ASSIGN_OR_RETURN(const int64_t bytes,
-                      bytes_to_load(device, config, architecture->decoder, weights, options));
+                      bytes_to_load(device, config, architecture->decoder, weights, complete));
   FT_ASSIGN_OR_RETURN(auto loader, WeightLoader::create(device, weights, config.dtype, bytes,
                                                         options.progress, options.cancelled));
   loader->round_layers(options.rounding);

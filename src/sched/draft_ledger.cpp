@@ -58,7 +58,7 @@ int DraftLedger::drafts_left(const Sequence& sequence, int len) const {
 
 int DraftLedger::hoped_limit(const Sequence& sequence) const {
   if (!drafts(sequence)) return 0;
-  if (!drafter_of(sequence).has_kv && !has_room(sequence, sequence.drafter)) return 0;
+  if (drafter_of(sequence).looks_up && !has_room(sequence, sequence.drafter)) return 0;
   const int granted = budgets_[static_cast<size_t>(sequence.drafter)].grant.num_draft_tokens;
   const int left = drafts_left(sequence, sequence.len_floor() + 1);
   return std::max(0, std::min({granted, sequence.max_draft_tokens, left}));
@@ -191,7 +191,7 @@ void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {
 void DraftLedger::settle(const Span& span) const {
   Sequence& sequence = *span.sequence;
   sequence.draft_bound = std::max(span.num_draft_tokens, span.num_lookup_tokens);
-  const bool looks_up = drafts(sequence) && !drafter_of(sequence).has_kv;
+  const bool looks_up = drafts(sequence) && drafter_of(sequence).looks_up;
   sequence.had_lookups = span.num_lookup_tokens > 0 || (looks_up && sequence.draft_bound > 0);
   if (!keeps_entries(sequence)) return;
   const bool caught_up = span.draft_rows == rows_wanted(span);

@@ -14,6 +14,7 @@ namespace foretoken {
 
 // What the scheduler knows of a drafter (see DrafterTraits).
 struct SchedulerDrafter {
+  bool looks_up = false;
   bool has_kv = false;
   bool keeps_written = false;
   int entries_ahead = 0;

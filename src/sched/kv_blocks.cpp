@@ -34,13 +34,21 @@ KvBlocks::KvBlocks(const KvBlocksConfig& config)
   FT_CHECK(config.block_size > 0 && (!windowed_ || config.window > 0));
   if (config.num_snapshots > 0 && config.prefix_caching) {
     const int max_moves = 2 * config.max_num_seqs;
-    snapshots_.emplace(config.num_snapshots, config.num_blocks, 2 * max_moves);
+    snapshots_.emplace(config.num_snapshots, config.num_blocks, 3 * max_moves);
     left_states_.reserve(2 * static_cast<size_t>(max_moves));
   }
   if (config.num_host_blocks == 0 || !config.prefix_caching) return;
-  FT_CHECK(!windowed_);
-  host_.emplace(config.num_host_blocks, config.block_size, 2 * config.max_block_assignments);
-  images_.reserve(static_cast<size_t>(config.num_blocks));
+  const int max_locked = 2 * config.max_block_assignments;
+  host_.emplace(config.num_host_blocks, config.block_size, max_locked);
+  host_hits_.blocks.reserve(static_cast<size_t>(config.num_blocks));
+  if (windowed_ && config.num_host_windows > 0) {
+    host_windows_.emplace(config.num_host_windows, 0, max_locked);
+    window_names_.resize(static_cast<size_t>(config.num_window_blocks));
+    host_hits_.window.reserve(static_cast<size_t>(config.num_window_blocks));
+  }
+  if (snapshots_ && config.num_host_states > 0) {
+    host_states_.emplace(config.num_host_states, 0, 2 * config.num_snapshots);
+  }
 }
 
 Status KvBlocks::check_fits(int prompt_len, int max_len) const {
@@ -80,24 +88,26 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
   find_chain(sequence);
   const PrefixLink chain_end = sequence.cache_tail;
   const int chain_len = sequence.num_cached_blocks;
+  find_images(sequence);
+  const int whole_chain = chain_len + static_cast<int>(host_hits_.blocks.size());
   sequence.branch = 0;
   const int free_before = full_.num_free();
   const int window_free_before = windowed_ ? windowed_->num_free() : 0;
-  retain_hits(sequence, usable_hits(sequence));
+  const int hits = usable_hits(sequence, whole_chain, true);
+  if (host_) host_hits_.num_device_blocks = usable_hits(sequence, chain_len, false);
+  retain_hits(sequence, hits);
 
   const int end = std::min(sequence.known_len() + 1, sequence.max_len);
   const int missing = blocks_for(end) - sequence.num_cached_blocks;
   const int horizon = std::min(end - sequence.num_scheduled, config_.window + chunk);
-  const int window_missing = !windowed_ ? 0 : alone ? 1 : blocks_for(horizon);
+  const int window_restored = static_cast<int>(host_hits_.window.size());
+  const int window_missing = !windowed_ ? 0 : window_restored + (alone ? 1 : blocks_for(horizon));
   if (missing <= full_.num_free() && (!windowed_ || window_missing <= windowed_->num_free())) {
     sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
     // One block more is not worth a step.
-    if (snapshots_ && chain_len > sequence.num_cached_blocks + 1) {
-      sequence.branch = chain_len * config_.block_size;
-    }
+    if (snapshots_ && whole_chain > hits + 1) sequence.branch = whole_chain * config_.block_size;
     sequence.last_state_len = sequence.num_scheduled;
     sequence.output_state = {};
-    find_images(sequence);
     return true;
   }
   sequence.num_blocks_wanted = free_before - full_.num_free() + missing;
@@ -147,40 +157,54 @@ int KvBlocks::first_seen_block(int position) const {
 // positions from 61 on, which begin in block 3. Where blocks 3 and 4 have companions still, all 5
 // are hits; where only blocks 0 and 1 have one, 2 are (position 32 sees from 13 on), and where only
 // block 1 has one, none is.
-int KvBlocks::usable_hits(const Sequence& sequence) const {
-  const int chain_len = static_cast<int>(sequence.blocks.size());
+// `in_host`: what lies in host memory counts, too.
+int KvBlocks::usable_hits(const Sequence& sequence, int chain_len, bool in_host) const {
   if (!windowed_) {
     int hits = chain_len;
-    while (hits > 0 && !has_state(sequence.blocks[static_cast<size_t>(hits) - 1])) --hits;
+    while (hits > 0 && !finds_state(sequence, hits - 1, in_host)) --hits;
     return hits;
   }
   int best = 0;
   int num_alive = 0;  // companions in a row up to block i
   for (int i = 0; i < chain_len; ++i) {
-    const BlockId block = sequence.blocks[static_cast<size_t>(i)];
-    num_alive = cache_.companion(block) != kNullBlock ? num_alive + 1 : 0;
+    num_alive = finds_window(sequence, i, in_host) ? num_alive + 1 : 0;
     const int hits = i + 1;
     const bool is_seen = num_alive >= hits - first_seen_block(hits * config_.block_size);
-    if (is_seen && has_state(block)) best = hits;
+    if (is_seen && finds_state(sequence, i, in_host)) best = hits;
   }
   return best;
 }
 
+// Those in host memory have no blocks before restore_hits.
 void KvBlocks::retain_hits(Sequence& sequence, int num_hits) {
-  sequence.blocks.resize(static_cast<size_t>(num_hits));
+  const int on_device = std::min(num_hits, static_cast<int>(sequence.blocks.size()));
+  sequence.blocks.resize(static_cast<size_t>(on_device));
+  host_hits_.blocks.resize(static_cast<size_t>(num_hits - on_device));
   for (const BlockId block : sequence.blocks) full_.retain(block);
-  sequence.num_cached_blocks = num_hits;
+  retain_window(sequence, num_hits);
+  if (num_hits > 0 && !finds_state(sequence, num_hits - 1, false)) {
+    host_hits_.state = host_states_->find(link_behind(sequence, num_hits - 1));
+  }
+  sequence.num_cached_blocks = on_device;
   sequence.num_scheduled = sequence.num_computed = num_hits * config_.block_size;
-  sequence.cache_tail = num_hits > 0 ? cache_.link_to(sequence.blocks.back())
-                                     : PrefixLink::root(sequence.adapter, sequence.cache_salt);
+  sequence.cache_tail = on_device > 0 ? cache_.link_to(sequence.blocks.back())
+                                      : PrefixLink::root(sequence.adapter, sequence.cache_salt);
+}
+
+void KvBlocks::retain_window(Sequence& sequence, int num_hits) {
   if (!windowed_) return;
-  const int first = std::min(num_hits, first_seen_block(sequence.num_computed));
+  const int first = std::min(num_hits, first_seen_block(num_hits * config_.block_size));
   sequence.num_freed_window_blocks = first;
   sequence.window_blocks.assign(static_cast<size_t>(first), kNullBlock);
   for (int i = first; i < num_hits; ++i) {
-    const BlockId block = cache_.companion(sequence.blocks[static_cast<size_t>(i)]);
-    windowed_->retain(block);
-    sequence.window_blocks.push_back(block);
+    const bool on_device = finds_window(sequence, i, false);
+    sequence.window_blocks.push_back(
+        on_device ? cache_.companion(sequence.blocks[static_cast<size_t>(i)]) : kNullBlock);
+    if (on_device) {
+      windowed_->retain(sequence.window_blocks.back());
+    } else {
+      host_hits_.window.emplace_back(i, host_windows_->find(link_behind(sequence, i)));
+    }
   }
 }
 
@@ -212,7 +236,7 @@ bool KvBlocks::reserve(Sequence& sequence, Reach reach, StepPlan& plan) {
     sequence.blocks.push_back(block);
   }
   while (static_cast<int>(sequence.window_blocks.size()) < window_needed) {
-    const BlockId block = windowed_->allocate();
+    const BlockId block = take_window_block(plan);
     plan.blocks.push_back({.slot = sequence.slot,
                            .index = static_cast<int>(sequence.window_blocks.size()),
                            .block = block,
@@ -238,7 +262,8 @@ void KvBlocks::announce_hits(const Sequence& sequence, StepPlan& plan) const {
 }
 
 int KvBlocks::num_hits_to_announce(const Sequence& sequence) const {
-  return static_cast<int>(sequence.blocks.size() + images_.size() + sequence.window_blocks.size()) -
+  return static_cast<int>(sequence.blocks.size() + host_hits_.blocks.size() +
+                          sequence.window_blocks.size()) -
          sequence.num_freed_window_blocks;
 }
 
@@ -252,6 +277,10 @@ void KvBlocks::remember(Sequence& sequence, int num_tokens) {
     const uint64_t name = image != kNullBlock ? host_->name(image) : 0;
     sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index], name);
     if (windowed_) cache_.set_companion(sequence.cache_tail.block, sequence.window_blocks[index]);
+    if (host_windows_) {
+      const auto block = static_cast<size_t>(sequence.window_blocks[index]);
+      window_names_[block] = sequence.cache_tail.name;
+    }
     ++sequence.num_cached_blocks;
   }
 }

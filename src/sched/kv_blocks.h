@@ -1,9 +1,11 @@
 #pragma once
 #include <foretoken/status.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kv/block_pool.h"
@@ -22,25 +24,27 @@ struct KvBlocksConfig {
   int block_size = 16;
   bool prefix_caching = true;
   int num_host_blocks = 0;        // that host memory keeps; 0: none, as without prefix caching
+  int num_host_windows = 0;       // blocks of the windowed group, likewise
+  int num_host_states = 0;        // snapshots of states, likewise
   int max_block_assignments = 0;  // of a plan
   // Of states of recurrent layers; 0: there are no such layers, as without prefix caching.
   int num_snapshots = 0;
   int max_num_seqs = 0;  // with snapshots
 };
 
-// What became of blocks in host memory.
+// What became of images in host memory.
 struct HostBlockStats {
-  int64_t num_queried_tokens = 0;  // of admitted sequences, beyond their hits on the device
+  int64_t num_queried_tokens = 0;  // of admitted sequences, beyond what the device alone has
   int64_t num_hit_tokens = 0;      // of these
-  int64_t num_moved_out = 0;       // blocks
-  int64_t num_moved_in = 0;
+  std::array<int64_t, kNumHostParts> num_moved_out{};
+  std::array<int64_t, kNumHostParts> num_moved_in{};
 };
 
 // Which sequence holds which blocks of the two KV groups. The full group keeps everything; the
 // windowed group keeps what rows in flight or to come can still see. Positions lie in blocks of the
-// same index in both. A cached block that is handed out again moves to host memory where that keeps
-// any (full group only), and comes back when its prefix is asked for. Engine thread only; allocates
-// nothing after construction.
+// same index in both. What is known of a prefix and is to be overwritten, a block of either group
+// or a snapshot of states, moves to host memory where that keeps any, and comes back when the
+// prefix is asked for. Engine thread only; allocates nothing after construction.
 class KvBlocks {
  public:
   explicit KvBlocks(const KvBlocksConfig& config);
@@ -133,12 +137,32 @@ class KvBlocks {
   int max_hits(const Sequence& sequence) const;
   std::span<const int32_t> ids_of(const Sequence& sequence, int index) const;
   BlockId take_block(StepPlan& plan);
-  int usable_hits(const Sequence& sequence) const;
+  BlockId take_window_block(StepPlan& plan);
+  int take_snapshot(BlockId block, uint8_t drafters, StepPlan& plan);
+  void move_state_out(BlockId block, StepPlan& plan);
+  void restore_blocks(Sequence& sequence, StepPlan& plan);
+  void restore_windows(Sequence& sequence, StepPlan& plan);
+  void restore_state(const Sequence& sequence, StepPlan& plan);
+  void lock_images();
+  void settle_host_moves(StepPlan& plan);
+  PrefixLink link_behind(const Sequence& sequence, int index) const;
+  bool finds_window(const Sequence& sequence, int index, bool in_host) const;
+  bool finds_state(const Sequence& sequence, int index, bool in_host) const;
+  int usable_hits(const Sequence& sequence, int chain_len, bool in_host) const;
   int first_seen_block(int position) const;
   void retain_hits(Sequence& sequence, int num_hits);
+  void retain_window(Sequence& sequence, int num_hits);
   bool has_state(BlockId block) const { return !snapshots_ || snapshots_->find(block) >= 0; }
   int last_state_end(const Sequence& sequence) const;
   void plan_state(int slot, const StateToKeep& state, StepPlan& plan);
+
+  // Hits of the last take_hits that lie in host memory.
+  struct HostHits {
+    std::vector<BlockId> blocks;                  // images behind the blocks on the device
+    std::vector<std::pair<int, BlockId>> window;  // index in the sequence, image
+    BlockId state = kNullBlock;                   // the image of the snapshot behind them
+    int num_device_blocks = 0;                    // hits that there were without host memory
+  };
 
   // Of a slot whose sequence is gone.
   struct LeftState {
@@ -152,7 +176,10 @@ class KvBlocks {
   PrefixCache cache_;
   std::vector<uint8_t> exact_;  // by block of the full group: bit d stands for drafter d
   std::optional<HostBlocks> host_;
-  std::vector<BlockId> images_;  // behind the hits of the last take_hits
+  std::optional<HostBlocks> host_windows_;
+  std::optional<HostBlocks> host_states_;
+  std::vector<uint64_t> window_names_;  // by block of the windowed group: of the prefix, 0: unknown
+  HostHits host_hits_;
   HostBlockStats host_stats_;
   std::optional<StateSnapshots> snapshots_;
   std::vector<LeftState> left_states_;

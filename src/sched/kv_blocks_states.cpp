@@ -64,7 +64,7 @@ void KvBlocks::note_output_state(Sequence& sequence, int begin, int end) {
 void KvBlocks::plan_state(int slot, const StateToKeep& state, StepPlan& plan) {
   if (full_.epoch(state.block) != state.epoch || has_state(state.block)) return;
   if (plan.states_out.size() >= static_cast<size_t>(2 * config_.max_num_seqs)) return;
-  const int snapshot = snapshots_->take(state.block, state.drafters);
+  const int snapshot = take_snapshot(state.block, state.drafters, plan);
   if (snapshot < 0) return;
   plan.states_out.push_back({.slot = slot, .snapshot = snapshot, .block = state.block});
 }
@@ -100,7 +100,8 @@ int KvBlocks::bring_state(const Sequence& sequence, StepPlan& plan) {
 
 // A plan without spans is not run, and what it was to keep stays where it is.
 void KvBlocks::end_plan(StepPlan& plan) {
-  if (host_) host_->end_plan();
+  if (snapshots_ && !plan.spans.empty()) begin_plan(plan);
+  settle_host_moves(plan);
   if (!snapshots_) return;
   if (plan.spans.empty()) {
     for (const StateMove& move : plan.states_out) {
@@ -109,8 +110,6 @@ void KvBlocks::end_plan(StepPlan& plan) {
       snapshots_->forget(move.block);
     }
     plan.states_out.clear();
-  } else {
-    begin_plan(plan);
   }
   snapshots_->end_plan();
 }

@@ -34,6 +34,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .block_size = config.block_size,
            .prefix_caching = config.prefix_caching,
            .num_host_blocks = config.num_host_blocks,
+           .num_host_windows = config.num_host_windows,
+           .num_host_states = config.num_host_states,
            .max_block_assignments = config.max_block_assignments,
            .num_snapshots = config.num_snapshots,
            .max_num_seqs = config.max_num_seqs}),

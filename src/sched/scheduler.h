@@ -41,7 +41,11 @@ struct SchedulerConfig {
   int max_init_words = 0;            // a step, at least those of any one sequence
   int max_block_assignments = 8192;  // a step
   bool prefix_caching = true;
-  int num_host_blocks = 0;  // KV blocks that host memory keeps; not with a windowed group
+  // Images that host memory keeps: of blocks of the full group and, where there are any of those at
+  // all, of the windowed one and of snapshots of states.
+  int num_host_blocks = 0;
+  int num_host_windows = 0;
+  int num_host_states = 0;
   // Of states of recurrent layers, which hits want then (kv/state_snapshots.h); 0: there are none.
   int num_snapshots = 0;
   // A sequence's first span is its prompt, whole; with it there are no hits and no windowed group.

@@ -22,9 +22,11 @@ enum StepFeature : uint32_t {
   kHasGrammar = 32,    // masks of grammars
   kHasAdapters = 64,   // adapters change products of attention,
   kAdaptsMlp = 128,    // and of MLPs; only with kHasAdapters
+  kAdaptsEnds = 256,   // and the embedding or the output matrix; only with kHasAdapters
 };
-inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp;  // of every stage
-inline constexpr int kNumStepFeatureSets = 256;
+// Of every stage.
+inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp | kAdaptsEnds;
+inline constexpr int kNumStepFeatureSets = 512;
 
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {
@@ -62,14 +64,21 @@ struct BlockAssignment {
   bool windowed = false;  // of the windowed group, which has no token pages
 };
 
-// A KV block and the place in host memory that its contents move to, or from, before the step.
-// What the page header of a block that comes in says from then on: PageHeader.
+// What host memory keeps images of: blocks of the full and of the windowed group, snapshots of
+// states.
+enum class HostPart : uint8_t { kFull, kWindowed, kStates };
+inline constexpr int kNumHostParts = 3;
+
+// A KV block, or a snapshot of states, and the place in host memory that its contents move to, or
+// from, before the step. What the page header of a block of the full group that comes in says from
+// then on: PageHeader.
 struct BlockMove {
-  BlockId block = kNullBlock;
-  int image = 0;    // from 0
-  int parent = -1;  // block before it in its sequence, -1: none
+  BlockId block = kNullBlock;  // or the snapshot's number, from 0
+  int image = 0;               // of that part, from 0
+  int parent = -1;             // block before it in its sequence, -1: none
   uint32_t parent_epoch = 0;
   uint32_t epoch = 0;
+  HostPart part = HostPart::kFull;
 };
 
 // States of recurrent layers, of the sequence in a slot, that are copied to a snapshot or from one
@@ -120,8 +129,8 @@ struct StepPlan {
   std::vector<Span> spans;
   std::vector<BlockAssignment> blocks;
   std::vector<AdapterLoad> adapter_loads;
-  // To host memory, and from it once those are there; no two of either have a block or an image in
-  // common.
+  // To host memory, and from it once those are there; no two of either and of one part have a block
+  // or an image in common. Ahead of the states below.
   std::vector<BlockMove> moves_out;
   std::vector<BlockMove> moves_in;
   // To snapshots, and from them once those are there; each is written once at most.

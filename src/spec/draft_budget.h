@@ -53,7 +53,7 @@ struct DraftDemand {
   int num_predicted = 0;  // sequences with a prediction, which count nowhere else here
   int num_listed = 0;  // decoding sequences that have it before another drafter in their lists, and
                        // count as that one's
-  // Without KV: of the decoding sequences, and of the listed ones, by LookupGain::class_of.
+  // Of a look-up: of the decoding sequences, and of the listed ones, by LookupGain::class_of.
   NumByGain num_gaining{};
   NumByGain num_listed_gaining{};
   int num_coming = 0;  // sequences whose prompt is not computed yet, and those that wait for a slot

@@ -121,7 +121,7 @@ void LengthController::State::take_in(const BatchResults& results,
                                       const LengthControllerConfig::PolicyDrafter& drafter) {
   const bool rests = num_draft_tokens == 0;
   const int64_t num_spans = results.reached[0] + results.num_idle;
-  if (rests || drafter.has_kv) {
+  if (rests || !drafter.looks_up) {
     num_with_room = 0;
   } else if (num_spans > 0) {
     const int64_t window = BatchRates::share_window(num_spans, true);
@@ -129,7 +129,7 @@ void LengthController::State::take_in(const BatchResults& results,
     num_with_room =
         spec::moved_rate<int64_t>(num_with_room, num_spans * num_spans * kOne, num_spans, window);
   }
-  rates.take_in(results, rests, drafter.max_draft_tokens, !drafter.has_kv);
+  rates.take_in(results, rests, drafter.max_draft_tokens, drafter.looks_up);
   num_seen = std::min(num_seen + results.reached[0], Tuning::kLearning);
   num_ever = std::min(num_ever + results.reached[0], Tuning::kFirstSeen);
 }
@@ -286,7 +286,7 @@ DraftGrant LengthController::adaptive_grant(uint64_t step, int drafter, const Ba
   if (num_all == 0) return {};
   Load load = load_beside(drafter, demand);
   const Gains gains = gains_of(drafter, demand, Kind::kOwn);
-  const Gains* lookups = traits.has_kv ? nullptr : &gains;
+  const Gains* lookups = traits.looks_up ? &gains : nullptr;
   const Choice together = choose(drafter, state, {num_all, load, lookups});
 
   DraftGrant grant;
@@ -413,7 +413,7 @@ DraftGrant LengthController::probe(uint64_t step, int drafter, const BatchDemand
   const auto& traits = config_.drafters[index];
   if (demand.drafters[index].num_decoding == 0) return {};
   if (step < states_[index].next_probe) return {};
-  const bool is_block = traits.has_kv && times_.drafters[index].one_pass;
+  const bool is_block = !traits.looks_up && times_.drafters[index].one_pass;
   for (int drafts = is_block ? traits.max_draft_tokens : 1; drafts > 0; drafts /= 2) {
     const DraftGrant grant = probe_with(drafts, drafter, demand);
     if (grant.num_draft_tokens > 0) return grant;

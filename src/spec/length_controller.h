@@ -25,7 +25,8 @@ enum class LengthMode : uint8_t {
 struct LengthControllerConfig {
   struct PolicyDrafter {
     int max_draft_tokens = 0;  // K
-    bool has_kv = false;       // entries to catch up; these two as DrafterTraits has them
+    bool looks_up = false;     // it may find no draft; these three as DrafterTraits has them
+    bool has_kv = false;       // entries to catch up
     bool keeps_written = false;
     int max_catch_up_rows = 0;  // of a step
     // Where it begins, by itself and in lists before others; the default knows nothing.
@@ -115,7 +116,7 @@ class LengthController {
 
     bool probing = false;
     uint64_t next_probe = 0;
-    // Without KV: sequences that had room where `rates.share` was seen, in 1/BatchRates::kOne; 0:
+    // Of a look-up: sequences that had room where `rates.share` was seen, in 1/BatchRates::kOne; 0:
     // all.
     int64_t num_with_room = 0;
   };

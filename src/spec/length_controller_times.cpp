@@ -125,15 +125,15 @@ int LengthController::untried_limit(int drafter, const State& state, int limit,
 // were accepted, or looked up: one at least. All of a block, whose pass costs most of it.
 int LengthController::trial_limit(int drafter, int limit, int num_sequences) const {
   const auto index = static_cast<size_t>(drafter);
-  const bool without_kv = !config_.drafters[index].has_kv;
-  if (times_.is_guess || (!without_kv && times_.drafters[index].one_pass)) return limit;
+  const bool looks_up = config_.drafters[index].looks_up;
+  if (times_.is_guess || (!looks_up && times_.drafters[index].one_pass)) return limit;
   const int seqs = std::max({num_decoding_, num_sequences, 1});
   const int64_t plain = times_.step_ns(seqs, 0, 0);
   const int64_t most = first_tries_ns(seqs, plain) / static_cast<int64_t>(max_age_ + 1);
   for (; limit > 1; --limit) {
     const int64_t granted = int64_t{num_sequences} * limit;
     const DraftUse use{.num_draft_tokens = limit, .num_spans = num_sequences};
-    const int64_t ns = times_.step_ns(seqs, granted, without_kv ? 0 : granted);
+    const int64_t ns = times_.step_ns(seqs, granted, looks_up ? 0 : granted);
     if (ns + times_.draft_ns(drafter, use) - plain <= most) break;
   }
   return limit;

@@ -1,8 +1,11 @@
 #include "text/chat_prompt.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
+#include "base/text/ascii_text.h"
 #include "text/chat_calls.h"
 #include "text/chat_fit.h"
 #include "text/chat_losses.h"
@@ -40,6 +43,54 @@ bool add_descriptions(json& variables) {
     added = true;
   }
   return added;
+}
+
+bool is_known_role(const std::string& role) {
+  constexpr const char* kRoles[] = {"assistant", "developer", "function", "human",
+                                    "system",    "tool",      "user"};
+  return std::ranges::find(kRoles, lower_case(role)) != std::end(kRoles);
+}
+
+// Many templates take every role that they do not know for the user's, so that an answer of a
+// "model" or a "bot" becomes a question: a sentence for each such role, of the first that are
+// unknown. `render` makes a prompt.
+template <class Render>
+std::vector<std::string> roles_shown_as_user(const json& messages, const std::string& prompt,
+                                             const Render& render) {
+  constexpr size_t kMaxRoles = 4;  // each costs a prompt
+  std::vector<std::string> sentences;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string role = role_of(messages[i]);
+    if (role.empty() || is_known_role(role) || !seen.insert(role).second) continue;
+    if (seen.size() > kMaxRoles) break;
+    json changed = messages;
+    for (json& message : changed) {
+      if (role_of(message) == role) message["role"] = "user";
+    }
+    const Result<std::string> other = render(changed);
+    if (!other.ok() || other.value() != prompt) continue;
+    sentences.push_back("message " + std::to_string(i + 1) +
+                        ": the chat template shows the role '" + role +
+                        "' as the user's; give user, assistant, system or tool");
+  }
+  return sentences;
+}
+
+// What the prompt lacks of the conversation, or shows as something else, becomes warnings.
+template <class Render>
+void tell_losses(const json& messages, const json& variables, ChatTemplateTraits traits,
+                 const Render& render, ChatPrompt* prompt) {
+  // Looked for value by value, as most templates write arguments in words of their own.
+  json checked = messages;
+  traits.object_arguments = traits.string_arguments = true;
+  fit_call_arguments(checked, traits);
+  for (std::string& loss : find_losses(checked, variables, prompt->text, render)) {
+    prompt->warnings.push_back(std::move(loss));
+  }
+  for (std::string& sentence : roles_shown_as_user(messages, prompt->text, render)) {
+    prompt->warnings.push_back(std::move(sentence));
+  }
 }
 
 }  // namespace
@@ -80,18 +131,11 @@ Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view m
     try_again();
   }
   FT_ASSIGN_OR_RETURN(prompt.text, std::move(text));
-  // Looked for value by value, as most templates write arguments in words of their own.
-  json checked = messages;
-  if (!checked.is_array()) return prompt;
-  ChatTemplateTraits both = traits;
-  both.object_arguments = both.string_arguments = true;
-  fit_call_arguments(checked, both);
+  if (!messages.is_array()) return prompt;
   std::vector<std::string> ignored;
-  for (std::string& loss : find_losses(checked, variables, prompt.text, [&](const json& marked) {
-         return render(marked, &ignored);
-       })) {
-    prompt.warnings.push_back(std::move(loss));
-  }
+  tell_losses(
+      messages, variables, traits, [&](const json& sent) { return render(sent, &ignored); },
+      &prompt);
   return prompt;
 }
 

@@ -38,6 +38,12 @@ void set_field(const fs::path& file, const std::string& name, const nlohmann::js
 
 TEST(BadInput, UnknownCommand) {
   expect_refused({"serv"}, {2, "there is no command 'serv'; did you mean 'serve'?"});
+  expect_refused({"bench", "latncy"},
+                 {2,
+                  "there is no command 'bench latncy'; did you mean 'latency'? (see foretoken "
+                  "bench --help)"});
+  expect_refused({"bench", "nope"},
+                 {2, "there is no command 'bench nope'; take one of latency, throughput, "});
 }
 
 // CLI11 would take the flag for the value, and the value of what is unknown for a model.
@@ -199,6 +205,10 @@ TEST(BadInput, SamplingFlagsAreCheckedBeforeTheModelLoads) {
       {{"--seed", "-1"}, {2, "--seed: must be an integer from 0"}},
       {{"--seed", "18446744073709551616"}, {2, "--seed: must be an integer from 0"}},
       {{"--allowed-token-ids", ""}, {2, "--allowed-token-ids: must be token ids like 5,17"}},
+      {{"--temperature", ""}, {2, "--temperature has an empty value; give one, or leave"}},
+      {{"--top-p=", "x"}, {2, "--top-p has an empty value"}},
+      {{"--max-num-seqs", ""}, {2, "--max-num-seqs has an empty value"}},
+      {{"--model", ""}, {2, "--model has an empty value"}},
       {{"--stop-token-ids", "0x5"}, {2, "--stop-token-ids: must be token ids like 5,17"}},
       {{"--max-model-len", "-5"}, {2, "--max-model-len: must be at least 1, or auto"}},
       {{"--scheduling-policy", "lottery"}, {2, "--scheduling-policy"}},

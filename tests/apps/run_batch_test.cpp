@@ -49,6 +49,41 @@ std::string completion(const std::string& id, int max_tokens) {
                  {{"prompt", "A cat"}, {"max_tokens", max_tokens}, {"ignore_eos", true}});
 }
 
+TEST_F(RunBatch, ScoresAndRankings) {
+  const json pair = {{"text_1", "A cat"}, {"text_2", {"A cat", "12 + 7"}}};
+  const json ranking = {{"query", "A cat"}, {"documents", {"12 + 7", "A cat"}}, {"top_n", 1}};
+  const CommandResult result =
+      run(request("score", "/v1/score", pair) + request("older", "/score", pair) +
+          request("ranking", "/v1/rerank", ranking) + request("cohere", "/v2/rerank", ranking) +
+          request("wrong", "/v1/rerank", {{"query", "A cat"}}));
+  EXPECT_NE(result.out.find("5 of 5 requests done, 1 failed"), std::string::npos) << result.out;
+  const auto all = lines();
+  for (const char* id : {"score", "older"}) {
+    const json& body = all.at(id)["response"]["body"];
+    ASSERT_EQ(body["data"].size(), 2U) << body;
+    EXPECT_NEAR(body["data"][0]["score"].get<double>(), 1, 1e-5);
+    EXPECT_LT(body["data"][1]["score"].get<double>(), 0.9);
+    EXPECT_EQ(body["id"].get<std::string>().rfind("score-", 0), 0U);
+  }
+  for (const char* id : {"ranking", "cohere"}) {
+    const json& body = all.at(id)["response"]["body"];
+    ASSERT_EQ(body["results"].size(), 1U) << body;
+    EXPECT_EQ(body["results"][0]["index"], 1);
+  }
+  EXPECT_EQ(all.at("wrong")["response"]["status_code"], 400);
+}
+
+TEST_F(RunBatch, HalvesOfCharactersAreReplaced) {
+  const std::string line =
+      request("half", "/v1/completions", {{"prompt", "A cat@"}, {"echo", true}});
+  std::string cut = line;
+  cut.replace(cut.find('@'), 1, "\\ud83d");
+  ASSERT_EQ(run(cut).exit_code, 0);
+  const auto all = lines();
+  const json& choice = all.at("half")["response"]["body"]["choices"][0];
+  EXPECT_EQ(choice["text"].get<std::string>().rfind("A cat\xEF\xBF\xBD", 0), 0U);
+}
+
 TEST_F(RunBatch, EveryKindOfRequest) {
   const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const CommandResult result =

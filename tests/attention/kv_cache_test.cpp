@@ -122,6 +122,29 @@ TEST(KvCache, RanksShareTheEntriesOfABlock) {
   EXPECT_EQ(static_cast<char*>(layer.v) - static_cast<char*>(layer.k), 5 * 16 * 16 * 2);
 }
 
+// The second layer has half of the heads: its blocks lie close together.
+TEST(KvCache, LayersWithFewerHeadsHaveSmallerBlocks) {
+  KvGroupSpec spec{3, 2, 16, DType::kBF16};
+  const int64_t alike = kv_bytes_per_block(spec, 16);
+  spec.layer_bytes = {64, 32, 64};
+  EXPECT_EQ(kv_bytes_per_block(spec, 16), alike - 2 * 16 * 32);
+  const auto made = KvCache::create(*test_device(), spec, 8, 16);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const KvCache& cache = *made.value();
+  const std::vector<BlockPart> parts = cache.block_parts();
+  ASSERT_EQ(parts.size(), 6u);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(parts[i].bytes, i / 2 == 1 ? 16 * 32 : 16 * 64);
+    const KvLayer& layer = cache.layer(static_cast<int32_t>(i / 2));
+    EXPECT_EQ(parts[i].base, i % 2 == 0 ? layer.k : layer.v);
+    EXPECT_TRUE(i == 0 || parts[i].base == parts[i - 1].base + 8 * parts[i - 1].bytes);
+    bytes += parts[i].bytes;
+  }
+  EXPECT_EQ(bytes, cache.bytes_per_block());
+  EXPECT_EQ(cache.num_bytes(), 8 * bytes);
+}
+
 TEST(KvCache, AGroupWithoutLayersTakesNoMemory) {
   const KvGroupSpec spec{.num_layers = 0, .num_kv_heads = 2, .head_dim = 8};
   const auto cache = KvCache::create(*test_device(), spec, 1 << 20, 16);

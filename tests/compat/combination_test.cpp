@@ -25,7 +25,7 @@ TEST(Combination, AConfigurationTellsAllButModelAndDevice) {
   EXPECT_EQ(c.num_tensor_ranks(), 4);
   EXPECT_TRUE(c.two_lanes && c.host_blocks && c.prefix_caching && c.drafts && c.is_synthetic);
   EXPECT_TRUE(c.expert_parallel.is_false() && c.expressions.is_false() && c.lora.is_false());
-  EXPECT_FALSE(c.latent.is_known() || c.windowed.is_known() || c.has_launcher.is_known());
+  EXPECT_FALSE(c.latent.is_known());
   EXPECT_FALSE(c.max_rows || c.num_experts || c.dtype || c.model || c.layers);
 }
 

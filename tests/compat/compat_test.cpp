@@ -76,19 +76,14 @@ const Refusal kRefusals[] = {
      {"--attention-backend flashmla", "--block-size 64", "portable_mla"}},
     {{.is_synthetic = true, .structured_outputs = true},
      {"structured_outputs", "synthetic", "another rule"}},
-    {{.logits_processors = true, .num_ranks = 2},
-     {"logits_processors", "several ranks", "--tensor-parallel-size 1"}},
     {{.device = kCudaType, .uses_mpi = true}, {"--communicator mpi", "leave it out"}},
-    {{.num_engines = 2, .num_hosts = 2, .expert_parallel = false},
-     {"--data-parallel-size", "--nnodes", "balancer"}},
-    {{.num_engines = 2, .has_launcher = true}, {"mpirun", "without a launcher"}},
     {{.num_ranks = 4, .num_context_ranks = 3},
      {"--decode-context-parallel-size 3", "--tensor-parallel-size 4", "use 1, 2 or 4"}},
     {{.num_ranks = 1, .num_context_ranks = 2},
      {"does not divide --tensor-parallel-size 1", "use 1"}},
     {{.num_ranks = 4, .num_context_ranks = 0}, {"--decode-context-parallel-size 0"}},
-    {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 2},
-     {"--decode-context-parallel-size 2", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.num_ranks = 4, .num_stages = 2, .num_context_ranks = 4},
+     {"--decode-context-parallel-size 4", "--tensor-parallel-size 2", "use 1 or 2"}},
     {{.architecture = "M", .kv_heads = {2}, .num_heads = 8, .num_ranks = 4, .num_context_ranks = 4},
      {"--decode-context-parallel-size 4: M has 2 heads of keys and values",
       "only 2 of 4 tensor parallel ranks have the same ones",
@@ -102,24 +97,21 @@ const Refusal kRefusals[] = {
     {{.architecture = "M", .hidden_size = 66, .num_ranks = 2, .num_context_ranks = 2},
      {"--decode-context-parallel-size 2: 66, the hidden size of M", "multiple of 4",
       "leave it out"}},
-    {{.num_engines = 2, .expert_parallel = true, .uses_mpi = true},
-     {"--data-parallel-size", "leave --communicator mpi out"}},
     {{.num_experts = 0, .expert_parallel = true},
      {"--enable-expert-parallel", "no mixture", "leave it out"}},
     {{.num_experts = 4, .num_ranks = 4, .num_engines = 2, .expert_parallel = true},
      {"--enable-expert-parallel", "4 experts", "8 ranks", "at most 4 ranks"}},
-    {{.num_ranks = 2, .num_stages = 2, .two_lanes = true},
-     {"--enable-dbo", "--pipeline-parallel-size", "leave one of them out"}},
+    {{.architecture = "M", .layers = LayerNeeds{.max_stages = 3}, .num_ranks = 8, .num_stages = 4},
+     {"at most 3 stages", "--pipeline-parallel-size 3", "divide by --tensor-parallel-size"}},
     {{.two_lanes = true, .only_pieces = true},
      {"--enable-dbo", "--cudagraph-mode FULL", "attention backend"}},
+    {{.architecture = "M", .hidden_size = 66, .num_ranks = 2, .two_lanes = true},
+     {"--enable-dbo: 66, the hidden size of M", "multiple of 4", "leave it out"}},
     {{.num_ranks = 2, .parts_of_steps = true}, {"on one rank", "bench decode"}},
     {{.two_lanes = true, .parts_of_steps = true}, {"--enable-dbo", "bench decode"}},
     {{.parts_of_steps = true, .has_profile = true}, {"--profile", "bench decode"}},
     {{.host_blocks = true, .prefix_caching = false},
      {"--kv-offloading-size", "--enable-prefix-caching off"}},
-    {{.windowed = true, .host_blocks = true}, {"--kv-offloading-size", "sliding-window"}},
-    {{.states_of = "a draft model", .host_blocks = true},
-     {"--kv-offloading-size", "a draft model keeps states", "leave it out"}},
     {{.chosen_positions = 128, .num_ranks = 3, .num_context_ranks = 3},
      {"--decode-context-parallel-size 3", "the 128 positions of the blocks", "leave it out"}},
     {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
@@ -130,8 +122,6 @@ const Refusal kRefusals[] = {
      {"--lora-dtype float32", "bfloat16", "leave it out"}},
     {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
      {"--enable-dbo", "NCCL: no peers", "leave it out"}},
-    {{.architecture = "M", .layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 3},
-     {"M: the norm", "4 groups", "among 3 ranks", "--tensor-parallel-size that divides them"}},
     {{.files = "models/m",
       .method_flag = "speculative config: quantization",
       .named_method = "awq_marlin",
@@ -151,8 +141,8 @@ const Refusal kRefusals[] = {
     {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
     {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
-    {{.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2},
-     {"--decode-context-parallel-size 2", "the model keeps states", "leave it out"}},
+    {{.compressed = true, .num_ranks = 2, .num_context_ranks = 2},
+     {"--decode-context-parallel-size 2", "compressed entries", "leave it out"}},
 };
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
@@ -189,22 +179,20 @@ TEST(Compat, ARemedyIsNotRefused) {
   };
   const std::string by_ranks = " and divide by --tensor-parallel-size";
   const std::string by_stages = " and divide by --pipeline-parallel-size";
-  EXPECT_TRUE(stages_of({.read_more = true}).ends_with("size 1" + by_ranks));
-  EXPECT_TRUE(stages_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
-  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 1}).ends_with("-size 1"));
-  EXPECT_TRUE(stages_of({.run_again = true, .norm_groups = 4}).ends_with(by_ranks));
-  EXPECT_TRUE(ranks_of({.mlp_sees_all = true}).ends_with("size 1" + by_stages));
-  EXPECT_TRUE(ranks_of({.read_more = true, .mlp_sees_all = true}).ends_with("-size 1"));
-  EXPECT_TRUE(ranks_of({.norm_groups = 1}).ends_with("size 1" + by_stages));
-  EXPECT_TRUE(ranks_of({.add_later = true, .norm_groups = 1}).ends_with("-size 1"));
+  EXPECT_TRUE(stages_of({.max_stages = 1}).ends_with("size 1" + by_ranks));
+  EXPECT_TRUE(stages_of({.max_stages = 1, .heads_take_turns = true}).ends_with("-size 1"));
+  EXPECT_EQ(stages_of({.max_stages = 2}), "");
+  EXPECT_TRUE(ranks_of({.heads_take_turns = true}).find(by_stages) != std::string::npos);
+  EXPECT_EQ(ranks_of({.max_stages = 1, .heads_take_turns = true}).find(by_stages),
+            std::string::npos);
 }
 
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
 TEST(Compat, WhatIsNotKnownIsNotRefused) {
-  EXPECT_TRUE(compat({.num_engines = 2, .num_hosts = 2}).ok()) << "perhaps with experts";
   EXPECT_TRUE(compat({.num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.num_draft_ranks = 2}).ok());
   EXPECT_TRUE(compat({.host_blocks = true}).ok());
+  EXPECT_TRUE(compat({.has_windows = true, .states_of = "the model", .host_blocks = true}).ok());
   EXPECT_FALSE(compat({.host_blocks = true, .prefix_caching = false}).ok());
   EXPECT_TRUE(compat({.lora_modules = true}).ok());
   EXPECT_FALSE(compat({.lora = false, .lora_modules = true}).ok());
@@ -221,8 +209,6 @@ TEST(Compat, MoreRanksAreNamedWhereQueriesDivideAmongThem) {
       << compat(c).message();
   c.num_heads = 32;
   EXPECT_TRUE(compat(c).message().ends_with("leave it out, or use --tensor-parallel-size 16"));
-  c.layers = LayerNeeds{.norm_groups = 4};
-  EXPECT_TRUE(compat(c).message().ends_with("; leave it out")) << "16 ranks and 4 groups";
 }
 
 TEST(Compat, PartsThatFitAreNotRefused) {
@@ -231,19 +217,20 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.kv_heads = {8}, .num_ranks = 4, .num_context_ranks = 1}).ok());
   EXPECT_TRUE(compat({.kv_heads = {8}, .num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.hidden_size = 68, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.hidden_size = 68, .num_ranks = 2, .two_lanes = true}).ok());
+  EXPECT_TRUE(compat({.hidden_size = 65, .num_ranks = 1, .two_lanes = true}).ok());
   EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
-  EXPECT_TRUE(
-      compat({.layers = LayerNeeds{.norm_all_heads = true}, .num_ranks = 2, .num_stages = 2}).ok());
-  EXPECT_TRUE(compat({.windowed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}).ok());
+  EXPECT_TRUE(compat({.has_windows = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
-  EXPECT_TRUE(compat({.layers = LayerNeeds{.norm_groups = 4}, .num_ranks = 2}).ok());
   EXPECT_TRUE(
-      compat({.layers = LayerNeeds{.norm_groups = 1}, .num_ranks = 2, .num_stages = 2}).ok());
+      compat({.layers = LayerNeeds{.heads_take_turns = true}, .num_ranks = 2, .num_stages = 2})
+          .ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());

@@ -22,7 +22,8 @@ TEST(EngineFields, EveryMemberHasARow) {
       EXPECT_NE(find_engine_field(member), nullptr) << member << ": give it a row of the table";
     }
   }
-  EXPECT_EQ(count, engine_fields().size());
+  // vLLM's names of the first host's address and port set members that have rows.
+  EXPECT_EQ(count + 2, engine_fields().size());
 }
 
 TEST(EngineFields, GroupsStandTogetherAndNamesOnce) {

@@ -5,7 +5,7 @@ set(sanitizers tsan)
 set(slow
   "DrafterIdentity\\.(Alone|Adaptive|Probabilistic|Reduced)" "Identity.*Sampled" "Math500" "/Bonus"
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
-  "OthersEndBesideHostile" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
+  "OthersEndBesideHostile" "RowsOverRanks" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp|dflash)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
   "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\." "Rounded(Activations|Mixtures)"
   "Fp8KvFamilies.*_(draft_model|eagle3|dflash|dspark)"
@@ -15,7 +15,8 @@ set(slow
   "KvOffloadOf.*Sampled" "KvOffloadOf.*/(ngram|suffix|draft_model|eagle|mtp|medusa|mlp_speculator|dflash|dspark|pard|p_eagle)Greedy"
   "BundledMixture" "BundledExperts" "ForManyRequests"
   "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
-set(slow_tsan "Allocation\\." "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"
+set(slow_tsan "Allocation\\." "HostImages\\..*/(gemma|mistral|cohere2|olmo3|llama4|deci|qwen3_5|mamba2|nemotron_h|lfm2)"
+  "ContextStates.*/(qwen3_next|qwen3_5|lfm2|olmo_hybrid|nemotron_h)$" "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator)$"
   "GraphModes.*/(pard|p_eagle|mlp_speculator|suffix)$" "DrafterIdentity.*/(eagle|mtp|ngram|dflash|pard|p_eagle|mlp_speculator)Greedy$"
   "GrammarIdentity\\.Under.*/(9|1[0-9])$" "SuffixEngine\\.(MemoryIsFlat|CountsFollow|OtherSalts)"
   "KvOffload\\.(ScalesMove|LittleHost|PreemptedSequencesGoOnAsTheyWere$)" "FlexIdentity\\."

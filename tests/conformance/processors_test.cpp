@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "conformance/harness.h"
+#include "conformance/layouts.h"
 #include "support/gate.h"
 
 // Logits processors: what they see, what they decide, and what becomes of those that misbehave.
@@ -80,6 +80,46 @@ TEST(Processors, DecideEveryTokenWithAndWithoutDrafts) {
           << rows << " rows, " << num_draft_tokens << " drafts";
       EXPECT_EQ(outputs[2].token_ids, expected);
       EXPECT_GE(outputs[0].stats.num_accepted_tokens, num_draft_tokens > 0 ? 1 : 0);
+    }
+  }
+}
+
+// Likes one token that the history tells, so that the model's own logits decide, too.
+void like_successor(const LogitsContext& context, std::span<float> logits) {
+  logits[static_cast<size_t>(successor(context, logits.size()))] += 9;
+}
+
+// They run on the host of rank 0 alone, and every rank draws from what they made of the logits: a
+// rank that drew another id would compute other keys and values behind it.
+TEST(Processors, DecideOnAllRanks) {
+  Request forced = request_with(force_successor, 40), liked = request_with(like_successor, 40);
+  Request drawn = liked;
+  drawn.sampling.temperature = 0.9f;
+  drawn.sampling.seed = 3;
+  const std::vector<Request> requests = {forced, request_with(nullptr), liked, drawn};
+  const auto ids_of = [&](const Layout& layout, int num_draft_tokens) {
+    EngineConfig config =
+        config_of({.num_draft_tokens = num_draft_tokens, .steps_in_flight = 2}, bundled_model());
+    config.dtype = "float32";
+    config.max_processor_rows = 3;
+    layout.apply(config);
+    std::vector<std::vector<int32_t>> ids;
+    const auto engine = start_engine(config);
+    if (engine == nullptr) return ids;
+    for (const RequestOutput& output : engine->generate(requests)) {
+      EXPECT_TRUE(output.status.ok()) << layout.name() << ": " << output.status.message();
+      ids.push_back(output.token_ids);
+    }
+    expect_all_free(*engine);
+    return ids;
+  };
+  const auto expected = ids_of({}, 0);
+  EXPECT_NE(expected[2], expected[3]);
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.pp = 2}, Layout{.tp = 2, .pp = 2}}) {
+    if (!missing_for(layout).empty()) continue;
+    for (const int num_draft_tokens : {0, 4}) {
+      EXPECT_EQ(ids_of(layout, num_draft_tokens), expected)
+          << layout.name() << ", " << num_draft_tokens << " drafts";
     }
   }
 }

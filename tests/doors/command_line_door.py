@@ -247,14 +247,28 @@ class Sentences(unittest.TestCase):
     def test_variables_of_llama_server_are_not_passed_over_in_silence(self):
         told = run("serve", "--model", "/nowhere", "--port", "0", environment={
             "LLAMA_API_KEY": "secret", "LLAMA_ARG_CTX_SIZE": "64", "LLAMA_ARG_JINJA": "1",
+            "FORETOKEN_DEVICE": "cuda",
             # As Kubernetes makes them for a service that is called "vllm": nobody asked for these.
             "VLLM_PORT": "tcp://10.0.0.1:8000", "VLLM_PORT_8000_TCP_ADDR": "10.0.0.1",
             "VLLM_SERVICE_HOST": "10.0.0.1", "VLLM_API_SERVICE_PORT_HTTP": "8000"}).stderr
         for sentence in ("LLAMA_API_KEY has no effect; use --api-key", "LLAMA_ARG_JINJA has no effect",
-                         "LLAMA_ARG_CTX_SIZE has no effect; use --max-model-len"):
+                         "LLAMA_ARG_CTX_SIZE has no effect; use --max-model-len",
+                         "FORETOKEN_DEVICE has no effect; it is read by the Python package alone"):
             self.assertIn(sentence, told)
         self.assertNotIn("secret", told)
         self.assertNotIn("VLLM_", told)
+
+    def test_variables_of_scripts_that_are_not_set(self):
+        """They were the number 0, or the bundled model in the place of the one that was meant"""
+        for words, name in ((("serve", "--model", ""), "--model has an empty value"),
+                            (("serve", "", "--port", "0"), "the model's name is empty"),
+                            (("serve", "--no-such", "", "--port", "0"), "unknown flag --no-such"),
+                            (("serve", "--gpu-memory-utilization", ""), "--gpu-memory-utilization has"),
+                            (("generate", "Once", "--temperature="), "--temperature has an empty"),
+                            (("bench", "latency", "--batch-size", ""), "--batch-size has an empty")):
+            result = run(*words)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(name, error_of(result))
 
     def test_a_tokenizer_may_be_the_models_own(self):
         # What asks for nothing is passed over, as charts write it; sizes have Kubernetes' suffixes.

@@ -20,6 +20,36 @@ class Bodies(door.DoorCase):
     def chat(self, status=200, **more):
         return self.post(CHAT, {"messages": door.USER, "max_tokens": 8, **more}, status).json
 
+    def test_parts_without_a_type_or_a_list(self):
+        """Clients of Gemini, and one part alone"""
+        wanted = self.chat()["usage"]["prompt_tokens"]
+        text = door.USER[0]["content"]
+        for content in ([{"text": text}], {"text": text}, {"type": "text", "text": text}, [text]):
+            answer = self.chat(messages=[{"role": "user", "content": content}])
+            self.assertEqual(answer["usage"]["prompt_tokens"], wanted)
+        for content in ([{"text": text}], {"type": "input_text", "text": text}):
+            self.post(RESPONSES, {"input": [{"role": "user", "content": content}],
+                                  "max_output_tokens": 2})
+
+    def test_log_probabilities_that_are_switched_off(self):
+        """False was the number 0 of alternatives in completions"""
+        body = {"prompt": "Once", "max_tokens": 2}
+        for fields in ({"logprobs": False}, {"prompt_logprobs": False}, {"logprobs": None}):
+            choice = self.post("/v1/completions", {**body, **fields}).json["choices"][0]
+            self.assertIsNone(choice["logprobs"])
+            self.assertIsNone(choice.get("prompt_logprobs"))
+        for given in (0, True):
+            choice = self.post("/v1/completions", {**body, "logprobs": given}).json["choices"][0]
+            self.assertEqual(len(choice["logprobs"]["tokens"]), 2)
+
+    def test_unknown_includes(self):
+        """They were passed over without a word"""
+        body = {"input": "Hi", "max_output_tokens": 2}
+        told = self.post(RESPONSES, {**body, "include": ["message.logprobs"]}).json["warnings"]
+        self.assertIn("'message.logprobs'", told[0])
+        for known in (["reasoning.encrypted_content"], ["web_search_call.action.sources"], []):
+            self.assertNotIn("warnings", self.post(RESPONSES, {**body, "include": known}).json)
+
     def test_extra_bodies_that_are_sent_as_they_are(self):
         """cherry-studio 12450, TensorRT-LLM 9709, dbx 3411"""
         answer = self.chat(extra_body={**forced("yes"), "top_k": 5}, temperature=1)

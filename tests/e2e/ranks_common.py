@@ -113,6 +113,15 @@ def gpus_of_host(layout, host):
     return dict(os.environ, CUDA_VISIBLE_DEVICES=",".join(own))
 
 
+def children_of(process):
+    """Of any of its threads."""
+    found = []
+    for task in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{task}/children", encoding="utf-8") as file:
+            found += [int(pid) for pid in file.read().split()]
+    return found
+
+
 class Server:
     def __init__(self, program, flags, model=None, methods=METHODS, environment=None):
         self.log = tempfile.TemporaryFile("w+")
@@ -141,11 +150,7 @@ class Server:
         return os.pread(self.log.fileno(), 1 << 20, 0).decode(errors="replace")
 
     def children(self):
-        found = []
-        for task in os.listdir(f"/proc/{self.process.pid}/task"):
-            with open(f"/proc/{self.process.pid}/task/{task}/children", encoding="utf-8") as file:
-                found += [int(pid) for pid in file.read().split()]
-        return found
+        return children_of(self.process.pid)
 
     def connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)

@@ -64,20 +64,20 @@ Result<std::unique_ptr<EngineParts>> EngineParts::make(const std::string& model_
   FT_CHECK_MSG(groups.size() == 1, "the parts are made for models without windowed layers");
   FT_ASSIGN_OR_RETURN(parts->kv_cache,
                       KvCache::create(*parts->device, groups[0], num_blocks, kBlockSize));
-  parts->scheduler = std::make_unique<Scheduler>(
-      SchedulerConfig{.num_blocks = num_blocks,
-                      .block_size = kBlockSize,
-                      .max_num_seqs = kNumSlots,
-                      .max_num_batched_tokens = kMaxRows,
-                      .max_init_words = memory_config.limits.max_words,
-                      .max_block_assignments = memory_config.limits.max_block_updates,
-                      .drafters = std::vector<SchedulerDrafter>(num_draft_tokens > 0 ? 1 : 0)});
+  parts->scheduler = std::make_unique<Scheduler>(SchedulerConfig{
+      .num_blocks = num_blocks,
+      .block_size = kBlockSize,
+      .max_num_seqs = kNumSlots,
+      .max_num_batched_tokens = kMaxRows,
+      .max_init_words = memory_config.limits.max_words,
+      .max_block_assignments = memory_config.limits.max_block_updates,
+      .drafters = std::vector<SchedulerDrafter>(num_draft_tokens > 0 ? 1 : 0, {.looks_up = true})});
   parts->policy = std::make_unique<LengthController>(
-      LengthControllerConfig{
-          .mode = LengthMode::kFixed,
-          .schedule = {},
-          .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
-              num_draft_tokens > 0 ? 1 : 0, {.max_draft_tokens = num_draft_tokens})},
+      LengthControllerConfig{.mode = LengthMode::kFixed,
+                             .schedule = {},
+                             .drafters = std::vector<LengthControllerConfig::PolicyDrafter>(
+                                 num_draft_tokens > 0 ? 1 : 0,
+                                 {.max_draft_tokens = num_draft_tokens, .looks_up = true})},
       parts->step_times);
   std::vector<Drafter*> drafters;
   if (parts->drafter != nullptr) drafters.push_back(parts->drafter.get());

@@ -76,7 +76,8 @@ TEST_F(HfTokenizer, NamesWhatIsWrong) {
   EXPECT_NE(make(scores).status().message().find("0 entries for 4"), std::string::npos);
   GgufBytes pre = vocabulary(1, "gpt2");
   pre.text_value("tokenizer.ggml.pre", "odd");
-  EXPECT_NE(make(pre).status().message().find("'odd' is not known"), std::string::npos);
+  EXPECT_NE(make(pre).status().message().find("'odd' (tokenizer.ggml.pre) is not known"),
+            std::string::npos);
   GgufBytes empty(0, 1);
   empty.text_value("tokenizer.ggml.model", "gpt2");
   EXPECT_NE(make(empty).status().message().find("holds no tokens"), std::string::npos);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/files/text_file.h"
 #include "gguf/vocabulary/tokenizer_build.h"
 #include "support/folders.h"
@@ -30,7 +32,7 @@ TEST(PreTokenizer, WhatIsMadeIsFound) {
     EXPECT_STREQ(match(tokenizer), name);
   }
   EXPECT_EQ(find_pre_tokenizer("odd"), nullptr);
-  EXPECT_NE(pre_tokenizer_names().find("qwen2, tekken"), std::string::npos);
+  EXPECT_GT(std::ranges::count(pre_tokenizer_names(), "tekken"), 0);
 }
 
 TEST(PreTokenizer, SeveralNamesMeanTheSame) {

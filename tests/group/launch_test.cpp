@@ -56,6 +56,26 @@ TEST(Launch, AHostHasItsEnginesFirstRanksInOneProcess) {
                "--data-parallel-size 4 cannot be divided among --nnodes 3");
 }
 
+TEST(Launch, ALauncherHasAProcessForEachRankOfAllEngines) {
+  const RankLayout layout{.tp = 2, .dp = 2};
+  const auto srun = [](const char* name) -> const char* {
+    const std::string_view asked(name);
+    if (asked == "SLURM_PROCID") return "3";
+    if (asked == "SLURM_STEP_NUM_TASKS") return "4";
+    if (asked == "SLURM_LOCALID") return "1";
+    if (asked == "SLURM_STEP_TASKS_PER_NODE") return "2(x2)";
+    return asked == "SLURM_STEP_NODELIST" ? "node[1-2]" : nullptr;
+  };
+  const LaunchPlan found = plan_launch(layout, {}, srun).value();
+  EXPECT_EQ(found.rank, 3);
+  EXPECT_EQ(found.local_rank, 1);
+  EXPECT_EQ(found.num_local, 2);
+  EXPECT_EQ(found.num_engines, 1);
+  EXPECT_EQ(found.master_host, "node1");
+  EXPECT_TRUE(has_launcher(srun));
+  expect_error(plan_launch({.tp = 2, .dp = 3}, {}, srun), "data parallel sizes ask for 6");
+}
+
 TEST(Launch, LeaderWorkerSetTellsTheHosts) {
   const Variables lws = {
       {"LWS_GROUP_SIZE", "2"}, {"LWS_WORKER_INDEX", "1"}, {"LWS_LEADER_ADDRESS", "leader.svc"}};

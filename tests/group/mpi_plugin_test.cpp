@@ -11,7 +11,7 @@ namespace {
 TEST(MpiPlugin, AMissingPluginIsNamedWithItsRemedy) {
   setenv("FORETOKEN_MPI_PLUGIN", "/nowhere/libforetoken_mpi.so", 1);
   EXPECT_FALSE(has_mpi_plugin());
-  const auto link = open_mpi_link(share(0, 2));
+  const auto link = open_mpi_link(share(0, 2), std::vector<int>{0, 1});
   unsetenv("FORETOKEN_MPI_PLUGIN");
   ASSERT_FALSE(link.ok());
   EXPECT_EQ(link.status().code(), StatusCode::kUnsupported);

@@ -39,6 +39,29 @@ TEST(RankGroup, EnginesSideBySideHaveLinksOfTheirOwn) {
   EXPECT_EQ(links.back()->rank(), 1);
 }
 
+// Of three engines of two ranks the first two are of rank 0's process.
+TEST(RankGroup, AFrontEndHasLinksToTheFirstRanksOfOtherProcesses) {
+  const auto joined = join_all(6, [](int, JoinOptions& options) {
+    options.layout = {.tp = 2, .dp = 3};
+    options.engines_meet = false;
+    options.engines_at_front = 2;
+  });
+  for (const auto& one : joined) ASSERT_TRUE(one->ok()) << one->status().message();
+  EXPECT_FALSE(joined[0]->value()->engines_meet());
+  EXPECT_EQ(joined[0]->value()->take_front_link(1, FrontLane::kRequests), nullptr);
+  EXPECT_EQ(joined[2]->value()->take_front_link(1, FrontLane::kRequests), nullptr);
+  EXPECT_EQ(joined[5]->value()->take_front_link(2, FrontLane::kRequests), nullptr);
+  for (const FrontLane lane : {FrontLane::kRequests, FrontLane::kOutputs}) {
+    const auto front = joined[0]->value()->take_front_link(2, lane);
+    const auto behind = joined[4]->value()->take_front_link(2, lane);
+    ASSERT_TRUE(front != nullptr && behind != nullptr);
+    on_all_ranks({front.get(), behind.get()}, expect_exchanges);
+  }
+  const auto first = joined[4]->value()->take_link(Lane::kPlans);
+  const auto second = joined[5]->value()->take_link(Lane::kPlans);
+  on_all_ranks({first.get(), second.get()}, expect_exchanges);
+}
+
 TEST(RankGroup, AnAbortOfOneRankEndsAll) {
   const auto joined = join_all(3);
   std::vector<std::unique_ptr<RankLink>> links;

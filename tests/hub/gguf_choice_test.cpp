@@ -99,6 +99,15 @@ TEST(GgufChoice, PartsInCapitalsAreOneModel) {
       << some.status().message();
 }
 
+TEST(GgufChoice, EndingsOfPartsMayBeSpeltInSeveralWays) {
+  const test::ScratchFolder scratch;
+  const std::string first = scratch.write("m-00001-of-00002.gguf", "x");
+  scratch.write("m-00002-of-00002.GGUF", "x");
+  EXPECT_EQ(gguf_in_folder(scratch.path()).value(), first);
+  scratch.write("M.gguf", "x");
+  EXPECT_FALSE(gguf_in_folder(scratch.path()).ok());
+}
+
 // As large files were published before llama.cpp split them, and still are by some.
 TEST(GgufChoice, PiecesOfAFileAreToBeJoined) {
   const std::vector<std::string> names = {"m.Q4_K_M.gguf", "m.Q8_0.gguf.part2of2",

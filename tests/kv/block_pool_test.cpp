@@ -23,6 +23,7 @@ TEST(BlockPool, LeastRecentlyReleasedComesFirst) {
   pool.release(b);
   pool.release(a);
   pool.release(c);
+  EXPECT_EQ(pool.oldest_free(), b);
   EXPECT_EQ(pool.allocate(), b);
   EXPECT_EQ(pool.allocate(), a);
   EXPECT_EQ(pool.allocate(), c);

@@ -73,5 +73,20 @@ TEST_F(HostBlocksTest, AKnownBlockKeepsItsImage) {
   EXPECT_EQ(host_.exact(a), 0b11);
 }
 
+// Of what has no ids of its own, as a snapshot behind a prefix.
+TEST_F(HostBlocksTest, LinksAloneAreKeysWithoutIds) {
+  HostBlocks named(2, 0, 8);
+  const PrefixLink behind = {7, 3, 12};
+  const BlockId image = named.take({behind.content(), behind.name, {}}, 0b10);
+  named.end_plan();
+  EXPECT_NE(image, kNullBlock);
+  EXPECT_EQ(named.find(behind), image);
+  EXPECT_EQ(named.find({9, 1, 12}), image);
+  EXPECT_EQ(named.find({7, 3, 13}), kNullBlock);
+  EXPECT_EQ(named.exact(image), 0b10);
+  named.forget(image);
+  EXPECT_EQ(named.find(behind), kNullBlock);
+}
+
 }  // namespace
 }  // namespace foretoken

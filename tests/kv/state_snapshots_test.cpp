@@ -31,9 +31,14 @@ TEST_F(StateSnapshotsTest, ABlockFindsItsOwn) {
 
 TEST_F(StateSnapshotsTest, GivesUpTheLeastRecentlyUsed) {
   const int a = take(1);
+  EXPECT_EQ(snapshots_.next_to_go(), kNullBlock) << "a place is vacant";
   take(2);
+  EXPECT_EQ(snapshots_.next_to_go(), 1);
   snapshots_.lock(a);
+  EXPECT_TRUE(snapshots_.is_locked(a));
+  EXPECT_EQ(snapshots_.next_to_go(), 2);
   snapshots_.end_plan();
+  EXPECT_FALSE(snapshots_.is_locked(a));
   take(3);
   EXPECT_EQ(snapshots_.find(1), a);
   EXPECT_EQ(snapshots_.find(2), -1);
@@ -44,6 +49,8 @@ TEST_F(StateSnapshotsTest, WhatAPlanReadsOrWritesStays) {
   snapshots_.lock(a);
   snapshots_.lock(a);
   EXPECT_NE(snapshots_.take(2, 0), -1);
+  EXPECT_FALSE(snapshots_.has_place());
+  EXPECT_EQ(snapshots_.next_to_go(), kNullBlock);
   EXPECT_EQ(snapshots_.take(3, 0), -1);
   snapshots_.end_plan();
   EXPECT_EQ(snapshots_.find(1), a);

@@ -109,10 +109,16 @@ TEST(DecoderPlan, LayersMayLackAttentionOrHaveFewerHeads) {
   layers[1].mixer = Absent();
   const DecoderPlan plan = plan_decoder(config, layers, {100, false});
   ASSERT_EQ(plan.groups.size(), 1u);
-  EXPECT_EQ(plan.groups[0], (KvGroupSpec{2, 2, 16, DType::kF32, 0}));
+  KvGroupSpec uneven{2, 2, 16, DType::kF32, 0};
+  uneven.layer_bytes = {2 * 16 * 4, 16 * 4};
+  EXPECT_EQ(plan.groups[0], uneven);
   EXPECT_EQ(plan.layers[1].num_heads, 0);
   EXPECT_EQ(plan.layers[2].group_index, 1);
   EXPECT_FALSE(plan.layers[2].sees_as(plan.layers[0]));
+  // A stage with the small layer alone.
+  const DecoderPlan last = plan_decoder(config, layers, {100, false}, {.rank = 1, .count = 2});
+  EXPECT_EQ(last.groups[0].num_kv_heads, 2);
+  EXPECT_EQ(last.groups[0].layer_bytes, (std::vector<int64_t>{16 * 4}));
 }
 
 TEST(DecoderPlan, StatesAreThoseOfTheStagesLayers) {

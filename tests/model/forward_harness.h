@@ -108,7 +108,10 @@ class ForwardHarness {
   // The rows of the slot have the adapter in this place of the model's pool from now on; -1: none.
   void adapt(int32_t slot, int32_t place) { batch_.params[slot].adapter = place + 1; }
   // What later steps say about the adapters of their rows.
-  void use_adapters(AdapterUse use) { adapters_ = use; }
+  void use_adapters(AdapterUse use, bool ends = false) {
+    adapters_ = use;
+    adapts_ends_ = ends;
+  }
 
   // One step; returns the logits of every row in span order and counts the rows as computed.
   std::vector<std::vector<float>> step(std::span<const SpanWish> wishes) {
@@ -131,7 +134,7 @@ class ForwardHarness {
     place_in_window(rows);
     const KvCaches caches{caches_[0].get(), caches_.size() > 1 ? caches_[1].get() : nullptr};
     model_.forward(*queue_, tensors_, batch_, caches,
-                   {.max_rows = max_rows_, .adapters = adapters_});
+                   {.max_rows = max_rows_, .adapters = adapters_, .adapts_ends = adapts_ends_});
     const size_t vocab = static_cast<size_t>(model_.config().vocab_size);
     // Two tiles, as a step with many logits rows has.
     const int32_t half = (max_rows_ + 1) / 2;
@@ -198,6 +201,7 @@ class ForwardHarness {
   Model& model_;
   int32_t max_rows_;
   AdapterUse adapters_ = AdapterUse::kNone;
+  bool adapts_ends_ = false;
   Arena pinned_;
   std::unique_ptr<Queue> queue_;
   std::vector<std::unique_ptr<KvCache>> caches_;  // by group

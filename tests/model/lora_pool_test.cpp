@@ -88,7 +88,7 @@ class LoraPoolGolden : public testing::TestWithParam<std::string> {
     for (const int chunk : {7, 64, 70}) {
       ForwardHarness harness(test::model_device(), *model, 96, 16);
       put(*model, harness, 1, golden.folder);
-      harness.use_adapters(AdapterUse::kLayers);
+      harness.use_adapters(AdapterUse::kLayers, true);
       harness.adapt(0, 1);
       const double error = worst_of_rows(harness.run(golden.ids, chunk), golden.logits);
       std::printf("%s %s, chunks of %d: worst row error %.3g\n", GetParam().c_str(), dtype.c_str(),
@@ -106,7 +106,8 @@ TEST_P(LoraPoolGolden, Bfloat16LogitsAreNearPeft) { check("bfloat16", 2e-2); }
 INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                          testing::Values("all-seven", "queries-and-values", "one-layer", "fused",
                                          "transposed", "grouped", "decoder", "padded",
-                                         "padded-values", "scaled"),
+                                         "padded-values", "scaled", "ends", "scaled-ends",
+                                         "tied-ends", "look-up"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -114,8 +115,11 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                          });
 
 // Rows with two adapters and without one, alone and together, whatever the rest of the step is.
-TEST(LoraPool, BitsOfARowDoNotDependOnTheOthers) {
-  const LoraGolden golden = read_golden("all-seven");
+class LoraPoolBits : public testing::TestWithParam<std::string> {};
+
+TEST_P(LoraPoolBits, OfARowDoNotDependOnTheOthers) {
+  const bool ends = GetParam() == "ends";
+  const LoraGolden golden = read_golden(GetParam());
   for (const char* dtype : {"float32", "bfloat16"}) {
     const auto model = adaptable_model(golden.model, dtype, 3);
     const std::span<const int32_t> ids(golden.ids);
@@ -124,7 +128,7 @@ TEST(LoraPool, BitsOfARowDoNotDependOnTheOthers) {
       ForwardHarness harness(test::model_device(), *model, 96, 16);
       put(*model, harness, 0, golden.folder);
       put(*model, harness, 2, other);
-      harness.use_adapters(use);
+      harness.use_adapters(use, use != AdapterUse::kNone && ends);
       std::vector<test::SpanWish> wishes;
       for (size_t slot = 0; slot < places.size(); ++slot) {
         harness.start(static_cast<int32_t>(slot), ids);
@@ -155,14 +159,18 @@ TEST(LoraPool, BitsOfARowDoNotDependOnTheOthers) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(All, LoraPoolBits, testing::Values("all-seven", "ends"),
+                         [](const auto& test) { return test.param.substr(0, 3); });
+
 // A place that gets another adapter has nothing of the one before.
 TEST(LoraPool, APlaceCanBeGivenToAnotherAdapter) {
-  const LoraGolden all = read_golden("all-seven"), few = read_golden("queries-and-values");
+  const LoraGolden all = read_golden("all-seven"), few = read_golden("queries-and-values"),
+                   ends = read_golden("ends");
   const auto model = adaptable_model(all.model, "float32", 1);
   ForwardHarness harness(test::model_device(), *model, 96, 16);
-  harness.use_adapters(AdapterUse::kLayers);
+  harness.use_adapters(AdapterUse::kLayers, true);
   harness.adapt(0, 0);
-  for (const LoraGolden* golden : {&all, &few, &all}) {
+  for (const LoraGolden* golden : {&all, &few, &ends, &all}) {
     put(*model, harness, 0, golden->folder);
     EXPECT_LT(worst_of_rows(harness.run(golden->ids, 70), golden->logits), 1e-5);
   }
@@ -181,14 +189,19 @@ TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
   EXPECT_EQ(message(linear), "");
   linear.inputs = 32;
   EXPECT_NE(message(linear).find("[64, 32], but the model's is [64, 64]"), std::string::npos);
-  for (const char* name : {"model.layers.2.self_attn.q_proj", "model.layers.1.self_attn.qkv_proj",
-                           "vision_tower.layers.1.self_attn.q_proj", "lm_head"}) {
-    linear = {name, 1, 64, 64, 1, {}, {}};
+  for (const char* name :
+       {"model.layers.2.self_attn.q_proj", "model.layers.1.self_attn.qkv_proj",
+        "vision_tower.layers.1.self_attn.q_proj", "score", "vision_tower.embed_tokens"}) {
+    linear.module = name;
+    linear.inputs = 64;
     EXPECT_NE(message(linear).find("the adapter changes '" + std::string(name) + "'; this model"),
               std::string::npos)
         << message(linear);
   }
   EXPECT_NE(message(linear).find("mlp.down_proj, mlp.gate_proj"), std::string::npos);
+  EXPECT_NE(message(linear).find("in its layers, and of embed_tokens, lm_head"), std::string::npos);
+  linear.module = "lm_head";
+  EXPECT_NE(message(linear).find("[64, 64], but the model's is [512, 64]"), std::string::npos);
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ LoadOptions small_options() {
 TEST(Registry, ListsItsArchitectures) {
   EXPECT_NE(find_architecture("LlamaForCausalLM"), nullptr);
   EXPECT_EQ(find_architecture("llamaforcausallm"), nullptr);
-  EXPECT_NE(architecture_names().find("LlamaForCausalLM"), std::string::npos);
+  EXPECT_EQ(known_architectures_hint("LlamaForCasualLM"),
+            "; did you mean 'LlamaForCausalLM'? foretoken inspect --families lists what loads");
+  EXPECT_EQ(known_architectures_hint("FooForCausalLM"),
+            "; foretoken inspect --families lists what loads");
   EXPECT_FALSE(architectures().empty());
 }
 

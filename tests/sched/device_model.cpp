@@ -50,7 +50,29 @@ std::vector<DeviceModel::Result> DeviceModel::run(const Step& step, std::string&
   return results;
 }
 
+void DeviceModel::move_window(const BlockMove& move, bool inwards, std::string& problem) {
+  std::vector<std::optional<uint64_t>>& image = window_images_[move.image];
+  if (inwards && image.empty()) problem = "a windowed image that was never made comes in";
+  image.resize(static_cast<size_t>(config_.block_size));
+  for (int i = 0; i < config_.block_size; ++i) {
+    const int64_t at = int64_t{move.block} * config_.block_size + i;
+    std::optional<uint64_t>& kept = image[static_cast<size_t>(i)];
+    const auto found = windowed_.kv.find(at);
+    if (!inwards) {
+      kept = found == windowed_.kv.end() ? std::nullopt : std::optional(found->second);
+    } else if (kept) {
+      windowed_.kv[at] = *kept;
+    }
+  }
+}
+
 void DeviceModel::move_out(const BlockMove& move) {
+  std::string none;
+  if (move.part == HostPart::kWindowed) return move_window(move, false, none);
+  if (move.part == HostPart::kStates) {
+    state_images_[move.image] = snapshots_[move.block];
+    return;
+  }
   Image& image = images_[move.image];
   image = {.kv = {}, .entries = {}, .header = headers_[move.block]};
   const auto copy = [](const auto& from, const auto& key, auto& to) {
@@ -67,6 +89,12 @@ void DeviceModel::move_out(const BlockMove& move) {
 }
 
 void DeviceModel::move_in(const BlockMove& move, std::string& problem) {
+  if (move.part == HostPart::kWindowed) return move_window(move, true, problem);
+  if (move.part == HostPart::kStates) {
+    if (!state_images_.contains(move.image)) problem = "states that never moved out come in";
+    snapshots_[move.block] = state_images_[move.image];
+    return;
+  }
   const auto found = images_.find(move.image);
   if (found == images_.end()) {
     problem = "an image that was never made comes in";

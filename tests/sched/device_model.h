@@ -117,6 +117,7 @@ class DeviceModel {
   Group& group(bool windowed) { return windowed ? windowed_ : full_; }
   void move_out(const BlockMove& move);
   void move_in(const BlockMove& move, std::string& problem);
+  void move_window(const BlockMove& move, bool inwards, std::string& problem);
   void move_states(const Step& step, std::string& problem);
   void begin_states(const Slot& slot, int drafter, int begin, std::string& problem);
   void set_states(const Slot& slot, int drafter, int least, int most);
@@ -142,6 +143,8 @@ class DeviceModel {
   Group windowed_;
   std::map<BlockId, Header> headers_;
   std::map<int, Image> images_;
+  std::map<int, std::vector<std::optional<uint64_t>>> window_images_;
+  std::map<int, AllStates> state_images_;
   std::map<std::pair<int, int64_t>, uint64_t> entries_;  // by drafter and place
   std::map<int, AllStates> states_;                      // by slot
   std::map<int, AllStates> snapshots_;                   // by number

@@ -12,7 +12,7 @@ namespace {
 
 constexpr SchedulerDrafter kHead{.has_kv = true};
 constexpr SchedulerDrafter kDraftModel{.has_kv = true, .keeps_written = true};
-constexpr SchedulerDrafter kLookup{};
+constexpr SchedulerDrafter kLookup{.looks_up = true};
 
 SchedulerConfig config_of(std::vector<SchedulerDrafter> drafters) {
   return {.num_blocks = 60,

@@ -255,5 +255,139 @@ TEST(KvBlocks, WithoutWindowedLayersThereIsNoSecondPool) {
   EXPECT_EQ(plan.blocks.size(), 3u);
 }
 
+int count_moves(const std::vector<BlockMove>& moves, HostPart part) {
+  int count = 0;
+  for (const BlockMove& move : moves) count += move.part == part ? 1 : 0;
+  return count;
+}
+
+Sequence known_sequence(int length) {
+  Sequence sequence;
+  for (int i = 0; i < length; ++i) sequence.tokens.push_back(i);
+  sequence.max_len = length + 3;
+  return sequence;
+}
+
+// The window at the prompt's end was overwritten, its full blocks were not.
+TEST(KvBlocks, AWindowComesBackFromHostMemory) {
+  KvBlocks blocks({.num_blocks = 20,
+                   .num_window_blocks = 7,
+                   .window = 4,
+                   .block_size = 4,
+                   .num_host_blocks = 9,
+                   .num_host_windows = 9,
+                   .max_block_assignments = 50});
+  StepPlan plan;
+  Sequence first = known_sequence(17);
+  ASSERT_TRUE(blocks.take_hits(first, 16, true));
+  ASSERT_TRUE(blocks.reserve(first, {17, 17}, plan));
+  blocks.remember(first, 16);
+  blocks.release(first);
+  Sequence other;
+  other.max_len = 20;
+  ASSERT_TRUE(blocks.reserve(other, {1, 12}, plan));
+  EXPECT_EQ(count_moves(plan.moves_out, HostPart::kWindowed), 1) << "one more was not full";
+  EXPECT_EQ(count_moves(plan.moves_out, HostPart::kFull), 0);
+  plan.spans.emplace_back();
+  blocks.end_plan(plan);
+
+  plan.clear();
+  Sequence second = known_sequence(17);
+  ASSERT_TRUE(blocks.take_hits(second, 16, true));
+  EXPECT_EQ(second.num_scheduled, 16);
+  EXPECT_EQ(second.num_freed_window_blocks, 3);
+  EXPECT_EQ(second.window_blocks, (std::vector<BlockId>{0, 0, 0, 0}));
+  blocks.restore_hits(second, plan);
+  EXPECT_NE(second.window_blocks[3], kNullBlock);
+  ASSERT_EQ(count_moves(plan.moves_in, HostPart::kWindowed), 1);
+  EXPECT_EQ(plan.moves_in[0].block, second.window_blocks[3]);
+  EXPECT_EQ(count_moves(plan.moves_in, HostPart::kFull), 0);
+  plan.spans.emplace_back();
+  blocks.end_plan(plan);
+  EXPECT_EQ(blocks.host_stats().num_hit_tokens, 4) << "12 would be hits without";
+  EXPECT_EQ(blocks.host_stats().num_queried_tokens, 5);
+  EXPECT_EQ(blocks.host_stats().num_moved_in[1], 1);
+  blocks.release(second);
+  blocks.release(other);
+  EXPECT_EQ(blocks.windowed()->num_free(), 6);
+}
+
+// One place for snapshots: what the next one needs moves out, and comes back through a place.
+TEST(KvBlocks, ASnapshotComesBackFromHostMemory) {
+  KvBlocks blocks({.num_blocks = 20,
+                   .block_size = 4,
+                   .num_host_blocks = 9,
+                   .num_host_states = 3,
+                   .max_block_assignments = 50,
+                   .num_snapshots = 1,
+                   .max_num_seqs = 2});
+  StepPlan plan;
+  Sequence sequences[] = {known_sequence(11), known_sequence(11)};
+  sequences[1].cache_salt = 5;
+  for (Sequence& sequence : sequences) {
+    plan.clear();
+    ASSERT_TRUE(blocks.take_hits(sequence, 16, true));
+    ASSERT_TRUE(blocks.reserve(sequence, {11, 11}, plan));
+    sequence.slot = 0;
+    sequence.num_scheduled = blocks.next_state_end(sequence, 0);
+    blocks.remember(sequence, sequence.num_scheduled);
+    blocks.note_state(sequence, 0b1);
+    blocks.keep_state(sequence, plan);
+    ASSERT_EQ(plan.states_out.size(), 1u);
+    plan.spans.emplace_back();
+    blocks.end_plan(plan);
+  }
+  EXPECT_EQ(count_moves(plan.moves_out, HostPart::kStates), 1);
+  for (Sequence& sequence : sequences) blocks.release(sequence);
+
+  plan.clear();
+  Sequence again = known_sequence(11);
+  again.slot = 1;
+  ASSERT_TRUE(blocks.take_hits(again, 16, true));
+  EXPECT_EQ(again.num_scheduled, 8);
+  blocks.restore_hits(again, plan);
+  ASSERT_EQ(count_moves(plan.moves_in, HostPart::kStates), 1);
+  EXPECT_EQ(count_moves(plan.moves_out, HostPart::kStates), 1) << "that of the other salt";
+  EXPECT_EQ(blocks.bring_state(again, plan), 0) << "the drafter's entries are not known";
+  ASSERT_EQ(plan.states_in.size(), 1u);
+  EXPECT_EQ(plan.states_in[0].snapshot, plan.moves_in[0].block);
+  plan.spans.emplace_back();
+  blocks.end_plan(plan);
+  EXPECT_EQ(blocks.host_stats().num_moved_out[2], 2);
+  EXPECT_EQ(blocks.host_stats().num_hit_tokens, 8);
+  blocks.release(again);
+}
+
+// A plan that is not run moves nothing.
+TEST(KvBlocks, WhatAPlanWithoutSpansMovedOutIsForgotten) {
+  KvBlocks blocks({.num_blocks = 20,
+                   .block_size = 4,
+                   .num_host_blocks = 9,
+                   .num_host_states = 3,
+                   .max_block_assignments = 50,
+                   .num_snapshots = 1,
+                   .max_num_seqs = 2});
+  Sequence sequences[] = {known_sequence(11), known_sequence(11)};
+  sequences[1].cache_salt = 5;
+  for (Sequence& sequence : sequences) {
+    StepPlan plan;
+    ASSERT_TRUE(blocks.take_hits(sequence, 16, true));
+    ASSERT_TRUE(blocks.reserve(sequence, {11, 11}, plan));
+    sequence.slot = 0;
+    sequence.num_scheduled = 8;
+    blocks.remember(sequence, 8);
+    blocks.note_state(sequence, 0);
+    blocks.keep_state(sequence, plan);
+    const bool is_run = &sequence == &sequences[0];
+    EXPECT_EQ(count_moves(plan.moves_out, HostPart::kStates), is_run ? 0 : 1);
+    if (is_run) plan.spans.emplace_back();
+    blocks.end_plan(plan);
+    EXPECT_EQ(plan.moves_out.size(), 0u);
+  }
+  Sequence again = known_sequence(11);
+  ASSERT_TRUE(blocks.take_hits(again, 16, true));
+  EXPECT_EQ(again.num_scheduled, 0);
+}
+
 }  // namespace
 }  // namespace foretoken

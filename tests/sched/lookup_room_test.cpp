@@ -17,12 +17,16 @@ TEST(LookupRoom, ClassesDouble) {
   EXPECT_EQ(LookupGain::class_of(1 << 20), LookupGain::kNumClasses - 1);
 }
 
-// A ledger with one look-up, or one before a head, and a sequence that decodes.
+constexpr SchedulerDrafter kLooksUp{.looks_up = true};
+constexpr SchedulerDrafter kWithEntries{.has_kv = true};
+constexpr SchedulerDrafter kChain{};  // heads without entries
+
+// A ledger with one drafter, or a look-up before a head, and a sequence that decodes.
 class LookupLedger {
  public:
-  explicit LookupLedger(bool is_list)
-      : ledger_(is_list ? std::vector<SchedulerDrafter>{{}, {.has_kv = true}}
-                        : std::vector<SchedulerDrafter>{{}}) {
+  explicit LookupLedger(bool is_list, const SchedulerDrafter& alone = kLooksUp)
+      : ledger_(is_list ? std::vector{kLooksUp, kWithEntries} : std::vector{alone}),
+        looks_up_(is_list || alone.looks_up) {
     sequence_.tokens.assign(20, 1);
     sequence_.prompt_len = 10;
     sequence_.max_len = 100;
@@ -36,6 +40,10 @@ class LookupLedger {
   int steps_with_room(int min_class, int num_steps) {
     const std::vector<DraftGrant> grants = {
         {.num_draft_tokens = 4, .min_class = min_class, .min_listed_class = min_class}};
+    return drafting_steps(grants, num_steps);
+  }
+  // Of so many steps with these grants, those in which it had drafts.
+  int drafting_steps(const std::vector<DraftGrant>& grants, int num_steps) {
     int count = 0;
     for (int step = 0; step < num_steps; ++step) {
       ledger_.open(grants);
@@ -46,9 +54,10 @@ class LookupLedger {
                             .num_draft_tokens = ledger_.hoped_limit(sequence_),
                             .num_lookup_tokens = ledger_.hoped_lookups(sequence_)});
       ledger_.deal(plan);
-      EXPECT_EQ(sequence_.had_lookups, sequence_.draft_bound > 0);
-      EXPECT_EQ(plan.drafts[0].num_spans, sequence_.had_lookups ? 1 : 0);
-      if (sequence_.had_lookups) ++count;
+      const bool has_drafts = sequence_.draft_bound > 0;
+      EXPECT_EQ(sequence_.had_lookups, looks_up_ && has_drafts);
+      EXPECT_EQ(plan.drafts[0].num_spans, has_drafts ? 1 : 0);
+      if (has_drafts) ++count;
     }
     return count;
   }
@@ -65,6 +74,7 @@ class LookupLedger {
 
  private:
   DraftLedger ledger_;
+  const bool looks_up_;
   Sequence sequence_;
 };
 
@@ -79,6 +89,20 @@ TEST(LookupRoom, ASequenceThatGainsTooLittleIsTriedNowAndThen) {
     ledger.note(4);
     EXPECT_EQ(ledger.steps_with_room(least, 64), 64) << "it repeats itself";
   }
+}
+
+// What heads without entries gain is none of a look-up's: no class keeps room from them.
+TEST(LookupRoom, DraftersWithoutEntriesThatLookNothingUpHaveRoomAlways) {
+  const std::vector<DraftGrant> grants = {
+      {.num_draft_tokens = 4, .min_class = LookupGain::kNumClasses - 1}};
+  LookupLedger lookup(false);
+  LookupLedger chain(false, kChain);
+  for (int i = 0; i < 16; ++i) {
+    lookup.note(0);
+    chain.note(0);
+  }
+  EXPECT_LT(lookup.drafting_steps(grants, 64), 64);
+  EXPECT_EQ(chain.drafting_steps(grants, 64), 64);
 }
 
 TEST(LookupRoom, ALongPieceOfTextIsWorthATry) {

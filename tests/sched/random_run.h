@@ -23,6 +23,8 @@ struct RunOptions {
   int num_stages = 1;
   int device_window = 0;  // larger than `window`: the scheduler frees too early
   int num_host_blocks = 0;
+  int num_host_windows = 0;
+  int num_host_states = 0;
   int num_snapshots = 0;  // of states of recurrent layers; 0: there are none
   int bound_rows = 0;     // that steps beside decoding sequences may have by a bound; 0: none
   bool shares = false;    // SchedulerConfig::share_rows, with paced prompts or without
@@ -116,12 +118,15 @@ class RandomRun {
     config.max_block_assignments = 512;
     config.num_stages = options.num_stages;
     config.num_host_blocks = options.num_host_blocks;
+    config.num_host_windows = options.num_host_windows;
+    config.num_host_states = options.num_host_states;
     config.num_snapshots = options.num_snapshots;
     config.prefix_caching = pick(0, 3) > 0;
     if (pick(0, 1) == 1) config.policy = SchedulingPolicy::kPriority;
     for (int i = pick(1, 3); i > 0; --i) {
       const bool has_kv = pick(0, 3) > 0;
-      config.drafters.push_back({.has_kv = has_kv,
+      config.drafters.push_back({.looks_up = !has_kv && i % 2 == 1,
+                                 .has_kv = has_kv,
                                  .keeps_written = has_kv && pick(0, 1) == 1,
                                  .max_len = pick(0, 3) == 0 ? pick(2, 60) : INT32_MAX});
       if (options.num_snapshots > 0) config.drafters.back().keeps_states = has_kv && i % 2 == 0;
@@ -253,16 +258,19 @@ class RandomRun {
 
   // No order is needed among those of a direction.
   void check_moves(const StepPlan& plan) const {
+    const std::array<int, kNumHostParts> num_images = {
+        config_.num_host_blocks, config_.num_host_windows, config_.num_host_states};
     for (const auto* moves : {&plan.moves_out, &plan.moves_in}) {
-      std::set<BlockId> blocks;
-      std::set<int> images;
+      std::set<std::pair<HostPart, BlockId>> blocks;
+      std::set<std::pair<HostPart, int>> images;
       for (const BlockMove& move : *moves) {
-        EXPECT_TRUE(blocks.insert(move.block).second) << "a block moves twice";
-        EXPECT_TRUE(images.insert(move.image).second) << "an image moves twice";
-        EXPECT_TRUE(move.image >= 0 && move.image < config_.num_host_blocks);
+        EXPECT_TRUE(blocks.insert({move.part, move.block}).second) << "a block moves twice";
+        EXPECT_TRUE(images.insert({move.part, move.image}).second) << "an image moves twice";
+        EXPECT_TRUE(move.image >= 0 && move.image < num_images[static_cast<size_t>(move.part)]);
       }
     }
     for (const BlockMove& move : plan.moves_in) {
+      if (move.part != HostPart::kFull) continue;
       EXPECT_EQ(move.epoch, scheduler_.blocks().epoch(move.block));
       if (move.parent < 0) continue;
       EXPECT_EQ(move.parent_epoch, scheduler_.blocks().epoch(move.parent));

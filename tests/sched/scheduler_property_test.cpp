@@ -92,25 +92,80 @@ TEST(SchedulerProperty, RandomRunsWithWindowsKeepEveryInvariant) {
   EXPECT_GT(totals.num_proposed, test::repetitions(10000));
 }
 
-// Blocks that moved to host memory and back hold what they held, the drafters' entries too.
-TEST(SchedulerProperty, RandomRunsWithHostMemoryKeepEveryInvariant) {
+// With host memory for many images or for few.
+HostBlockStats run_with_host(unsigned num_seeds, const std::vector<int>& windows,
+                             const std::vector<int>& snapshots) {
   HostBlockStats totals;
-  for (unsigned seed = 0; seed < num_runs(400); ++seed) {
+  for (unsigned seed = 0; seed < num_seeds; ++seed) {
+    const int few = seed % 3 == 0 ? 3 : 60;
     RandomRun run({.seed = seed,
+                   .window = windows[seed % windows.size()],
                    .num_stages = 1 + static_cast<int>(seed % 5 == 0),
-                   .num_host_blocks = seed % 3 == 0 ? 3 : 60});
+                   .num_host_blocks = few,
+                   .num_host_windows = few,
+                   .num_host_states = seed % 4 == 0 ? 2 : 30,
+                   .num_snapshots = snapshots[seed % snapshots.size()]});
     run.run(25);
     EXPECT_EQ(run.problem(), "") << "seed " << seed;
     if (testing::Test::HasFailure()) break;
-    totals.num_queried_tokens += run.host_stats().num_queried_tokens;
-    totals.num_hit_tokens += run.host_stats().num_hit_tokens;
-    totals.num_moved_out += run.host_stats().num_moved_out;
-    totals.num_moved_in += run.host_stats().num_moved_in;
+    const HostBlockStats& stats = run.host_stats();
+    totals.num_queried_tokens += stats.num_queried_tokens;
+    totals.num_hit_tokens += stats.num_hit_tokens;
+    for (size_t part = 0; part < kNumHostParts; ++part) {
+      totals.num_moved_out[part] += stats.num_moved_out[part];
+      totals.num_moved_in[part] += stats.num_moved_in[part];
+    }
   }
-  EXPECT_GT(totals.num_hit_tokens, test::repetitions(200));
   EXPECT_GE(totals.num_queried_tokens, totals.num_hit_tokens);
-  EXPECT_GT(totals.num_moved_in, test::repetitions(50));
-  EXPECT_GT(totals.num_moved_out, test::repetitions(100));
+  return totals;
+}
+
+void expect_moves(const HostBlockStats& totals, HostPart part, int least_out, int least_in) {
+  const auto at = static_cast<size_t>(part);
+  EXPECT_GT(totals.num_moved_out[at], test::repetitions(least_out));
+  EXPECT_GT(totals.num_moved_in[at], test::repetitions(least_in));
+}
+
+// Blocks that moved to host memory and back hold what they held, the drafters' entries too.
+TEST(SchedulerProperty, RandomRunsWithHostMemoryKeepEveryInvariant) {
+  const HostBlockStats totals = run_with_host(num_runs(400), {0}, {0});
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(200));
+  expect_moves(totals, HostPart::kFull, 100, 50);
+  EXPECT_EQ(totals.num_moved_out[1] + totals.num_moved_out[2], 0);
+}
+
+TEST(SchedulerProperty, RandomRunsWithHostMemoryAndWindowsKeepEveryInvariant) {
+  const HostBlockStats totals = run_with_host(num_runs(800), {1, 2, 3, 5, 8, 13, 30, 100}, {0});
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(400));
+  expect_moves(totals, HostPart::kFull, 200, 100);
+  expect_moves(totals, HostPart::kWindowed, 200, 100);
+}
+
+TEST(SchedulerProperty, RandomRunsWithHostMemoryAndStatesKeepEveryInvariant) {
+  const HostBlockStats totals = run_with_host(num_runs(600), {0, 0, 7, 0, 20}, {2, 40, 5, 1});
+  EXPECT_GT(totals.num_hit_tokens, test::repetitions(400));
+  expect_moves(totals, HostPart::kFull, 200, 100);
+  expect_moves(totals, HostPart::kWindowed, 50, 20);
+  expect_moves(totals, HostPart::kStates, 100, 30);
+}
+
+// Thousands of requests on one scheduler: images are never more than there are, and all come free.
+TEST(SchedulerProperty, HostMemoryIsBoundedOverManyRequests) {
+  int64_t num_hit_tokens = 0, num_states_in = 0;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    RandomRun run({.seed = seed,
+                   .window = seed % 2 == 0 ? 9 : 0,
+                   .num_host_blocks = 40,
+                   .num_host_windows = 30,
+                   .num_host_states = 5,
+                   .num_snapshots = 6});
+    run.run(1000);
+    EXPECT_EQ(run.problem(), "") << "seed " << seed;
+    num_hit_tokens += run.host_stats().num_hit_tokens;
+    num_states_in += run.host_stats().num_moved_in[2];
+  }
+  EXPECT_GT(num_hit_tokens, 300);
+  EXPECT_GT(num_states_in, 30);
 }
 
 // Rows begin nowhere but where the states of recurrent layers stand, the target's and drafters'.

@@ -57,8 +57,8 @@ struct Setting {
 Setting setting_of(bool is_list) {
   Setting setting;
   setting.times.drafters = {suffix_times()};
-  setting.policy.drafters = {{.max_draft_tokens = 8}};
-  setting.work.drafters = {{}};
+  setting.policy.drafters = {{.max_draft_tokens = 8, .looks_up = true}};
+  setting.work.drafters = {{.looks_up = true}};
   setting.work.lookups = 1;
   setting.work.acceptance = [](int) { return 0.0; };
   if (!is_list) return setting;

@@ -227,7 +227,7 @@ TEST(LengthController, WhatIsNotTriedIsNotTakenForAsGood) {
   times.target = test::curve({{1, 10000000}, {2, 10000000}, {3, 14850000}});
   times.drafters = {{.name = "ngram", .catch_up = {}, .pass = test::curve({{1, 10}, {2, 10}})}};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 2);
-  config.drafters[0].has_kv = false;
+  config.drafters[0] = {.max_draft_tokens = 2, .looks_up = true};
   LengthController policy(config, times);
   int most = 0;
   for (uint64_t step = 0; step < 4000; ++step) {
@@ -267,7 +267,7 @@ TEST(LengthController, SequencesOfOtherDraftersCountAsLoad) {
   times.drafters = {{.name = "a", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})},
                     {.name = "b", .one_pass = true, .catch_up = {}, .pass = curve({{1, 1000}})}};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 3);
-  config.drafters = {{.max_draft_tokens = 3}, {.max_draft_tokens = 3}};
+  config.drafters.assign(2, {.max_draft_tokens = 3, .looks_up = true});
   BatchDemand demand = decoding(2);
   {
     LengthController alone(config, times);

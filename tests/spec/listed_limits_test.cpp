@@ -47,6 +47,7 @@ TEST(ListedLimits, ARestingLookupIsProbedForAFewSequences) {
   times.drafters[0] = {
       .name = "suffix", .one_pass = true, .catch_up = {}, .pass = curve({{1, 30000}})};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 8);
+  config.drafters[0].looks_up = true;
   config.drafters[0].has_kv = false;
   LengthController policy(config, times);
   BatchDemand demand;
@@ -78,6 +79,7 @@ TEST(ListedLimits, WhatWasFoundEndsARest) {
   times.drafters[0].one_pass = true;
   times.drafters[0].catch_up = {};
   LengthControllerConfig config = policy_config(LengthMode::kAdaptive, 4);
+  config.drafters[0].looks_up = true;
   config.drafters[0].has_kv = false;
   for (const auto kind : {LengthController::Kind::kOwn, LengthController::Kind::kListed}) {
     LengthController policy(config, times);

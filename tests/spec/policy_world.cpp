@@ -19,7 +19,9 @@ SchedulerConfig scheduler_config(const LengthControllerConfig& policy,
   config.max_num_batched_tokens = workload.max_num_batched_tokens;
   config.prefix_caching = false;
   for (const auto& drafter : policy.drafters) {
-    config.drafters.push_back({.has_kv = drafter.has_kv, .keeps_written = drafter.keeps_written});
+    config.drafters.push_back({.looks_up = drafter.looks_up,
+                               .has_kv = drafter.has_kv,
+                               .keeps_written = drafter.keeps_written});
   }
   return config;
 }

@@ -94,14 +94,14 @@ OverOff over_off(CostTable times, const Text& text, int batch, size_t num_lookup
   work.output_len = kOutput;
   work.output_step = kMore;
   times.drafters.resize(num_lookups, times.drafters.front());
-  work.drafters.resize(num_lookups);
+  work.drafters.resize(num_lookups, {.looks_up = true});
   work.lookups = (1u << num_lookups) - 1;
   work.last = static_cast<int>(num_lookups) - 1;
   work.finds = [&](int sequence, int at) { return texts.finds(sequence, at) ? kDrafts : 0; };
   work.accepts = [&](int sequence, int, int at) { return texts.is_right(sequence, at); };
   const auto ns_with = [&](LengthMode mode) {
     LengthControllerConfig policy{.mode = mode, .steps_in_flight = 2};
-    policy.drafters.assign(num_lookups, {.max_draft_tokens = kDrafts});
+    policy.drafters.assign(num_lookups, {.max_draft_tokens = kDrafts, .looks_up = true});
     return static_cast<double>(ListWorld(times, policy, work).run().ns);
   };
   const double off = ns_with(LengthMode::kOff);

@@ -20,6 +20,8 @@ struct AdapterWish {
   int rank = 4;
   uint64_t seed = 1;
   float strength = 0.5f;  // of what it adds, relative to a matrix of about 1
+  bool ends = false;      // also the embedding and the output matrix
+  bool look_up = false;   // also the embedding
 };
 
 namespace adapter_parts {
@@ -34,6 +36,21 @@ inline TensorToWrite random_tensor(const std::string& name, int64_t rows, int64_
               std::memcpy(to + 4 * i, &value, sizeof value);
             }
           }};
+}
+
+// Of a table whose elements are about a tenth, and of the matrix that makes logits.
+inline void add_ends(const ModelConfig& model, const AdapterWish& wish,
+                     std::vector<TensorToWrite>* tensors) {
+  const int64_t hidden = model.hidden_size, vocab = model.vocab_size;
+  const std::string table = "base_model.model.model.embed_tokens.lora_embedding_";
+  const std::string head = "base_model.model.lm_head.lora_";
+  const uint64_t seed = 1000 * wish.seed + 900;
+  const float each = 1 / std::sqrt(static_cast<float>(hidden));
+  tensors->push_back(random_tensor(table + "A", wish.rank, vocab, 1, seed));
+  tensors->push_back(random_tensor(table + "B", hidden, wish.rank, wish.strength / 10, seed + 1));
+  if (!wish.ends) return;
+  tensors->push_back(random_tensor(head + "A.weight", wish.rank, hidden, each, seed + 2));
+  tensors->push_back(random_tensor(head + "B.weight", vocab, wish.rank, wish.strength, seed + 3));
 }
 
 }  // namespace adapter_parts
@@ -64,11 +81,16 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
                                                      wish.strength, ++seed));
     }
   }
+  std::vector<std::string> targets = wish.modules;
+  if (wish.ends || wish.look_up) {
+    adapter_parts::add_ends(model, wish, &tensors);
+    targets.insert(targets.end(), {"embed_tokens", "lm_head"});
+  }
   FT_CHECK(write_safetensors(folder + "/adapter_model.safetensors", tensors).ok());
   const nlohmann::json config = {{"peft_type", "LORA"},
                                  {"r", wish.rank},
                                  {"lora_alpha", wish.rank},
-                                 {"target_modules", wish.modules}};
+                                 {"target_modules", targets}};
   std::ofstream(folder + "/adapter_config.json") << config;
 }
 

@@ -136,6 +136,45 @@ TEST(ChatPrompt, WhatThePromptLacksIsToldByKindAndPlace) {
       << prompt.value().warnings[1];
 }
 
+TEST(ChatPrompt, RolesThatAreShownAsTheUsersAreTold) {
+  const json messages = json::parse(R"([{"role": "user", "content": "Hi"},
+      {"role": "bot", "content": "Hello"}, {"role": "bot", "content": "Yes"},
+      {"role": "User", "content": "Go on"}])");
+  const ChatTemplate lax = compile(
+      "{% for m in messages %}{{ '<a>' if m.role == 'assistant' else '<u>' }}{{ m.content }}"
+      "{% endfor %}");
+  const auto told = prompt_of(lax, messages);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  ASSERT_EQ(told.value().warnings.size(), 1U) << joined(told.value().warnings);
+  EXPECT_NE(
+      told.value().warnings[0].find("message 2: the chat template shows the role 'bot' as the "
+                                    "user's"),
+      std::string::npos)
+      << told.value().warnings[0];
+  const ChatTemplate verbatim =
+      compile("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  EXPECT_EQ(joined(prompt_of(verbatim, messages).value().warnings), "");
+  const ChatTemplate own = compile(
+      "{% for m in messages %}{{ '<a>' if m.role == 'bot' else '<u>' }}{{ m.content }}"
+      "{% endfor %}");
+  EXPECT_EQ(joined(prompt_of(own, messages).value().warnings), "");
+}
+
+// Each unknown role costs a prompt: few are looked at, however many a body holds.
+TEST(ChatPrompt, FewUnknownRolesAreLookedAt) {
+  json messages = json::array();
+  for (int i = 0; i < 12; ++i) {
+    messages.push_back({{"role", "r" + std::to_string(i)}, {"content", "Hi"}});
+  }
+  const auto told =
+      prompt_of(compile("{% for m in messages %}{{ m.content }}{% endfor %}"), messages);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  const auto num_told = std::ranges::count_if(told.value().warnings, [](const std::string& text) {
+    return text.find("the chat template shows the role") != std::string::npos;
+  });
+  EXPECT_EQ(num_told, 4) << joined(told.value().warnings);
+}
+
 TEST(ChatPrompt, ThoughtsOfEarlierTurnsMayBeLeftOut) {
   const ChatTemplate chat =
       compile(read_text_file(data_folder("chat_templates") / "Qwen-Qwen3-0.6B.jinja").value());

@@ -82,8 +82,8 @@ Status check_dialled_shape(const DialledShape& shape) {
                             std::to_string(least) + ", not " + std::to_string(value));
   };
   if (find_architecture(shape.architecture) == nullptr) {
-    return unsupported("architecture '" + shape.architecture +
-                       "' is not supported; supported: " + architecture_names());
+    return unsupported("architecture '" + shape.architecture + "' is not supported" +
+                       known_architectures_hint(shape.architecture));
   }
   if (shape.vocab_size < 8) return too_small("vocab_size", shape.vocab_size, 8);
   if (shape.num_layers < 1) return too_small("num_layers", shape.num_layers, 1);

@@ -354,12 +354,29 @@ MODELS = {
         image_token_id=200, video_token_id=201, out_hidden_size=64, projector_hidden_size=16),
     "nanbeige": family("NanbeigeForCausalLM", "nanbeige", head_dim=16, num_loops=2,
                        skip_loop_final_norm=False, attention_bias=False, mlp_bias=False),
+    # Stages may begin with the layers before those whose keys others read.
+    "gemma3n-deep": family("Gemma3nForCausalLM", "gemma3n_text", without=["rope_theta"], **GEMMA,
+                           num_hidden_layers=6, intermediate_size=[48] * 6,
+                           layer_types=WINDOWS * 3, rope_parameters=GEMMA_ROPES,
+                           final_logit_softcapping=8.0, vocab_size_per_layer_input=120,
+                           hidden_size_per_layer_input=6, altup_active_idx=1, altup_coef_clip=120.0,
+                           altup_correct_scale=True, altup_num_inputs=3, num_kv_shared_layers=2,
+                           laurel_rank=4,
+                           activation_sparsity_pattern=[0.8, 0.0, 0.8, 0.0, 0.0, 0.0]),
+    "gemma4-deep": family("Gemma4ForCausalLM", "gemma4_text", without=["rope_theta"], **GEMMA,
+                          num_hidden_layers=6, layer_types=WINDOWS * 3, global_head_dim=32,
+                          rope_parameters=GEMMA4_ROPES,
+                          final_logit_softcapping=8.0, vocab_size_per_layer_input=128,
+                          hidden_size_per_layer_input=8, num_kv_shared_layers=2,
+                          use_double_wide_mlp=True, attention_k_eq_v=False, enable_moe_block=False),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
 VARIANTS["granite4"]["without-positions"] = ({"position_embedding_type": None}, LENGTH)
+VARIANTS["llama4"]["yarn"] = ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+                                                "original_max_position_embeddings": 64}}, LENGTH)
 VARIANTS["youtu"]["halves"] = ({"rope_interleave": False, "rope_scaling": None}, LENGTH)
 
 # What computes the same where transformers has no class of the name.

@@ -51,6 +51,16 @@ CASES = {
     "scaled": ("architectures/falcon_h1", torch.bfloat16,
                dict(r=4, lora_alpha=8,
                     target_modules=["in_proj", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "down_proj"])),
+    "ends": ("tiny-llama", torch.float32,
+             dict(r=6, lora_alpha=9, target_modules=["embed_tokens", "lm_head", "v_proj"],
+                  rank_pattern={"lm_head": 3})),
+    "scaled-ends": ("architectures/gemma2", torch.bfloat16,
+                    dict(r=4, lora_alpha=8, use_rslora=True, target_modules=["embed_tokens", "lm_head"])),
+    "tied-ends": ("architectures/gemma2", torch.float32,
+                  dict(r=4, lora_alpha=8, target_modules=["embed_tokens"], ensure_weight_tying=True)),
+    # PEFT ties no embedding of this name.
+    "look-up": ("architectures/gpt2", torch.float32,
+                dict(r=4, lora_alpha=8, target_modules=["wte"], ensure_weight_tying=True)),
 }
 
 
@@ -82,7 +92,7 @@ def write_case(name, folder, dtype, fields):
     # What the file holds is what counts, in its own type.
     with torch.no_grad():
         for key, weight in model.named_parameters():
-            if "lora_" in key:
+            if "lora_" in key and key.replace(".default", "") in weights:
                 weight.copy_(weights[key.replace(".default", "")].float())
         logits = model(ids).logits[0]
     config = json.loads((out / "adapter_config.json").read_text())

@@ -14,10 +14,10 @@
 
 #include "apps/options/models/default_model.h"
 #include "apps/options/models/speculative_method.h"
+#include "base/text/nearest_name.h"
 #include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
 #include "draft/registry.h"
-#include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 
 namespace foretoken {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apps/options/models/default_model.h"
+#include "base/text/nearest_name.h"
 #include "draft/registry.h"
-#include "serve/fields/field_names.h"
 
 namespace foretoken {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "base/files/half_pairs.h"
+
 namespace foretoken {
 namespace {
 
@@ -33,6 +35,8 @@ std::string reason_of(const nlohmann::json::exception& error) {
 
 template <class Json>
 Result<Json> parse(std::string_view text, const std::string& what) {
+  const std::string repaired = may_have_half_pairs(text) ? without_half_pairs(text) : std::string();
+  if (!repaired.empty()) text = repaired;
   ObjectChecks<Json> checks;
   try {
     const typename Json::parser_callback_t look = [&](int depth, typename Json::parse_event_t event,
@@ -67,6 +71,8 @@ Result<Json> parse_object(std::string_view text, const std::string& what) {
 
 template <class Json>
 Json parsed(std::string_view text) {
+  const std::string repaired = may_have_half_pairs(text) ? without_half_pairs(text) : std::string();
+  if (!repaired.empty()) text = repaired;
   bool too_deep = false;
   const typename Json::parser_callback_t look = [&](int depth, typename Json::parse_event_t,
                                                     Json&) {

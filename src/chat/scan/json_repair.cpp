@@ -1,8 +1,8 @@
 #include "chat/scan/json_repair.h"
 
 #include <cstdint>
-#include <utility>
 
+#include "base/files/half_pairs.h"
 #include "chat/scan/marker_scan.h"
 
 namespace foretoken {
@@ -22,20 +22,9 @@ int unit_at(std::string_view text, size_t at) {
 }
 
 bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
-bool is_low(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 bool waits_for_low(std::string_view text) {
   return text.size() >= kEscapeLen && is_high(unit_at(text, text.size() - kEscapeLen));
-}
-
-std::string with_whole_pairs(std::string text) {
-  for (size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
-    const int unit = unit_at(text, at);
-    const bool pair = is_high(unit) && is_low(unit_at(text, at + kEscapeLen));
-    if (!pair && (is_high(unit) || is_low(unit))) text.replace(at, kEscapeLen, "\\ufffd");
-    at += pair ? 2 * kEscapeLen : unit < 0 ? 2 : kEscapeLen;
-  }
-  return text;
 }
 
 }  // namespace
@@ -50,7 +39,8 @@ std::string JsonRepair::feed(std::string_view text) {
     if (outcome == ScanOutcome::kFlaw) return out;
     held_ += byte;
     if (!scan_.closable() || (scan_.in_text() && waits_for_low(held_))) continue;
-    out += with_whole_pairs(std::exchange(held_, {}));
+    out += without_half_pairs(held_);
+    held_.clear();
     begun_ = true;
     whole_ = ended_;
     in_text_ = scan_.in_text();

@@ -23,6 +23,12 @@ class StateStore {
                                                   std::span<const BlockPart> parts, int num_slots,
                                                   int num_snapshots);
 
+  // Every array that has bytes for each snapshot.
+  std::vector<BlockPart> parts() const {
+    if (args_.num_parts == 0) return {};
+    return {{args_.images, args_.image_bytes}};
+  }
+
   // Enqueues the copies of a step, `out` to snapshots before `in` from them. At most
   // kStepRingSize - 1 steps are in flight.
   void enqueue(Queue& queue, uint64_t step, std::span<const StateMove> out,

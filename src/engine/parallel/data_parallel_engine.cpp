@@ -1,22 +1,16 @@
 #include "engine/parallel/data_parallel_engine.h"
 
 #include <algorithm>
-#include <functional>
 #include <future>
-#include <latch>
 #include <thread>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "device/cpu/cpu_quota.h"
 #include "device/device_traits.h"
-#include "engine/parallel/make_engine.h"
-#include "engine/parallel/process_ranks.h"
+#include "engine/parallel/start_engines.h"
 #include "engine/request/generate_call.h"
 #include "engine/request/parameters/slot_params.h"
-#include "engine/start/locate_model.h"
 #include "engine/start/parallel_checks.h"
-#include "engine/start/speculative_checks.h"
 
 namespace foretoken {
 namespace {
@@ -42,76 +36,6 @@ std::vector<const EngineInfo*> infos_of(const std::vector<std::unique_ptr<Engine
   return infos;
 }
 
-// So that engines do not fetch the same files at once.
-Status fetch_files(const EngineConfig& config) {
-  FT_RETURN_IF_ERROR(check_speculative(config));
-  FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(config));
-  return locate_drafters(located).status();
-}
-
-// Engines whose layers meet end only together.
-void end_together(std::vector<std::unique_ptr<Engine>>& engines) {
-  std::vector<std::thread> threads;
-  for (std::unique_ptr<Engine>& engine : engines) {
-    if (engine != nullptr) threads.emplace_back([&engine] { engine.reset(); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-// Links between the engines whose layers meet in the experts; none where they are apart.
-std::vector<std::vector<RankLinks>> links_of_engines(const ParallelConfig& parallel) {
-  const auto engines = static_cast<size_t>(parallel.data_parallel_size);
-  if (!parallel.enable_expert_parallel) return std::vector<std::vector<RankLinks>>(engines);
-  return local_links_of_engines(parallel.data_parallel_size,
-                                layout_of_engine(parallel).num_ranks());
-}
-
-using MakeEngine =
-    std::function<Status(int index, StartBarrier* barrier, std::unique_ptr<Engine>* engine)>;
-
-// Of several errors the first engine's.
-Result<std::vector<std::unique_ptr<Engine>>> make_together(int size, const MakeEngine& make) {
-  std::latch barriers(size);
-  std::vector<std::unique_ptr<Engine>> engines(static_cast<size_t>(size));
-  std::vector<std::future<Status>> starts;
-  for (int i = 0; i < size; ++i) {
-    starts.push_back(std::async(std::launch::async, [&, i] {
-      StartBarrier barrier(barriers, i == 0);
-      return make(i, &barrier, &engines[static_cast<size_t>(i)]);
-    }));
-  }
-  Status status;
-  for (std::future<Status>& start : starts) {
-    const Status one = start.get();
-    if (status.ok()) status = one;
-  }
-  if (status.ok()) return engines;
-  end_together(engines);
-  return status;
-}
-
-Result<std::vector<std::unique_ptr<Engine>>> start_together(const EngineConfig& config) {
-  make_logger();
-  if (joins_experts_of_processes(config.parallel, process_environment)) {
-    FT_ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> processes,
-                        meet_engines(config, process_environment));
-    const int size = processes->plan().num_engines;
-    const EngineConfig here = config_of_host(config, size);
-    return make_together(
-        size, [&](int i, StartBarrier* barrier, std::unique_ptr<Engine>* engine) -> Status {
-          FT_ASSIGN_OR_RETURN(
-              *engine, make_engine_of_group(processes, i, config_of_engine(here, i), barrier));
-          return {};
-        });
-  }
-  std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
-  return make_together(config.parallel.data_parallel_size,
-                       [&](int i, StartBarrier* barrier, std::unique_ptr<Engine>* engine) {
-                         return make_one_engine(config_of_engine(config, i), barrier, engine,
-                                                std::move(links[static_cast<size_t>(i)]));
-                       });
-}
-
 // Every choice of every request gets the error.
 std::vector<RequestOutput> refuse_to_wait(const std::vector<Request>& requests) {
   GenerateCall call(requests);
@@ -124,9 +48,11 @@ std::vector<RequestOutput> refuse_to_wait(const std::vector<Request>& requests) 
 
 }  // namespace
 
-DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed)
+DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed,
+                                       int num_here)
     : engines_(std::move(engines)),
       seed_(seed),
+      num_here_(num_here > 0 ? num_here : static_cast<int>(engines_.size())),
       info_(sum_of(infos_of(engines_))),
       router_(static_cast<int>(engines_.size()), engines_.front()->info().block_size,
               blocks_to_remember(engines_.front()->info())) {}
@@ -135,10 +61,9 @@ DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engi
 DataParallelEngine::~DataParallelEngine() { end_together(engines_); }
 
 Result<std::unique_ptr<Engine>> DataParallelEngine::create(const EngineConfig& config) {
-  FT_RETURN_IF_ERROR(fetch_files(config));
-  FT_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Engine>> engines, start_together(config));
-  return std::unique_ptr<Engine>(
-      std::make_unique<DataParallelEngine>(std::move(engines), config.seed));
+  FT_ASSIGN_OR_RETURN(StartedEngines started, start_engines(config, process_environment));
+  return std::unique_ptr<Engine>(std::make_unique<DataParallelEngine>(
+      std::move(started.engines), config.seed, started.num_here));
 }
 
 void DataParallelEngine::prepare(Request& request) {
@@ -154,6 +79,13 @@ void DataParallelEngine::prepare(Request& request) {
   }
 }
 
+// Processors are code, and run in this process.
+PrefixRouter::Route DataParallelEngine::route(const Request& request, int num_sequences) {
+  const bool stays = !request.sampling.logits_processors.empty();
+  return router_.choose(request.prompt_token_ids, router_salt(request), num_sequences,
+                        stays ? num_here_ : static_cast<int>(engines_.size()));
+}
+
 Status DataParallelEngine::submit(Request request, OutputCallback callback,
                                   std::string* request_id) {
   if (request.prompt.empty() && request.prompt_token_ids.empty()) FT_RETURN_IF_ERROR(health());
@@ -163,8 +95,7 @@ Status DataParallelEngine::submit(Request request, OutputCallback callback,
     auto live = std::make_shared<Live>();
     live->id = id;
     live->num_sequences = std::max(request.sampling.n, 1);
-    live->route =
-        router_.choose(request.prompt_token_ids, router_salt(request), live->num_sequences);
+    live->route = route(request, live->num_sequences);
     const Status status = submit_to(live, request, callback);
     if (status.ok() && request_id != nullptr) *request_id = id;
     if (status.code() != StatusCode::kInternal) return status;
@@ -228,10 +159,9 @@ std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> req
   for (size_t i = 0; i < requests.size(); ++i) {
     prepare(requests[i]);
     const int choices = std::max(requests[i].sampling.n, 1);
-    const auto route =
-        router_.choose(requests[i].prompt_token_ids, router_salt(requests[i]), choices);
-    Share& share = shares[static_cast<size_t>(route.engine)];
-    share.parts.push_back({i, route, choices});
+    const PrefixRouter::Route chosen = route(requests[i], choices);
+    Share& share = shares[static_cast<size_t>(chosen.engine)];
+    share.parts.push_back({i, chosen, choices});
     share.requests.push_back(std::move(requests[i]));
   }
   std::vector<std::thread> threads;
@@ -345,6 +275,9 @@ EngineConfig config_of_host(const EngineConfig& config, int num_engines) {
   part.parallel.data_parallel_size = num_engines;
   part.parallel.nnodes = 1;
   part.parallel.node_rank = 0;
+  part.parallel.data_parallel_size_local = 0;
+  part.parallel.data_parallel_start_rank = -1;
+  part.parallel.headless = false;
   return part;
 }
 
@@ -431,7 +364,9 @@ void add(const EngineStats& other, EngineStats& sum) {
   }
   sum.step_tokens.sum += other.step_tokens.sum;
   sum.requests += other.requests;
-  for (size_t i = 0; i < sum.drafters.size(); ++i) sum.drafters[i] += other.drafters[i];
+  // An engine of another process that ended before it told any has none.
+  const size_t num_drafters = std::min(sum.drafters.size(), other.drafters.size());
+  for (size_t i = 0; i < num_drafters; ++i) sum.drafters[i] += other.drafters[i];
   sum.num_running_requests += other.num_running_requests;
   sum.num_waiting_requests += other.num_waiting_requests;
   sum.num_free_blocks += other.num_free_blocks;

@@ -21,13 +21,15 @@ namespace foretoken {
 // gets no further requests; the health of the whole is that of its worst engine.
 class DataParallelEngine final : public Engine {
  public:
-  // At least one engine, all with the same configuration; `seed` is EngineConfig::seed.
-  DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed);
+  // At least one engine, all with the same configuration; `seed` is EngineConfig::seed. The first
+  // num_here of them are of this process (0: all): they alone run logits processors.
+  DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed, int num_here = 0);
   ~DataParallelEngine() override;
 
-  // Makes config.parallel.data_parallel_size engines, all at once; where hosts share them, those of
-  // this one. The devices and the processors of this host are divided among them, and each measures
-  // its steps beside the others'.
+  // Makes config.parallel.data_parallel_size engines, all at once; where other processes have some
+  // of them, meets these, or makes those of this host alone (start_engines). The devices and the
+  // processors of this host are divided among its own, and each measures its steps beside the
+  // others'.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override;
@@ -61,6 +63,7 @@ class DataParallelEngine final : public Engine {
 
   // Gives the request what does not depend on the engine: ids of its prompt, its id and its seed.
   void prepare(Request& request);
+  PrefixRouter::Route route(const Request& request, int num_sequences);
   Status submit_to(const std::shared_ptr<Live>& live, Request request, OutputCallback callback);
   // What one engine has of a call to generate.
   struct Share {
@@ -86,6 +89,7 @@ class DataParallelEngine final : public Engine {
 
   std::vector<std::unique_ptr<Engine>> engines_;
   const uint64_t seed_;
+  const int num_here_;
   EngineInfo info_;
   PrefixRouter router_;
   std::atomic<uint64_t> next_number_{0};

@@ -5,11 +5,14 @@
 #include "engine/engine_impl.h"
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/process_ranks.h"
+#include "engine/start/host_flags.h"
 #include "engine/start/parallel_checks.h"
 
 namespace foretoken {
 
-Status make_engine(const EngineConfig& config, std::unique_ptr<Engine>* engine) {
+Status make_engine(const EngineConfig& given, std::unique_ptr<Engine>* engine) {
+  EngineConfig config = given;
+  FT_ASSIGN_OR_RETURN(config.parallel, with_hosts(given.parallel));
   FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
   if (config.parallel.data_parallel_size == 1) return make_one_engine(config, nullptr, engine);
   FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));

@@ -23,14 +23,16 @@ PrefixRouter::PrefixRouter(int num_engines, int block_size, int64_t max_blocks)
 }
 
 PrefixRouter::Route PrefixRouter::choose(std::span<const int32_t> ids, std::string_view salt,
-                                         int num_sequences) {
+                                         int num_sequences, int num_candidates) {
   const std::vector<uint64_t> hashes = hashes_of(ids, salt);
   const std::lock_guard lock(mutex_);
+  const size_t candidates =
+      num_candidates > 0 ? static_cast<size_t>(num_candidates) : engines_.size();
   size_t best = engines_.size();
   int64_t least = 0;
   Route route;
-  for (size_t i = 0; i < engines_.size(); ++i) {
-    const size_t at = (next_ + i) % engines_.size();
+  for (size_t i = 0; i < candidates; ++i) {
+    const size_t at = (next_ + i) % candidates;
     const Seen& engine = engines_[at];
     const auto unseen = std::find_if(hashes.begin(), hashes.end(),
                                      [&](uint64_t hash) { return !engine.hashes.contains(hash); });

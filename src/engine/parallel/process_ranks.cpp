@@ -1,10 +1,13 @@
 #include "engine/parallel/process_ranks.h"
 
+#include <algorithm>
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "engine/parallel/data_parallel_engine.h"
+#include "engine/parallel/start_engines.h"
 #include "engine/rank_engine.h"
 #include "engine/start/agreed_config.h"
 #include "engine/start/parallel_checks.h"
@@ -15,13 +18,16 @@ namespace {
 // The engine of rank 0 with the processes that belong to it.
 class ProcessRanksEngine final : public Engine {
  public:
-  ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, const group::RankGroup& group,
+  ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, group::RankGroup& group,
                      std::unique_ptr<Engine> engine)
       : processes_(std::move(processes)), group_(group), engine_(std::move(engine)) {}
 
   Status submit(Request request, OutputCallback callback, std::string* request_id) override {
     FT_RETURN_IF_ERROR(group_.ended());
-    return engine_->submit(std::move(request), std::move(callback), request_id);
+    const Status status = engine_->submit(std::move(request), std::move(callback), request_id);
+    // An engine of one rank has no links that would tell the others.
+    if (status.code() == StatusCode::kInternal) group_.end(status);
+    return status;
   }
   void abort(const std::string& request_id) override { engine_->abort(request_id); }
   std::vector<RequestOutput> generate(std::vector<Request> requests) override {
@@ -62,7 +68,7 @@ class ProcessRanksEngine final : public Engine {
  private:
   // The engine goes first: it sends the last plan, and the others leave.
   const std::shared_ptr<group::ProcessGroup> processes_;
-  const group::RankGroup& group_;  // this engine's place in it
+  group::RankGroup& group_;  // this engine's place in it
   std::unique_ptr<Engine> engine_;
 };
 
@@ -82,11 +88,18 @@ EngineConfig config_of_rank(const EngineConfig& config, const group::LaunchPlan&
 
 Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                                   const group::Environment& environment) {
-  return group::ProcessGroup::start({.layout = layout_of_group(config.parallel),
-                                     .hosts = host_flags(config.parallel),
+  const ParallelConfig& parallel = config.parallel;
+  group::AgreedParts parts = agreed_parts(config);
+  const int at_front = engines_at_front(parallel, environment);
+  parts.push_back(
+      {"engines at the front end (--data-parallel-size-local)", std::to_string(at_front)});
+  return group::ProcessGroup::start({.layout = layout_of_group(parallel, environment),
+                                     .hosts = host_flags(parallel),
                                      .first_device = config.device_ordinal,
-                                     .parts = agreed_parts(config),
-                                     .communicator = config.parallel.communicator,
+                                     .parts = std::move(parts),
+                                     .engines_meet = parallel.enable_expert_parallel,
+                                     .engines_at_front = at_front,
+                                     .communicator = parallel.communicator,
                                      .environment = environment});
 }
 
@@ -95,7 +108,7 @@ RankLinks take_links(group::RankGroup& group) {
   for (size_t lane = 0; lane < links.own.size(); ++lane) {
     const auto which = static_cast<group::Lane>(lane);
     if (group.layout().ranks_per_engine() > 1) links.own[lane] = group.take_link(which);
-    if (group.layout().dp > 1) links.beside[lane] = group.take_link_beside(which);
+    if (group.engines_meet()) links.beside[lane] = group.take_link_beside(which);
   }
   return links;
 }
@@ -103,24 +116,40 @@ RankLinks take_links(group::RankGroup& group) {
 // Of a rank that is a process of its own.
 EngineConfig config_of_process(const EngineConfig& config, const group::LaunchPlan& plan,
                                const group::Environment& environment) {
-  const group::RankLayout layout = layout_of_group(config.parallel);
+  const group::RankLayout layout = layout_of_group(config.parallel, environment);
   if (layout.dp == 1) return config_of_rank(config, plan);
+  if (group::has_launcher(environment)) return config_of_own_engine(config, plan, 0, environment);
   const int engines = layout.dp / num_hosts(config.parallel, environment);
   const int engine = place_of(layout, plan.rank).dp % engines;
   return config_of_rank(config_of_engine(config_of_host(config, engines), engine), plan);
 }
 
+// Engines of which a launcher has put ranks on this host; all where it does not tell.
+int launched_engines_here(const ParallelConfig& parallel, const group::LaunchPlan& plan) {
+  if (plan.num_local == 0) return parallel.data_parallel_size;
+  const int each = layout_of_engine(parallel).num_ranks();
+  return std::max((plan.num_local + each - 1) / each, 1);
+}
+
 }  // namespace
+
+EngineConfig config_of_own_engine(const EngineConfig& config, const group::LaunchPlan& plan,
+                                  int index, const group::Environment& environment) {
+  if (!group::has_launcher(environment) || num_hosts(config.parallel, environment) > 1) {
+    return config_of_engine(config_of_host(config, plan.num_engines), index);
+  }
+  const int engines = launched_engines_here(config.parallel, plan);
+  EngineConfig own = config_of_rank(config_of_engine(config_of_host(config, engines), 0), plan);
+  const int engine = plan.rank / layout_of_engine(config.parallel).num_ranks();
+  if (!own.profile.empty() && engine > 0) own.profile += "." + std::to_string(engine);
+  return own;
+}
 
 Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
                                                     StartBarrier* barrier) {
   FT_ASSIGN_OR_RETURN(const int rank, process_rank(config.parallel, environment));
-  if (rank != 0) {
-    return unsupported("this process is rank " + std::to_string(rank) +
-                       " of its launcher, but only the foretoken command runs ranks above 0; start "
-                       "one process, or use the command");
-  }
+  if (rank != 0) return no_front_end(rank);
   FT_ASSIGN_OR_RETURN(std::shared_ptr<group::ProcessGroup> processes, meet(config, environment));
   FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
   const EngineConfig own = config_of_rank(config, processes->plan());
@@ -149,25 +178,40 @@ Result<std::unique_ptr<Engine>> make_engine_of_group(std::shared_ptr<group::Proc
 }
 
 Status run_process_rank(const EngineConfig& config, const group::Environment& environment) {
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<group::ProcessGroup> processes,
+  FT_ASSIGN_OR_RETURN(const std::shared_ptr<group::ProcessGroup> processes,
                       meet(config, environment));
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
-  const Status ran = run_rank(config_of_process(config, processes->plan(), environment),
-                              TestHooks{}, take_links(processes->group()));
+  const int each = processes->group().layout().ranks_per_engine();
+  const bool has_engine =
+      has_one_front_end(config.parallel, environment) && processes->plan().rank % each == 0;
+  const Status ran = has_engine
+                         ? run_engines_behind(processes, config, environment)
+                         : run_rank(config_of_process(config, processes->plan(), environment),
+                                    TestHooks{}, take_links(processes->group()));
   const Status ended = processes->group().ended();
   // Rank 0 left before or after it sent the last plan.
   if (ended.code() == StatusCode::kAborted) return {};
   return ended.ok() ? ran : ended;
 }
 
+Status no_front_end(int rank) {
+  return unsupported("this process is rank " + std::to_string(rank) +
+                     " of its launcher, but only the foretoken command runs ranks above 0; start "
+                     "one process, or use the command");
+}
+
 Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment) {
-  if (!ranks_are_processes(parallel, environment)) return 0;
-  const group::RankLayout layout = layout_of_group(parallel);
+  if (!ranks_are_processes(parallel, environment) &&
+      !meets_other_processes(parallel, environment)) {
+    return 0;
+  }
+  const group::RankLayout layout = layout_of_group(parallel, environment);
   FT_ASSIGN_OR_RETURN(const group::LaunchPlan plan,
                       group::plan_launch(layout, host_flags(parallel), environment));
-  const bool has_engine = layout.dp > 1 && plan.rank % layout.ranks_per_engine() == 0;
-  return has_engine ? 0 : plan.rank;
+  const bool has_requests = layout.dp > 1 && plan.rank % layout.ranks_per_engine() == 0 &&
+                            !has_one_front_end(parallel, environment);
+  return has_requests ? 0 : plan.rank;
 }
 
 }  // namespace foretoken

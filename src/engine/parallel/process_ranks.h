@@ -17,23 +17,29 @@ Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
                                                     StartBarrier* barrier);
 
-// Of engines that have experts together, with ranks that are processes
-// (joins_experts_of_processes): starts those of this host and waits for all. `config` is that of
-// all engines.
+// Of engines whose ranks meet other processes (meets_other_processes): starts those of this host
+// and waits for all. `config` is that of all engines.
 Result<std::shared_ptr<group::ProcessGroup>> meet_engines(const EngineConfig& config,
                                                           const group::Environment& environment);
-// The `index`th engine of this host, whose configuration is `config` (config_of_engine).
+// The configuration of the `index`th engine of this process, `config` being that of all.
+EngineConfig config_of_own_engine(const EngineConfig& config, const group::LaunchPlan& plan,
+                                  int index, const group::Environment& environment);
+// The `index`th engine of this process, whose configuration is `config`.
 Result<std::unique_ptr<Engine>> make_engine_of_group(std::shared_ptr<group::ProcessGroup> processes,
                                                      int index, const EngineConfig& config,
                                                      StartBarrier* barrier);
 
 // What a process whose rank is above 0 does in place of its command: meets the others and runs
-// rank 0's plans until rank 0 ends. Ok then; otherwise why the group has ended. SIGINT and SIGTERM
-// are rank 0's to act on, and ignored once the ranks have met.
+// rank 0's plans, or, as the first rank of an engine behind a front end, requests that come from
+// there, until rank 0 ends. Ok then; otherwise why the group has ended. SIGINT and SIGTERM are rank
+// 0's to act on, and ignored once the ranks have met.
 Status run_process_rank(const EngineConfig& config, const group::Environment& environment);
 
-// This process's rank among those that meet; 0 where it is the first one of an engine, or alone, or
-// its ranks are threads.
+// That the process of `rank` cannot take requests.
+Status no_front_end(int rank);
+
+// This process's rank among those that meet; 0 where it is the first one of an engine with requests
+// of its own, or alone, or its ranks are threads.
 Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment);
 
 }  // namespace foretoken

@@ -270,6 +270,7 @@ void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter, RequestSta
   state.params.adapter_number = adapter->number;
   state.sequence.features |= kHasAdapters;
   if (adapter->image->changes_feed_forward()) state.sequence.features |= kAdaptsMlp;
+  if (adapter->image->changes_ends()) state.sequence.features |= kAdaptsEnds;
 }
 
 SlotLengths lengths_of(const Request& request, int prompt_len, const DraftChoice& draft,

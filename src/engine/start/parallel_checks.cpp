@@ -30,12 +30,8 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
     FT_RETURN_IF_ERROR(check_engine_field(*find_engine_field(name), config));
   }
   FT_RETURN_IF_ERROR(check_hosts(parallel));
-  // A child has its engine's place already.
-  const bool is_child = environment(group::kChildRankVariable) != nullptr;
   Combination c = combination_of(config);
-  if (is_child) c.num_engines = 1;
   c.num_hosts = num_hosts(parallel, environment);
-  c.has_launcher = group::started_as_rank(environment);
   return compat(c);
 }
 
@@ -43,10 +39,27 @@ group::RankLayout layout_of_engine(const ParallelConfig& parallel) {
   return {.tp = parallel.tensor_parallel_size, .pp = parallel.pipeline_parallel_size, .dp = 1};
 }
 
-group::RankLayout layout_of_group(const ParallelConfig& parallel) {
+group::RankLayout layout_of_group(const ParallelConfig& parallel,
+                                  const group::Environment& environment) {
   group::RankLayout layout = layout_of_engine(parallel);
-  if (parallel.enable_expert_parallel) layout.dp = parallel.data_parallel_size;
+  if (parallel.enable_expert_parallel || has_one_front_end(parallel, environment)) {
+    layout.dp = parallel.data_parallel_size;
+  }
   return layout;
+}
+
+bool has_one_front_end(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (parallel.data_parallel_size <= 1) return false;
+  const int hosts = num_hosts(parallel, environment);
+  if (hosts == 1) return group::has_launcher(environment);
+  return !parallel.enable_expert_parallel || parallel.headless ||
+         parallel.data_parallel_size_local > 0;
+}
+
+int engines_at_front(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (!has_one_front_end(parallel, environment)) return 0;
+  const int hosts = num_hosts(parallel, environment);
+  return hosts == 1 ? 1 : parallel.data_parallel_size / hosts;
 }
 
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment) {
@@ -68,9 +81,8 @@ bool ranks_are_processes(const ParallelConfig& parallel, const group::Environmen
   return group::started_as_rank(environment) || num_hosts(parallel, environment) > 1;
 }
 
-bool joins_experts_of_processes(const ParallelConfig& parallel,
-                                const group::Environment& environment) {
-  return layout_of_group(parallel).dp > 1 &&
+bool meets_other_processes(const ParallelConfig& parallel, const group::Environment& environment) {
+  return layout_of_group(parallel, environment).dp > 1 &&
          (ranks_are_processes(parallel, environment) || num_hosts(parallel, environment) > 1);
 }
 

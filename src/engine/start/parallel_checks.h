@@ -13,8 +13,17 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
 
 // The ranks of one engine (dp = 1).
 group::RankLayout layout_of_engine(const ParallelConfig& parallel);
-// The ranks whose layers meet: those of one engine, or of all where these have experts together.
-group::RankLayout layout_of_group(const ParallelConfig& parallel);
+// The ranks that meet: those of one engine, or of all engines where these have experts together or
+// one front end for several processes.
+group::RankLayout layout_of_group(const ParallelConfig& parallel,
+                                  const group::Environment& environment);
+
+// Whether requests come to rank 0's process alone, which gives them to the engines of all
+// processes: those of several hosts, unless they have experts together and no flag asks for it, or
+// of a launcher.
+bool has_one_front_end(const ParallelConfig& parallel, const group::Environment& environment);
+// Engines in rank 0's process of such a group.
+int engines_at_front(const ParallelConfig& parallel, const group::Environment& environment);
 
 // That the flags or LeaderWorkerSet tell of.
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment);
@@ -23,9 +32,9 @@ int num_hosts(const ParallelConfig& parallel, const group::Environment& environm
 // launcher; otherwise they are threads of this one.
 bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment);
 
-// Whether the engines of this process have experts together with ranks that are other processes.
-bool joins_experts_of_processes(const ParallelConfig& parallel,
-                                const group::Environment& environment);
+// Whether the engines of this process meet ranks that are other processes: they have experts
+// together, or one front end.
+bool meets_other_processes(const ParallelConfig& parallel, const group::Environment& environment);
 
 // This process's environment.
 const char* process_environment(const char* name);

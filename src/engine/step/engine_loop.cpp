@@ -82,8 +82,8 @@ EngineLoop::EngineLoop(const Parts& parts, int steps_in_flight, const TestHooks&
     plan.states_out.reserve(state_store_ != nullptr ? 2 * limits_.max_spans : 0);
     plan.states_in.reserve(state_store_ != nullptr ? limits_.max_spans : 0);
     if (kv_offload_ == nullptr) continue;
-    plan.moves_out.reserve(limits_.max_block_updates);
-    plan.moves_in.reserve(limits_.max_block_updates);
+    plan.moves_out.reserve(static_cast<size_t>(kv_offload_->max_moves()));
+    plan.moves_in.reserve(static_cast<size_t>(kv_offload_->max_moves()));
   }
   live_.reserve(kLiveReserve);
   note_occupancy();

@@ -34,7 +34,8 @@ StepScratchConfig scratch_config(const Model& model, const StepMemory& memory,
   if (!config.stages.is_last()) return {};
   return {.vocab_size = model.config().vocab_size,
           .logits_tile = config.logits_tile,
-          .max_processor_rows = std::min(config.max_processor_rows, config.logits_tile),
+          .max_processor_rows =
+              config.has_processors ? std::min(config.max_processor_rows, config.logits_tile) : 0,
           .max_rows = config.max_rows,
           .max_len = config.max_len + config.max_draft_tokens,
           .num_slots = memory.batch.num_slots,
@@ -196,6 +197,11 @@ int ModelRunner::forward_rows(const StepShape& shape) {
   return shape.lane_rows > 0 ? shape.lane_rows : shape.max_rows;
 }
 
+// Where the second lane begins; 0: there is one.
+int32_t ModelRunner::lane_offset(const StepShape& shape) const {
+  return shape.lane_rows > 0 ? config_.max_rows : 0;
+}
+
 // A span that is not scored wants one row and its drafts' at most.
 int ModelRunner::max_logits_rows(const StepShape& shape) const {
   return (shape.features & kScoresPrompt) != 0 ? shape.max_rows
@@ -250,8 +256,9 @@ void ModelRunner::enqueue_begin(Queue& queue, const StepShape& shape) {
   enqueue_prepare(queue, shape);
   send_step(queue, {.comm = config_.stages.comm,
                     .tensors = memory_.tensors,
-                    .max_rows = shape.max_rows,
-                    .counter = memory_.begun_counter});
+                    .max_rows = forward_rows(shape),
+                    .counter = memory_.begun_counter,
+                    .lane_offset = lane_offset(shape)});
 }
 
 void ModelRunner::enqueue_forward(Queue& queue, const StepShape& shape) {
@@ -263,7 +270,8 @@ void ModelRunner::enqueue_forward(Queue& queue, const StepShape& shape) {
                  {.max_rows = forward_rows(shape),
                   .runs = shape.runs,
                   .adapters = adapters,
-                  .in_lanes = shape.lane_rows > 0});
+                  .in_lanes = shape.lane_rows > 0,
+                  .adapts_ends = (features & kAdaptsEnds) != 0});
 }
 
 // Of the plan only the block tables matter here; the rows come from the stage that samples.
@@ -271,15 +279,17 @@ void ModelRunner::enqueue_stage(Queue& queue, const StepShape& shape) {
   enqueue_upload(queue, shape.part);
   receive_step(queue, {.comm = config_.stages.comm,
                        .tensors = memory_.tensors,
-                       .max_rows = shape.max_rows,
+                       .max_rows = forward_rows(shape),
                        .num_slots = memory_.batch.num_slots,
                        .step = memory_.step_counter,
-                       .stamps = memory_.stamps});
+                       .stamps = memory_.stamps,
+                       .lane_offset = lane_offset(shape)});
   if (config_.stages.rank + 2 < config_.stages.count) {
     send_step(queue, {.comm = config_.stages.comm,
                       .tensors = memory_.tensors,
-                      .max_rows = shape.max_rows,
-                      .counter = nullptr});
+                      .max_rows = forward_rows(shape),
+                      .counter = nullptr,
+                      .lane_offset = lane_offset(shape)});
   }
   enqueue_forward(queue, shape);
   enqueue_publish(queue, 0);

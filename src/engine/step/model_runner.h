@@ -42,10 +42,11 @@ struct ModelRunnerConfig {
   GraphConfig graphs;
   LaneConfig lanes = {};
   TestHooks hooks;
-  // Of a group of ranks: its communicator, and whether this rank has the masks of grammars, which
-  // the others then get from it.
+  // Of a group of ranks: its communicator, and whether this rank has the masks of grammars and
+  // runs logits processors, which the others then get from it.
   const void* comm = nullptr;
   bool has_masks = true;
+  bool has_processors = true;
   Stages stages = {};
 };
 
@@ -117,6 +118,7 @@ class ModelRunner {
   char* entry_bytes(uint64_t step) const;
   int max_logits_rows(const StepShape& shape) const;
   static int forward_rows(const StepShape& shape);
+  int32_t lane_offset(const StepShape& shape) const;
   const Recording* recording_of(const StepShape& shape);
   void enqueue_step(Queue& queue, const StepShape& shape);
   void enqueue_inputs(Queue& queue, const StepShape& shape);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/comm/collectives.h"
 #include "kernels/comm/shared_sampling.h"
 #include "kernels/rows/pool.h"
 #include "kernels/sampling/host_logits.h"
@@ -92,20 +93,31 @@ void ModelRunner::enqueue_shared_sampling(Queue& queue, int row_offset, int rows
 
 void ModelRunner::enqueue_processors(Queue& queue, int row_offset, int rows) {
   const int32_t vocab = model_.config().vocab_size;
-  export_logits(queue, {.logits = scratch_.logits,
-                        .tensors = memory_.tensors,
-                        .batch = memory_.batch,
-                        .host = scratch_.host,
-                        .row_offset = row_offset,
-                        .max_rows = rows,
-                        .vocab = vocab});
-  queue.call_host(&run_processors, scratch_.processor_call(rows));
-  import_logits(queue, {.logits = scratch_.logits,
-                        .counts = memory_.tensors.counts,
-                        .host = scratch_.host,
-                        .row_offset = row_offset,
-                        .max_rows = rows,
-                        .vocab = vocab});
+  if (config_.has_processors) {
+    export_logits(queue, {.logits = scratch_.logits,
+                          .tensors = memory_.tensors,
+                          .batch = memory_.batch,
+                          .host = scratch_.host,
+                          .row_offset = row_offset,
+                          .max_rows = rows,
+                          .vocab = vocab});
+    queue.call_host(&run_processors, scratch_.processor_call(rows));
+    import_logits(queue, {.logits = scratch_.logits,
+                          .counts = memory_.tensors.counts,
+                          .host = scratch_.host,
+                          .row_offset = row_offset,
+                          .max_rows = rows,
+                          .vocab = vocab});
+  }
+  if (config_.comm == nullptr) return;
+  share_logits(queue, {.comm = config_.comm,
+                       .logits = scratch_.logits,
+                       .tensors = memory_.tensors,
+                       .slots = memory_.batch.slots,
+                       .params = memory_.batch.params,
+                       .row_offset = row_offset,
+                       .max_rows = rows,
+                       .vocab = vocab});
 }
 
 void ModelRunner::enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features) {

@@ -85,8 +85,9 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
   return {};
 }
 
-PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits) : ranks_(ranks) {
-  const size_t move_bytes = 2 * sizeof(BlockMove) * static_cast<size_t>(limits.max_block_updates);
+PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits, int64_t max_snapshots) : ranks_(ranks) {
+  const auto max_moves = static_cast<size_t>(limits.max_block_updates + max_snapshots);
+  const size_t move_bytes = 2 * sizeof(BlockMove) * max_moves;
   const size_t state_bytes = 4 * sizeof(StateMove) * static_cast<size_t>(limits.max_spans);
   message_.reserve(sizeof(PlanMessage) +
                    std::max({max_plan_bytes(limits), move_bytes, state_bytes}));

@@ -44,7 +44,8 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
 // Engine thread.
 class PlanFeed {
  public:
-  PlanFeed(Ranks& ranks, const PlanLimits& limits);
+  // `max_snapshots`: that can move beside blocks in a plan, in each direction.
+  PlanFeed(Ranks& ranks, const PlanLimits& limits, int64_t max_snapshots = 0);
 
   Status begin(uint64_t step, const StepShape& shape, const PlanView& entry);
   // Of a step that the other ranks of the last stage have begun.

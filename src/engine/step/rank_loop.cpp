@@ -173,7 +173,7 @@ Status RankLoop::load_adapter(ReceivedPlan* plan) {
   FT_ASSIGN_OR_RETURN(const LoraAdapter adapter, unpack_adapter(plan->adapter));
   plan->adapter = {};
   auto made = std::make_shared<EngineAdapter>();
-  FT_ASSIGN_OR_RETURN(made->image, pool->make_image(adapter));
+  FT_ASSIGN_OR_RETURN(made->image, pool->make_image(adapter, true));
   const auto slot = static_cast<int>(plan->message.step);
   parts_.runner.load_adapter(slot, *made->image);
   adapters_.put(slot, std::move(made));

@@ -105,6 +105,7 @@ Status Ranks::open(Device& device, const CommunicatorOptions& options) {
   if (layout_.pp > 1) {
     FT_ASSIGN_OR_RETURN(ring_,
                         meet(device, group::Lane::kStages, pp_ranks(layout_, place_), options));
+    if (options.in_lanes) FT_RETURN_IF_ERROR(check_lane_route(*ring_));
   }
   {
     const std::lock_guard lock(watched_->mutex);

@@ -88,17 +88,16 @@ std::string drafter_table() {
       change(c);
       return yes_or_no(compat(c).ok());
     };
-    table.add(
-        {entry.name,
-         !traits.reads_files  ? "none"
-         : traits.needs_model ? "needed"
-                              : "or the target's folder",
-         yes_or_no(traits.has_kv), yes_or_no(traits.drafts_at_once), yes_or_no(traits.looks_up),
-         goes_with([](Combination& c) { c.drafter_behind = "another"; }),
-         !traits.reads_files ? "no weights"
-                             : goes_with([](Combination& c) { c.draft_quantization = "fp8"; }),
-         goes_with([](Combination& c) { c.other_vocabulary = true; }),
-         traits.proposes_unmasked ? "drafts are repaired (one rank)" : "drafts are masked"});
+    table.add({entry.name,
+               !traits.reads_files  ? "none"
+               : traits.needs_model ? "needed"
+                                    : "or the target's folder",
+               yes_or_no(traits.has_kv), yes_or_no(traits.drafts_at_once),
+               yes_or_no(traits.looks_up),
+               goes_with([](Combination& c) { c.drafter_behind = "another"; }),
+               traits.reads_files ? "yes" : "no weights",
+               goes_with([](Combination& c) { c.other_vocabulary = true; }),
+               traits.proposes_unmasked ? "drafts are repaired (one rank)" : "drafts are masked"});
   }
   return table.text();
 }
@@ -130,7 +129,6 @@ std::string ranks_table() {
         {.device = &device, .expert_parallel = true});
   }
   row("`--enable-dbo`", {.two_lanes = true});
-  row("started by mpirun, srun or torchrun", {.has_launcher = true});
   row("structured outputs", {.structured_outputs = true});
   row("logits processors", {.logits_processors = true});
   return table.text();
@@ -140,9 +138,10 @@ constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
 
 // What a model's layers are, beside what blocks and layouts they may have.
 std::string layers_table() {
-  MatrixTable table("Layers", {"", "TP", "PP", "DCP", "`--enable-dbo`", "`--kv-offloading-size`",
-                               "`--flex-mask` with `prompt`", "drafts in one pass",
-                               "DP with `--enable-expert-parallel`", "MTP modules"});
+  MatrixTable table("Layers",
+                    {"", "TP", "PP", "DCP", "TP with `--enable-dbo`", "`--kv-offloading-size`",
+                     "`--flex-mask` with `prompt`", "drafts in one pass",
+                     "DP with `--enable-expert-parallel`", "MTP modules"});
   const auto row = [&](const std::string& name, const Combination& layers) {
     Cells cells = {name};
     const auto with = [&](auto change) {
@@ -154,7 +153,10 @@ std::string layers_table() {
     with([](Combination& c) { c.num_ranks = 2; });
     with([](Combination& c) { c.num_ranks = c.num_stages = 2; });
     with([](Combination& c) { c.num_ranks = c.num_context_ranks = 2; });
-    with([](Combination& c) { c.two_lanes = true; });
+    with([](Combination& c) {
+      c.num_ranks = 2;
+      c.two_lanes = true;
+    });
     with([](Combination& c) { c.host_blocks = true; });
     with([](Combination& c) { c.whole_prompts = true; });
     with([](Combination& c) { c.drafter_traits = &kAtOnce; });
@@ -166,9 +168,10 @@ std::string layers_table() {
     table.add(cells);
   };
   row("all others", {});
-  row("sliding windows", {.has_windows = true, .windowed = true});
+  row("sliding windows", {.has_windows = true});
   row("states of sequences", {.states_of = "the model"});
   row("states of a draft model", {.states_of = "a draft model"});
+  row("compressed entries", {.compressed = true});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
   row("a head of keys and values for each rank", {.kv_heads = {2}});
   row("an odd hidden size", {.hidden_size = 65});

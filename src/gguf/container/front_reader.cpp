@@ -1,6 +1,7 @@
 #include "gguf/container/front_reader.h"
 
 #include <bit>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -111,6 +112,11 @@ class FrontReader {
 
   Result<GgufFront> read() {
     if (reader_.number<uint32_t>() != kMagic) {
+      if (is_safetensors()) {
+        return invalid_argument(
+            "it is a safetensors file and no GGUF file; name it model.safetensors, in a folder "
+            "with the config.json and the tokenizer of its model, and give that folder");
+      }
       return invalid_argument("it does not begin with GGUF; name a GGUF file or a model folder");
     }
     const auto version = reader_.number<uint32_t>();
@@ -128,6 +134,14 @@ class FrontReader {
   }
 
  private:
+  // A header's length, then its JSON.
+  bool is_safetensors() const {
+    constexpr size_t kLength = 8;
+    if (file_.size() <= kLength || file_[kLength] != std::byte{'{'}) return false;
+    uint64_t length = 0;
+    std::memcpy(&length, file_.data(), kLength);
+    return length <= file_.size() - kLength;
+  }
   static Status short_file() {
     return invalid_argument(std::string("it ends too early") + kFetchAgain);
   }

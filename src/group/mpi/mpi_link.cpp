@@ -23,23 +23,32 @@ constexpr int kLooks = 200;
 constexpr auto kShortestSleep = 10us;
 constexpr auto kLongestSleep = 200us;
 
+// Of all links of this process, whose calls come one after the other.
+int num_open = 0;
+bool left_call = false;  // by the end of the group
+
 // All calls are non-blocking and looked at with MPI_Test, so that the end of the group, which the
 // control plane brings, ends them.
 class MpiLink final : public RankLink {
  public:
-  explicit MpiLink(std::shared_ptr<LinkShared> shared) : shared_(std::move(shared)) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    requests_.resize(2 * static_cast<std::size_t>(size_));
-    for (int rank = 0; rank < size_; ++rank) ranks_.push_back(rank);
+  // `ranks` of MPI_COMM_WORLD, this one among them.
+  MpiLink(std::shared_ptr<LinkShared> shared, std::span<const int> ranks)
+      : shared_(std::move(shared)),
+        size_(static_cast<int>(ranks.size())),
+        is_narrow_(size_ < shared_->layout.num_ranks()),
+        ranks_(ranks.begin(), ranks.end()),
+        requests_(2 * ranks.size()) {
+    rank_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), shared_->rank) - ranks.begin());
+    FT_CHECK(rank_ < size_);
+    ++num_open;
   }
 
-  // All ranks come to MPI_Finalize, unless one has failed or left a call unfinished.
+  // All ranks come to MPI_Finalize with their last link, unless one has failed or left a call
+  // unfinished.
   ~MpiLink() override {
     const Status why = shared_->end.why();
     const bool well = why.ok() || why.code() == StatusCode::kAborted;
-    if (well && !left_call_) MPI_Finalize();
+    if (--num_open == 0 && well && !left_call) MPI_Finalize();
   }
 
   int rank() const override { return rank_; }
@@ -72,6 +81,20 @@ class MpiLink final : public RankLink {
     return error == MPI_SUCCESS ? Status() : finish(error, 0, what);
   }
 
+  // MPI may move a large message only while its sender calls it.
+  Status flush(std::string_view what) override {
+    while (!posted_.empty()) {
+      forget_posted();
+      if (shared_->end.ended()) {
+        left_call = true;
+        return shared_->end.why();
+      }
+      if (!posted_.empty()) std::this_thread::sleep_for(kShortestSleep);
+    }
+    shared_->activity.note(what);
+    return {};
+  }
+
   Status receive(int peer, std::span<std::byte> data, std::string_view what) override {
     FT_CHECK(peer >= 0 && peer < size_ && peer != rank_);
     return finish(start_receive(peer, data, 0), 1, what);
@@ -99,8 +122,10 @@ class MpiLink final : public RankLink {
   void narrow(std::span<const int> ranks) override {
     const auto own = std::find(ranks.begin(), ranks.end(), rank_);
     FT_CHECK(own != ranks.end());
-    is_narrow_ = static_cast<int>(ranks.size()) < size_;
-    ranks_.assign(ranks.begin(), ranks.end());
+    is_narrow_ |= static_cast<int>(ranks.size()) < size_;
+    std::vector<int> kept;
+    for (const int rank : ranks) kept.push_back(world_rank(rank));
+    ranks_ = std::move(kept);
     rank_ = static_cast<int>(own - ranks.begin());
     size_ = static_cast<int>(ranks.size());
   }
@@ -175,7 +200,7 @@ class MpiLink final : public RankLink {
       error = MPI_Testall(count, requests_.data(), &done, MPI_STATUSES_IGNORE);
       if (done != 0 && error == MPI_SUCCESS) return {};
       if (shared_->end.ended()) {
-        left_call_ = true;
+        left_call = true;
         return shared_->end.why();
       }
       if (look < kLooks) {
@@ -196,14 +221,14 @@ class MpiLink final : public RankLink {
   std::shared_ptr<LinkShared> shared_;
   int rank_ = 0;
   int size_ = 0;
-  bool is_narrow_ = false;  // not to all ranks
-  std::vector<int> ranks_;  // in MPI_COMM_WORLD, by place in this link
+  bool is_narrow_ = false;  // not to all ranks of MPI_COMM_WORLD
+  std::vector<int> ranks_;  // there, by place in this link
   std::vector<MPI_Request> requests_;
   std::list<Posted> posted_;
-  bool left_call_ = false;  // by the end of the group
 };
 
 std::string start_mpi(const LinkShared& shared) {
+  if (num_open > 0) return "";
   int given = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS) {
     return "MPI does not start";
@@ -212,6 +237,7 @@ std::string start_mpi(const LinkShared& shared) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (rank == shared.rank && size == shared.layout.num_ranks()) return "";
   return fmt::format(
       "MPI counts this process as rank {} of {}, its group as rank {} of {}; start "
@@ -227,10 +253,10 @@ extern "C" {
 [[gnu::visibility("default")]] int foretoken_mpi_abi() { return foretoken::group::kMpiPluginAbi; }
 
 [[gnu::visibility("default")]] foretoken::group::RankLink* foretoken_mpi_open(
-    const std::shared_ptr<foretoken::group::LinkShared>* shared, char* error,
-    std::size_t error_size) {
+    const std::shared_ptr<foretoken::group::LinkShared>* shared, const int* ranks,
+    std::size_t num_ranks, char* error, std::size_t error_size) {
   const std::string wrong = foretoken::group::start_mpi(**shared);
-  if (wrong.empty()) return new foretoken::group::MpiLink(*shared);
+  if (wrong.empty()) return new foretoken::group::MpiLink(*shared, {ranks, num_ranks});
   std::strncpy(error, wrong.c_str(), error_size - 1);
   return nullptr;
 }

@@ -15,8 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 using Lanes = std::vector<std::vector<Socket>>;
 
-bool is_wanted(const MeshOptions& options, std::size_t peer) {
-  return options.wanted.empty() || options.wanted[peer];
+bool is_wanted(const MeshOptions& options, std::size_t lane, std::size_t peer) {
+  return options.wanted.empty() || options.wanted[lane][peer];
 }
 
 Result<Socket> reach(const MeshOptions& options, int peer, int lane) {
@@ -48,7 +48,7 @@ Status place(const MeshOptions& options, Socket socket, Lanes* lanes, int* missi
   FT_ASSIGN_OR_RETURN(const uint64_t lane, reader.number());
   if (token != options.token) return invalid_argument("it belongs to another group");
   if (rank >= options.addresses.size() || lane >= lanes->size() ||
-      rank <= static_cast<uint64_t>(options.rank) || !is_wanted(options, rank) ||
+      rank <= static_cast<uint64_t>(options.rank) || !is_wanted(options, lane, rank) ||
       (*lanes)[lane][rank].open()) {
     return invalid_argument("it is no rank that was waited for");
   }
@@ -78,12 +78,25 @@ std::string missing_ranks(const MeshOptions& options, const Lanes& lanes) {
   std::string names;
   for (std::size_t peer = static_cast<std::size_t>(options.rank) + 1;
        peer < options.addresses.size(); ++peer) {
-    const bool here = std::all_of(lanes.begin(), lanes.end(),
-                                  [&](const auto& lane) { return lane[peer].open(); });
-    if (!here && is_wanted(options, peer))
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", peer);
+    bool here = true;
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      here &= lanes[lane][peer].open() || !is_wanted(options, lane, peer);
+    }
+    if (!here) names += fmt::format("{}{}", names.empty() ? "" : ", ", peer);
   }
   return names;
+}
+
+// Connections of ranks above this one.
+int num_waited_for(const MeshOptions& options) {
+  int count = 0;
+  for (std::size_t lane = 0; lane < static_cast<std::size_t>(options.num_lanes); ++lane) {
+    for (std::size_t peer = static_cast<std::size_t>(options.rank) + 1;
+         peer < options.addresses.size(); ++peer) {
+      if (is_wanted(options, lane, peer)) ++count;
+    }
+  }
+  return count;
 }
 
 }  // namespace
@@ -92,8 +105,10 @@ Result<Lanes> connect_mesh(const MeshOptions& options, const RankListeners& list
   Lanes lanes(static_cast<std::size_t>(options.num_lanes));
   for (auto& lane : lanes) lane.resize(options.addresses.size());
   for (int peer = 0; peer < options.rank; ++peer) {
-    if (!is_wanted(options, static_cast<std::size_t>(peer))) continue;
     for (int lane = 0; lane < options.num_lanes; ++lane) {
+      if (!is_wanted(options, static_cast<std::size_t>(lane), static_cast<std::size_t>(peer))) {
+        continue;
+      }
       Result<Socket> socket = reach(options, peer, lane);
       if (!socket.ok()) {
         return internal_error(fmt::format("rank {} found no way to rank {}: {}", options.rank, peer,
@@ -103,12 +118,7 @@ Result<Lanes> connect_mesh(const MeshOptions& options, const RankListeners& list
           std::move(socket).value();
     }
   }
-  int above = 0;
-  for (std::size_t peer = static_cast<std::size_t>(options.rank) + 1;
-       peer < options.addresses.size(); ++peer) {
-    if (is_wanted(options, peer)) ++above;
-  }
-  for (int missing = above * options.num_lanes; missing > 0;) {
+  for (int missing = num_waited_for(options); missing > 0;) {
     Result<Socket> socket = accept_either(options, listeners);
     if (!socket.ok()) {
       return internal_error(fmt::format("rank {} waited for connections of ranks {}: {}",

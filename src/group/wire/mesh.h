@@ -25,8 +25,8 @@ struct MeshOptions {
   int rank = 0;
   int num_lanes = 1;
   std::vector<RankAddress> addresses = {};  // by rank
-  // By rank, whether this one is connected with it; empty: with all. Alike on both sides.
-  std::vector<bool> wanted = {};
+  // By lane and rank, whether this one is connected with it; empty: with all. Alike on both sides.
+  std::vector<std::vector<bool>> wanted = {};
   std::string token = {};  // of the group; a connection that lacks it is closed
   int stop_descriptor = -1;
   Clock::time_point deadline = Clock::time_point::max();

@@ -6,7 +6,7 @@ namespace foretoken {
 
 void all_reduce(Queue& queue, const AllReduceArgs& args) {
   FT_CHECK(args.comm != nullptr && args.counts != nullptr && args.x != nullptr);
-  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.cols > 0 && args.cols % 4 == 0);
+  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.cols > 0);
   queue.launch(args);
 }
 
@@ -27,6 +27,15 @@ void share_masks(Queue& queue, const ShareMasksArgs& args) {
   FT_CHECK(args.comm != nullptr && args.counts != nullptr && args.spans != nullptr);
   FT_CHECK(args.slots != nullptr && args.params != nullptr && args.masks != nullptr);
   FT_CHECK(args.mask_words > 0);
+  queue.launch(args);
+}
+
+void share_logits(Queue& queue, const ShareLogitsArgs& args) {
+  const StepTensors& t = args.tensors;
+  FT_CHECK(args.comm != nullptr && args.logits != nullptr && t.counts != nullptr);
+  FT_CHECK(t.logits_rows != nullptr && t.row_slot != nullptr && t.positions != nullptr);
+  FT_CHECK(args.slots != nullptr && args.params != nullptr);
+  FT_CHECK(args.row_offset >= 0 && args.max_rows > 0 && args.vocab > 0);
   queue.launch(args);
 }
 

@@ -39,7 +39,8 @@ inline int32_t widest_column_part(int32_t cols, int32_t size) {
 }
 
 // x = the sum of x over the ranks, in place, added in the order of ranks: the bits of a row are the
-// same on all ranks and depend on that row alone. Live rows as of GemmArgs.
+// same on all ranks and depend on that row alone. Live rows as of GemmArgs. Up to three floats
+// behind the live rows, or the last row, are memory, too, and may change.
 struct AllReduceArgs {
   static constexpr Op kOp = Op::kAllReduce;
   const void* comm;
@@ -98,5 +99,21 @@ struct ShareMasksArgs {
 };
 
 void share_masks(Queue& queue, const ShareMasksArgs& args);
+
+// The live logits rows whose sequences have logits processors become those of rank 0, on whose host
+// these have run. Scored rows have none.
+struct ShareLogitsArgs {
+  static constexpr Op kOp = Op::kShareLogits;
+  const void* comm;
+  float* logits;  // [max_rows, vocab]
+  StepTensors tensors;
+  const SlotState* slots;
+  const SlotParams* params;
+  int32_t row_offset;
+  int32_t max_rows;
+  int32_t vocab;
+};
+
+void share_logits(Queue& queue, const ShareLogitsArgs& args);
 
 }  // namespace foretoken

@@ -11,14 +11,16 @@ namespace foretoken {
 // r + 1 and the last one to rank 0, which begins every step and ends it. `comm` is
 // Communicator::handle, of the ring. Each send has its receive, in one order, with the same counts.
 
-// Tells the next stage which rows a step has: counts and the live rows' ids, positions, slots and
-// KV slots. Never waits for it. Then *counter += 1, where it is not null.
+// Tells the next stage which rows a step has, or each of its lanes: counts and the live rows' ids,
+// positions, slots and KV slots; of two lanes the counts of the step do not come along. Never waits
+// for it. Then *counter += 1, where it is not null.
 struct SendStepArgs {
   static constexpr Op kOp = Op::kSendStep;
   const void* comm;
   StepTensors tensors;
-  int32_t max_rows;  // at most 65536
+  int32_t max_rows;  // of a lane, at most 65536
   uint64_t* counter;
+  int32_t lane_offset = 0;  // as of PrepareArgs; 0: rows are in one lane
 };
 
 void send_step(Queue& queue, const SendStepArgs& args);
@@ -29,11 +31,12 @@ struct ReceiveStepArgs {
   static constexpr Op kOp = Op::kReceiveStep;
   const void* comm;
   StepTensors tensors;
-  int32_t max_rows;
+  int32_t max_rows;      // of a lane
   int32_t num_slots;     // the null slot
   const uint64_t* step;  // device step counter
   StepStamps*
       stamps;  // kStepRingSize entries in pinned memory: begin_ns is when they came; or null
+  int32_t lane_offset = 0;  // as of SendStepArgs
 };
 
 void receive_step(Queue& queue, const ReceiveStepArgs& args);
@@ -45,7 +48,7 @@ struct SendRowsArgs {
   const StepCounts* counts;
   const float* x;  // [max_rows, cols]
   int32_t max_rows;
-  int32_t cols;  // a multiple of 4
+  int32_t cols;
 };
 
 void send_rows(Queue& queue, const SendRowsArgs& args);
@@ -57,7 +60,7 @@ struct ReceiveRowsArgs {
   const StepCounts* counts;
   float* x;  // [max_rows, cols]
   int32_t max_rows;
-  int32_t cols;  // a multiple of 4
+  int32_t cols;
 };
 
 void receive_rows(Queue& queue, const ReceiveRowsArgs& args);

@@ -166,7 +166,11 @@ int FlexParser::primary() {
   const char c = text_[at_];
   if (is_digit(c) || c == '.') return number();
   if (is_letter(c)) return name();
-  if (!take("(")) return fail(std::string("'") + c + "' cannot stand here");
+  if (!take("(")) {
+    std::string quoted = "' '";
+    quoted[1] = c;
+    return fail(quoted += " cannot stand here");
+  }
   const int value = choice();
   if (!failed() && !take(")")) return fail("')' is missing");
   return value;

@@ -326,11 +326,13 @@ constexpr const char* rows_text(FlexElements elements) {
 
 // What both kernels begin with: arguments, arithmetic, the mask and the score.
 std::string expressions_text(const FlexProgram& program) {
-  return std::string("#define SEES_PROMPTS ") + (program.sees_prompts ? "1\n" : "0\n") + kHead +
-         "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)" +
-         body_of(program.mask, "true") +
-         "__device__ inline float flex_score(float score, int q, int kv, int h)" +
-         body_of(program.score, "score");
+  std::string text = program.sees_prompts ? "#define SEES_PROMPTS 1\n" : "#define SEES_PROMPTS 0\n";
+  text += kHead;
+  text += "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)";
+  text += body_of(program.mask, "true");
+  text += "__device__ inline float flex_score(float score, int q, int kv, int h)";
+  text += body_of(program.score, "score");
+  return text;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ enum class NormGate : int32_t { kNone, kSilu, kSigmoid };
 // Norms of root mean squares of each group of a row, with gates, for the live token rows: with
 // norm(x) = x / sqrt(mean of squares + eps) * weights
 //   out = norm(x) * gate(gates), or with `gates_first`  out = norm(x * gate(gates)).
-// Without weights there is no norm, only the gates.
+// Without weights there is no norm, only the gates, and `out` may be x where it is of floats.
 struct GatedNormArgs {
   static constexpr Op kOp = Op::kGatedNorm;
   const StepCounts* counts;

@@ -20,13 +20,16 @@ void check_lora_parts(int32_t num_parts, int32_t max_rank, DType dtype) {
 
 void group_lora(Queue& queue, const GroupLoraArgs& args) {
   FT_CHECK(args.counts != nullptr && args.row_slot != nullptr && args.params != nullptr);
-  FT_CHECK(args.rows.row_adapter != nullptr);
+  FT_CHECK(args.rows.row_adapter != nullptr && args.row_offset >= 0);
+  FT_CHECK(args.row_index != nullptr || args.row_offset == 0);
   check_lora_rows(args.rows, args.max_rows, args.max_adapters);
   queue.launch(args);
 }
 
 void lora_shrink(Queue& queue, const LoraShrinkArgs& args) {
-  FT_CHECK(args.matrices != nullptr && args.x != nullptr && args.t != nullptr && args.k > 0);
+  FT_CHECK(args.matrices != nullptr && args.t != nullptr && args.k > 0);
+  FT_CHECK((args.x != nullptr) != (args.token_ids != nullptr));
+  FT_CHECK(args.beside_product == 0 || args.x != nullptr);
   check_lora_rows(args.rows, args.max_rows, args.max_adapters);
   check_lora_parts(args.num_parts, args.max_rank, args.dtype);
   queue.launch(args);

@@ -21,7 +21,7 @@ inline constexpr int kLoraSplitK = 1024;  // inputs whose products may be summed
 
 // What one adapter adds to one product; a row of a table in device memory.
 struct LoraMatrix {
-  const void* a = nullptr;  // [rank, k] of the type of x
+  const void* a = nullptr;  // [rank, k] of the type of x; of a look-up [ids, rank]
   const void* b = nullptr;  // [rank, lora_stride(n)] of that type: column j holds what y[j] takes
   float scale = 0;
   int32_t rank = 0;  // a multiple of kLoraRankStep; 0: nothing is added
@@ -54,27 +54,32 @@ FT_HD inline int32_t max_lora_tiles(int32_t max_rows, int32_t max_adapters) {
   return most < max_rows ? most : max_rows;
 }
 
-// Finds the rows with adapters (SlotParams::adapter) and puts those of each together. Once a step,
-// before the other two, and before other ops that stand before these.
+// Finds the rows with adapters (SlotParams::adapter) and puts those of each together, of the live
+// token rows or, with a row_index, of the live logits rows from row_offset on, row i of which is
+// token row row_index[row_offset + i]. Once for these rows, before the other two, and before other
+// ops that stand before these.
 struct GroupLoraArgs {
   static constexpr Op kOp = Op::kGroupLora;
   const StepCounts* counts;
-  const int32_t* row_slot;   // [max_rows]
+  const int32_t* row_slot;   // of token rows
   const SlotParams* params;  // of all slots
   LoraRows rows;
   int32_t max_rows;
-  int32_t max_adapters;  // at most kMaxAdapters
+  int32_t max_adapters;                // at most kMaxAdapters
+  const int32_t* row_index = nullptr;  // [logits rows] or null
+  int32_t row_offset = 0;
 };
 
 // t = scale * a x for each row with an adapter and each of num_parts products of x, in float: for
 // place i of LoraRows::rows and j below the rank the sum of t[i, part, split, j], of which a device
 // may leave out all but the first split. With `beside_product` the op before is a product of the
-// same x with GemmArgs::frees_next.
+// same x with GemmArgs::frees_next. With `token_ids` a x is a look-up: of k ids row
+// a[token_ids[row]], that of id 0 for an id outside of [0, k), and t is that of one input.
 struct LoraShrinkArgs {
   static constexpr Op kOp = Op::kLoraShrink;
   LoraRows rows;
   const LoraMatrix* matrices;  // [max_adapters] at intervals of `adapter_stride`, each num_parts
-  const void* x;               // [max_rows, k] of dtype
+  const void* x;               // [max_rows, k] of dtype, or null beside token_ids
   float* t;                    // [max_rows, num_parts, lora_splits(k), max_rank]
   int32_t adapter_stride;
   int32_t num_parts;
@@ -84,6 +89,7 @@ struct LoraShrinkArgs {
   int32_t max_adapters;
   DType dtype;  // kF32 or kBF16
   int32_t beside_product = 0;
+  const int32_t* token_ids = nullptr;  // [max_rows] or null
 };
 
 // y += b t for each row with an adapter. The products lie side by side in a row of y, or, with a

@@ -9,7 +9,8 @@ namespace foretoken {
 
 void cut_low(Queue& queue, const CutLowArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.max_rows > 0);
-  FT_CHECK(args.size > 0 && args.size <= args.stride);
+  FT_CHECK(args.size > 0 && args.size <= args.stride && args.num_parts > 0);
+  FT_CHECK(args.moments == nullptr || 2 * args.num_parts <= args.num_entries);
   queue.launch(args);
 }
 

@@ -11,6 +11,7 @@ void mask_keys(Queue& queue, const MaskKeysArgs& args) {
   FT_CHECK(args.counts != nullptr && args.qkv != nullptr && args.max_rows > 0);
   FT_CHECK(args.steps != nullptr && args.rates != nullptr && args.scale > 0);
   FT_CHECK(args.num_heads > 0 && args.num_kv_heads > 0);
+  FT_CHECK(args.step_stride >= args.num_kv_heads);
   FT_CHECK(args.element >= 0 && args.element + 2 <= args.head_dim);
   queue.launch(args);
 }

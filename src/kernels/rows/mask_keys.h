@@ -17,7 +17,7 @@ struct MaskKeysArgs {
   static constexpr Op kOp = Op::kMaskKeys;
   const StepCounts* counts;
   float* qkv;          // [max_rows, (num_heads + 2 num_kv_heads) * head_dim], as of RopeKvArgs
-  const float* steps;  // [max_rows, num_kv_heads]
+  const float* steps;  // [max_rows, step_stride], of the rank's heads from the first on
   const float* rates;  // [num_kv_heads]
   int32_t max_rows;
   int32_t num_heads;
@@ -25,6 +25,7 @@ struct MaskKeysArgs {
   int32_t head_dim;
   int32_t element;  // the first of the two
   float scale;
+  int32_t step_stride;
 };
 
 // b of a step and its head's rate, for both devices.

@@ -15,6 +15,8 @@ void round_rows(Queue& queue, const RoundRowsArgs& args) {
   FT_CHECK(args.per_row > 0 && args.max_rows % args.per_row == 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   FT_CHECK(args.scale >= 0 && std::isfinite(args.scale));
+  FT_CHECK(args.highest == nullptr || (args.rounding == RowRounding::kInt8 && args.per_row == 1));
+  FT_CHECK(args.num_highest >= 0 && args.num_highest <= args.num_entries);
   queue.launch(args);
 }
 

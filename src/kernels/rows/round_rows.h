@@ -29,7 +29,9 @@ enum class RowRounding : int32_t {
 // GemmArgs. `rounded`: rounded_rows_bytes of memory for GemmArgs::x of such a product, in a layout
 // of the device: on a CPU code * scale, rounded to dtype, [max_rows, columns]; on CUDA codes
 // [max_rows][rounded_columns], zero behind `columns`, then scales (rounded_scales). With kInt8, for
-// any product, they are rows [max_rows, columns] of dtype on all devices.
+// any product, they are rows [max_rows, columns] of dtype on all devices. Where ranks have parts of
+// a row the largest magnitudes of all parts are given (MeasurePartsArgs), and the row's is the
+// largest of these.
 struct RoundRowsArgs {
   static constexpr Op kOp = Op::kRoundRows;
   const StepCounts* counts;
@@ -43,6 +45,10 @@ struct RoundRowsArgs {
   int32_t per_row = 1;  // rows of x that each live row of the step has; divides max_rows
   RowRounding rounding = RowRounding::kE4m3;
   float scale = 0;  // of kE4m3: positive and finite, or 0: each group's own
+  const float* highest =
+      nullptr;  // of kInt8: [max_rows, num_entries], the first num_highest; or null
+  int32_t num_highest = 0;
+  int32_t num_entries = 0;
 };
 
 FT_HD inline int64_t rounded_columns(int64_t columns) {

@@ -209,6 +209,7 @@ Status read_granite_hybrid(const ConfigFields& fields, ModelConfig* config) {
   if (std::none_of(layers.begin(), layers.end(), recurs)) return {};
   int32_t expand = 2;
   FT_RETURN_IF_ERROR(fields.read_count("mamba_expand", &expand));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   return read_state_space(fields, {}, int64_t{expand} * config->hidden_size, &config->recurrent);
 }
 

@@ -1,5 +1,9 @@
 #include "model/config/architecture.h"
 
+#include <vector>
+
+#include "model/config/families.h"
+
 namespace foretoken {
 
 std::span<const Architecture> architectures() {
@@ -18,12 +22,10 @@ const Architecture* find_architecture(const std::string& name) {
   return nullptr;
 }
 
-std::string architecture_names() {
-  std::string names;
-  for (const Architecture& architecture : architectures()) {
-    names += (names.empty() ? "" : ", ") + std::string(architecture.name);
-  }
-  return names;
+std::string known_architectures_hint(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Architecture& architecture : architectures()) known.emplace_back(architecture.name);
+  return families_hint(name, known);
 }
 
 }  // namespace foretoken

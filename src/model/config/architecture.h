@@ -129,7 +129,8 @@ struct Architecture {
 std::span<const Architecture> architectures();
 // Null when the name is unknown.
 const Architecture* find_architecture(const std::string& name);
-// "A, B, C", for messages.
-std::string architecture_names();
+// "; did you mean 'LlamaForCausalLM'? foretoken inspect --families lists what loads", for messages
+// about a name that is unknown; the question only where one is near.
+std::string known_architectures_hint(const std::string& name);
 
 }  // namespace foretoken

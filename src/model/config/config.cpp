@@ -80,9 +80,9 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
     // As transformers chooses a class for such files.
     const char* found = architecture_of_model_type(type->get_ref<const std::string&>());
     if (found == nullptr) {
-      return unsupported(
-          fields.where() + ": model_type " + type->dump().substr(0, 80) +
-          " is not known and 'architectures' is missing; supported: " + architecture_names());
+      return unsupported(fields.where() + ": model_type " + type->dump().substr(0, 80) +
+                         " is not known and 'architectures' is missing" +
+                         known_model_types_hint(type->get_ref<const std::string&>()));
     }
     of_type = Json::array({found});
     names = &of_type;
@@ -91,9 +91,8 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
       names != nullptr && names->is_array() && !names->empty() &&
       std::all_of(names->begin(), names->end(), [](const Json& name) { return name.is_string(); });
   if (!are_names) {
-    return invalid_argument(
-        fields.where() +
-        ": 'architectures' must be a list of a name; supported: " + architecture_names());
+    return invalid_argument(fields.where() + ": 'architectures' must be a list of a name" +
+                            known_architectures_hint(""));
   }
   // Of several names the first that loads, as vLLM has it.
   for (const Json& name : *names) {

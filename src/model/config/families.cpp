@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "base/text/nearest_name.h"
+#include "model/config/architecture.h"
 #include "model/config/missing_parts.h"
 #include "model/files/forms/quantization.h"
 
@@ -102,7 +104,12 @@ Status refuse_architecture(const std::string& name, const Json& config, const st
   if (parts != kNoMissingPart) {
     text += ": it needs " + missing_parts_text(parts) + unread_quantization(config);
   }
-  return unsupported(text + "; foretoken inspect --families lists what loads");
+  const bool is_unknown = family == nullptr && parts == kNoMissingPart;
+  return unsupported(text + (is_unknown ? known_architectures_hint(name) : families_hint("", {})));
+}
+
+std::string families_hint(const std::string& name, const std::vector<std::string>& known) {
+  return nearest_name_hint(name, known, ";", 2) + " foretoken inspect --families lists what loads";
 }
 
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -28,5 +29,9 @@ Status refuse_parts(uint32_t parts, const std::string& where);
 // weights are quantised where that is not read either. Unsupported always.
 Status refuse_architecture(const std::string& name, const nlohmann::json& config,
                            const std::string& where);
+
+// "; did you mean 'llama'? foretoken inspect --families lists what loads", for messages about a
+// name that is none of `known`; the question only where one of these is near.
+std::string families_hint(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace foretoken

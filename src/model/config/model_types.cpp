@@ -1,5 +1,9 @@
 #include "model/config/model_types.h"
 
+#include <vector>
+
+#include "model/config/families.h"
+
 namespace foretoken {
 namespace {
 
@@ -174,6 +178,12 @@ const char* architecture_of_model_type(std::string_view model_type) {
     if (type.name == model_type) return type.architecture;
   }
   return nullptr;
+}
+
+std::string known_model_types_hint(const std::string& model_type) {
+  std::vector<std::string> known;
+  for (const ModelType& type : kModelTypes) known.emplace_back(type.name);
+  return families_hint(model_type, known);
 }
 
 }  // namespace foretoken

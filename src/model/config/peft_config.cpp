@@ -25,19 +25,21 @@ bool is_set(const json& config, const char* field) {
 struct RefusedPart {
   const char* field;
   const char* why;
+  bool merges = false;  // PEFT can add it to the model
 };
 constexpr RefusedPart kRefusedParts[] = {
-    {"use_dora", "DoRA scales the model's own matrices; train the adapter without it"},
+    {"use_dora", "DoRA scales the model's own matrices", true},
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
-    {"modules_to_save", "whole modules beside the adapter are not applied; train without them"},
-    {"trainable_token_indices", "changed rows of the embedding are not applied"},
-    {"target_parameters", "adapters of bare parameters (experts) are not applied"},
+    {"modules_to_save", "whole modules beside the adapter are not applied", true},
+    {"trainable_token_indices", "changed rows of the embedding are not applied", true},
+    {"target_parameters", "adapters of bare parameters (experts) are not applied", true},
     {"layer_replication", "it makes another model with more layers"},
-    {"alora_invocation_tokens", "activated LoRA begins in the middle of a prompt"},
+    {"alora_invocation_tokens",
+     "activated LoRA begins in the middle of a prompt; train without it"},
     {"use_bdlora", "block-diagonal adapters are not applied"},
     {"kasa_config", "KaSA changes the model's own matrices"},
-    {"arrow_config", "a router among adapters is not applied"},
+    {"arrow_config", "a router among adapters is not applied; load one of the adapters alone"},
 };
 
 Status refused_part(const json& config, const std::string& where) {
@@ -49,13 +51,14 @@ Status refused_part(const json& config, const std::string& where) {
   }
   for (const RefusedPart& part : kRefusedParts) {
     if (is_set(config, part.field)) {
-      return unsupported(where + ": " + part.field + " is set: " + part.why);
+      return unsupported(where + ": " + part.field + " is set: " + part.why +
+                         (part.merges ? std::string("; ") + kMergeAdapter : ""));
     }
   }
   const auto bias = config.find("bias");
   if (bias != config.end() && !bias->is_null() && *bias != "none") {
-    return unsupported(where + ": bias is " + bias->dump() +
-                       ": trained biases are not applied; train with bias \"none\"");
+    return unsupported(where + ": bias is " + bias->dump() + ": trained biases are not applied; " +
+                       kMergeAdapter);
   }
   const auto init = config.find("init_lora_weights");
   if (init == config.end() || !init->is_string()) return {};
@@ -119,6 +122,7 @@ Status PeftConfig::read_numbers(const json& config) {
   rank_ = static_cast<int32_t>(rank);
   if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
   rank_stabilized_ = is_set(config, "use_rslora");
+  ties_head_ = is_set(config, "ensure_weight_tying");
   return {};
 }
 
@@ -176,6 +180,8 @@ Result<bool> PeftConfig::targets(const std::string& module) const {
   if (excluded) return false;
   // A file that names none means those that it holds.
   if (std::holds_alternative<std::monostate>(target_modules_)) return is_in_layers(module);
+  // Beside an adapter of the embedding there is one of the head that is tied to it.
+  if (ties_head_ && (module == "lm_head" || module.ends_with(".lm_head"))) return true;
   const auto* pattern = std::get_if<std::string>(&target_modules_);
   if (pattern != nullptr && *pattern == "all-linear") return true;
   FT_ASSIGN_OR_RETURN(const bool named, matches(target_modules_, module));

@@ -11,6 +11,10 @@
 
 namespace foretoken {
 
+// The remedy for parts of adapters that are not computed here, but that PEFT can add to the model.
+inline constexpr const char* kMergeAdapter =
+    "merge the adapter into its model with PEFT's merge_and_unload() and load the result";
+
 // What the adapter_config.json of a PEFT folder says about a LoRA adapter (Hu et al. 2021) that can
 // be applied beside a model's own weights.
 class PeftConfig {
@@ -43,6 +47,7 @@ class PeftConfig {
   int32_t rank_ = 8;
   double alpha_ = 8;
   bool rank_stabilized_ = false;
+  bool ties_head_ = false;
   Modules target_modules_;
   Modules exclude_modules_;
   Pattern rank_pattern_;

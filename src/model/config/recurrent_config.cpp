@@ -1,5 +1,6 @@
 #include "model/config/recurrent_config.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "kernels/linear/causal_conv.h"
@@ -24,6 +25,15 @@ Status check_recurrent_sizes(const ConfigFields& fields, const RecurrentConfig& 
                        std::to_string(kMaxConvWidth));
   }
   return {};
+}
+
+Status check_convolution_activation(const ConfigFields& fields, const char* name) {
+  const nlohmann::json* value = fields.find(name);
+  if (value == nullptr || *value == "silu" || *value == "swish") return {};
+  return unsupported(fields.where() + ": " + name + " " + value->dump().substr(0, 80) +
+                     " is not supported, as short convolutions pass it, too, which only silu is "
+                     "built for; use a model whose " +
+                     name + " is silu");
 }
 
 Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out) {

@@ -57,4 +57,7 @@ Status read_linear_sizes(const ConfigFields& fields, RecurrentConfig* out);
 // convolution are wider than kernels take; the object of `fields` is named.
 Status check_recurrent_sizes(const ConfigFields& fields, const RecurrentConfig& config);
 
+// Unsupported where the field `name`, which says what short convolutions pass, too, is not silu.
+Status check_convolution_activation(const ConfigFields& fields, const char* name);
+
 }  // namespace foretoken

@@ -116,4 +116,17 @@ RopeTable make_rope_table(const RopeConfig& config, int32_t max_model_len) {
   return table;
 }
 
+std::string long_form_note(const RopeConfig& config, int32_t max_model_len) {
+  const bool is_longrope = config.type == RopeType::kLongrope;
+  const bool is_same = is_longrope && config.short_factor == config.long_factor &&
+                       config.short_scale == config.long_scale;
+  const bool depends = (is_longrope && !is_same) || config.type == RopeType::kDynamic;
+  if (!depends || max_model_len <= config.original_context) return "";
+  const std::string limit = std::to_string(config.original_context);
+  return "all texts have the positions for " + std::to_string(max_model_len) + " tokens (" +
+         (is_longrope ? "longrope" : "dynamic") +
+         ", as in vLLM), where transformers has others for texts of up to " + limit +
+         "; --max-model-len " + limit + " serves those as it does";
+}
+
 }  // namespace foretoken

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/config/rope_config.h"
@@ -17,5 +18,9 @@ struct RopeTable {
 // the plain or short form while that is within the original context, and the form for
 // max_model_len, for every position, beyond it.
 RopeTable make_rope_table(const RopeConfig& config, int32_t max_model_len);
+
+// What to say where all positions have a form for long texts, which short ones have in vLLM, too,
+// but not in transformers; empty: nothing.
+std::string long_form_note(const RopeConfig& config, int32_t max_model_len);
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/log.h"
@@ -49,34 +50,41 @@ bool are_apart(const TensorView& head, const TensorView& table) {
   return false;
 }
 
-}  // namespace
-
-Json with_settled_head(const ModelFiles& model, Json config) {
-  if (model.is_gguf()) return config;
-  const auto found = config.find("text_config");
-  Json* text = found != config.end() && found->is_object() ? &*found : nullptr;
-  if (field_is(text != nullptr && text->contains(kField) ? *text : config, false) &&
-      !field_is(config, true)) {
-    return config;
-  }
+// `is_denied`: a text_config says that the two are apart, the fields around it that they are one.
+std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_denied) {
   const Result<Checkpoint> files = Checkpoint::open(model);
-  if (!files.ok()) return config;
+  if (!files.ok()) return std::nullopt;
   const TensorView* head = shortest_name(files.value(), "lm_head.weight");
-  if (head == nullptr) {
-    if (text != nullptr && field_is(config, true) && field_is(*text, false)) (*text)[kField] = true;
-    return config;
-  }
+  if (head == nullptr) return is_denied ? std::optional(true) : std::nullopt;
   const TensorView* table = shortest_name(files.value(), "embed_tokens.weight");
-  if (table == nullptr || head == table || !are_apart(*head, *table)) return config;
-  if (field_is(config, true) || (text != nullptr && field_is(*text, true))) {
+  if (table == nullptr || head == table || !are_apart(*head, *table)) return std::nullopt;
+  if (is_tied) {
     FT_LOG(
         warn,
         "{}: config.json ties the output matrix to the embedding, but the files have another one, "
         "'{}', which is used",
         model.text(), head->name);
   }
-  config[kField] = false;
-  if (text != nullptr) (*text)[kField] = false;
+  return false;
+}
+
+}  // namespace
+
+Json with_settled_head(const ModelFiles& model, Json config) {
+  if (model.is_gguf()) return config;
+  const auto found = config.find("text_config");
+  Json* text = found != config.end() && found->is_object() ? &*found : nullptr;
+  const bool outer_ties = field_is(config, true);
+  if (field_is(text != nullptr && text->contains(kField) ? *text : config, false) && !outer_ties) {
+    return config;
+  }
+  const bool is_tied = outer_ties || (text != nullptr && field_is(*text, true));
+  const bool is_denied = outer_ties && text != nullptr && field_is(*text, false);
+  const std::optional<bool> ties =
+      model.ties_head([&] { return ties_head(model, is_tied, is_denied); });
+  if (!ties.has_value()) return config;
+  if (text != nullptr) (*text)[kField] = *ties;
+  if (text == nullptr || !*ties) config[kField] = *ties;
   return config;
 }
 

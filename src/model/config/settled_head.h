@@ -9,7 +9,8 @@ namespace foretoken {
 // in doubt, as transformers 5 reads them: files that have an output matrix other than the embedding
 // are of a model whose two are apart, and where a text_config denies what the fields around it say,
 // files without one are of a model that ties them. GGUF files, folders without weights and fields
-// that are clear are given back as they are; few rows of both matrices are compared.
+// that are clear are given back as they are; few rows of both matrices are compared, the first time
+// that one of the copies of `model` is asked about.
 nlohmann::json with_settled_head(const ModelFiles& model, nlohmann::json config);
 
 }  // namespace foretoken

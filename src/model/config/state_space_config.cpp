@@ -75,6 +75,7 @@ Status read_state_space(const ConfigFields& fields, const StateSpaceNames& names
 
 Status read_selective(const ConfigFields& fields, const SelectiveNames& names, int32_t inner,
                       int32_t hidden, RecurrentConfig* out) {
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   out->channels = inner;
   out->key_dim = 16;
   out->conv_width = 4;

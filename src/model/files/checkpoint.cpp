@@ -96,6 +96,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   if (has_tied_head_alone(checkpoint.tensors_, folder)) {
     checkpoint.tensors_["model.embed_tokens.weight"] = checkpoint.tensors_["lm_head.weight"];
   }
+  FT_RETURN_IF_ERROR(checkpoint.repair_resaved());
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
   FT_RETURN_IF_ERROR(checkpoint.add_unpacked());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));

@@ -90,6 +90,9 @@ class Checkpoint {
   void rename(std::string (*new_name)(const std::string& name));
   // Takes off what a trainer or transformers put before every name.
   void unwrap_names();
+  // Undoes what transformers 5.24 does to OLMo's hybrid layers when it saves them.
+  Status repair_resaved();
+  Status repair_convolution(const std::string& base);
 
   std::string folder_;
   bool rounds_activations_ = false;

@@ -42,9 +42,17 @@ Result<std::unique_ptr<ChainLoader>> ChainLoader::open(const ChainSource& source
   const int64_t bytes = num_elements * static_cast<int64_t>(dtype_size(target.dtype));
   FT_ASSIGN_OR_RETURN(chain->weights_, WeightLoader::create(source.device, checkpoint, target.dtype,
                                                             bytes, {}, nullptr));
+  chain->weights_->round_layers(source.options.rounding);
   chain->parts_.emplace(arena, target, NormForm{}, *chain->weights_);
   chain->outputs_.emplace(source.device, arena, *chain->weights_, source.options, source.target);
   return chain;
+}
+
+Status ChainLoader::load_layer(const TensorPart& matrix, int64_t cols, bool has_bias, Linear* out) {
+  weights_->enter_layers(false);
+  const Status loaded = parts_->load_linear({matrix}, cols, has_bias, out);
+  weights_->leave_layers();
+  return loaded;
 }
 
 }  // namespace foretoken

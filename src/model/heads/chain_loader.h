@@ -55,6 +55,8 @@ class ChainLoader {
 
   WeightLoader& weights() { return *weights_; }
   PartLoader& parts() { return *parts_; }
+  // A matrix of the head's own layers, which options.rounding is for.
+  Status load_layer(const TensorPart& matrix, int64_t cols, bool has_bias, Linear* out);
   OutputRowsLoader& outputs() { return *outputs_; }
   bool is_random() const { return !checkpoint_.has_value(); }
 

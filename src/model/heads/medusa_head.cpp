@@ -145,8 +145,7 @@ Status MedusaLoader::load_blocks(int32_t head, std::vector<Linear>* out) {
   for (int32_t layer = 0; layer < config_.num_layers; ++layer) {
     const std::string name = names_.block(head, layer);
     const bool has_bias = chain_.weights().has_optional(name + ".bias");
-    FT_RETURN_IF_ERROR(
-        chain_.parts().load_linear({{name, hidden}}, hidden, has_bias, &out->emplace_back()));
+    FT_RETURN_IF_ERROR(chain_.load_layer({name, hidden}, hidden, has_bias, &out->emplace_back()));
   }
   return {};
 }

@@ -122,7 +122,7 @@ Status MlpSpeculator::load(const ChainSource& source, int32_t num_steps) {
   }
   if (config_.ties_weights && num_steps > 1) {
     FT_RETURN_IF_ERROR(
-        chain->parts().load_linear({{prefix + "proj.1", inner}}, inner, false, &tied_projection_));
+        chain->load_layer({prefix + "proj.1", inner}, inner, false, &tied_projection_));
   }
   if (config_.scales_input) {
     const std::vector<float> scale(static_cast<size_t>(target.hidden_size), std::sqrt(0.5f));
@@ -149,8 +149,7 @@ Status MlpSpeculator::load_step(ChainLoader& chain, int32_t step, const std::str
   };
   FT_ASSIGN_OR_RETURN(out.embedding,
                       weights.table(weight_arena_, named("emb") + ".weight", vocab, inner));
-  FT_RETURN_IF_ERROR(
-      chain.parts().load_linear({{named("proj"), inner}}, width(step), false, &out.projection));
+  FT_RETURN_IF_ERROR(chain.load_layer({named("proj"), inner}, width(step), false, &out.projection));
   FT_RETURN_IF_ERROR(chain.parts().load_norm(named("ln"), inner, &out.norm));
   FT_ASSIGN_OR_RETURN(out.bias, weights.table(weight_arena_, named("ln") + ".bias", 1, inner));
   FT_ASSIGN_OR_RETURN(out.output, chain.outputs().own(named("head") + ".weight", vocab, inner, {}));

@@ -15,6 +15,8 @@
 
 namespace foretoken {
 
+struct RankRows;
+
 // A rope table in device memory; without frequencies nothing turns.
 struct DeviceRope {
   const float* inv_freq = nullptr;
@@ -35,6 +37,7 @@ struct LayerRows {
   // What products round their x into, room for the widest (rounded_rows_bytes); null: none does.
   void* rounded = nullptr;
   const int32_t* token_ids = nullptr;  // [max_rows], where a target's layers run
+  const RankRows* ranks = nullptr;     // where parts of layers have a rank's columns; null: all
 };
 
 // Rows of `width` elements, converted on their way.

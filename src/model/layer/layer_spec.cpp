@@ -321,7 +321,9 @@ LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding) {
   part.shape.value_heads = static_cast<int32_t>(values.count);
   part.shape.key_heads =
       static_cast<int32_t>(shard_of_kv_heads(whole.shape.key_heads, sharding).count);
-  part.norm_groups = whole.norm_groups / sharding.size;
+  // One of no meaning where ranks have parts of groups.
+  const bool divides = whole.norm_groups % sharding.size == 0;
+  part.norm_groups = divides ? whole.norm_groups / sharding.size : 1;
   if (!whole.fixed_rates.empty()) {
     const auto first = whole.fixed_rates.begin() + values.begin;
     part.fixed_rates.assign(first, first + values.count);
@@ -329,7 +331,11 @@ LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding) {
   return part;
 }
 
-SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding&) { return whole; }
+SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding) {
+  SelectiveSpec part = whole;
+  part.channels = static_cast<int32_t>(shard_of(whole.channels, sharding).count);
+  return part;
+}
 
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding) {
   GatedMlpSpec part = whole;

@@ -28,13 +28,14 @@ namespace foretoken {
 // Norms of queries and keys; of root mean squares unless they say otherwise.
 enum class QkNorm : uint8_t {
   kNone,
-  kHead,       // each head by itself, before it turns; all with the same weights
-  kTurned,     // the same, but the weights multiply heads that have turned (Hunyuan)
-  kUnit,       // kHead without weights (Llama 4)
-  kWidth,      // all heads of a row together (OLMo 2)
-  kOwn,        // layer norms without biases, of each head with weights of its own: one tensor
-               // [heads, head_dim] (Cohere)
-  kOwnListed,  // the same, a tensor for each head: ".norms.<head>" behind the name (StableLM)
+  kHead,        // each head by itself, before it turns; all with the same weights
+  kTurned,      // the same, but the weights multiply heads that have turned (Hunyuan)
+  kUnit,        // kHead without weights (nanochat)
+  kWidth,       // all heads of a row together (OLMo 2)
+  kOwn,         // layer norms without biases, of each head with weights of its own: one tensor
+                // [heads, head_dim] (Cohere)
+  kOwnListed,   // the same, a tensor for each head: ".norms.<head>" behind the name (StableLM)
+  kUnitScaled,  // kUnit of heads that have turned and been scaled (Llama 4)
 };
 
 // The gates that what attention leaves is multiplied with, made of the rows that queries are made
@@ -483,7 +484,6 @@ LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
 
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
-// Which are not divided.
 SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
 CompressedSpec part_of(const CompressedSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);

@@ -440,6 +440,7 @@ class LayerTensorList {
     switch (mixer.qk_norm) {
       case QkNorm::kNone:
       case QkNorm::kUnit:
+      case QkNorm::kUnitScaled:
         return;
       case QkNorm::kHead:
       case QkNorm::kTurned:

@@ -7,6 +7,7 @@
 #include "kernels/rows/round_rows.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/lora.h"
+#include "model/layer/rank_rows.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {
@@ -27,7 +28,8 @@ struct Linear {
   int32_t inputs = 0;
   bool rounds_to_int8 = false;  // what it multiplies, each row (RowRounding::kInt8)
   LinearSource source;
-  LoraProduct lora;  // what adapters change of it
+  bool is_summed = false;  // over the ranks: it multiplies a rank's part of the row
+  LoraProduct lora;        // what adapters change of it
 };
 
 // Where a product goes: rows of floats, which it replaces or is added to.
@@ -40,7 +42,7 @@ struct Sum {
 // so.
 inline const void* rounded_rows(const LayerRows& rows, const void* x, void* rounded,
                                 int32_t columns, DType dtype, int32_t per_row = 1,
-                                RowRounding rounding = RowRounding::kE4m3, float scale = 0) {
+                                float scale = 0) {
   FT_CHECK(rounded != nullptr);
   round_rows(rows.queue, {.counts = rows.counts,
                           .x = x,
@@ -51,19 +53,40 @@ inline const void* rounded_rows(const LayerRows& rows, const void* x, void* roun
                           .columns = columns,
                           .dtype = dtype,
                           .per_row = per_row,
-                          .rounding = rounding,
                           .scale = scale});
   return rounded;
+}
+
+// The same of whole rows to eight bits, of which this rank may have a part.
+inline const void* int8_rows(const LayerRows& rows, const void* x, const Linear& linear,
+                             DType dtype) {
+  FT_CHECK(rows.rounded != nullptr);
+  RoundRowsArgs args{.counts = rows.counts,
+                     .x = x,
+                     .rounded = rows.rounded,
+                     .row_kind = RowKind::kToken,
+                     .row_offset = 0,
+                     .max_rows = rows.max_rows,
+                     .columns = linear.inputs,
+                     .dtype = dtype,
+                     .rounding = RowRounding::kInt8};
+  if (linear.is_summed && rows.ranks != nullptr) {
+    tell_highest(rows, x, linear.inputs, dtype);
+    args.highest = rows.ranks->entries;
+    args.num_highest = rows.ranks->size;
+    args.num_entries = rows.ranks->num_entries;
+  }
+  round_rows(rows.queue, args);
+  return rows.rounded;
 }
 
 // x as a product reads it: enqueues its rounding where the matrix takes rounded rows.
 inline const void* x_of(const LayerRows& rows, const void* x, const Linear& linear, DType dtype) {
   if (linear.rounds_to_int8) {
-    return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, RowRounding::kInt8);
+    return int8_rows(rows, x, linear, dtype);
   }
   if (!linear.weight.takes_rounded()) return x;
-  return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, RowRounding::kE4m3,
-                      linear.weight.input_scale());
+  return rounded_rows(rows, x, rows.rounded, linear.inputs, dtype, 1, linear.weight.input_scale());
 }
 
 // What most products of a layer have in common. Enqueues what x_of does.

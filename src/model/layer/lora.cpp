@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "kernels/gemm/gemm.h"
 
 namespace foretoken {
@@ -26,22 +27,45 @@ LoraExpandArgs expand_args(const AdaptedRows& rows) {
   return args;
 }
 
+LoraShrinkArgs shrink_args(const AdaptedRows& rows) {
+  return {.rows = rows.pass.rows,
+          .matrices = rows.product.matrices,
+          .x = nullptr,
+          .t = rows.pass.t,
+          .adapter_stride = rows.pass.adapter_stride,
+          .num_parts = rows.product.num_parts,
+          .max_rank = rows.pass.max_rank,
+          .k = rows.inputs,
+          .max_rows = rows.max_rows,
+          .max_adapters = rows.pass.max_adapters,
+          .dtype = rows.dtype};
+}
+
 }  // namespace
 
 void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x) {
   if (rows.product.matrices == nullptr) return;
-  lora_shrink(queue, LoraShrinkArgs{.rows = rows.pass.rows,
-                                    .matrices = rows.product.matrices,
-                                    .x = x,
-                                    .t = rows.pass.t,
-                                    .adapter_stride = rows.pass.adapter_stride,
-                                    .num_parts = rows.product.num_parts,
-                                    .max_rank = rows.pass.max_rank,
-                                    .k = rows.inputs,
-                                    .max_rows = rows.max_rows,
-                                    .max_adapters = rows.pass.max_adapters,
-                                    .dtype = rows.dtype,
-                                    .beside_product = 1});
+  LoraShrinkArgs args = shrink_args(rows);
+  args.x = x;
+  args.beside_product = 1;
+  lora_shrink(queue, args);
+}
+
+void shrink_lora_apart(Queue& queue, const AdaptedRows& rows, const void* x) {
+  if (rows.product.matrices == nullptr) return;
+  LoraShrinkArgs args = shrink_args(rows);
+  args.x = x;
+  lora_shrink(queue, args);
+}
+
+void look_up_lora(Queue& queue, const AdaptedRows& rows, const int32_t* token_ids,
+                  int32_t num_ids) {
+  FT_CHECK(rows.inputs == 1);
+  if (rows.product.matrices == nullptr) return;
+  LoraShrinkArgs args = shrink_args(rows);
+  args.token_ids = token_ids;
+  args.k = num_ids;
+  lora_shrink(queue, args);
 }
 
 void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to) {

@@ -38,6 +38,11 @@ struct AdaptedRows {
 // Enqueues t = scale * a x for the rows that have adapters, of x [max_rows, inputs] of dtype, right
 // behind the product of x with GemmArgs::frees_next; nothing where no adapter changes it.
 void shrink_lora(Queue& queue, const AdaptedRows& rows, const void* x);
+// The same behind any op.
+void shrink_lora_apart(Queue& queue, const AdaptedRows& rows, const void* x);
+
+// The same where x is a one at the row's id, of token_ids [max_rows]; `rows.inputs` is 1.
+void look_up_lora(Queue& queue, const AdaptedRows& rows, const int32_t* token_ids, int32_t num_ids);
 
 // What b t is added to: y [max_rows, y_stride] of the product.
 struct AdaptedProduct {

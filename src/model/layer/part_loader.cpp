@@ -1,5 +1,7 @@
 #include "model/layer/part_loader.h"
 
+#include "base/check.h"
+
 namespace foretoken {
 
 Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
@@ -10,6 +12,14 @@ Status PartLoader::load_norm(const std::string& name, int32_t size, Norm* out) {
   }
   FT_RETURN_IF_ERROR(load_norm_weights({{name + ".weight", size}}, &out->weight));
   return norms_.bias ? load_vector({{name + ".bias", size}}, &out->bias) : Status();
+}
+
+Status PartLoader::load_norm_part(const std::string& name, int64_t size, const ShardRange& own,
+                                  Norm* out) {
+  FT_CHECK(norms_.kind == NormKind::kRms && !norms_.bias);
+  if (!norms_.weighted) return load_norm(name, static_cast<int32_t>(own.count), out);
+  out->kind = norms_.kind;
+  return load_norm_weights({{name + ".weight", size, own.begin, own.count}}, &out->weight);
 }
 
 Status PartLoader::upload(const std::vector<float>& numbers, const char* what, const float** out) {
@@ -44,6 +54,7 @@ Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has
   if (has_bias && sharding_.rank > 0) loader_.ignore(name + ".bias");
   TensorPart part{name, config_.hidden_size};
   part.padded = padded;
+  out->is_summed = sharding_.is_cut();
   return load_columns({part}, {inputs, own.begin, own.count}, has_bias && sharding_.rank == 0, out,
                       WeightOrder::kPlain);
 }

@@ -36,6 +36,8 @@ class PartLoader {
 
   // The norm `name` (without ".weight" and ".bias") of `size` elements, in the decoder's form.
   Status load_norm(const std::string& name, int32_t size, Norm* out);
+  // The part of such a norm, of root mean squares, that `own` says.
+  Status load_norm_part(const std::string& name, int64_t size, const ShardRange& own, Norm* out);
   // The parts (whole names) one after the other as floats.
   Status load_vector(const std::vector<TensorPart>& parts, const float** out);
   // The same with the offset of the decoder's norms: weights of norms without biases.
@@ -48,6 +50,10 @@ class PartLoader {
   Status load_linear(const std::vector<TensorPart>& parts, int64_t cols, bool has_bias, Linear* out,
                      WeightOrder order = WeightOrder::kPlain) {
     return load_columns(parts, {cols, 0, cols}, has_bias, out, order);
+  }
+  // The columns `cols` of such a matrix, without a bias.
+  Status load_columns(const std::vector<TensorPart>& parts, const ColumnRange& cols, Linear* out) {
+    return load_columns(parts, cols, false, out, WeightOrder::kPlain);
   }
   // The channels [channels.first, channels.first + channels.count) of a convolution of each channel
   // by itself, `name` without ".weight", as floats [channels.count, width].

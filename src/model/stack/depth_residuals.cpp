@@ -103,8 +103,14 @@ void DepthResiduals::keep(const LayerRows& rows, int32_t block, float* residual)
                            .in_dtype = DType::kF32,
                            .out_dtype = DType::kF32});
   };
-  copy(residual, nullptr, blocks_ + int64_t{block} * max_rows_ * size_.hidden);
+  copy(residual, nullptr, this->block(block));
   copy(zeros_, first_, residual);
+}
+
+void DepthResiduals::cross(const LayerRows& rows, const StageCut& cut) {
+  for (int32_t i = 0; !empty() && i < cut.behind.blocks_before; ++i) {
+    cut.cross(rows, block(i), size_.hidden);
+  }
 }
 
 void DepthResiduals::leave(const LayerRows& rows, float* residual, const float* delta) {

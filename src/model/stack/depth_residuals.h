@@ -7,6 +7,7 @@
 #include "model/layer/layer_spec.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/stage_cut.h"
 
 namespace foretoken {
 
@@ -45,6 +46,8 @@ class DepthResiduals {
   void keep(const LayerRows& rows, int32_t block, float* residual);
   // residual += delta, then what the last norm reads takes its place.
   void leave(const LayerRows& rows, float* residual, const float* delta);
+  // What entered the blocks before the cut goes over it.
+  void cross(const LayerRows& rows, const StageCut& cut);
 
   // Numbers in the weights outside of layers.
   static double num_weights(const ModelConfig& config);
@@ -52,6 +55,8 @@ class DepthResiduals {
  private:
   void run(const LayerRows& rows, const float* query, int32_t blocks, float* residual,
            const float* delta, float* out);
+
+  float* block(int32_t index) const { return blocks_ + int64_t{index} * max_rows_ * size_.hidden; }
 
   int32_t num_blocks_ = 0;
   int32_t max_rows_ = 0;

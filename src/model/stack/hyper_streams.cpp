@@ -1,6 +1,5 @@
 #include "model/stack/hyper_streams.h"
 
-#include "kernels/comm/stage_exchange.h"
 #include "kernels/rows/fold_streams.h"
 #include "kernels/rows/spread_streams.h"
 
@@ -64,12 +63,8 @@ void HyperStreams::spread(const LayerRows& rows, const float* made) {
 
 void HyperStreams::collapse(const LayerRows& rows, float* residual) { fold(rows, last_, residual); }
 
-void HyperStreams::send(const LayerRows& rows, const void* comm) const {
-  send_rows(rows.queue, {comm, rows.counts, streams_, rows.max_rows, config_.count * hidden_});
-}
-
-void HyperStreams::receive(const LayerRows& rows, const void* comm) {
-  receive_rows(rows.queue, {comm, rows.counts, streams_, rows.max_rows, config_.count * hidden_});
+void HyperStreams::cross(const LayerRows& rows, const StageCut& cut) {
+  if (!empty()) cut.cross(rows, streams_, config_.count * hidden_);
 }
 
 }  // namespace foretoken

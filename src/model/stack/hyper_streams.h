@@ -4,6 +4,7 @@
 
 #include "model/layer/layer_rows.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/stage_cut.h"
 
 namespace foretoken {
 
@@ -40,9 +41,8 @@ class HyperStreams {
   void spread(const LayerRows& rows, const float* made);
   // what the last norm reads becomes the residual;
   void collapse(const LayerRows& rows, float* residual);
-  // all streams go to the next stage, and come from the one before; comm: of stage_exchange.h.
-  void send(const LayerRows& rows, const void* comm) const;
-  void receive(const LayerRows& rows, const void* comm);
+  // all streams go over the cut.
+  void cross(const LayerRows& rows, const StageCut& cut);
 
   // Numbers in the weights of `collapse`.
   static double num_weights(const ModelConfig& config);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/check.h"
 #include "kernels/gemm/gated_act.h"
 #include "kernels/rows/embed.h"
 #include "kernels/rows/move_rows.h"
@@ -12,6 +13,10 @@
 
 namespace foretoken {
 namespace {
+
+constexpr const char* kTable = "embed_tokens_per_layer.weight";
+constexpr const char* kProjection = "per_layer_model_projection";
+constexpr const char* kNorm = "per_layer_projection_norm.weight";
 
 void scale_rows(const LayerRows& rows, float* x, int32_t size, float scale) {
   softcap(rows.queue, {.counts = rows.counts,
@@ -41,23 +46,19 @@ double LayerInputs::num_weights(const ModelConfig& config) {
 }
 
 Status LayerInputs::load(PartLoader& loader, Arena& arena, const std::string& body,
-                         int32_t max_rows) {
+                         int32_t max_rows, const Stages& stages) {
   const ModelConfig& config = loader.config();
   if (config.layer_input_size == 0) return {};
-  num_layers_ = config.num_layers;
+  first_ = static_cast<int32_t>(stages.layers(config.num_layers).begin);
+  num_layers_ = config.num_layers - first_;
   size_ = config.layer_input_size;
   vocab_ = config.layer_input_vocab;
   hidden_ = config.hidden_size;
   eps_ = config.rms_norm_eps;
   dtype_ = config.dtype;
   activation_ = config.activation;
-  FT_ASSIGN_OR_RETURN(table_, loader.weights().table(arena, body + "embed_tokens_per_layer.weight",
-                                                     vocab_, width()));
-  FT_RETURN_IF_ERROR(loader.load_linear({{body + "per_layer_model_projection", width()}}, hidden_,
-                                        false, &projection_));
-  const std::vector<TensorPart> norms(static_cast<size_t>(num_layers_),
-                                      {body + "per_layer_projection_norm.weight", size_});
-  FT_RETURN_IF_ERROR(loader.load_norm_weights(norms, &norm_));
+  FT_RETURN_IF_ERROR(stages.is_first() ? load_weights(loader, arena, body)
+                                       : expect_weights(loader, body));
   max_rows_ = max_rows;
   std::vector<int32_t> rows_of;
   for (int32_t layer = 0; layer < num_layers_; ++layer) {
@@ -68,6 +69,23 @@ Status LayerInputs::load(PartLoader& loader, Arena& arena, const std::string& bo
                                                               "the rows of embeddings of layers"));
   rows_of_ = static_cast<const int32_t*>(uploaded);
   return {};
+}
+
+Status LayerInputs::load_weights(PartLoader& loader, Arena& arena, const std::string& body) {
+  FT_ASSIGN_OR_RETURN(table_, loader.weights().table(arena, body + kTable, vocab_, width()));
+  projection_ = std::make_shared<Linear>();
+  FT_RETURN_IF_ERROR(
+      loader.load_linear({{body + kProjection, width()}}, hidden_, false, projection_.get()));
+  const std::vector<TensorPart> norms(static_cast<size_t>(num_layers_), {body + kNorm, size_});
+  return loader.load_norm_weights(norms, &norm_);
+}
+
+Status LayerInputs::expect_weights(PartLoader& loader, const std::string& body) const {
+  const int64_t all = int64_t{first_ + num_layers_} * size_;
+  const int64_t table[] = {vocab_, all}, projection[] = {all, hidden_}, norm[] = {size_};
+  FT_RETURN_IF_ERROR(loader.weights().expect(body + kTable, table));
+  FT_RETURN_IF_ERROR(loader.weights().expect(body + kProjection + ".weight", projection));
+  return loader.weights().expect(body + kNorm, norm);
 }
 
 Status LayerInputs::take_scratch(const ScratchSource& source) {
@@ -82,8 +100,9 @@ Status LayerInputs::take_scratch(const ScratchSource& source) {
 }
 
 void LayerInputs::make(const LayerRows& rows, const int32_t* token_ids, float* residual) {
+  FT_CHECK(table_ != nullptr);
   norm_rows(rows, residual, nullptr, {}, {hidden_, eps_}, {entering_, dtype_});
-  multiply(rows, entering_, projection_, {made_}, dtype_);
+  multiply(rows, entering_, *projection_, {made_}, dtype_);
   scale_rows(rows, made_, width(), 1 / std::sqrt(float(hidden_)));
   norm_columns(rows.queue, {.counts = rows.counts,
                             .x = made_,
@@ -111,6 +130,18 @@ void LayerInputs::make(const LayerRows& rows, const int32_t* token_ids, float* r
   scale_rows(rows, made_, width(), std::sqrt(0.5f));
 }
 
+// The columns of layers that the next stage does not run stay here.
+void LayerInputs::cross(const LayerRows& rows, const StageCut& cut) {
+  if (empty()) return;
+  const int32_t left_out = (cut.layer - first_) * size_, columns = width() - left_out;
+  float* x = made_;
+  if (left_out > 0) {
+    x = looked_up_;
+    cast_rows(rows, {made_ + left_out, DType::kF32, x, DType::kF32, columns, width()});
+  }
+  cut.cross(rows, x, columns);
+}
+
 void LayerInputs::mix(const LayerRows& rows, const LayerInput& layer, const void* x,
                       float* to) const {
   multiply(rows, x, layer.gate, {gated_}, dtype_);
@@ -129,7 +160,7 @@ void LayerInputs::mix(const LayerRows& rows, const LayerInput& layer, const void
                            .out_dtype = DType::kF32});
   };
   put(gated_, nullptr, 0);
-  put(made_, rows_of_ + int64_t{layer.index} * max_rows_, size_);
+  put(made_, rows_of_ + int64_t{layer.index - first_} * max_rows_, size_);
   gated_act(rows.queue, {.counts = rows.counts,
                          .gate_up = pair_,
                          .out = mixed_,

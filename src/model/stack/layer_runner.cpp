@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "kernels/comm/all_reduce_norm.h"
-#include "kernels/comm/collectives.h"
 #include "kernels/gemm/layer_tail.h"
 #include "kernels/rows/mix_streams.h"
 #include "kernels/rows/softcap.h"
@@ -46,7 +45,10 @@ Result<DeviceRope> upload_rope(const RopeConfig& rope, int32_t max_model_len, Ar
 }
 
 void LayerRunner::fit(const DecoderLayer& layer) {
-  const auto make_room = [&](const auto& part) { scratch_of(part).fit(part.spec); };
+  const auto make_room = [&](const auto& part) {
+    scratch_of(part).fit(part.spec);
+    if constexpr (requires { part.num_cut_groups; }) ranks_.fit(part.num_cut_groups);
+  };
   with_part(layer.mixer, make_room);
   if (layer.side) make_room(*layer.side);
   with_part(layer.feed_forward, make_room);
@@ -105,6 +107,7 @@ Status LayerRunner::take_parts(Arena& arena) {
                              .ranks_comm = sharding_.comm,
                              .rounds = rounded_columns_ > 0,
                              .kv_block_size = kv_block_size_};
+  FT_RETURN_IF_ERROR(ranks_.take(source, sharding_));
   FT_RETURN_IF_ERROR(gqa_.take(source));
   FT_RETURN_IF_ERROR(latent_.take(source));
   FT_RETURN_IF_ERROR(short_conv_.take(source));
@@ -116,6 +119,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(experts_.take(source));
   FT_RETURN_IF_ERROR(laurel_.take(source));
   FT_RETURN_IF_ERROR(row_gate_.take(source));
+  if (config_.adapters.rank > 0) shared_.fit_embeddings(config_.hidden_size);
   FT_RETURN_IF_ERROR(shared_.take(source));
   if (has_shortcuts_) {
     const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
@@ -134,8 +138,9 @@ Status LayerRunner::take_parts(Arena& arena) {
   return {};
 }
 
-const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+const float* LayerRunner::run(const LayerRows& given, const LayerKv& kv, const DecoderLayer& layer,
                               const void* x, const DecoderLayer* next) {
+  const LayerRows rows = with_ranks(given);
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   if (x != nullptr) project(rows, layer, x);
   if (layer.shared.exists()) return run_shared(rows, kv, layer, next);
@@ -164,8 +169,9 @@ const float* LayerRunner::run(const LayerRows& rows, const LayerKv& kv, const De
   return nullptr;
 }
 
-void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
+void LayerRunner::keep_entries(const LayerRows& given, const LayerKv& kv, const DecoderLayer& layer,
                                const void* x) {
+  const LayerRows rows = with_ranks(given);
   FT_CHECK(rows.max_rows > 0 && rows.max_rows <= max_rows_);
   const Gqa& mixer = std::get<Gqa>(layer.mixer);
   mixer.project(rows, x, gqa_);
@@ -174,7 +180,7 @@ void LayerRunner::keep_entries(const LayerRows& rows, const LayerKv& kv, const D
 
 void LayerRunner::enter(const LayerRows& rows, const float* delta, const DecoderLayer& layer) {
   if (layer.shared.exists()) return enter_shared(rows, delta, layer);
-  if (layer.streams.exists()) streams_->predict(rows, layer.streams, residual_);
+  if (layer.streams.exists()) carried_->streams.predict(rows, layer.streams, residual_);
   if (layer.mixer_streams.exists()) hyper_->fold(rows, layer.mixer_streams, residual_);
   if (layer.norms_residual) {
     return replace_residual(rows, delta, layer.mixer_norm, layer.mixer_residual_scale);
@@ -342,13 +348,13 @@ void LayerRunner::finish(const LayerRows& rows, const DecoderLayer& layer, const
   add_and_norm(rows, delta, {});
   if (layer.joins_shortcut) add_and_norm(rows, shortcut_, {});
   if (layer.streams.exists()) {
-    streams_->correct(rows, layer.streams, residual_);
+    carried_->streams.correct(rows, layer.streams, residual_);
     add_and_norm(rows, nullptr, {});
   }
   if (layer.input.exists()) {
-    inputs_->mix(rows, layer.input, normed_, delta_);
+    carried_->inputs.mix(rows, layer.input, normed_, delta_);
     norm_rows(rows, delta_, nullptr, layer.input.post_norm, norm_size(), {added_, DType::kF32});
-    layer.streams.exists() ? streams_->add(rows, added_) : add_and_norm(rows, added_, {});
+    layer.streams.exists() ? carried_->streams.add(rows, added_) : add_and_norm(rows, added_, {});
   }
   if (layer.scale != 1) scale_residual(rows, layer.scale);
 }
@@ -424,7 +430,7 @@ void LayerRunner::project(const LayerRows& rows, const DecoderLayer& layer, cons
   }
   with_part(layer.mixer, [&](const auto& mixer) { mixer.project(rows, x, scratch_of(mixer)); });
   if (layer.side) layer.side->project(rows, x, scratch_of(*layer.side));
-  if (layer.depth.begins_block) depth_->keep(rows, layer.depth.blocks, residual_);
+  if (layer.depth.begins_block) carried_->depth.keep(rows, layer.depth.blocks, residual_);
 }
 
 // Adds what a part leaves to the residual, normed where the layer wants that, or returns what is to
@@ -459,13 +465,7 @@ const float* LayerRunner::add_part(const LayerRows& rows, const Part& part,
 }
 
 void LayerRunner::sum_over_ranks(const LayerRows& rows, float* x) {
-  all_reduce(rows.queue, {.comm = sharding_.comm,
-                          .counts = rows.counts,
-                          .x = x,
-                          .row_kind = RowKind::kToken,
-                          .row_offset = 0,
-                          .max_rows = rows.max_rows,
-                          .cols = config_.hidden_size});
+  foretoken::sum_over_ranks(rows, x, config_.hidden_size);
 }
 
 // residual += the sum of delta_ over the ranks; normed = norm(residual). sums_again: that the

@@ -6,6 +6,7 @@
 #include "device/arena.h"
 #include "model/config/config.h"
 #include "model/layer/layer_rows.h"
+#include "model/stack/carried_rows.h"
 #include "model/stack/decoder_layer.h"
 #include "model/weights/sharding.h"
 #include "model/weights/weight_loader.h"
@@ -33,13 +34,13 @@ class LayerRunner {
         sharding_(sharding),
         kv_block_size_(kv_block_size) {}
 
-  // What layers take their own embeddings from, where they have some; outlives the runner.
-  void set_inputs(LayerInputs* inputs) { inputs_ = inputs; }
-  // The streams that layers move, where there are some; outlives the runner.
-  void set_streams(ResidualStreams* streams) { streams_ = streams; }
+  // What rows have beside the residual; outlives the runner.
+  void set_carried(CarriedRows* carried) {
+    carried_ = carried;
+    hyper_ = &carried->hyper;
+  }
+  // The streams alone, or null; outlives the runner.
   void set_hyper(HyperStreams* streams) { hyper_ = streams; }
-  // What layers with a DepthSpec read, where there are some; outlives the runner.
-  void set_depth(DepthResiduals* depth) { depth_ = depth; }
   // Makes room for a layer; for all of them, before take_scratch.
   void fit(const DecoderLayer& layer);
   // And for rounded rows of up to so many columns (LayerRows::rounded); 0: there are none.
@@ -51,9 +52,6 @@ class LayerRunner {
 
   float* residual() const { return residual_; }  // [max_rows, hidden]
   void* normed() const { return normed_; }       // [max_rows, hidden] of the config's type
-
-  // What the rows of the last call with an indexer attend to.
-  const LatentIndex::Scratch& chosen() const { return latent_.index; }
 
   void* rounded() const { return rounded_; }  // as of LayerRows
 
@@ -69,8 +67,15 @@ class LayerRunner {
   // Keeps the residual as what embeddings leave, where layers read that beside it; before any
   // layer.
   void keep_embeddings(const LayerRows& rows);
-  // residual += delta, then what the last norm reads takes its place, of layers with a DepthSpec.
-  void leave_depth(const LayerRows& rows, const float* delta);
+  // What the last norm reads becomes the residual, to which `delta` is still to be added, or null;
+  // true: it has been.
+  bool leave_layers(const LayerRows& rows, const float* delta) {
+    return carried_->end(rows, residual_, delta);
+  }
+  // Enqueues that the residual alone goes over the cut;
+  void cross_residual(const LayerRows& rows, const StageCut& cut);
+  // or all that layers behind it read of the rows.
+  void cross(const LayerRows& rows, const StageCut& cut);
   // residual = norm(residual + delta).
   void norm_residual(const LayerRows& rows, const float* delta, const Norm& norm);
 
@@ -86,6 +91,11 @@ class LayerRunner {
                     const void* x);
 
  private:
+  // With what its ranks have in common.
+  LayerRows with_ranks(LayerRows rows) const {
+    rows.ranks = sharding_.is_cut() ? &ranks_ : nullptr;
+    return rows;
+  }
   Status take_rows(Arena& arena, int32_t num_rows);
   void take_rows_behind(const LayerRunner& first);
   Status take_parts(Arena& arena);
@@ -154,10 +164,8 @@ class LayerRunner {
   bool has_post_norms_ = false;
   bool weighs_residual_ = false;
   bool has_shortcuts_ = false;
-  LayerInputs* inputs_ = nullptr;
-  ResidualStreams* streams_ = nullptr;
+  CarriedRows* carried_ = nullptr;
   HyperStreams* hyper_ = nullptr;
-  DepthResiduals* depth_ = nullptr;
   // "act" stands for the type of the config.
   float* residual_ = nullptr;  // [max_rows, hidden]
   void* normed_ = nullptr;     // [max_rows, hidden] act
@@ -168,6 +176,7 @@ class LayerRunner {
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   int64_t rounded_columns_ = 0;
   void* rounded_ = nullptr;
+  RankRows ranks_;
   Gqa::Scratch gqa_;
   Latent::Scratch latent_;
   ShortConv::Scratch short_conv_;

@@ -7,12 +7,8 @@ namespace foretoken {
 // residual += delta; normed = norm(what the query reads of earlier blocks and the residual).
 void LayerRunner::enter_depth(const LayerRows& rows, const float* delta, const float* query,
                               int32_t blocks, const Norm& norm) {
-  float* mixed = depth_->mix(rows, query, blocks, residual_, delta);
+  float* mixed = carried_->depth.mix(rows, query, blocks, residual_, delta);
   norm_rows(rows, mixed, nullptr, norm, norm_size(), {normed_, config_.dtype});
-}
-
-void LayerRunner::leave_depth(const LayerRows& rows, const float* delta) {
-  depth_->leave(rows, residual_, delta);
 }
 
 }  // namespace foretoken

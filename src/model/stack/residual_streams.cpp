@@ -52,15 +52,17 @@ Status ResidualStreams::load(PartLoader& loader, const std::string& body) {
   size_ = {config.hidden_size, config.rms_norm_eps};
   dtype_ = config.dtype;
   if (empty()) return {};
-  ways_in_.resize(static_cast<size_t>(config_.count - 1));
-  ways_out_.resize(ways_in_.size());
-  for (size_t i = 0; i < ways_in_.size(); ++i) {
+  const auto count = static_cast<size_t>(config_.count - 1);
+  ways_ = std::make_shared<Ways>();
+  ways_->in.resize(count);
+  ways_->out.resize(count);
+  for (size_t i = 0; i < count; ++i) {
     const auto load_one = [&](const char* name, Linear* out) {
       return loader.load_linear({matrix_of(loader.weights(), body + name, i)}, size_.hidden, false,
                                 out);
     };
-    FT_RETURN_IF_ERROR(load_one("altup_projections", &ways_in_[i]));
-    FT_RETURN_IF_ERROR(load_one("altup_unembed_projections", &ways_out_[i]));
+    FT_RETURN_IF_ERROR(load_one("altup_projections", &ways_->in[i]));
+    FT_RETURN_IF_ERROR(load_one("altup_unembed_projections", &ways_->out[i]));
   }
   return {};
 }
@@ -79,7 +81,7 @@ void ResidualStreams::expand(const LayerRows& rows, float* residual) {
   put(rows, residual, {stream(0), DType::kF32});
   put(rows, residual, {act_, dtype_});
   for (int32_t i = 1; i < config_.count; ++i) {
-    multiply(rows, act_, ways_in_[static_cast<size_t>(i - 1)], {stream(i)}, dtype_);
+    multiply(rows, act_, ways_->in[static_cast<size_t>(i - 1)], {stream(i)}, dtype_);
     match_magnitude(rows.queue,
                     {rows.counts, stream(i), residual, rows.max_rows, size_.hidden, kLeastSquare});
   }
@@ -125,11 +127,15 @@ void ResidualStreams::add(const LayerRows& rows, const float* delta) {
   }
 }
 
+void ResidualStreams::cross(const LayerRows& rows, const StageCut& cut) {
+  for (int32_t i = 0; !empty() && i < config_.count; ++i) cut.cross(rows, stream(i), size_.hidden);
+}
+
 void ResidualStreams::collapse(const LayerRows& rows, float* residual) {
   put(rows, stream(0), {residual, DType::kF32});
   for (int32_t i = 1; i < config_.count; ++i) {
     put(rows, stream(i), {act_, dtype_});
-    multiply(rows, act_, ways_out_[static_cast<size_t>(i - 1)], {made_}, dtype_);
+    multiply(rows, act_, ways_->out[static_cast<size_t>(i - 1)], {made_}, dtype_);
     match_magnitude(rows.queue,
                     {rows.counts, made_, stream(0), rows.max_rows, size_.hidden, kLeastSquare});
     norm_rows(rows, residual, made_, {}, size_, {act_, dtype_});

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/stage_cut.h"
 
 namespace foretoken {
 
@@ -25,7 +27,7 @@ struct StreamMixer {
 };
 
 // Streams of hidden states of which each layer works on one (AltUp, Baykal et al. 2023; Gemma 3n):
-// the residual of the layers is that one.
+// the residual of the layers is that one. Copies have the same weights.
 class ResidualStreams {
  public:
   // Loads what begins with `body`, for example "model.", whole on every rank; nothing where
@@ -46,6 +48,8 @@ class ResidualStreams {
   void add(const LayerRows& rows, const float* delta);
   // the mean of all, in the residual.
   void collapse(const LayerRows& rows, float* residual);
+  // all streams go over the cut.
+  void cross(const LayerRows& rows, const StageCut& cut);
 
   // Numbers in the weights.
   static double num_weights(const ModelConfig& config);
@@ -66,12 +70,16 @@ class ResidualStreams {
   NormSize size_{};
   DType dtype_ = DType::kF32;
   int32_t max_rows_ = 0;
-  std::vector<Linear> ways_in_;   // [hidden, hidden], of streams from 1 on
-  std::vector<Linear> ways_out_;  // the same
-  float* streams_ = nullptr;      // [streams, max_rows, hidden]
-  float* routed_ = nullptr;       // [max_rows, streams]
-  float* made_ = nullptr;         // [max_rows, hidden]
-  void* act_ = nullptr;           // [max_rows, hidden] act
+  // [hidden, hidden], of streams from 1 on; what copies have in common.
+  struct Ways {
+    std::vector<Linear> in;
+    std::vector<Linear> out;
+  };
+  std::shared_ptr<Ways> ways_;
+  float* streams_ = nullptr;  // [streams, max_rows, hidden]
+  float* routed_ = nullptr;   // [max_rows, streams]
+  float* made_ = nullptr;     // [max_rows, hidden]
+  void* act_ = nullptr;       // [max_rows, hidden] act
 };
 
 }  // namespace foretoken

@@ -133,8 +133,9 @@ void SharedBlock::Scratch::fit(const SharedBlock& block) {
 Status SharedBlock::Scratch::take(const ScratchSource& source) {
   if (!exists()) return {};
   FT_ASSIGN_OR_RETURN(pair, source.floats(2 * int64_t{hidden_}));
-  FT_ASSIGN_OR_RETURN(wide, source.act(2 * int64_t{hidden_}));
   FT_ASSIGN_OR_RETURN(sum, source.floats(hidden_));
+  if (inner_ == 0) return {};
+  FT_ASSIGN_OR_RETURN(wide, source.act(2 * int64_t{hidden_}));
   FT_ASSIGN_OR_RETURN(gate_up, source.floats(2 * int64_t{inner_}));
   FT_ASSIGN_OR_RETURN(gated, source.act(inner_));
   FT_ASSIGN_OR_RETURN(low, source.floats(low_));
@@ -148,6 +149,16 @@ Status SharedBlock::Scratch::take(const ScratchSource& source) {
 void SharedBlock::keep_embeddings(const LayerRows& rows, const float* x, int32_t hidden,
                                   const Scratch& scratch) {
   put_columns(rows, x, hidden, hidden, 2 * hidden, scratch.pair);
+}
+
+void SharedBlock::cross(const LayerRows& rows, const StageCut& cut, int32_t hidden,
+                        const Scratch& scratch) {
+  if (cut.sends) {
+    cast_rows(rows,
+              {scratch.pair + hidden, DType::kF32, scratch.sum, DType::kF32, hidden, 2 * hidden});
+  }
+  cut.cross(rows, scratch.sum, hidden);
+  if (!cut.sends) keep_embeddings(rows, scratch.sum, hidden, scratch);
 }
 
 void SharedBlock::widen(const LayerRows& rows, const float* residual, const NormSize& size,

@@ -8,6 +8,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/stage_cut.h"
 
 namespace foretoken {
 
@@ -48,6 +49,8 @@ struct SharedBlock {
 
     // Makes room for a layer; before `take`.
     void fit(const SharedBlock& block);
+    // And for embeddings alone, of a stage whose layers may have no block.
+    void fit_embeddings(int32_t hidden) { hidden_ = hidden; }
     bool exists() const { return hidden_ > 0; }
     Status take(const ScratchSource& source);
 
@@ -67,6 +70,9 @@ struct SharedBlock {
   // Enqueues the token's part of `pair`: x [max_rows, hidden], what embeddings leave;
   static void keep_embeddings(const LayerRows& rows, const float* x, int32_t hidden,
                               const Scratch& scratch);
+  // or that it goes over the cut between two stages;
+  static void cross(const LayerRows& rows, const StageCut& cut, int32_t hidden,
+                    const Scratch& scratch);
   // then, of the residual, what attention reads, in scratch.wide;
   void widen(const LayerRows& rows, const float* residual, const NormSize& size,
              const Scratch& scratch, DType dtype) const;

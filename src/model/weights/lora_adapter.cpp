@@ -36,15 +36,18 @@ struct LoraEnding {
 constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
                                        {".lora_B.weight", false},
                                        {".lora_A.default.weight", true},
-                                       {".lora_B.default.weight", false}};
+                                       {".lora_B.default.weight", false},
+                                       {".lora_embedding_A", true},
+                                       {".lora_embedding_B", false},
+                                       {".lora_embedding_A.default", true},
+                                       {".lora_embedding_B.default", false}};
 
 std::string why_not_applied(const std::string& name) {
-  if (name.find("lora_magnitude_vector") != std::string::npos) return "it belongs to DoRA";
-  if (name.find("lora_embedding_") != std::string::npos) {
-    return "adapters of embeddings are not applied; train without embed_tokens";
+  if (name.find("lora_magnitude_vector") != std::string::npos) {
+    return std::string("it belongs to DoRA; ") + kMergeAdapter;
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
-    return "whole modules beside the adapter are not applied; train without modules_to_save";
+    return std::string("whole modules (modules_to_save) are not applied; ") + kMergeAdapter;
   }
   return "it is no matrix of a LoRA adapter";
 }

@@ -13,7 +13,8 @@
 
 namespace foretoken {
 
-// What an adapter adds to one linear layer of a model: y += scale * b (a x).
+// What an adapter adds to one linear layer of a model, y += scale * b (a x), or to an embedding,
+// whose inputs are its ids: x is a one at the id.
 struct LoraLinear {
   std::string module;  // for example "model.layers.3.self_attn.q_proj"
   int32_t rank = 0;

@@ -56,6 +56,14 @@ inline ShardRange shard_of_kv_heads(int64_t total, const Sharding& sharding) {
   return {total * sharding.rank / sharding.size, 1};
 }
 
+// Whether no rank before this one has the same heads of keys and values.
+inline bool is_first_with_kv_heads(int64_t total, const Sharding& sharding) {
+  if (sharding.rank == 0) return true;
+  Sharding before = sharding;
+  --before.rank;
+  return shard_of_kv_heads(total, sharding).begin != shard_of_kv_heads(total, before).begin;
+}
+
 // The experts of a rank: all of them, or its share where they are dealt out, in which ranks differ
 // by one expert at most.
 inline ShardRange shard_of_experts(int64_t total, const Sharding& sharding) {

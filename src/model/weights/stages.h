@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "model/config/config.h"
 #include "model/weights/sharding.h"
 
 namespace foretoken {
@@ -15,6 +16,9 @@ struct Stages {
   int32_t count = 1;
   // Communicator::handle of the ring that kernels/comm/stage_exchange.h wants; null with one stage.
   const void* comm = nullptr;
+  // The first layers of the stages from 1 on, where not every layer may begin one; none: the parts
+  // are as even as can be.
+  std::vector<int32_t> begins = {};
 
   bool is_cut() const { return count > 1; }
   bool is_first() const { return rank == 0; }
@@ -33,16 +37,22 @@ struct Stages {
 
  private:
   int32_t first_layer(int32_t stage, int32_t num_layers) const {
+    if (stage > 0 && stage < count && !begins.empty()) {
+      return begins[static_cast<size_t>(stage - 1)];
+    }
     return static_cast<int32_t>(int64_t{num_layers} * stage / count);
   }
 };
 
-// InvalidArgument where there are more stages than layers.
-inline Status check_stages(const Stages& stages, int32_t num_layers) {
-  if (stages.count <= num_layers) return {};
-  return invalid_argument("--pipeline-parallel-size " + std::to_string(stages.count) +
-                          " exceeds the model's " + std::to_string(num_layers) +
-                          " layers; lower it");
-}
+// Whether a stage may begin with the layer, above 0: no layer from it on reads the keys of one
+// before it, and it is not the rest of what one number of the checkpoint stands for.
+bool may_begin_stage(const ModelConfig& config, int32_t layer);
+
+// The stages that a model's layers can make at most.
+int32_t max_stages(const ModelConfig& config);
+
+// `stages` with what each has of the layers: parts as even as the layers that may begin one allow.
+// InvalidArgument where there are more stages than that.
+Result<Stages> divide_layers(const ModelConfig& config, Stages stages);
 
 }  // namespace foretoken

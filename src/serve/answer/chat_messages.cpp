@@ -45,6 +45,15 @@ Result<std::string> thought_of(const json& part, const std::string& where) {
   return std::string();
 }
 
+// A string, or the text of {"text": ...} without a type, as clients of Gemini write a part; null
+// for other parts.
+json bare_text(const json& part) {
+  if (part.is_string()) return part;
+  const bool is_bare = part.is_object() && !part.contains("type");
+  const json text = is_bare ? part.value("text", json()) : json();
+  return text.is_string() ? text : json();
+}
+
 // Parts as {"type": "text", "text": ...}, which may be given as bare strings. Thoughts become the
 // message's "reasoning_content", and parts of results that are no text a few words, whose types
 // `unread` receives.
@@ -53,8 +62,8 @@ Status read_parts(const json& parts, const std::string& where, json* message,
   json texts = json::array();
   std::string thoughts;
   for (const json& part : parts) {
-    if (part.is_string()) {
-      texts.push_back({{"type", "text"}, {"text", part}});
+    if (const json text = bare_text(part); !text.is_null()) {
+      texts.push_back({{"type", "text"}, {"text", text}});
       continue;
     }
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
@@ -164,8 +173,9 @@ Result<json> normalise_messages(const json& messages, std::set<std::string>* unr
     const bool text = content != copy.end() && content->is_string();
     if (content != copy.end() && is_plain_result(copy, *content)) {
       copy["content"] = json_text(*content);
-    } else if (content != copy.end() && content->is_array()) {
-      const json parts = *content;
+    } else if (content != copy.end() && content->is_structured()) {
+      // A part that is alone may stand without a list.
+      const json parts = content->is_array() ? *content : json::array({*content});
       FT_RETURN_IF_ERROR(read_parts(parts, where, &copy, &passed_over));
     } else if (!text && content != copy.end() && !content->is_null()) {
       return invalid_argument(where + ": 'content' must be a string or an array of parts");

@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "serve/fields/field_names.h"
+#include "base/text/nearest_name.h"
 #include "serve/fields/lax_values.h"
 #include "serve/fields/request_warnings.h"
 

@@ -1,9 +1,7 @@
 #include "serve/fields/request_body.h"
 
 #include <array>
-#include <charconv>
 #include <cstdint>
-#include <optional>
 
 #include "base/files/json_object.h"
 
@@ -70,40 +68,6 @@ class SizeScan {
   std::array<int64_t, kMaxDepth + 2> members_{};
 };
 
-// The code unit of the escape \uXXXX at `at`; nothing for other text.
-std::optional<uint32_t> escaped_unit(std::string_view text, size_t at) {
-  constexpr size_t kLength = 6;
-  if (text.substr(at, 2) != "\\u" || text.size() - at < kLength) return std::nullopt;
-  uint32_t unit = 0;
-  const char* end = text.data() + at + kLength;
-  const auto parsed = std::from_chars(text.data() + at + 2, end, unit, 16);
-  return parsed.ptr == end ? std::optional(unit) : std::nullopt;
-}
-
-bool is_high_surrogate(uint32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
-bool is_low_surrogate(uint32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
-
-// Escapes of half a surrogate pair become that of U+FFFD: clients that cut texts between the halves
-// of a character send them, and again with each later turn of the conversation.
-std::string without_half_pairs(std::string_view text) {
-  std::string repaired(text);
-  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at)) {
-    const std::optional<uint32_t> unit = escaped_unit(text, at);
-    if (!unit) {
-      at += 2;
-      continue;
-    }
-    constexpr size_t kLength = 6;
-    const bool pair =
-        is_high_surrogate(*unit) && is_low_surrogate(escaped_unit(text, at + kLength).value_or(0));
-    if (!pair && (is_high_surrogate(*unit) || is_low_surrogate(*unit))) {
-      repaired.replace(at + 2, 4, "fffd");
-    }
-    at += pair ? 2 * kLength : kLength;
-  }
-  return repaired;
-}
-
 // The Python client lays the fields of "extra_body" over the body; others send them as they are.
 void lay_extra_body(nlohmann::ordered_json* body) {
   const auto found = body->find("extra_body");
@@ -116,10 +80,6 @@ void lay_extra_body(nlohmann::ordered_json* body) {
   }
 }
 
-bool may_have_surrogates(std::string_view text) {
-  return text.find("\\ud") != std::string_view::npos || text.find("\\uD") != std::string_view::npos;
-}
-
 }  // namespace
 
 Result<nlohmann::ordered_json> parse_request_body(std::string_view body) {
@@ -127,10 +87,7 @@ Result<nlohmann::ordered_json> parse_request_body(std::string_view body) {
     return invalid_argument("the body is empty; send a JSON object");
   }
   FT_RETURN_IF_ERROR(SizeScan().scan(body));
-  FT_ASSIGN_OR_RETURN(nlohmann::ordered_json parsed,
-                      may_have_surrogates(body)
-                          ? parse_ordered_json_object(without_half_pairs(body), "the body")
-                          : parse_ordered_json_object(body, "the body"));
+  FT_ASSIGN_OR_RETURN(nlohmann::ordered_json parsed, parse_ordered_json_object(body, "the body"));
   lay_extra_body(&parsed);
   return parsed;
 }

@@ -71,9 +71,16 @@ void read_member(JsonFields& fields, const SamplingField& field,
   read_biases(fields, field, biases);
 }
 
+// False is no log-probabilities, not the number 0 of alternatives.
+bool is_none(JsonFields& fields, const char* name) {
+  const json* given = fields.raw(name);
+  return given != nullptr && *given == false;
+}
+
 void read_fields(JsonFields& fields, bool logprobs, SamplingParams* sampling) {
   for (const SamplingField& field : sampling_fields()) {
     if ((field.group == SamplingGroup::kLogprobs) != logprobs) continue;
+    if (logprobs && is_none(fields, field.name)) continue;
     visit_sampling_member(field, *sampling,
                           [&](auto& value) { read_member(fields, field, &value); });
   }
@@ -87,6 +94,10 @@ void read_sampling_fields(JsonFields& fields, SamplingParams* sampling) {
   if (std::erase(sampling->stop, "") > 0) {
     fields.warn("'stop' has an empty text, which ends nothing; leave it out");
   }
+}
+
+void read_logprob_count(JsonFields& fields, const char* name, std::optional<int>* count) {
+  if (!is_none(fields, name)) fields.read(name, count);
 }
 
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {

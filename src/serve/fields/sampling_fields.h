@@ -11,7 +11,9 @@ namespace foretoken {
 // differently. A seed of -1 means none, as in vLLM.
 void read_sampling_fields(JsonFields& fields, SamplingParams* sampling);
 
-// "logprobs" and "prompt_logprobs" as numbers of alternatives.
+// "logprobs" or "prompt_logprobs" as a number of alternatives; false is none of them.
+void read_logprob_count(JsonFields& fields, const char* name, std::optional<int>* count);
+// Both.
 void read_logprob_counts(JsonFields& fields, SamplingParams* sampling);
 
 // The speculation of one request over `*speculative`: {"enabled", "num_speculative_tokens",

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "serve/metrics/metric_bounds.h"
 #include "serve/metrics/metric_buckets.h"
 #include "serve/metrics/older_names.h"
 #include "serve/metrics/process_metrics.h"
@@ -314,6 +315,12 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
   gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "capacity"}}))
       .Set(waiting);
   gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "deferred"}})).Set(0);
+  // Boards of vLLM show an engine without it as down.
+  for (const char* state : {"awake", "weights_offloaded", "discard_all"}) {
+    gauge("vllm:engine_sleep_state", "1 for the state of the engine, which never sleeps here.",
+          with(engine, {{"sleep_state", state}}))
+        .Set(std::string_view(state) == "awake" ? 1 : 0);
+  }
   const auto used = static_cast<double>(stats.num_total_blocks - stats.num_free_blocks);
   gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", engine)
       .Set(stats.num_total_blocks > 0 ? used / static_cast<double>(stats.num_total_blocks) : 0);
@@ -398,7 +405,7 @@ std::string ServeMetrics::text(const EngineStats& stats) {
   }
   std::ostringstream page;
   prometheus::TextSerializer().Serialize(page, all);
-  return page.str();
+  return with_float_bounds(page.str());
 }
 
 RequestMeter::RequestMeter(ServeMetrics& metrics, const Request& request)

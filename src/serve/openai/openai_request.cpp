@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text/nearest_name.h"
 #include "chat/tool_choice.h"
 #include "compat/compat.h"
 #include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
-#include "serve/fields/field_names.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
@@ -86,7 +86,7 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
                  Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
   read_prediction(fields, &shared->prediction);
-  fields.read("prompt_logprobs", &shared->sampling.prompt_logprobs);
+  read_logprob_count(fields, "prompt_logprobs", &shared->sampling.prompt_logprobs);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;
@@ -289,7 +289,7 @@ void read_completion(JsonFields& fields, const json& body, const OpenAiDefaults&
   shared.sampling = defaults.sampling;
   shared.sampling.max_tokens = SamplingParams().max_tokens;
   shared.speculative = defaults.speculative;
-  fields.read("logprobs", &shared.sampling.logprobs);
+  read_logprob_count(fields, "logprobs", &shared.sampling.logprobs);
   read_common(fields, defaults, request, &shared);
   SamplingParams& sampling = shared.sampling;
   request->prompt_only = request->echo && sampling.max_tokens == 0;

@@ -27,12 +27,14 @@ const char* text_member(const std::string& type) {
 Result<std::vector<std::string>> texts_in(const json& content, const std::string& where) {
   if (content.is_null()) return std::vector<std::string>();
   if (content.is_string()) return std::vector<std::string>{content.get<std::string>()};
-  if (!content.is_array()) {
+  if (!content.is_structured()) {
     return invalid_argument(where + ": 'content' must be a string or an array of parts");
   }
   std::vector<std::string> texts;
-  for (const json& part : content) {
-    const std::string type = part.is_object() ? text_at(part, "type") : "";
+  // A part that is alone may stand without a list, and a text without a type.
+  for (const json& part : content.is_array() ? content : json::array({content})) {
+    const bool is_bare = part.is_object() && !part.contains("type") && part.contains("text");
+    const std::string type = is_bare ? "text" : part.is_object() ? text_at(part, "type") : "";
     const char* member = text_member(type);
     if (member == nullptr) {
       return invalid_argument(where + ": parts of type '" + shown_name(type) +

@@ -40,6 +40,18 @@ Status read_reasoning(const json& reasoning, const FieldNotes& notes, json* chat
   return fields.status();
 }
 
+// What "include" may name beside log-probabilities: parts of items that are never made here, and
+// thoughts, which are there without it.
+bool is_without_effect(const std::string& name) {
+  constexpr const char* kNames[] = {
+      "code_interpreter_call.outputs",  "computer_call_output.output.image_url",
+      "file_search_call.results",       "message.input_image.image_url",
+      "reasoning.encrypted_content",    "web_search_call.results",
+      "web_search_call.action.sources",
+  };
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // Log-probabilities come with "include".
 Status read_include(JsonFields& fields, json* chat) {
   std::vector<std::string> included;
@@ -47,7 +59,12 @@ Status read_include(JsonFields& fields, json* chat) {
   int num_top = 0;
   fields.read("top_logprobs", &num_top);
   for (const std::string& name : included) {
-    if (name == "message.output_text.logprobs") (*chat)["logprobs"] = true;
+    if (name == "message.output_text.logprobs") {
+      (*chat)["logprobs"] = true;
+    } else if (!is_without_effect(name)) {
+      FT_RETURN_IF_ERROR(fields.notes().tell("'include': '" + shown_name(name) +
+                                             "' is unknown and was passed over"));
+    }
   }
   if (num_top != 0) {
     (*chat)["logprobs"] = true;

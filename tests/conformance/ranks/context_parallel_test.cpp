@@ -33,6 +33,10 @@ std::vector<ContextCase> context_cases() {
   return {
       {"Llama_TP2", {.num_layers = 4, .num_kv_heads = 1}, {.tp = 2, .dcp = 2}},
       {"Llama_TP4", {.num_kv_heads = 2}, {.tp = 4, .dcp = 2}},
+      {"Llama_TP2PP2", {.num_layers = 4, .num_kv_heads = 1}, {.tp = 2, .pp = 2, .dcp = 2}},
+      {"DeepseekV3_TP2PP2",
+       {.architecture = "DeepseekV3ForCausalLM"},
+       {.tp = 2, .pp = 2, .dcp = 2}},
       {"DeepseekV3_TP2", {.architecture = "DeepseekV3ForCausalLM"}, {.tp = 2, .dcp = 2}},
       {"DeepseekV3_TP4", {.architecture = "DeepseekV3ForCausalLM"}, {.tp = 4, .dcp = 4}},
       {"DeepseekV3_DP2",
@@ -317,7 +321,6 @@ TEST(ContextRefusals, SizesThatCannotBeAreNamed) {
       {{.tp = 2, .dcp = 3}, "--decode-context-parallel-size 3 does not divide"},
       {{.tp = 4, .dcp = 2},
        "4 heads of keys and values, so that no two of 4 tensor parallel ranks"},
-      {{.tp = 2, .pp = 2, .dcp = 2}, "--pipeline-parallel-size together are not built"},
       {{.tp = 1, .dcp = 2}, "use 1"}};
   for (const auto& [layout, part] : cases) {
     const std::string message = refusal_with(layout, bundled_model());

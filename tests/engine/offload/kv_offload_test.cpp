@@ -20,11 +20,17 @@ class KvOffloadTest : public DeviceTest {
     headers_ = to_device(std::vector<PageHeader>(kBlocks));
   }
 
-  Result<std::unique_ptr<KvOffload>> make(int64_t bytes) {
-    KvOffloadParts parts{.num_blocks = kBlocks,
-                         .headers = headers_,
-                         .parts = {{reinterpret_cast<std::byte*>(bytes_), kBytes}}};
-    auto offload = KvOffload::make(device(), queue(), parts, bytes, 3);
+  // With snapshots of states the same array is theirs, too.
+  KvOffloadParts parts(bool windowed = false, bool states = false) const {
+    const std::vector<BlockPart> array = {{reinterpret_cast<std::byte*>(bytes_), kBytes}};
+    KvOffloadParts all;
+    all[0] = {.num_places = kBlocks, .headers = headers_, .arrays = array};
+    if (windowed) all[1] = {.num_places = kBlocks, .arrays = array};
+    if (states) all[2] = {.first_place = 0, .num_places = kBlocks, .arrays = array};
+    return all;
+  }
+  Result<std::unique_ptr<KvOffload>> make(const ImageCounts& images) {
+    auto offload = KvOffload::make(device(), queue(), parts(true, true), images, 3);
     drain();
     return offload;
   }
@@ -39,7 +45,7 @@ class KvOffloadTest : public DeviceTest {
 
 // A block that comes in lies where another one went out from in the same plan.
 TEST_F(KvOffloadTest, WhatGoesOutGoesBeforeWhatComesIn) {
-  auto offload = make(1 << 16);
+  auto offload = make({3, 0, 0});
   ASSERT_TRUE(offload.ok()) << offload.status().message();
   StepPlan plan;
   plan.moves_out = {{.block = 1, .image = 0}};
@@ -63,28 +69,84 @@ TEST_F(KvOffloadTest, WhatGoesOutGoesBeforeWhatComesIn) {
 }
 
 TEST_F(KvOffloadTest, KnowsWhatItCanMove) {
-  const auto offload = make(1000);
+  const auto offload = make({5, 4, 2});
   ASSERT_TRUE(offload.ok()) << offload.status().message();
-  const int images = offload.value()->num_images();
   using Moves = std::vector<BlockMove>;
-  EXPECT_TRUE(offload.value()->can_move(Moves{{.block = 3, .image = images - 1}}));
-  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = kBlocks, .image = 0}}));
-  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = 0, .image = 0}}));
-  EXPECT_FALSE(offload.value()->can_move(Moves{{.block = 1, .image = images}}));
+  const auto can_move = [&](const BlockMove& move) {
+    return offload.value()->can_move(Moves{move});
+  };
+  EXPECT_TRUE(can_move({.block = 3, .image = 4}));
+  EXPECT_FALSE(can_move({.block = kBlocks, .image = 0}));
+  EXPECT_FALSE(can_move({.block = 0, .image = 0}));
+  EXPECT_FALSE(can_move({.block = 1, .image = 5}));
+  EXPECT_TRUE(can_move({.block = 1, .image = 3, .part = HostPart::kWindowed}));
+  EXPECT_FALSE(can_move({.block = 1, .image = 4, .part = HostPart::kWindowed}));
+  EXPECT_TRUE(can_move({.block = 0, .image = 1, .part = HostPart::kStates}));
+  EXPECT_FALSE(can_move({.block = 0, .image = 2, .part = HostPart::kStates}));
+  EXPECT_FALSE(can_move({.block = 1, .image = 0, .part = static_cast<HostPart>(3)}));
   EXPECT_FALSE(offload.value()->can_move(Moves(4, {.block = 1, .image = 0})));
 }
 
-TEST_F(KvOffloadTest, TakesAsManyImagesAsFit) {
-  const auto offload = make(1000);
+// Images of one number and of several parts are several; each part has one call.
+TEST_F(KvOffloadTest, PartsHaveImagesOfTheirOwn) {
+  auto offload = make({2, 2, 2});
   ASSERT_TRUE(offload.ok()) << offload.status().message();
-  EXPECT_EQ(offload.value()->num_images(), 1000 / offload.value()->image_bytes());
-  EXPECT_EQ(offload.value()->image_bytes() % 16, 0);
-  const auto too_much = make(int64_t{1} << 60);
-  ASSERT_FALSE(too_much.ok());
-  EXPECT_NE(too_much.status().message().find("lower it"), std::string::npos);
-  const auto none = make(40);
-  ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.status().message().find("--kv-offloading-size"), std::string::npos);
+  const std::vector<BlockMove> out = {{.block = 3, .image = 1, .part = HostPart::kStates},
+                                      {.block = 1, .image = 1},
+                                      {.block = 2, .image = 1, .part = HostPart::kWindowed}};
+  offload.value()->enqueue(queue(), 0, out, {});
+  offload.value()->enqueue(
+      queue(), 1, {},
+      std::vector<BlockMove>{{.block = 0, .image = 1, .part = HostPart::kStates},
+                             {.block = 3, .image = 1, .part = HostPart::kWindowed},
+                             {.block = 2, .image = 1}});
+  EXPECT_EQ(value_of(0), 3);
+  EXPECT_EQ(value_of(2), 1);
+  EXPECT_EQ(value_of(3), 2);
+  KvOffload::Counts counts;
+  counts.store({.num_queried_tokens = 9,
+                .num_hit_tokens = 8,
+                .num_moved_out = {1, 2, 3},
+                .num_moved_in = {}});
+  const int64_t plain = offload.value()->image_bytes(HostPart::kStates);
+  EXPECT_EQ(offload.value()->bytes_of(counts.moved_out),
+            offload.value()->image_bytes(HostPart::kFull) + 5 * plain);
+  EXPECT_EQ(offload.value()->bytes_of(counts.moved_in), 0);
+  EXPECT_EQ(counts.hit_tokens.load(), 8);
+}
+
+TEST_F(KvOffloadTest, ARankWithoutSuchLayersMovesNothing) {
+  KvOffloadParts none = parts(true, true);
+  none[2].arrays.clear();
+  auto offload = KvOffload::make(device(), queue(), none, {1, 1, 1}, 3);
+  ASSERT_TRUE(offload.ok()) << offload.status().message();
+  const std::vector<BlockMove> move = {{.block = 1, .image = 0, .part = HostPart::kStates}};
+  EXPECT_TRUE(offload.value()->can_move(move));
+  offload.value()->enqueue(queue(), 0, move, {});
+  drain();
+  EXPECT_EQ(offload.value()->image_bytes(HostPart::kStates), 0);
+}
+
+TEST_F(KvOffloadTest, CountsTheImagesThatFit) {
+  const int64_t full = parts()[0].image_bytes(), other = parts(true)[1].image_bytes();
+  EXPECT_EQ(other, 48);
+  EXPECT_GT(full, other);
+  EXPECT_EQ(count_images(parts(), 10 * full + 7).value(), (ImageCounts{10, 0, 0}));
+  EXPECT_EQ(count_images(parts(true), 10 * (full + other) + 7).value(), (ImageCounts{10, 10, 0}));
+  // Half for states, but no more of them than of blocks.
+  KvOffloadParts large = parts(false, true);
+  large[2].arrays.assign(20, large[2].arrays.front());
+  EXPECT_EQ(count_images(large, 100 * 20 * other).value(),
+            (ImageCounts{static_cast<int>(50 * 20 * other / full), 0, 50}));
+  EXPECT_EQ(count_images(parts(false, true), 10 * (full + other)).value(),
+            (ImageCounts{10, 0, 10}));
+  EXPECT_EQ(count_images(large, 20 * other + full).value(), (ImageCounts{1, 0, 1}));
+  EXPECT_NE(count_images(large, 20 * other).status().message().find("one snapshot"),
+            std::string::npos);
+  EXPECT_NE(count_images(parts(), 40).status().message().find("--kv-offloading-size has no room"),
+            std::string::npos);
+  EXPECT_NE(count_images(parts(), int64_t{1} << 60).status().message().find("lower it"),
+            std::string::npos);
 }
 
 }  // namespace

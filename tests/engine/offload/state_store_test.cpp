@@ -42,6 +42,8 @@ TEST_F(StateStoreTest, WhatIsKeptIsKeptBeforeWhatIsBrought) {
   auto store = StateStore::make(device(), queue(), parts_, kSlots, 2);
   ASSERT_TRUE(store.ok()) << store.status().message();
   EXPECT_EQ(StateStore::snapshot_bytes(parts_), 64);
+  ASSERT_EQ(store.value()->parts().size(), 1u);
+  EXPECT_EQ(store.value()->parts()[0].bytes, 64);
   using Moves = std::vector<StateMove>;
   store.value()->enqueue(queue(), 0, Moves{{.slot = 1, .snapshot = 0}}, {});
   store.value()->enqueue(queue(), 1, Moves{{.slot = 2, .snapshot = 1}},
@@ -67,6 +69,7 @@ TEST_F(StateStoreTest, KnowsWhatItCanMove) {
 TEST_F(StateStoreTest, ARankWithoutRecurrentLayersCopiesNothing) {
   const auto store = StateStore::make(device(), queue(), {}, kSlots, 2);
   ASSERT_TRUE(store.ok());
+  EXPECT_TRUE(store.value()->parts().empty());
   store.value()->enqueue(queue(), 0, std::vector<StateMove>{{.slot = 1, .snapshot = 0}}, {});
   drain();
 }

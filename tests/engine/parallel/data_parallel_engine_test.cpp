@@ -221,6 +221,16 @@ TEST_F(DataParallel, AnEngineThatCannotStartEndsTheStart) {
   EXPECT_NE(make_engine(two, &engine).message().find("no_such_folder"), std::string::npos);
 }
 
+TEST(DataParallelEngine, AnEngineThatToldNothingOfDraftersAddsNone) {
+  EngineStats told;
+  told.num_steps = 2;
+  told.drafters.resize(1);
+  const EngineStats sum = sum_of({told, EngineStats()});
+  EXPECT_EQ(sum.num_steps, 2);
+  EXPECT_EQ(sum.drafters.size(), 1u);
+  EXPECT_EQ(sum.engines.size(), 2u);
+}
+
 TEST(DataParallelEngine, DividesTheHost) {
   EngineConfig config;
   config.parallel.data_parallel_size = 2;

@@ -21,6 +21,14 @@ TEST(PrefixRouter, EqualEnginesTakeTurns) {
   EXPECT_EQ(chosen, (std::multiset<int>{0, 0, 1, 1, 2, 2}));
 }
 
+TEST(PrefixRouter, SomeRequestsAreForTheFirstEnginesAlone) {
+  PrefixRouter router(3, 16, 100);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_LT(router.choose(prompt(1000 * i, 40), "", 1, 2).engine, 2);
+  }
+  EXPECT_EQ(router.choose(prompt(9000, 40), "", 1).engine, 2);
+}
+
 TEST(PrefixRouter, APromptGoesWhereItsPrefixIs) {
   PrefixRouter router(4, 16, 100);
   const auto first = router.choose(prompt(0, 320), "", 1);

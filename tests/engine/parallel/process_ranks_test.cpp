@@ -89,6 +89,33 @@ TEST_F(ProcessRanks, TheFirstRanksOfEnginesThatJoinExpertsAreNoOthersRanks) {
   EXPECT_EQ(process_rank(parallel, child).value(), 3);
 }
 
+TEST_F(ProcessRanks, EnginesBehindAFrontEndHaveTheShareOfTheirHost) {
+  EngineConfig four = config(0);
+  four.parallel.data_parallel_size = 4;
+  four.parallel.nnodes = 2;
+  four.parallel.node_rank = 1;
+  four.parallel.master_addr = "127.0.0.1";
+  four.gpu_memory_utilization = 0.8;
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  EXPECT_EQ(process_rank(four.parallel, none).value(), 2);
+  const EngineConfig second = config_of_own_engine(four, {.num_engines = 2}, 1, none);
+  EXPECT_EQ(second.device_ordinal, four.device_ordinal + 1);
+  EXPECT_EQ(second.parallel.nnodes * second.parallel.data_parallel_size, 1);
+  // Of a launcher each process has one rank, on the device of its place.
+  four.parallel = {};
+  four.parallel.data_parallel_size = 4;
+  EXPECT_EQ(process_rank(four.parallel, place(3, 4, 1)).value(), 3);
+  group::LaunchPlan plan;
+  plan.local_rank = 1;
+  plan.num_local = 2;
+  plan.rank = 3;
+  four.profile = "steps.json";
+  const EngineConfig launched = config_of_own_engine(four, plan, 0, place(3, 4, 1));
+  EXPECT_EQ(launched.device_ordinal, four.device_ordinal + 1);
+  EXPECT_EQ(launched.parallel.data_parallel_size, 1);
+  EXPECT_EQ(launched.profile, "steps.json.3");
+}
+
 TEST_F(ProcessRanks, AProcessKnowsItsRank) {
   ParallelConfig parallel;
   parallel.tensor_parallel_size = 2;

@@ -23,9 +23,10 @@ struct AdaptedPrompt {
   int length = 0;
 };
 
-const std::vector<AdaptedPrompt> kPrompts = {{"", 40, 20},      {"few", 40, 20},  {"all", 40, 20},
-                                             {"few", 90, 33},   {"all", 300, 70}, {"", 7, 5},
-                                             {"third", 40, 20}, {"all", 11, 3}};
+const std::vector<AdaptedPrompt> kPrompts = {
+    {"", 40, 20},     {"few", 40, 20},   {"all", 40, 20},    {"few", 90, 33},
+    {"all", 300, 70}, {"", 7, 5},        {"third", 40, 20},  {"all", 11, 3},
+    {"ends", 40, 20}, {"ends", 200, 50}, {"look-up", 40, 20}};
 
 class Adapters : public testing::Test {
  protected:
@@ -38,7 +39,9 @@ class Adapters : public testing::Test {
     };
     write("few", {.modules = {"q_proj", "v_proj"}, .rank = 5, .seed = 1});
     write("all", {.rank = 8, .seed = 2, .strength = 0.2f});
-    write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3});
+    write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3, .ends = true});
+    write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
+    write("look-up", {.modules = {}, .rank = 3, .seed = 6, .look_up = true});
     write("large", {.rank = 40, .seed = 4, .strength = 0.1f});
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -53,7 +56,7 @@ class Adapters : public testing::Test {
     config.num_gpu_blocks_override = 8 * 32;
     config.enable_lora = true;
     config.max_loras = max_loras;
-    for (const char* name : {"few", "all", "third"}) {
+    for (const char* name : {"few", "all", "third", "ends", "look-up"}) {
       config.lora_modules.push_back({name, folder_->file(name), ""});
     }
     return config;
@@ -140,6 +143,8 @@ TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
   EXPECT_NE(texts[0], texts[2]);
   EXPECT_NE(texts[1], texts[2]);
   EXPECT_NE(texts[0], texts[6]);
+  EXPECT_NE(texts[0], texts[8]);
+  EXPECT_NE(texts[0], texts[10]);
   EngineConfig without = config();
   without.enable_lora = false;
   without.lora_modules.clear();
@@ -182,11 +187,32 @@ TEST_F(Adapters, PreemptionAndChunksKeepTheText) {
   EXPECT_GT(engine->stats().requests.num_preemptions, 0);
 }
 
+// The same prompt under several adapters; what comes back from host memory is of the right one.
+TEST_F(Adapters, BlocksInHostMemoryKeepTheText) {
+  EngineConfig small = config(2);
+  small.num_gpu_blocks_override = 9;
+  small.max_model_len = 144;
+  small.kv_offloading_size = 0.05;
+  const auto engine = make(drafting("eagle3", small));
+  const Texts expected = run(*make(config()), kPrompts, 0, true, 32);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(run(*engine, kPrompts, 0, true, 32), expected) << "round " << round;
+  }
+  EXPECT_GT(engine->stats().offload.num_hit_tokens, 0);
+  ASSERT_TRUE(engine->unload_adapter("few").ok());
+  ASSERT_TRUE(engine->load_adapter({"few", folder_->file("all"), ""}).ok());
+  const AdaptedPrompt other = {"all", 90, 33};
+  EXPECT_EQ(run(*engine, {kPrompts[3]}, 0), run(*make(config()), {other}, 0));
+}
+
 TEST_F(Adapters, StagesAndRanksHaveTheirParts) {
   if (!missing_devices(2).empty()) GTEST_SKIP() << missing_devices(2);
   EngineConfig stages = config(2);
   stages.parallel.pipeline_parallel_size = 2;
-  expect_alone(*make(stages), "two stages");
+  const auto staged = make(stages);
+  // Rank 0 has the last stage, and says what the adapter changes on the first.
+  EXPECT_EQ(run(*staged, {kPrompts[10]}, 0), (Texts{alone(0)[10]}));
+  expect_alone(*staged, "two stages");
   // Sums over ranks round otherwise than one rank's.
   EngineConfig ranks = config(2);
   ranks.parallel.tensor_parallel_size = 2;
@@ -267,9 +293,9 @@ TEST_F(Adapters, ARunningRequestKeepsTheAdapterThatIsUnloaded) {
 
 TEST_F(Adapters, NamesAndLimitsAreChecked) {
   EngineConfig few = config(2);
-  few.max_cpu_loras = 3;
+  few.max_cpu_loras = 5;
   const auto engine = make(few);
-  EXPECT_EQ(engine->adapters().size(), 3u);
+  EXPECT_EQ(engine->adapters().size(), 5u);
   EXPECT_EQ(engine->adapters()[1].name, "all");
   const auto load = [&](const char* name, const std::string& folder) {
     return engine->load_adapter({name, folder, ""});

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 
 #include "engine/dialled_engine.h"
@@ -63,6 +64,30 @@ TEST_F(RenderChat, TakesATemplateFile) {
   std::unique_ptr<Engine> engine;
   const Status status = make_engine(with_file, &engine);
   EXPECT_NE(status.message().find("missing.jinja"), std::string::npos) << status.message();
+}
+
+// Plain prompts need none.
+TEST_F(RenderChat, ABrokenTemplateOfTheModelRefusesMessagesAlone) {
+  const test::ScratchFolder folder;
+  EngineConfig broken = config(0);
+  std::filesystem::copy(broken.model, folder.path());
+  std::ofstream(folder.file("chat_template.jinja")) << "{{% for";
+  broken.model = folder.path();
+  const auto engine = make(broken);
+  ASSERT_NE(engine, nullptr);
+  Request request;
+  request.prompt_token_ids = {5, 6, 7};
+  request.sampling.max_tokens = 2;
+  const auto outputs = engine->generate({request});
+  EXPECT_TRUE(outputs[0].status.ok()) << outputs[0].status.message();
+  const std::string refused = render(*engine, "");
+  EXPECT_NE(refused.find("cannot be compiled"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("name another with --chat-template"), std::string::npos) << refused;
+  broken.chat_template = kTemplate;
+  EXPECT_EQ(render(*make(broken), ""), "<user>hi</><assistant>hello</><assistant>");
+  broken.chat_template = "{{% for";
+  std::unique_ptr<Engine> none;
+  EXPECT_FALSE(make_engine(broken, &none).ok());
 }
 
 TEST_F(RenderChat, SaysWhereThereIsNoTemplate) {

@@ -47,15 +47,15 @@ TEST(ParallelChecks, NamesWhatCannotBe) {
   expect_error(config, "--master-port 70000");
 }
 
-TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
+TEST(ParallelChecks, DataParallelEnginesMayBeOfSeveralHostsAndProcesses) {
   EngineConfig config;
   config.parallel.data_parallel_size = 2;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
-  expect_error(config, "under mpirun", kMpirun);
+  EXPECT_TRUE(check_parallel(config, environment(kMpirun)).ok());
   EXPECT_TRUE(check_parallel(config, environment({{"FORETOKEN_RANK", "1"}})).ok());
-  expect_error(config, "put a balancer before them", {{"LWS_GROUP_SIZE", "2"}});
+  EXPECT_TRUE(check_parallel(config, environment({{"LWS_GROUP_SIZE", "2"}})).ok());
   config.parallel.nnodes = 2;
-  expect_error(config, "put a balancer before them");
+  EXPECT_TRUE(check_parallel(config, environment({})).ok());
   config.parallel.enable_expert_parallel = true;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
   for (const char* device : {"cpu", "cuda"}) {
@@ -65,25 +65,49 @@ TEST(ParallelChecks, DataParallelEnginesAreOnOneHostInOneProcess) {
   }
 }
 
-TEST(ParallelChecks, EnginesWithExpertsInCommonMeetOverProcesses) {
+TEST(ParallelChecks, EnginesOfSeveralProcessesHaveOneFrontEnd) {
   ParallelConfig parallel;
   parallel.data_parallel_size = 4;
+  EXPECT_FALSE(has_one_front_end(parallel, environment({})));
+  EXPECT_EQ(engines_at_front(parallel, environment({})), 0);
+  EXPECT_EQ(layout_of_group(parallel, environment({})).dp, 1);
+  // A child of one of several engines on this host has no other engines beside it.
+  EXPECT_FALSE(has_one_front_end(parallel, environment({{"FORETOKEN_RANK", "1"}})));
+  EXPECT_TRUE(has_one_front_end(parallel, environment(kMpirun)));
+  EXPECT_EQ(engines_at_front(parallel, environment(kMpirun)), 1);
+  EXPECT_TRUE(meets_other_processes(parallel, environment(kMpirun)));
   parallel.nnodes = 2;
-  EXPECT_EQ(layout_of_group(parallel).dp, 1);
-  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  EXPECT_TRUE(has_one_front_end(parallel, environment({})));
+  EXPECT_TRUE(has_one_front_end(parallel, environment({{"FORETOKEN_RANK", "1"}})));
+  EXPECT_EQ(engines_at_front(parallel, environment({})), 2);
+  // Each host serves its own engines unless vLLM's names say otherwise.
   parallel.enable_expert_parallel = true;
-  EXPECT_EQ(layout_of_group(parallel).dp, 4);
+  EXPECT_FALSE(has_one_front_end(parallel, environment({})));
+  parallel.data_parallel_size_local = 2;
+  EXPECT_TRUE(has_one_front_end(parallel, environment({})));
+}
+
+TEST(ParallelChecks, EnginesMeetOverProcesses) {
+  ParallelConfig parallel;
+  const auto layout = [&] { return layout_of_group(parallel, environment({})); };
+  parallel.data_parallel_size = 4;
+  EXPECT_FALSE(meets_other_processes(parallel, environment({})));
+  parallel.nnodes = 2;
+  EXPECT_EQ(layout().dp, 4);
+  EXPECT_TRUE(meets_other_processes(parallel, environment({})));
+  parallel.enable_expert_parallel = true;
+  EXPECT_EQ(layout().dp, 4);
   EXPECT_EQ(num_hosts(parallel, environment({})), 2);
   EXPECT_EQ(num_hosts(parallel, environment({{"LWS_GROUP_SIZE", "8"}})), 2);
-  EXPECT_TRUE(joins_experts_of_processes(parallel, environment({})));
+  EXPECT_TRUE(meets_other_processes(parallel, environment({})));
   parallel.nnodes = 1;
   EXPECT_EQ(num_hosts(parallel, environment({{"LWS_GROUP_SIZE", "3"}})), 3);
-  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  EXPECT_FALSE(meets_other_processes(parallel, environment({})));
   // Each engine is one rank, a thread of this process.
   parallel.distributed_executor_backend = "mp";
-  EXPECT_FALSE(joins_experts_of_processes(parallel, environment({})));
+  EXPECT_FALSE(meets_other_processes(parallel, environment({})));
   parallel.tensor_parallel_size = 2;
-  EXPECT_TRUE(joins_experts_of_processes(parallel, environment({})));
+  EXPECT_TRUE(meets_other_processes(parallel, environment({})));
 }
 
 TEST(ParallelChecks, RanksOnGpusAreThreadsOrProcessesWithoutMpi) {

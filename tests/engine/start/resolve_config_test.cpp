@@ -128,8 +128,7 @@ TEST_F(ResolveConfig, PartsThatDoNotFitAreRefused) {
       "use a mask of q and kv");
   expect_refused([](EngineConfig& c) { c.lora_modules.emplace_back(); }, "add --enable-lora");
   model_.layers.emplace_back().window = 16;
-  EXPECT_NE(status_of(offloads).message().find("sliding-window layers"), std::string::npos);
-  EXPECT_TRUE(status_of([](EngineConfig&) {}).ok());
+  EXPECT_TRUE(status_of(offloads).ok()) << status_of(offloads).message();
 }
 
 TEST_F(ResolveConfig, OpensOnlyKnownDevices) {

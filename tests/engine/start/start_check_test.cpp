@@ -216,8 +216,6 @@ constexpr Contradiction kContradictions[] = {
        c.enable_lora = true;
        c.lora_dtype = "float32";
      }},
-    {"--data-parallel-size and --nnodes together",
-     [](EngineConfig& c) { c.parallel.data_parallel_size = c.parallel.nnodes = 2; }},
     {"--distributed-executor-backend uni",
      [](EngineConfig& c) {
        c.parallel.distributed_executor_backend = "uni";
@@ -260,11 +258,6 @@ constexpr Contradiction kContradictions[] = {
      [](EngineConfig& c) {
        add_drafter_of("eagle", "head", c);
        c.speculative.front().use_heterogeneous_vocab = true;
-     }},
-    {"quantization fp8 does not round",
-     [](EngineConfig& c) {
-       add_drafter_of("medusa", "heads", c);
-       c.speculative.front().quantization = "fp8";
      }},
     {"draft_tensor_parallel_size 3 is neither",
      [](EngineConfig& c) {

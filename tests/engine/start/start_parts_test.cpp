@@ -27,7 +27,7 @@ TEST(StartParts, ConfigurationDeviceAndModelAreInOneCombination) {
   EXPECT_TRUE(c.layers.has_value());
   // All that a start can tell is told; requests and the exchange of ranks are not known yet.
   for (const Fact& fact :
-       {c.latent, c.batch_invariant, c.expressions, c.whole_prompts, c.has_windows, c.windowed,
+       {c.latent, c.batch_invariant, c.expressions, c.whole_prompts, c.has_windows,
         c.chooses_blocks, c.lora, c.drafts, c.is_synthetic, c.expert_parallel, c.two_lanes,
         c.uses_mpi, c.host_blocks, c.prefix_caching}) {
     EXPECT_TRUE(fact.is_known());

@@ -27,15 +27,15 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
   for (const char* part :
        {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
-        "drafts are repaired", "- logits_processors run on the host of rank 0 alone",
+        "drafts are repaired", "| logits processors | yes | yes | yes | yes | yes |",
         "| 13 | LlamaForCausalLM | eagle |", "| FLASHMLA | cuda | yes |",
-        "| experts that leave rows as they are | yes | yes | yes | yes | yes | yes | yes | no | "
-        "yes |",
-        "| experts of narrow rows | yes | yes | yes | yes | yes | yes | yes | no | yes |",
-        "| sliding windows | yes | yes | yes | yes | no | no |",
-        "| states of sequences | yes | yes | no | yes | no | yes | yes |",
-        "| states of a draft model | yes | yes | no | yes | no | yes | no |",
-        "- --kv-offloading-size is not built where the model keeps states",
+        "| an odd hidden size | yes | yes | no | no | yes |",
+        "- --enable-dbo: 65, the hidden size of the model",
+        "| sliding windows | yes | yes | yes | yes | yes | no |",
+        "| states of sequences | yes | yes | yes | yes | yes | yes | yes |",
+        "| states of a draft model | yes | yes | yes | yes | yes | yes | no |",
+        "| compressed entries | yes | yes | no | yes | yes | yes | yes |",
+        "- --decode-context-parallel-size 2 is not built for compressed entries",
         "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }

@@ -82,6 +82,8 @@ TEST(GgufFront, NamesWhatIsWrong) {
   using Shape = std::initializer_list<uint64_t>;
   const std::pair<std::string, const char*> cases[] = {
       {"GGML", "does not begin with GGUF"},
+      {std::string("\2\0\0\0\0\0\0\0{}", 10), "it is a safetensors file"},
+      {std::string("\3\0\0\0\0\0\0\0{}", 10), "does not begin with GGUF"},
       {"GGUF", "GGUF version 0"},
       {GgufBytes(0, 0, 1).bytes(), "GGUF version 1"},
       {GgufBytes(0, 0, 0x03000000).bytes(), "other byte orders"},

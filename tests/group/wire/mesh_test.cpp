@@ -62,22 +62,25 @@ TEST(Mesh, ConnectsAllRanksOverTcp) { expect_connected(false); }
 
 TEST(Mesh, LeavesOutWhoIsNotWanted) {
   const std::vector<Node> nodes = make_nodes(3, true);
-  MeshOptions options{.num_lanes = 1, .token = "token", .deadline = Clock::now() + 120s};
+  MeshOptions options{.num_lanes = 2, .token = "token", .deadline = Clock::now() + 120s};
   for (const Node& node : nodes) options.addresses.push_back(node.address);
-  std::vector<std::vector<Socket>> lane(3);
+  std::vector<std::vector<Socket>> lane(3), other(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank, mine = options]() mutable {
       mine.rank = rank;
-      mine.wanted = {rank != 1, rank == 1, rank != 1};
+      mine.wanted = {{rank != 1, rank == 1, rank != 1}, {false, rank == 2, rank == 1}};
       auto mesh = connect_mesh(mine, nodes[static_cast<std::size_t>(rank)].listeners);
       ASSERT_TRUE(mesh.ok()) << mesh.status().message();
       lane[static_cast<std::size_t>(rank)] = std::move(mesh.value()[0]);
+      other[static_cast<std::size_t>(rank)] = std::move(mesh.value()[1]);
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(lane[0][2].open() && lane[2][0].open());
   EXPECT_FALSE(lane[0][1].open() || lane[1][0].open() || lane[1][2].open());
+  EXPECT_TRUE(other[1][2].open() && other[2][1].open());
+  EXPECT_FALSE(other[0][1].open() || other[0][2].open());
 }
 
 TEST(Mesh, NamesTheRanksThatDoNotCome) {

@@ -206,5 +206,44 @@ TEST(Collectives, MasksAreThoseOfRankZero) {
       });
 }
 
+// Of the five rows behind one of another call the first has no processors, the third is scored and
+// the last one is not live.
+TEST(Collectives, LogitsWithProcessorsAreThoseOfRankZero) {
+  constexpr int kRanks = 3, kRows = 5, kVocab = 2500;
+  std::array<float*, kRanks> logits{};
+  on_ranks(
+      kRanks,
+      [&](Rank& rank) {
+        const int index = rank.comm->rank();
+        float*& own = logits[static_cast<size_t>(index)];
+        own = rank.array(std::vector<float>(size_t{kRows} * kVocab, static_cast<float>(index)));
+        std::vector<SlotState> slots(2);
+        for (SlotState& slot : slots) slot.len = 9;
+        std::vector<SlotParams> params(2);
+        params[1].processors = 7;
+        StepTensors tensors{};
+        tensors.counts = rank.array(std::vector<StepCounts>{{6, kRows, 2, 0}});
+        tensors.logits_rows = rank.array(std::vector<int32_t>{5, 0, 1, 2, 3, 4});
+        tensors.row_slot = rank.array(std::vector<int32_t>{0, 1, 1, 1, 1, 0});
+        tensors.positions = rank.array(std::vector<int32_t>{8, 8, 7, 9, 10, 8});
+        share_logits(*rank.queue, {.comm = rank.comm->handle(),
+                                   .logits = own,
+                                   .tensors = tensors,
+                                   .slots = rank.array(slots),
+                                   .params = rank.array(params),
+                                   .row_offset = 1,
+                                   .max_rows = kRows,
+                                   .vocab = kVocab});
+      },
+      [&](Rank& rank) {
+        const float index = static_cast<float>(rank.comm->rank());
+        const float* own = logits[static_cast<size_t>(rank.comm->rank())];
+        for (int i = 0; i < kRows * kVocab; ++i) {
+          const int row = i / kVocab;
+          ASSERT_EQ(own[i], row == 1 || row == 3 ? 0.0f : index) << "row " << row;
+        }
+      });
+}
+
 }  // namespace
 }  // namespace foretoken

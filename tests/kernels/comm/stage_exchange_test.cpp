@@ -23,7 +23,7 @@ class Stage {
     comm_ = device_->make_communicator(link_of(links, group::Lane::kStages), {.max_row_bytes = 64})
                 .value();
     queue_ = device_->make_queue().value();
-    tensors.counts = array<StepCounts>(1);
+    tensors.counts = array<StepCounts>(3);
     for (int32_t** list : {&tensors.token_ids, &tensors.positions, &tensors.row_slot,
                            &tensors.kv_slot, &tensors.window_slot}) {
       if (windowed || list != &tensors.window_slot) {
@@ -106,14 +106,63 @@ TEST(StageExchange, AStepGoesFromStageToStage) {
   pass_a_step(2, 0, 4, true);
 }
 
+// Each lane has counts and lists of its own; those of the step stay behind.
+TEST(StageExchange, AStepOfTwoLanes) {
+  constexpr int kLane = 10, kMaxRows = 6;
+  constexpr int kLive[] = {6, 3};
+  const auto links = group::make_local_links(3);
+  std::vector<std::thread> threads;
+  for (const auto& own : links) {
+    threads.emplace_back([&] {
+      Stage stage(own, 2 * kLane, true);
+      const StepTensors& tensors = stage.tensors;
+      const auto lists = lists_of(tensors);
+      auto* step = stage.array<uint64_t>(1);
+      *step = 0;
+      if (stage.rank() == 0) {
+        tensors.counts[0] = {9, 4, 3, 0};
+        for (int lane = 0; lane < 2; ++lane) tensors.counts[1 + lane] = {kLive[lane], 2, lane, 0};
+        for (size_t i = 0; i < lists.size(); ++i) {
+          for (int row = 0; row < 2 * kLane; ++row) {
+            lists[i][row] = value_at(static_cast<int>(i), row);
+          }
+        }
+      } else {
+        tensors.counts[0] = {77, 0, 0, 0};
+        receive_step(stage.queue(),
+                     {stage.comm(), tensors, kMaxRows, kSlots, step, nullptr, kLane});
+      }
+      if (stage.rank() < 2) {
+        send_step(stage.queue(), {stage.comm(), tensors, kMaxRows, nullptr, kLane});
+      }
+      ASSERT_TRUE(stage.queue().drain().ok());
+      if (stage.rank() == 0) return;
+      EXPECT_EQ(tensors.counts[0].num_rows, 77);
+      for (int lane = 0; lane < 2; ++lane) {
+        EXPECT_EQ(tensors.counts[1 + lane].num_rows, kLive[lane]);
+        for (size_t i = 0; i < lists.size(); ++i) {
+          const int padding = lists[i] == tensors.row_slot ? kSlots : 0;
+          for (int row = 0; row < kMaxRows; ++row) {
+            const int at = lane * kLane + row;
+            ASSERT_EQ(lists[i][at], row < kLive[lane] ? value_at(static_cast<int>(i), at) : padding)
+                << "list " << i << " row " << at;
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(StageExchange, AStepOfSeveralMessages) { pass_a_step(2, 30000, 30001, true); }
 
 // Rows beyond the live ones stay. A step that is told waits for nobody.
-TEST(StageExchange, RowsComeInTheOrderInWhichTheyAreSent) {
-  constexpr int kRows = 40, kLive = 37, kCols = 2500, kTurns = 3;
+void send_rows_in_turns(int cols) {
+  constexpr int kRows = 40, kLive = 37, kTurns = 3;
   const auto links = group::make_local_links(2);
-  const auto values = [](int turn) {
-    return random_floats(size_t{kRows} * kCols, static_cast<uint64_t>(turn) + 1, 1.0f);
+  const auto values = [cols](int turn) {
+    return random_floats(size_t{kRows} * static_cast<size_t>(cols), static_cast<uint64_t>(turn) + 1,
+                         1.0f);
   };
   std::vector<std::thread> threads;
   for (const auto& own : links) {
@@ -122,26 +171,33 @@ TEST(StageExchange, RowsComeInTheOrderInWhichTheyAreSent) {
       *stage.tensors.counts = {kLive, 0, 0, 0};
       std::vector<float*> x;
       for (int turn = 0; turn < kTurns; ++turn) {
-        x.push_back(stage.array<float>(size_t{kRows} * kCols));
+        x.push_back(stage.array<float>(size_t{kRows} * static_cast<size_t>(cols)));
         if (stage.rank() == 1) {
-          std::memcpy(x.back(), values(turn).data(), size_t{kRows} * kCols * sizeof(float));
-          send_rows(stage.queue(), {stage.comm(), stage.tensors.counts, x.back(), kRows, kCols});
+          std::memcpy(x.back(), values(turn).data(),
+                      size_t{kRows} * static_cast<size_t>(cols) * sizeof(float));
+          send_rows(stage.queue(), {stage.comm(), stage.tensors.counts, x.back(), kRows, cols});
           continue;
         }
         send_step(stage.queue(), {stage.comm(), stage.tensors, kRows, nullptr});
-        receive_rows(stage.queue(), {stage.comm(), stage.tensors.counts, x.back(), kRows, kCols});
+        receive_rows(stage.queue(), {stage.comm(), stage.tensors.counts, x.back(), kRows, cols});
       }
       ASSERT_TRUE(stage.queue().drain().ok());
       if (stage.rank() == 1) return;
       for (int turn = 0; turn < kTurns; ++turn) {
         const auto want = values(turn);
         for (size_t i = 0; i < want.size(); ++i) {
-          ASSERT_EQ(x[static_cast<size_t>(turn)][i], i < size_t{kLive} * kCols ? want[i] : 0) << i;
+          ASSERT_EQ(x[static_cast<size_t>(turn)][i],
+                    i < size_t{kLive} * static_cast<size_t>(cols) ? want[i] : 0)
+              << i;
         }
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(StageExchange, RowsComeInTheOrderInWhichTheyAreSent) {
+  for (const int cols : {2500, 61}) send_rows_in_turns(cols);
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ TEST(FlexProgram, ComputesAsPythonDoes) {
 }
 
 TEST(FlexProgram, EachFaultIsOneSentence) {
+  std::string negated(150, '-');
+  negated += 'q';
   const std::string deep(200, '('),
       chain = "kv <= q" + std::string(900, ' ') + std::string(200, 'x');
   std::string many = "kv <= q";
@@ -55,7 +57,7 @@ TEST(FlexProgram, EachFaultIsOneSentence) {
                {"kv <= q and doc(q) == 1", "'doc' is no function here"},
                {"score > 0", "'score' is unknown"},
                {deep, "nested too deeply"},
-               {std::string(150, '-') + "q", "nested too deeply"},
+               {negated, "nested too deeply"},
                {many, "more than 64 steps"},
                {chain, "at most 1000"},
                {"kv <= 1e999", "not a number of 32 bits"},

@@ -211,6 +211,77 @@ TEST_P(LoraTest, GroupsRowsByTheAdapterOfTheirSlot) {
   EXPECT_EQ(std::vector(rows.begin() + 39, rows.end()), (std::vector{18, 19, 20, 42, 43}));
 }
 
+// Logits rows have the adapter of the slot of their token row.
+TEST_P(LoraTest, GroupsLogitsRowsByTheTokenRowsThatTheyAre) {
+  const std::vector<int32_t> adapters = {0, 2, 2, 1, 0, 3, 1, 2}, index = {7, 5, 6, 0, 1, 3};
+  constexpr int kOffset = 2, kLive = 3, kMaxRows = 5;
+  std::vector<SlotParams> params(kSlots + 1);
+  std::vector<int32_t> slots(adapters.size());
+  for (size_t r = 0; r < adapters.size(); ++r) {
+    slots[r] = static_cast<int32_t>(r);
+    params[r].adapter = adapters[r];
+  }
+  StepCounts live{};
+  live.num_rows = static_cast<int32_t>(adapters.size());
+  live.num_logits_rows = kOffset + kLive;
+  const LoraRows rows{allocate<int32_t>(2), allocate<LoraTile>(max_lora_tiles(kMaxRows, kAdapters)),
+                      allocate<int32_t>(kMaxRows), allocate<int32_t>(kMaxRows)};
+  group_lora(queue(), {.counts = to_device(std::vector{live}),
+                       .row_slot = to_device(slots),
+                       .params = to_device(params),
+                       .rows = rows,
+                       .max_rows = kMaxRows,
+                       .max_adapters = kAdapters,
+                       .row_index = to_device(index),
+                       .row_offset = kOffset});
+  // Rows 6, 0 and 1 of the tokens.
+  EXPECT_EQ(read(rows.num_tiles, 2), (std::vector{2, 3}));
+  EXPECT_EQ(read(rows.rows, kLive), (std::vector{0, 2, 1}));
+  const auto tiles = read(rows.tiles, 3);
+  EXPECT_EQ((std::array{tiles[0].adapter, tiles[1].adapter, tiles[2].adapter}),
+            (std::array{0, 1, -1}));
+}
+
+// An embedding's a has a row for each id.
+TEST_P(LoraTest, LooksRowsUpByTheirIds) {
+  constexpr int kIds = 9;
+  const std::vector<int32_t> adapters = {2, 0, 1, 2, 1}, ids = {8, 3, 0, kIds, -1};
+  std::vector<std::vector<float>> tables;
+  std::vector<LoraMatrix> matrices;
+  for (const int rank : {max_rank_, 8}) {
+    const TypedData a =
+        typed_data(random_floats(size_t(kIds) * rank, 40 + matrices.size(), 0.5f), dtype_);
+    tables.push_back(a.values);
+    matrices.push_back({upload_typed(a), nullptr, 0.75f, rank});
+  }
+  const LoraRows rows = group(adapters);
+  float* t = to_device(std::vector<float>(adapters.size() * max_rank_, 7));
+  lora_shrink(queue(), {.rows = rows,
+                        .matrices = to_device(matrices),
+                        .x = nullptr,
+                        .t = t,
+                        .adapter_stride = 1,
+                        .num_parts = 1,
+                        .max_rank = max_rank_,
+                        .k = kIds,
+                        .max_rows = static_cast<int32_t>(adapters.size()),
+                        .max_adapters = 2,
+                        .dtype = dtype_,
+                        .token_ids = to_device(ids)});
+  const auto order = read(rows.rows, adapters.size());
+  const auto got = read(t, adapters.size() * max_rank_);
+  for (size_t place = 0; place < 4; ++place) {
+    const auto row = static_cast<size_t>(order[place]);
+    const size_t which = static_cast<size_t>(adapters[row]) - 1;
+    const int rank = which == 0 ? max_rank_ : 8;
+    const int id = ids[row] >= 0 && ids[row] < kIds ? ids[row] : 0;
+    for (int j = 0; j < max_rank_; ++j) {
+      const float want = j < rank ? 0.75f * tables[which][size_t(id) * rank + j] : 7;
+      ASSERT_EQ(got[place * max_rank_ + j], want) << "row " << row << " element " << j;
+    }
+  }
+}
+
 // Products of a weight of gates and ups that are left as they are, changed and then gated.
 TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
   constexpr int kRows = 11, kSize = 203;

@@ -14,12 +14,13 @@ TEST_F(MaskKeysTest, TermsStandInTwoElementsOfEachKey) {
   constexpr int kStride = (kHeads + 2 * kKvHeads) * kDim;
   constexpr float kScale = 0.3f;
   const auto x = random_floats(kMaxRows * kStride, 1);
-  auto steps = random_floats(kMaxRows * kKvHeads, 2, 3.0f);
-  steps[1] = 25;  // where exp is no longer needed
+  constexpr int kFirst = 1, kStepStride = 5;  // of the heads among those of all ranks
+  auto steps = random_floats(kMaxRows * kStepStride, 2, 3.0f);
+  steps[kFirst + 1] = 25;  // where exp is no longer needed
   const std::vector<float> rates = {0.4f, -0.2f};
   float* memory = to_device(x);
-  mask_keys(queue(), {counts(kRows), memory, to_device(steps), to_device(rates), kMaxRows, kHeads,
-                      kKvHeads, kDim, kElement, kScale});
+  mask_keys(queue(), {counts(kRows), memory, to_device(steps) + kFirst, to_device(rates), kMaxRows,
+                      kHeads, kKvHeads, kDim, kElement, kScale, kStepStride});
   const auto y = read(memory, x.size());
   std::vector<float> rest = y;
   for (int r = 0; r < kRows; ++r) {
@@ -34,7 +35,7 @@ TEST_F(MaskKeysTest, TermsStandInTwoElementsOfEachKey) {
         continue;
       }
       const int key = h - kHeads;
-      const double step = steps[static_cast<size_t>(r * kKvHeads + key)];
+      const double step = steps[static_cast<size_t>(r * kStepStride + kFirst + key)];
       const double soft = std::log1p(std::exp(step));
       const double want = std::exp(double{rates[static_cast<size_t>(key)]} * soft) / kScale;
       EXPECT_NEAR(first + second, want, 1e-5 * want) << r << " " << key;

@@ -143,6 +143,29 @@ TEST_P(RoundRowsTest, WholeRowsBecomeMultiplesOfTheirLargest) {
   }
 }
 
+// Of a row that other ranks have parts of: by the largest magnitude of all, which is told.
+TEST_P(RoundRowsTest, PartsOfRowsGoByTheLargestThatIsTold) {
+  const auto& [columns, dtype] = GetParam();
+  constexpr int kRows = 3, kTold = 2, kEntries = 4;
+  const TypedData x = typed_data(random_floats(size_t{kRows} * columns, 6, 3.0f), dtype);
+  const std::vector<float> told = {4, 16, 99, 99, 32, 8, 99, 99, 0, 0, 99, 99};
+  auto* rounded = marked(static_cast<size_t>(rounded_rows_bytes(kRows, columns, dtype)));
+  RoundRowsArgs args{counts(kRows), upload_typed(x), rounded, RowKind::kToken, 0,
+                     kRows,         columns,         dtype};
+  args.rounding = RowRounding::kInt8;
+  args.highest = to_device(told);
+  args.num_highest = kTold;
+  args.num_entries = kEntries;
+  round_rows(queue(), args);
+  const auto got = read_typed(rounded, size_t(kRows) * columns, dtype);
+  const float highest[] = {16, 32, kLeastInt8Row};
+  for (int i = 0; i < kRows * columns; ++i) {
+    const float scale = 127.0f / highest[i / columns];
+    const float code = std::min(std::nearbyint(x.values[size_t(i)] * scale), 127.0f);
+    ASSERT_EQ(got[size_t(i)], typed_data({code / scale}, dtype).values[0]) << i;
+  }
+}
+
 // As entries of experts are: two for each row of the step.
 TEST_P(RoundRowsTest, LiveRowsMayHaveSeveral) {
   const auto& [columns, dtype] = GetParam();

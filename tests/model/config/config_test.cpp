@@ -134,7 +134,7 @@ std::vector<BadConfig> bad_configs() {
       {"NoArchitecture",
        [](Json& j) { j.erase("architectures"); },
        kInvalid,
-       {"'architectures'", "LlamaForCausalLM"}},
+       {"'architectures'", "foretoken inspect --families"}},
       {"MissingField",
        [](Json& j) { j.erase("hidden_size"); },
        kInvalid,

@@ -236,6 +236,10 @@ TEST(Families, JambaCountsItsLayersByPeriods) {
   const auto dense = parse_model_config(json, Json::object(), {}, "f");
   ASSERT_TRUE(dense.ok()) << dense.status().message();
   EXPECT_FALSE(dense.value().layers[1].experts);
+  json["hidden_act"] = "gelu";
+  const auto refused = parse_model_config(json, Json::object(), {}, "f");
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(refused.status().message().find("hidden_act"), std::string::npos);
 }
 
 TEST(Families, GraniteScalesTheAnglesOfEachBase) {

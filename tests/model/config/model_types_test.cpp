@@ -16,6 +16,8 @@ TEST(ModelTypes, NameTheClassesOfTransformers) {
   EXPECT_STREQ(architecture_of_model_type("gemma3"), "Gemma3ForConditionalGeneration");
   EXPECT_EQ(architecture_of_model_type("t5"), nullptr);
   EXPECT_EQ(architecture_of_model_type(""), nullptr);
+  EXPECT_EQ(known_model_types_hint("lama"),
+            "; did you mean 'llama'? foretoken inspect --families lists what loads");
 }
 
 }  // namespace

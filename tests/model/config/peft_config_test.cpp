@@ -80,6 +80,18 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << more;
     EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
   }
+  for (const OrderedJson& more : {OrderedJson{{"use_dora", true}}, OrderedJson{{"bias", "all"}},
+                                  OrderedJson{{"trainable_token_indices", {1, 2}}},
+                                  OrderedJson{{"target_parameters", {"experts.down_proj"}}},
+                                  OrderedJson{{"modules_to_save", {"lm_head"}}}}) {
+    EXPECT_NE(refusal_of(more).message().find("merge_and_unload()"), std::string::npos) << more;
+  }
+  // Of these PEFT can merge neither.
+  for (const char* name : {"alora_invocation_tokens", "arrow_config"}) {
+    const std::string message = refusal_of({{name, {1, 2}}}).message();
+    EXPECT_EQ(message.find("merge"), std::string::npos) << message;
+    EXPECT_NE(message.find("; "), std::string::npos) << message;
+  }
   EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
   EXPECT_TRUE(refusal_of({{"fan_in_fan_out", true}}).ok());
   EXPECT_TRUE(refusal_of({{"modules_to_save", OrderedJson::array()}, {"bias", "none"}}).ok());

@@ -35,5 +35,16 @@ TEST(RecurrentConfig, ContradictionsAreNamed) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(RecurrentConfig, ShortConvolutionsPassSiluAlone) {
+  const auto check = [](const nlohmann::json& json) {
+    return check_convolution_activation(ConfigFields(json, "config.json"), "hidden_act");
+  };
+  for (const char* name : {"silu", "swish"}) EXPECT_TRUE(check({{"hidden_act", name}}).ok());
+  EXPECT_TRUE(check(nlohmann::json::object()).ok());
+  const Status refused = check({{"hidden_act", "gelu"}});
+  EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
+  EXPECT_NE(refused.message().find("hidden_act \"gelu\" is not supported"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

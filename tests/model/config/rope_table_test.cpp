@@ -80,6 +80,19 @@ TEST(RopeTable, LongropeTakesTheShortOrTheLongFactors) {
   EXPECT_EQ(make_rope_table(config, 512).scaling, 1.25f);
 }
 
+TEST(RopeTable, FormsForLongTextsAreSaid) {
+  RopeConfig config = config_of(RopeType::kLongrope);
+  config.short_factor.assign(16, 1);
+  config.long_factor.assign(16, 2);
+  EXPECT_EQ(long_form_note(config, 512), "");
+  const std::string note = long_form_note(config, 1024);
+  EXPECT_NE(note.find("--max-model-len 512"), std::string::npos) << note;
+  config.long_factor = config.short_factor;
+  EXPECT_EQ(long_form_note(config, 1024), "");
+  EXPECT_NE(long_form_note(config_of(RopeType::kDynamic), 1024).find("dynamic"), std::string::npos);
+  EXPECT_EQ(long_form_note(config_of(RopeType::kYarn), 1024), "");
+}
+
 TEST(RopeTable, Llama3KeepsShortWavesAndSlowsLongOnes) {
   const auto mixed = frequencies(config_of(RopeType::kLlama3));
   for (size_t i = 0; i < kPlain.size(); ++i) {

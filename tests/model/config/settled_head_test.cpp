@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "dialled/safetensors_writer.h"
@@ -43,6 +44,22 @@ TEST(SettledHead, TextsOfModelsWithVisionToo) {
       matrix_ending_with("lm_head.weight", 7)};
   const Json tied = {{"text_config", {{"tie_word_embeddings", true}}}};
   EXPECT_EQ(settled(tensors, tied)["text_config"]["tie_word_embeddings"], false);
+}
+
+// Its copies are the same model: the weights are opened, and a warning is given, for one of them.
+TEST(SettledHead, TheWeightsAreAskedOnce) {
+  const test::ScratchFolder folder;
+  const std::string file = folder.file("model.safetensors");
+  const std::vector<TensorToWrite> tensors = {matrix_ending_with("model.embed_tokens.weight", 6),
+                                              matrix_ending_with("lm_head.weight", 7)};
+  FT_CHECK(write_safetensors(file, tensors).ok());
+  const Json tied = {{"tie_word_embeddings", true}}, apart = {{"tie_word_embeddings", false}};
+  const ModelFiles model(folder.path());
+  EXPECT_EQ(with_settled_head(model, tied), apart);
+  std::filesystem::remove(file);
+  const ModelFiles copy = model;
+  EXPECT_EQ(with_settled_head(copy, tied), apart);
+  EXPECT_EQ(with_settled_head(ModelFiles(folder.path()), tied), tied) << "another one looks itself";
 }
 
 TEST(SettledHead, FoldersWithoutWeightsAreLeftAlone) {

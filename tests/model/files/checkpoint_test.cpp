@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -358,6 +359,46 @@ TEST(Checkpoint, AHeadAloneIsTheEmbeddingOfAModelThatTiesThem) {
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
     EXPECT_EQ(checkpoint.value().tensors().contains("model.embed_tokens.weight"), ties);
   }
+}
+
+// As transformers 5.24 saves OLMo's hybrid layers: convolutions of 2, 2 and 5 channels as three
+// equal parts of all nine, and another name for a norm.
+TEST(Checkpoint, WhatTransformersCutsElsewhereIsJoined) {
+  const ScratchFolder folder;
+  float next = 0;
+  std::vector<TensorToWrite> tensors;
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+    const int64_t count = shape[0] * (shape.size() > 2 ? shape[2] : 1);
+    tensors.push_back({name, FileDType::kF32, std::move(shape), [=](std::byte* to) {
+                         for (int64_t i = 0; i < count; ++i) {
+                           const float value = next + static_cast<float>(i);
+                           std::memcpy(to + i * 4, &value, sizeof value);
+                         }
+                       }});
+    next += static_cast<float>(count);
+  };
+  const std::string mixer = "model.layers.0.linear_attn.";
+  for (const char* part : {"q", "k", "v"}) add(mixer + part + "_conv1d.weight", {3, 1, 2});
+  add(mixer + "q_proj.weight", {2, 1});
+  add(mixer + "k_proj.weight", {2, 1});
+  add(mixer + "v_proj.weight", {5, 1});
+  add("model.layers.0.feedforward_layer_norm.weight", {1});
+  add("model.layers.1.self_attn.q_proj.weight", {1, 1});
+  add("model.layers.1.feedforward_layer_norm.weight", {1});
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  const auto opened = Checkpoint::open(folder.path());
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const Checkpoint& checkpoint = opened.value();
+  float want = 0;
+  for (const auto& [part, rows] : {std::pair{"q", 2}, std::pair{"k", 2}, std::pair{"v", 5}}) {
+    const TensorView& conv = *checkpoint.find(mixer + part + "_conv1d.weight").value();
+    EXPECT_EQ(conv.shape, (std::vector<int64_t>{rows, 1, 2})) << part;
+    std::vector<float> values(static_cast<size_t>(rows) * 2);
+    ASSERT_TRUE(convert_tensor(conv, DType::kF32, values.data()).ok());
+    for (const float value : values) EXPECT_EQ(value, want++) << part;
+  }
+  EXPECT_TRUE(checkpoint.find("model.layers.0.feedforward_layer_norm.weight").ok());
+  EXPECT_TRUE(checkpoint.find("model.layers.1.post_attention_layernorm.weight").ok());
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ class LayerRunnerTest : public DeviceTest {
   Linear linear(const Matrix& matrix, WeightOrder order = WeightOrder::kPlain) {
     const WeightPart part{matrix.values.data(), matrix.rows};
     void* packed = device().pack_weight({&part, 1}, matrix.cols, DType::kF32, order);
-    return {PackedWeight(device(), packed), nullptr, matrix.rows, matrix.cols, false, {}, {}};
+    return {
+        PackedWeight(device(), packed), nullptr, matrix.rows, matrix.cols, false, {}, false, {}};
   }
 
   // The residual and what is still to be added to it, both rows.

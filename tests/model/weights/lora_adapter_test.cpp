@@ -175,16 +175,37 @@ TEST_F(LoraAdapterFolder, ValuesThatAreNotFiniteAreRefused) {
   }
 }
 
+// Whose inputs are its ids; PEFT also saves the adapter of a head that is tied to it.
+TEST_F(LoraAdapterFolder, AdaptersOfEmbeddingsAreLinearLayers) {
+  const std::string table = "base_model.model.model.embed_tokens.lora_embedding_";
+  const std::string head = "base_model.model.lm_head.lora_";
+  const std::vector<TensorToWrite> tensors = {
+      tensor(table + "A", {2, 7}), tensor(table + "B", {3, 2}), tensor(head + "A.weight", {2, 3}),
+      tensor(head + "B.weight", {7, 2})};
+  write({{"target_modules", {"embed_tokens"}}, {"ensure_weight_tying", true}}, tensors);
+  const LoraAdapter adapter = read().value();
+  ASSERT_EQ(adapter.linears.size(), 2u);
+  const LoraLinear& embedding = adapter.linears.back();
+  EXPECT_EQ(embedding.module, "model.embed_tokens");
+  EXPECT_EQ(embedding.inputs, 7);
+  EXPECT_EQ(embedding.outputs, 3);
+  EXPECT_EQ(adapter.linears.front().module, "lm_head");
+  EXPECT_EQ(adapter.linears.front().outputs, 7);
+  write({{"target_modules", {"embed_tokens"}}}, tensors);
+  expect_error(StatusCode::kInvalidArgument, "'lm_head', which adapter_config.json does not");
+}
+
 TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
   for (const auto& [name, why] :
-       {std::pair{"base_model.model.model.embed_tokens.lora_embedding_A", "embed_tokens"},
-        std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
+       {std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
         std::pair{"base_model.model.score.weight", "modules_to_save"},
         std::pair{"base_model.model.lm_head.modules_to_save.weight", "modules_to_save"},
         std::pair{"other", "no matrix of a LoRA adapter"}}) {
     write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {2, 2})});
     expect_error(StatusCode::kUnsupported, name);
     expect_error(StatusCode::kUnsupported, why);
+    if (std::string(name) == "other") continue;
+    expect_error(StatusCode::kUnsupported, "merge the adapter into its model");
   }
 }
 

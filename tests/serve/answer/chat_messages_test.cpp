@@ -18,6 +18,18 @@ TEST(ChatMessages, BareStringsBecomeParts) {
   EXPECT_EQ(parts[1].dump(), R"({"type":"text","text":"b"})");
 }
 
+TEST(ChatMessages, PartsWithoutATypeOrAListAreTexts) {
+  const json expected = json::parse(R"([{"type": "text", "text": "a"}])");
+  for (const char* content :
+       {R"([{"text": "a"}])", R"({"text": "a"})", R"(["a"])", R"({"type": "text", "text": "a"})"}) {
+    json message = {{"role", "user"}};
+    message["content"] = json::parse(content);
+    const Result<json> normal = normalise_messages(json::array({message}));
+    ASSERT_TRUE(normal.ok()) << content << normal.status().message();
+    EXPECT_EQ(normal.value()[0]["content"], expected) << content;
+  }
+}
+
 TEST(ChatMessages, ArgumentsStayAsTheyWereWritten) {
   for (const char* arguments : {R"("{\"x\": 1}")", R"("")", "null", R"("{\"a")", R"({"x": 1})"}) {
     const json messages = json::parse(

@@ -55,6 +55,16 @@ TEST(SamplingFields, EveryFieldIsRead) {
   EXPECT_FALSE(s.spaces_between_special_tokens);
 }
 
+TEST(SamplingFields, NoLogprobsAreNotZeroOfThem) {
+  SamplingParams sampling;
+  ASSERT_TRUE(read_sampling(json::parse(R"({"logprobs": false})"), &sampling).ok());
+  EXPECT_FALSE(sampling.logprobs.has_value());
+  ASSERT_TRUE(read_sampling(json::parse(R"({"logprobs": 0})"), &sampling).ok());
+  EXPECT_EQ(sampling.logprobs, 0);
+  ASSERT_TRUE(read_sampling(json::parse(R"({"logprobs": true})"), &sampling).ok());
+  EXPECT_EQ(sampling.logprobs, 1);
+}
+
 TEST(SamplingFields, EmptyStopsArePassedOver) {
   for (const char* text : {R"({"stop": ""})", R"({"stop": ["", "x", ""]})"}) {
     const json object = json::parse(text);

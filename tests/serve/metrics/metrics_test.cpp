@@ -159,7 +159,9 @@ TEST(ServeMetrics, TellsTheEnginesCounts) {
   EXPECT_EQ(
       value_of(page, "vllm:spec_decode_num_drafts_total", {"model_name=\"tiny\"", "engine=\"0\""}),
       10);
-  EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_bucket", {"le=\"1\""}), 4);
+  EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_bucket", {"le=\"1.0\""}), 4);
+  EXPECT_EQ(value_of(page, "vllm:engine_sleep_state", {"sleep_state=\"awake\""}), 1);
+  EXPECT_EQ(value_of(page, "vllm:engine_sleep_state", {"sleep_state=\"discard_all\""}), 0);
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_bucket", {"le=\"+Inf\""}), 7);
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_sum"), 94);
 }

@@ -30,6 +30,17 @@ TEST(ResponsesInput, ItemsBecomeMessages) {
   EXPECT_EQ(messages[3]["tool_call_id"], "1");
 }
 
+TEST(ResponsesInput, PartsWithoutATypeOrAListAreTexts) {
+  json messages = json::array();
+  const Status status = read_responses_input(json::parse(R"([
+    {"role": "user", "content": {"type": "input_text", "text": "a"}},
+    {"role": "user", "content": [{"text": "b"}]}])"),
+                                             {}, &messages);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(messages[0]["content"], "a");
+  EXPECT_EQ(messages[1]["content"], "b");
+}
+
 // As those of chats, which the template joins.
 TEST(ResponsesInput, SeveralTextsStayParts) {
   json messages = json::array();

@@ -41,6 +41,15 @@ TEST(ResponsesRequest, FieldsOfTheResponsesApi) {
   EXPECT_EQ(request.repeated["tools"][0]["name"], "f");
 }
 
+TEST(ResponsesRequest, UnknownIncludesAreTold) {
+  const auto parsed = parse(R"({"input": "Hi", "include": ["reasoning.encrypted_content",
+    "message.output_text.logprobs", "message.output_text"]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(
+      parsed.value().chat.warnings,
+      std::vector<std::string>{"'include': 'message.output_text' is unknown and was passed over"});
+}
+
 TEST(ResponsesRequest, ASchemaIsForced) {
   const auto parsed = parse(R"({"input": "Hi", "text": {"format": {"type": "json_schema",
     "name": "n", "schema": {"type": "integer"}, "strict": true}}})");

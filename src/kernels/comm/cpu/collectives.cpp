@@ -8,6 +8,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/draft_entries.h"
+#include "kernels/logits_row.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -117,6 +118,18 @@ void share_masks(const void* args, CpuPool&) {
     const std::span rows(a.masks + int64_t{state.mask_begin} * a.mask_words,
                          static_cast<size_t>(state.num_masks) * static_cast<size_t>(a.mask_words));
     comm.broadcast(std::as_writable_bytes(rows), "share_masks");
+  }
+}
+
+void share_logits(const void* args, CpuPool&) {
+  const auto& a = *static_cast<const ShareLogitsArgs*>(args);
+  CpuCommunicator& comm = communicator(a.comm);
+  const int rows = live_rows(*a.tensors.counts, RowKind::kLogits, a.row_offset, a.max_rows);
+  for (int i = 0; i < rows; ++i) {
+    const LogitsRow at = logits_row(a.tensors, a.slots, a.row_offset + i);
+    if (at.scored || a.params[at.slot].processors == 0) continue;
+    const std::span row(a.logits + int64_t{i} * a.vocab, static_cast<size_t>(a.vocab));
+    comm.broadcast(std::as_writable_bytes(row), "share_logits");
   }
 }
 

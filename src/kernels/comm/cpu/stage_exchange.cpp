@@ -19,18 +19,25 @@ int stage_before(const CpuCommunicator& comm) {
   return (comm.rank() + comm.size() - 1) % comm.size();
 }
 
-// The lists of live rows that travel.
+// The counts and the lists of live rows that travel, of a step or of one of its lanes.
 constexpr size_t kMaxLists = 5;
+constexpr size_t kSlotList = 2;
 struct RowLists {
+  StepCounts& counts;
   std::array<int32_t*, kMaxLists> lists{};
   size_t count = 0;
 };
 
-RowLists lists_of(const StepTensors& t) {
-  RowLists all{{t.token_ids, t.positions, t.row_slot, t.kv_slot, t.window_slot}, kMaxLists};
+RowLists lists_of(const StepTensors& t, int lane, int32_t lane_offset) {
+  StepCounts* counts = t.counts + (lane_offset > 0 ? 1 + lane : 0);
+  RowLists all{
+      *counts, {t.token_ids, t.positions, t.row_slot, t.kv_slot, t.window_slot}, kMaxLists};
   if (t.window_slot == nullptr) --all.count;
+  for (size_t i = 0; i < all.count; ++i) all.lists[i] += int64_t{lane} * lane_offset;
   return all;
 }
+
+int num_lanes(int32_t lane_offset) { return lane_offset > 0 ? 2 : 1; }
 
 // Calls part(first row, rows, the piece's place) for pieces of all lists that fit into one message.
 template <class Part>
@@ -57,15 +64,16 @@ void send_step(const void* args, CpuPool&) {
   const auto& a = *static_cast<const SendStepArgs*>(args);
   CpuCommunicator& comm = stage_communicator(a.comm);
   const int next = next_stage(comm);
-  const StepCounts& counts = *a.tensors.counts;
-  comm.post(next, std::as_bytes(std::span(&counts, 1)), "send_step");
-  const RowLists all = lists_of(a.tensors);
-  for_each_piece(comm, all, counts.num_rows, [&](int begin, int rows, std::span<int32_t> piece) {
-    for (size_t i = 0; i < all.count; ++i) {
-      std::copy_n(all.lists[i] + begin, rows, piece.data() + i * static_cast<size_t>(rows));
-    }
-    comm.post(next, std::as_bytes(piece), "send_step");
-  });
+  for (int lane = 0; lane < num_lanes(a.lane_offset); ++lane) {
+    const RowLists all = lists_of(a.tensors, lane, a.lane_offset);
+    comm.post(next, std::as_bytes(std::span(&all.counts, 1)), "send_step");
+    for_each_piece(comm, all, all.counts.num_rows, [&](int begin, int rows, std::span<int32_t> to) {
+      for (size_t i = 0; i < all.count; ++i) {
+        std::copy_n(all.lists[i] + begin, rows, to.data() + i * static_cast<size_t>(rows));
+      }
+      comm.post(next, std::as_bytes(to), "send_step");
+    });
+  }
   if (a.counter != nullptr) ++*a.counter;
 }
 
@@ -73,19 +81,20 @@ void receive_step(const void* args, CpuPool&) {
   const auto& a = *static_cast<const ReceiveStepArgs*>(args);
   CpuCommunicator& comm = stage_communicator(a.comm);
   const int before = stage_before(comm);
-  StepCounts& counts = *a.tensors.counts;
-  comm.receive(before, std::as_writable_bytes(std::span(&counts, 1)), "receive_step");
-  const RowLists all = lists_of(a.tensors);
-  for_each_piece(comm, all, counts.num_rows, [&](int begin, int rows, std::span<int32_t> piece) {
-    comm.receive(before, std::as_writable_bytes(piece), "receive_step");
+  for (int lane = 0; lane < num_lanes(a.lane_offset); ++lane) {
+    const RowLists all = lists_of(a.tensors, lane, a.lane_offset);
+    comm.receive(before, std::as_writable_bytes(std::span(&all.counts, 1)), "receive_step");
+    const int live = all.counts.num_rows;
+    for_each_piece(comm, all, live, [&](int begin, int rows, std::span<int32_t> from) {
+      comm.receive(before, std::as_writable_bytes(from), "receive_step");
+      for (size_t i = 0; i < all.count; ++i) {
+        std::copy_n(from.data() + i * static_cast<size_t>(rows), rows, all.lists[i] + begin);
+      }
+    });
     for (size_t i = 0; i < all.count; ++i) {
-      std::copy_n(piece.data() + i * static_cast<size_t>(rows), rows, all.lists[i] + begin);
+      std::fill(all.lists[i] + live, all.lists[i] + std::max(a.max_rows, live),
+                i == kSlotList ? a.num_slots : 0);
     }
-  });
-  for (size_t i = 0; i < all.count; ++i) {
-    const bool is_slot = all.lists[i] == a.tensors.row_slot;
-    std::fill(all.lists[i] + counts.num_rows, all.lists[i] + std::max(a.max_rows, counts.num_rows),
-              is_slot ? a.num_slots : 0);
   }
   if (a.stamps != nullptr) a.stamps[*a.step % kStepRingSize].begin_ns = now_ns();
 }

@@ -9,6 +9,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/draft_entries.h"
+#include "kernels/logits_row.h"
 
 namespace foretoken::cuda {
 namespace {
@@ -72,7 +73,7 @@ template <int Vectors>
 __global__ void __launch_bounds__(kThreads) all_reduce_kernel(AllReduceArgs args, CommView comm) {
   wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
-  const int64_t count = int64_t{rows} * args.cols / 4;
+  const int64_t count = (int64_t{rows} * args.cols + 3) / 4;
   constexpr int kPiece = kThreads * Vectors;
   BlockExchange exchange(comm);
   auto* x = reinterpret_cast<float4*>(args.x);
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
     all_reduce_by_parts_kernel(AllReduceArgs args, CommView comm) {
   wait_to_exchange(comm);
   const int rows = live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
-  const int64_t count = int64_t{rows} * args.cols / 4;
+  const int64_t count = (int64_t{rows} * args.cols + 3) / 4;
   constexpr int kPart = kThreads * Vectors;
   const int64_t piece = int64_t{kPart} * comm.size;
   BlockExchange exchange(comm);
@@ -255,6 +256,38 @@ __global__ void __launch_bounds__(kThreads) share_rows_kernel(ShareMasksArgs arg
   exchange.end();
 }
 
+constexpr int kLogitsPiece = static_cast<int>(kCommBlockBytes / int64_t{sizeof(float)});
+
+// A block takes every gridDim-th piece of the rows, each of at most a slot.
+__global__ void __launch_bounds__(kThreads)
+    share_logits_kernel(ShareLogitsArgs args, CommView comm) {
+  wait_to_exchange(comm);
+  const int rows = live_rows(args.tensors.counts, RowKind::kLogits, args.row_offset, args.max_rows);
+  const int pieces = (args.vocab + kLogitsPiece - 1) / kLogitsPiece;
+  BlockExchange exchange(comm);
+  for (int i = blockIdx.x; i < rows * pieces; i += gridDim.x) {
+    const LogitsRow at = logits_row(args.tensors, args.slots, args.row_offset + i / pieces);
+    if (at.scored || args.params[at.slot].processors == 0) continue;
+    const int begin = i % pieces * kLogitsPiece;
+    const int here = min(args.vocab - begin, kLogitsPiece);
+    float* logits = args.logits + int64_t{i / pieces} * args.vocab + begin;
+    exchange.send([&](char* slot) {
+      if (comm.rank != 0) return;
+      for (int v = threadIdx.x; v < here; v += kThreads) {
+        reinterpret_cast<float*>(slot)[v] = logits[v];
+      }
+    });
+    if (comm.rank != 0) {
+      const auto* slot = reinterpret_cast<const uint32_t*>(exchange.received(0));
+      for (int v = threadIdx.x; v < here; v += kThreads) {
+        logits[v] = __uint_as_float(load_fresh(slot + v));
+      }
+    }
+    __syncthreads();
+  }
+  exchange.end();
+}
+
 template <class Launch>
 void with_vectors(int vectors, const Launch& launch) {
   switch (vectors) {
@@ -312,6 +345,15 @@ void launch_share_masks(const void* packed, cudaStream_t stream) {
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_share_masks(args, *nccl, stream);
   launch_kernel(share_answers_kernel, 1, kThreads, 0, stream, args, peers_of(args.comm));
   launch_kernel(share_rows_kernel, kCommBlocks, kThreads, 0, stream, args, peers_of(args.comm));
+}
+
+void launch_share_logits(const void* packed, cudaStream_t stream) {
+  const auto& args = op_args<ShareLogitsArgs>(packed);
+  if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_share_logits(args, *nccl, stream);
+  const CommView& comm = peers_of(args.comm);
+  const int pieces = args.max_rows * ((args.vocab + kLogitsPiece - 1) / kLogitsPiece);
+  launch_kernel(share_logits_kernel, std::min(comm.max_blocks(kCommBlocks), pieces), kThreads, 0,
+                stream, args, comm);
 }
 
 }  // namespace foretoken::cuda

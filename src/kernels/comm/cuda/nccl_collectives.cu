@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void nccl_all_reduce(const AllReduceArgs& args, NcclExchange& nccl, cudaStream_t stream) {
-  const int64_t count = int64_t{args.max_rows} * args.cols / 4;
+  const int64_t count = (int64_t{args.max_rows} * args.cols + 3) / 4;
   const int64_t piece = kPieceVectors * nccl.size();
   for (int64_t begin = 0; begin < count; begin += piece) {
     const int64_t here = std::min(count - begin, piece);
@@ -128,6 +128,12 @@ void nccl_gather_argmax(const GatherArgmaxArgs& args, NcclExchange& nccl, cudaSt
   nccl.all_gather(args.keys, nccl.inbox(0), args.max_rows * int64_t{sizeof(uint64_t)}, stream);
   launch_kernel(best_keys_kernel, ceil_div(args.max_rows, kThreads), kThreads, 0, stream, args,
                 reinterpret_cast<const uint64_t*>(nccl.inbox(0)), nccl.size());
+}
+
+// All rows, since the host must know the size: those without processors are equal already.
+void nccl_share_logits(const ShareLogitsArgs& args, NcclExchange& nccl, cudaStream_t stream) {
+  const int64_t row_bytes = int64_t{args.vocab} * int64_t{sizeof(float)};
+  nccl.broadcast(args.logits, args.max_rows * row_bytes, 0, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -18,6 +18,7 @@ void nccl_gather_argmax(const GatherArgmaxArgs& args, NcclExchange& nccl, cudaSt
 void nccl_deal_logits(const DealLogitsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_gather_samples(const GatherSamplesArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_share_masks(const ShareMasksArgs& args, NcclExchange& nccl, cudaStream_t stream);
+void nccl_share_logits(const ShareLogitsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 
 void nccl_dispatch_rows(const DispatchRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);
 void nccl_return_rows(const ReturnRowsArgs& args, NcclExchange& nccl, cudaStream_t stream);

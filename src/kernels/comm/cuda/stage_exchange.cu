@@ -92,23 +92,39 @@ __device__ int32_t load_int(const int32_t* from) {
   return static_cast<int32_t>(load_fresh(reinterpret_cast<const uint32_t*>(from)));
 }
 
+// The rows that a block has of a step, or of one of its lanes: the first half of the blocks have
+// those of the first one.
+struct BlockRows {
+  StepCounts* counts;
+  int first;  // in the lists
+  int in_lane;
+
+  __device__ BlockRows(const StepTensors& tensors, int32_t lane_offset) {
+    const int blocks = static_cast<int>(gridDim.x) / (lane_offset > 0 ? 2 : 1);
+    const int lane = static_cast<int>(blockIdx.x) / blocks;
+    in_lane = static_cast<int>(blockIdx.x) % blocks * kRowsEach;
+    first = lane * lane_offset + in_lane;
+    counts = tensors.counts + (lane_offset > 0 ? 1 + lane : 0);
+  }
+};
+
 // Every block tells the counts and its rows of each list.
 __global__ void __launch_bounds__(kThreads) send_step_kernel(SendStepArgs args, CommView comm) {
   wait_for_previous();
   let_next_start();
   const StepTensors& tensors = args.tensors;
-  const int begin = static_cast<int>(blockIdx.x) * kRowsEach;
-  const int rows = min(max(tensors.counts->num_rows - begin, 0), kRowsEach);
+  const BlockRows own(tensors, args.lane_offset);
+  const int rows = min(max(own.counts->num_rows - own.in_lane, 0), kRowsEach);
   ToNextStage link(comm);
   auto* message = reinterpret_cast<int32_t*>(link.open());
   if (threadIdx.x < kStepHeaderInts) {
-    message[threadIdx.x] = reinterpret_cast<const int32_t*>(tensors.counts)[threadIdx.x];
+    message[threadIdx.x] = reinterpret_cast<const int32_t*>(own.counts)[threadIdx.x];
   }
   for (int i = 0; i < kStepLists; ++i) {
     const int32_t* list = step_list(tensors, i);
     if (list == nullptr) continue;
     int32_t* to = message + kStepHeaderInts + i * kRowsEach;
-    for (int row = threadIdx.x; row < rows; row += kThreads) to[row] = list[begin + row];
+    for (int row = threadIdx.x; row < rows; row += kThreads) to[row] = list[own.first + row];
   }
   link.close();
   link.end();
@@ -120,13 +136,13 @@ __global__ void __launch_bounds__(kThreads)
   wait_for_previous();
   let_next_start();
   const StepTensors& tensors = args.tensors;
-  const int begin = static_cast<int>(blockIdx.x) * kRowsEach;
+  const BlockRows own(tensors, args.lane_offset);
   FromStageBefore link(comm);
   const auto* message = reinterpret_cast<const int32_t*>(link.open());
   const int live = load_int(message + offsetof(StepCounts, num_rows) / sizeof(int32_t));
-  const int rows = min(max(args.max_rows - begin, 0), kRowsEach);
-  if (blockIdx.x == 0 && threadIdx.x < kStepHeaderInts) {
-    reinterpret_cast<int32_t*>(tensors.counts)[threadIdx.x] = load_int(message + threadIdx.x);
+  const int rows = min(max(args.max_rows - own.in_lane, 0), kRowsEach);
+  if (own.in_lane == 0 && threadIdx.x < kStepHeaderInts) {
+    reinterpret_cast<int32_t*>(own.counts)[threadIdx.x] = load_int(message + threadIdx.x);
   }
   for (int i = 0; i < kStepLists; ++i) {
     int32_t* list = step_list(tensors, i);
@@ -134,7 +150,7 @@ __global__ void __launch_bounds__(kThreads)
     const int32_t padding = list == tensors.row_slot ? args.num_slots : 0;
     const int32_t* from = message + kStepHeaderInts + i * kRowsEach;
     for (int row = threadIdx.x; row < rows; row += kThreads) {
-      list[begin + row] = begin + row < live ? load_int(from + row) : padding;
+      list[own.first + row] = own.in_lane + row < live ? load_int(from + row) : padding;
     }
   }
   link.close();
@@ -144,16 +160,48 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The live rows of x in quads of floats, of which the last one may be short where rows are not made
+// of whole ones; then x need not be aligned either.
+struct RowQuads {
+  int64_t count;   // of quads
+  int64_t floats;  // in them
+  bool whole;
+
+  __device__ RowQuads(const StepCounts& counts, int max_rows, int cols)
+      : floats(int64_t{min(counts.num_rows, max_rows)} * cols), whole(cols % 4 == 0) {
+    count = (floats + 3) / 4;
+  }
+  __device__ float4 load(const float* x, int64_t quad) const {
+    if (whole) return reinterpret_cast<const float4*>(x)[quad];
+    const auto at = [&](int64_t i) { return i < floats ? x[i] : 0.0f; };
+    return {at(4 * quad), at(4 * quad + 1), at(4 * quad + 2), at(4 * quad + 3)};
+  }
+  __device__ void store(float* x, int64_t quad, const float4& value) const {
+    if (whole) {
+      reinterpret_cast<float4*>(x)[quad] = value;
+      return;
+    }
+    const auto put = [&](int64_t i, float one) {
+      if (i < floats) x[i] = one;
+    };
+    put(4 * quad, value.x);
+    put(4 * quad + 1, value.y);
+    put(4 * quad + 2, value.z);
+    put(4 * quad + 3, value.w);
+  }
+};
+
 __global__ void __launch_bounds__(kThreads) send_rows_kernel(SendRowsArgs args, CommView comm) {
   wait_for_previous();
   let_next_start();
-  const int64_t count = int64_t{min(args.counts->num_rows, args.max_rows)} * args.cols / 4;
-  const auto* x = reinterpret_cast<const float4*>(args.x);
+  const RowQuads quads(*args.counts, args.max_rows, args.cols);
   ToNextStage link(comm);
-  for (int64_t begin = int64_t{blockIdx.x} * kPiece; begin < count;
+  for (int64_t begin = int64_t{blockIdx.x} * kPiece; begin < quads.count;
        begin += int64_t{gridDim.x} * kPiece) {
     auto* to = reinterpret_cast<float4*>(link.open());
-    for (int i = threadIdx.x; i < kPiece && begin + i < count; i += kThreads) to[i] = x[begin + i];
+    for (int i = threadIdx.x; i < kPiece && begin + i < quads.count; i += kThreads) {
+      to[i] = quads.load(args.x, begin + i);
+    }
     link.close();
   }
   link.end();
@@ -163,26 +211,26 @@ __global__ void __launch_bounds__(kThreads)
     receive_rows_kernel(ReceiveRowsArgs args, CommView comm) {
   wait_for_previous();
   let_next_start();
-  const int64_t count = int64_t{min(args.counts->num_rows, args.max_rows)} * args.cols / 4;
-  auto* x = reinterpret_cast<float4*>(args.x);
+  const RowQuads quads(*args.counts, args.max_rows, args.cols);
   FromStageBefore link(comm);
-  for (int64_t begin = int64_t{blockIdx.x} * kPiece; begin < count;
+  for (int64_t begin = int64_t{blockIdx.x} * kPiece; begin < quads.count;
        begin += int64_t{gridDim.x} * kPiece) {
     const auto* from = reinterpret_cast<const float4*>(link.open());
-    for (int i = threadIdx.x; i < kPiece && begin + i < count; i += kThreads) {
-      x[begin + i] = load_fresh(from + i);
+    for (int i = threadIdx.x; i < kPiece && begin + i < quads.count; i += kThreads) {
+      quads.store(args.x, begin + i, load_fresh(from + i));
     }
     link.close();
   }
   link.end();
 }
 
-int blocks_for_step(int64_t max_rows) {
-  return static_cast<int>((max_rows + kRowsEach - 1) / kRowsEach);
+int blocks_for_step(int64_t max_rows, int32_t lane_offset) {
+  return static_cast<int>((max_rows + kRowsEach - 1) / kRowsEach) * (lane_offset > 0 ? 2 : 1);
 }
+static_assert(2 * 65536 / kRowsEach <= kCommBlocks);
 
 int blocks_for_rows(int64_t max_rows, int cols) {
-  const int64_t pieces = (max_rows * cols / 4 + kPiece - 1) / kPiece;
+  const int64_t pieces = ((max_rows * cols + 3) / 4 + kPiece - 1) / kPiece;
   return static_cast<int>(pieces < kCommBlocks ? pieces : kCommBlocks);
 }
 
@@ -191,15 +239,15 @@ int blocks_for_rows(int64_t max_rows, int cols) {
 void launch_send_step(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<SendStepArgs>(packed);
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_send_step(args, *nccl, stream);
-  launch_kernel(send_step_kernel, blocks_for_step(args.max_rows), kThreads, 0, stream, args,
-                peers_of(args.comm));
+  launch_kernel(send_step_kernel, blocks_for_step(args.max_rows, args.lane_offset), kThreads, 0,
+                stream, args, peers_of(args.comm));
 }
 
 void launch_receive_step(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<ReceiveStepArgs>(packed);
   if (NcclExchange* nccl = nccl_of(args.comm)) return nccl_receive_step(args, *nccl, stream);
-  launch_kernel(receive_step_kernel, blocks_for_step(args.max_rows), kThreads, 0, stream, args,
-                peers_of(args.comm));
+  launch_kernel(receive_step_kernel, blocks_for_step(args.max_rows, args.lane_offset), kThreads, 0,
+                stream, args, peers_of(args.comm));
 }
 
 void launch_send_rows(const void* packed, cudaStream_t stream) {

@@ -130,6 +130,25 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
   }
 }
 
+template <class T>
+void look_up_row(const LoraMatrix& matrix, int64_t id, int first_rank, float* t) {
+  const T* from = static_cast<const T*>(matrix.a) + id * matrix.rank + first_rank;
+  for (int j = 0; j < kDotsAtOnce; ++j) t[j] = matrix.scale * load_one(from + j);
+}
+
+// As shrink_rows, where x is a one at the row's id.
+void look_up_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int first_rank) {
+  const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
+  if (first_rank >= matrix.rank) return;
+  for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
+    const int32_t own = a.token_ids[a.rows.rows[i]];
+    const int32_t id = own >= 0 && own < a.k ? own : 0;
+    float* t = a.t + (int64_t{i} * a.num_parts + part) * a.max_rank + first_rank;
+    a.dtype == DType::kF32 ? look_up_row<float>(matrix, id, first_rank, t)
+                           : look_up_row<uint16_t>(matrix, id, first_rank, t);
+  }
+}
+
 void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int first_rank) {
   const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
   if (first_rank >= matrix.rank) return;
@@ -157,11 +176,14 @@ void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int fi
 // Rows without an adapter are those of one more adapter here.
 void group_lora(const void* args, CpuPool&) {
   const auto& a = *static_cast<const GroupLoraArgs*>(args);
-  const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
+  const bool gathered = a.row_index != nullptr;
+  const int rows =
+      live_rows(*a.counts, gathered ? RowKind::kLogits : RowKind::kToken, a.row_offset, a.max_rows);
   const int none = a.max_adapters;
   int counts[kMaxAdapters + 1] = {};
   for (int row = 0; row < rows; ++row) {
-    const int32_t adapter = a.params[a.row_slot[row]].adapter - 1;
+    const int32_t token_row = gathered ? a.row_index[a.row_offset + row] : row;
+    const int32_t adapter = a.params[a.row_slot[token_row]].adapter - 1;
     a.rows.row_adapter[row] = adapter >= 0 && adapter < none ? adapter : none;
     ++counts[a.rows.row_adapter[row]];
   }
@@ -187,7 +209,8 @@ void lora_shrink(const void* args, CpuPool& pool) {
   pool.parallel_for(*a.rows.num_tiles * each, [&](int64_t index, int) {
     const LoraTile& tile = a.rows.tiles[index / each];
     const auto at = static_cast<int>(index % each);
-    shrink_rows(a, tile, at / groups, at % groups * kDotsAtOnce);
+    const auto shrink = a.token_ids != nullptr ? look_up_rows : shrink_rows;
+    shrink(a, tile, at / groups, at % groups * kDotsAtOnce);
   });
 }
 

@@ -43,12 +43,15 @@ __device__ void place_rows(const LoraRows& all, int rows, int adapter, int name,
 __global__ void __launch_bounds__(kGroupThreads) group_lora_kernel(GroupLoraArgs args) {
   wait_for_previous();
   __shared__ LoraGroup groups[kMaxAdapters + 1];
-  const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  const bool gathered = args.row_index != nullptr;
+  const int rows = live_rows(args.counts, gathered ? RowKind::kLogits : RowKind::kToken,
+                             args.row_offset, args.max_rows);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int none = args.max_adapters;
   int32_t* const row_adapter = args.rows.row_adapter;
   for (int row = threadIdx.x; row < rows; row += kGroupThreads) {
-    const int adapter = args.params[args.row_slot[row]].adapter - 1;
+    const int token_row = gathered ? args.row_index[args.row_offset + row] : row;
+    const int adapter = args.params[args.row_slot[token_row]].adapter - 1;
     row_adapter[row] = adapter >= 0 && adapter < none ? adapter : none;
   }
   __syncthreads();

@@ -1,5 +1,6 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/mma.cuh"
+#include "kernels/lora/cuda/lora_look_up.cuh"
 #include "kernels/lora/cuda/lora_shrink_plain.cuh"
 #include "kernels/lora/cuda/lora_tiles.cuh"
 
@@ -170,6 +171,7 @@ __global__ void __launch_bounds__(kShrinkThreads, kShrinkBlocks)
 
 void launch_lora_shrink(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<LoraShrinkArgs>(packed);
+  if (args.token_ids != nullptr) return launch_lora_look_up(args, stream);
   if (args.dtype != DType::kBF16 || args.k % 8 != 0) {
     return launch_lora_shrink_plain(args, stream);
   }

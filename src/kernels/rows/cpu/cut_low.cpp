@@ -5,30 +5,18 @@
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/rows/cpu/row_measures.h"
 
 namespace foretoken::cpu {
 namespace {
 
-FT_HOT float mean_of_row(const float* x, int size) {
-  Lanes lanes = {};
-  int i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    Lanes some;
-    load(some, x + i);
-    lanes += some;
-  }
-  float total = sum_lanes(lanes);
-  for (; i < size; ++i) total += x[i];
-  return total / static_cast<float>(size);
-}
+FT_HOT float own_mean(const float* x, int size) { return mean_of_row(x, size); }
 
 FT_HOT void centre(float* x, float mean, int size) {
   for (int i = 0; i < size; ++i) x[i] -= mean;
 }
 
-FT_HOT float deviation_of(const float* x, int size) {
-  return std::sqrt(sum_of_squares(x, size) / static_cast<float>(size));
-}
+FT_HOT float own_squares(const float* x, int size) { return sum_of_squares(x, size); }
 
 FT_HOT void keep_above(float* x, float least, int size) {
   for (int i = 0; i < size; ++i) {
@@ -44,8 +32,16 @@ void cut_low(const void* args, CpuPool& pool) {
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
   for_each_row(pool, rows, 4 * int64_t{a.size}, [&](int64_t row) {
     float* x = a.x + row * a.stride;
-    centre(x, mean_of_row(x, a.size), a.size);
-    keep_above(x, a.deviations * deviation_of(x, a.size), a.size);
+    const float size = static_cast<float>(a.size);
+    if (a.moments == nullptr) {
+      centre(x, own_mean(x, a.size), a.size);
+      keep_above(x, a.deviations * std::sqrt(own_squares(x, a.size) / size), a.size);
+      return;
+    }
+    const RowMoments all = joined_moments(a.moments + row * a.num_entries, a.num_parts, size);
+    const float whole = size * static_cast<float>(a.num_parts);
+    centre(x, all.mean, a.size);
+    keep_above(x, a.deviations * std::sqrt(all.squares / whole), a.size);
   });
 }
 

@@ -13,7 +13,7 @@ void mask_keys(const void* args, CpuPool& pool) {
     float* at = a.qkv + row * stride + a.element;
     for (int head = 0; head < a.num_heads; ++head, at += a.head_dim) at[0] = at[1] = 1;
     for (int head = 0; head < a.num_kv_heads; ++head, at += a.head_dim) {
-      const float term = mask_term(a.steps[row * a.num_kv_heads + head], a.rates[head], a.scale);
+      const float term = mask_term(a.steps[row * a.step_stride + head], a.rates[head], a.scale);
       at[0] = bf16_to_float(bf16_from_float(term));
       at[1] = term - at[0];
     }

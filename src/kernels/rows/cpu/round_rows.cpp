@@ -8,6 +8,7 @@
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/rows/cpu/row_measures.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -41,27 +42,13 @@ FT_INLINE void round_row(const RoundRowsArgs& a, int64_t row) {
   }
 }
 
-// Bits of magnitudes order as they do, and those of a NaN lie above all.
-template <class T>
-FT_INLINE float largest_magnitude(const T* x, int count) {
-  uint32_t bits = 0;
-  for (int i = 0; i < count; ++i) {
-    const float value = load_one(x + i);
-    uint32_t own;
-    std::memcpy(&own, &value, sizeof own);
-    own &= 0x7fffffffu;
-    bits = own > bits ? own : bits;
-  }
-  float highest;
-  std::memcpy(&highest, &bits, sizeof highest);
-  return highest;
-}
-
 template <class T>
 FT_INLINE void round_row_to_int8(const RoundRowsArgs& a, int64_t row) {
   const T* x = static_cast<const T*>(a.x) + row * a.columns;
   T* to = static_cast<T*>(a.rounded) + row * a.columns;
-  const float highest = largest_magnitude(x, a.columns);
+  const float highest = a.highest == nullptr
+                            ? largest_magnitude(x, a.columns)
+                            : largest_magnitude(a.highest + row * a.num_entries, a.num_highest);
   const float scale = 127.0f / (highest < kLeastInt8Row ? kLeastInt8Row : highest);
   for (int i = 0; i < a.columns; ++i) {
     const float code = std::nearbyint(load_one(x + i) * scale);

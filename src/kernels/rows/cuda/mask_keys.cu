@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kMaskThreads) mask_keys_kernel(MaskKeysArgs ar
       continue;
     }
     const int key = head - args.num_heads;
-    const float step = args.steps[int64_t{row} * args.num_kv_heads + key];
+    const float step = args.steps[int64_t{row} * args.step_stride + key];
     const float term = mask_term(step, args.rates[key], args.scale);
     const float rounded = __bfloat162float(__float2bfloat16_rn(term));
     at[0] = rounded;

@@ -104,8 +104,12 @@ __global__ void round_rows_to_int8_kernel(RoundRowsArgs args) {
   const T* x = static_cast<const T*>(args.x) + int64_t{row} * args.columns;
   T* to = static_cast<T*>(args.rounded) + int64_t{row} * args.columns;
   uint32_t bits = 0;  // as integers, so that no NaN is passed over
-  for (int i = threadIdx.x; i < args.columns; i += kThreads) {
-    bits = max(bits, __float_as_uint(to_float(x[i])) & 0x7fffffffu);
+  const bool is_told = args.highest != nullptr;
+  const int64_t entries = int64_t{row} * args.num_entries;
+  const int count = is_told ? args.num_highest : args.columns;
+  for (int i = threadIdx.x; i < count; i += kThreads) {
+    const float value = is_told ? args.highest[entries + i] : to_float(x[i]);
+    bits = max(bits, __float_as_uint(value) & 0x7fffffffu);
   }
   __shared__ uint32_t of_warps[kThreads / 32];
 #pragma unroll

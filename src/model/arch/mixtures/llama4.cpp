@@ -26,7 +26,7 @@ FeedForwardSpec llama4_feed_forward(const ModelConfig& config, const LayerConfig
 LayerSpec llama4_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.paired = config.rope.full.rotary_dim;
-  if (layer.rope && config.qk_norm) attention.qk_norm = QkNorm::kUnit;
+  if (layer.rope && config.qk_norm) attention.qk_norm = QkNorm::kUnitScaled;
   attention.chunk = layer.rope ? config.attention_chunk : 0;
   if (!layer.rope) {
     const QueryGrowth& growth = config.query_growth;

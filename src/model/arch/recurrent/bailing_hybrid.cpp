@@ -197,6 +197,7 @@ Status read_bailing_hybrid(const ConfigFields& fields, ModelConfig* config) {
   experts.correction = true;
   experts.normalised = true;
   FT_RETURN_IF_ERROR(read_lower_bound(fields, &config->recurrent.lower_bound));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   FT_RETURN_IF_ERROR(read_linear_sizes(fields, &config->recurrent));
   return read_mixture(fields, &experts, &config->layers);
 }

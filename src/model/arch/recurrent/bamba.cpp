@@ -26,6 +26,7 @@ Status translate_bamba(const ConfigFields& fields, Json* json) {
 Status read_bamba(const ConfigFields& fields, ModelConfig* config) {
   int32_t expand = 2;
   FT_RETURN_IF_ERROR(fields.read_count("mamba_expand", &expand));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   return read_state_space(fields, {}, int64_t{expand} * config->hidden_size, &config->recurrent);
 }
 

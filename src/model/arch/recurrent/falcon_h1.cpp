@@ -74,6 +74,7 @@ Status read_falcon_h1(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(fields.read_count("mamba_expand", &expand));
   int32_t inner = expand * config->hidden_size;
   FT_RETURN_IF_ERROR(fields.read_count("mamba_d_ssm", &inner));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   FT_RETURN_IF_ERROR(read_state_space(fields, {}, inner, &config->recurrent));
   if (config->attention_bias || config->mlp_bias || projectors || config->recurrent.bias) {
     return unsupported(fields.where() +

@@ -27,7 +27,7 @@ LayerSpec falcon_mamba_layer(const ModelConfig& config, const LayerConfig&) {
   return {.mixer_norm = "norm", .mixer = mixer, .feed_forward = Absent{}};
 }
 
-// No layer attends or has an MLP; what asks for their sizes gets small ones.
+// No layer attends or has an MLP; what asks how ranks divide them goes by the channels.
 Status translate_mamba(const ConfigFields& fields, Json* json) {
   int32_t num_layers = 0, hidden = 0, inner = 0, expand = 2;
   FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &num_layers));
@@ -37,7 +37,7 @@ Status translate_mamba(const ConfigFields& fields, Json* json) {
   inner = expand * hidden;
   FT_RETURN_IF_ERROR(fields.read_count("intermediate_size", &inner));
   (*json)["intermediate_size"] = inner;
-  (*json)["num_attention_heads"] = (*json)["num_key_value_heads"] = 1;
+  (*json)["num_attention_heads"] = (*json)["num_key_value_heads"] = inner;
   (*json)["head_dim"] = 64;
   (*json)["layer_types"] = std::vector<std::string>(static_cast<size_t>(num_layers), "mamba");
   return {};

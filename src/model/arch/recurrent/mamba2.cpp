@@ -39,6 +39,7 @@ Status read_mamba2(const ConfigFields& fields, ModelConfig* config) {
   int32_t expand = 2;
   FT_RETURN_IF_ERROR(fields.read_count("expand", &expand));
   for (LayerConfig& layer : config->layers) layer.feed_forward = false;
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   return read_state_space(fields, kMamba2Names, int64_t{expand} * config->hidden_size,
                           &config->recurrent);
 }

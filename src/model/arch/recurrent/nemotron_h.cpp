@@ -175,6 +175,7 @@ Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
   if (std::ranges::find(parts, NemotronPart::kStates) == parts.end()) return {};
   int32_t expand = 2;
   FT_RETURN_IF_ERROR(fields.read_count("expand", &expand));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "mamba_hidden_act"));
   return read_state_space(fields, kNemotronNames, int64_t{expand} * config->hidden_size,
                           &config->recurrent);
 }

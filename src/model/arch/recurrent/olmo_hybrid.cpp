@@ -65,6 +65,7 @@ Status read_olmo_hybrid(const ConfigFields& fields, ModelConfig* config) {
   bool negative = true;
   FT_RETURN_IF_ERROR(fields.read_flag("linear_allow_neg_eigval", &negative));
   config->recurrent.scale_factor = negative ? 2 : 1;
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   return read_linear_sizes(fields, &config->recurrent);
 }
 

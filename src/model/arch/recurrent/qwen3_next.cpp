@@ -72,6 +72,7 @@ Status read_qwen3_next(const ConfigFields& fields, ModelConfig* config) {
                        "whose attention has gates");
   }
   FT_RETURN_IF_ERROR(fields.read_count_or_none("mtp_num_hidden_layers", &config->num_mtp_modules));
+  FT_RETURN_IF_ERROR(check_convolution_activation(fields, "hidden_act"));
   return read_linear_sizes(fields, &config->recurrent);
 }
 

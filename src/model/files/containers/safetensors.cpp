@@ -123,6 +123,23 @@ std::string TensorView::shape_text() const {
   return text + "]";
 }
 
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
+  const bool is_narrow = tensor.dtype == FileDType::kOther && tensor.dtype_name == "I32";
+  if (!is_narrow && tensor.dtype != FileDType::kI64) {
+    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
+                       tensor.dtype_name + ", but must be I64 or I32; convert it");
+  }
+  std::vector<int64_t> values(static_cast<size_t>(tensor.num_elements()));
+  if (values.empty()) return values;
+  if (!is_narrow) {
+    FT_RETURN_IF_ERROR(tensor.read(0, tensor.num_bytes, values.data()));
+    return values;
+  }
+  std::vector<int32_t> narrow(values.size());
+  FT_RETURN_IF_ERROR(tensor.read(0, tensor.num_bytes, narrow.data()));
+  return std::vector<int64_t>(narrow.begin(), narrow.end());
+}
+
 Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string& path) {
   std::unique_ptr<SafetensorsFile> file(new SafetensorsFile(path));
   FT_ASSIGN_OR_RETURN(
@@ -134,7 +151,24 @@ Result<std::unique_ptr<SafetensorsFile>> SafetensorsFile::open(const std::string
   return file;
 }
 
+// Where another kind of file has the name of this one.
+Status SafetensorsFile::check_kind() const {
+  const std::string_view front(reinterpret_cast<const char*>(file_->memory()), 4);
+  if (front == "GGUF") {
+    return invalid_argument(path_ +
+                            ": it is a GGUF file and no safetensors file; give this file itself as "
+                            "the model, or name it model.gguf");
+  }
+  if (front.starts_with("PK")) {
+    return invalid_argument(path_ +
+                            ": it is a file of PyTorch and no safetensors file; name it "
+                            "pytorch_model.bin");
+  }
+  return {};
+}
+
 Status SafetensorsFile::read_header() {
+  FT_RETURN_IF_ERROR(check_kind());
   const std::byte* memory = file_->memory();
   const size_t size = file_->size();
   uint64_t header_bytes = 0;

@@ -80,6 +80,10 @@ struct TensorView {
   std::string shape_text() const;
 };
 
+// The elements of a tensor of integers, I64 or I32. Unsupported, naming file and tensor, for other
+// types; otherwise errors as of TensorView::read.
+Result<std::vector<int64_t>> read_integers(const TensorView& tensor);
+
 // A read-only mapping of one .safetensors file whose header was fully checked: its length, JSON,
 // types, shapes against byte counts, and offsets that cover the data without gaps or overlaps.
 class SafetensorsFile {
@@ -95,6 +99,7 @@ class SafetensorsFile {
 
  private:
   explicit SafetensorsFile(std::string path) : path_(std::move(path)) {}
+  Status check_kind() const;
   Status read_header();
   Status check_layout(int64_t data_bytes) const;
 

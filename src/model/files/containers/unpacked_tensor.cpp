@@ -17,20 +17,6 @@ namespace {
 constexpr int64_t kFour = 4;  // neighbours of which two are kept
 constexpr int64_t kTileCodes = kMarlinTile * kMarlinTile;
 
-Status read_integers_of(const TensorView& tensor, std::vector<int64_t>& out) {
-  const bool wide = tensor.dtype_name == "I64";
-  if (!wide && tensor.dtype_name != "I32") {
-    return unsupported(tensor.file + ": tensor '" + tensor.name +
-                       "' must hold integers (I64); save the model again");
-  }
-  out.resize(static_cast<size_t>(tensor.num_elements()));
-  if (wide) return tensor.read(0, tensor.num_bytes, out.data());
-  std::vector<int32_t> narrow(out.size());
-  FT_RETURN_IF_ERROR(tensor.read(0, tensor.num_bytes, narrow.data()));
-  std::copy(narrow.begin(), narrow.end(), out.begin());
-  return {};
-}
-
 // Of a float of six bits, as E4M3.
 uint8_t e4m3_of_six_bits(uint32_t code, int mantissa_bits) {
   const uint32_t mantissa = code & ((1u << mantissa_bits) - 1);
@@ -86,7 +72,7 @@ Status UnpackedTensor::misfit(const TensorView& tensor, const char* wanted) cons
 
 Status UnpackedTensor::find_masked() {
   FT_CHECK(parts_.places != nullptr && parts_.shape != nullptr);
-  FT_RETURN_IF_ERROR(read_integers_of(*parts_.shape, shape_));
+  FT_ASSIGN_OR_RETURN(shape_, read_integers(*parts_.shape));
   const bool fits = shape_.size() == 2 && std::ranges::all_of(shape_, [](int64_t size) {
                       return size > 0 && size < int64_t{1} << 31;
                     });
@@ -101,7 +87,7 @@ Status UnpackedTensor::find_masked() {
   }
   const int64_t values = parts_.values->num_elements();
   if (parts_.starts != nullptr) {
-    FT_RETURN_IF_ERROR(read_integers_of(*parts_.starts, starts_));
+    FT_ASSIGN_OR_RETURN(starts_, read_integers(*parts_.starts));
     if (std::ssize(starts_) != rows_) return misfit(*parts_.starts, "a number for each row");
   } else {
     for (int64_t r = 0; r < rows_; ++r) starts_.push_back(r * (cols_ / 2));

@@ -178,22 +178,6 @@ Status convert_tensor(const TensorView& tensor, DType dtype, void* out) {
   return read_elements(tensor, 0, tensor.num_elements(), dtype, out, raw);
 }
 
-Result<std::vector<int64_t>> read_integers(const TensorView& tensor) {
-  const auto count = static_cast<size_t>(tensor.num_elements());
-  if (tensor.dtype == FileDType::kOther && tensor.dtype_name == "I32") {
-    std::vector<int32_t> narrow(count);
-    if (count > 0) std::memcpy(narrow.data(), tensor.data, count * sizeof(int32_t));
-    return std::vector<int64_t>(narrow.begin(), narrow.end());
-  }
-  if (tensor.dtype != FileDType::kI64) {
-    return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " +
-                       tensor.dtype_name + ", but must be I64 or I32; convert it");
-  }
-  std::vector<int64_t> values(count);
-  if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(int64_t));
-  return values;
-}
-
 void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out) {
   const float scale = random_weight_scale(deviation);
   const uint64_t seed = random_weight_seed(name);

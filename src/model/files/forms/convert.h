@@ -44,9 +44,6 @@ Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t
 // All elements of the tensor, as read_elements reads them.
 Status convert_tensor(const TensorView& tensor, DType dtype, void* out);
 
-// The elements of a tensor of integers. Unsupported, naming file and tensor, for other types.
-Result<std::vector<int64_t>> read_integers(const TensorView& tensor);
-
 // Fills out with `count` elements of `dtype`, uniform with the given standard deviation, as the op
 // of that name does on a device; a pure function of name and count.
 void fill_random(std::string_view name, int64_t count, float deviation, DType dtype, void* out);

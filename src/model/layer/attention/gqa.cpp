@@ -159,7 +159,9 @@ std::vector<TensorPart> gate_parts(const std::string& base, const GqaSpec& whole
   return {{base + whole.gate_proj, whole.num_gates(), heads.begin * each, heads.count * each}};
 }
 
-bool has_norm_weights(QkNorm norm) { return norm != QkNorm::kNone && norm != QkNorm::kUnit; }
+bool has_norm_weights(QkNorm norm) {
+  return norm != QkNorm::kNone && norm != QkNorm::kUnit && norm != QkNorm::kUnitScaled;
+}
 
 // Norms that the op rope_kv does.
 bool is_of_rope_kv(QkNorm norm) { return norm == QkNorm::kHead || norm == QkNorm::kTurned; }
@@ -193,12 +195,15 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
   spec = part_of(whole, sharding);
+  place_parts(whole, sharding);
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;
   FT_RETURN_IF_ERROR(
       loader.load_linear(qkv_parts(base, whole, sharding), whole.inputs, whole.qkv_bias, &qkv));
   if (has_norm_weights(whole.qk_norm)) {
     FT_RETURN_IF_ERROR(load_qk_norms(loader, base, whole, this));
+    q_part.weights = q_norm;
+    k_part.weights = k_norm;
   }
   if (whole.num_gates() > 0) {
     FT_RETURN_IF_ERROR(loader.load_linear(gate_parts(base, whole, sharding), whole.inputs,
@@ -211,7 +216,10 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   }
   if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));
   if (whole.sub_norm != nullptr) {
-    FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.q_size(), &sub_norm));
+    const RowPart& own = attended_part.part;
+    FT_RETURN_IF_ERROR(loader.load_norm_part(base + whole.sub_norm, whole.q_size(),
+                                             {own.begin, own.count}, &sub_norm));
+    attended_part.weights = sub_norm.weight;
   }
   if (!spec.slopes.empty()) {
     FT_RETURN_IF_ERROR(loader.upload(spec.slopes, "the slopes of heads", &slopes));
@@ -229,6 +237,18 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
     loader.weights().ignore(base + buffer);
   }
   return {};
+}
+
+// Of the ranks with the same heads of keys the first one tells them.
+void Gqa::place_parts(const GqaSpec& whole, const Sharding& sharding) {
+  const auto size_of = [&](int64_t heads) { return static_cast<int32_t>(heads * whole.head_dim); };
+  const ShardRange heads = shard_of(whole.num_heads, sharding);
+  const ShardRange kv_heads = shard_of_kv_heads(whole.num_kv_heads, sharding);
+  const RowPart queries{0, size_of(heads.count), size_of(heads.begin), whole.q_size(), 0};
+  q_part.part = attended_part.part = queries;
+  k_part.part = {queries.count, size_of(kv_heads.count), size_of(kv_heads.begin), whole.kv_size(),
+                 1};
+  k_part.is_told = is_first_with_kv_heads(whole.num_kv_heads, sharding);
 }
 
 void Gqa::Scratch::fit(const GqaSpec& part) {
@@ -258,9 +278,19 @@ void Gqa::project(const LayerRows& rows, const void* x, const Scratch& scratch) 
   if (index.exists()) index.project(rows, x, scratch.index, dtype);
 }
 
-// The norms that rope_kv does not know.
-void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
+// Over those of all ranks.
+void Gqa::norm_all_heads(const LayerRows& rows, const Scratch& scratch) const {
+  const NormedPart parts[] = {q_part, k_part};
+  const size_t count = spec.kv_of < 0 ? 2 : 1;
+  norm_over_ranks(rows, {parts, count},
+                  {scratch.qkv, spec.qkv_size(), eps, scratch.qkv, DType::kF32});
+}
+
+// The norms that rope_kv does not know. A turn keeps lengths, so that they may stand before it; of
+// rows that it scales eps is smaller.
+void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch, float scaling) const {
   const bool whole = spec.qk_norm == QkNorm::kWidth;
+  if (whole && rows.ranks != nullptr) return norm_all_heads(rows, scratch);
   const bool centred = spec.qk_norm == QkNorm::kOwn || spec.qk_norm == QkNorm::kOwnListed;
   const auto norm = [&](const float* weight, int32_t column, int32_t heads) {
     norm_columns(rows.queue, {.counts = rows.counts,
@@ -271,7 +301,7 @@ void Gqa::norm_heads(const LayerRows& rows, const Scratch& scratch) const {
                               .column = column,
                               .groups = whole ? 1 : heads,
                               .size = whole ? heads * spec.head_dim : spec.head_dim,
-                              .eps = eps,
+                              .eps = eps / (scaling * scaling),
                               .centred = centred ? 1 : 0});
   };
   norm(q_norm, 0, spec.num_heads);
@@ -306,7 +336,8 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
     mask.add(rows, spec, dtype, {scratch.qkv, scratch.q, static_cast<float*>(scratch.attended)});
   }
   const bool in_rope = is_of_rope_kv(spec.qk_norm);
-  if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch);
+  const float normed_scaling = spec.qk_norm == QkNorm::kUnitScaled ? kv.rope.scaling : 1;
+  if (spec.qk_norm != QkNorm::kNone && !in_rope) norm_heads(rows, scratch, normed_scaling);
   rope_kv(rows.queue, {.counts = rows.counts,
                        .qkv = scratch.qkv,
                        .q_out = scratch.q,
@@ -317,7 +348,7 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
                        .max_rows = rows.max_rows,
                        .num_heads = spec.num_heads,
                        .rotary_dim = kv.rope.rotary_dim,
-                       .scaling = kv.rope.scaling,
+                       .scaling = kv.rope.scaling / normed_scaling,
                        .q_norm = in_rope ? q_norm : nullptr,
                        .k_norm = in_rope ? k_norm : nullptr,
                        .norm_eps = eps,
@@ -367,6 +398,10 @@ void Gqa::gate_attended(const LayerRows& rows, const Scratch& scratch) const {
 // By way of qkv, which nothing reads behind attention.
 void Gqa::norm_attended(const LayerRows& rows, const Scratch& scratch) const {
   cast_rows(rows, {scratch.attended, dtype, scratch.qkv, DType::kF32, spec.q_size()});
+  if (rows.ranks != nullptr) {
+    return norm_over_ranks(rows, {&attended_part, 1},
+                           {scratch.qkv, spec.q_size(), eps, scratch.attended, dtype});
+  }
   norm_rows(rows, scratch.qkv, nullptr, sub_norm, {spec.q_size(), eps}, {scratch.attended, dtype});
 }
 

@@ -13,6 +13,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/rank_rows.h"
 
 namespace foretoken {
 
@@ -25,6 +26,10 @@ struct Gqa {
   // Weights of the norms of q and k; null where there are none or they need none.
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
+  // The rank's heads of q, k and what enters o, for norms over all heads.
+  NormedPart q_part;
+  NormedPart k_part;
+  NormedPart attended_part;
   const float* sinks = nullptr;   // [q heads] or null
   KvScales kv_scales;             // of the layer whose keys and values it reads
   Norm sub_norm;                  // of what enters o; without weights: there is none
@@ -91,7 +96,9 @@ struct Gqa {
  private:
   // As its group keeps the layer's entries.
   KvLayer own_kv(const LayerKv& kv) const;
-  void norm_heads(const LayerRows& rows, const Scratch& scratch) const;
+  void place_parts(const GqaSpec& whole, const Sharding& sharding);
+  void norm_all_heads(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_heads(const LayerRows& rows, const Scratch& scratch, float scaling) const;
   void norm_values(const LayerRows& rows, const Scratch& scratch) const;
   void norm_attended(const LayerRows& rows, const Scratch& scratch) const;
   void gate_attended(const LayerRows& rows, const Scratch& scratch) const;

@@ -3,16 +3,25 @@
 #include <cmath>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/rows/mask_keys.h"
 #include "kernels/rows/norm_columns.h"
 
 namespace foretoken {
 
-Status KeyMask::load(PartLoader& loader, const std::string& base, const GqaSpec& spec) {
-  TensorPart part{base + "dt_proj", spec.num_kv_heads};
-  part.padded = spec.padding(true);
-  FT_RETURN_IF_ERROR(loader.load_linear({part}, spec.kv_size(), false, &steps));
-  FT_RETURN_IF_ERROR(loader.load_vector({{base + "A", spec.num_kv_heads}}, &rates));
+// Of ranks with the same values the first one counts them.
+Status KeyMask::load(PartLoader& loader, const std::string& base, const GqaSpec& whole) {
+  const Sharding& sharding = loader.sharding();
+  const GqaSpec spec = part_of(whole, sharding);
+  const ShardRange own = shard_of_kv_heads(whole.num_kv_heads, sharding);
+  first_head = static_cast<int32_t>(own.begin);
+  TensorPart part{base + "dt_proj", whole.num_kv_heads};
+  part.padded = whole.padding(true);
+  if (!is_first_with_kv_heads(whole.num_kv_heads, sharding)) part.padded.scale = 0;
+  const ColumnRange values{whole.kv_size(), own.begin * whole.head_dim, spec.kv_size()};
+  FT_RETURN_IF_ERROR(loader.load_columns({part}, values, &steps));
+  FT_RETURN_IF_ERROR(
+      loader.load_vector({{base + "A", whole.num_kv_heads, own.begin, own.count}}, &rates));
   eps = loader.config().rms_norm_eps * static_cast<float>(spec.value_dim) /
         static_cast<float>(spec.head_dim);
   FT_RETURN_IF_ERROR(load_norm(loader, base + "q_norm.weight", spec, spec.num_heads, &q_norm));
@@ -54,17 +63,20 @@ void KeyMask::add(const LayerRows& rows, const GqaSpec& spec, DType dtype,
   norm(k_norm, spec.q_size(), spec.num_kv_heads);
   const float* values = scratch.qkv + spec.q_size() + spec.kv_size();
   cast_rows(rows, {values, DType::kF32, scratch.values, dtype, spec.kv_size(), spec.qkv_size()});
+  FT_CHECK(steps.outputs * sizeof(float) <= static_cast<size_t>(spec.q_size()) * dtype_size(dtype));
   gemm(rows.queue, product_of(rows, scratch.values, steps, scratch.steps, dtype));
+  if (rows.ranks != nullptr) sum_over_ranks(rows, scratch.steps, steps.outputs);
   mask_keys(rows.queue, {.counts = rows.counts,
                          .qkv = scratch.qkv,
-                         .steps = scratch.steps,
+                         .steps = scratch.steps + first_head,
                          .rates = rates,
                          .max_rows = rows.max_rows,
                          .num_heads = spec.num_heads,
                          .num_kv_heads = spec.num_kv_heads,
                          .head_dim = spec.head_dim,
                          .element = spec.value_dim,
-                         .scale = spec.scale});
+                         .scale = spec.scale,
+                         .step_stride = steps.outputs});
 }
 
 double KeyMask::num_zeros(const GqaSpec& spec) {

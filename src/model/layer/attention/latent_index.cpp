@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/comm/stage_exchange.h"
 #include "kernels/latent/choose_entries.h"
 #include "kernels/latent/index_rows.h"
 
@@ -101,22 +100,14 @@ Status LatentIndex::Scratch::take(const ScratchSource& source) {
   return {};
 }
 
-void LatentIndex::Scratch::send(const LayerRows& of, const void* comm) const {
-  move_column(of, {bits_of(last), 1, 0}, {carried, kCarriedColumns, 0});
-  move_column(of, {bits_of(rows), 1, 0}, {carried, kCarriedColumns, 1});
-  const auto go = [&](const float* x, int32_t columns) {
-    send_rows(of.queue, {comm, of.counts, x, of.max_rows, columns});
-  };
-  go(carried, kCarriedColumns);
-  go(bits_of(entries), widest_.top);
-}
-
-void LatentIndex::Scratch::receive(const LayerRows& of, const void* comm) const {
-  const auto come = [&](float* x, int32_t columns) {
-    receive_rows(of.queue, {comm, of.counts, x, of.max_rows, columns});
-  };
-  come(carried, kCarriedColumns);
-  come(bits_of(entries), widest_.top);
+void LatentIndex::Scratch::cross(const LayerRows& of, const StageCut& cut) const {
+  if (cut.sends) {
+    move_column(of, {bits_of(last), 1, 0}, {carried, kCarriedColumns, 0});
+    move_column(of, {bits_of(rows), 1, 0}, {carried, kCarriedColumns, 1});
+  }
+  cut.cross(of, carried, kCarriedColumns);
+  cut.cross(of, bits_of(entries), widest_.top);
+  if (cut.sends) return;
   move_column(of, {carried, kCarriedColumns, 0}, {bits_of(last), 1, 0});
   move_column(of, {carried, kCarriedColumns, 1}, {bits_of(rows), 1, 0});
 }

@@ -7,6 +7,7 @@
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/stage_cut.h"
 
 namespace foretoken {
 
@@ -35,10 +36,9 @@ struct LatentIndex {
 
     void fit(const IndexSpec& spec);
     Status take(const ScratchSource& source);
-    // Enqueues that what the rows have chosen goes to the next stage, and that it comes from the
-    // one before, whose `top`, a multiple of 4, is the same. comm: of stage_exchange.h.
-    void send(const LayerRows& rows, const void* comm) const;
-    void receive(const LayerRows& rows, const void* comm) const;
+    // Enqueues that what the rows have chosen goes over the cut between two stages, whose `top` is
+    // the same.
+    void cross(const LayerRows& rows, const StageCut& cut) const;
 
    private:
     IndexSpec widest_;

@@ -23,6 +23,7 @@ void Experts::Scratch::fit(const ExpertsSpec& part) {
   norms_latent_ = norms_latent_ || part.latent_norm != nullptr;
   inner_ = std::max(inner_, part.inner);
   has_shared_ = has_shared_ || part.shared_inner > 0;
+  keeps_apart_ = keeps_apart_ || (part.num_engines > 1 && part.zero_count > 0);
   if (part.shared_inner > 0) shared.fit(shared_mlp_of(part));
 }
 
@@ -54,8 +55,9 @@ Status Experts::Scratch::take(const ScratchSource& source) {
       FT_ASSIGN_OR_RETURN(latent_own, source.act(latent_));
     }
   }
-  if (!has_shared_) return {};
+  if (!has_shared_ && !keeps_apart_) return {};
   FT_ASSIGN_OR_RETURN(shared_out, source.floats(inputs_));
+  if (!has_shared_) return {};
   FT_ASSIGN_OR_RETURN(shared_logit, source.floats(1));
   return shared.take(source);
 }
@@ -76,11 +78,11 @@ Status Experts::Scratch::take_exchange(const ScratchSource& all) {
   FT_ASSIGN_OR_RETURN(exchanged.counts, all.arena.take_array<StepCounts>(1, what));
   FT_ASSIGN_OR_RETURN(exchanged.begins,
                       all.arena.take_array<int32_t>(static_cast<size_t>(num_engines_) + 1, what));
-  FT_ASSIGN_OR_RETURN(exchanged.x, all.act(inputs_));
+  FT_ASSIGN_OR_RETURN(exchanged.x, all.act(width_));
   FT_ASSIGN_OR_RETURN(exchanged.ids, all.arena.take_array<int32_t>(choices, what));
   FT_ASSIGN_OR_RETURN(exchanged.weights, all.floats(top_k_));
-  FT_ASSIGN_OR_RETURN(sums, all.floats(inputs_));
-  const auto own = static_cast<size_t>(capacity_rows) * static_cast<size_t>(inputs_);
+  FT_ASSIGN_OR_RETURN(sums, all.floats(width_));
+  const auto own = static_cast<size_t>(capacity_rows) * static_cast<size_t>(width_);
   FT_ASSIGN_OR_RETURN(returns, all.arena.take_array<float>(2 * own, what));
   return {};
 }
@@ -151,12 +153,22 @@ void Experts::keep_rows(const LayerRows& rows, const void* x, const Scratch& scr
   }
 }
 
+// What those leave of an engine's own rows, which go to no other engine.
+void Experts::sum_kept(const LayerRows& rows, const Scratch& scratch) const {
+  CombineExpertsArgs args = combination(rows, scratch, {scratch.shared_out});
+  args.shared = args.shared_gate = nullptr;
+  args.first_expert = spec.count;
+  args.num_own = own_zeros;
+  combine_experts(rows.queue, args);
+}
+
 void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   keep_rows(rows, x, scratch);
-  if (is_exchanged) exchange(rows, x, scratch);
+  if (keeps_apart()) sum_kept(rows, scratch);
+  const void* routed = spec.latent > 0 ? make_latents(rows, x, scratch) : x;
+  if (is_exchanged) exchange(rows, routed, scratch);
   const LayerRows all = rows_of_experts(rows, scratch);
   const float* weights = is_exchanged ? scratch.exchanged.weights : scratch.weights;
-  const void* routed = spec.latent > 0 ? make_latents(rows, x, scratch) : x;
   const void* own_x = rounded_x(all, is_exchanged ? scratch.exchanged.x : routed, scratch);
   const bool alike = shared.gate_up.weight.takes_rounded() == gate_up.takes_rounded();
   const void* shared_x = !joins_experts() ? nullptr
@@ -193,14 +205,13 @@ bool Experts::joins_experts() const {
 // What experts multiply with, rounded where their matrices take it so.
 const void* Experts::rounded_x(const LayerRows& all, const void* x, const Scratch& scratch) const {
   if (!gate_up.takes_rounded()) return x;
-  return rounded_rows(all, x, scratch.rounded, spec.width(), dtype, 1, RowRounding::kE4m3,
-                      gate_up.input_scale());
+  return rounded_rows(all, x, scratch.rounded, spec.width(), dtype, 1, gate_up.input_scale());
 }
 
 const void* Experts::rounded_gated(const LayerRows& all, const Scratch& scratch) const {
   if (!down.takes_rounded()) return scratch.gated;
   return rounded_rows(all, scratch.gated, scratch.rounded, spec.inner, dtype, spec.top_k,
-                      RowRounding::kE4m3, down.input_scale());
+                      down.input_scale());
 }
 
 // A matrix of the shared expert, where that is so.
@@ -219,7 +230,7 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
                              .out = scratch.exchanged,
                              .max_rows = rows.max_rows,
                              .capacity_rows = scratch.capacity_rows,
-                             .hidden = spec.inputs,
+                             .hidden = spec.width(),
                              .top_k = spec.top_k,
                              .dtype = dtype});
   const LayerRows all = rows_of_experts(rows, scratch);
@@ -237,9 +248,8 @@ void Experts::exchange(const LayerRows& rows, const void* x, const Scratch& scra
 
 void Experts::output(const LayerRows& rows, const Scratch& scratch, Sum to) const {
   multiply_down(rows, scratch);
-  if (is_exchanged) return combine_exchanged(rows, scratch, to);
   if (spec.latent > 0) return widen_latents(rows, scratch, to);
-  combine_experts(rows.queue, combination(rows, scratch, to));
+  combine(rows, scratch, to);
 }
 
 const void* Experts::make_latents(const LayerRows& rows, const void* x,
@@ -271,9 +281,7 @@ const void* Experts::norm_latents(const LayerRows& rows, const Scratch& scratch)
 
 // The sum of what experts leave, widened, and the shared one's.
 void Experts::widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const {
-  CombineExpertsArgs args = combination(rows, scratch, {scratch.latent});
-  args.shared = args.shared_gate = nullptr;
-  combine_experts(rows.queue, args);
+  combine(rows, scratch, {scratch.latent});
   const void* sums = scratch.latent_act;
   if (latent_norm.weight != nullptr) {
     sums = norm_latents(rows, scratch);
@@ -297,7 +305,7 @@ void Experts::output_normed(const LayerRows& rows, const Scratch& scratch, float
 
 void Experts::multiply_down(const LayerRows& rows, const Scratch& scratch) const {
   if (spec.shared_inner > 0 && spec.latent == 0 && !joins_experts()) {
-    shared.output(rows, scratch.shared, {scratch.shared_out});
+    shared.output(rows, scratch.shared, {scratch.shared_out, keeps_apart()});
   }
   const LayerRows all = rows_of_experts(rows, scratch);
   const void* shared_x =
@@ -324,8 +332,8 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .y = scratch.products,
           .ids = scratch.ids,
           .weights = spec.weighs_input ? nullptr : scratch.weights,
-          .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
-          .shared_gate = weighs_shared() ? scratch.shared_logit : nullptr,
+          .shared = adds_shared() ? scratch.shared_out : nullptr,
+          .shared_gate = adds_shared() && weighs_shared() ? scratch.shared_logit : nullptr,
           .out = to.rows,
           .first_expert = static_cast<int32_t>(own.begin),
           .num_own = static_cast<int32_t>(own.count) + own_zeros,
@@ -334,6 +342,12 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .hidden = spec.width(),
           .dtype = dtype,
           .add = to.adds ? 1 : 0};
+}
+
+// The sum of what experts leave, as wide as they are, and of what is added beside them.
+void Experts::combine(const LayerRows& rows, const Scratch& scratch, Sum to) const {
+  if (is_exchanged) return combine_exchanged(rows, scratch, to);
+  combine_experts(rows.queue, combination(rows, scratch, to));
 }
 
 // This rank's sums of all rows, and of its own rows the sums of all ranks.
@@ -350,18 +364,19 @@ void Experts::combine_exchanged(const LayerRows& rows, const Scratch& scratch, S
                                .num_own = static_cast<int32_t>(own.count),
                                .top_k = spec.top_k,
                                .max_rows = all.max_rows,
-                               .hidden = spec.inputs,
+                               .hidden = spec.width(),
                                .dtype = dtype});
-  return_rows(rows.queue, {.comm = scratch.comm,
-                           .begins = scratch.exchanged.begins,
-                           .sums = scratch.sums,
-                           .scratch = scratch.returns,
-                           .shared = spec.shared_inner > 0 ? scratch.shared_out : nullptr,
-                           .shared_gate = weighs_shared() ? scratch.shared_logit : nullptr,
-                           .out = to.rows,
-                           .max_rows = rows.max_rows,
-                           .hidden = spec.inputs,
-                           .add = to.adds ? 1 : 0});
+  return_rows(rows.queue,
+              {.comm = scratch.comm,
+               .begins = scratch.exchanged.begins,
+               .sums = scratch.sums,
+               .scratch = scratch.returns,
+               .shared = adds_shared() || keeps_apart() ? scratch.shared_out : nullptr,
+               .shared_gate = adds_shared() && weighs_shared() ? scratch.shared_logit : nullptr,
+               .out = to.rows,
+               .max_rows = rows.max_rows,
+               .hidden = spec.width(),
+               .add = to.adds ? 1 : 0});
 }
 
 }  // namespace foretoken

@@ -59,7 +59,7 @@ struct Experts {
     void* gated = nullptr;          // [max_rows * top_k, inner] act
     void* products = nullptr;       // [max_rows * top_k, hidden] act
     void* rounded = nullptr;        // what either product's x is rounded into; null: none is
-    float* shared_out = nullptr;    // [max_rows, hidden]
+    float* shared_out = nullptr;    // [max_rows, hidden]; or what Experts::sum_kept leaves
     float* shared_logit = nullptr;  // [max_rows]
     float* latent = nullptr;        // [max_rows, latent], where a layer has one, and so is the next
     void* latent_act = nullptr;     // [max_rows, latent] act
@@ -91,6 +91,7 @@ struct Experts {
     bool norms_latent_ = false;
     int32_t inner_ = 0;
     bool has_shared_ = false;
+    bool keeps_apart_ = false;
   };
 
   // Loads what begins with `base`, for example "model.layers.3.", and the base of the spec. Stays
@@ -121,10 +122,15 @@ struct Experts {
  private:
   ExpertLists lists(const Scratch& scratch) const;
   void keep_rows(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  void sum_kept(const LayerRows& rows, const Scratch& scratch) const;
   bool joins_experts() const;
   const void* make_latents(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   const void* norm_latents(const LayerRows& rows, const Scratch& scratch) const;
   void widen_latents(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+  // Whether the shared expert is as wide as the others.
+  bool adds_shared() const { return spec.shared_inner > 0 && spec.latent == 0; }
+  // Whether rows that experts leave as they are stay here while others go to several engines.
+  bool keeps_apart() const { return is_exchanged && own_zeros > 0; }
   // Without a gate the logit is 0 at all times, which makes it half.
   bool weighs_shared() const { return shared_gate.outputs > 0 || spec.halves_shared; }
   SharedExpert with_experts(const void* x, const Linear& linear, void* y) const;
@@ -134,6 +140,7 @@ struct Experts {
   void exchange(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void multiply_down(const LayerRows& rows, const Scratch& scratch) const;
   CombineExpertsArgs combination(const LayerRows& rows, const Scratch& scratch, Sum to) const;
+  void combine(const LayerRows& rows, const Scratch& scratch, Sum to) const;
   void combine_exchanged(const LayerRows& rows, const Scratch& scratch, Sum to) const;
 };
 

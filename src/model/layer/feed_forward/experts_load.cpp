@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/experts/expert_gemm.h"
 #include "model/layer/feed_forward/experts.h"
 
@@ -397,9 +398,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   const ExpertSource from = find_source(loader, base, whole);
   own = from.experts;
   is_exchanged = loader.sharding().experts.comm != nullptr;
-  // On one rank alone, behind the experts that it has.
-  const bool counts = loader.sharding().deals_experts() ? own.begin + own.count == whole.count
-                                                        : loader.sharding().rank == 0;
+  // On one rank alone, behind the experts that it has, or of each engine the first one.
+  const bool deals = loader.sharding().deals_experts() && !is_exchanged;
+  const bool counts = deals ? own.begin + own.count == whole.count : loader.sharding().rank == 0;
   own_zeros = counts ? whole.zero_count : 0;
   FT_RETURN_IF_ERROR(expect_others(loader.weights(), from));
   ignore_idle(loader.weights(), from);
@@ -414,6 +415,8 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
   FT_RETURN_IF_ERROR(load_latents(loader, base, whole, this));
   FT_RETURN_IF_ERROR(load_shared_experts(loader, base, whole, this));
   join_input_scales(this);
+  // Of which no architecture has both.
+  FT_CHECK(!keeps_apart() || !weighs_shared());
   return {};
 }
 

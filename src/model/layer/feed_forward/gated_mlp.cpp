@@ -69,7 +69,9 @@ Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedM
       gate_up_parts(base, whole, loader.sharding()), loader.config().hidden_size, whole.bias,
       &gate_up, whole.apart() ? WeightOrder::kPlain : WeightOrder::kGateUp));
   if (whole.sub_norm != nullptr) {
-    FT_RETURN_IF_ERROR(loader.load_norm(base + whole.sub_norm, whole.inner, &sub_norm));
+    const ShardRange own = shard_of(whole.inner, loader.sharding());
+    FT_RETURN_IF_ERROR(loader.load_norm_part(base + whole.sub_norm, whole.inner, own, &sub_norm));
+    met_part = {{0, spec.inner, static_cast<int32_t>(own.begin), whole.inner, 0}, sub_norm.weight};
   }
   eps = loader.config().rms_norm_eps;
   return loader.load_summed(base + whole.down, whole.inner, whole.bias, &down,
@@ -94,16 +96,26 @@ Status GatedMlp::Scratch::take(const ScratchSource& source) {
   return {};
 }
 
+// Of gates of all ranks, each of which has as many.
+void GatedMlp::cut_gates(const LayerRows& rows, const Scratch& scratch) const {
+  CutLowArgs cut{.counts = rows.counts,
+                 .x = scratch.apart,
+                 .max_rows = rows.max_rows,
+                 .stride = 2 * spec.inner,
+                 .size = spec.inner,
+                 .deviations = deviations};
+  if (rows.ranks != nullptr) {
+    tell_moments(rows, scratch.apart, spec.inner, 2 * spec.inner);
+    cut.moments = rows.ranks->entries;
+    cut.num_parts = rows.ranks->size;
+    cut.num_entries = rows.ranks->num_entries;
+  }
+  cut_low(rows.queue, cut);
+}
+
 void GatedMlp::expand_apart(const LayerRows& rows, const void* x, const Scratch& scratch) const {
   multiply(rows, x, gate_up, {scratch.apart}, dtype);
-  if (spec.sparsity > 0) {
-    cut_low(rows.queue, {.counts = rows.counts,
-                         .x = scratch.apart,
-                         .max_rows = rows.max_rows,
-                         .stride = 2 * spec.inner,
-                         .size = spec.inner,
-                         .deviations = deviations});
-  }
+  if (spec.sparsity > 0) cut_gates(rows, scratch);
   const bool normed = sub_norm.weight != nullptr;
   gated_act(rows.queue, {.counts = rows.counts,
                          .gate_up = scratch.apart,
@@ -114,6 +126,10 @@ void GatedMlp::expand_apart(const LayerRows& rows, const void* x, const Scratch&
                          .out_dtype = normed ? DType::kF32 : dtype,
                          .clamp = spec.clamp});
   if (!normed) return;
+  if (rows.ranks != nullptr) {
+    return norm_over_ranks(rows, {&met_part, 1},
+                           {scratch.met, spec.inner, eps, scratch.gated, dtype});
+  }
   norm_rows(rows, scratch.met, nullptr, sub_norm, {spec.inner, eps}, {scratch.gated, dtype});
 }
 

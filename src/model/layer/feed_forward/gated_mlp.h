@@ -8,6 +8,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/rank_rows.h"
 
 namespace foretoken {
 
@@ -15,10 +16,11 @@ namespace foretoken {
 struct GatedMlp {
   GatedMlpSpec spec;  // of the part
   DType dtype = DType::kF32;
-  float eps = 0;   // of sub_norm
-  Linear gate_up;  // [2 * inner, hidden] as kGateUp, or plainly where they are looked at apart
-  Linear down;     // [hidden, inner]
-  Norm sub_norm;   // of what enters down; without weights: there is none
+  float eps = 0;        // of sub_norm
+  Linear gate_up;       // [2 * inner, hidden] as kGateUp, or plainly where they are looked at apart
+  Linear down;          // [hidden, inner]
+  Norm sub_norm;        // of what enters down; without weights: there is none
+  NormedPart met_part;  // the rank's columns of it
   float deviations = 0;  // as of CutLowArgs, where spec.sparsity asks for that
 
   // Buffers that layers share, wide enough for the widest of them.
@@ -58,6 +60,7 @@ struct GatedMlp {
   }
 
  private:
+  void cut_gates(const LayerRows& rows, const Scratch& scratch) const;
   void expand_apart(const LayerRows& rows, const void* x, const Scratch& scratch) const;
 };
 

@@ -71,12 +71,25 @@ TensorPart by_value_head(const std::string& name, const LinearSpec& whole,
   return {name, whole.shape.value_heads, heads.begin, heads.count};
 }
 
+// The weights that all groups have in common, for each element of a part.
+Status load_shared_weights(PartLoader& loader, const std::string& name, const RowPart& part,
+                           const float** out) {
+  std::vector<TensorPart> parts;
+  for (int32_t g = part.first_group(); g <= part.last_group(); ++g) {
+    const int32_t begin = part.begin_of(g);
+    parts.push_back({name, part.group, (part.begin + begin) % part.group, part.end_of(g) - begin});
+  }
+  FT_ASSIGN_OR_RETURN(*out, loader.weights().vector(loader.arena(), parts, 1));
+  return {};
+}
+
 Status load_norm(PartLoader& loader, const std::string& base, const LinearSpec& whole,
-                 const float** out) {
+                 const RowPart& cut, const float** out) {
   if (whole.norm_groups == 0) return {};
   const std::string name = base + whole.norm + ".weight";
   const int64_t size = whole.shape.v_size();
   if (!whole.norm_own_weights) {
+    if (cut.count > 0) return load_shared_weights(loader, name, cut, out);
     FT_ASSIGN_OR_RETURN(
         *out, loader.weights().vector(loader.arena(), {{{name, size / whole.norm_groups}}}, 1));
     return {};
@@ -148,7 +161,14 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
     FT_RETURN_IF_ERROR(
         loader.load_vector({by_value_head(base + whole.skip, whole, sharding)}, &skip));
   }
-  FT_RETURN_IF_ERROR(load_norm(loader, base, whole, &norm));
+  if (whole.norm_groups % sharding.size != 0) {
+    const ShardRange own = shard_of(whole.shape.v_size(), sharding);
+    num_cut_groups = whole.norm_groups;
+    left_part.part = {0, static_cast<int32_t>(own.count), static_cast<int32_t>(own.begin),
+                      whole.shape.v_size() / whole.norm_groups, 0};
+  }
+  FT_RETURN_IF_ERROR(load_norm(loader, base, whole, left_part.part, &norm));
+  left_part.weights = norm;
   const auto load_head_norm = [&](const char* name, const float** to) {
     const std::vector<TensorPart> parts = {
         {base + (name != nullptr ? name : "") + ".weight", whole.shape.key_dim}};
@@ -298,23 +318,51 @@ void LinearMixer::attend(const LayerRows& rows, const LayerKv& kv, const Scratch
                                 .shape = shape,
                                 .max_rows = rows.max_rows,
                                 .pending_rows = state.pending_rows});
+  gate_left(rows, scratch);
+}
+
+// Gates and norms what linear attention has left.
+void LinearMixer::gate_left(const LayerRows& rows, const Scratch& scratch) const {
+  const LinearShape& shape = spec.shape;
   const int32_t groups = std::max(spec.norm_groups, 1);
   const bool low_rank = spec.gate_rank > 0;
   const float* gates = low_rank ? scratch.gates : scratch.first + spec.conv_channels();
-  gated_norm(rows.queue, {.counts = rows.counts,
-                          .x = scratch.left,
-                          .gates = spec.gate != NormGate::kNone ? gates : nullptr,
-                          .weights = norm,
-                          .out = scratch.normed,
-                          .gate_stride = low_rank ? shape.v_size() : spec.first_size(),
-                          .max_rows = rows.max_rows,
-                          .num_groups = groups,
-                          .group_size = shape.v_size() / groups,
-                          .own_weights = spec.norm_own_weights ? 1 : 0,
-                          .gates_first = spec.gates_first ? 1 : 0,
-                          .gate = spec.gate,
-                          .eps = eps,
-                          .dtype = dtype});
+  const GatedNormArgs args{.counts = rows.counts,
+                           .x = scratch.left,
+                           .gates = spec.gate != NormGate::kNone ? gates : nullptr,
+                           .weights = norm,
+                           .out = scratch.normed,
+                           .gate_stride = low_rank ? shape.v_size() : spec.first_size(),
+                           .max_rows = rows.max_rows,
+                           .num_groups = groups,
+                           .group_size = shape.v_size() / groups,
+                           .own_weights = spec.norm_own_weights ? 1 : 0,
+                           .gates_first = spec.gates_first ? 1 : 0,
+                           .gate = spec.gate,
+                           .eps = eps,
+                           .dtype = dtype};
+  if (num_cut_groups > 0) return norm_left(rows, args, scratch);
+  gated_norm(rows.queue, args);
+}
+
+// Over groups that ranks have parts of; gates alone stand before it or behind it.
+void LinearMixer::norm_left(const LayerRows& rows, GatedNormArgs gating,
+                            const Scratch& scratch) const {
+  gating.weights = nullptr;
+  gating.num_groups = 1;
+  gating.group_size = spec.shape.v_size();
+  gating.own_weights = gating.gates_first = 0;
+  NormedRows of{scratch.left, spec.shape.v_size(), eps, scratch.normed, dtype};
+  if (spec.gates_first && spec.gate != NormGate::kNone) {
+    gating.out = scratch.left;
+    gating.dtype = DType::kF32;
+    gated_norm(rows.queue, gating);
+    return norm_over_ranks(rows, {&left_part, 1}, of);
+  }
+  of.out = scratch.left;
+  of.dtype = DType::kF32;
+  norm_over_ranks(rows, {&left_part, 1}, of);
+  gated_norm(rows.queue, gating);
 }
 
 }  // namespace foretoken

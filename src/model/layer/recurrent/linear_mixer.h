@@ -7,6 +7,7 @@
 #include "model/layer/layer_spec.h"
 #include "model/layer/linear.h"
 #include "model/layer/part_loader.h"
+#include "model/layer/rank_rows.h"
 
 namespace foretoken {
 
@@ -28,7 +29,10 @@ struct LinearMixer {
   const float* decay_bias = nullptr;  // the same
   const float* skip = nullptr;        // [value_heads] or null
   const float* norm = nullptr;        // as of GatedNormArgs
-  const float* q_norm = nullptr;      // [key_dim] or null, and so is the next
+  // Where ranks have parts of the norm's groups: how many all have, and the part of this rank.
+  int32_t num_cut_groups = 0;
+  NormedPart left_part = {};
+  const float* q_norm = nullptr;  // [key_dim] or null, and so is the next
   const float* k_norm = nullptr;
   Linear out;  // [hidden, v_size]
 
@@ -61,8 +65,7 @@ struct LinearMixer {
   };
 
   // Loads what begins with `layer`, for example "model.layers.3.", and the base of the spec. Stays
-  // until the loader has finished or stopped. Errors as of WeightLoader; Unsupported also where
-  // ranks would divide a norm.
+  // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& layer, const LinearSpec& whole);
 
   // Calls f for each matrix that adapters may change.
@@ -90,6 +93,8 @@ struct LinearMixer {
   void project_low(const LayerRows& rows, const void* x, const Scratch& scratch) const;
   void convolve(const LayerRows& rows, const LayerState& state, const Scratch& scratch) const;
   void turn(const LayerRows& rows, const DeviceRope& rope, const Scratch& scratch) const;
+  void gate_left(const LayerRows& rows, const Scratch& scratch) const;
+  void norm_left(const LayerRows& rows, GatedNormArgs gating, const Scratch& scratch) const;
   void pack(const LayerRows& rows, const Scratch& scratch) const;
 };
 

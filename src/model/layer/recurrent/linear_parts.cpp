@@ -1,5 +1,7 @@
 #include "model/layer/recurrent/linear_parts.h"
 
+#include <algorithm>
+
 namespace foretoken {
 namespace {
 
@@ -20,6 +22,23 @@ struct LinearPlaces {
         key_dim(whole.shape.key_dim),
         value_dim(whole.shape.value_dim) {}
 
+  // Of a key head, the values of the rank among its own.
+  struct ValuesOfKey {
+    int64_t head;
+    int64_t begin;
+    int64_t count;
+  };
+  std::vector<ValuesOfKey> values_by_key(int64_t num_keys) const {
+    const int64_t each = v_size / value_dim / num_keys;
+    std::vector<ValuesOfKey> own;
+    for (int64_t head = keys.begin; head < keys.begin + keys.count; ++head) {
+      const int64_t begin = std::max(values.begin, head * each);
+      const int64_t end = std::min(values.begin + values.count, (head + 1) * each);
+      own.push_back({head, begin - head * each, end - begin});
+    }
+    return own;
+  }
+
   // The rank's keys, or queries, in a tensor of `all` rows where those of all heads begin at `at`.
   TensorPart of_keys(const std::string& name, int64_t all, int64_t at) const {
     return {name, all, at + keys.begin * key_dim, keys.count * key_dim};
@@ -33,22 +52,26 @@ struct LinearPlaces {
   }
 };
 
-// A key head's query, key, values and gates lie together.
+// A key head's query, key, values and gates lie together. Ranks that have the same key head divide
+// its values.
 std::vector<TensorPart> grouped_first_parts(const std::string& name, const LinearSpec& whole,
                                             const Sharding& sharding) {
   const LinearPlaces at(whole, sharding);
   const int64_t all = 2 * (at.q_size + at.v_size);
   const int64_t group = all / whole.shape.key_heads, values = at.v_size / whole.shape.key_heads;
   std::vector<TensorPart> parts;
-  const auto add = [&](int64_t first, int64_t rows) {
-    for (int64_t head = at.keys.begin; head < at.keys.begin + at.keys.count; ++head) {
-      parts.push_back({name, all, head * group + first, rows});
+  for (const int64_t first : {int64_t{0}, at.key_dim}) {
+    for (const auto& own : at.values_by_key(whole.shape.key_heads)) {
+      parts.push_back({name, all, own.head * group + first, at.key_dim});
     }
-  };
-  add(0, at.key_dim);
-  add(at.key_dim, at.key_dim);
-  add(2 * at.key_dim, values);
-  if (whole.gate != NormGate::kNone) add(2 * at.key_dim + values, values);
+  }
+  const int num_parts = whole.gate == NormGate::kNone ? 1 : 2;
+  for (int64_t part = 0; part < num_parts; ++part) {
+    for (const auto& own : at.values_by_key(whole.shape.key_heads)) {
+      const int64_t first = 2 * at.key_dim + part * values + own.begin * at.value_dim;
+      parts.push_back({name, all, own.head * group + first, own.count * at.value_dim});
+    }
+  }
   return parts;
 }
 
@@ -72,8 +95,9 @@ std::vector<TensorPart> grouped_step_parts(const std::string& name, const Linear
   const int64_t each = whole.shape.value_heads / whole.shape.key_heads;
   std::vector<TensorPart> parts;
   for (const int64_t behind : {each, int64_t{0}}) {
-    for (int64_t head = at.keys.begin; head < at.keys.begin + at.keys.count; ++head) {
-      parts.push_back({name, 2 * whole.shape.value_heads, head * 2 * each + behind, each});
+    for (const auto& own : at.values_by_key(whole.shape.key_heads)) {
+      parts.push_back(
+          {name, 2 * whole.shape.value_heads, own.head * 2 * each + behind + own.begin, own.count});
     }
   }
   return parts;

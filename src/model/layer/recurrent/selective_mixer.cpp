@@ -11,46 +11,70 @@
 namespace foretoken {
 namespace {
 
-// exp(A_log), or what GGUF files have in its place, turned: channels side by side.
-Status load_scan_rates(PartLoader& loader, const std::string& base, const SelectiveSpec& spec,
+// exp(A_log) of the rank's channels, or what GGUF files have in its place, turned: channels side by
+// side.
+Status load_scan_rates(PartLoader& loader, const std::string& base, const SelectiveSpec& whole,
                        const float** out) {
   const std::string negative = base + SelectiveSpec::kNegativeRates, name = base + "A_log";
-  const auto channels = static_cast<size_t>(spec.channels);
-  const auto states = static_cast<size_t>(spec.d_state);
-  std::vector<float> stored(channels * states, 0.5f), rates(channels * states);
+  const auto channels = static_cast<size_t>(whole.channels);
+  const auto states = static_cast<size_t>(whole.d_state);
+  std::vector<float> stored(channels * states, 0.5f);
   const bool is_negative = loader.weights().has_optional(negative);
   if (is_negative) {
     FT_ASSIGN_OR_RETURN(stored, loader.weights().numbers(negative));
   } else {
-    const int64_t shape[] = {spec.channels, spec.d_state};
+    const int64_t shape[] = {whole.channels, whole.d_state};
     FT_RETURN_IF_ERROR(loader.weights().expect(name, shape));
     if (loader.weights().has_optional(name)) {
       FT_ASSIGN_OR_RETURN(stored, loader.weights().numbers(name));
     }
   }
-  if (stored.size() != rates.size()) {
+  if (stored.size() != channels * states) {
     return invalid_argument("tensor '" + negative + "' has " + std::to_string(stored.size()) +
-                            " numbers, not " + std::to_string(rates.size()) +
+                            " numbers, not " + std::to_string(channels * states) +
                             "; use a file that was written as a whole");
   }
-  for (size_t c = 0; c < channels; ++c) {
+  const ShardRange own = shard_of(whole.channels, loader.sharding());
+  const auto first = static_cast<size_t>(own.begin), count = static_cast<size_t>(own.count);
+  std::vector<float> rates(count * states);
+  for (size_t c = 0; c < count; ++c) {
     for (size_t n = 0; n < states; ++n) {
-      const float number = stored[c * states + n];
-      rates[n * channels + c] = is_negative ? -number : std::exp(number);
+      const float number = stored[(first + c) * states + n];
+      rates[n * count + c] = is_negative ? -number : std::exp(number);
     }
   }
   return loader.upload(rates, "the rates of decays", out);
 }
 
+// What each channel has one of.
+TensorPart by_channel(const std::string& name, const SelectiveSpec& whole,
+                      const Sharding& sharding) {
+  const ShardRange own = shard_of(whole.channels, sharding);
+  return {name, whole.channels, own.begin, own.count};
+}
+
+// Of the first product: x of the rank's channels, then their gates.
+std::vector<TensorPart> parts_of_channels(const std::string& name, const SelectiveSpec& whole,
+                                          const Sharding& sharding) {
+  const int64_t channels = whole.channels;
+  if (!sharding.is_cut()) return {{name, 2 * channels}};
+  const ShardRange own = shard_of(channels, sharding);
+  return {{name, 2 * channels, own.begin, own.count},
+          {name, 2 * channels, channels + own.begin, own.count}};
+}
+
 }  // namespace
 
-Status SelectiveMixer::load_maps(PartLoader& loader, const std::string& base) {
+Status SelectiveMixer::load_maps(PartLoader& loader, const std::string& base,
+                                 const SelectiveSpec& whole) {
+  const ShardRange own = shard_of(whole.channels, loader.sharding());
+  const ColumnRange channels{whole.channels, own.begin, own.count};
   TensorPart of_low{base + "x_proj", spec.maps_size(), 0, spec.step_rank};
   TensorPart of_maps{base + "x_proj", spec.maps_size(), spec.step_rank, 2 * spec.d_state};
-  TensorPart of_steps{base + "dt_proj", spec.channels};
+  TensorPart of_steps = by_channel(base + "dt_proj", whole, loader.sharding());
   of_low.is_exact = of_maps.is_exact = of_steps.is_exact = true;
-  FT_RETURN_IF_ERROR(loader.load_linear({of_low}, spec.channels, false, &low));
-  FT_RETURN_IF_ERROR(loader.load_linear({of_maps}, spec.channels, false, &maps));
+  FT_RETURN_IF_ERROR(loader.load_columns({of_low}, channels, &low));
+  FT_RETURN_IF_ERROR(loader.load_columns({of_maps}, channels, &maps));
   return loader.load_linear({of_steps}, spec.step_rank, true, &steps);
 }
 
@@ -78,22 +102,24 @@ Status SelectiveMixer::load_norms(PartLoader& loader, const std::string& base) {
 Status SelectiveMixer::load(PartLoader& loader, const std::string& layer,
                             const SelectiveSpec& whole) {
   const std::string base = layer + whole.base;
-  const int64_t channels = whole.channels;
-  spec = whole;
+  const Sharding& sharding = loader.sharding();
+  const ShardRange own = shard_of(whole.channels, sharding);
+  spec = part_of(whole, sharding);
   dtype = loader.config().dtype;
   eps = whole.norm_eps > 0 ? whole.norm_eps : loader.config().rms_norm_eps;
-  FT_RETURN_IF_ERROR(
-      loader.load_linear({{base + "in_proj", 2 * channels}}, whole.inputs, whole.bias, &in));
-  FT_RETURN_IF_ERROR(
-      loader.load_conv(base + "conv1d", {channels, 0, channels}, whole.conv_width, &conv));
+  FT_RETURN_IF_ERROR(loader.load_linear(parts_of_channels(base + "in_proj", whole, sharding),
+                                        whole.inputs, whole.bias, &in));
+  FT_RETURN_IF_ERROR(loader.load_conv(base + "conv1d", {whole.channels, own.begin, own.count},
+                                      whole.conv_width, &conv));
   if (whole.conv_bias) {
-    FT_RETURN_IF_ERROR(loader.load_vector({{base + "conv1d.bias", channels}}, &conv_bias));
+    FT_RETURN_IF_ERROR(
+        loader.load_vector({by_channel(base + "conv1d.bias", whole, sharding)}, &conv_bias));
   }
-  FT_RETURN_IF_ERROR(load_maps(loader, base));
+  FT_RETURN_IF_ERROR(load_maps(loader, base, whole));
   FT_RETURN_IF_ERROR(load_norms(loader, base));
   FT_RETURN_IF_ERROR(load_scan_rates(loader, base, whole, &rates));
-  FT_RETURN_IF_ERROR(loader.load_vector({{base + "D", channels}}, &skip));
-  return loader.load_summed(base + "out_proj", channels, whole.bias, &out);
+  FT_RETURN_IF_ERROR(loader.load_vector({by_channel(base + "D", whole, sharding)}, &skip));
+  return loader.load_summed(base + "out_proj", whole.channels, whole.bias, &out);
 }
 
 void SelectiveMixer::Scratch::fit(const SelectiveSpec& part) {
@@ -139,6 +165,13 @@ void SelectiveMixer::convolve(const LayerRows& rows, const LayerState& state,
   cast_rows(rows, {scratch.mixed, DType::kF32, scratch.mixed_act, dtype, spec.channels});
 }
 
+// A product that all channels enter.
+void SelectiveMixer::multiply_whole(const LayerRows& rows, const void* x, const Linear& linear,
+                                    float* y) const {
+  multiply(rows, x, linear, {y}, dtype);
+  if (rows.ranks != nullptr) sum_over_ranks(rows, y, linear.outputs);
+}
+
 // The steps, and keys and queries, which are returned.
 const float* SelectiveMixer::make_maps(const LayerRows& rows, const Scratch& scratch) const {
   GatedNormArgs norm{.counts = rows.counts,
@@ -155,10 +188,10 @@ const float* SelectiveMixer::make_maps(const LayerRows& rows, const Scratch& scr
                      .gate = NormGate::kNone,
                      .eps = eps,
                      .dtype = dtype};
-  multiply(rows, scratch.mixed_act, low, {scratch.low}, dtype);
+  multiply_whole(rows, scratch.mixed_act, low, scratch.low);
   gated_norm(rows.queue, norm);
   multiply(rows, scratch.low_act, steps, {scratch.steps}, dtype);
-  multiply(rows, scratch.mixed_act, maps, {scratch.maps}, dtype);
+  multiply_whole(rows, scratch.mixed_act, maps, scratch.maps);
   if (maps_norm == nullptr) return scratch.maps;
   norm.x = scratch.maps;
   norm.weights = maps_norm;

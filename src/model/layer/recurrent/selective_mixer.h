@@ -10,9 +10,9 @@
 
 namespace foretoken {
 
-// The mixer of Mamba 1 with its weights; whole on every rank that has the layer.
+// The mixer of Mamba 1 with its weights, or a rank's part of its channels.
 struct SelectiveMixer {
-  SelectiveSpec spec;
+  SelectiveSpec spec;  // of the part
   DType dtype = DType::kF32;
   float eps = 0;                     // of the norms
   Linear in;                         // [x and gates of the channels, spec.inputs]
@@ -51,8 +51,7 @@ struct SelectiveMixer {
   };
 
   // Loads what begins with `layer`, for example "model.layers.3.", and the base of the spec. Stays
-  // until the loader has finished or stopped. Errors as of WeightLoader; Unsupported where ranks
-  // would divide it.
+  // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& layer, const SelectiveSpec& whole);
 
   // Calls f for each matrix that adapters may change.
@@ -77,9 +76,10 @@ struct SelectiveMixer {
   }
 
  private:
-  Status load_maps(PartLoader& loader, const std::string& base);
+  Status load_maps(PartLoader& loader, const std::string& base, const SelectiveSpec& whole);
   Status load_norms(PartLoader& loader, const std::string& base);
   void convolve(const LayerRows& rows, const LayerState& state, const Scratch& scratch) const;
+  void multiply_whole(const LayerRows& rows, const void* x, const Linear& linear, float* y) const;
   const float* make_maps(const LayerRows& rows, const Scratch& scratch) const;
 };
 

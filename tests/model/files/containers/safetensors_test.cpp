@@ -33,6 +33,12 @@ std::vector<BadFile> bad_files() {
   return {
       {"Empty", "", {"header length", "fetch it again"}},
       {"Short", "abc", {"header length"}},
+      {"Gguf",
+       std::string("GGUF\3\0\0\0\0\0\0", 11),
+       {"it is a GGUF file", "give this file itself"}},
+      {"Torch",
+       std::string("PK\3\4\24\0\0\0\0\0\0", 11),
+       {"it is a file of PyTorch", "pytorch_model.bin"}},
       {"HugeHeader", make_file("{}", 0, int64_t{1} << 60), {"1152921504606846976", "does not fit"}},
       {"HeaderPastEnd", make_file("{}", 0, 64), {"header length 64", "does not fit"}},
       {"BrokenJson", make_file("{\"a\":", 0), {"(header)", "not valid JSON"}},

@@ -88,7 +88,9 @@ struct Held {
     view.name = name;
     view.file = "x.safetensors";
     view.dtype_name = dtype;
-    view.dtype = view.dtype_name == "F16" ? FileDType::kF16 : FileDType::kOther;
+    view.dtype = view.dtype_name == "F16"   ? FileDType::kF16
+                 : view.dtype_name == "I64" ? FileDType::kI64
+                                            : FileDType::kOther;
     view.shape = std::move(shape);
     view.num_bytes = std::ssize(data);
     view.data = reinterpret_cast<const std::byte*>(data.data());
@@ -127,7 +129,7 @@ TEST(UnpackedTensor, DamagedMasksAreNamed) {
   EXPECT_NE(masked_problem(values, wide, shape).find("'x.bitmask'"), std::string::npos);
   EXPECT_NE(masked_problem(few, mask, shape).find("is not"), std::string::npos);
   EXPECT_NE(masked_problem(values, mask, none).find("'x.shape'"), std::string::npos);
-  EXPECT_NE(masked_problem(values, mask, text).find("must hold integers"), std::string::npos);
+  EXPECT_NE(masked_problem(values, mask, text).find("must be I64 or I32"), std::string::npos);
 }
 
 TEST(UnpackedTensor, OtherShapesOfMarlinAreNamed) {

@@ -1,4 +1,4 @@
-#include "serve/fields/field_names.h"
+#include "base/text/nearest_name.h"
 
 #include <algorithm>
 
@@ -24,11 +24,12 @@ size_t num_edits(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
+std::string nearest_name(const std::string& name, const std::vector<std::string>& known,
+                         size_t max_edits) {
   constexpr size_t kLongest = 64;
   if (name.size() > kLongest) return {};
   std::string nearest;
-  size_t fewest = std::max<size_t>(1, name.size() / 3) + 1;
+  size_t fewest = std::min(max_edits, std::max<size_t>(1, name.size() / 3)) + 1;
   for (const std::string& candidate : known) {
     if (candidate.size() > kLongest) continue;
     const size_t edits = num_edits(name, candidate);
@@ -40,8 +41,8 @@ std::string nearest_name(const std::string& name, const std::vector<std::string>
 }
 
 std::string nearest_name_hint(const std::string& name, const std::vector<std::string>& known,
-                              const std::string& otherwise) {
-  const std::string nearest = nearest_name(name, known);
+                              const std::string& otherwise, size_t max_edits) {
+  const std::string nearest = nearest_name(name, known, max_edits);
   return nearest.empty() ? otherwise : "; did you mean '" + nearest + "'?";
 }
 

@@ -1,0 +1,105 @@
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/files/checkpoint.h"
+
+// What transformers 5.24 saves of OLMo's hybrid models in another form than it read.
+
+namespace foretoken {
+namespace {
+
+constexpr std::string_view kQueryConv = ".q_conv1d.weight";
+constexpr const char* kProjections[] = {"q", "k", "v"};
+
+struct CutConvolutions {
+  std::array<const TensorView*, 3> parts{};
+  std::array<int64_t, 3> rows{};  // that each should have
+
+  // Whether together they are all of the channels, but not each its own.
+  bool are_cut_elsewhere() const {
+    int64_t found = 0, wanted = 0;
+    bool same = true;
+    for (size_t i = 0; i < 3; ++i) {
+      const bool fits = parts[i]->shape.size() == 3 && parts[i]->shape[2] == parts[0]->shape[2] &&
+                        parts[i]->shape[1] == 1 && parts[i]->dtype == parts[0]->dtype &&
+                        parts[i]->element_bytes() >= 2;
+      if (!fits) return false;
+      found += parts[i]->shape[0];
+      wanted += rows[i];
+      same = same && parts[i]->shape[0] == rows[i];
+    }
+    return !same && found == wanted;
+  }
+};
+
+}  // namespace
+
+// The three convolutions of a layer are joined there and cut into equal parts again, whatever the
+// numbers of their channels.
+Status Checkpoint::repair_convolution(const std::string& base) {
+  CutConvolutions cut;
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string begin = base + "." + kProjections[i];
+    const auto conv = tensors_.find(begin + "_conv1d.weight");
+    const auto projection = tensors_.find(begin + "_proj.weight");
+    if (conv == tensors_.end() || projection == tensors_.end()) return {};
+    if (projection->second->shape.empty()) return {};
+    cut.parts[i] = conv->second;
+    cut.rows[i] = projection->second->shape[0];
+  }
+  if (!cut.are_cut_elsewhere()) return {};
+  int64_t bytes = 0;
+  for (const TensorView* part : cut.parts) bytes += part->num_bytes;
+  auto& all = made_rows_.emplace_back(
+      std::make_unique<std::vector<uint16_t>>(static_cast<size_t>(bytes) / sizeof(uint16_t)));
+  auto* data = reinterpret_cast<std::byte*>(all->data());
+  int64_t at = 0;
+  for (const TensorView* part : cut.parts) {
+    FT_RETURN_IF_ERROR(part->read(0, part->num_bytes, data + at));
+    at += part->num_bytes;
+  }
+  at = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    auto view = std::make_unique<TensorView>();
+    view->name = base + "." + kProjections[i] + "_conv1d.weight";
+    view->file = cut.parts[i]->file;
+    view->dtype = cut.parts[i]->dtype;
+    view->dtype_name = cut.parts[i]->dtype_name;
+    view->shape = {cut.rows[i], 1, cut.parts[i]->shape[2]};
+    view->data = data + at;
+    view->num_bytes = cut.rows[i] * view->shape[2] * cut.parts[i]->element_bytes();
+    at += view->num_bytes;
+    tensors_[view->name] = view.get();
+    made_tensors_.push_back(std::move(view));
+  }
+  return {};
+}
+
+Status Checkpoint::repair_resaved() {
+  constexpr std::string_view kNorm = "feedforward_layer_norm.weight";
+  std::vector<std::string> norms, convolutions;
+  for (const auto& [name, tensor] : tensors_) {
+    if (name.ends_with(kNorm)) norms.push_back(name.substr(0, name.size() - kNorm.size()));
+    if (name.ends_with(kQueryConv)) {
+      convolutions.push_back(name.substr(0, name.size() - kQueryConv.size()));
+    }
+  }
+  // It renames the norm of layers that attend, too.
+  for (const std::string& layer : norms) {
+    const std::string own = layer + "post_attention_layernorm.weight";
+    const bool attends = tensors_.contains(layer + "self_attn.q_proj.weight");
+    if (!attends || tensors_.contains(own)) continue;
+    auto renamed = tensors_.extract(layer + std::string(kNorm));
+    renamed.key() = own;
+    tensors_.insert(std::move(renamed));
+  }
+  for (const std::string& base : convolutions) FT_RETURN_IF_ERROR(repair_convolution(base));
+  return {};
+}
+
+}  // namespace foretoken
