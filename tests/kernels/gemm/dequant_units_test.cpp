@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <set>
@@ -24,6 +25,35 @@ TEST(DequantUnits, PartsCoverEveryUnitOnce) {
   EXPECT_EQ(part_units(num_units(4096)), 8);
   EXPECT_EQ(part_units(num_units(14336)), 28);
   EXPECT_EQ(num_parts(num_units(1280)), 3);
+}
+
+// Each unit is of one stage, and a turn has the units of one part, in order.
+TEST(DequantUnits, TeamsHaveEveryUnitOnce) {
+  for (const int teams : {1, 2, 4}) {
+    for (const int stage : {1, 2, 4}) {
+      for (int units = 1; units < 130; ++units) {
+        const TeamTurns turns(units, teams, part_units(units), stage);
+        std::vector<int> takers(size_t(units), 0);
+        int most = 0;
+        for (int team = 0; team < teams; ++team) {
+          int index = 0;
+          for (; turns.unit_of(team, index) < units; ++index) {
+            const int first = turns.unit_of(team, index), count = turns.units_of(first);
+            ASSERT_GE(count, 1);
+            ASSERT_LE(count, stage);
+            for (int unit = first; unit < first + count; ++unit) {
+              takers.at(size_t(unit)) += 1;
+              ASSERT_EQ(unit / part_units(units), index / turns.turn_stages * teams + team);
+            }
+          }
+          most = std::max(most, index);
+        }
+        ASSERT_EQ(takers, std::vector<int>(size_t(units), 1)) << units << " units";
+        ASSERT_LE(most, turns.stages());
+        ASSERT_LT(turns.stages() - most, turns.turn_stages);
+      }
+    }
+  }
 }
 
 template <int Words>

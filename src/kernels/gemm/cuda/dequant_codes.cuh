@@ -58,6 +58,8 @@ struct WordOfSteps {
   static constexpr bool kSpreads = false;
 };
 
+__device__ inline uint32_t bits_of(const IntBase& base) { return base.scale | base.zero; }
+
 // Codes of dequant_ints.h.
 template <class Codes>
 struct UintCodes : Codes {

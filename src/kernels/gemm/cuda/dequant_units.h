@@ -26,6 +26,37 @@ FT_HD constexpr int num_parts(int units) {
   return (units + part_units(units) - 1) / part_units(units);
 }
 
+// Which units of k teams have that take runs of `turn` units in turns, each in stages of up to
+// `stage` units: stages are counted for each team by itself.
+struct TeamTurns {
+  int units;  // along k
+  int teams;
+  int turn;
+  int stage;
+  int turn_stages;  // of a turn
+
+  FT_HD constexpr TeamTurns(int in_all, int num_teams, int turn_units, int stage_units)
+      : units(in_all),
+        teams(num_teams),
+        turn(turn_units),
+        stage(stage_units),
+        turn_stages((turn_units + stage_units - 1) / stage_units) {}
+
+  // The first unit of stage `index` of a team's; `units` or more: there is no such stage.
+  FT_HD constexpr int unit_of(int team, int index) const {
+    return (index / turn_stages * teams + team) * turn + index % turn_stages * stage;
+  }
+  // How many units the stage has that begins with unit `unit`.
+  FT_HD constexpr int units_of(int unit) const {
+    const int end = (unit / turn + 1) * turn, last = end < units ? end : units;
+    return last - unit < stage ? last - unit : stage;
+  }
+  // Stages of the team that has the most.
+  FT_HD constexpr int stages() const {
+    return (units + turn * teams - 1) / (turn * teams) * turn_stages;
+  }
+};
+
 // Where word `word` of a lane's lies in a unit, in words: lanes have four side by side, then what
 // is left.
 template <int Words>

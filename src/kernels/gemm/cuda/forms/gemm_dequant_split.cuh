@@ -9,8 +9,7 @@
 
 // Up to 64 rows. One thread brings units of the weight and of x through a ring, a box each; every
 // warpgroup takes 64 rows of the weight. Where these are too few for the device, four blocks of a
-// cluster have a part of k each and meet in shared memory. From 32 rows on two blocks of a cluster,
-// of different rows of the weight, bring x for each other.
+// cluster have a part of k each and meet in shared memory.
 namespace foretoken::cuda {
 
 // Rows rows of x times Warpgroups x 64 rows of the weight a block; a stage is 128 of k. Two blocks
@@ -24,7 +23,6 @@ struct DequantSplitShape {
   static constexpr int kGroups = Warpgroups_ * 8;
   static constexpr int kThreads = kWarps * 32 + 32;
   static constexpr int kBlocks = Warpgroups_ <= 2 ? 2 : 1;  // of a multiprocessor
-  static constexpr int kPairs = Rows_ >= 32 ? 2 : 1;        // blocks that share x
   static constexpr int kAtomX = kRows * 128;
   static constexpr int kStageX = kUnitK / kAtomK * kAtomX;
   static constexpr int kStageW = kGroups * kUnitBytes<Form>;
@@ -66,7 +64,6 @@ struct DequantSplitBlock {
   uint8_t* shared;
   DequantRing ring;  // of a unit of x and then of the weight
   int part;          // of k; 0 where this block has all of it
-  int member;        // of those that share x
   int first_group;   // of 8 rows of the weight
   int units;         // along k, of all blocks
   int begin;         // unit of this block
@@ -81,7 +78,6 @@ struct DequantSplitBlock {
         ring(memory, reinterpret_cast<uint64_t*>(memory + launch.places * Shape::kStage),
              launch.places, Shape::kStage),
         part(static_cast<int>(blockIdx.x) % launch.splits),
-        member(static_cast<int>(blockIdx.x) / launch.splits % Shape::kPairs),
         first_group(static_cast<int>(blockIdx.x) / launch.splits * Shape::kGroups),
         units(num_units(gemm.k)),
         begin(0),
@@ -95,12 +91,9 @@ struct DequantSplitBlock {
     return live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
   }
   __device__ int early() const { return min(plan.places, end - begin); }
-  // In the cluster, of a block of the same rows of the weight, or of the same part of k.
-  __device__ int rank_of_part(int of) const { return member * plan.splits + of; }
-  __device__ int rank_of_member(int of) const { return of * plan.splits + part; }
 
   __device__ void init() const {
-    ring.init(Shape::kWarps * Shape::kPairs, 2);
+    ring.init(Shape::kWarps, 2);
     publish_barriers();
   }
 
@@ -114,14 +107,8 @@ struct DequantSplitBlock {
     arrive_expecting(ring.arrival(), Shape::kStageX);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      uint8_t* to = ring.here() + i * Shape::kAtomX;
-      const int column = unit * kUnitK + i * kAtomK;
-      if constexpr (Shape::kPairs == 1) {
-        copy_box(to, &map, column, 0, ring.arrival());
-      } else if (i == member) {
-        const int ranks = 1 << rank_of_member(0) | 1 << rank_of_member(1);
-        copy_box_to(static_cast<uint16_t>(ranks), to, &map, column, 0, ring.arrival());
-      }
+      copy_box(ring.here() + i * Shape::kAtomX, &map, unit * kUnitK + i * kAtomK, 0,
+               ring.arrival());
     }
   }
 
@@ -153,45 +140,45 @@ struct DequantSplitBlock {
     }
   }
 
-  // The warps that multiply. What one reads of a stage has been read when the stage's products have
-  // ended.
+  // The warps that multiply. Products of a half are under way while the next half is widened and
+  // the codes of the next unit are read; a place is given back when its products have ended.
   __device__ void multiply(Warp& warp, int index) {
     DequantRing ahead = ring;
     const auto load = [&] {
       ahead.wait_full();
       warp.load(ahead.here() + Shape::kStageX + index * 2 * kUnit);
       ahead.advance();
-      warp.template widen<0>();
     };
-    if (begin < end) load();
+    if (begin == end) return;
+    load();
+    warp.template widen<0>();
     int first = begin;  // unit of the part under way
     for (int unit = begin; unit < end; ++unit) {
       const uint32_t x = shared_address(ring.here());
       warp.template start<0>(x, unit > first);
+      wgmma_wait<1>();
+      if (unit > begin) release_before();
       warp.template widen<1>();
-      wgmma_wait<0>();
-      warp.template start<1>(x, true);
       if (unit + 1 < end) load();
-      wgmma_wait<0>();
-      release();
+      warp.template start<1>(x, true);
+      wgmma_wait<1>();
+      if (unit + 1 < end) warp.template widen<0>();
       ring.advance();
       if (plan.splits > 1 || (unit + 1 < end && unit + 1 < first + part_units(units))) continue;
+      wgmma_wait<0>();
       warp.add_to(sums_of(index), first == begin);
       first = unit + 1;
     }
+    wgmma_wait<0>();
   }
-  __device__ void release() const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    if constexpr (Shape::kPairs == 1) {
-      if (lane == 0) arrive(ring.empty + ring.place);
-    } else {
-      if (lane < Shape::kPairs) ring.release_at(rank_of_member(lane), 0);
-    }
+  __device__ void release_before() const {
+    if (threadIdx.x % 32 != 0) return;
+    arrive(ring.empty + (ring.place == 0 ? plan.places : ring.place) - 1);
   }
 
-  // Until no block of the cluster needs a ring any more, be it another's.
+  // Until no block of the cluster needs its ring any more.
   __device__ void leave() const {
-    if (plan.splits > 1 || Shape::kPairs > 1) meet_cluster();
+    if (plan.splits > 1) meet_cluster();
   }
 
   // Where a warp that has all of k keeps its sums.
@@ -206,7 +193,7 @@ struct DequantSplitBlock {
     uint32_t to;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(to)
-                 : "r"(shared_address(shared)), "r"(rank_of_part(rank_of_pair(index))));
+                 : "r"(shared_address(shared)), "r"(rank_of_pair(index)));
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const int slot = slot_of_part(part, index, t, kTiles);
@@ -252,7 +239,7 @@ struct DequantSplitBlock {
   }
 };
 
-// The blocks of a cluster: parts of k, then again those of the next rows of the weight.
+// The blocks of a cluster: parts of k.
 template <class Shape, class Epilogue>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     gemm_dequant_split_kernel(const __grid_constant__ GemmArgs args,
@@ -268,7 +255,6 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   if (warp == Shape::kWarps && elect_lane()) block.init();
   __syncwarp();
   let_next_start();
-  if constexpr (Shape::kPairs > 1) sync_cluster();
   __syncthreads();
   if (warp == Shape::kWarps) {
     if (elect_lane()) block.bring(maps);
@@ -315,9 +301,8 @@ bool launch_dequant_split(const GemmArgs& args, const QuantizedMatrix& matrix, E
     return false;
   }
   if (Shape::kBlocks > 1) prefer_shared_memory(kernel);
-  const int cluster = splits * Shape::kPairs;
-  const int blocks = ceil_div(groups, Shape::kGroups * Shape::kPairs) * cluster;
-  launch_cluster(kernel, blocks, cluster, Shape::kThreads, bytes, stream, args, matrix, plan,
+  const int blocks = ceil_div(groups, Shape::kGroups) * splits;
+  launch_cluster(kernel, blocks, splits, Shape::kThreads, bytes, stream, args, matrix, plan,
                  epilogue, maps);
   return true;
 }

@@ -24,13 +24,16 @@ struct DequantTeamShape {
   static constexpr int kTeams = Teams_;
   static constexpr int kUnits = Units_;
   static constexpr int kUnit = kUnitBytes<Form>;
-  static constexpr int kTurnUnits = kUnits;
-  static constexpr int kStages = kTurnUnits / kUnits;
   static constexpr int kStageX = kUnits * 2 * Warp::kAtomX;
   static constexpr int kMaxWarps = 16;
   static constexpr int kMaxThreads = (kMaxWarps + 2) * 32;
   static constexpr int kHelpers = kTeams - 1;
-  static_assert((Rows_ == 8 || Rows_ == 16) && kTurnUnits % Units_ == 0);
+  static_assert(Rows_ == 8 || Rows_ == 16);
+
+  __host__ __device__ static TeamTurns turns(int64_t k) {
+    const int units = num_units(k);
+    return {units, kTeams, Form::kGroup == 0 ? part_units(units) : kUnits, kUnits};
+  }
 };
 
 // What the host chooses for a launch: what is in a block's shared memory.
@@ -91,7 +94,7 @@ struct DequantTeamBlock {
   uint8_t* shared;
   int first;  // group
   int own;    // groups
-  int units;  // along k
+  TeamTurns turns;
 
   __device__ DequantTeamBlock(const GemmArgs& gemm, const QuantizedMatrix& weight,
                               const DequantTeamPlan& plan, uint8_t* bytes)
@@ -101,7 +104,7 @@ struct DequantTeamBlock {
         shared(bytes),
         first(static_cast<int>(blockIdx.x) * plan.pairs * 2),
         own(min(plan.pairs * 2, max(ceil_div(gemm.n, kGroupRows) - first, 0))),
-        units(num_units(gemm.k)) {}
+        turns(Shape::turns(gemm.k)) {}
 
   __device__ int live() const {
     return live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows);
@@ -117,20 +120,13 @@ struct DequantTeamBlock {
     publish_barriers();
   }
 
-  // The first unit of stage `stage` of those that a team has one after the other.
-  __device__ static int unit_of(int team, int stage) {
-    return (stage / Shape::kStages * Shape::kTeams + team) * Shape::kTurnUnits +
-           stage % Shape::kStages * Shape::kUnits;
-  }
-  __device__ int units_of(int unit) const { return min(Shape::kUnits, units - unit); }
-
   __device__ void load_weight(const DequantRing& to, int unit, uint64_t policy) const {
-    const int bytes = units_of(unit) * Shape::kUnit;
+    const int bytes = turns.units_of(unit) * Shape::kUnit;
     arrive_expecting(to.arrival(), own * bytes);
-    const uint8_t* from = matrix.units + (int64_t{first} * units + unit) * Shape::kUnit;
+    const uint8_t* from = matrix.units + (int64_t{first} * turns.units + unit) * Shape::kUnit;
     for (int g = 0; g < own; ++g) {
       copy_bulk(to.here() + g * (Shape::kUnits * Shape::kUnit),
-                from + int64_t{g} * units * Shape::kUnit, bytes, to.arrival(), policy);
+                from + int64_t{g} * turns.units * Shape::kUnit, bytes, to.arrival(), policy);
     }
   }
 
@@ -138,11 +134,11 @@ struct DequantTeamBlock {
   __device__ void stream_weight(uint64_t policy) const {
     DequantRing at = memory.w(shared, 0);  // the place, which is the same in all
     int stage = 0;
-    for (; unit_of(0, stage) < units; ++stage, at.advance()) {
+    for (; turns.unit_of(0, stage) < turns.units; ++stage, at.advance()) {
       if (stage == at.places && no_rows()) break;
       for (int team = 0; team < Shape::kTeams; ++team) {
-        const int unit = unit_of(team, stage);
-        if (unit >= units) break;
+        const int unit = turns.unit_of(team, stage);
+        if (unit >= turns.units) break;
         DequantRing ring = memory.w(shared, team);
         ring.place = at.place;
         ring.parity = at.parity;
@@ -160,7 +156,8 @@ struct DequantTeamBlock {
   __device__ void drain(int stages) const {
     for (int team = 0; team < Shape::kTeams; ++team) {
       DequantRing ring = memory.w(shared, team);
-      for (int stage = 0; stage < stages && unit_of(team, stage) < units; ++stage, ring.advance()) {
+      for (int stage = 0; stage < stages && turns.unit_of(team, stage) < turns.units;
+           ++stage, ring.advance()) {
         ring.wait_full();
       }
     }
@@ -169,10 +166,10 @@ struct DequantTeamBlock {
   __device__ void stream_x(const CUtensorMap& map) const {
     if (no_rows()) return;
     DequantRing at = memory.x(shared, 0);
-    for (int stage = 0; unit_of(0, stage) < units; ++stage, at.advance()) {
+    for (int stage = 0; turns.unit_of(0, stage) < turns.units; ++stage, at.advance()) {
       for (int team = 0; team < Shape::kTeams; ++team) {
-        const int unit = unit_of(team, stage);
-        if (unit >= units) break;
+        const int unit = turns.unit_of(team, stage);
+        if (unit >= turns.units) break;
         DequantRing ring = memory.x(shared, team);
         ring.place = at.place;
         ring.parity = at.parity;
@@ -195,12 +192,12 @@ struct DequantTeamBlock {
     DequantRing w = memory.w(shared, team), x = memory.x(shared, team);
     const uint32_t zero = unknown_zero();
     int turn = 0;
-    for (; unit_of(team, turn * Shape::kStages) < units; ++turn) {
+    for (; turns.unit_of(team, turn * turns.turn_stages) < turns.units; ++turn) {
       warp.clear();
-      for (int i = 0; i < Shape::kStages; ++i) {
-        const int unit = unit_of(team, turn * Shape::kStages + i);
-        if (unit >= units) break;
-        multiply_stage(warp, w, x, pair, units_of(unit));
+      for (int i = 0; i < turns.turn_stages; ++i) {
+        const int unit = turns.unit_of(team, turn * turns.turn_stages + i);
+        if (unit >= turns.units) break;
+        multiply_stage(warp, w, x, pair, turns.units_of(unit));
         __syncwarp();
         if (threadIdx.x % 32 == 0) {
           w.release(warp.last_read & zero);
@@ -250,7 +247,7 @@ struct DequantTeamBlock {
   __device__ void take(Warp& warp, int pair, int turn) const {
 #pragma unroll
     for (int team = 1; team < Shape::kTeams; ++team) {
-      if (unit_of(team, turn * Shape::kStages) >= units) return;
+      if (turns.unit_of(team, turn * turns.turn_stages) >= turns.units) return;
       const DequantRing from = parts_at(team, pair, turn);
       from.wait_full();
       warp.add_from(reinterpret_cast<const float*>(from.here()));
@@ -304,8 +301,7 @@ bool plan_teams(const GemmArgs& args, DequantTeamPlan& plan) {
   constexpr int kMaxBytes = 232448, kMaxPlaces = 16;
   plan.pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (plan.pairs * Shape::kTeams > Shape::kMaxWarps) return false;
-  const int turns = ceil_div(num_units(args.k), Shape::kTurnUnits * Shape::kTeams);
-  const int stages = turns * Shape::kStages;
+  const int stages = Shape::turns(args.k).stages();
   plan.places_x = plan.places_w = std::min(2, stages);
   const auto bytes = [](const DequantTeamPlan& of) { return DequantTeamMemory<Shape>{of}.bytes(); };
   if (bytes(plan) > kMaxBytes) return false;
