@@ -88,17 +88,21 @@ void Scheduler::share_prompts() {
   const int num_waiting = std::min(waiting_.size(), num_free_slots());
   int num_prompts = num_waiting;
   bool others_decode = false;
-  if (num_waiting > 0) {
-    demand.pending_rows = int64_t{waiting_.front()->known_len()} * num_waiting;
-  }
+  const auto count_rows = [&](int rows, int num) {
+    const int most = config_.paced_prompt_len > 0 ? config_.paced_prompt_len : rows;
+    demand.pending_rows += int64_t{rows} * num;
+    demand.queued_rows += int64_t{std::min(rows, most)} * num;
+  };
+  if (num_waiting > 0) count_rows(waiting_.front()->known_len(), num_waiting);
   for (const Sequence* sequence : running_) {
     if (!sequence->caught_up) {
-      demand.pending_rows += sequence->known_len() - sequence->num_scheduled;
+      count_rows(sequence->known_len() - sequence->num_scheduled, 1);
       demand.prefix_len = std::max(demand.prefix_len, sequence->num_scheduled);
       ++num_prompts;
     } else if (sequence->len_floor() < sequence->max_len) {
       others_decode = true;
       if (sits_out(*sequence)) continue;
+      ++demand.num_decoding;
       demand.decoding_rows += 1 + std::min(sequence->max_draft_tokens, sequence->draft_bound);
     }
   }

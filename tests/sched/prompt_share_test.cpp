@@ -11,9 +11,10 @@ constexpr int kShareUnit = 512;
 constexpr int kMaxStepRows = 8192;
 
 int share(int decoding_rows, int64_t pending_rows) {
-  return prompt_share(
-      {.decoding_rows = decoding_rows, .pending_rows = pending_rows, .prefix_len = 0}, kShareUnit,
-      kMaxStepRows);
+  PromptDemand demand;
+  demand.decoding_rows = decoding_rows;
+  demand.pending_rows = pending_rows;
+  return prompt_share(demand, kShareUnit, kMaxStepRows);
 }
 
 TEST(PromptShare, AStepIsOfWholeUnits) {
@@ -32,8 +33,11 @@ TEST(PromptShare, HalfAUnitIsLeftBesideManySequences) {
 
 TEST(PromptShare, UnitsAreSmallerFarBehind) {
   const auto behind = [](int prefix_len, int unit) {
-    return prompt_share({.decoding_rows = 8, .pending_rows = 10, .prefix_len = prefix_len}, unit,
-                        kMaxStepRows);
+    PromptDemand demand;
+    demand.decoding_rows = 8;
+    demand.pending_rows = 10;
+    demand.prefix_len = prefix_len;
+    return prompt_share(demand, unit, kMaxStepRows);
   };
   EXPECT_EQ(behind(32767, 512), 512 - 8);
   EXPECT_EQ(behind(32768, 512), 256 - 8);
@@ -46,8 +50,28 @@ TEST(PromptShare, UnitsAreSmallerFarBehind) {
 TEST(PromptShare, AStepThatIsFullLeavesARow) {
   EXPECT_EQ(share(kMaxStepRows - 1, 100), 1);
   EXPECT_EQ(share(kMaxStepRows, 100), 1);
-  EXPECT_EQ(
-      prompt_share({.decoding_rows = 3, .pending_rows = 100, .prefix_len = 0}, kShareUnit, 64), 61);
+  PromptDemand demand;
+  demand.decoding_rows = 3;
+  demand.pending_rows = 100;
+  EXPECT_EQ(prompt_share(demand, kShareUnit, 64), 61);
+}
+
+// A step without drafts brings a sequence a token, one with three about two and a half.
+TEST(PromptShare, StepsGrowWhereFirstTokensWaitLongerThanOthers) {
+  const auto beside = [](int num_decoding, int drafts, int64_t queued_rows) {
+    PromptDemand demand;
+    demand.num_decoding = num_decoding;
+    demand.decoding_rows = num_decoding * (1 + drafts);
+    demand.pending_rows = demand.queued_rows = queued_rows;
+    return prompt_share(demand, kShareUnit, kMaxStepRows) + demand.decoding_rows;
+  };
+  EXPECT_EQ(beside(16, 3, 8191), 1024);
+  EXPECT_EQ(beside(16, 3, 8192), 2048);
+  EXPECT_EQ(beside(16, 3, 12288), 3072);
+  EXPECT_EQ(beside(16, 3, 1 << 20), 3072);
+  EXPECT_EQ(beside(16, 0, 20479), 1024);
+  EXPECT_EQ(beside(16, 0, 20480), 2048);
+  EXPECT_EQ(beside(0, 0, 1 << 20), 1024);
 }
 
 const SchedulerConfig kSharingConfig{.num_blocks = 400,

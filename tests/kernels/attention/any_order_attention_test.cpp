@@ -219,6 +219,37 @@ TEST_P(AnyOrderAttention, RepeatsHaveTheSameBits) {
   }
 }
 
+// More than a step that is planned at once: rows of sequences that decode in front, behind prompts,
+// and over the end of the rows that are planned.
+std::vector<Step> long_steps() {
+  return {{"decoding in front", {{0, 1500, 1}, {1, 700, 3}, {2, 900, 32}, {3, 0, 1100}}, 2048},
+          {"over the end", {{0, 1500, 4}, {3, 0, 990}, {4, 3, 32}, {1, 20, 31}, {2, 0, 700}}, 2048},
+          {"up to the end", {{0, 1500, 4}, {3, 0, 990}, {4, 3, 30}, {1, 20, 1}, {2, 0, 700}}, 2048},
+          {"a prompt over the end", {{0, 700, 2}, {3, 0, 1015}, {4, 3, 20}, {2, 9, 40}}, 1536},
+          {"prompts behind", {{3, 0, 1000}, {2, 0, 1100}, {0, 1500, 4}, {1, 700, 1}}, 3072},
+          {"few live rows", {{0, 1500, 4}, {1, 7, 1}, {3, 0, 1300}}, 2048, RunLengths::kLong, 30},
+          {"far behind", {{0, 1500, 4}, {1, 7, 1}, {3, 200, 1300}}, 2048, RunLengths::kFar}};
+}
+
+TEST_P(AnyOrderAttention, StepsOfManyRowsHaveTheBitsOfThePortableKernels) {
+  for (Step step : long_steps()) {
+    SCOPED_TRACE(step.name);
+    if (step.lengths == RunLengths::kUnknown) step.lengths = RunLengths::kLong;
+    AttentionArgs args = args_of(step);
+    args.family = AttentionFamily::kPortable;
+    const auto portable = run(args);
+    args.family = AttentionFamily::kFlash;
+    EXPECT_EQ(run(args), portable);
+    std::swap(args.kv.k, args.kv.v);
+    run(args);
+    std::swap(args.kv.k, args.kv.v);
+    args.repeats = true;
+    EXPECT_EQ(run(args), portable);
+    expect_step(step);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(AnyOrderAttention, GraphsHaveTheSameBits) {
   AttentionArgs first = args_of(steps()[0]);
   const auto want_first = run(first);

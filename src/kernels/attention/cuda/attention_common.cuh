@@ -15,8 +15,9 @@ namespace foretoken::cuda {
 // wait: in registers or in the workspace. Every product, sum and merge is the same, so the bits
 // are, too.
 struct AttentionSchedule {
-  int num_parts;   // blocks that share the splits of a row; 1: no workspace
-  int max_splits;  // stride of the workspace
+  int num_parts;      // blocks that share the splits of a row; 1: no workspace
+  int max_splits;     // stride of the workspace
+  int first_end = 0;  // short runs that end before this row are another kernel's
 };
 // The device knows which rows form runs of consecutive positions of a sequence; each kernel takes
 // its own. Rows of a run that share a block of launch_attention_short, at most:
@@ -43,6 +44,10 @@ void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream)
 // Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
 // device, the head size, the block size or slopes do not allow it, and then nothing is launched.
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);
+// In steps of more rows the same for the short runs that end before this row, which those of
+// sequences that decode do where they come first; where there are prompts beside them.
+inline constexpr int kHeadRows = 1024;
+bool launch_attention_head(const AttentionArgs& args, cudaStream_t stream);
 // Latents, of bfloat16 or KvFormat::kFp8, through the asynchronous products of sm_90a; false where
 // the device or the sizes do not allow it, and then nothing is launched.
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);

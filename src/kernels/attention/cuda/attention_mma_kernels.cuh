@@ -288,19 +288,25 @@ __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong, Codes>::kThrea
   }
 }
 
-// Block (`window` token rows, KV head and group of its query heads, part of the splits). See
-// LongCut::overlaps: the last row of a long context takes one block as long as many others' work.
+// Block (`window` token rows from `first_row` on, KV head and group of its query heads, part of the
+// splits). See LongCut::overlaps: the last row of a long context takes one block as long as many
+// others' work.
 template <int Dim, bool Codes>
 __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort, Codes>::kThreads)
     attention_mma_short_kernel(AttentionArgs args, AttentionSchedule schedule, TileShape shape,
-                               int window) {
+                               int window, int first_row) {
   extern __shared__ __align__(128) char shared[];
   wait_for_all_before();
   let_next_start();
   const int live = min(args.counts->num_rows, args.max_rows);
-  const int begin = blockIdx.x * window;
-  ShortTileWalk walk{
-      args, live, shape, static_cast<int>(blockIdx.y), begin, min(begin + window, live)};
+  const int begin = first_row + blockIdx.x * window;
+  ShortTileWalk walk{args,
+                     live,
+                     shape,
+                     static_cast<int>(blockIdx.y),
+                     begin,
+                     min(begin + window, live),
+                     schedule.first_end};
   for (walk.next(); walk.tile.num_tokens > 0; walk.next()) {
     __syncthreads();
     attend<Dim, kGroupsForShort, Codes>(args, schedule, blockIdx.z, walk.tile, shared);
@@ -329,9 +335,11 @@ void launch_short(const AttentionArgs& args, AttentionSchedule schedule, cudaStr
   const TileShape shape = tiles_for(args, kGroupsForShort * kGroupRows);
   // In large buckets most rows belong to long runs.
   const int window = args.max_rows > kManyRows ? kWindow : 1;
-  const dim3 grid(ceil_div(args.max_rows, window), head_chunks(args, shape), schedule.num_parts);
-  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, schedule, shape,
-                window);
+  const int first_row = std::max(schedule.first_end - kLongRun, 0);
+  const dim3 grid(ceil_div(args.max_rows - first_row, window), head_chunks(args, shape),
+                  schedule.num_parts);
+  launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, schedule, shape, window,
+                first_row);
 }
 
 // Calls launch(std::integral_constant<int, head_dim>).

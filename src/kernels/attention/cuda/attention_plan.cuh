@@ -67,7 +67,7 @@ struct alignas(16) JobRecord {
   static constexpr int kFirstBlock = 16;
 };
 inline constexpr int kMaxRecords = 16;  // of a team
-static_assert(kMaxPlannedRows == AttentionArgs::kSyncRows);
+static_assert(kMaxPlannedRows == AttentionArgs::kSyncRows && kMaxPlannedRows == kHeadRows);
 static_assert(sizeof(JobRecord) == JobRecord::kWords * 4 &&
               sizeof(AttentionJob) == JobRecord::kCount * 4);
 
@@ -76,6 +76,7 @@ struct PlanShape {
   TileShape tile;
   int chunks;        // pairs of a KV head and a group of its query heads
   bool leaves_long;  // runs of more than kLongRun rows are another kernel's
+  bool leaves_last;  // so are those that reach the last row, behind which there may be more
   PartialSpace space;
   JobRecord* records;  // [teams][kMaxRecords], or null
   bool repeats;        // an op before has written them
@@ -142,7 +143,8 @@ class PlanMaker {
     if (row < live) {
       const int before = plan_.before(row);
       const int after = plan_.after(row);
-      const bool other = shape_.leaves_long && min(before, 32) + 1 + after > kLongRun;
+      const bool is_long = shape_.leaves_long && min(before, 32) + 1 + after > kLongRun;
+      const bool other = is_long || (shape_.leaves_last && row + after + 1 >= args_.max_rows);
       if (!other && before % shape_.tile.tokens == 0) tokens = min(after + 1, shape_.tile.tokens);
       if (other && shape_.space.capacity > 0 && blockIdx.x == 0) {
         shape_.space.rows()[row] = {-1, 0, 0, 0};

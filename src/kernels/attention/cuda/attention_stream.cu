@@ -160,8 +160,9 @@ bool make_map(CUtensorMap& map, const void* cache) {
   return make_cache_map(map, cache, kWords, Unit::kRows, Unit::kColumns);
 }
 
+// is_head: of short runs that end before the last row alone.
 template <int Dim, int BlockSize, bool Codes>
-bool launch(const AttentionArgs& args, cudaStream_t stream) {
+bool launch(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
   using Memory = TeamMemory<Dim, BlockSize, Codes>;
   using Unit = typename Memory::Unit;
   using Counts = TeamCounts<Codes>;
@@ -181,45 +182,60 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   JobRecord* const records = job_records(args, Counts::kTeams);
   const PartialSpace space = partial_space(args, records, may_cut(args, max_splits, chunks));
   const bool cuts = space.capacity > 0;
-  const PlanShape shape{.tile = tile,
-                        .chunks = chunks,
-                        .leaves_long = args.max_rows > rows_without_long(args.runs, cuts),
-                        .space = space,
-                        .records = records,
-                        .repeats = args.repeats && records != nullptr,
-                        .joins = cuts && args.sync != nullptr && max_splits <= kWarpSplits};
+  const PlanShape shape{
+      .tile = tile,
+      .chunks = chunks,
+      .leaves_long = is_head || args.max_rows > rows_without_long(args.runs, cuts),
+      .leaves_last = is_head,
+      .space = space,
+      .records = records,
+      .repeats = args.repeats && records != nullptr,
+      .joins = cuts && args.sync != nullptr && max_splits <= kWarpSplits};
   const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
   const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, Counts::kWarps), kBytes, stream, args, shape, maps);
-  if (shape.leaves_long) launch_long<Dim>(args, shape.space, stream);
+  if (shape.leaves_long && !is_head) launch_long<Dim>(args, shape.space, stream);
   if (cuts && !shape.joins) launch_join<Dim>(args, shape, stream);
   return true;
 }
 
 template <int Dim>
-bool launch(const AttentionArgs& args, cudaStream_t stream) {
+bool launch(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
   const bool codes = args.kv.format == KvFormat::kFp8;
   switch (args.kv.block_size) {
     case 16:
-      return codes ? launch<Dim, 16, true>(args, stream) : launch<Dim, 16, false>(args, stream);
+      return codes ? launch<Dim, 16, true>(args, is_head, stream)
+                   : launch<Dim, 16, false>(args, is_head, stream);
     case 32:
-      return codes ? launch<Dim, 32, true>(args, stream) : launch<Dim, 32, false>(args, stream);
+      return codes ? launch<Dim, 32, true>(args, is_head, stream)
+                   : launch<Dim, 32, false>(args, is_head, stream);
     default:
       return false;
   }
 }
 
+bool launch_planned(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
+  const KvLayer& kv = args.kv;
+  if (!device_traits().wgmma || kv.dtype != DType::kBF16) return false;
+  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
+  if (kv.head_dim == 128) return launch<128>(args, is_head, stream);
+  if (kv.head_dim == 64) return launch<64>(args, is_head, stream);
+  return false;
+}
+
 }  // namespace
 
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream) {
-  const KvLayer& kv = args.kv;
-  if (!device_traits().wgmma || kv.dtype != DType::kBF16 || args.max_rows > kMaxPlannedRows) {
-    return false;
-  }
-  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
-  if (kv.head_dim == 128) return launch<128>(args, stream);
-  if (kv.head_dim == 64) return launch<64>(args, stream);
-  return false;
+  return args.max_rows <= kMaxPlannedRows && launch_planned(args, false, stream);
+}
+
+bool launch_attention_head(const AttentionArgs& args, cudaStream_t stream) {
+  if (args.max_rows <= kHeadRows) return false;
+  if (args.runs != RunLengths::kLong && args.runs != RunLengths::kFar) return false;
+  AttentionArgs head = args;
+  head.max_rows = kHeadRows;
+  head.runs = RunLengths::kLong;  // all of the workspace is for short runs
+  return launch_planned(head, true, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -76,8 +76,8 @@ __device__ inline QueryTile make_tile(const AttentionArgs& args, const TileShape
   return tile;
 }
 
-// The query tiles of the other runs that begin in rows [row, end), in order. Tiles are counted from
-// the run's first row.
+// The query tiles of the other runs that begin in rows [row, end), in order, but for those that end
+// before row `first_end`. Tiles are counted from the run's first row.
 struct ShortTileWalk {
   const AttentionArgs& args;
   int live;
@@ -85,6 +85,7 @@ struct ShortTileWalk {
   int head_chunk;
   int row;
   int end;
+  int first_end;
   QueryTile tile{};  // without tokens: there is none
 
   __device__ void next() {
@@ -97,7 +98,7 @@ struct ShortTileWalk {
       const int rest = leading_ones(j + 1 < live && has_successor(args, j)) + 1;
       const bool is_long = before + rest > kLongRun;
       const int count = min(rest, shape.tokens - before % shape.tokens);
-      if (!is_long && before % shape.tokens == 0) {
+      if (!is_long && before % shape.tokens == 0 && row + rest >= first_end) {
         tile = make_tile(args, shape, head_chunk, row, count);
       }
       row += is_long ? rest : count;
