@@ -12,7 +12,7 @@ constexpr int kFewUnits = 3;
 // A step has two units for every twenty that are queued, in proportion to the tokens that it brings
 // a sequence.
 constexpr int kPatience = 10;
-constexpr int kMostUnits = 6;
+constexpr int kMaxUnits = 6;
 // Behind as many tokens attention takes about as long as all else that a row needs.
 constexpr int kFarPrefix = 32768;
 constexpr int kTileRows = 128;
@@ -23,7 +23,7 @@ int64_t units_for_backlog(const PromptDemand& demand, int unit) {
   const int64_t twice_tokens = demand.num_decoding + demand.decoding_rows;
   const int64_t pairs =
       demand.queued_rows * twice_tokens / (int64_t{4} * kPatience * unit * demand.num_decoding);
-  return std::min<int64_t>(2 * pairs, kMostUnits);
+  return std::min<int64_t>(2 * pairs, kMaxUnits);
 }
 
 }  // namespace

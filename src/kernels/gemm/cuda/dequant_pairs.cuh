@@ -20,7 +20,7 @@ __device__ inline uint32_t multiply_add_pair(uint32_t a, uint32_t b, uint32_t c)
   return sum;
 }
 
-// The same as dequant_int4.h wants them.
+// The same as dequant_ints.h wants them.
 struct DevicePairs {
   __device__ static uint32_t multiply(uint32_t a, uint32_t b) { return multiply_pair(a, b); }
   __device__ static uint32_t subtract(uint32_t a, uint32_t b) { return subtract_pair(a, b); }

@@ -10,9 +10,9 @@
 namespace foretoken::cuda {
 
 // Whether teams of warps take up to 16 rows of x times any number of rows of the weight, and not
-// only few, where no blocks have to share k: 28672 x 4096 at 1 and 16 rows on an H200, 28.6
-// and 30.8 us with E4M3, and 32.3 and 32.6 in blocks of 128 rows; the others are slower, as 28.7
-// and 33.8 beside 21.3 and 23.9 with 4 bits.
+// only few, where no blocks have to share k: gates and ups of 28672 x 4096 at 1 and 16 rows on an
+// H200, 30.1 and 32.6 us with E4M3, and 32.1 and 33.2 in blocks of 128 rows; the others are slower
+// or even, as 30.4 and 32.1 beside 20.9 and 23.8 with 4 bits.
 template <class Form>
 inline constexpr bool kTeamsTakeWide = Form::kGroup != 0 || std::is_same_v<Form, Fp8Form>;
 
@@ -21,14 +21,11 @@ inline bool is_narrow(const GemmArgs& args) {
   return ceil_div(args.n, 64) <= device_traits().num_sms;
 }
 
-// Up to 16 rows: as many teams as there are warps for, and as long stages as there is room for,
-// since each costs the threads that copy some hundred cycles.
+// Up to how many rows of x teams take, and with how many warps of each there are four of them.
 constexpr int kMaxTeamRows = 16, kManyTeamPairs = 4;
 
-inline int team_pairs(const GemmArgs& args) {
-  return ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
-}
-
+// As many teams as there are warps for, and as long stages as there is room for, since each costs
+// the threads that copy some hundred cycles.
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                      cudaStream_t stream) {
@@ -44,7 +41,7 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
     return args.max_rows <= 8 ? launch_rows.template operator()<8, Teams, Units>()
                               : launch_rows.template operator()<16, Teams, Units>();
   };
-  const int pairs = team_pairs(args);
+  const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (pairs <= kManyTeamPairs) {
     return launch.template operator()<4, kMax>() || launch.template operator()<4, kMax / 2>() ||
            launch.template operator()<2, 1>();
