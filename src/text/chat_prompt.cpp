@@ -9,6 +9,7 @@
 #include "text/chat_calls.h"
 #include "text/chat_fit.h"
 #include "text/chat_losses.h"
+#include "text/chat_roles.h"
 #include "text/chat_words.h"
 
 namespace foretoken {
@@ -44,6 +45,10 @@ bool add_descriptions(json& variables) {
   }
   return added;
 }
+
+constexpr const char* kAddedQuestion =
+    "the model's chat template takes conversations with a user message only; an empty one stands "
+    "behind the instructions";
 
 bool is_known_role(const std::string& role) {
   constexpr const char* kRoles[] = {"assistant", "developer", "function", "human",
@@ -98,7 +103,7 @@ void tell_losses(const json& messages, const json& variables, ChatTemplateTraits
 Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view messages_json,
                                     std::string_view arguments_json,
                                     const ChatTemplate::Options& options) {
-  const json messages = json::parse(messages_json, nullptr, /*allow_exceptions=*/false);
+  json messages = json::parse(messages_json, nullptr, /*allow_exceptions=*/false);
   const ChatTemplateTraits* known = chat.traits(arguments_json);
   json variables = json::object();
   if (!arguments_json.empty()) variables = json::parse(arguments_json, nullptr, false);
@@ -115,20 +120,27 @@ Result<ChatPrompt> make_chat_prompt(const ChatTemplate& chat, std::string_view m
   };
   ChatPrompt prompt;
   Result<std::string> text = render(messages, &prompt.warnings);
-  const auto try_again = [&] {
+  const auto try_again = [&](const json& sent) {
     ChatPrompt other;
-    Result<std::string> found = render(messages, &other.warnings);
-    if (!found.ok()) return;
+    Result<std::string> found = render(sent, &other.warnings);
+    if (!found.ok()) return false;
     prompt = std::move(other);
     text = std::move(found);
+    return true;
   };
   if (!text.ok() && add_descriptions(variables)) {
     arguments = fit_variables(variables, dumped_json(variables), traits);
-    try_again();
+    try_again(messages);
   }
   if (!text.ok() && messages.is_array() && traits.renders) {
-    traits = least_traits(std::move(traits));
-    try_again();
+    json asked = messages;
+    if (add_question(asked) && try_again(asked)) {
+      messages = std::move(asked);
+      prompt.warnings.emplace_back(kAddedQuestion);
+    } else {
+      traits = least_traits(std::move(traits));
+      try_again(messages);
+    }
   }
   FT_ASSIGN_OR_RETURN(prompt.text, std::move(text));
   if (!messages.is_array()) return prompt;

@@ -1,5 +1,6 @@
 #include "text/chat_roles.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/chat_words.h"
@@ -151,6 +152,14 @@ void begin_with_question(json& messages, std::vector<std::string>* warnings) {
   warnings->push_back(
       "the model's chat template takes conversations that begin with a user message only; an empty "
       "one stands before the first answer");
+}
+
+bool add_question(json& messages) {
+  const auto asks = [](const json& message) { return role_of(message) == "user"; };
+  if (std::ranges::any_of(messages, asks)) return false;
+  messages.insert(messages.begin() + static_cast<json::difference_type>(num_leading(messages)),
+                  json{{"role", "user"}, {"content", ""}});
+  return true;
 }
 
 void merge_repeated_roles(json& messages) {

@@ -21,6 +21,10 @@ void fit_instructions(nlohmann::ordered_json& messages, const ChatTemplateTraits
 // template whose roles must alternate begins with a question.
 void begin_with_question(nlohmann::ordered_json& messages, std::vector<std::string>* warnings);
 
+// Puts an empty question behind the instructions of a conversation that has none at all: histories
+// that were cut, and instructions alone. False: there is one, and nothing changes.
+bool add_question(nlohmann::ordered_json& messages);
+
 // Neighbours that are both questions, or both answers without calls, as one.
 void merge_repeated_roles(nlohmann::ordered_json& messages);
 

@@ -160,6 +160,55 @@ class Bodies(door.DoorCase):
         self.chat(400, truncation_side="right", truncate_prompt_tokens=4)
 
 
+class ChangesOnTheWay(door.DoorCase):
+    """What clients of November 2026 send: inline-tools-2026-09-15 and configuration updates"""
+
+    def told(self, messages, status=200):
+        body = {"max_tokens": 2, "messages": messages, "tools": [
+            {"name": name, "input_schema": {"type": "object"}} for name in ("read", "write")]}
+        return self.post("/v1/messages", body, status).json
+
+    def test_tools_come_and_go(self):
+        def told(*changes):
+            usage = self.told([{"role": "user", "content": [
+                {"type": "text", "text": "Hi"}, *({"type": kind, "tool": tool}
+                                                  for kind, tool in changes)]}])["usage"]
+            return usage["input_tokens"] + usage["cache_read_input_tokens"]
+
+        write = {"type": "tool_reference", "name": "write"}
+        more = {"type": "tool_definition", "definition": {
+            "name": "list", "input_schema": {"type": "object"}}}
+        both = told()
+        self.assertLess(told(("tool_removal", write)), both)
+        self.assertEqual(told(("tool_removal", write), ("tool_addition", write)), both)
+        self.assertGreater(told(("tool_addition", more)), both)
+        self.told([{"role": "user", "content": [{"type": "tool_removal"}]}], 400)
+
+    def test_what_the_system_says_later(self):
+        said = {"role": "system", "content": "Speak of the sea.", "clear_at": "next_user_message"}
+        counts = [self.post("/v1/messages/count_tokens", {"messages": messages}).json["input_tokens"]
+                  for messages in ([*door.USER, said], [*door.USER, said, *door.USER],
+                                   [*door.USER, *door.USER])]
+        self.assertEqual(counts[1], counts[2])
+        self.assertGreater(counts[0], counts[2] / 2)
+
+    def test_items_that_are_settings(self):
+        form = {"type": "json_schema", "name": "n", "schema": {"const": 7}}
+        answer = self.post(RESPONSES, {"temperature": 0, "max_output_tokens": 8, "input": [
+            *door.USER, {"type": "configuration_update", "text": {"format": form}}]}).json
+        self.assertEqual(answer["output"][0]["content"][0]["text"], "7")
+        first = self.post(RESPONSES, {"max_output_tokens": 60, "temperature": 0, "input": [
+            *door.USER, {"type": "additional_tools", "role": "developer", "tools": [
+                {"type": "function", "name": "look", "parameters": {"type": "object"}}]}],
+                                      "tool_choice": "required"}).json
+        self.assertEqual(first["output"][0]["name"], "look")
+        again = self.post(RESPONSES, {"previous_response_id": first["id"], "max_output_tokens": 60,
+                                      "temperature": 0, "tool_choice": "required", "input": [
+            {"type": "function_call_output", "call_id": first["output"][0]["call_id"],
+             "output": "42"}]}).json
+        self.assertEqual(again["output"][0]["name"], "look")
+
+
 class Blocks(door.DoorCase):
     """What Cursor sends to OpenAI's address: CLIProxyAPI 1165 and 3805, vibeproxy 411, dario 203,
     anthropic-max-router 2."""

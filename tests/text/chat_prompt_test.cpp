@@ -113,6 +113,27 @@ TEST(ChatPrompt, ToolsNeedNoDescription) {
             std::string::npos);
 }
 
+// Calls of a history that was cut stay calls.
+TEST(ChatPrompt, AConversationWithoutAQuestionGetsOne) {
+  const ChatTemplate chat =
+      compile(read_text_file(data_folder("chat_templates") / "Qwen3.5-4B.jinja").value());
+  const json call = {{"id", "c"},
+                     {"type", "function"},
+                     {"function", {{"name", "f"}, {"arguments", R"({"a": 1})"}}}};
+  const json said = {{{"role", "system"}, {"content", "Be brief."}},
+                     {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+                     {{"role", "tool"}, {"tool_call_id", "c"}, {"content", "42"}}};
+  for (const size_t count : {said.size(), size_t{1}}) {
+    const json messages(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(count));
+    const auto prompt = prompt_of(chat, messages);
+    ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+    const std::string& text = prompt.value().text;
+    EXPECT_NE(text.find("Be brief.<|im_end|>\n<|im_start|>user\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("<function=f>") != std::string::npos, count > 1) << text;
+    ASSERT_EQ(prompt.value().warnings.size(), 1u) << joined(prompt.value().warnings);
+  }
+}
+
 TEST(ChatPrompt, ARefusalOfEverythingKeepsItsWords) {
   const ChatTemplate chat = compile("{{ raise_exception('only odd days') }}");
   const auto prompt = prompt_of(chat, json::parse(R"([{"role": "user", "content": "Hi"}])"));

@@ -93,6 +93,16 @@ TEST(ChatRoles, AQuestionStandsBeforeAGreeting) {
   EXPECT_EQ(warnings.size(), 1u);
 }
 
+TEST(ChatRoles, AConversationWithoutAnyQuestionGetsOne) {
+  json messages = messages_of(R"([["system","a"],["assistant","b"],["tool","c"]])");
+  EXPECT_TRUE(add_question(messages));
+  EXPECT_EQ(pairs_of(messages), R"([["system","a"],["user",""],["assistant","b"],["tool","c"]])");
+  EXPECT_FALSE(add_question(messages));
+  messages = messages_of(R"([["system","a"]])");
+  EXPECT_TRUE(add_question(messages));
+  EXPECT_EQ(pairs_of(messages), R"([["system","a"],["user",""]])");
+}
+
 TEST(ChatRoles, WithoutASystemRoleTheFirstQuestionHoldsThem) {
   std::vector<std::string> warnings;
   ChatTemplateTraits traits;

@@ -84,7 +84,10 @@ json MessagesFormat::message(const RequestStats& stats) const {
 json MessagesFormat::end_of(const RequestOutput& output) const {
   const json stopped_by = stop_reason(output, request_.requests.front().sampling);
   if (output.finish_reason == FinishReason::kLength) {
-    return {{"stop_reason", "max_tokens"}, {"stop_sequence", nullptr}};
+    const int most = request_.requests.front().sampling.max_tokens;
+    const bool fits_more = output.stats.num_output_tokens >= most;
+    return {{"stop_reason", fits_more ? "max_tokens" : "model_context_window_exceeded"},
+            {"stop_sequence", nullptr}};
   }
   if (stopped_by.is_string()) {
     return {{"stop_reason", "stop_sequence"}, {"stop_sequence", stopped_by}};

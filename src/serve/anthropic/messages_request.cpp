@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "serve/anthropic/messages_input.h"
+#include "serve/anthropic/mid_conversation.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/fields/structured_fields.h"
@@ -43,6 +44,17 @@ Status read_tools(const json& tools, const FieldNotes& notes, json* chat) {
     (*chat)["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   return {};
+}
+
+// No tools at all where none is left.
+void withdraw_tools(const std::set<std::string>& names, json* chat) {
+  if (names.empty() || !chat->contains("tools")) return;
+  json& tools = (*chat)["tools"];
+  std::erase_if(tools.get_ref<json::array_t&>(), [&](const json& tool) {
+    const json& name = tool["function"]["name"];
+    return name.is_string() && names.contains(name.get<std::string>());
+  });
+  if (tools.empty()) chat->erase("tools");
 }
 
 bool has_tool(const json& chat, const std::string& name) {
@@ -134,16 +146,27 @@ void continue_answer(json* chat) {
   if (last["content"] != "") (*chat)["continue_final_message"] = true;
 }
 
-Status read_choices(JsonFields& fields, json* chat) {
-  if (const json* tools = fields.raw("tools"); tools != nullptr) {
-    FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
-  }
+// The tools of the request and those that the conversation added, without those that it took back.
+Status read_all_tools(JsonFields& fields, const Directives& directives, json* chat) {
+  const json* tools = fields.raw("tools");
+  if (tools != nullptr) FT_RETURN_IF_ERROR(read_tools(*tools, fields.notes(), chat));
+  std::set<std::string> names = directives.withdrawn;
+  for (const json& tool : directives.added) names.insert(request_text(tool, "name"));
+  withdraw_tools(names, chat);
+  FT_RETURN_IF_ERROR(read_tools(directives.added, fields.notes(), chat));
+  withdraw_tools(directives.withdrawn, chat);
+  return {};
+}
+
+Status read_choices(JsonFields& fields, const Directives& directives, json* chat) {
+  FT_RETURN_IF_ERROR(read_all_tools(fields, directives, chat));
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
     // Anthropic's choice without tools means nothing.
     json ignored;
     const json* tools = fields.raw("tools");
     const bool has_tools = chat->contains("tools");
-    const bool left_out = has_tools && (*chat)["tools"].size() < tools->size();
+    const size_t num_given = (tools == nullptr ? 0 : tools->size()) + directives.added.size();
+    const bool left_out = has_tools && (*chat)["tools"].size() < num_given;
     FT_RETURN_IF_ERROR(
         read_tool_choice_of(*choice, left_out, fields.notes(), has_tools ? chat : &ignored));
   }
@@ -203,13 +226,19 @@ Result<OpenAiRequest> parse_messages_request(const json& body, const OpenAiDefau
   const json* messages = fields.raw("messages");
   if (messages == nullptr) return invalid_argument("'messages' is missing");
   chat["messages"] = json::array();
+  Directives directives;
+  if (has_directives(*messages)) {
+    FT_ASSIGN_OR_RETURN(directives, read_directives(*messages, fields.notes()));
+    messages = &directives.messages;
+  }
   FT_RETURN_IF_ERROR(read_system(fields.raw("system"), &chat["messages"]));
   FT_RETURN_IF_ERROR(read_anthropic_messages(*messages, fields.notes(), &chat["messages"]));
   copy_field(fields, "stop_sequences", "stop", &chat);
   copy_shared_fields(fields, kMessagesBody, kChatBody, &chat);
-  FT_RETURN_IF_ERROR(read_choices(fields, &chat));
+  FT_RETURN_IF_ERROR(read_choices(fields, directives, &chat));
   continue_answer(&chat);
   FT_RETURN_IF_ERROR(read_output(fields, &chat));
+  if (!directives.effort.empty()) chat["reasoning_effort"] = directives.effort;
   check_edits(fields);
   fields.ignore({"metadata", "service_tier", "inference_geo", "betas", "anthropic_version",
                  "anthropic_beta", "cache_control", "speed", "diagnostics", "user_profile_id",

@@ -85,7 +85,7 @@ constexpr const char* kBodyParts = R"json({
       "content": {"type": "array", "items": {"anyOf": [
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/DocumentBlock"},
-        {"$ref": "#/components/schemas/SearchResultBlock"},
+        {"$ref": "#/components/schemas/SearchResultBlock"}, {"$ref": "#/components/schemas/ChangeBlock"},
         {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "assistant"},
@@ -97,7 +97,12 @@ constexpr const char* kBodyParts = R"json({
     {"type": "object", "required": ["role"], "properties": {
       "role": {"enum": ["system", "developer"]},
       "content": {"anyOf": [{"type": "null"}, {"type": "string"},
-        {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"}]}}]}}}]},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
+          {"$ref": "#/components/schemas/ChangeBlock"}]}}]}}}]},
+"ChangeBlock": {
+  "type": "object", "required": ["type", "tool"], "description": "Holds from there on.", "properties": {
+    "type": {"enum": ["tool_addition", "tool_removal"]},
+    "tool": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}}},
 "ToolUseBlock": {
   "type": "object", "required": ["type", "id", "name", "input"], "properties": {
     "type": {"const": "tool_use"}, "id": {"type": "string"},
@@ -113,7 +118,7 @@ constexpr const char* kBodyParts = R"json({
   "type": "object", "required": ["type"], "description": "Left out, with a warning.",
   "properties": {"type": {"type": "string", "minLength": 1, "not": {"anyOf": [
     {"enum": ["text", "document", "search_result", "tool_reference", "thinking", "redacted_thinking",
-              "compaction"]},
+              "compaction", "mid_conv_system", "tool_addition", "tool_removal"]},
     {"pattern": "tool_use$|_tool_result$"}]}}}},
 "ThinkingBlock": {
   "type": "object", "required": ["type"],
@@ -173,12 +178,20 @@ constexpr const char* kBodyParts = R"json({
     {"type": "object", "required": ["type", "id"], "properties": {
       "type": {"const": "item_reference"},
       "id": {"type": "string", "description": "Of an item of a response that is kept"}}},
+    {"type": "object", "required": ["type"], "properties": {
+      "type": {"enum": ["additional_tools", "tool_search_output"]},
+      "tools": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/components/schemas/FunctionTool"}}]}}},
+    {"type": "object", "required": ["type"], "properties": {"type": {"const": "configuration_update"},
+      "reasoning": {"type": ["object", "null"], "properties": {"effort": {"type": ["string", "null"]}}},
+      "text": {"type": ["object", "null"], "properties": {
+        "format": {"anyOf": [{"$ref": "#/components/schemas/TextFormat"}, {"type": "null"}]}}}}},
     {"type": "object", "required": ["type"],
       "description": "Left out with a warning: web_search_call, compaction, ...",
       "properties": {"type": {"type": "string", "minLength": 1, "not": {"enum": ["message",
         "reasoning", "function_call", "function_call_output", "mcp_call", "item_reference", "custom_tool_call",
         "custom_tool_call_output", "local_shell_call", "local_shell_call_output", "shell_call",
-        "shell_call_output", "apply_patch_call", "apply_patch_call_output"]}}}}]},
+        "shell_call_output", "apply_patch_call", "apply_patch_call_output", "additional_tools",
+        "tool_search_output", "configuration_update"]}}}}]},
 "ConversationRequest": {
   "type": "object", "additionalProperties": false, "properties": {
     "items": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/components/schemas/InputItem"}}]},

@@ -6,6 +6,7 @@
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
+#include "serve/responses/item_settings.h"
 #include "serve/responses/responses_tools.h"
 #include "text/chat_words.h"
 
@@ -109,6 +110,7 @@ class InputReader {
     if (type == "reasoning") return read_reasoning(item, where);
     if (type == "mcp_call") return read_mcp(item, where);
     if (type == "item_reference") return read_reference(item, where);
+    if (is_setting(item)) return {};
     for (const CallForm& form : kCalls) {
       if (type == form.type) return read_call(item, form, where);
     }

@@ -6,6 +6,7 @@
 #include "serve/fields/request_warnings.h"
 #include "serve/fields/structured_fields.h"
 #include "serve/openai/chat_body.h"
+#include "serve/responses/item_settings.h"
 #include "serve/responses/response_items.h"
 #include "serve/responses/responses_input.h"
 
@@ -73,10 +74,12 @@ Status read_include(JsonFields& fields, json* chat) {
   return fields.status();
 }
 
-Status read_objects(JsonFields& fields, json* chat, OfferedTools* offered) {
+// `items`: of the conversation so far, which may add tools and change settings.
+Status read_objects(JsonFields& fields, const json& items, json* chat, OfferedTools* offered) {
   if (const json* tools = fields.raw("tools"); tools != nullptr) {
     FT_RETURN_IF_ERROR(read_response_tools(*tools, fields.notes(), chat, offered));
   }
+  FT_RETURN_IF_ERROR(read_item_tools(items, fields.notes(), chat, offered));
   if (const json* choice = fields.raw("tool_choice"); choice != nullptr) {
     FT_RETURN_IF_ERROR(read_response_choice(*choice, fields.notes(), chat));
   }
@@ -85,6 +88,15 @@ Status read_objects(JsonFields& fields, json* chat, OfferedTools* offered) {
   }
   if (const json* reasoning = fields.raw("reasoning"); reasoning != nullptr) {
     FT_RETURN_IF_ERROR(read_reasoning(*reasoning, fields.notes(), chat));
+  }
+  const ItemSettings settings = settings_of(items);
+  if (!settings.text.is_null()) {
+    chat->erase("response_format");
+    FT_RETURN_IF_ERROR(read_text(settings.text, fields.notes(), chat));
+  }
+  if (!settings.reasoning.is_null()) {
+    chat->erase("reasoning_effort");
+    FT_RETURN_IF_ERROR(read_reasoning(settings.reasoning, fields.notes(), chat));
   }
   return read_include(fields, chat);
 }
@@ -245,7 +257,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   }
   read_length(fields, &chat);
   copy_shared_fields(fields, kResponsesBody, kChatBody, &chat);
-  FT_RETURN_IF_ERROR(read_objects(fields, &chat, &request.offered));
+  FT_RETURN_IF_ERROR(read_objects(fields, request.items, &chat, &request.offered));
   FT_RETURN_IF_ERROR(read_truncation(fields));
   fields.read("store", &request.store);
   fields.read("background", &request.background);

@@ -37,6 +37,7 @@ json one_model(const ServeContext& context, const std::string& name) {
           {"root", name},
           {"parent", nullptr},
           {"max_model_len", info.max_model_len},
+          {"max_input_tokens", info.max_model_len},  // Anthropic's name
           {"permission", json::array({permission})},
           {"meta",
            {{"n_vocab", info.vocab_size},

@@ -60,8 +60,10 @@ TEST(MessagesFormat, AWholeMessage) {
 }
 
 TEST(MessagesFormat, StopReasons) {
-  const auto reason_of = [](FinishReason reason, const std::string& stop) {
-    MessagesFormat format(request(), "msg_1", "m");
+  const auto reason_of = [](FinishReason reason, const std::string& stop, int most = 3) {
+    OpenAiRequest asked = request();
+    asked.requests.front().sampling.max_tokens = most;
+    MessagesFormat format(asked, "msg_1", "m");
     ChoiceOutput last = output("a", true);
     last.output.finish_reason = reason;
     last.output.stop_reason = stop;
@@ -71,6 +73,9 @@ TEST(MessagesFormat, StopReasons) {
   };
   EXPECT_EQ(reason_of(FinishReason::kStop, "")["stop_reason"], "end_turn");
   EXPECT_EQ(reason_of(FinishReason::kLength, "")["stop_reason"], "max_tokens");
+  // Three tokens where four were wanted: more did not fit into the context.
+  EXPECT_EQ(reason_of(FinishReason::kLength, "", 4)["stop_reason"],
+            "model_context_window_exceeded");
   EXPECT_EQ(reason_of(FinishReason::kStop, "END")["stop_reason"], "stop_sequence");
   EXPECT_EQ(reason_of(FinishReason::kStop, "END")["stop_sequence"], "END");
 }

@@ -84,6 +84,49 @@ TEST(MessagesRequest, ToolsThatRunElsewhereAreLeftOut) {
                    .ok());
 }
 
+json named(const std::string& name) { return {{"type", "tool_reference"}, {"name", name}}; }
+
+// Names of the tools that are offered behind changes of a conversation, pairs of a type and a tool.
+std::vector<std::string> offered_after(const std::vector<std::pair<std::string, json>>& changes) {
+  json body = json::parse(R"({"max_tokens": 1, "tools": [{"name": "f", "input_schema": {}},
+    {"name": "g", "input_schema": {}}], "tool_choice": {"type": "tool", "name": "f"},
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})");
+  for (const auto& [type, tool] : changes) {
+    body["messages"][0]["content"].push_back({{"type", type}, {"tool", tool}});
+  }
+  const auto parsed = parse(body.dump().c_str());
+  EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+  std::vector<std::string> names;
+  if (!parsed.ok() || parsed.value().arguments_json.empty()) return names;
+  const json arguments = json::parse(parsed.value().arguments_json);
+  for (const json& tool : arguments.value("tools", json::array())) {
+    names.push_back(tool["function"]["name"]);
+  }
+  return names;
+}
+
+TEST(MessagesRequest, ToolsThatTheConversationChanges) {
+  using Names = std::vector<std::string>;
+  const json defined = {{"type", "tool_definition"},
+                        {"definition", {{"name", "h"}, {"input_schema", json::object()}}}};
+  EXPECT_EQ(offered_after({}), (Names{"f", "g"}));
+  EXPECT_EQ(offered_after({{"tool_removal", named("f")}}), Names{"g"});
+  EXPECT_EQ(offered_after({{"tool_removal", named("f")}, {"tool_removal", named("g")}}), Names());
+  EXPECT_EQ(offered_after({{"tool_removal", named("f")}, {"tool_addition", named("f")}}),
+            (Names{"f", "g"}));
+  EXPECT_EQ(offered_after({{"tool_addition", defined}}), (Names{"f", "g", "h"}));
+  EXPECT_EQ(offered_after({{"tool_addition", defined}, {"tool_removal", named("h")}}),
+            (Names{"f", "g"}));
+}
+
+TEST(MessagesRequest, TheEffortOfATurn) {
+  const auto parsed = parse(R"({"max_tokens": 1, "output_config": {"effort": "low"},
+    "messages": [{"role": "user", "content": "a"},
+      {"role": "system", "content": [], "output_config": {"effort": "high"}}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(json::parse(parsed.value().arguments_json)["reasoning_effort"], "high");
+}
+
 TEST(MessagesRequest, OutputConfigAndThinking) {
   const auto parsed = parse(R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
     "output_config": {"effort": "high", "format": {"type": "json_schema",

@@ -122,6 +122,22 @@ TEST(ResponsesRequest, ToolsThatRunElsewhereAreLeftOut) {
   EXPECT_EQ(none.value().chat.parser.tool_choice, "none");
 }
 
+TEST(ResponsesRequest, ItemsGiveToolsAndSettings) {
+  const auto parsed = parse(R"({"reasoning": {"effort": "low"}, "input": [
+    {"role": "user", "content": "Hi"},
+    {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]},
+    {"type": "configuration_update", "reasoning": {"effort": "high"}, "text": {"format":
+      {"type": "json_schema", "name": "n", "schema": {"type": "integer"}}}}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& chat = parsed.value().chat;
+  const json arguments = json::parse(chat.arguments_json);
+  EXPECT_EQ(arguments["tools"][0]["function"]["name"], "f");
+  EXPECT_EQ(arguments["reasoning_effort"], "high");
+  EXPECT_EQ(chat.requests.front().sampling.structured_outputs->json, R"({"type":"integer"})");
+  EXPECT_EQ(json::parse(chat.messages_json).size(), 1u);
+  EXPECT_TRUE(chat.warnings.empty());
+}
+
 TEST(ResponsesRequest, AResponseGoesOnWithoutAWord) {
   ResponseStore store(4);
   store.put("resp_1", {{{"status", "completed"}},

@@ -18,6 +18,7 @@ TEST_F(InfoHandlers, Models) {
   EXPECT_EQ(models_body(context(), false)["models"], json::array());
   EXPECT_EQ(models["data"][0]["id"], "tiny");
   EXPECT_EQ(models["data"][0]["max_model_len"], 512);
+  EXPECT_EQ(models["data"][0]["max_input_tokens"], 512);
   EXPECT_EQ(models["data"][0]["meta"]["n_ctx_train"], 2048);
   EXPECT_EQ(models["data"][0]["permission"].size(), 1u);
   EXPECT_EQ(models["data"][0]["display_name"], "tiny");
