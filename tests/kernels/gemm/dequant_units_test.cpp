@@ -37,13 +37,14 @@ TEST(DequantUnits, TeamsHaveEveryUnitOnce) {
         int most = 0;
         for (int team = 0; team < teams; ++team) {
           int index = 0;
-          for (; turns.unit_of(team, index) < units; ++index) {
-            const int first = turns.unit_of(team, index), count = turns.units_of(first);
-            ASSERT_GE(count, 1);
+          TeamStage at;
+          for (; turns.units_of(team, at) > 0; ++index, at = turns.after(at)) {
+            const int first = turns.unit_of(team, at), count = turns.units_of(team, at);
             ASSERT_LE(count, stage);
+            ASSERT_GT(turns.units_of(0, at), 0);
             for (int unit = first; unit < first + count; ++unit) {
               takers.at(size_t(unit)) += 1;
-              ASSERT_EQ(unit / part_units(units), index / turns.turn_stages * teams + team);
+              ASSERT_EQ(unit / part_units(units), at.turn * teams + team);
             }
           }
           most = std::max(most, index);

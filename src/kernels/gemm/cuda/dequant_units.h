@@ -26,8 +26,15 @@ FT_HD constexpr int num_parts(int units) {
   return (units + part_units(units) - 1) / part_units(units);
 }
 
+// Stage `index` of turn `turn` of a team's.
+struct TeamStage {
+  int turn = 0;
+  int index = 0;
+};
+
 // Which units of k teams have that take runs of `turn` units in turns, each in stages of up to
-// `stage` units: stages are counted for each team by itself.
+// `stage` units. The threads that copy ask for every stage of every team, so that nothing here but
+// counts divides.
 struct TeamTurns {
   int units;  // along k
   int teams;
@@ -42,14 +49,20 @@ struct TeamTurns {
         stage(stage_units),
         turn_stages((turn_units + stage_units - 1) / stage_units) {}
 
-  // The first unit of stage `index` of a team's; `units` or more: there is no such stage.
-  FT_HD constexpr int unit_of(int team, int index) const {
-    return (index / turn_stages * teams + team) * turn + index % turn_stages * stage;
+  FT_HD constexpr TeamStage after(TeamStage at) const {
+    return at.index + 1 < turn_stages ? TeamStage{at.turn, at.index + 1}
+                                      : TeamStage{at.turn + 1, 0};
   }
-  // How many units the stage has that begins with unit `unit`.
-  FT_HD constexpr int units_of(int unit) const {
-    const int end = (unit / turn + 1) * turn, last = end < units ? end : units;
-    return last - unit < stage ? last - unit : stage;
+  // The first unit of a team's stage.
+  FT_HD constexpr int unit_of(int team, TeamStage at) const {
+    return (at.turn * teams + team) * turn + at.index * stage;
+  }
+  // How many units the stage has; 0 or less: there is no such stage, nor a later one of the team,
+  // nor one of the teams behind it.
+  FT_HD constexpr int units_of(int team, TeamStage at) const {
+    const int end = (at.turn * teams + team + 1) * turn, last = end < units ? end : units;
+    const int left = last - unit_of(team, at);
+    return left < stage ? left : stage;
   }
   // Stages of the team that has the most.
   FT_HD constexpr int stages() const {

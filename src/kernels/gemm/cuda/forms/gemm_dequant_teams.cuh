@@ -120,8 +120,8 @@ struct DequantTeamBlock {
     publish_barriers();
   }
 
-  __device__ void load_weight(const DequantRing& to, int unit, uint64_t policy) const {
-    const int bytes = turns.units_of(unit) * Shape::kUnit;
+  __device__ void load_weight(const DequantRing& to, int unit, int count, uint64_t policy) const {
+    const int bytes = count * Shape::kUnit;
     arrive_expecting(to.arrival(), own * bytes);
     const uint8_t* from = matrix.units + (int64_t{first} * turns.units + unit) * Shape::kUnit;
     for (int g = 0; g < own; ++g) {
@@ -133,20 +133,21 @@ struct DequantTeamBlock {
   // One thread. The weight is constant, so that its rings are filled while the op before runs.
   __device__ void stream_weight(uint64_t policy) const {
     DequantRing at = memory.w(shared, 0);  // the place, which is the same in all
-    int stage = 0;
-    for (; turns.unit_of(0, stage) < turns.units; ++stage, at.advance()) {
-      if (stage == at.places && no_rows()) break;
+    int stages = 0;
+    for (TeamStage stage; turns.units_of(0, stage) > 0; stage = turns.after(stage), ++stages) {
+      if (stages == at.places && no_rows()) break;
       for (int team = 0; team < Shape::kTeams; ++team) {
-        const int unit = turns.unit_of(team, stage);
-        if (unit >= turns.units) break;
+        const int count = turns.units_of(team, stage);
+        if (count <= 0) break;
         DequantRing ring = memory.w(shared, team);
         ring.place = at.place;
         ring.parity = at.parity;
         ring.wait_empty();
-        load_weight(ring, unit, policy);
+        load_weight(ring, turns.unit_of(team, stage), count, policy);
       }
+      at.advance();
     }
-    if (no_rows()) drain(min(stage, at.places));
+    if (no_rows()) drain(min(stages, at.places));
   }
   __device__ bool no_rows() const {
     wait_for_previous();
@@ -156,9 +157,10 @@ struct DequantTeamBlock {
   __device__ void drain(int stages) const {
     for (int team = 0; team < Shape::kTeams; ++team) {
       DequantRing ring = memory.w(shared, team);
-      for (int stage = 0; stage < stages && turns.unit_of(team, stage) < turns.units;
-           ++stage, ring.advance()) {
+      TeamStage stage;
+      for (int i = 0; i < stages && turns.units_of(team, stage) > 0; ++i, ring.advance()) {
         ring.wait_full();
+        stage = turns.after(stage);
       }
     }
   }
@@ -166,16 +168,16 @@ struct DequantTeamBlock {
   __device__ void stream_x(const CUtensorMap& map) const {
     if (no_rows()) return;
     DequantRing at = memory.x(shared, 0);
-    for (int stage = 0; turns.unit_of(0, stage) < turns.units; ++stage, at.advance()) {
+    for (TeamStage stage; turns.units_of(0, stage) > 0; stage = turns.after(stage)) {
       for (int team = 0; team < Shape::kTeams; ++team) {
-        const int unit = turns.unit_of(team, stage);
-        if (unit >= turns.units) break;
+        if (turns.units_of(team, stage) <= 0) break;
         DequantRing ring = memory.x(shared, team);
         ring.place = at.place;
         ring.parity = at.parity;
         ring.wait_empty();
-        load_x(ring, unit, map);
+        load_x(ring, turns.unit_of(team, stage), map);
       }
+      at.advance();
     }
   }
   __device__ void load_x(const DequantRing& to, int unit, const CUtensorMap& map) const {
@@ -192,12 +194,12 @@ struct DequantTeamBlock {
     DequantRing w = memory.w(shared, team), x = memory.x(shared, team);
     const uint32_t zero = unknown_zero();
     int turn = 0;
-    for (; turns.unit_of(team, turn * turns.turn_stages) < turns.units; ++turn) {
+    for (; turns.units_of(team, {turn, 0}) > 0; ++turn) {
       warp.clear();
       for (int i = 0; i < turns.turn_stages; ++i) {
-        const int unit = turns.unit_of(team, turn * turns.turn_stages + i);
-        if (unit >= turns.units) break;
-        multiply_stage(warp, w, x, pair, turns.units_of(unit));
+        const int count = turns.units_of(team, {turn, i});
+        if (count <= 0) break;
+        multiply_stage(warp, w, x, pair, count);
         __syncwarp();
         if (threadIdx.x % 32 == 0) {
           w.release(warp.last_read & zero);
@@ -247,7 +249,7 @@ struct DequantTeamBlock {
   __device__ void take(Warp& warp, int pair, int turn) const {
 #pragma unroll
     for (int team = 1; team < Shape::kTeams; ++team) {
-      if (turns.unit_of(team, turn * turns.turn_stages) >= turns.units) return;
+      if (turns.units_of(team, {turn, 0}) <= 0) return;
       const DequantRing from = parts_at(team, pair, turn);
       from.wait_full();
       warp.add_from(reinterpret_cast<const float*>(from.here()));
