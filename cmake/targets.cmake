@@ -46,9 +46,17 @@ endfunction()
 
 # Where most files log or format.
 set(folders_that_format base engine group http hub model net serve text)
-# What runs for less time under a sanitizer than -O1 takes to compile it: -O0 takes a third of that. The
-# folders below the steps of a model, and what tests do many times over, would run longer by more.
-set(folders_that_run_little bench chat config convert gguf http hub net serve text)
+# What runs for less time than it takes to compile: under a sanitizer -O0 takes two fifths of -O1's time, and
+# where a release is built for its tests alone GCC's -O1 takes half of -O2's. The others, which go over values or are
+# called many times over by tests, would run longer by more.
+option(FORETOKEN_PLAIN_PARTS "Optimise less what runs little, in a build for tests" OFF)
+set(folders_that_run_little bench chat compat config convert engine gguf http hub model net serve text)
+set(options_of_what_runs_little "")
+if(FORETOKEN_SANITIZE)
+  set(options_of_what_runs_little -O0)
+elseif(FORETOKEN_PLAIN_PARTS)
+  set(options_of_what_runs_little $<$<CONFIG:Release>:-O1>)
+endif()
 
 # ft_library(<folder> <dependency>...): static library ft_<folder> from src/<folder> and its rooms, but
 # for cuda/ and mpi/, which are plug-ins. A folder without sources becomes an interface library, so
@@ -73,8 +81,8 @@ function(ft_library folder)
     if(FORETOKEN_SANITIZE AND folder STREQUAL base)
       target_sources(ft_base PRIVATE ${PROJECT_SOURCE_DIR}/cmake/fmt_once.cpp)
     endif()
-    if(FORETOKEN_SANITIZE AND folder IN_LIST folders_that_run_little)
-      target_compile_options(ft_${folder} PRIVATE -O0)
+    if(folder IN_LIST folders_that_run_little)
+      target_compile_options(ft_${folder} PRIVATE ${options_of_what_runs_little})
     endif()
     set(scope PUBLIC)
   endif()
@@ -117,6 +125,9 @@ function(ft_isa_flags)
     set(flags ${isa_flags_of_${isa}})
     if(FORETOKEN_SANITIZE AND NOT "${processor_flags} " MATCHES " ${processor_flag_of_${isa}} ")
       list(APPEND flags -fno-sanitize=all)
+    elseif("undefined" IN_LIST FORETOKEN_SANITIZE)
+      # Of every access to memory; what AddressSanitizer says of them is enough for intrinsics.
+      list(APPEND flags -fno-sanitize=null,alignment,pointer-overflow)
     endif()
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}")
   endforeach()
@@ -132,5 +143,6 @@ function(ft_executable name folder)
     add_executable(${name} ${sources})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(${name} PRIVATE foretoken_warnings ${ARGN})
+    target_compile_options(${name} PRIVATE ${options_of_what_runs_little})
   endif()
 endfunction()

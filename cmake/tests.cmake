@@ -8,24 +8,30 @@ set(test_libraries ft_engine ft_draft ft_sched ft_dialled)
 # without them.
 set(test_libraries_serve ft_serve ft_http ft_chat)
 set(test_libraries_apps ft_serve ft_http ft_chat test_fake_server)
-set(test_libraries_http ft_http)
-set(test_libraries_net ft_net ft_http test_fake_server)
+set(test_libraries_attention ft_attention test_test_device)
+set(test_libraries_base ft_base)
 set(test_libraries_bench ft_bench test_fake_server)
 set(test_libraries_chat ft_chat)
-set(test_libraries_convert ft_convert)
-set(test_libraries_group ft_group)
+set(test_libraries_compat ft_compat)
 set(test_libraries_config ft_config)
-set(test_libraries_spec ft_spec ft_sched)
+set(test_libraries_convert ft_convert)
+set(test_libraries_device ft_kernels test_test_device)
 set(test_libraries_gguf ft_gguf)
-set(test_libraries_text ft_text)
+set(test_libraries_group ft_group)
+set(test_libraries_http ft_http)
 set(test_libraries_hub ft_hub test_hub_server)
+set(test_libraries_kernels ft_kernels test_step_data test_test_device test_thinning)
+set(test_libraries_kv ft_kv)
 set(test_libraries_model ft_dialled ft_model test_test_device)
+set(test_libraries_net ft_net ft_http test_fake_server)
+set(test_libraries_sched ft_sched)
+set(test_libraries_spec ft_spec ft_sched)
+set(test_libraries_text ft_text)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
-set(folders_without_engine config http net bench convert group spec gguf text hub model)
-file(GLOB support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
-list(FILTER support_sources EXCLUDE REGEX "/(fake_server|folders)\\.cpp$")
-# A file of tests/support for those that build without the engine.
+set(folders_without_engine attention base bench compat config convert device gguf group http hub kernels kv model net
+  sched spec text)
+# A file of tests/support, for those that build with it alone.
 function(ft_test_part name)
   add_library(test_${name} STATIC ${PROJECT_SOURCE_DIR}/tests/support/${name}.cpp)
   target_link_libraries(test_${name} PUBLIC ${ARGN} GTest::gtest PRIVATE foretoken_warnings)
@@ -37,13 +43,10 @@ target_compile_definitions(test_folders PRIVATE
 ft_test_part(fake_server)
 ft_test_part(hub_server ft_hub)
 ft_test_part(test_device ft_kernels)
-if(support_sources)
-  add_library(test_support STATIC ${support_sources})
-  target_link_libraries(test_support PUBLIC ${test_libraries} GTest::gtest
-    PRIVATE foretoken_warnings)
-  target_include_directories(test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-  list(PREPEND test_libraries test_support)
-endif()
+ft_test_part(step_data ft_kernels test_test_device)
+ft_test_part(thinning)
+ft_test_part(dialled_set ${test_libraries})
+list(PREPEND test_libraries test_dialled_set test_hub_server test_step_data test_test_device test_thinning)
 
 file(GLOB_RECURSE test_folders CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests
   ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
@@ -59,10 +62,10 @@ if("undefined" IN_LIST FORETOKEN_SANITIZE)
 endif()
 
 # Tests that take longer to compile than to run are not optimised where they are compiled for a single run:
-# -O0 takes half of -O1's time of clang, four fifths of GCC's. The others would run longer by more than that.
+# -O0 takes a third of -O1's time of clang, four fifths of GCC's. The others would run longer by more than that.
 option(FORETOKEN_PLAIN_TESTS "Compile most tests without optimisation, as under a sanitizer" OFF)
 set(folders_of_short_tests apps base chat compat config conformance convert device draft engine gguf group
-  http hub net sched serve spec text)
+  http hub model net sched serve spec text)
 
 foreach(folder IN LISTS test_folders)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
@@ -111,9 +114,10 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/openai COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/openai_suite.py $<TARGET_FILE:foretoken>
     ${PROJECT_BINARY_DIR}/e2e-venv)
-  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS slow)
-  # What clients send, against the program as a user starts it: one test for each x_door.py. Those
-  # that need the official clients skip (77) where pip cannot install them.
+  set_tests_properties(e2e/openai PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS "slow;third-0")
+  # What clients send, against the program as a user starts it: one test for each x_door.py, all but those of
+  # each day in thirds. Those that need the official clients skip (77) where pip cannot install them.
+  set(doors_of_each_day start completions)
   file(GLOB door_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/doors/*_door.py)
   # Its drafts go by steps that it measures, which other work on the machine makes longer: by hand,
   # with ctest -C timed -R doors/steady_load.
@@ -122,12 +126,18 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/doors/steady_load_door.py
     $<TARGET_FILE:foretoken> ${PROJECT_BINARY_DIR}/e2e-venv)
   set_tests_properties(doors/steady_load PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
+  set(third 0)
   foreach(door_file IN LISTS door_files)
     get_filename_component(door ${door_file} NAME_WE)
     string(REGEX REPLACE "_door$" "" door ${door})
+    set(labels fast)
+    if(NOT door IN_LIST doors_of_each_day)
+      list(APPEND labels third-${third})
+      math(EXPR third "(${third} + 1) % 3")
+    endif()
     add_test(NAME doors/${door} COMMAND ${Python3_EXECUTABLE} ${door_file} $<TARGET_FILE:foretoken>
       ${PROJECT_BINARY_DIR}/e2e-venv)
-    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 20 LABELS fast)
+    set_tests_properties(doors/${door} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 20 LABELS "${labels}")
   endforeach()
   # A part of all cells of the support matrix that a CPU can run, another one each day.
   add_test(NAME e2e/matrix_part COMMAND ${Python3_EXECUTABLE}
@@ -141,22 +151,22 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   # A batch that is killed and resumed.
   add_test(NAME e2e/batch_resume COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken> BatchResume)
-  set_tests_properties(e2e/batch_resume PROPERTIES TIMEOUT 1800 COST 60 LABELS slow)
+  set_tests_properties(e2e/batch_resume PROPERTIES TIMEOUT 1800 COST 60 LABELS "slow;third-1")
   # How the program ends. Suites with the lock `processes` start many and mostly wait: one of them at a
   # time, first of all, beside the others.
   add_test(NAME e2e/lifecycle COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/lifecycle_suite.py $<TARGET_FILE:foretoken> Termination)
-  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS slow)
+  set_tests_properties(e2e/lifecycle PROPERTIES TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS "slow;third-2")
   # The same load in a small size.
   add_test(NAME e2e/serve_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:foretoken> serve)
-  set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE LABELS slow)
+  set_tests_properties(e2e/serve_load PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE LABELS "slow;third-1")
   # The unit and the Dockerfile under their linters; skips (77) where none is there.
   add_test(NAME e2e/packaging COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/packaging_suite.py $<TARGET_FILE:foretoken>)
   set_tests_properties(e2e/packaging PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slow)
   # Ranks as threads, processes and hosts, killed and stopped ones among them.
-  foreach(parts IN ITEMS "0 load faults" "1 layouts two_hosts" "2 experts" "4 contexts"
+  foreach(parts IN ITEMS "0 load faults" "1 layouts two_hosts" "3 experts" "5 contexts"
       "6 expert_hosts start_many")
     string(REPLACE " " ";" parts ${parts})
     list(POP_FRONT parts turn)
@@ -169,13 +179,13 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   # Engines of several hosts behind one front end.
   add_test(NAME e2e/engine_hosts COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/engine_hosts_suite.py $<TARGET_FILE:foretoken>)
-  set_tests_properties(e2e/engine_hosts PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-3")
+  set_tests_properties(e2e/engine_hosts PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-8")
   # The call that a host of eight GPUs is for, tried out with eight ranks of tiny models.
   add_test(NAME e2e/eight_gpus COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tools/cuda/eight_gpus.py --bin ${PROJECT_BINARY_DIR}
     --out ${PROJECT_BINARY_DIR}/eight-gpus --device cpu --num-prompts 8 --seconds 900
     --parts exchange,steps,families,prompts,dense,faults)
-  set_tests_properties(e2e/eight_gpus PROPERTIES TIMEOUT 1200 RESOURCE_LOCK processes COST 60 LABELS "slow;turn-3")
+  set_tests_properties(e2e/eight_gpus PROPERTIES TIMEOUT 1200 RESOURCE_LOCK processes COST 60 LABELS "slow;turn-10")
   # Ranks on GPUs as processes and hosts, through NCCL; skips (77) without a GPU.
   add_test(NAME e2e/gpu_ranks COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/gpu_ranks_suite.py $<TARGET_FILE:foretoken>)
@@ -184,12 +194,12 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
   add_test(NAME e2e/rank_endurance COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/rank_endurance_suite.py $<TARGET_FILE:foretoken>
     --rounds 60 --starts 3 --only tp4 tp2-dp2-ep)
-  set_tests_properties(e2e/rank_endurance PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-5")
+  set_tests_properties(e2e/rank_endurance PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-11")
   # The page in headless Chromium; skips (77) where that or selenium is missing.
   add_test(NAME e2e/page COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/page_suite.py --program $<TARGET_FILE:foretoken>
     --environment ${PROJECT_BINARY_DIR}/e2e-venv)
-  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS slow)
+  set_tests_properties(e2e/page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 COST 60 LABELS "slow;third-1")
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
@@ -221,7 +231,7 @@ target_link_libraries(test_group_program PRIVATE foretoken_warnings ft_group)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/group COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/group_suite.py $<TARGET_FILE:test_group_program>)
-  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-0")
+  set_tests_properties(e2e/group PROPERTIES TIMEOUT 3600 RESOURCE_LOCK processes COST 90 LABELS "slow;turn-12")
 endif()
 
 # The load suite against the server's layer alone.
@@ -231,5 +241,5 @@ target_link_libraries(http_example_server PRIVATE foretoken_warnings ft_http)
 if(Python3_Interpreter_FOUND)
   add_test(NAME e2e/http_load COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/tests/e2e/load_suite_test.py $<TARGET_FILE:http_example_server>)
-  set_tests_properties(e2e/http_load PROPERTIES TIMEOUT 1800 LABELS slow)
+  set_tests_properties(e2e/http_load PROPERTIES TIMEOUT 1800 LABELS "slow;third-0")
 endif()

@@ -19,15 +19,20 @@
 # An entry is `slow` or `fast`, and bears the names of its sanitizers. A folder without the file has no
 # sanitizer, and its tests are fast.
 #
-# Slow tests and those in_turns go in turns: each bears one of the labels turn-0 to turn-6, one for each
-# day of the week from Sunday on, and ./test runs those of a day beside the tests without a turn. Tests
-# that differ in their parameters alone go round the turns in the order in which they are listed. Seven is
+# Slow tests and those in_turns go in turns: each bears one of the labels turn-0 to turn-12, one for each
+# day of thirteen, counted from 1970 on, and ./test runs those of a day beside the tests without a turn. Tests
+# that differ in their parameters alone go round the turns in the order in which they are listed. Thirteen is
 # prime, so that a turn meets most values of each axis, and not a few drafters in all modes.
-set(turns 7)
+# Clients and programs (cmake/tests.cmake) go in thirds: third-0 to third-2, of which a turn takes that of
+# its number modulo three.
+set(turns 13)
 set(tests_of_an_entry 25)
 
 # add_entry(<name> <labels> <test>...)
 function(add_entry name labels)
+  if(NOT ARGN)
+    message(FATAL_ERROR "${name} has no tests")
+  endif()
   list(JOIN ARGN ":" filter)
   add_test(${name} ${programs}/test_${folder} --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES WORKING_DIRECTORY ${root} TIMEOUT 1800 LABELS "${labels}")
@@ -152,8 +157,8 @@ function(add_entries folder)
       string(REPLACE "+" ";" labels "${key}")
       list(JOIN usual "+" plain)
       if(NOT labels STREQUAL "${usual}")
-        string(REGEX REPLACE "^${plain}\\+(turn-)" "\\1" key "${key}")
-        string(APPEND name "/${key}")
+        string(REPLACE "${plain}+turn-" "turn-" kind "${key}")
+        string(APPEND name "/${kind}")
       endif()
       add_suite(${name} "${labels}" ${tests_of_${suite}${key}})
     endforeach()

@@ -24,5 +24,7 @@ set(slow_tsan "Allocation\\." "HostImages\\..*/(gemma|mistral|cohere2|olmo3|llam
   "CountsOf.*/(Gemma2|Gemma3ForConditional|Glm4Moe|Mistral|Mixtral|Phi3|Qwen2|Qwen3ForCausal|SmolLM3)"
   "MixtureIdentity.*_(suffix|medusa|mlp_speculator|p_eagle|pard)_Greedy"
   "RecurrentIdentity.*/(lfm2_moe|lfm3|granite4_h|bamba|nemotron_h|nemotron_h_moe|nemotron_h_latent|falcon_h1|bailing_hybrid|falcon_mamba|mamba|kimi_linear|minimax|olmo_hybrid|qwen3_5_moe|qwen3_next)_default")
-# Drafters, families, types, layouts and ways to run, each with each: tests with parameters.
-set(in_turns "^conformance/[^.]*/[^.]*\\.")
+# Drafters, families, types, layouts and ways to run, each with each: tests with parameters, and long ones of
+# a single feature with all the others.
+set(in_turns "^conformance/[^.]*/[^.]*\\."
+  "^conformance/(KvOffload|SuffixEngine|FlexIdentity|DrafterMix|Processors|ExpertsOfEngines|DualBatchTrained)\\.")

@@ -6,4 +6,4 @@ set(slow_tsan "(SpeculationWith|ProfiledDrafter|DraftRecovery).*/(ngram|eagle|mt
   "StepProfileEdges\\.")
 # Drafters with ways to end, fields and layouts; engines that measure all of their steps.
 set(in_turns "(SpeculationWith|ProfiledDrafter|DraftRecovery)\\."
-  "StepProfileEdges\\.(RowsAreAsManyAsAskedFor|SmallEnginesAreMeasuredToo)")
+  "StepProfileEdges\\.")

@@ -5,4 +5,5 @@ set(sanitizers asan)
 set(slow_asan "Attention.*\\.RepeatsHaveTheSameBits" "LayerTailTest\\.RunsAgain" "LongRunRates"
   "GemmTest\\.Rows.*_n(576|768|1000|1536|2048|3072)_")
 # Shapes and types.
-set(in_turns "^kernels/(Fp8|Int8|Shapes|Sizes|Types|Forms)[A-Za-z0-9]*/.*(Attention|Gemm|LayerTail|DeepTail|Latent|Absorbed|ManyRows|Verify|Sample)")
+set(in_turns "^kernels/(Fp8|Int8|Shapes|Sizes|Types|Forms)[A-Za-z0-9]*/.*(Attention|Gemm|LayerTail|DeepTail|Latent|Absorbed|ManyRows|Verify|Sample)"
+  "^kernels/[^.]*/[^.]*(ExpertGemm|Lora|SelectiveScan|CausalConv|ChosenAttention|SharedContext|CompressRows)")

@@ -1,4 +1,4 @@
 # See tests/entries.cmake.
 set(sanitizers asan)
-# Families of architectures in every form of weights.
-set(in_turns "Golden.*/")
+# Families of architectures in every form of weights, forms of weights in every type, and heads with their rates.
+set(in_turns "Golden.*/" "DecoderWeightsOf\\." "QuantizedModel\\." "GgufFamilies\\." "DialledPromptRate\\.")

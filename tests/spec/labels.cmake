@@ -1,4 +1,4 @@
 # See tests/entries.cmake.
 set(sanitizers asan)
-# A simulation of many batches, 25 s there; it touches what the others touch.
-set(slow_asan "LengthController\\.AdaptiveIsNeverBelow")
+# Simulations of many batches, 10 to 25 s there; they touch what the others touch.
+set(slow_asan "LengthController\\.AdaptiveIsNeverBelow" "FirstRound\\." "ShortAnswers\\." "BriefTimes\\.")

@@ -87,14 +87,15 @@ build_preset() {
 }
 
 # choose_turn: of the turns of tests/entries.cmake the day's, or that of FORETOKEN_TEST_TURN, which can be
-# "all". Sets `turn`, and `turn_arguments` to what keeps ctest from the other turns.
+# "all". Sets `turn`, and `turn_arguments` to what keeps ctest from the other turns and thirds.
 choose_turn() {
-  local turns
-  turns=$(sed -nE 's/^set\(turns ([0-9])\)$/\1/p' tests/entries.cmake)
-  turn=${FORETOKEN_TEST_TURN:-$(($(date -u +%w) % turns))}
+  local turns others
+  turns=$(sed -nE 's/^set\(turns ([0-9]+)\)$/\1/p' tests/entries.cmake)
+  turn=${FORETOKEN_TEST_TURN:-$(($(date +%s) / 86400 % turns))}
   turn_arguments=()
   if [[ $turn == all ]]; then return; fi
-  [[ $turn =~ ^[0-9]$ && $turn -lt $turns ]] ||
+  [[ $turn =~ ^(0|[1-9][0-9]?)$ && $turn -lt $turns ]] ||
     die "FORETOKEN_TEST_TURN is '$turn'; say a turn, 0 to $((turns - 1)), or all"
-  turn_arguments=(-LE "^turn-[^$turn]\$")
+  others=$(seq 0 $((turns - 1)) | grep -vx "$turn" | paste -sd '|')
+  turn_arguments=(-LE "^(turn-($others)|third-[^$((turn % 3))])\$")
 }
