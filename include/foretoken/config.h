@@ -148,6 +148,9 @@ struct EngineConfig {
   int max_lora_rank = 16;           // of any adapter
   int max_cpu_loras = 0;            // adapters that are kept in all; 0: any number
   std::string lora_dtype = "auto";  // auto | the model's own type
+  // Adapters may have an embedding and an output matrix of their own (PEFT's modules_to_save); each
+  // of max_loras places on the device has room for both.
+  bool lora_modules_to_save = false;
   // The drafters; the first serves requests that name none. Empty: no speculation.
   std::vector<SpeculativeConfig> speculative;
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise

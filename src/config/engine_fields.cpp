@@ -350,6 +350,12 @@ constexpr EngineField kBehind[] = {
      .help = "Type that adapters are kept in: auto, or the model's own",
      .form = kDtype,
      .choices = "auto|float32|bfloat16"},
+    {.name = "lora_modules_to_save",
+     .member = &C::lora_modules_to_save,
+     .group = kAdapters,
+     .help = "Adapters may have an embedding and an output matrix of their own (PEFT's "
+             "modules_to_save): each of --max-loras places has room for both",
+     .agreement = kValue},
 
     {.name = "step_time_table",
      .member = &C::step_time_table,

@@ -268,7 +268,8 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
 Status EngineImpl::load_adapters(const EngineConfig& config) {
   if (!config.enable_lora) return {};
   num_adapter_slots_ = num_adapter_slots(config);
-  FT_RETURN_IF_ERROR(model_->take_adapter_slots(num_adapter_slots_, config.max_lora_rank));
+  FT_RETURN_IF_ERROR(model_->take_adapter_slots(
+      {num_adapter_slots_, config.max_lora_rank, config.lora_modules_to_save}));
   if (!ranks_.is_first()) return {};
   AdapterRegistry::Options options{.max_rank = config.max_lora_rank,
                                    .max_adapters = config.max_cpu_loras,

@@ -75,7 +75,7 @@ class Decoder final : public Model {
   }
   Status take_states(const StateUse& use) override { return states_.take(plan_.layers, use); }
   std::vector<BlockPart> state_parts() const override { return states_.parts(); }
-  Status take_adapter_slots(int32_t num_slots, int32_t max_rank) override;
+  Status take_adapter_slots(const AdapterRoom& room) override;
   LoraPool* adapters() const override { return adapters_.get(); }
   const void* hidden_states(Queue& queue, const StepTensors& tensors, int32_t max_rows) override;
   void add_tap(const TapSink& sink) override { taps_.add(sink); }
@@ -283,15 +283,13 @@ Decoder::Pass Decoder::lane_pass(const Pass& whole, int lane) {
   return own;
 }
 
-Status Decoder::take_adapter_slots(int32_t num_slots, int32_t max_rank) {
+Status Decoder::take_adapter_slots(const AdapterRoom& room) {
   FT_CHECK(adapters_ == nullptr);
+  LoraPool::Limits limits = adapter_limits(weights_, config_, room);
+  limits.max_rows = std::max(max_rows_, max_logits_rows_);
+  limits.has_all_layers = !stages_.is_cut();
   FT_ASSIGN_OR_RETURN(adapters_,
-                      LoraPool::create(device_, adapted_linears(weights_), config_.dtype,
-                                       {.num_slots = num_slots,
-                                        .max_rank = max_rank,
-                                        .max_rows = std::max(max_rows_, max_logits_rows_),
-                                        .has_all_layers = !stages_.is_cut(),
-                                        .elsewhere = adapted_elsewhere(weights_)}));
+                      LoraPool::create(device_, adapted_linears(weights_), config_.dtype, limits));
   return {};
 }
 

@@ -211,14 +211,26 @@ std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   return linears;
 }
 
-std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights) {
+// The embedding and the output matrix where adapters of them change another stage.
+static std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights) {
   std::vector<AdaptedElsewhere> ends;
   for (const Linear* end : {&weights.adapted_embedding, &weights.adapted_head}) {
     const auto& parts = end->source.parts;
     if (end->outputs > 0 || parts.empty()) continue;
-    ends.push_back({parts[0].name, parts[0].rows, end->source.columns.total});
+    ends.push_back({parts[0].name, parts[0].rows, end->source.columns.total,
+                    end == &weights.adapted_embedding});
   }
   return ends;
+}
+
+LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig& config,
+                                const AdapterRoom& room) {
+  return {.num_slots = room.num_slots,
+          .max_rank = room.max_rank,
+          .elsewhere = adapted_elsewhere(weights),
+          .wholes = {.num_slots = room.has_whole_ends ? room.num_slots : 0,
+                     .takes_fewer_ids = config.logits_softcap == 0,
+                     .head_has_bias = config.head_bias}};
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {

@@ -8,6 +8,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/lora_pool.h"
+#include "model/model.h"
 #include "model/stack/decoder_layer.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
@@ -43,8 +44,9 @@ struct DecoderWeights {
 
 // The matrices of the stage that adapters may change.
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights);
-// The embedding and the output matrix where adapters of them change another stage.
-std::vector<AdaptedElsewhere> adapted_elsewhere(const DecoderWeights& weights);
+// What a pool of these adapters is to have room for, but for rows and stages.
+LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig& config,
+                                const AdapterRoom& room);
 
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);

@@ -114,6 +114,7 @@ Result<std::unique_ptr<LoraPool>> LoraPool::create(Device& device,
     pool->add_linear(linear);
   }
   FT_RETURN_IF_ERROR(pool->take());
+  FT_RETURN_IF_ERROR(pool->wholes_.take(pool->whole_ends()));
   for (size_t i = 0; i < linears.size(); ++i) {
     linears[i].linear->lora.matrices = pool->table_ + pool->first_parts_[i];
     const AdaptedPlace place = linears[i].place;
@@ -167,6 +168,27 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
     linear.lora.part_cols[i] = static_cast<int32_t>(parts_[first_parts_.back() + i].num_rows());
   }
   max_sums_ = std::max(max_sums_, count * static_cast<size_t>(lora_splits(linear.inputs)));
+}
+
+// Of this stage and, without rows here, of others.
+std::vector<WholeEnd> LoraPool::whole_ends() const {
+  std::vector<WholeEnd> ends;
+  for (const Part& part : parts_) {
+    if (!part.is_end()) continue;
+    const bool is_table = part.place == AdaptedPlace::kEmbedding;
+    ends.push_back({.module = part.module,
+                    .is_table = is_table,
+                    .of_file = is_table ? part.inputs.total : part.outputs,
+                    .first = is_table ? 0 : part.rows.at(0),
+                    .count = is_table ? part.inputs.count : part.num_rows(),
+                    .width = is_table ? part.outputs : part.inputs.total,
+                    .scale = part.scale});
+  }
+  for (const AdaptedElsewhere& end : limits_.elsewhere) {
+    ends.push_back({end.module, end.is_table, end.is_table ? end.inputs : end.outputs, 0, 0,
+                    end.is_table ? end.outputs : end.inputs, 1});
+  }
+  return ends;
 }
 
 size_t LoraPool::part_bytes(const Part& part, int32_t rank) const {
@@ -282,20 +304,26 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
     feed_forward = feed_forward || has_kind(behind_number(name), true);
     ends = ends || end_elsewhere(name) != nullptr;
   }
+  const size_t low_rank_bytes = bytes;
+  FT_ASSIGN_OR_RETURN(std::vector<WholeCopy> wholes, wholes_.place(adapter, bytes, is_checked));
+  for (const WholeCopy& copy : wholes) bytes += copy.bytes;
   auto image = std::make_unique<LoraImage>(device_, bytes);
   if (image->data_ == nullptr) {
     return resource_exhausted("no memory of the host is left for an adapter of " +
                               std::to_string(bytes) + " bytes; lower --max-cpu-loras");
   }
-  std::memset(image->data_, 0, bytes);
+  std::memset(image->data_, 0, low_rank_bytes);
   for (const LoraImage::Entry& entry : entries) {
     const Part& part = parts_[entry.part];
     fill_a(part, *found[entry.part], entry.rank, image->data_ + entry.a_offset);
     fill_b(part, *found[entry.part], image->data_ + entry.b_offset);
   }
+  wholes_.fill(wholes, adapter, image->data_);
+  image->low_rank_bytes_ = low_rank_bytes;
   image->entries_ = std::move(entries);
+  image->wholes_ = std::move(wholes);
   image->changes_feed_forward_ = feed_forward;
-  image->changes_ends_ = ends;
+  image->changes_ends_ = ends || !adapter.wholes.empty();
   return image;
 }
 
@@ -347,7 +375,7 @@ void LoraPool::fill_b(const Part& part, const LoraLinear& linear, std::byte* b) 
 }
 
 void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
-  FT_CHECK(slot >= 0 && slot < limits_.num_slots && image.bytes_ <= slot_bytes_);
+  FT_CHECK(slot >= 0 && slot < limits_.num_slots && image.low_rank_bytes_ <= slot_bytes_);
   std::byte* base = slots_ + static_cast<size_t>(slot) * slot_bytes_;
   const size_t first = static_cast<size_t>(slot) * parts_.size();
   LoraMatrix* table = table_pinned_ + first;
@@ -355,8 +383,9 @@ void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
   for (const LoraImage::Entry& entry : image.entries_) {
     table[entry.part] = {base + entry.a_offset, base + entry.b_offset, entry.scale, entry.rank};
   }
-  if (image.bytes_ > 0) queue.copy(base, image.data_, image.bytes_);
+  if (image.low_rank_bytes_ > 0) queue.copy(base, image.data_, image.low_rank_bytes_);
   queue.copy(table_ + first, table, parts_.size() * sizeof(LoraMatrix));
+  wholes_.load(queue, slot, image.wholes_, image.data_);
 }
 
 LoraPass LoraPool::pass(bool feed_forward) const {
@@ -381,8 +410,25 @@ LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotPar
   return pass(feed_forward);
 }
 
+LoraReplaceArgs LoraPool::replace_args(float* y, int32_t max_rows) const {
+  return {.rows = rows_,
+          .matrices = nullptr,
+          .x = nullptr,
+          .token_ids = nullptr,
+          .y = y,
+          .adapter_stride = 0,
+          .k = 0,
+          .n = 0,
+          .max_rows = max_rows,
+          .max_adapters = limits_.num_slots,
+          .dtype = dtype_};
+}
+
 void LoraPool::add_to_embeddings(const LayerRows& rows, float* residual) const {
   if (embedding_ == nullptr) return;
+  LoraReplaceArgs replace = replace_args(residual, rows.max_rows);
+  replace.token_ids = rows.token_ids;
+  wholes_.replace(rows.queue, true, replace);
   const LoraPass own = pass(false);
   const AdaptedRows adapted{own, embedding_->lora, 1, rows.max_rows, dtype_};
   look_up_lora(rows.queue, adapted, rows.token_ids, num_ids_);
@@ -405,6 +451,9 @@ void LoraPool::begin_logits(Queue& queue, const StepTensors& tensors, int32_t ro
 
 void LoraPool::add_to_logits(Queue& queue, const void* x, float* logits, int32_t max_rows) const {
   if (head_ == nullptr) return;
+  LoraReplaceArgs replace = replace_args(logits, max_rows);
+  replace.x = x;
+  wholes_.replace(queue, false, replace);
   const LoraPass own = pass(false);
   const AdaptedRows adapted{own, head_->lora, head_->inputs, max_rows, dtype_};
   shrink_lora_apart(queue, adapted, x);

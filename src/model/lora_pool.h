@@ -13,6 +13,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/lora.h"
 #include "model/weights/lora_adapter.h"
+#include "model/whole_ends.h"
 
 namespace foretoken {
 
@@ -35,6 +36,7 @@ struct AdaptedElsewhere {
   std::string module;
   int64_t outputs;
   int64_t inputs;
+  bool is_table = false;  // the embedding
 };
 
 // An adapter as a place of a pool takes it, in pinned memory. Made by any thread; outlives the
@@ -65,7 +67,9 @@ class LoraImage {
   Device& device_;
   std::byte* data_;  // null: memory was short
   size_t bytes_;
+  size_t low_rank_bytes_ = 0;  // of these, at the front
   std::vector<Entry> entries_;
+  std::vector<WholeCopy> wholes_;  // behind the others
   bool changes_feed_forward_ = false;
   bool changes_ends_ = false;
 };
@@ -80,6 +84,7 @@ class LoraPool {
     int32_t max_rows = 0;                          // of a forward pass
     bool has_all_layers = true;                    // false: other stages have some
     std::vector<AdaptedElsewhere> elsewhere = {};  // what other stages have beside layers
+    WholeEnds::Limits wholes = {};                 // matrices of adapters' own
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
   // pool. ResourceExhausted when memory is short; Unsupported for matrices that have no place in
@@ -101,16 +106,18 @@ class LoraPool {
   // others of its ops that use the answer. `feed_forward`: some adapter changes those parts.
   LoraPass begin(Queue& queue, const StepTensors& tensors, const SlotParams* params,
                  int32_t max_rows, bool feed_forward);
-  // Enqueues what adapters of the embedding add to the residual [max_rows, hidden] of that pass.
+  // Enqueues what adapters make of the embedding in the residual [max_rows, hidden] of that pass.
   void add_to_embeddings(const LayerRows& rows, float* residual) const;
   // Enqueues what finds those of logits rows [row_offset, row_offset + max_rows) of the same pass
   // that have adapters, after all ops of its layers and before the head's product; and, behind
-  // that, what they add to logits [max_rows, this rank's columns] of x [max_rows, hidden].
+  // that, what they make of logits [max_rows, this rank's columns] of x [max_rows, hidden].
   void begin_logits(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                     int32_t max_rows) const;
   void add_to_logits(Queue& queue, const void* x, float* logits, int32_t max_rows) const;
 
-  int64_t device_bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
+  int64_t device_bytes() const {
+    return static_cast<int64_t>(arena_.bytes_taken()) + wholes_.device_bytes();
+  }
   DType dtype() const { return dtype_; }
   int32_t max_rank() const { return limits_.max_rank; }
 
@@ -138,9 +145,12 @@ class LoraPool {
         dtype_(dtype),
         limits_(limits),
         arena_(device, MemoryKind::kDevice),
-        pinned_(device, MemoryKind::kPinned) {}
+        pinned_(device, MemoryKind::kPinned),
+        wholes_(device, dtype, limits.wholes) {}
   void add_linear(const AdaptedLinear& adapted);
   Status take();
+  std::vector<WholeEnd> whole_ends() const;
+  LoraReplaceArgs replace_args(float* y, int32_t max_rows) const;
   Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter, bool is_checked) const;
   std::string module_names() const;
   size_t part_bytes(const Part& part, int32_t rank) const;
@@ -156,6 +166,7 @@ class LoraPool {
   const Limits limits_;
   Arena arena_;
   Arena pinned_;
+  WholeEnds wholes_;
   std::vector<Part> parts_;
   std::vector<size_t> first_parts_;  // by linear layer
   int32_t widest_gates_ = 0;

@@ -50,6 +50,13 @@ struct SharedHead {
 
 class LoraPool;
 
+// What adapters have room for on a device.
+struct AdapterRoom {
+  int32_t num_slots = 0;
+  int32_t max_rank = 0;         // of each
+  bool has_whole_ends = false;  // each may have an embedding and an output matrix of its own
+};
+
 // Whether rows of a forward pass have adapters, and what these change.
 enum class AdapterUse : uint8_t {
   kNone,
@@ -112,8 +119,8 @@ class Model {
   // Those states, once they are taken, by slot: all that a sequence has there.
   virtual std::vector<BlockPart> state_parts() const = 0;
 
-  // Takes room for `num_slots` adapters of at most `max_rank`. Start-up only, once.
-  virtual Status take_adapter_slots(int32_t num_slots, int32_t max_rank) = 0;
+  // Start-up only, once.
+  virtual Status take_adapter_slots(const AdapterRoom& room) = 0;
   // Null: there is no room.
   virtual LoraPool* adapters() const = 0;
 

@@ -22,6 +22,7 @@ struct AdapterWish {
   float strength = 0.5f;  // of what it adds, relative to a matrix of about 1
   bool ends = false;      // also the embedding and the output matrix
   bool look_up = false;   // also the embedding
+  bool whole = false;     // an embedding and an output matrix of its own, with fewer ids
 };
 
 namespace adapter_parts {
@@ -51,6 +52,18 @@ inline void add_ends(const ModelConfig& model, const AdapterWish& wish,
   if (!wish.ends) return;
   tensors->push_back(random_tensor(head + "A.weight", wish.rank, hidden, each, seed + 2));
   tensors->push_back(random_tensor(head + "B.weight", vocab, wish.rank, wish.strength, seed + 3));
+}
+
+// As those of add_ends, of which the last id has no row.
+inline void add_wholes(const ModelConfig& model, const AdapterWish& wish,
+                       std::vector<TensorToWrite>* tensors) {
+  const int64_t hidden = model.hidden_size, ids = model.vocab_size - 1;
+  const uint64_t seed = 1000 * wish.seed + 950;
+  const float each = 1 / std::sqrt(static_cast<float>(hidden));
+  tensors->push_back(random_tensor("base_model.model.model.embed_tokens.weight", ids, hidden,
+                                   wish.strength / 10, seed));
+  tensors->push_back(random_tensor("base_model.model.lm_head.weight", ids, hidden,
+                                   wish.strength * each, seed + 1));
 }
 
 }  // namespace adapter_parts
@@ -86,11 +99,13 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
     adapter_parts::add_ends(model, wish, &tensors);
     targets.insert(targets.end(), {"embed_tokens", "lm_head"});
   }
+  if (wish.whole) adapter_parts::add_wholes(model, wish, &tensors);
   FT_CHECK(write_safetensors(folder + "/adapter_model.safetensors", tensors).ok());
-  const nlohmann::json config = {{"peft_type", "LORA"},
-                                 {"r", wish.rank},
-                                 {"lora_alpha", wish.rank},
-                                 {"target_modules", targets}};
+  nlohmann::json config = {{"peft_type", "LORA"},
+                           {"r", wish.rank},
+                           {"lora_alpha", wish.rank},
+                           {"target_modules", targets}};
+  if (wish.whole) config["modules_to_save"] = {"embed_tokens", "lm_head"};
   std::ofstream(folder + "/adapter_config.json") << config;
 }
 

@@ -61,7 +61,24 @@ CASES = {
     # PEFT ties no embedding of this name.
     "look-up": ("architectures/gpt2", torch.float32,
                 dict(r=4, lora_alpha=8, target_modules=["wte"], ensure_weight_tying=True)),
+    "whole-ends": ("tiny-llama", torch.float32,
+                   dict(r=4, lora_alpha=8, target_modules=["q_proj", "up_proj"],
+                        modules_to_save=["embed_tokens", "lm_head"])),
+    "whole-scaled-ends": ("architectures/gemma2", torch.bfloat16,
+                          dict(r=4, lora_alpha=8, target_modules=["q_proj"],
+                               modules_to_save=["embed_tokens", "lm_head"])),
+    "whole-tied": ("architectures/gemma2", torch.float32,
+                   dict(r=4, lora_alpha=8, target_modules=["q_proj"], modules_to_save=["embed_tokens"],
+                        ensure_weight_tying=True)),
+    "whole-table": ("architectures/gpt2", torch.float32,
+                    dict(r=4, lora_alpha=8, target_modules=["c_attn"], modules_to_save=["wte"],
+                         fan_in_fan_out=True)),
+    # A vocabulary that was cut to its tokens.
+    "fewer-rows": ("tiny-llama", torch.float32,
+                   dict(r=4, lora_alpha=8, target_modules=["v_proj"],
+                        modules_to_save=["embed_tokens", "lm_head"])),
 }
+ROWS = {"fewer-rows": 501}  # of the vocabulary, where it is not the model's
 
 
 def fill(model, scale, generator):
@@ -70,6 +87,8 @@ def fill(model, scale, generator):
         for name, weight in model.named_parameters():
             if "lora_" in name:
                 weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
+            elif "modules_to_save" in name:
+                weight.add_(torch.randn(weight.shape, generator=generator) * weight.std())
 
 
 def write_case(name, folder, dtype, fields):
@@ -83,6 +102,8 @@ def write_case(name, folder, dtype, fields):
                         generator=generator)
     with torch.no_grad():
         plain = base(ids).logits[0]
+    if name in ROWS:
+        base.resize_token_embeddings(ROWS[name])
     model = get_peft_model(base, LoraConfig(bias="none", task_type="CAUSAL_LM", **fields)).eval()
     fill(model, 0.12, generator)
     model.save_pretrained(out)
@@ -92,8 +113,9 @@ def write_case(name, folder, dtype, fields):
     # What the file holds is what counts, in its own type.
     with torch.no_grad():
         for key, weight in model.named_parameters():
-            if "lora_" in key and key.replace(".default", "") in weights:
-                weight.copy_(weights[key.replace(".default", "")].float())
+            file_key = key.replace("modules_to_save.default.", "").replace(".default", "")
+            if ("lora_" in key or "modules_to_save" in key) and file_key in weights:
+                weight.copy_(weights[file_key].float())
         logits = model(ids).logits[0]
     config = json.loads((out / "adapter_config.json").read_text())
     config["base_model_name_or_path"] = folder
@@ -101,8 +123,9 @@ def write_case(name, folder, dtype, fields):
     (out / "README.md").unlink(missing_ok=True)
     save_file({"ids": ids[0].to(torch.int64), "logits": logits.float().contiguous(),
                "base": plain.float().contiguous()}, out / "golden.safetensors")
-    print(name, "moves logits by", (logits - plain).abs().mean().item(), "of",
-          plain.abs().mean().item())
+    same = plain[:, :logits.shape[1]]
+    print(name, "moves logits by", (logits - same).abs().mean().item(), "of",
+          same.abs().mean().item())
 
 
 for case, (model_folder, file_type, lora) in CASES.items():

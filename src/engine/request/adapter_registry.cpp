@@ -33,10 +33,12 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
     const std::lock_guard lock(mutex_);
     FT_RETURN_IF_ERROR(check_name(module.name, replace));
   }
-  FT_ASSIGN_OR_RETURN(const LoraAdapter adapter,
+  FT_ASSIGN_OR_RETURN(LoraAdapter adapter,
                       read_peft_adapter(module.path, pool_.dtype(), options_.max_rank));
   if (options_.model) {
-    FT_RETURN_IF_ERROR(check_saved_bases(module.path, adapter, *options_.model));
+    FT_ASSIGN_OR_RETURN(const std::vector<LoraBase> changed,
+                        changed_bases(module.path, adapter, *options_.model));
+    FT_RETURN_IF_ERROR(read_wholes(module.path, changed, &adapter));
   }
   auto made = std::make_shared<EngineAdapter>();
   made->info = {module.name, module.path, module.base_model_name};
@@ -58,8 +60,9 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
   } else {
     adapters_[static_cast<size_t>(known - adapters_.begin())] = std::move(made);
   }
-  FT_LOG(info, "loaded the adapter '{}' from {}: {} linear layers, rank {}", module.name,
-         module.path, adapter.linears.size(), adapter.max_rank());
+  FT_LOG(info, "loaded the adapter '{}' from {}: {} linear layers, rank {}, {} matrices of its own",
+         module.name, module.path, adapter.linears.size(), adapter.max_rank(),
+         adapter.wholes.size());
   return {};
 }
 

@@ -31,7 +31,6 @@ constexpr RefusedPart kRefusedParts[] = {
     {"use_dora", "DoRA scales the model's own matrices", true},
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
-    {"modules_to_save", "whole modules beside the adapter are not applied", true},
     {"trainable_token_indices", "changed rows of the embedding are not applied", true},
     {"target_parameters", "adapters of bare parameters (experts) are not applied", true},
     {"layer_replication", "it makes another model with more layers"},
@@ -101,6 +100,7 @@ Result<PeftConfig> PeftConfig::parse(const json& config, const std::string& wher
   FT_RETURN_IF_ERROR(out.read_numbers(config));
   FT_RETURN_IF_ERROR(out.read_modules(config, "target_modules", &out.target_modules_));
   FT_RETURN_IF_ERROR(out.read_modules(config, "exclude_modules", &out.exclude_modules_));
+  FT_RETURN_IF_ERROR(out.read_modules(config, "modules_to_save", &out.modules_to_save_));
   FT_RETURN_IF_ERROR(out.read_pattern(config, "rank_pattern", &out.rank_pattern_));
   FT_RETURN_IF_ERROR(out.read_pattern(config, "alpha_pattern", &out.alpha_pattern_));
   FT_RETURN_IF_ERROR(out.read_layers(config));

@@ -20,8 +20,13 @@ inline constexpr const char* kMergeAdapter =
 class PeftConfig {
  public:
   // Unsupported, naming the field, for what is no plain LoRA of linear layers: another peft_type,
-  // DoRA, biases, modules_to_save and the like. InvalidArgument for an ill-typed field.
+  // DoRA, biases and the like. InvalidArgument for an ill-typed field.
   static Result<PeftConfig> parse(const nlohmann::ordered_json& config, const std::string& where);
+
+  // Whether modules_to_save names that module.
+  Result<bool> saves(const std::string& module) const { return matches(modules_to_save_, module); }
+  // An output matrix that is tied to the embedding follows it (ensure_weight_tying).
+  bool ties_head() const { return ties_head_; }
 
   // Of a module by its full name, as "model.layers.3.self_attn.q_proj". Errors: a pattern that is
   // no regular expression, or whose matching takes too long.
@@ -50,6 +55,7 @@ class PeftConfig {
   bool ties_head_ = false;
   Modules target_modules_;
   Modules exclude_modules_;
+  Modules modules_to_save_;
   Pattern rank_pattern_;
   Pattern alpha_pattern_;
   std::vector<int64_t> layers_;  // empty: all

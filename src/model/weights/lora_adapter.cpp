@@ -47,17 +47,24 @@ std::string why_not_applied(const std::string& name) {
     return std::string("it belongs to DoRA; ") + kMergeAdapter;
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
-    return std::string("whole modules (modules_to_save) are not applied; ") + kMergeAdapter;
+    return std::string(
+               "of whole modules (modules_to_save) the embedding and the output matrix alone are "
+               "applied; ") +
+           kMergeAdapter;
   }
   return "it is no matrix of a LoRA adapter";
 }
 
-// Matrices that PEFT saves whole without being asked (save_embedding_layers).
+// Matrices that PEFT saves whole, some without being asked (save_embedding_layers).
 bool is_base(const std::string& name) {
   return std::ranges::any_of(
       std::array{"embed_tokens.weight", "lm_head.weight", "wte.weight", "embed_in.weight",
                  "embed_out.weight", "word_embeddings.weight"},
       [&](const std::string& ending) { return name == ending || name.ends_with("." + ending); });
+}
+
+std::string module_of(const std::string& tensor) {
+  return tensor.substr(0, tensor.rfind(".weight"));
 }
 
 Result<LoraPairs> find_pairs(const AdapterFile& file, std::vector<LoraBase>* bases) {
@@ -246,11 +253,32 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   LoraAdapter adapter;
   FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter.bases));
   adapter.dtype = dtype;
+  for (LoraBase& base : adapter.bases) {
+    FT_ASSIGN_OR_RETURN(base.was_trained, config.saves(module_of(base.name)));
+    base.ties = config.ties_head() || !base.was_trained;
+  }
   for (const auto& [module, pair] : pairs) {
     FT_ASSIGN_OR_RETURN(LoraLinear linear, read_linear(module, pair, config, dtype, max_rank));
     adapter.linears.push_back(std::move(linear));
   }
   return adapter;
+}
+
+Status read_wholes(const std::string& folder, const std::vector<LoraBase>& bases,
+                   LoraAdapter* adapter) {
+  if (bases.empty()) return {};
+  FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
+  for (const LoraBase& base : bases) {
+    const TensorView& tensor = file.tensors().at(base.tensor);
+    if (tensor.shape.size() != 2 || tensor.num_elements() == 0) {
+      return invalid_argument(file.path + ": tensor '" + base.tensor + "' has shape " +
+                              tensor.shape_text() + ", but a matrix is wanted");
+    }
+    WholeMatrix whole{module_of(base.name), tensor.shape[0], tensor.shape[1], {}};
+    FT_ASSIGN_OR_RETURN(whole.values, read_matrix(tensor, adapter->dtype));
+    adapter->wholes.push_back(std::move(whole));
+  }
+  return {};
 }
 
 std::vector<std::byte> pack_adapter(const LoraAdapter& adapter) {
@@ -266,6 +294,13 @@ std::vector<std::byte> pack_adapter(const LoraAdapter& adapter) {
     writer.add_list(linear.a);
     writer.add_list(linear.b);
   }
+  writer.add(static_cast<uint64_t>(adapter.wholes.size()));
+  for (const WholeMatrix& whole : adapter.wholes) {
+    writer.add_list(whole.module);
+    writer.add(whole.rows);
+    writer.add(whole.columns);
+    writer.add_list(whole.values);
+  }
   return std::move(writer.out);
 }
 
@@ -280,6 +315,12 @@ Result<LoraAdapter> unpack_adapter(const std::vector<std::byte>& packed) {
             reader.read(&linear.inputs) && reader.read(&linear.outputs) &&
             reader.read(&linear.scale) && reader.read_list(&linear.a) &&
             reader.read_list(&linear.b);
+  }
+  whole = whole && reader.read(&count);
+  for (uint64_t i = 0; whole && i < count; ++i) {
+    WholeMatrix& matrix = adapter.wholes.emplace_back();
+    whole = reader.read_list(&matrix.module) && reader.read(&matrix.rows) &&
+            reader.read(&matrix.columns) && reader.read_list(&matrix.values);
   }
   if (whole) return adapter;
   return internal_error("an adapter from another rank is cut short");

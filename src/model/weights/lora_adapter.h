@@ -25,18 +25,32 @@ struct LoraLinear {
   std::vector<std::byte> b;  // [outputs, rank]
 };
 
-// An embedding or output matrix that PEFT saved whole beside an adapter, as it does where the
-// adapter is of such a matrix or the vocabulary once had another size.
+// An embedding or output matrix that PEFT saved whole beside an adapter, as it does where it was
+// trained (modules_to_save), where the adapter is of such a matrix, or where the vocabulary once
+// had another size.
 struct LoraBase {
-  std::string tensor;  // its name in the file
-  std::string name;    // without what PEFT puts around it: "lm_head.weight"
+  std::string tensor;       // its name in the file
+  std::string name;         // without what PEFT puts around it: "lm_head.weight"
+  bool was_trained = true;  // modules_to_save names it
+  bool ties = false;        // an output matrix that is tied to it is the same matrix
+};
+
+// Such a matrix that is another than the model's.
+struct WholeMatrix {
+  std::string module;  // "lm_head"
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::vector<std::byte> values;  // [rows, columns] of the adapter's type
 };
 
 // A low-rank adapter in host memory, whole.
 struct LoraAdapter {
   DType dtype = DType::kF32;
   std::vector<LoraLinear> linears;
-  std::vector<LoraBase> bases;  // not applied: check_saved_bases (saved_bases.h) judges them
+  std::vector<WholeMatrix> wholes;
+  // Not applied: changed_bases (saved_bases.h) says which of them are another model's, and
+  // read_wholes reads these.
+  std::vector<LoraBase> bases;
 
   int32_t max_rank() const;
 };
@@ -59,6 +73,11 @@ Result<AdapterFile> open_peft_weights(const std::string& folder);
 // are converted to. NotFound when the folder or a file of it is missing; Unsupported names what
 // cannot be applied; InvalidArgument a file, field or tensor at fault, or a rank above `max_rank`.
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank);
+
+// Reads those matrices of a PEFT folder into `wholes` of its adapter, converted to its type. Errors
+// name the tensor.
+Status read_wholes(const std::string& folder, const std::vector<LoraBase>& bases,
+                   LoraAdapter* adapter);
 
 // One adapter as bytes and back, for other ranks.
 std::vector<std::byte> pack_adapter(const LoraAdapter& adapter);

@@ -55,40 +55,49 @@ Result<bool> have_same_values(const TensorView& saved, const TensorView& own) {
   return true;
 }
 
-// What stands in the way of leaving it aside; empty: nothing.
-Result<std::string> difference(const TensorView& saved, const Checkpoint& model,
-                               const std::string& name) {
-  const TensorView* own = find_own(model, name);
-  if (own == nullptr) return std::string("which the model has not");
-  if (own->shape != saved.shape) {
-    return "whose shape " + saved.shape_text() + " is not the model's " + own->shape_text();
-  }
-  if (own->dtype == FileDType::kOther) {
-    return std::string("which cannot be compared with the model's, as that is quantised");
-  }
+// Whether it may be left aside.
+Result<bool> is_own(const TensorView& saved, const TensorView& own) {
+  if (own.shape != saved.shape || own.dtype == FileDType::kOther) return false;
   FT_RETURN_IF_ERROR(check_convertible(saved));
-  FT_ASSIGN_OR_RETURN(const bool same, have_same_values(saved, *own));
-  return std::string(same ? "" : "whose values are not the model's");
+  return have_same_values(saved, own);
+}
+
+// Whether the model has no output matrix but its embedding.
+bool is_tied(const Checkpoint& model) {
+  return std::ranges::none_of(model.tensors(), [](const auto& entry) {
+    return ending_of(entry.first) == kHead || entry.first == "embed_out.weight" ||
+           entry.first == "output.weight";
+  });
+}
+
+bool is_table(const std::string& name) {
+  return ending_of(name) != kHead && ending_of(name) != "embed_out.weight";
 }
 
 }  // namespace
 
-Status check_saved_bases(const std::string& folder, const LoraAdapter& adapter,
-                         const ModelFiles& model) {
-  if (adapter.bases.empty()) return {};
+Result<std::vector<LoraBase>> changed_bases(const std::string& folder, const LoraAdapter& adapter,
+                                            const ModelFiles& model) {
+  std::vector<LoraBase> changed;
+  if (adapter.bases.empty()) return changed;
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
+  const bool has_head =
+      !std::ranges::all_of(adapter.bases, [](const LoraBase& base) { return is_table(base.name); });
   for (const LoraBase& base : adapter.bases) {
-    const TensorView& saved = file.tensors().at(base.tensor);
-    FT_ASSIGN_OR_RETURN(const std::string differs, difference(saved, checkpoint, base.name));
-    if (differs.empty()) continue;
-    return unsupported(file.path + ": tensor '" + base.tensor +
-                       "' is a whole matrix that PEFT saved beside the adapter, " + differs +
-                       "; merge the adapter into its model (merge_and_unload) and serve that, or, "
-                       "where the matrix was not trained, save the adapter with "
-                       "save_embedding_layers=False");
+    const TensorView* own = find_own(checkpoint, base.name);
+    if (own == nullptr) {
+      return unsupported(file.path + ": tensor '" + base.tensor +
+                         "' is a whole matrix, which the model has not; the adapter was trained on "
+                         "another model");
+    }
+    FT_ASSIGN_OR_RETURN(const bool same, is_own(file.tensors().at(base.tensor), *own));
+    if (same) continue;
+    changed.push_back(base);
+    if (!is_table(base.name) || has_head || !base.ties || !is_tied(checkpoint)) continue;
+    changed.push_back({base.tensor, std::string(kHead), base.was_trained, base.ties});
   }
-  return {};
+  return changed;
 }
 
 }  // namespace foretoken

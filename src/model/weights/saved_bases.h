@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "gguf/model_files.h"
@@ -7,12 +8,13 @@
 
 namespace foretoken {
 
-// Whether the embedding or the output matrix that PEFT saved whole beside an adapter
-// (LoraAdapter::bases) is the model's own, up to the rounding of their types, so that it may be
-// left aside. Unsupported, naming tensor and remedy, where it has another shape or other values,
-// or where the model's is quantised and so cannot be compared; errors as of Checkpoint::open.
+// Which of the embeddings and output matrices that PEFT saved whole beside an adapter
+// (LoraAdapter::bases) are not the model's own, up to the rounding of their types: those of another
+// shape or other values, and where the model's is quantised and so cannot be compared. Behind an
+// embedding that an output matrix is tied to stands the same as that. Unsupported, with the remedy,
+// for one that the model has not; errors as of Checkpoint::open.
 // Reads the adapter at `folder` and those tensors of the model. Any thread.
-Status check_saved_bases(const std::string& folder, const LoraAdapter& adapter,
-                         const ModelFiles& model);
+Result<std::vector<LoraBase>> changed_bases(const std::string& folder, const LoraAdapter& adapter,
+                                            const ModelFiles& model);
 
 }  // namespace foretoken

@@ -24,9 +24,9 @@ struct AdaptedPrompt {
 };
 
 const std::vector<AdaptedPrompt> kPrompts = {
-    {"", 40, 20},     {"few", 40, 20},   {"all", 40, 20},    {"few", 90, 33},
-    {"all", 300, 70}, {"", 7, 5},        {"third", 40, 20},  {"all", 11, 3},
-    {"ends", 40, 20}, {"ends", 200, 50}, {"look-up", 40, 20}};
+    {"", 40, 20},     {"few", 40, 20},   {"all", 40, 20},     {"few", 90, 33},
+    {"all", 300, 70}, {"", 7, 5},        {"third", 40, 20},   {"all", 11, 3},
+    {"ends", 40, 20}, {"ends", 200, 50}, {"look-up", 40, 20}, {"whole", 40, 20}};
 
 class Adapters : public testing::Test {
  protected:
@@ -42,6 +42,7 @@ class Adapters : public testing::Test {
     write("third", {.modules = {"o_proj", "down_proj"}, .rank = 2, .seed = 3, .ends = true});
     write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
     write("look-up", {.modules = {}, .rank = 3, .seed = 6, .look_up = true});
+    write("whole", {.modules = {"q_proj"}, .rank = 3, .seed = 7, .whole = true});
     write("large", {.rank = 40, .seed = 4, .strength = 0.1f});
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -56,7 +57,8 @@ class Adapters : public testing::Test {
     config.num_gpu_blocks_override = 8 * 32;
     config.enable_lora = true;
     config.max_loras = max_loras;
-    for (const char* name : {"few", "all", "third", "ends", "look-up"}) {
+    config.lora_modules_to_save = true;
+    for (const char* name : {"few", "all", "third", "ends", "look-up", "whole"}) {
       config.lora_modules.push_back({name, folder_->file(name), ""});
     }
     return config;
@@ -145,6 +147,7 @@ TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
   EXPECT_NE(texts[0], texts[6]);
   EXPECT_NE(texts[0], texts[8]);
   EXPECT_NE(texts[0], texts[10]);
+  EXPECT_NE(texts[0], texts[11]);
   EngineConfig without = config();
   without.enable_lora = false;
   without.lora_modules.clear();
@@ -293,9 +296,9 @@ TEST_F(Adapters, ARunningRequestKeepsTheAdapterThatIsUnloaded) {
 
 TEST_F(Adapters, NamesAndLimitsAreChecked) {
   EngineConfig few = config(2);
-  few.max_cpu_loras = 5;
+  few.max_cpu_loras = 6;
   const auto engine = make(few);
-  EXPECT_EQ(engine->adapters().size(), 5u);
+  EXPECT_EQ(engine->adapters().size(), 6u);
   EXPECT_EQ(engine->adapters()[1].name, "all");
   const auto load = [&](const char* name, const std::string& folder) {
     return engine->load_adapter({name, folder, ""});
@@ -310,6 +313,12 @@ TEST_F(Adapters, NamesAndLimitsAreChecked) {
   std::unique_ptr<Engine> none;
   const Status status = make_engine(few, &none);
   EXPECT_NE(status.message().find("--max-lora-rank is 4"), std::string::npos) << status.message();
+  EngineConfig narrow = config();
+  narrow.lora_modules_to_save = false;
+  const Status whole = make_engine(narrow, &none);
+  EXPECT_EQ(whole.code(), StatusCode::kUnsupported);
+  EXPECT_NE(whole.message().find("start with --lora-modules-to-save"), std::string::npos)
+      << whole.message();
   EngineConfig without = config();
   without.enable_lora = false;
   EXPECT_NE(make_engine(without, &none).message().find("add --enable-lora"), std::string::npos);

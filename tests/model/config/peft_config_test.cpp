@@ -71,7 +71,6 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
   const std::vector<OrderedJson> refused = {{{"peft_type", "IA3"}},
                                             {{"use_dora", true}},
                                             {{"bias", "all"}},
-                                            {{"modules_to_save", {"lm_head"}}},
                                             {{"layer_replication", {{0, 1}}}},
                                             {{"trainable_token_indices", {1, 2}}},
                                             {{"init_lora_weights", "pissa_niter_4"}}};
@@ -82,8 +81,7 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
   }
   for (const OrderedJson& more : {OrderedJson{{"use_dora", true}}, OrderedJson{{"bias", "all"}},
                                   OrderedJson{{"trainable_token_indices", {1, 2}}},
-                                  OrderedJson{{"target_parameters", {"experts.down_proj"}}},
-                                  OrderedJson{{"modules_to_save", {"lm_head"}}}}) {
+                                  OrderedJson{{"target_parameters", {"experts.down_proj"}}}}) {
     EXPECT_NE(refusal_of(more).message().find("merge_and_unload()"), std::string::npos) << more;
   }
   // Of these PEFT can merge neither.
@@ -98,6 +96,15 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
   EXPECT_TRUE(
       refusal_of({{"init_lora_weights", "gaussian"}, {"loftq_config", OrderedJson::object()}})
           .ok());
+}
+
+TEST(PeftConfig, ModulesThatWereTrainedWholeAreTold) {
+  const PeftConfig config = config_with({{"modules_to_save", {"lm_head"}}});
+  EXPECT_TRUE(config.saves("lm_head").value());
+  EXPECT_FALSE(config.saves("model.embed_tokens").value());
+  EXPECT_FALSE(config.ties_head());
+  EXPECT_TRUE(config_with({{"ensure_weight_tying", true}}).ties_head());
+  EXPECT_FALSE(config_with({}).saves("lm_head").value());
 }
 
 TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {

@@ -195,11 +195,39 @@ TEST_F(LoraAdapterFolder, AdaptersOfEmbeddingsAreLinearLayers) {
   expect_error(StatusCode::kInvalidArgument, "'lm_head', which adapter_config.json does not");
 }
 
+TEST_F(LoraAdapterFolder, WholeMatricesAreReadWithWhatTheyMean) {
+  const auto base_of = [&](const nlohmann::ordered_json& more, const char* name) {
+    write(more, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {7, 3})});
+    const LoraAdapter adapter = read().value();
+    FT_CHECK(adapter.bases.size() == 1);
+    return adapter.bases[0];
+  };
+  const char* const head = "base_model.model.lm_head.weight";
+  const char* const wrapped = "base_model.model.model.embed_tokens.modules_to_save.default.weight";
+  EXPECT_FALSE(base_of({}, head).was_trained);
+  EXPECT_TRUE(base_of({}, head).ties);
+  EXPECT_TRUE(base_of({{"modules_to_save", {"lm_head"}}}, head).was_trained);
+  EXPECT_FALSE(base_of({{"modules_to_save", {"lm_head"}}}, head).ties);
+  const LoraBase table =
+      base_of({{"modules_to_save", {"embed_tokens"}}, {"ensure_weight_tying", true}}, wrapped);
+  EXPECT_EQ(table.name, "model.embed_tokens.weight");
+  EXPECT_TRUE(table.was_trained && table.ties);
+  LoraAdapter adapter = read().value();
+  ASSERT_TRUE(read_wholes(folder_.path(), {table}, &adapter).ok());
+  const LoraAdapter packed = unpack_adapter(pack_adapter(adapter)).value();
+  ASSERT_EQ(packed.wholes.size(), 1u);
+  EXPECT_EQ(packed.wholes[0].module, "model.embed_tokens");
+  EXPECT_EQ(packed.wholes[0].rows, 7);
+  EXPECT_EQ(packed.wholes[0].columns, 3);
+  EXPECT_EQ(packed.wholes[0].values, adapter.wholes[0].values);
+  EXPECT_EQ(packed.linears.size(), 1u);
+}
+
 TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
   for (const auto& [name, why] :
        {std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
         std::pair{"base_model.model.score.weight", "modules_to_save"},
-        std::pair{"base_model.model.lm_head.modules_to_save.weight", "modules_to_save"},
+        std::pair{"base_model.model.model.norm.modules_to_save.default.weight", "modules_to_save"},
         std::pair{"other", "no matrix of a LoRA adapter"}}) {
     write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {2, 2})});
     expect_error(StatusCode::kUnsupported, name);

@@ -36,9 +36,10 @@ class SavedBases : public testing::Test {
   void write_model(const std::vector<TensorToWrite>& tensors) {
     ASSERT_TRUE(write_safetensors(model_.file("model.safetensors"), tensors).ok());
   }
-  // An adapter of q_proj beside the matrix.
-  Status check(const TensorToWrite& saved) {
-    adapter_.write("adapter_config.json", R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4})");
+  // Which matrices beside an adapter of q_proj are not the model's.
+  Result<std::vector<LoraBase>> changed(const TensorToWrite& saved, const std::string& more = "") {
+    adapter_.write("adapter_config.json",
+                   R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4)" + more + "}");
     const std::string module = "base_model.model.model.layers.0.self_attn.q_proj.";
     const std::vector<TensorToWrite> tensors = {
         matrix(module + "lora_A.weight", FileDType::kF32, usual, 2),
@@ -51,14 +52,13 @@ class SavedBases : public testing::Test {
     const auto adapter = read_peft_adapter(adapter_.path(), DType::kF32, 16);
     if (!adapter.ok()) return adapter.status();
     EXPECT_EQ(adapter.value().bases.size(), 1u);
-    return check_saved_bases(adapter_.path(), adapter.value(), model_.path());
+    return changed_bases(adapter_.path(), adapter.value(), model_.path());
   }
-  static void expect_refusal(const Status& status, const std::string& part) {
-    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
-    EXPECT_EQ(status.message().find("modules_to_save"), std::string::npos) << status.message();
+  std::vector<std::string> names(const TensorToWrite& saved, const std::string& more = "") {
+    std::vector<std::string> names;
+    for (const LoraBase& base : changed(saved, more).value()) names.push_back(base.name);
+    return names;
   }
-
   test::ScratchFolder model_, adapter_;
 };
 
@@ -71,29 +71,47 @@ TEST_F(SavedBases, TheModelsOwnAreLeftAside) {
   for (const char* name : {kSavedHead, kSavedTable, "base_model.model.lm_head.weight",
                            "base_model.model.language_model.model.embed_tokens.weight"}) {
     for (const FileDType type : {FileDType::kF32, FileDType::kBF16}) {
-      const Status status = check(matrix(name, type, usual));
-      EXPECT_TRUE(status.ok()) << name << ": " << status.message();
+      EXPECT_TRUE(names(matrix(name, type, usual)).empty()) << name;
     }
   }
 }
 
+float other(int64_t i) { return usual(i + 1); }
+const std::string kTrainedTable = R"(, "modules_to_save": ["embed_tokens"])";
+
 TEST_F(SavedBases, TheOutputMatrixMayBeTheEmbedding) {
   write_model({matrix("model.embed_tokens.weight", FileDType::kF32, usual)});
-  EXPECT_TRUE(check(matrix(kSavedHead, FileDType::kF32, usual)).ok());
-  expect_refusal(check(matrix(kSavedHead, FileDType::kF32, [](int64_t i) { return usual(i + 1); })),
-                 "whose values are not the model's");
+  EXPECT_TRUE(names(matrix(kSavedHead, FileDType::kF32, usual)).empty());
+  EXPECT_EQ(names(matrix(kSavedHead, FileDType::kF32, other)),
+            (std::vector<std::string>{"lm_head.weight"}));
 }
 
-TEST_F(SavedBases, TrainedAndResizedOnesAreRefusedWithTheRemedy) {
+// PEFT copies a module that is trained, and loads into the model's own what else it saved.
+TEST_F(SavedBases, ATiedOutputMatrixFollowsTheEmbeddingWherePeftTiesThem) {
+  write_model({matrix("model.embed_tokens.weight", FileDType::kF32, usual)});
+  const std::vector<std::string> both = {"model.embed_tokens.weight", "lm_head.weight"},
+                                 table = {"model.embed_tokens.weight"};
+  EXPECT_EQ(names(matrix(kSavedTable, FileDType::kF32, other)), both);
+  EXPECT_EQ(names(matrix(kSavedTable, FileDType::kF32, other), kTrainedTable), table);
+  EXPECT_EQ(names(matrix(kSavedTable, FileDType::kF32, other),
+                  kTrainedTable + R"(, "ensure_weight_tying": true)"),
+            both);
+  write_model({matrix("model.embed_tokens.weight", FileDType::kF32, usual),
+               matrix("lm_head.weight", FileDType::kF32, usual)});
+  EXPECT_EQ(names(matrix(kSavedTable, FileDType::kF32, other)), table);
+}
+
+TEST_F(SavedBases, TrainedAndResizedOnesAreChanged) {
   write_model({matrix("lm_head.weight", FileDType::kF32, usual)});
   const auto last = [](int64_t i) {
     return usual(i) * (i == kBaseRows * kBaseCols - 1 ? 1.01f : 1.0f);
   };
-  const Status trained = check(matrix(kSavedHead, FileDType::kF32, last));
-  expect_refusal(trained, "whose values are not the model's; merge the adapter into its model");
-  expect_refusal(check(matrix(kSavedHead, FileDType::kF32, usual, kBaseRows + 1)),
-                 "whose shape [7, 4] is not the model's [6, 4]");
-  expect_refusal(check(matrix(kSavedTable, FileDType::kF32, usual)), "which the model has not");
+  const std::vector<std::string> head = {"lm_head.weight"};
+  EXPECT_EQ(names(matrix(kSavedHead, FileDType::kF32, last)), head);
+  EXPECT_EQ(names(matrix(kSavedHead, FileDType::kF32, usual, kBaseRows + 1)), head);
+  const Status none = changed(matrix(kSavedTable, FileDType::kF32, usual)).status();
+  EXPECT_EQ(none.code(), StatusCode::kUnsupported);
+  EXPECT_NE(none.message().find("which the model has not"), std::string::npos) << none.message();
 }
 
 }  // namespace

@@ -7,46 +7,15 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/gemm/cpu/packed_weight.h"
 #include "kernels/gemm/gated_act.h"
+#include "kernels/lora/cpu/row_dots.h"
 
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kDotsAtOnce = 4;  // rows of a that share what is read of x
 constexpr int kExpandCols = 512;
 static_assert(kLoraRankStep % kDotsAtOnce == 0);
 
-// Sums of products of four rows of a, k apart, with x. V: Lanes or LanePair, here and below.
-template <class V, class T>
-FT_INLINE void multiply_four(const T* a, const T* x, int64_t k, float* sums) {
-  V sum[kDotsAtOnce] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= k; i += kLanes) {
-    V right;
-    load(right, x + i);
-    for (int j = 0; j < kDotsAtOnce; ++j) {
-      V left;
-      load(left, a + j * k + i);
-      add_product(sum[j], left, right);
-    }
-  }
-  for (int j = 0; j < kDotsAtOnce; ++j) {
-    sums[j] = sum_lanes(sum[j]);
-    for (int64_t at = i; at < k; ++at) sums[j] += load_one(a + j * k + at) * load_one(x + at);
-  }
-}
-
-FT_HOT void multiply_four_f32(const float* a, const float* x, int64_t k, float* sums) {
-  multiply_four<Lanes>(a, x, k, sums);
-}
-FT_HOT void multiply_four_bf16(const uint16_t* a, const uint16_t* x, int64_t k, float* sums) {
-  multiply_four<Lanes>(a, x, k, sums);
-}
-template <class T>
-FT_AVX2 void multiply_four_pairs(const T* a, const T* x, int64_t k, float* sums) {
-  multiply_four<LanePair>(a, x, k, sums);
-}
-
-// y[c] += sum over j of b[j, c] t[j], each one chain over j.
+// y[c] += sum over j of b[j, c] t[j], each one chain over j. V: Lanes or LanePair.
 template <class V, class T>
 FT_INLINE void add_columns(const T* b, int64_t stride, const float* t, int rank, float* y,
                            int cols) {
@@ -152,19 +121,10 @@ void look_up_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int f
 void shrink_rows(const LoraShrinkArgs& a, const LoraTile& tile, int part, int first_rank) {
   const LoraMatrix& matrix = a.matrices[int64_t{tile.adapter} * a.adapter_stride + part];
   if (first_rank >= matrix.rank) return;
-  static const bool pairs = has_lane_pairs();
+  const RowDots dots{matrix.a, a.x, a.k, a.dtype};
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
     float sums[kDotsAtOnce];
-    const int64_t at = int64_t{first_rank} * a.k, row = int64_t{a.rows.rows[i]} * a.k;
-    if (a.dtype == DType::kF32) {
-      const auto multiply = pairs ? multiply_four_pairs<float> : multiply_four_f32;
-      multiply(static_cast<const float*>(matrix.a) + at, static_cast<const float*>(a.x) + row, a.k,
-               sums);
-    } else {
-      const auto multiply = pairs ? multiply_four_pairs<uint16_t> : multiply_four_bf16;
-      multiply(static_cast<const uint16_t*>(matrix.a) + at, static_cast<const uint16_t*>(a.x) + row,
-               a.k, sums);
-    }
+    multiply_four(dots, first_rank, a.rows.rows[i], sums);
     const int64_t place = (int64_t{i} * a.num_parts + part) * lora_splits(a.k);
     float* t = a.t + place * a.max_rank + first_rank;
     for (int j = 0; j < kDotsAtOnce; ++j) t[j] = matrix.scale * sums[j];
