@@ -6,12 +6,13 @@
 
 namespace foretoken {
 
-// Whether a folder is in Mistral's own layout: params.json and consolidated.safetensors, and no
-// config.json.
+// Whether a folder is in Mistral's own layout: params.json and consolidated.safetensors, or files
+// that consolidated.safetensors.index.json names, and no config.json.
 bool has_mistral_params(const std::filesystem::path& folder);
 
-// The config.json that params.json of such a folder stands for. Unsupported names a field of what
-// is no dense text model (moe, vision_encoder, quantization, ...), and what to use instead.
+// The config.json that params.json of such a folder stands for, of the text part: dense models
+// (Mistral, Ministral 3), mixtures (Mixtral) and those with latent attention (Mistral Small 4,
+// Large 3), these also in FP8. Unsupported names a field of another model, and what to use instead.
 Result<nlohmann::json> mistral_config(const std::filesystem::path& folder);
 
 }  // namespace foretoken

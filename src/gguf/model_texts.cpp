@@ -5,6 +5,7 @@
 #include "base/files/text_file.h"
 #include "gguf/hf_config.h"
 #include "gguf/hf_tokenizer.h"
+#include "gguf/meta_params.h"
 #include "gguf/mistral_params.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
 
@@ -65,6 +66,10 @@ Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std:
       FT_ASSIGN_OR_RETURN(const nlohmann::json made, mistral_config(model.path()));
       return std::optional(text_of(made));
     }
+    if (name == "config.json" && has_meta_params(model.path())) {
+      FT_ASSIGN_OR_RETURN(const nlohmann::json made, meta_config(model.path()));
+      return std::optional(text_of(made));
+    }
     if (is_of_tokenizer(name) && !has_tokenizer_json(model)) return made_of_vocabulary(model, name);
     return std::optional<std::string>();
   }
@@ -81,7 +86,9 @@ bool has_model_text(const ModelFiles& model, std::string_view name) {
   if (model.is_gguf()) return maker_of(name) != nullptr;
   std::error_code ignored;
   if (std::filesystem::exists(model.path() / name, ignored)) return true;
-  if (name == "config.json") return has_mistral_params(model.path());
+  if (name == "config.json") {
+    return has_mistral_params(model.path()) || has_meta_params(model.path());
+  }
   return name == "tokenizer.json" && !folder_vocabulary(model.path()).empty();
 }
 

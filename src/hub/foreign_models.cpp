@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/meta_params.h"
+
 namespace foretoken {
 
 namespace fs = std::filesystem;
@@ -52,8 +54,8 @@ constexpr ForeignForm kFolders[] = {
      "use the same model in the layout of transformers"},
     {"_METADATA", "a checkpoint of Orbax (JAX)",
      "use the same model in the layout of transformers"},
-    {"original/consolidated.00.pth", "a model in Meta's own layout",
-     "use the repository's *.safetensors with its config.json, or a GGUF file"},
+    {"original/consolidated.00.pth", "a folder whose weights lie in its folder 'original' alone",
+     "name that folder, whose layout of Meta's is read"},
     {"consolidated.00.pth", "a model in its maker's own layout",
      "use the repository's *.safetensors with its config.json, or a GGUF file"},
     {"*.onnx", "a folder of ONNX graphs", kSource},
@@ -118,18 +120,11 @@ Status check_foreign_folder(const fs::path& folder) {
     names.push_back(entry.path().filename().string());
   }
   if (std::ranges::any_of(names, is_usual_weight_file)) return {};
+  if (has_meta_params(folder)) return {};
   for (const ForeignForm& form : kFolders) {
     if (has_marker(folder, names, form.marker)) return foreign(folder.string(), form);
   }
-  const bool of_mistral = fs::exists(folder / "params.json", ignored) &&
-                          !fs::exists(folder / "config.json", ignored) &&
-                          !fs::exists(folder / "consolidated.safetensors", ignored);
-  if (!of_mistral) return {};
-  return unsupported(
-      folder.string() +
-      " is a model in Mistral's own layout (params.json) in several files, which is not "
-      "read; fetch config.json and model*.safetensors of the same repository, or a "
-      "GGUF file");
+  return {};
 }
 
 // Files of llama.cpp before GGUF begin with a word of its letters, the last first.

@@ -48,9 +48,8 @@ TEST(ForeignModels, FoldersAreNamedWithTheRemedy) {
       {{"model.weights.h5", "config.json"}, "a model of Keras", "layout of transformers"},
       {{"_CHECKPOINT_METADATA"}, "a checkpoint of Orbax", "layout of transformers"},
       {{"_METADATA"}, "a checkpoint of Orbax", "layout of transformers"},
-      {{"original/consolidated.00.pth"}, "Meta's own layout", "*.safetensors"},
-      {{"consolidated.00.pth", "params.json"}, "its maker's own layout", "*.safetensors"},
-      {{"consolidated.safetensors.index.json", "params.json"}, "Mistral's own layout", "GGUF file"},
+      {{"original/consolidated.00.pth"}, "'original' alone", "name that folder"},
+      {{"consolidated.00.pth", "config.json"}, "its maker's own layout", "*.safetensors"},
       {{"model.onnx"}, "a folder of ONNX graphs", source},
       {{"config.json", "onnx/model_q4.onnx"}, "a folder of ONNX graphs", source}};
   for (const ForeignCase& each : cases) {
@@ -70,13 +69,16 @@ TEST(ForeignModels, FoldersAreNamedWithTheRemedy) {
 }
 
 TEST(ForeignModels, UsualFoldersAreNoneOfThem) {
-  const std::vector<std::string> folders[] = {{"config.json"},
-                                              {"config.json", "params.json"},
-                                              {"consolidated.safetensors", "params.json"},
-                                              {"adapter_config.json", "adapter_model.safetensors"},
-                                              {"medusa_lm_head.pt", "config.json"},
-                                              {"model-Q4_K_M.gguf", "model.onnx"},
-                                              {"pytorch_model.bin", "zero_to_fp32.py"}};
+  const std::vector<std::string> folders[] = {
+      {"config.json"},
+      {"config.json", "params.json"},
+      {"consolidated.safetensors", "params.json"},
+      {"consolidated.00.pth", "params.json"},
+      {"consolidated.safetensors.index.json", "params.json"},
+      {"adapter_config.json", "adapter_model.safetensors"},
+      {"medusa_lm_head.pt", "config.json"},
+      {"model-Q4_K_M.gguf", "model.onnx"},
+      {"pytorch_model.bin", "zero_to_fp32.py"}};
   for (const auto& files : folders) {
     const test::ScratchFolder folder;
     write_all(folder, files);

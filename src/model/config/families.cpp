@@ -19,6 +19,8 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"DoryForCausalLM", "Dory", kLoopedLayers},
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},
+    {"Gemma4AssistantForCausalLM", "Gemma 4's assistants", kTargetKeys},
+    {"Gemma4UnifiedAssistantForCausalLM", "Gemma 4 12B's assistant", kTargetKeys},
     {"Glm5NextForConditionalGeneration", "GLM 5 Next", kSparseAttention | kLinearAttention},
     {"HrmTextForCausalLM", "HRM Text", kLoopedLayers},
     {"HYV4ForCausalLM", "Hy4", kSparseAttention},

@@ -25,6 +25,7 @@ constexpr MissingPartName kPartNames[] = {
     {kShardedProjections, "projections fused by shards"},
     {kAttentionExperts, "experts of attention"},
     {kGateLimits, "limits of experts' gates"},
+    {kTargetKeys, "keys and values of the model that it drafts for"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "gguf/hf_names.h"
-#include "gguf/mistral_params.h"
+#include "gguf/meta_params.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/foreign_tensors.h"
 #include "model/files/forms/convert.h"
@@ -87,7 +87,13 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
     return checkpoint;
   }
   FT_ASSIGN_OR_RETURN(const WeightFiles weights, find_weight_files(folder));
-  for (const fs::path& file : weights.files) FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
+  if (has_meta_params(folder)) {
+    FT_RETURN_IF_ERROR(checkpoint.add_meta(weights.files));
+  } else {
+    for (const fs::path& file : weights.files) {
+      FT_RETURN_IF_ERROR(checkpoint.add_file(file.string()));
+    }
+  }
   if (!weights.index.empty()) FT_RETURN_IF_ERROR(checkpoint.check_index(weights.index));
   for (const fs::path& file : weights.others) {
     checkpoint.add_unindexed(file.string(), weights.index);
@@ -97,7 +103,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
     checkpoint.tensors_["model.embed_tokens.weight"] = checkpoint.tensors_["lm_head.weight"];
   }
   FT_RETURN_IF_ERROR(checkpoint.repair_resaved());
-  FT_RETURN_IF_ERROR(checkpoint.take_names_of_mistral());
+  FT_RETURN_IF_ERROR(checkpoint.take_names_of_makers());
   FT_RETURN_IF_ERROR(checkpoint.add_unpacked());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
@@ -210,24 +216,6 @@ void Checkpoint::unwrap_names() {
     plain.emplace(name.starts_with(wrapper) ? name.substr(wrapper.size()) : name, tensor);
   }
   tensors_ = std::move(plain);
-}
-
-// Of Mistral's own layout, in whose heads the pairs that turn lie side by side.
-Status Checkpoint::take_names_of_mistral() {
-  if (!has_mistral_params(folder_)) return {};
-  FT_ASSIGN_OR_RETURN(const nlohmann::json config, mistral_config(folder_));
-  const int64_t head_dim = config.value("head_dim", int64_t{0});
-  std::map<std::string, const TensorView*> plain;
-  for (const auto& [name, tensor] : tensors_) {
-    const std::string usual = name_without_mistral(name);
-    plain[usual] = tensor;
-    if (!usual.ends_with(".q_proj.weight") && !usual.ends_with(".k_proj.weight")) continue;
-    made_tensors_.push_back(std::make_unique<TensorView>(*tensor));
-    FT_RETURN_IF_ERROR(interleave(head_dim, made_tensors_.back().get()));
-    plain[usual] = made_tensors_.back().get();
-  }
-  tensors_ = std::move(plain);
-  return {};
 }
 
 std::string Checkpoint::config_path() const { return (fs::path(folder_) / "config.json").string(); }

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,6 +10,7 @@
 #include "gguf/container/gguf_file.h"
 #include "gguf/hf_names.h"
 #include "gguf/model_files.h"
+#include "model/files/containers/joined_tensor.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/containers/torch_file.h"
 #include "model/files/containers/unpacked_tensor.h"
@@ -67,7 +69,10 @@ class Checkpoint {
   void take_names_of_mlx();
   void mark_whole_norms();
   Status add_online();
-  Status take_names_of_mistral();
+  // Of layouts of their own that makers of models have.
+  Status take_names_of_makers();
+  Status add_meta(const std::vector<std::filesystem::path>& files);
+  Status add_meta_parts(const std::string& name, const std::vector<const TensorView*>& parts);
   Status add_widened();
   Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
                      bool turned);
@@ -105,6 +110,7 @@ class Checkpoint {
   std::vector<std::unique_ptr<float>> made_numbers_;
   std::vector<std::unique_ptr<std::vector<uint16_t>>> made_rows_;  // of bfloat16
   std::vector<std::unique_ptr<UnpackedTensor>> unpacked_;
+  std::vector<std::unique_ptr<JoinedTensor>> joined_;
   std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::vector<std::unique_ptr<ScaledTensor>> scaled_;
   std::vector<std::unique_ptr<AffineTensor>> affine_;

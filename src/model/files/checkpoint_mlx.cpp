@@ -37,19 +37,9 @@ const MlxFloats* floats_of(const AffineParts& parts) {
 }
 
 // Of families whose weights MLX's tools change in a way that is not undone here.
-Status check_mlx(const std::string& folder, const nlohmann::json& config,
-                 const std::map<std::string, const TensorView*>& tensors) {
+Status check_mlx(const std::string& folder, const nlohmann::json& config) {
   constexpr const char* kRemedy =
       ", which is not undone here; use the model's Hugging Face folder or a GGUF file";
-  const bool divided = std::ranges::any_of(tensors, [](const auto& entry) {
-    return entry.first.find(".self_attn.embed_q.") != std::string::npos;
-  });
-  if (divided) {
-    return unsupported(folder +
-                       ": MLX's tools divided kv_b_proj of latent attention into embed_q "
-                       "and unembed_out" +
-                       kRemedy);
-  }
   const auto type = config.find("model_type");
   if (type == config.end() || (*type != "falcon_h1" && *type != "step3p5")) return {};
   return unsupported(folder +
@@ -113,7 +103,7 @@ Status Checkpoint::add_mlx() {
   });
   if (!has_words && !has_turned_convolutions(tensors_)) return {};
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
-  FT_RETURN_IF_ERROR(check_mlx(folder_, config, tensors_));
+  FT_RETURN_IF_ERROR(check_mlx(folder_, config));
   const nlohmann::json* said = mlx_quantization(config);
   FT_ASSIGN_OR_RETURN(const auto found,
                       find_mlx(tensors_, said != nullptr ? *said : nlohmann::json::object()));

@@ -1,5 +1,9 @@
 #include "model/files/tensor_names.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -8,7 +12,8 @@ namespace foretoken {
 std::string plain_tensor_name(const std::string& name) {
   std::string plain = name;
   for (const std::string_view part :
-       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "base_layer."}) {
+       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "base_layer.",
+        "modules_to_save.default.", "modules_to_save."}) {
     for (size_t at = 0; (at = plain.find(part, at)) != std::string::npos;) {
       if (at == 0 || plain[at - 1] == '.') {
         plain.erase(at, part.size());
@@ -44,27 +49,83 @@ bool is_adapter_tensor(const std::string& name) {
   return name.find(".lora_A.") != std::string::npos || name.find(".lora_B.") != std::string::npos;
 }
 
-std::string name_without_mistral(const std::string& name) {
-  constexpr std::pair<std::string_view, std::string_view> kWhole[] = {
-      {"tok_embeddings.weight", "model.embed_tokens.weight"},
-      {"norm.weight", "model.norm.weight"},
-      {"output.weight", "lm_head.weight"}};
-  constexpr std::pair<std::string_view, std::string_view> kOfLayers[] = {
-      {"attention.wq.weight", "self_attn.q_proj.weight"},
-      {"attention.wk.weight", "self_attn.k_proj.weight"},
-      {"attention.wv.weight", "self_attn.v_proj.weight"},
-      {"attention.wo.weight", "self_attn.o_proj.weight"},
-      {"attention_norm.weight", "input_layernorm.weight"},
-      {"feed_forward.w1.weight", "mlp.gate_proj.weight"},
-      {"feed_forward.w2.weight", "mlp.down_proj.weight"},
-      {"feed_forward.w3.weight", "mlp.up_proj.weight"},
-      {"ffn_norm.weight", "post_attention_layernorm.weight"}};
-  for (const auto& [own, usual] : kWhole) {
-    if (name == own) return std::string(usual);
+namespace {
+
+using NamePair = std::pair<std::string_view, std::string_view>;
+
+// Behind "layers.N.", and behind that of experts.
+constexpr NamePair kMistralLayer[] = {{"attention.wq", "self_attn.q_proj"},
+                                      {"attention.wk", "self_attn.k_proj"},
+                                      {"attention.wv", "self_attn.v_proj"},
+                                      {"attention.wo", "self_attn.o_proj"},
+                                      {"attention.wq_a", "self_attn.q_a_proj"},
+                                      {"attention.q_a_norm", "self_attn.q_a_layernorm"},
+                                      {"attention.wq_b", "self_attn.q_b_proj"},
+                                      {"attention.wkv_a_with_mqa", "self_attn.kv_a_proj_with_mqa"},
+                                      {"attention.kv_a_norm", "self_attn.kv_a_layernorm"},
+                                      {"attention.wkv_b", "self_attn.kv_b_proj"},
+                                      {"attention_norm", "input_layernorm"},
+                                      {"feed_forward.w1", "mlp.gate_proj"},
+                                      {"feed_forward.w2", "mlp.down_proj"},
+                                      {"feed_forward.w3", "mlp.up_proj"},
+                                      {"feed_forward.gate", "block_sparse_moe.gate"},
+                                      {"gate", "mlp.gate"},
+                                      {"shared_experts.w1", "mlp.shared_experts.gate_proj"},
+                                      {"shared_experts.w2", "mlp.shared_experts.down_proj"},
+                                      {"shared_experts.w3", "mlp.shared_experts.up_proj"},
+                                      {"ffn_norm", "post_attention_layernorm"}};
+constexpr NamePair kMistralExperts[] = {{"feed_forward.experts.", "block_sparse_moe.experts."},
+                                        {"experts.", "mlp.experts."}};
+constexpr NamePair kMistralExpert[] = {{"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}};
+constexpr NamePair kMistralWhole[] = {
+    {"tok_embeddings", "model.embed_tokens"}, {"norm", "model.norm"}, {"output", "lm_head"}};
+// What a tensor is of its module; the scales are those of FP8.
+constexpr NamePair kMistralEndings[] = {{".weight", ".weight"},
+                                        {".qscale_weight", ".weight_scale_inv"},
+                                        {".qscale_act", ".activation_scale"}};
+
+std::optional<std::string> renamed(std::span<const NamePair> table, std::string_view name) {
+  const auto known = std::ranges::find(table, name, &NamePair::first);
+  if (known == table.end()) return std::nullopt;
+  return std::string(known->second);
+}
+
+// Of a module behind "layers.N.". The matrices of Mixtral's experts have one name in both layouts.
+std::optional<std::string> mistral_module(std::string_view name) {
+  for (const auto& [own, usual] : kMistralExperts) {
+    if (!name.starts_with(own)) continue;
+    const std::string_view rest = name.substr(own.size());
+    const size_t at = rest.find('.');
+    if (at == rest.npos) return std::nullopt;
+    std::string_view matrix = rest.substr(at + 1);
+    const auto plain = renamed(kMistralExpert, matrix);
+    if (!plain) return std::nullopt;
+    const bool is_mixtral = usual.starts_with("block_sparse_moe");
+    return std::string(usual) + std::string(rest.substr(0, at + 1)) +
+           (is_mixtral ? std::string(matrix) : *plain);
   }
-  for (const auto& [own, usual] : kOfLayers) {
-    if (!name.starts_with("layers.") || !name.ends_with("." + std::string(own))) continue;
-    return "model." + name.substr(0, name.size() - own.size()) + std::string(usual);
+  return renamed(kMistralLayer, name);
+}
+
+}  // namespace
+
+bool is_mistral_vision(std::string_view name) {
+  return std::ranges::any_of(std::array{"vision_encoder.", "vision_language_adapter.",
+                                        "patch_merger.", "pre_mm_projector_norm."},
+                             [&](const char* start) { return name.starts_with(start); });
+}
+
+std::string name_without_mistral(const std::string& name) {
+  constexpr std::string_view kLayers = "layers.";
+  for (const auto& [ending, usual] : kMistralEndings) {
+    if (!name.ends_with(ending)) continue;
+    const std::string_view module = std::string_view(name).substr(0, name.size() - ending.size());
+    if (const auto whole = renamed(kMistralWhole, module)) return *whole + std::string(usual);
+    const size_t at = module.find('.', kLayers.size());
+    if (!module.starts_with(kLayers) || at == module.npos) return name;
+    const auto inside = mistral_module(module.substr(at + 1));
+    if (!inside) return name;
+    return "model." + std::string(module.substr(0, at + 1)) + *inside + std::string(usual);
   }
   return name;
 }

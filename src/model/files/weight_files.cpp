@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gguf/meta_params.h"
 #include "gguf/mistral_params.h"
 #include "model/files/containers/json_file.h"
 
@@ -29,6 +30,10 @@ constexpr WeightFormat kWeightFormats[] = {
     {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin"},
     {"medusa_lm_head.pt", "medusa_lm_head.pt.index.json", ".pt"},
 };
+
+// Mistral's own layout.
+constexpr WeightFormat kConsolidated = {"consolidated.safetensors",
+                                        "consolidated.safetensors.index.json", ".safetensors"};
 
 constexpr const char* kUnfinished = "a download that was not finished; fetch the weights again";
 
@@ -182,6 +187,18 @@ Result<WeightFiles> indexed(const fs::path& folder, const WeightFormat& format,
   return found;
 }
 
+// Of Meta's own layout, whose files are numbered from 0 on.
+WeightFiles meta_files(const fs::path& folder) {
+  WeightFiles found;
+  std::error_code ignored;
+  for (int number = 0;; ++number) {
+    const std::string digits = (number < 10 ? "0" : "") + std::to_string(number);
+    const fs::path file = folder / ("consolidated." + digits + ".pth");
+    if (!fs::exists(file, ignored)) return found;
+    found.files.push_back(file);
+  }
+}
+
 Status no_weights(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / "consolidated.safetensors", ignored) ||
@@ -221,7 +238,13 @@ Result<WeightFiles> find_weight_files(const fs::path& folder) {
     }
     if (!names.empty()) return unindexed(folder, names);
   }
-  if (has_mistral_params(folder)) return in_folder(folder, {"consolidated.safetensors"});
+  if (has_mistral_params(folder)) {
+    if (fs::exists(folder / kConsolidated.single, ignored)) {
+      return in_folder(folder, {kConsolidated.single});
+    }
+    return indexed(folder, kConsolidated, {});
+  }
+  if (has_meta_params(folder)) return meta_files(folder);
   return no_weights(folder);
 }
 

@@ -42,6 +42,21 @@ TEST(TensorNames, OfMistralsOwnLayout) {
   EXPECT_EQ(name_without_mistral("layers.0.feed_forward.w2.weight"),
             "model.layers.0.mlp.down_proj.weight");
   EXPECT_EQ(name_without_mistral("norm.weight"), "model.norm.weight");
+  EXPECT_EQ(name_without_mistral("layers.3.attention_norm.weight"),
+            "model.layers.3.input_layernorm.weight");
+  EXPECT_EQ(name_without_mistral("layers.3.feed_forward.experts.11.w2.weight"),
+            "model.layers.3.block_sparse_moe.experts.11.w2.weight");
+  EXPECT_EQ(name_without_mistral("layers.3.feed_forward.gate.weight"),
+            "model.layers.3.block_sparse_moe.gate.weight");
+  EXPECT_EQ(name_without_mistral("layers.3.experts.11.w2.qscale_weight"),
+            "model.layers.3.mlp.experts.11.down_proj.weight_scale_inv");
+  EXPECT_EQ(name_without_mistral("layers.3.attention.wkv_a_with_mqa.qscale_act"),
+            "model.layers.3.self_attn.kv_a_proj_with_mqa.activation_scale");
+  EXPECT_EQ(name_without_mistral("layers.3.shared_experts.w3.weight"),
+            "model.layers.3.mlp.shared_experts.up_proj.weight");
+  EXPECT_EQ(name_without_mistral("layers.3.experts.w2.weight"), "layers.3.experts.w2.weight");
+  EXPECT_TRUE(is_mistral_vision("vision_encoder.transformer.layers.0.attention.wq.weight"));
+  EXPECT_FALSE(is_mistral_vision("layers.0.attention.wq.weight"));
   EXPECT_EQ(name_without_mistral("layers.0.other.weight"), "layers.0.other.weight");
 }
 

@@ -129,6 +129,20 @@ TEST(WeightFiles, TorchFiles) {
   EXPECT_EQ(found_in(folder), Names{"pytorch_model.bin"});
 }
 
+TEST(WeightFiles, MistralsOwnLayoutMayHaveSeveralFiles) {
+  const ScratchFolder folder;
+  folder.write("params.json", "{}");
+  const Names shards = {"consolidated-00001-of-00002.safetensors",
+                        "consolidated-00002-of-00002.safetensors"};
+  for (const std::string& name : shards) folder.write(name, "x");
+  folder.write("consolidated.safetensors.index.json",
+               R"({"weight_map":{"a":"consolidated-00001-of-00002.safetensors",)"
+               R"("b":"consolidated-00002-of-00002.safetensors"}})");
+  EXPECT_EQ(found_in(folder), shards);
+  folder.write("consolidated.safetensors", "x");
+  EXPECT_EQ(found_in(folder), Names{"consolidated.safetensors"});
+}
+
 TEST(WeightFiles, OtherFormatsAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"consolidated.safetensors", "Mistral's own layout"},

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "model/files/containers/joined_tensor.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/containers/unpacked_tensor.h"
 
@@ -99,6 +100,7 @@ int64_t TensorView::element_bytes() const {
 Status TensorView::read(int64_t first, int64_t count, void* to) const {
   FT_CHECK(first >= 0 && count >= 0 && first + count <= num_bytes);
   if (unpacked != nullptr) return unpacked->read(first, count, to);
+  if (joined != nullptr) return joined->read(first, count, to);
   if (descriptor < 0) {
     std::memcpy(to, data + first, static_cast<size_t>(count));
     return {};

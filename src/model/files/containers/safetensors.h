@@ -15,6 +15,7 @@ namespace foretoken {
 class AffineTensor;
 class BnbTensor;
 class FloatZeroTensor;
+class JoinedTensor;
 class MadeTensor;
 class PackedTensor;
 class RoundedTensor;
@@ -62,6 +63,9 @@ struct TensorView {
   // Of a tensor that a package keeps smaller than its elements
   // (model/files/containers/unpacked_tensor.h): `read` unpacks, and there are no `data`.
   const UnpackedTensor* unpacked = nullptr;
+  // Of a matrix whose parts lie in several files (model/files/containers/joined_tensor.h): as for
+  // `unpacked`.
+  const JoinedTensor* joined = nullptr;
   // Rows of a head, where the rows of its two halves alternate in the file (gguf/hf_names.h); 0:
   // rows lie in the order of `shape`.
   int64_t interleaved_rows = 0;

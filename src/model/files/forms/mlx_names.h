@@ -29,7 +29,8 @@ Result<std::vector<MlxMatrix>> find_mlx(const std::map<std::string, const Tensor
 const nlohmann::json* mlx_quantization(const nlohmann::json& config);
 
 // The name of a tensor in a folder of transformers' where MLX's tools have another: stacked experts
-// in `switch_mlp` or `switch_glu`.
+// in `switch_mlp` or `switch_glu`; or in a GGUF file, where they divide kv_b_proj of latent
+// attention as llama.cpp does, into the keys' part, turned, and that of the values.
 std::string name_without_mlx(const std::string& name);
 
 // Whether a folder was sanitised for MLX, which turns the kernels of convolutions: [channels, k, 1]
