@@ -196,8 +196,8 @@ class EngineFields:
     # Type that adapters are kept in: auto, or the model's own
     lora_dtype: Any = "auto"
 
-    # Adapters may have an embedding and an output matrix of their own (PEFT's modules_to_save): each
-    # of --max-loras places has room for both
+    # Adapters may have an embedding and an output matrix of their own (PEFT's modules_to_save):
+    # each of max_loras places has room for both
     lora_modules_to_save: bool = False
 
     # JSON file of the costs that the length policy adaptive reckons with: read where it exists,
