@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "model/golden.h"
+#include "model/forward_harness.h"
 
 namespace foretoken {
 namespace {
