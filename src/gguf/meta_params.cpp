@@ -6,6 +6,7 @@
 
 #include "base/files/json_object.h"
 #include "base/files/text_file.h"
+#include "gguf/mistral_params.h"
 #include "gguf/vocabulary/sentencepiece_file.h"
 
 namespace foretoken {
@@ -53,7 +54,13 @@ struct MetaParams {
 Result<int64_t> inner_size(const MetaParams& params, int64_t dim) {
   FT_ASSIGN_OR_RETURN(const int64_t multiple, params.count("multiple_of"));
   FT_ASSIGN_OR_RETURN(const double factor, params.number("ffn_dim_multiplier", 1));
-  const auto wanted = static_cast<int64_t>(factor * static_cast<double>(8 * dim / 3));
+  const double size = factor * static_cast<double>(8 * dim / 3);
+  if (size >= static_cast<double>(kLargestSize)) {
+    return invalid_argument(params.path +
+                            ": 'dim' and 'ffn_dim_multiplier' make a layer that is too large; "
+                            "fetch the file again");
+  }
+  const auto wanted = static_cast<int64_t>(size);
   return (wanted + multiple - 1) / multiple * multiple;
 }
 
@@ -102,6 +109,21 @@ void set_special_ids(int64_t vocabulary, Json* config) {
   (*config)["eos_token_id"] = is_third ? Json({128001, 128008, 128009}) : Json(2);
 }
 
+// Mistral's first models were published under the same names, with fields of their own.
+Status check_fields(const MetaParams& params) {
+  for (const auto& [name, value] : params.json.items()) {
+    if (std::ranges::find(kMetaFields, name) != std::end(kMetaFields)) continue;
+    const char* const why =
+        name == "head_dim" || name == "hidden_dim"
+            ? "' is of Mistral's own layout, which is not read from *.pth files"
+            : "' is not read in Meta's own layout, of which Llama 1 to 3.3 load as plain text "
+              "models";
+    return unsupported(params.path + ": '" + name + why +
+                       "; use the repository's *.safetensors with its config.json, or a GGUF file");
+  }
+  return {};
+}
+
 }  // namespace
 
 bool has_meta_params(const std::filesystem::path& folder) {
@@ -109,22 +131,21 @@ bool has_meta_params(const std::filesystem::path& folder) {
   const auto has = [&](const char* name) {
     return std::filesystem::exists(folder / name, ignored);
   };
-  return has("params.json") && has("consolidated.00.pth") && !has("config.json");
+  return has("params.json") && has("consolidated.00.pth") && !has("config.json") &&
+         !has_mistral_params(folder);
 }
 
 Result<Json> meta_config(const std::filesystem::path& folder) {
   MetaParams params{(folder / "params.json").string(), {}};
   FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(params.path));
   FT_ASSIGN_OR_RETURN(params.json, parse_json_object(text, params.path));
-  for (const auto& [name, value] : params.json.items()) {
-    if (std::ranges::find(kMetaFields, name) != std::end(kMetaFields)) continue;
-    return unsupported(params.path + ": '" + name +
-                       "' is not read in Meta's own layout, of which Llama 1 to 3.3 load as plain "
-                       "text models; use the repository's *.safetensors with its config.json, or a "
-                       "GGUF file");
-  }
+  FT_RETURN_IF_ERROR(check_fields(params));
   FT_ASSIGN_OR_RETURN(const int64_t dim, params.count("dim"));
   FT_ASSIGN_OR_RETURN(const int64_t heads, params.count("n_heads"));
+  if (dim % heads != 0) {
+    return invalid_argument(params.path +
+                            ": 'dim' must be a multiple of 'n_heads'; fetch the file again");
+  }
   FT_ASSIGN_OR_RETURN(const int64_t layers, params.count("n_layers"));
   FT_ASSIGN_OR_RETURN(const int64_t inner, inner_size(params, dim));
   FT_ASSIGN_OR_RETURN(const int64_t vocabulary, vocabulary_size(params, folder));

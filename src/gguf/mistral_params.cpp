@@ -46,6 +46,8 @@ constexpr MistralNames kYarnFields[] = {
     {"original_max_position_embeddings", "original_max_position_embeddings"},
     {"beta", "beta_fast"},
     {"alpha", "beta_slow"}};
+// Of a mixture, how its trainer spread the experts over devices.
+constexpr std::string_view kRunSettings[] = {"expert_parallel", "expert_model_parallel"};
 // Of which a model may say that it has none.
 constexpr std::string_view kNothing[] = {"use_biases",   "moe",  "multimodal",
                                          "quantization", "yarn", "llama_4_scaling"};
@@ -102,16 +104,22 @@ class MistralParams {
     return may_be_none && (value.is_null() || value == false);
   }
 
+  // That a mixture is as all others are.
+  static bool is_usual(const std::string& name, const Json& value) {
+    if (value.is_null()) return true;
+    if (std::ranges::find(kRunSettings, name) != std::end(kRunSettings)) return value.is_number();
+    if (name == "route_every_n") return value == 1;
+    if (name == "renorm_strategy") return value == "WEIGHTS";
+    return name == "use_load_balancing_bias" && value == false;
+  }
+
   // With shared experts Mistral's routers are those of Mistral 4, else those of Mixtral.
   Status read_mixture(const Json& moe) {
     const bool shares = moe.value("num_shared_experts", Json(0)) != 0;
     if (shares != is_latent()) return not_read(path_, "moe");
     for (const auto& [name, value] : moe.items()) {
       if (translate(kMixtureFields, name, value, &config_)) continue;
-      const bool usual = name == "route_every_n"             ? value == 1
-                         : name == "use_load_balancing_bias" ? value == false
-                                                             : name == "renorm_strategy";
-      if (!usual && !value.is_null()) return not_read(path_, "moe." + name);
+      if (!is_usual(name, value)) return not_read(path_, "moe." + name);
     }
     if (shares) {
       config_["norm_topk_prob"] = true;

@@ -98,6 +98,11 @@ TEST(MetaParams, WhatIsNotReadIsNamed) {
   EXPECT_FALSE(meta_config_of(kSmallParams, {{"dim", "x"}}).ok());
   EXPECT_FALSE(meta_config_of(kSmallParams, {{"n_heads", 0}}).ok());
   EXPECT_FALSE(meta_config_of(kSmallParams, {{"rope_theta", -1}}).ok());
+  EXPECT_FALSE(meta_config_of(kSmallParams, {{"ffn_dim_multiplier", 1e300}}).ok());
+  EXPECT_FALSE(meta_config_of(kSmallParams, {{"dim", 16}}).ok());
+  const Status early = meta_config_of(kSecondParams, {{"head_dim", 128}}).status();
+  EXPECT_NE(early.message().find("'head_dim' is of Mistral's own layout"), std::string::npos)
+      << early.message();
 }
 
 TEST(MetaParams, AFolderOfTheLayoutHasNoConfig) {
@@ -112,6 +117,12 @@ TEST(MetaParams, AFolderOfTheLayoutHasNoConfig) {
   EXPECT_FALSE(has_meta_params(folder.path()));
   folder.write("consolidated.00.pth", "x");
   EXPECT_TRUE(has_meta_params(folder.path()));
+  const test::ScratchFolder both;
+  for (const char* const name :
+       {"params.json", "consolidated.00.pth", "consolidated.safetensors"}) {
+    both.write(name, "{}");
+  }
+  EXPECT_FALSE(has_meta_params(both.path()));
   folder.write("config.json", "{}");
   EXPECT_FALSE(has_meta_params(folder.path()));
 }

@@ -70,6 +70,9 @@ const nlohmann::json kLatent = {{"q_lora_rank", 32},
                                   {"num_shared_experts", 1},
                                   {"expert_hidden_dim", 32},
                                   {"routed_scale", 1.5},
+                                  {"expert_parallel", 1},
+                                  {"expert_model_parallel", 8},
+                                  {"renorm_strategy", "WEIGHTS"},
                                   {"route_every_n", 1}}}};
 
 nlohmann::json both(nlohmann::json left, const nlohmann::json& right) {
@@ -128,6 +131,8 @@ TEST(MistralParams, WhatIsNotReadIsNamed) {
       {"moe", {{"moe", {{"num_experts", 8}, {"num_shared_experts", 1}}}}},
       {"moe.expert_hidden_dim", {{"moe", {{"num_experts", 8}, {"expert_hidden_dim", 1}}}}},
       {"moe.num_expert_groups", {{"moe", {{"num_experts", 8}, {"num_expert_groups", 2}}}}},
+      {"moe.renorm_strategy", {{"moe", {{"num_experts", 8}, {"renorm_strategy", "LOGITS"}}}}},
+      {"moe.route_every_n", {{"moe", {{"num_experts", 8}, {"route_every_n", 2}}}}},
       {"yarn.apply_scale", {{"yarn", scaled}}},
       {"yarn", {{"yarn", kYarn}, {"moe", {{"num_experts", 8}, {"num_experts_per_tok", 2}}}}},
       {"llama_4_scaling", {{"llama_4_scaling", kGrowth}}},

@@ -199,6 +199,17 @@ WeightFiles meta_files(const fs::path& folder) {
   }
 }
 
+// Of a folder whose params.json stands for its configuration: files under other names hold the same
+// weights in the order of transformers, which those of makers are not read by.
+Result<WeightFiles> makers_files(const fs::path& folder) {
+  if (has_meta_params(folder)) return meta_files(folder);
+  std::error_code ignored;
+  if (fs::exists(folder / kConsolidated.single, ignored)) {
+    return in_folder(folder, {kConsolidated.single});
+  }
+  return indexed(folder, kConsolidated, {});
+}
+
 Status no_weights(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / "consolidated.safetensors", ignored) ||
@@ -226,6 +237,7 @@ Status no_weights(const fs::path& folder) {
 }  // namespace
 
 Result<WeightFiles> find_weight_files(const fs::path& folder) {
+  if (has_mistral_params(folder) || has_meta_params(folder)) return makers_files(folder);
   std::error_code ignored;
   for (const WeightFormat& format : kWeightFormats) {
     if (fs::exists(folder / format.single, ignored)) return in_folder(folder, {format.single});
@@ -238,13 +250,6 @@ Result<WeightFiles> find_weight_files(const fs::path& folder) {
     }
     if (!names.empty()) return unindexed(folder, names);
   }
-  if (has_mistral_params(folder)) {
-    if (fs::exists(folder / kConsolidated.single, ignored)) {
-      return in_folder(folder, {kConsolidated.single});
-    }
-    return indexed(folder, kConsolidated, {});
-  }
-  if (has_meta_params(folder)) return meta_files(folder);
   return no_weights(folder);
 }
 

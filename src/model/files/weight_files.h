@@ -16,7 +16,8 @@ struct WeightFiles {
   std::vector<std::filesystem::path> others;
 };
 
-// Finds them, as people publish them: model.safetensors; the shards of
+// Finds them, as people publish them. Where params.json stands for the configuration, those of
+// Mistral's or Meta's own layout and no others; else model.safetensors; the shards of
 // model.safetensors.index.json; without an index a set NAME-00001-of-00003.safetensors, or all
 // *.safetensors; the same of pytorch_model.bin where there are no safetensors, and
 // medusa_lm_head.pt where there is neither. An index none of whose shards exist is stale where

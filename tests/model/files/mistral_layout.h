@@ -41,7 +41,8 @@ inline constexpr MistralGolden kMistralGoldens[] = {
          "yarn": {"factor": 8, "original_max_position_embeddings": 64, "beta": 32, "alpha": 1,
                   "apply_scale": false},
          "llama_4_scaling": {"original_max_position_embeddings": 64, "beta": 0.3},
-         "moe": {"num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 1,
+         "moe": {"expert_parallel": 1, "expert_model_parallel": 1,
+                 "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 1,
                  "expert_hidden_dim": 32, "first_k_dense_replace": 0, "routed_scale": 1.0,
                  "num_expert_groups": 1, "num_expert_groups_per_tok": 1, "route_every_n": 1}})"}};
 

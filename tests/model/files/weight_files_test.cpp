@@ -143,6 +143,22 @@ TEST(WeightFiles, MistralsOwnLayoutMayHaveSeveralFiles) {
   EXPECT_EQ(found_in(folder), Names{"consolidated.safetensors"});
 }
 
+// Its configuration says how their rows lie, which is another order in files of transformers.
+TEST(WeightFiles, WithParamsAloneThoseOfTheMaker) {
+  for (const char* const own : {"consolidated.safetensors", "consolidated.00.pth"}) {
+    const ScratchFolder folder;
+    folder.write("params.json", "{}");
+    folder.write(own, "x");
+    for (const char* const other :
+         {"model-00001-of-00001.safetensors", "model.safetensors", "pytorch_model.bin"}) {
+      folder.write(other, "x");
+      EXPECT_EQ(found_in(folder), Names{own}) << other;
+    }
+    folder.write("config.json", "{}");
+    EXPECT_EQ(found_in(folder), Names{"model.safetensors"});
+  }
+}
+
 TEST(WeightFiles, OtherFormatsAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"consolidated.safetensors", "Mistral's own layout"},
