@@ -17,10 +17,11 @@ constexpr int kMaxUnits = 6;
 constexpr int kFarPrefix = 32768;
 constexpr int kTileRows = 128;
 
-// Half of the drafts are taken to be right.
+// Half of the drafts are taken to be right, of many no more than of four: their rows are a bound.
 int64_t units_for_backlog(const PromptDemand& demand, int unit) {
   if (demand.num_decoding == 0) return 1;
-  const int64_t twice_tokens = demand.num_decoding + demand.decoding_rows;
+  const int64_t twice_tokens =
+      demand.num_decoding + std::min(demand.decoding_rows, 5 * demand.num_decoding);
   const int64_t pairs =
       demand.queued_rows * twice_tokens / (int64_t{4} * kPatience * unit * demand.num_decoding);
   return std::min<int64_t>(2 * pairs, kMaxUnits);
@@ -30,10 +31,11 @@ int64_t units_for_backlog(const PromptDemand& demand, int unit) {
 
 int prompt_share(const PromptDemand& demand, int unit, int max_rows) {
   FT_CHECK(unit > 0 && max_rows > 0);
+  const int64_t for_backlog = units_for_backlog(demand, unit);
   const int near = unit / (1 + demand.prefix_len / kFarPrefix) / kTileRows * kTileRows;
   unit = std::max(near, std::min(unit, kTileRows));
   int64_t units = demand.pending_rows > int64_t{kFewUnits} * unit ? 2 : 1;
-  units = std::max(units, units_for_backlog(demand, unit));
+  units = std::max(units, for_backlog);
   // At least half a unit is left for prompts.
   while (2 * (units * unit - demand.decoding_rows) < unit) ++units;
   const int64_t rows = std::min<int64_t>(units * unit, max_rows);

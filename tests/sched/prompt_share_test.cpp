@@ -72,6 +72,21 @@ TEST(PromptShare, StepsGrowWhereFirstTokensWaitLongerThanOthers) {
   EXPECT_EQ(beside(16, 0, 20479), 1024);
   EXPECT_EQ(beside(16, 0, 20480), 2048);
   EXPECT_EQ(beside(0, 0, 1 << 20), 1024);
+  // Many drafts are no better than four.
+  EXPECT_EQ(beside(16, 4, 6826), 1024);
+  EXPECT_EQ(beside(16, 15, 6826), 1024);
+  EXPECT_EQ(beside(16, 15, 6827), 2048);
+}
+
+// Behind a long prefix rows are dear, whoever waits.
+TEST(PromptShare, TheQueueIsNoLongerFarBehind) {
+  PromptDemand demand;
+  demand.num_decoding = 16;
+  demand.decoding_rows = 64;
+  demand.pending_rows = 60000;
+  demand.queued_rows = 2048;
+  demand.prefix_len = 70000;
+  EXPECT_EQ(prompt_share(demand, kShareUnit, kMaxStepRows), 256 - 64);
 }
 
 const SchedulerConfig kSharingConfig{.num_blocks = 400,

@@ -6,7 +6,8 @@
 #include "kernels/attention/stepped_attention.h"
 
 // RunLengths::kFar in buckets of so many rows that a GPU takes larger tiles: three warpgroups of
-// attention_wgmma_wide.cu instead of two. The bits are those of the others.
+// attention_wgmma_wide.cu instead of two, and cuts what those who decode in front of prompts see.
+// The bits are those of the portable kernels.
 namespace foretoken {
 namespace {
 
@@ -97,14 +98,22 @@ class FarAttention : public test::SteppedAttention, public testing::WithParamInt
   TypedData q_;
 };
 
-TEST_P(FarAttention, LargerTilesHaveTheSameBits) {
-  const std::vector<test::RowRun> all = {{0, 5800, 1000}, {1, 0, 449}, {2, 700, 3}, {3, 1030, 33}};
+TEST_P(FarAttention, HasThePortableBits) {
+  const std::vector<test::RowRun> all = {
+      {2, 6900, 3}, {0, 5800, 1000}, {1, 0, 449}, {1, 7000, 2}, {3, 1030, 33}};
   for (const int live_rows : {-1, 1100, 45, 0}) {
-    const AttentionArgs args = args_of(all, live_rows);
+    AttentionArgs args = args_of(all, live_rows);
+    args.family = AttentionFamily::kPortable;
     const auto want = run(args, RunLengths::kLong, false);
-    for (const bool claims : {false, true}) {
-      EXPECT_EQ(run(args, RunLengths::kFar, claims), want)
-          << live_rows << " rows" << (claims ? ", claimed" : "");
+    args.family = AttentionFamily::kFlash;
+    for (const RunLengths lengths : {RunLengths::kLong, RunLengths::kFar}) {
+      for (const bool claims : {false, true}) {
+        args.repeats = false;
+        EXPECT_EQ(run(args, lengths, claims), want)
+            << live_rows << " rows" << (claims ? ", claimed" : "");
+        args.repeats = true;
+        EXPECT_EQ(run(args, lengths, claims), want) << live_rows << " rows, repeated";
+      }
     }
     const size_t row_bytes = size_t(GetParam().num_heads) * GetParam().head_dim * sizeof(uint16_t);
     expect_marked(want, live_ * row_bytes);
