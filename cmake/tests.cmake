@@ -89,21 +89,11 @@ foreach(folder IN LISTS test_folders)
   endif()
 endforeach()
 
-# ctest finds the unit tests and their labels when it starts (tests/entries.cmake); tests_asan and
-# tests_tsan build what the sanitizers run.
+# ctest finds the unit tests and their labels when it starts (tests/entries.cmake).
 file(WRITE ${PROJECT_BINARY_DIR}/unit_tests.cmake
   "set(folders ${test_folders})\nset(programs [[${PROJECT_BINARY_DIR}]])\n"
   "set(root [[${PROJECT_SOURCE_DIR}]])\ninclude([[${PROJECT_SOURCE_DIR}/tests/entries.cmake]])\n")
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/unit_tests.cmake)
-add_custom_target(tests_asan)
-add_custom_target(tests_tsan)
-foreach(folder IN LISTS test_folders)
-  set(sanitizers "")
-  include(${PROJECT_SOURCE_DIR}/tests/${folder}/labels.cmake OPTIONAL)
-  foreach(sanitizer IN LISTS sanitizers)
-    add_dependencies(tests_${sanitizer} test_${folder})
-  endforeach()
-endforeach()
 
 # The turns of slow ones here (tests/entries.cmake) spread their times.
 

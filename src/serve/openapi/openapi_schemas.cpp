@@ -86,7 +86,7 @@ constexpr const char* kBodyParts = R"json({
         {"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
         {"$ref": "#/components/schemas/DocumentBlock"},
         {"$ref": "#/components/schemas/SearchResultBlock"}, {"$ref": "#/components/schemas/ChangeBlock"},
-        {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
+        {"$ref": "#/components/schemas/SystemBlock"}, {"$ref": "#/components/schemas/ToolResultBlock"}]}}}},
     {"type": "object", "required": ["role", "content"], "properties": {
       "role": {"const": "assistant"},
       "content": {"type": "array", "items": {"anyOf": [
@@ -98,11 +98,21 @@ constexpr const char* kBodyParts = R"json({
       "role": {"enum": ["system", "developer"]},
       "content": {"anyOf": [{"type": "null"}, {"type": "string"},
         {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/TextBlock"},
-          {"$ref": "#/components/schemas/ChangeBlock"}]}}]}}}]},
+          {"$ref": "#/components/schemas/ChangeBlock"}, {"$ref": "#/components/schemas/SystemBlock"}]}}]}}}]},
 "ChangeBlock": {
   "type": "object", "required": ["type", "tool"], "description": "Holds from there on.", "properties": {
     "type": {"enum": ["tool_addition", "tool_removal"]},
-    "tool": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}}},
+    "tool": {"anyOf": [
+      {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}},
+      {"type": "object", "required": ["definition"], "properties": {"definition": {"anyOf": [
+        {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1},
+          "type": {"type": ["string", "null"]}, "input_schema": {"type": "object"}}},
+        {"type": "object", "required": ["type"], "description": "Left out with a warning.",
+          "properties": {"type": {"type": "string", "minLength": 1, "not": {"const": "custom"}}}}]}}}]}}},
+"SystemBlock": {
+  "type": "object", "required": ["type"], "properties": {"type": {"const": "mid_conv_system"},
+    "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"anyOf": [
+      {"$ref": "#/components/schemas/TextBlock"}, {"$ref": "#/components/schemas/ChangeBlock"}]}}]}}},
 "ToolUseBlock": {
   "type": "object", "required": ["type", "id", "name", "input"], "properties": {
     "type": {"const": "tool_use"}, "id": {"type": "string"},
@@ -342,7 +352,7 @@ constexpr const char* kAnswers = R"json({
     "model": {"type": "string"},
     "content": {"type": "array", "items": {"type": "object", "required": ["type"],
       "properties": {"type": {"enum": ["text", "thinking", "tool_use"]}}}},
-    "stop_reason": {"enum": ["end_turn", "max_tokens", "stop_sequence", "tool_use"]},
+    "stop_reason": {"enum": ["end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"]},
     "stop_sequence": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     "usage": {"type": "object", "required": ["input_tokens", "output_tokens"]}}},
 "TokenCount": {"type": "object", "required": ["input_tokens"],

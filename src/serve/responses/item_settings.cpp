@@ -35,6 +35,17 @@ void drop_replaced(size_t num_old, json* tools) {
   *tools = std::move(kept);
 }
 
+// Members that `given` leaves out, or null, stay as they are.
+void replace_members(const json& given, json* setting) {
+  if (!given.is_object() || !setting->is_object()) {
+    if (!given.is_null()) *setting = given;
+    return;
+  }
+  for (const auto& [name, value] : given.items()) {
+    if (!value.is_null()) (*setting)[name] = value;
+  }
+}
+
 }  // namespace
 
 bool is_setting(const json& item) {
@@ -56,10 +67,8 @@ ItemSettings settings_of(const json& items) {
   ItemSettings settings;
   for (const json& item : items) {
     if (text_at(item, "type") != "configuration_update") continue;
-    if (item.contains("reasoning") && !item["reasoning"].is_null()) {
-      settings.reasoning = item["reasoning"];
-    }
-    if (item.contains("text") && !item["text"].is_null()) settings.text = item["text"];
+    if (item.contains("reasoning")) replace_members(item["reasoning"], &settings.reasoning);
+    if (item.contains("text")) replace_members(item["text"], &settings.text);
   }
   return settings;
 }

@@ -15,8 +15,8 @@ bool is_setting(const nlohmann::ordered_json& item);
 Status read_item_tools(const nlohmann::ordered_json& items, const FieldNotes& notes,
                        nlohmann::ordered_json* chat, OfferedTools* offered);
 
-// "reasoning" and "text" of the items, as the body of a request has them; each holds until a later
-// one. Null for what none says.
+// "reasoning" and "text" of the items, as the body of a request has them; each of their members
+// holds until a later one. Null for what none says.
 struct ItemSettings {
   nlohmann::ordered_json reasoning;
   nlohmann::ordered_json text;

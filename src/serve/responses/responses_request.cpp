@@ -91,11 +91,9 @@ Status read_objects(JsonFields& fields, const json& items, json* chat, OfferedTo
   }
   const ItemSettings settings = settings_of(items);
   if (!settings.text.is_null()) {
-    chat->erase("response_format");
     FT_RETURN_IF_ERROR(read_text(settings.text, fields.notes(), chat));
   }
   if (!settings.reasoning.is_null()) {
-    chat->erase("reasoning_effort");
     FT_RETURN_IF_ERROR(read_reasoning(settings.reasoning, fields.notes(), chat));
   }
   return read_include(fields, chat);

@@ -43,5 +43,12 @@ TEST(ItemSettings, EachHoldsUntilALaterOne) {
   EXPECT_TRUE(settings_of(json::array()).text.is_null());
 }
 
+TEST(ItemSettings, MembersThatAreLeftOutStay) {
+  const ItemSettings settings = settings_of(json::parse(R"([
+    {"type": "configuration_update", "text": {"format": 1, "verbosity": "high"}},
+    {"type": "configuration_update", "text": {"format": null, "verbosity": "low"}}])"));
+  EXPECT_EQ(settings.text, json::parse(R"({"format": 1, "verbosity": "low"})"));
+}
+
 }  // namespace
 }  // namespace foretoken

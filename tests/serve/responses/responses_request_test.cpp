@@ -138,6 +138,18 @@ TEST(ResponsesRequest, ItemsGiveToolsAndSettings) {
   EXPECT_TRUE(chat.warnings.empty());
 }
 
+TEST(ResponsesRequest, SettingsThatAnItemDoesNotGiveStay) {
+  const auto parsed = parse(R"({"reasoning": {"effort": "low"}, "text": {"format":
+      {"type": "json_schema", "name": "n", "schema": {"type": "integer"}}},
+    "input": [{"role": "user", "content": "Hi"}, {"type": "configuration_update",
+      "reasoning": {"summary": "auto"}, "text": {"verbosity": "low"}}]})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const OpenAiRequest& chat = parsed.value().chat;
+  ASSERT_TRUE(chat.requests.front().sampling.structured_outputs.has_value());
+  EXPECT_EQ(chat.requests.front().sampling.structured_outputs->json, R"({"type":"integer"})");
+  EXPECT_EQ(json::parse(chat.arguments_json)["reasoning_effort"], "low");
+}
+
 TEST(ResponsesRequest, AResponseGoesOnWithoutAWord) {
   ResponseStore store(4);
   store.put("resp_1", {{{"status", "completed"}},
