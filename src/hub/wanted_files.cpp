@@ -98,8 +98,9 @@ Result<std::vector<HubFile>> wanted_files(const HubListing& listing, bool weight
                                           const std::string& repo) {
   std::vector<HubFile> wanted;
   std::set<std::string> seen;
-  bool has_config = false, has_tokenizer = false;
+  bool has_config = false, has_tokenizer = false, has_params = false;
   for (const HubFile& file : listing.files) {
+    has_params = has_params || file.name == "params.json";
     has_tokenizer = has_tokenizer || file.name == "tokenizer.json";
   }
   for (const HubFile& file : listing.files) {
@@ -109,6 +110,12 @@ Result<std::vector<HubFile>> wanted_files(const HubListing& listing, bool weight
     if (!seen.insert(file.name).second) continue;
     has_config = has_config || file.name == "config.json";
     wanted.push_back(file);
+  }
+  if (!has_config && has_params) {
+    return unsupported(repo +
+                       " has no config.json but params.json, as Mistral's and Meta's own layouts, "
+                       "which are not fetched by name; fetch its files (hf download " +
+                       repo + " --local-dir FOLDER) and give the folder: --model FOLDER");
   }
   if (!has_config) {
     return unsupported(repo +

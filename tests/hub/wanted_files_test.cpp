@@ -54,6 +54,14 @@ TEST(WantedFiles, WhatTheEngineReads) {
              "additional_chat_templates/tool_use.jinja", "model.safetensors"}));
 }
 
+TEST(WantedFiles, LayoutsOfMakersAreFetchedByHand) {
+  const Status status =
+      wanted_files(listing({"params.json", "consolidated.safetensors"}), true, "org/name").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("hf download org/name --local-dir FOLDER"), std::string::npos)
+      << status.message();
+}
+
 TEST(WantedFiles, OneFileBeforeTheIndexBeforeAllShards) {
   const Names shards = {"config.json", "model-00001-of-00002.safetensors",
                         "model-00002-of-00002.safetensors", "model.safetensors.index.json"};

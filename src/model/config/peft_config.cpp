@@ -175,6 +175,11 @@ Status PeftConfig::read_layers(const json& config) {
   return {};
 }
 
+std::vector<std::string> PeftConfig::saved_modules() const {
+  const auto* names = std::get_if<std::vector<std::string>>(&modules_to_save_);
+  return names == nullptr ? std::vector<std::string>() : *names;
+}
+
 Result<bool> PeftConfig::targets(const std::string& module) const {
   FT_ASSIGN_OR_RETURN(const bool excluded, matches(exclude_modules_, module));
   if (excluded) return false;

@@ -25,6 +25,8 @@ class PeftConfig {
 
   // Whether modules_to_save names that module.
   Result<bool> saves(const std::string& module) const { return matches(modules_to_save_, module); }
+  // The names that modules_to_save lists.
+  std::vector<std::string> saved_modules() const;
   // An output matrix that is tied to the embedding follows it (ensure_weight_tying).
   bool ties_head() const { return ties_head_; }
 

@@ -23,6 +23,20 @@ Result<int64_t> paired_head(const std::string& folder) {
   return config.value("head_dim", int64_t{0});
 }
 
+// The parts divide the rows of the output matrix among them.
+Status check_all_parts(const std::string& folder,
+                       const std::map<std::string, const TensorView*>& tensors, size_t parts) {
+  const auto output = tensors.find("output.weight");
+  if (output == tensors.end() || output->second->shape.empty()) return {};
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder));
+  const int64_t rows = output->second->shape[0], wanted = config.value("vocab_size", int64_t{0});
+  if (rows >= wanted) return {};
+  return not_found(folder + " lacks consolidated." + (parts < 10 ? "0" : "") +
+                   std::to_string(parts) + ".pth: the parts before it hold " +
+                   std::to_string(rows) + " of " + std::to_string(wanted) +
+                   " rows of 'output.weight'; fetch all parts of the model");
+}
+
 }  // namespace
 
 Status Checkpoint::take_names_of_makers() {
@@ -61,7 +75,7 @@ Status Checkpoint::add_meta(const std::vector<std::filesystem::path>& files) {
   // Small models may be saved without the output matrix that is their embedding.
   const auto table = tensors_.find(kMetaTable);
   if (table != tensors_.end()) tensors_.emplace("output.weight", table->second);
-  return {};
+  return check_all_parts(folder_, tensors_, files.size());
 }
 
 // Llama 1 and 2 divide the columns of the embedding, Llama 3 its rows.
@@ -75,8 +89,11 @@ Status Checkpoint::add_meta_parts(const std::string& name,
     tensors_[name] = parts[0];
     return {};
   }
-  FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder_));
-  const bool has_whole_rows = is_table && parts[0]->shape[1] == config["hidden_size"];
+  bool has_whole_rows = false;
+  if (is_table) {
+    FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder_));
+    has_whole_rows = parts[0]->shape[1] == config["hidden_size"];
+  }
   FT_ASSIGN_OR_RETURN(auto joined, JoinedTensor::create(parts, by_rows || has_whole_rows
                                                                    ? JoinedTensor::Axis::kRows
                                                                    : JoinedTensor::Axis::kColumns));

@@ -42,9 +42,15 @@ constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
                                        {".lora_embedding_A.default", true},
                                        {".lora_embedding_B.default", false}};
 
+constexpr std::string_view kOriginal = "original_module.";
+
 std::string why_not_applied(const std::string& name) {
   if (name.find("lora_magnitude_vector") != std::string::npos) {
     return std::string("it belongs to DoRA; ") + kMergeAdapter;
+  }
+  if (name.find(kOriginal) != std::string::npos) {
+    return "it is the model's own beside a matrix that was trained, which is not there; save the "
+           "adapter again with PEFT's save_pretrained()";
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
     return std::string(
@@ -67,15 +73,49 @@ std::string module_of(const std::string& tensor) {
   return tensor.substr(0, tensor.rfind(".weight"));
 }
 
+// Whether it is the model's own matrix beside one that was trained, which PEFT saves along with it.
+bool is_original(const AdapterFile& file, const std::string& name) {
+  const size_t at = name.find(kOriginal);
+  if (at == name.npos) return false;
+  return std::ranges::any_of(
+      std::array{"modules_to_save.", "modules_to_save.default.", ""}, [&](const char* trained) {
+        return file.tensors().contains(std::string(name).replace(at, kOriginal.size(), trained));
+      });
+}
+
+// Of a matrix that is there under several names, which hold the same, the first is kept.
+void add_base(const std::string& name, const std::string& plain, std::vector<LoraBase>* bases) {
+  const bool known =
+      std::ranges::any_of(*bases, [&](const LoraBase& base) { return base.name == plain; });
+  if (!known) bases->push_back({name, plain});
+}
+
+// An adapter that lacks a matrix that was trained is another model.
+Status check_saved(const AdapterFile& file, const PeftConfig& config,
+                   const std::vector<LoraBase>& bases) {
+  for (const std::string& saved : config.saved_modules()) {
+    const bool is_there = std::ranges::any_of(bases, [&](const LoraBase& base) {
+      const std::string module = module_of(base.name);
+      return module == saved || module.ends_with("." + saved);
+    });
+    if (is_there || (saved == "lm_head" && config.ties_head() && !bases.empty())) continue;
+    return invalid_argument(file.path + ": it lacks the matrix of '" + saved +
+                            "', which modules_to_save of adapter_config.json names; save the "
+                            "adapter again with PEFT's save_pretrained()");
+  }
+  return {};
+}
+
 Result<LoraPairs> find_pairs(const AdapterFile& file, std::vector<LoraBase>* bases) {
   const std::string& path = file.path;
   LoraPairs pairs;
   for (const auto& [name, tensor] : file.tensors()) {
+    if (is_original(file, name)) continue;
     const auto* ending = std::ranges::find_if(
         kLoraEndings, [&](const LoraEnding& each) { return name.ends_with(each.text); });
     if (ending == std::end(kLoraEndings)) {
       if (const std::string plain = plain_tensor_name(name); is_base(plain)) {
-        bases->push_back({name, plain});
+        add_base(name, plain, bases);
         continue;
       }
       return unsupported(path + ": tensor '" + name + "': " + why_not_applied(name));
@@ -179,6 +219,19 @@ class AdapterWriter {
   std::vector<std::byte> out;
 };
 
+// Not less than it has packed, and little more.
+size_t max_packed_bytes(const LoraAdapter& adapter) {
+  constexpr size_t kFields = 64;  // the numbers and sizes of an entry
+  size_t bytes = kFields;
+  for (const LoraLinear& linear : adapter.linears) {
+    bytes += kFields + linear.module.size() + linear.a.size() + linear.b.size();
+  }
+  for (const WholeMatrix& whole : adapter.wholes) {
+    bytes += kFields + whole.module.size() + whole.values.size();
+  }
+  return bytes;
+}
+
 class AdapterReader {
  public:
   explicit AdapterReader(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
@@ -252,6 +305,7 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   LoraAdapter adapter;
   FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter.bases));
+  FT_RETURN_IF_ERROR(check_saved(file, config, adapter.bases));
   adapter.dtype = dtype;
   for (LoraBase& base : adapter.bases) {
     FT_ASSIGN_OR_RETURN(base.was_trained, config.saves(module_of(base.name)));
@@ -283,6 +337,7 @@ Status read_wholes(const std::string& folder, const std::vector<LoraBase>& bases
 
 std::vector<std::byte> pack_adapter(const LoraAdapter& adapter) {
   AdapterWriter writer;
+  writer.out.reserve(max_packed_bytes(adapter));
   writer.add(adapter.dtype);
   writer.add(static_cast<uint64_t>(adapter.linears.size()));
   for (const LoraLinear& linear : adapter.linears) {

@@ -52,5 +52,17 @@ TEST(MetaFiles, PartsOfOtherModelsAreNamed) {
   EXPECT_NE(status.message().find("fetch all parts of one model"), std::string::npos);
 }
 
+TEST(MetaFiles, APartThatIsMissingIsNamed) {
+  namespace fs = std::filesystem;
+  const test::ScratchFolder folder;
+  for (const char* const name : {"/params.json", "/consolidated.00.pth"}) {
+    fs::copy(meta_golden("columns") + name, folder.file(name + 1));
+  }
+  const Status status = Checkpoint::open(folder.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("lacks consolidated.01.pth"), std::string::npos)
+      << status.message();
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -223,6 +223,47 @@ TEST_F(LoraAdapterFolder, WholeMatricesAreReadWithWhatTheyMean) {
   EXPECT_EQ(packed.linears.size(), 1u);
 }
 
+// save_embedding_layers copies all that PEFT keeps of a module that was trained.
+TEST_F(LoraAdapterFolder, WholeMatricesUnderSeveralNamesAreRead) {
+  const std::string table = "base_model.model.model.embed_tokens.";
+  const json trained = {{"modules_to_save", {"embed_tokens"}}};
+  const TensorToWrite a = tensor(a_, {2, 3}), b = tensor(b_, {5, 2});
+  const TensorToWrite original = tensor(table + "original_module.weight", {7, 3});
+  for (const char* const copy : {"weight", "modules_to_save.weight"}) {
+    write(trained, {a, b, original, tensor(table + copy, {7, 3})});
+    const auto adapter = read();
+    ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+    ASSERT_EQ(adapter.value().bases.size(), 1u);
+    EXPECT_EQ(adapter.value().bases[0].tensor, table + copy);
+    EXPECT_EQ(adapter.value().bases[0].name, "model.embed_tokens.weight");
+  }
+  write(trained, {a, b, original, tensor(table + "modules_to_save.weight", {7, 3}),
+                  tensor(table + "weight", {7, 3})});
+  EXPECT_EQ(read().value().bases.size(), 1u);
+  write(trained, {a, b, original});
+  expect_error(StatusCode::kUnsupported, "original_module.weight': it is the model's own");
+}
+
+TEST_F(LoraAdapterFolder, WholeMatricesThatAreNamedMustBeThere) {
+  const std::vector<TensorToWrite> tensors = {
+      tensor(a_, {2, 3}), tensor(b_, {5, 2}),
+      tensor("base_model.model.model.embed_tokens.weight", {7, 3})};
+  write({{"modules_to_save", {"embed_tokens", "lm_head"}}}, tensors);
+  expect_error(StatusCode::kInvalidArgument, "it lacks the matrix of 'lm_head'");
+  write({{"modules_to_save", {"embed_tokens", "lm_head"}}, {"ensure_weight_tying", true}}, tensors);
+  EXPECT_TRUE(read().ok());
+  write({{"modules_to_save", {"norm"}}}, tensors);
+  expect_error(StatusCode::kInvalidArgument, "it lacks the matrix of 'norm'");
+}
+
+TEST_F(LoraAdapterFolder, PackedBytesTakeLittleMoreThanTheyAre) {
+  write({}, {tensor(a_, {2, 300}), tensor(b_, {500, 2})});
+  LoraAdapter adapter = read().value();
+  adapter.wholes.push_back({"lm_head", 1000, 3, std::vector<std::byte>(12000)});
+  const std::vector<std::byte> packed = pack_adapter(adapter);
+  EXPECT_LE(packed.capacity(), packed.size() + 256);
+}
+
 TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
   for (const auto& [name, why] :
        {std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
