@@ -56,7 +56,8 @@ class SavedBases : public testing::Test {
   }
   std::vector<std::string> names(const TensorToWrite& saved, const std::string& more = "") {
     std::vector<std::string> names;
-    for (const LoraBase& base : changed(saved, more).value()) names.push_back(base.name);
+    const std::vector<LoraBase> bases = changed(saved, more).value();
+    for (const LoraBase& base : bases) names.push_back(base.name);
     return names;
   }
   test::ScratchFolder model_, adapter_;
