@@ -72,7 +72,8 @@ class Checkpoint {
   // Of layouts of their own that makers of models have.
   Status take_names_of_makers();
   Status add_meta(const std::vector<std::filesystem::path>& files);
-  Status add_meta_parts(const std::string& name, const std::vector<const TensorView*>& parts);
+  Status add_meta_parts(const std::string& name, const nlohmann::json& config,
+                        const std::vector<const TensorView*>& parts);
   Status add_widened();
   Status add_product(const std::string& name, const TensorView& plain, const std::string& factor,
                      bool turned);

@@ -24,11 +24,10 @@ Result<int64_t> paired_head(const std::string& folder) {
 }
 
 // The parts divide the rows of the output matrix among them.
-Status check_all_parts(const std::string& folder,
+Status check_all_parts(const std::string& folder, const nlohmann::json& config,
                        const std::map<std::string, const TensorView*>& tensors, size_t parts) {
   const auto output = tensors.find("output.weight");
   if (output == tensors.end() || output->second->shape.empty()) return {};
-  FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder));
   const int64_t rows = output->second->shape[0], wanted = config.value("vocab_size", int64_t{0});
   if (rows >= wanted) return {};
   return not_found(folder + " lacks consolidated." + (parts < 10 ? "0" : "") +
@@ -58,6 +57,7 @@ Status Checkpoint::take_names_of_makers() {
 
 // Each file has a part of most matrices, and all of the others.
 Status Checkpoint::add_meta(const std::vector<std::filesystem::path>& files) {
+  FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder_));
   std::map<std::string, std::vector<const TensorView*>> parts;
   for (const std::filesystem::path& path : files) {
     FT_ASSIGN_OR_RETURN(auto file, TorchFile::open(path.string()));
@@ -70,16 +70,16 @@ Status Checkpoint::add_meta(const std::vector<std::filesystem::path>& files) {
                               std::to_string(all.size()) + " of " + std::to_string(files.size()) +
                               " files; fetch all parts of one model");
     }
-    FT_RETURN_IF_ERROR(add_meta_parts(name, all));
+    FT_RETURN_IF_ERROR(add_meta_parts(name, config, all));
   }
   // Small models may be saved without the output matrix that is their embedding.
   const auto table = tensors_.find(kMetaTable);
   if (table != tensors_.end()) tensors_.emplace("output.weight", table->second);
-  return check_all_parts(folder_, tensors_, files.size());
+  return check_all_parts(folder_, config, tensors_, files.size());
 }
 
 // Llama 1 and 2 divide the columns of the embedding, Llama 3 its rows.
-Status Checkpoint::add_meta_parts(const std::string& name,
+Status Checkpoint::add_meta_parts(const std::string& name, const nlohmann::json& config,
                                   const std::vector<const TensorView*>& parts) {
   const bool by_rows = ends_with_one_of(name, {".wq.weight", ".wk.weight", ".wv.weight",
                                                ".w1.weight", ".w3.weight", "output.weight"});
@@ -89,11 +89,7 @@ Status Checkpoint::add_meta_parts(const std::string& name,
     tensors_[name] = parts[0];
     return {};
   }
-  bool has_whole_rows = false;
-  if (is_table) {
-    FT_ASSIGN_OR_RETURN(const nlohmann::json config, meta_config(folder_));
-    has_whole_rows = parts[0]->shape[1] == config["hidden_size"];
-  }
+  const bool has_whole_rows = is_table && parts[0]->shape[1] == config["hidden_size"];
   FT_ASSIGN_OR_RETURN(auto joined, JoinedTensor::create(parts, by_rows || has_whole_rows
                                                                    ? JoinedTensor::Axis::kRows
                                                                    : JoinedTensor::Axis::kColumns));

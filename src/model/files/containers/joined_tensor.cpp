@@ -38,12 +38,13 @@ TensorView JoinedTensor::view(const std::string& name) const {
   view.file = first.file;
   view.dtype = first.dtype;
   view.dtype_name = first.dtype_name;
-  view.shape = {0, 0};
+  view.shape = first.shape;
+  const size_t joined = axis_ == Axis::kRows ? 0 : 1;
+  view.shape[joined] = 0;
   for (const TensorView* part : parts_) {
     view.num_bytes += part->num_bytes;
-    view.shape[axis_ == Axis::kRows ? 0 : 1] += part->shape[axis_ == Axis::kRows ? 0 : 1];
+    view.shape[joined] += part->shape[joined];
   }
-  view.shape[axis_ == Axis::kRows ? 1 : 0] = first.shape[axis_ == Axis::kRows ? 1 : 0];
   view.joined = this;
   return view;
 }
