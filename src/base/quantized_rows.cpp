@@ -109,25 +109,35 @@ bool fits_row(const QuantForm& form, int64_t k) {
   return k > 0 && k % form.group == 0 && (!is_super(form) || k % kSuperGroup == 0);
 }
 
-void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, int64_t first,
-                       int64_t count, std::byte* to) {
+void cut_quantized_row(const QuantForm& form, const std::byte* row, const ColumnRange& columns,
+                       std::byte* to) {
+  const int64_t k = columns.total, width = columns.width();
   const auto take = [&](const std::byte* from, int64_t bytes) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
     to += bytes;
   };
-  take(row + code_bytes(form, first), code_bytes(form, count));
+  // Of a list that has `bytes` for every `unit` elements.
+  const auto take_pieces = [&](const std::byte* list, int64_t unit, int64_t bytes) {
+    for (int64_t piece = 0; piece < columns.pieces; ++piece) {
+      const int64_t first = columns.first + piece * columns.apart;
+      take(list + first / unit * bytes, width / unit * bytes);
+    }
+  };
+  for (int64_t piece = 0; piece < columns.pieces; ++piece) {
+    take(row + code_bytes(form, columns.first + piece * columns.apart), code_bytes(form, width));
+  }
   const std::byte* halves = row + code_bytes(form, k);
   if (has_float_of_row(form.scale)) {
     take(halves, sizeof(float));
   } else {
     const int64_t unit = scaled_elements(form, k), bytes_each = 2 * halves_of_scale(form.scale);
     for (int64_t i = 0; i < half_lists(form.scale); ++i) {
-      take(halves + bytes_each * (i * (k / unit) + first / unit), bytes_each * (count / unit));
+      take_pieces(halves + bytes_each * i * (k / unit), unit, bytes_each);
     }
   }
   const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
   for (int64_t i = 0; i < bytes_per_group(form.scale); ++i) {
-    take(bytes + i * (k / form.group) + first / form.group, count / form.group);
+    take_pieces(bytes + i * (k / form.group), form.group, 1);
   }
 }
 

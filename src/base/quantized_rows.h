@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/column_range.h"
+
 namespace foretoken {
 
 // What turns the codes of a group of neighbours in a row into values. z is 2^(bits - 1).
@@ -61,10 +63,10 @@ bool takes_rounded_rows(const QuantForm& form);
 // The sixteen values of a table of four bits. Null for others.
 const int8_t* code_values(CodeTable table);
 
-// Elements [first, first + count) of such a row of k elements, as a row of its own. Both fit whole
-// groups (fits_row), and so does `first`.
-void cut_quantized_row(const QuantForm& form, const std::byte* row, int64_t k, int64_t first,
-                       int64_t count, std::byte* to);
+// The elements `columns` of such a row of columns.total, as a row of its own. All their numbers fit
+// whole groups (fits_row).
+void cut_quantized_row(const QuantForm& form, const std::byte* row, const ColumnRange& columns,
+                       std::byte* to);
 
 // The floats of such a row, which needs no alignment.
 void dequantize_row(const QuantForm& form, const std::byte* row, int64_t k, float* out);

@@ -153,11 +153,14 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
                         .outputs = rows.of_file(part.rows),
                         .inputs = source.columns,
                         .columns = padded.of_columns ? padded : none,
+                        .turning = part.turning.of_columns ? part.turning : TurningHeads{},
                         .place = adapted.place,
                         .scale = padded.scale});
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
-      parts_.back().rows.push_back(rows.source_of(part.paired.source_of(row)));
+      const int64_t of_file = rows.source_of(part.paired.source_of(row));
+      parts_.back().rows.push_back(part.turning.of_columns ? of_file
+                                                           : part.turning.of_folder(of_file));
       parts_.back().row_factors.push_back(padded.scale / parts_.back().scale);
     }
   }
@@ -327,8 +330,8 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
   return image;
 }
 
-// Rows of a as they are but for zeros where inputs are padded, or its columns where they are looked
-// up; zeros behind the adapter's own rank.
+// Rows of a as they are but for zeros where inputs are padded and the order of heads that take
+// turns in the file, or its columns where they are looked up; zeros behind the adapter's own rank.
 void LoraPool::fill_a(const Part& part, const LoraLinear& linear, int32_t padded,
                       std::byte* a) const {
   const size_t size = dtype_size(dtype_);
@@ -344,15 +347,19 @@ void LoraPool::fill_a(const Part& part, const LoraLinear& linear, int32_t padded
     }
     return;
   }
-  // Whole heads, where they are padded.
-  const bool pads = part.columns.to > 0;
-  const size_t run = pads ? static_cast<size_t>(part.columns.to) : count;
-  const size_t copied = pads ? static_cast<size_t>(part.columns.from) : count;
+  // Whole heads, where they are padded or in another order.
+  const bool pads = part.columns.to > 0, turns = part.turning.keys > 0;
+  FT_CHECK(!pads || !turns);
+  const size_t run = pads    ? static_cast<size_t>(part.columns.to)
+                     : turns ? static_cast<size_t>(part.turning.rows)
+                             : count;
+  const size_t copied = pads ? static_cast<size_t>(part.columns.from) : run;
   FT_CHECK(!pads || part.inputs.first % part.columns.to == 0);
   for (size_t j = 0; j < rank; ++j) {
     for (size_t begin = 0; begin < count; begin += run) {
-      const auto column = part.inputs.first + static_cast<int64_t>(begin);
-      const size_t from = j * inputs + static_cast<size_t>(part.columns.source_of(column));
+      const int64_t column = part.inputs.source_of(static_cast<int64_t>(begin));
+      const size_t from =
+          j * inputs + static_cast<size_t>(part.turning.of_folder(part.columns.source_of(column)));
       std::memcpy(a + (j * count + begin) * size, linear.a.data() + from * size, copied * size);
     }
   }

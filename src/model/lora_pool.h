@@ -128,7 +128,8 @@ class LoraPool {
     std::vector<int64_t> rows;  // of the module's outputs, in the order of the matrix
     int64_t outputs;            // of the whole module
     ColumnRange inputs;
-    PaddedHeads columns;  // of the inputs
+    PaddedHeads columns;   // of the inputs
+    TurningHeads turning;  // of them, too
     AdaptedPlace place;
     float scale = 1;                      // of what they add
     std::vector<float> row_factors = {};  // of the rows, beside it

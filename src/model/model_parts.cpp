@@ -13,10 +13,7 @@ bool any_layer(const ModelConfig& config, auto is_so) {
   return std::any_of(config.layers.begin(), config.layers.end(), is_so);
 }
 
-void join(const LayerNeeds& other, LayerNeeds* needs) {
-  needs->has_slopes |= other.has_slopes;
-  needs->heads_take_turns |= other.heads_take_turns;
-}
+void join(const LayerNeeds& other, LayerNeeds* needs) { needs->has_slopes |= other.has_slopes; }
 
 LayerNeeds needs_of_model(const ModelConfig& config) {
   LayerNeeds needs;

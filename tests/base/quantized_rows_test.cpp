@@ -53,9 +53,17 @@ TEST(QuantizedRows, CutRowsKeepTheirValues) {
     dequantize_row(form, row.data(), kK, whole.data());
     for (const int64_t first : {int64_t{0}, kHalf}) {
       std::vector<std::byte> cut(static_cast<size_t>(quantized_row_bytes(form, kHalf)));
-      cut_quantized_row(form, row.data(), kK, first, kHalf, cut.data());
+      cut_quantized_row(form, row.data(), {kK, first, kHalf}, cut.data());
       dequantize_row(form, cut.data(), kHalf, part.data());
       EXPECT_EQ(part, std::vector<float>(whole.begin() + first, whole.begin() + first + kHalf));
+    }
+    // The first and the third quarter of the row.
+    const ColumnRange pieces{kK, 0, kHalf, 2, kHalf};
+    std::vector<std::byte> cut(static_cast<size_t>(quantized_row_bytes(form, kHalf)));
+    cut_quantized_row(form, row.data(), pieces, cut.data());
+    dequantize_row(form, cut.data(), kHalf, part.data());
+    for (int64_t i = 0; i < kHalf; ++i) {
+      EXPECT_EQ(part[static_cast<size_t>(i)], whole[static_cast<size_t>(pieces.source_of(i))]);
     }
   }
 }

@@ -174,17 +174,9 @@ TEST(Compat, ARemedyIsNotRefused) {
   const auto stages_of = [](const LayerNeeds& needs) {
     return compat({.layers = needs, .num_ranks = 2, .num_stages = 2}).message();
   };
-  const auto ranks_of = [](const LayerNeeds& needs) {
-    return compat({.layers = needs, .num_ranks = 2}).message();
-  };
   const std::string by_ranks = " and divide by --tensor-parallel-size";
-  const std::string by_stages = " and divide by --pipeline-parallel-size";
   EXPECT_TRUE(stages_of({.max_stages = 1}).ends_with("size 1" + by_ranks));
-  EXPECT_TRUE(stages_of({.max_stages = 1, .heads_take_turns = true}).ends_with("-size 1"));
   EXPECT_EQ(stages_of({.max_stages = 2}), "");
-  EXPECT_TRUE(ranks_of({.heads_take_turns = true}).find(by_stages) != std::string::npos);
-  EXPECT_EQ(ranks_of({.max_stages = 1, .heads_take_turns = true}).find(by_stages),
-            std::string::npos);
 }
 
 // No rule goes by what is not known, and what is known to be otherwise is not taken for unknown.
@@ -228,9 +220,6 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
-  EXPECT_TRUE(
-      compat({.layers = LayerNeeds{.heads_take_turns = true}, .num_ranks = 2, .num_stages = 2})
-          .ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());

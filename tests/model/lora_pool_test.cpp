@@ -4,8 +4,11 @@
 
 #include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
+#include "model/gguf_family_files.h"
 #include "model/golden.h"
 #include "model/weights/saved_bases.h"
+#include "support/random_adapter.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -209,6 +212,67 @@ TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
   EXPECT_NE(message(linear).find("in its layers, and of embed_tokens, lm_head"), std::string::npos);
   linear.module = "lm_head";
   EXPECT_NE(message(linear).find("[64, 64], but the model's is [512, 64]"), std::string::npos);
+}
+
+// Of the first layer's linear attention.
+void write_state_adapter(const std::string& folder, const ModelConfig& config) {
+  const RecurrentConfig& sizes = config.recurrent;
+  const int64_t hidden = config.hidden_size, values = sizes.value_heads * sizes.value_dim;
+  const int64_t qkv = 2 * sizes.key_heads * sizes.key_dim + values;
+  struct Module {
+    const char* name;
+    int64_t outputs;
+    int64_t inputs;
+  };
+  std::vector<TensorToWrite> tensors;
+  nlohmann::json names = nlohmann::json::array();
+  uint64_t seed = 0;
+  for (const Module& module : {Module{"in_proj_qkv", qkv, hidden},
+                               {"in_proj_z", values, hidden},
+                               {"in_proj_a", sizes.value_heads, hidden},
+                               {"in_proj_b", sizes.value_heads, hidden},
+                               {"out_proj", hidden, values}}) {
+    const std::string base =
+        std::string("base_model.model.model.layers.0.linear_attn.") + module.name;
+    tensors.push_back(test::adapter_parts::random_tensor(base + ".lora_A.weight", 4, module.inputs,
+                                                         0.3f, ++seed));
+    tensors.push_back(test::adapter_parts::random_tensor(base + ".lora_B.weight", module.outputs, 4,
+                                                         0.3f, ++seed));
+    names.push_back(module.name);
+  }
+  ASSERT_TRUE(write_safetensors(folder + "/adapter_model.safetensors", tensors).ok());
+  std::ofstream(folder + "/adapter_config.json") << nlohmann::json{
+      {"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 4}, {"target_modules", names}};
+}
+
+// Adapters are made of folders, whose heads of values lie in another order than a file's.
+TEST(LoraPool, HeadsThatTakeTurnsInAFileHaveTheirOwnRows) {
+  const test::GoldenCase golden = test::golden_cases({"qwen3_5"}).front();
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  test::write_gguf(path, "qwen35", golden.folder);
+  write_state_adapter(folder.path(), read_model_config(golden.folder, {}).value());
+  if (HasFatalFailure()) return;
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 40; ++i) ids.push_back(i * 7 % 100);
+  std::vector<Rows> adapted;
+  for (const std::string& files : {golden.folder, path}) {
+    const auto model = adaptable_model(files, "float32", 2);
+    ForwardHarness harness(test::model_device(), *model, 96, 16);
+    LoraPool& pool = *model->adapters();
+    const auto adapter = read_peft_adapter(folder.path(), pool.dtype(), pool.max_rank());
+    ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+    const auto image = pool.make_image(adapter.value());
+    ASSERT_TRUE(image.ok()) << image.status().message();
+    pool.load(harness.queue(), 1, *image.value());
+    ASSERT_TRUE(harness.queue().drain().ok());
+    harness.use_adapters(AdapterUse::kLayers, true);
+    const Rows plain = harness.run(ids, 70);
+    harness.adapt(0, 1);
+    adapted.push_back(harness.run(ids, 70));
+    EXPECT_GT(worst_of_rows(adapted.back(), plain), 0.01);
+  }
+  EXPECT_LT(worst_of_rows(adapted[1], adapted[0]), 1e-4);
 }
 
 }  // namespace

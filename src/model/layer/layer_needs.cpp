@@ -9,10 +9,6 @@ void add_needs(const GqaSpec& spec, LayerNeeds* needs) {
   needs->has_slopes |= !spec.slopes.empty();
 }
 
-void add_needs(const LinearSpec& spec, LayerNeeds* needs) {
-  needs->heads_take_turns |= spec.shape.tiled && spec.shape.value_heads != spec.shape.key_heads;
-}
-
 // The others are divided as they are.
 template <class Spec>
 void add_needs(const Spec&, LayerNeeds*) {}

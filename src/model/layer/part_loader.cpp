@@ -51,12 +51,16 @@ Status PartLoader::load_conv(const std::string& name, const ColumnRange& channel
 Status PartLoader::load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,
                                const PaddedHeads& padded) {
   const ShardRange own = shard_of(inputs, sharding_);
-  if (has_bias && sharding_.rank > 0) loader_.ignore(name + ".bias");
   TensorPart part{name, config_.hidden_size};
   part.padded = padded;
+  return load_summed(part, {inputs, own.begin, own.count}, has_bias, out);
+}
+
+Status PartLoader::load_summed(const TensorPart& part, const ColumnRange& own, bool has_bias,
+                               Linear* out) {
+  if (has_bias && sharding_.rank > 0) loader_.ignore(part.name + ".bias");
   out->is_summed = sharding_.is_cut();
-  return load_columns({part}, {inputs, own.begin, own.count}, has_bias && sharding_.rank == 0, out,
-                      WeightOrder::kPlain);
+  return load_columns({part}, own, has_bias && sharding_.rank == 0, out, WeightOrder::kPlain);
 }
 
 Status PartLoader::check_needs(const LayerNeeds& needs) const {

@@ -63,6 +63,8 @@ class PartLoader {
   // `padded`: of its columns.
   Status load_summed(const std::string& name, int64_t inputs, bool has_bias, Linear* out,
                      const PaddedHeads& padded = {});
+  // The same of a part whose rows are all wanted, and of which this rank has the columns `own`.
+  Status load_summed(const TensorPart& part, const ColumnRange& own, bool has_bias, Linear* out);
 
  private:
   void round_to_int8(Linear* out);

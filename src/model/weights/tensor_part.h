@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/column_range.h"
+
 namespace foretoken {
 
 // Heads whose pairs of rows that turn together lie side by side in the file, while they are wanted
@@ -41,6 +43,23 @@ struct PaddedHeads {
   }
 };
 
+// Heads of values in a file that take turns among those of keys, where a Hugging Face folder has
+// those of a key side by side.
+struct TurningHeads {
+  int64_t first = 0;   // row, or column, of the first
+  int32_t rows = 0;    // of a head
+  int32_t keys = 0;    // heads of keys; 0: the file has the folder's order
+  int32_t of_key = 0;  // heads of values
+  bool of_columns = false;
+
+  // Which row of the folder's tensor the file has at `row`.
+  int64_t of_folder(int64_t row) const {
+    if (keys == 0 || row < first) return row;
+    const int64_t head = (row - first) / rows, in_head = (row - first) % rows;
+    return first + (head % keys * of_key + head / keys) * rows + in_head;
+  }
+};
+
 // Columns [first, first + count) of a tensor of `total` columns that are wanted as rows.
 struct Transposed {
   int64_t total = 0;  // 0: rows are rows
@@ -76,6 +95,7 @@ struct TensorPart {
   int64_t alternating = 0;
   bool unit_rows = false;  // each row is divided by its length
   PaddedHeads padded = {};
+  TurningHeads turning = {};  // by which adapters, which are a folder's, find its rows
 
   int64_t wanted() const {
     if (transposed.total > 0) return transposed.count;
@@ -93,13 +113,6 @@ struct TensorPart {
     part.columns_are_outputs = true;
     return part;
   }
-};
-
-// Columns [first, first + count) of a matrix of `total`.
-struct ColumnRange {
-  int64_t total;
-  int64_t first;
-  int64_t count;
 };
 
 }  // namespace foretoken

@@ -129,7 +129,7 @@ std::vector<int64_t> shape_of(const TensorPart& part, int64_t cols) {
 // Random ones are rows of a tensor that has each of its matrices as it is wanted.
 Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const ColumnRange& cols) {
   const Transposed& turned = part.transposed;
-  FT_CHECK(cols.total == part.wanted_of_file());
+  FT_CHECK(cols.total == part.wanted_of_file() && cols.pieces == 1);
   FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_matrix(part, shape_of(part, turned.total)));
   if (tensor != nullptr) {
     const ColumnRange of_file = {part.rows, part.first_row + cols.first, cols.count};
@@ -359,9 +359,11 @@ Status WeightLoader::stream_rows(std::span<const RowRun> runs, const PackRowsArg
       continue;
     }
     out = {run.tensor, run.first_row * cols.total + cols.first, run.num_rows * cols.count};
-    if (cols.count == cols.total) continue;
+    if (cols.is_whole()) continue;
     out.row_elements = cols.count;
     out.stride = cols.total;
+    out.pieces = cols.pieces;
+    out.apart = cols.apart;
   }
   return stream_->add(std::move(piece));
 }

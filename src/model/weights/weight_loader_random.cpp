@@ -28,7 +28,7 @@ void make_row(const RandomRow& row, std::vector<std::byte>& whole) {
   whole.resize(static_cast<size_t>(quantized_row_bytes(form, cols.total)));
   const float deviation = 1.0f / std::sqrt(static_cast<float>(cols.total));
   random_quantized_row(form, row.seed, row.row, cols.total, deviation, whole.data());
-  cut_quantized_row(form, whole.data(), cols.total, cols.first, cols.count, row.to);
+  cut_quantized_row(form, whole.data(), cols, row.to);
 }
 
 // By as many threads as rows are worth.
@@ -136,11 +136,16 @@ Status WeightLoader::make_random_rows(std::span<const RowRun> runs, PackRowsArgs
 // A rank's columns are those of the whole matrix.
 void WeightLoader::make_random_columns(const RowRun& run, std::byte* to) {
   const ColumnRange& cols = run.cols;
-  const bool whole = cols.count == cols.total;
-  const int64_t rows_each = whole ? run.num_rows : 1;
-  for (int64_t row = 0; row < run.num_rows; row += rows_each) {
-    make_random(std::string(run.name), (run.first_row + row) * cols.total + cols.first,
-                rows_each * cols.count, cols.total, to + row * bytes_of(cols.count));
+  const std::string name(run.name);
+  if (cols.is_whole()) {
+    make_random(name, run.first_row * cols.total, run.num_rows * cols.total, cols.total, to);
+    return;
+  }
+  for (int64_t row = run.first_row; row < run.first_row + run.num_rows; ++row) {
+    for (int64_t column = 0; column < cols.count; column += cols.width()) {
+      make_random(name, row * cols.total + cols.source_of(column), cols.width(), cols.total, to);
+      to += bytes_of(cols.width());
+    }
   }
 }
 

@@ -35,8 +35,9 @@ Status WeightLoader::check_cut(std::span<const RowRun> runs, int64_t unit_rows) 
   for (const RowRun& run : runs) {
     const QuantForm* form = run.form;
     const ColumnRange& cols = run.cols;
-    if (cols.count == cols.total) continue;
-    if (fits_row(*form, cols.count) && (cols.first == 0 || fits_row(*form, cols.first))) continue;
+    if (cols.is_whole()) continue;
+    const auto fits = [&](int64_t columns) { return columns == 0 || fits_row(*form, columns); };
+    if (fits(cols.width()) && fits(cols.first) && fits(cols.apart)) continue;
     const std::string file = run.tensor != nullptr ? run.tensor->file + ": " : "";
     return unsupported(file + "tensor '" + std::string(run.name) + "' is quantised in groups, " +
                        "which a cut of its " + std::to_string(cols.total) + " columns into " +

@@ -30,21 +30,25 @@ namespace {
 // their codes do not lie by column.
 Status read_columns(const TensorRun& run, DType dtype, std::byte* to, std::vector<std::byte>& raw) {
   const auto size = static_cast<int64_t>(dtype_size(dtype));
-  const int64_t begin = run.first % run.stride;
+  const ColumnRange cols = run.columns();
   const bool plain = run.tensor->packed == nullptr && run.tensor->affine == nullptr &&
                      run.tensor->block == nullptr && run.tensor->rounded == nullptr &&
                      run.tensor->made == nullptr;
   std::vector<std::byte> whole(plain ? 0 : static_cast<size_t>(run.stride * size));
   for (int64_t row = 0; row < run.count / run.row_elements; ++row) {
-    const int64_t first = run.first + row * run.stride;
-    std::byte* out = to + row * run.row_elements * size;
-    if (plain) {
-      FT_RETURN_IF_ERROR(read_elements(*run.tensor, first, run.row_elements, dtype, out, raw));
-      continue;
+    const int64_t first = run.first - cols.first + row * run.stride;  // of the whole row
+    if (!plain) {
+      FT_RETURN_IF_ERROR(read_elements(*run.tensor, first, run.stride, dtype, whole.data(), raw));
     }
-    FT_RETURN_IF_ERROR(
-        read_elements(*run.tensor, first - begin, run.stride, dtype, whole.data(), raw));
-    std::memcpy(out, whole.data() + begin * size, static_cast<size_t>(run.row_elements * size));
+    for (int64_t column = 0; column < cols.count; column += cols.width()) {
+      std::byte* out = to + (row * cols.count + column) * size;
+      const int64_t from = cols.source_of(column);
+      if (plain) {
+        FT_RETURN_IF_ERROR(read_elements(*run.tensor, first + from, cols.width(), dtype, out, raw));
+      } else {
+        std::memcpy(out, whole.data() + from * size, static_cast<size_t>(cols.width() * size));
+      }
+    }
   }
   return {};
 }
@@ -85,8 +89,7 @@ Status read_quantized_columns(const TensorRun& run, std::byte* to, std::vector<s
   FT_RETURN_IF_ERROR(
       read_quantized_rows(*run.tensor, run.first / run.stride, rows, whole.data(), raw));
   for (int64_t row = 0; row < rows; ++row) {
-    cut_quantized_row(form, whole.data() + row * whole_bytes, run.stride, run.first % run.stride,
-                      run.row_elements, to);
+    cut_quantized_row(form, whole.data() + row * whole_bytes, run.columns(), to);
     to += quantized_row_bytes(form, run.row_elements);
   }
   return {};

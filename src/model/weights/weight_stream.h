@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/column_range.h"
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
@@ -19,7 +20,8 @@
 namespace foretoken {
 
 // Elements of a tensor of a file that follow one another.
-// A run of columns: rows of `row_elements` elements, whose beginnings lie `stride` apart.
+// A run of columns: rows of `row_elements` elements, whose beginnings lie `stride` apart; with
+// several pieces, those of ColumnRange.
 // A turned run: columns of a tensor whose rows lie `stride` apart, each column a row of
 // `row_elements` elements.
 struct TensorRun {
@@ -29,6 +31,11 @@ struct TensorRun {
   int64_t row_elements = 0;  // 0: all follow one another
   int64_t stride = 0;
   bool turned = false;
+  int64_t pieces = 1;
+  int64_t apart = 0;
+
+  // Of a run of columns, those of the tensor.
+  ColumnRange columns() const { return {stride, first % stride, row_elements, pieces, apart}; }
 };
 
 // What is read at once: runs, one after the other, as `dtype` plus `offset`, and where they go.

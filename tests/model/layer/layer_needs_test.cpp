@@ -14,21 +14,16 @@ LayerNeeds needs_of_mixer(MixerSpec mixer) {
 }
 
 TEST(LayerNeeds, MixersTellThem) {
-  const LayerNeeds none = needs_of_mixer(GqaSpec{});
-  EXPECT_FALSE(none.heads_take_turns || none.has_slopes);
+  EXPECT_FALSE(needs_of_mixer(GqaSpec{}).has_slopes);
+  EXPECT_FALSE(needs_of_mixer(LinearSpec{}).has_slopes);
   EXPECT_TRUE(needs_of_mixer(GqaSpec{.slopes = {1}}).has_slopes);
 }
 
-TEST(LayerNeeds, ALinearMixerBesideAnotherTellsItsOwn) {
-  LinearSpec linear;
-  linear.shape.tiled = true;
-  linear.shape.key_heads = 2;
-  linear.shape.value_heads = 4;
+TEST(LayerNeeds, AMixerBesideAnotherTellsItsOwn) {
   LayerSpec layer;
-  layer.side = linear;
-  EXPECT_TRUE(needs_of(layer).heads_take_turns);
-  linear.shape.value_heads = 2;
-  EXPECT_FALSE(needs_of_mixer(linear).heads_take_turns);
+  layer.mixer = GqaSpec{.slopes = {1}};
+  layer.side = LinearSpec{};
+  EXPECT_TRUE(needs_of(layer).has_slopes);
 }
 
 }  // namespace

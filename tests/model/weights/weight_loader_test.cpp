@@ -141,6 +141,16 @@ TEST_F(WeightLoaderTest, PartsOfAMatrix) {
   EXPECT_EQ(source->bytes_loaded(), (3 + 4 + 1) * 4);
 }
 
+TEST_F(WeightLoaderTest, ColumnsInPieces) {
+  const auto source = loader(DType::kF32);
+  const TensorPart all_rows[] = {{"w", 2}};
+  const auto columns = source->matrix(all_rows, ColumnRange{3, 0, 2, 2, 2});
+  ASSERT_TRUE(columns.ok());
+  ASSERT_TRUE(source->finish().ok());
+  EXPECT_EQ(product(columns.value().get(), 2, 2),
+            (std::vector<float>{1 + 3 / 2.0f, 4 + 6.0009765625f / 2}));
+}
+
 // Random columns are those of the whole matrix.
 TEST_F(WeightLoaderTest, RandomPartsOfAMatrix) {
   const auto source =
@@ -155,6 +165,23 @@ TEST_F(WeightLoaderTest, RandomPartsOfAMatrix) {
   const auto sum = product(whole.value().get(), 2, 4), first = product(left.value().get(), 2, 2);
   EXPECT_NE(first, product(right.value().get(), 2, 2));
   EXPECT_NE(first, sum);
+}
+
+TEST_F(WeightLoaderTest, RandomColumnsInPieces) {
+  const auto source =
+      WeightLoader::create(model_device(), nullptr, DType::kF32, 36, {}, nullptr).value();
+  const TensorPart part[] = {{"r", 2}};
+  const auto pieces = source->matrix(part, ColumnRange{4, 0, 2, 2, 3});
+  const auto first = source->matrix(part, ColumnRange{4, 0, 1});
+  const auto last = source->matrix(part, ColumnRange{4, 3, 1});
+  ASSERT_TRUE(pieces.ok() && first.ok() && last.ok());
+  ASSERT_TRUE(source->finish().ok());
+  const auto both = product(pieces.value().get(), 2, 2);
+  const auto of_first = product(first.value().get(), 2, 1);
+  const auto of_last = product(last.value().get(), 2, 1);
+  for (size_t row = 0; row < 2; ++row) {
+    EXPECT_FLOAT_EQ(both[row], of_first[row] + of_last[row] / 2);
+  }
 }
 
 TEST_F(WeightLoaderTest, IntegersAndOptionalTensors) {

@@ -40,9 +40,7 @@ Status load_rates(PartLoader& loader, const std::string& base, const LinearSpec&
       FT_RETURN_IF_ERROR(loader.weights().expect(name, {&shape, 1}));
     }
   }
-  const ShardRange own = shard_of(whole.shape.value_heads, loader.sharding());
-  const auto first = rates.begin() + own.begin;
-  return loader.upload({first, first + own.count}, "the rates of decays", out);
+  return loader.upload(values_of_rank(rates, whole, loader.sharding()), "the rates of decays", out);
 }
 
 Status load_conv(PartLoader& loader, const std::string& base, const LinearSpec& whole,
@@ -62,13 +60,6 @@ Status load_conv(PartLoader& loader, const std::string& base, const LinearSpec& 
   if (!whole.conv_bias) return {};
   return loader.load_vector(
       conv_parts(base + whole.conv + ".bias", whole, loader.sharding(), 1, false), &out->conv_bias);
-}
-
-// What values of the rank's heads have one each.
-TensorPart by_value_head(const std::string& name, const LinearSpec& whole,
-                         const Sharding& sharding) {
-  const ShardRange heads = shard_of(whole.shape.value_heads, sharding);
-  return {name, whole.shape.value_heads, heads.begin, heads.count};
 }
 
 // The weights that all groups have in common, for each element of a part.
@@ -113,15 +104,15 @@ Status load_low(PartLoader& loader, const std::string& base, const LinearSpec& w
   FT_RETURN_IF_ERROR(loader.load_linear(parts, whole.inputs, false, &out->low));
   const LinearShape& shape = whole.shape;
   if (whole.decay_rank > 0) {
-    TensorPart part = low_part(base + whole.in_decay, whole, loader.sharding(),
-                               shape.decay_size() / shape.value_heads);
-    part.is_exact = true;
-    FT_RETURN_IF_ERROR(loader.load_linear({part}, whole.decay_rank, false, &out->low_decays));
+    parts = value_parts(base + whole.in_decay, whole, loader.sharding(),
+                        shape.decay_size() / shape.value_heads);
+    for (TensorPart& part : parts) part.is_exact = true;
+    FT_RETURN_IF_ERROR(loader.load_linear(parts, whole.decay_rank, false, &out->low_decays));
   }
   if (whole.gate_rank == 0) return {};
-  TensorPart part = low_part(base + whole.in_gate, whole, loader.sharding(), shape.value_dim);
-  part.is_exact = true;
-  return loader.load_linear({part}, whole.gate_rank, false, &out->low_gates);
+  parts = value_parts(base + whole.in_gate, whole, loader.sharding(), shape.value_dim);
+  for (TensorPart& part : parts) part.is_exact = true;
+  return loader.load_linear(parts, whole.gate_rank, false, &out->low_gates);
 }
 
 // GGUF files of kByGroup have queries, keys and values, and gates, apart.
@@ -153,13 +144,13 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
   FT_RETURN_IF_ERROR(load_conv(loader, base, whole, this));
   FT_RETURN_IF_ERROR(load_rates(loader, base, whole, &rates));
   if (whole.decay_bias != nullptr) {
-    const ShardRange own = shard_of(whole.shape.decay_size(), sharding);
+    const int64_t each = whole.shape.decay_size() / whole.shape.value_heads;
     FT_RETURN_IF_ERROR(loader.load_vector(
-        {{base + whole.decay_bias, whole.shape.decay_size(), own.begin, own.count}}, &decay_bias));
+        value_parts(base + whole.decay_bias, whole, sharding, each), &decay_bias));
   }
   if (whole.skip != nullptr) {
     FT_RETURN_IF_ERROR(
-        loader.load_vector({by_value_head(base + whole.skip, whole, sharding)}, &skip));
+        loader.load_vector(value_parts(base + whole.skip, whole, sharding, 1), &skip));
   }
   if (whole.norm_groups % sharding.size != 0) {
     const ShardRange own = shard_of(whole.shape.v_size(), sharding);
@@ -176,8 +167,11 @@ Status LinearMixer::load(PartLoader& loader, const std::string& layer, const Lin
   };
   FT_RETURN_IF_ERROR(load_head_norm(whole.q_norm, &q_norm));
   FT_RETURN_IF_ERROR(load_head_norm(whole.k_norm, &k_norm));
-  return loader.load_summed(base + whole.out, whole.shape.v_size(), whole.out_bias, &out,
-                            PaddedHeads::scaled(whole.factors.out, true));
+  TensorPart part{base + whole.out, loader.config().hidden_size};
+  part.padded = PaddedHeads::scaled(whole.factors.out, true);
+  part.turning = turning_of(whole, 0, whole.shape.value_dim);
+  part.turning.of_columns = true;
+  return loader.load_summed(part, value_columns(whole, sharding), whole.out_bias, &out);
 }
 
 void LinearMixer::Scratch::fit(const LinearSpec& part) {

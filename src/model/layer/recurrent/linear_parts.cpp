@@ -2,13 +2,37 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace foretoken {
 namespace {
+
+// Heads of values [first + i * apart, + count) for i below `pieces`.
+struct ValueHeads {
+  int64_t first;
+  int64_t count;
+  int64_t pieces = 1;
+  int64_t apart = 0;
+};
+
+// Where heads take turns, value v of key k is head v * key_heads + k. Ranks that have the same key
+// divide its values.
+ValueHeads value_heads_of(const LinearShape& whole, const Sharding& sharding) {
+  const ShardRange own = shard_of(whole.value_heads, sharding);
+  if (!whole.tiled || !sharding.is_cut()) return {own.begin, own.count};
+  const ShardRange keys = shard_of_kv_heads(whole.key_heads, sharding);
+  const int64_t of_key = whole.value_heads / whole.key_heads;
+  const int64_t before = own.begin - keys.begin * of_key;  // values of the key that others have
+  return {before * whole.key_heads + keys.begin, keys.count, own.count / keys.count,
+          whole.key_heads};
+}
 
 // Heads of a rank, and the rows that all queries (and all keys), and all values, have.
 struct LinearPlaces {
   ShardRange keys;
-  ShardRange values;
+  ShardRange values;  // of files that have those of a key together
+  ValueHeads turning;
+  const LinearSpec& spec;
   int64_t q_size;
   int64_t v_size;
   int64_t key_dim;
@@ -17,6 +41,8 @@ struct LinearPlaces {
   LinearPlaces(const LinearSpec& whole, const Sharding& sharding)
       : keys(shard_of_kv_heads(whole.shape.key_heads, sharding)),
         values(shard_of(whole.shape.value_heads, sharding)),
+        turning(value_heads_of(whole.shape, sharding)),
+        spec(whole),
         q_size(whole.shape.q_size()),
         v_size(whole.shape.v_size()),
         key_dim(whole.shape.key_dim),
@@ -43,12 +69,19 @@ struct LinearPlaces {
   TensorPart of_keys(const std::string& name, int64_t all, int64_t at) const {
     return {name, all, at + keys.begin * key_dim, keys.count * key_dim};
   }
-  TensorPart of_values(const std::string& name, int64_t all, int64_t at) const {
-    return {name, all, at + values.begin * value_dim, values.count * value_dim};
+  // What values have `each` of a head.
+  void add_heads(const std::string& name, int64_t all, int64_t at, int64_t each,
+                 std::vector<TensorPart>* parts) const {
+    for (int64_t i = 0; i < turning.pieces; ++i) {
+      const int64_t head = turning.first + i * turning.apart;
+      TensorPart& part =
+          parts->emplace_back(TensorPart{name, all, at + head * each, turning.count * each});
+      part.turning = turning_of(spec, at, each);
+    }
   }
-  // What values have one of a head.
-  TensorPart of_heads(const std::string& name, int64_t all, int64_t at) const {
-    return {name, all, at + values.begin, values.count};
+  void add_values(const std::string& name, int64_t all, int64_t at,
+                  std::vector<TensorPart>* parts) const {
+    add_heads(name, all, at, value_dim, parts);
   }
 };
 
@@ -105,6 +138,12 @@ std::vector<TensorPart> grouped_step_parts(const std::string& name, const Linear
 
 }  // namespace
 
+TurningHeads turning_of(const LinearSpec& whole, int64_t first, int64_t rows) {
+  const LinearShape& shape = whole.shape;
+  if (!shape.tiled) return {};
+  return {first, static_cast<int32_t>(rows), shape.key_heads, shape.value_heads / shape.key_heads};
+}
+
 std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& whole,
                                     const Sharding& sharding) {
   const LinearPlaces at(whole, sharding);
@@ -116,31 +155,38 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
     case LinearFiles::kStep: {
       const int64_t all = 2 * (at.q_size + at.v_size) + whole.shape.value_heads;
       parts = {at.of_keys(name, all, 2 * at.v_size + at.q_size),
-               at.of_keys(name, all, 2 * at.v_size), at.of_values(name, all, at.v_size),
-               at.of_values(name, all, 0)};
+               at.of_keys(name, all, 2 * at.v_size)};
+      at.add_values(name, all, at.v_size, &parts);
+      at.add_values(name, all, 0, &parts);
+      FT_CHECK(parts.size() == 4);  // no such file has heads that take turns
       const LinearFactors& factors = whole.factors;
       const float by[] = {factors.queries, factors.keys, factors.values, factors.gates};
       for (size_t i = 0; i < parts.size(); ++i) parts[i].padded = PaddedHeads::scaled(by[i]);
       break;
     }
     case LinearFiles::kEach:
-      parts = {at.of_keys(base + "q_proj", at.q_size, 0), at.of_keys(base + "k_proj", at.q_size, 0),
-               at.of_values(base + "v_proj", at.v_size, 0)};
+      parts = {at.of_keys(base + "q_proj", at.q_size, 0),
+               at.of_keys(base + "k_proj", at.q_size, 0)};
+      at.add_values(base + "v_proj", at.v_size, 0, &parts);
       break;
     case LinearFiles::kByHead:
       parts = parts_by_head(name, whole, sharding);
       break;
     case LinearFiles::kApart: {
       const int64_t all = 2 * at.q_size + at.v_size;
-      parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size),
-               at.of_values(name, all, 2 * at.q_size)};
-      if (!sharding.is_cut()) parts = {{name, all}};
+      parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
+      if (!sharding.is_cut()) {
+        parts = {{name, all}};
+        parts[0].turning = turning_of(whole, 2 * at.q_size, at.value_dim);
+        break;
+      }
+      at.add_values(name, all, 2 * at.q_size, &parts);
       break;
     }
   }
   const bool has_gates = whole.gate != NormGate::kNone && whole.gate_rank == 0;
   if (has_gates && whole.files != LinearFiles::kStep) {
-    parts.push_back(at.of_values(base + whole.in_gate, at.v_size, 0));
+    at.add_values(base + whole.in_gate, at.v_size, 0, &parts);
   }
   return parts;
 }
@@ -155,7 +201,7 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
       break;
     case LinearFiles::kStep: {
       const int64_t before = 2 * (at.q_size + at.v_size);
-      parts = {at.of_heads(base + whole.in_qkv, before + whole.shape.value_heads, before)};
+      at.add_heads(base + whole.in_qkv, before + whole.shape.value_heads, before, 1, &parts);
       parts[0].padded = PaddedHeads::scaled(whole.factors.steps);
       break;
     }
@@ -164,9 +210,9 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
       if (!whole.decays()) break;
       if (whole.decay_rank == 0) {
         const int64_t each = whole.shape.decay_size() / whole.shape.value_heads;
-        parts.push_back(low_part(base + whole.in_decay, whole, sharding, each));
+        at.add_heads(base + whole.in_decay, whole.shape.decay_size(), 0, each, &parts);
       }
-      parts.push_back(at.of_heads(base + whole.in_scale, whole.shape.value_heads, 0));
+      at.add_heads(base + whole.in_scale, whole.shape.value_heads, 0, 1, &parts);
       break;
     case LinearFiles::kByHead:
       break;
@@ -175,18 +221,36 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
   return parts;
 }
 
-TensorPart low_part(const std::string& name, const LinearSpec& whole, const Sharding& sharding,
-                    int64_t each) {
-  const ShardRange heads = shard_of(whole.shape.value_heads, sharding);
-  return {name, whole.shape.value_heads * each, heads.begin * each, heads.count * each};
+std::vector<TensorPart> value_parts(const std::string& name, const LinearSpec& whole,
+                                    const Sharding& sharding, int64_t each) {
+  std::vector<TensorPart> parts;
+  LinearPlaces(whole, sharding).add_heads(name, whole.shape.value_heads * each, 0, each, &parts);
+  return parts;
+}
+
+ColumnRange value_columns(const LinearSpec& whole, const Sharding& sharding) {
+  const ValueHeads heads = value_heads_of(whole.shape, sharding);
+  const int64_t each = whole.shape.value_dim;
+  return {whole.shape.v_size(), heads.first * each, heads.count * heads.pieces * each, heads.pieces,
+          heads.apart * each};
+}
+
+std::vector<float> values_of_rank(const std::vector<float>& numbers, const LinearSpec& whole,
+                                  const Sharding& sharding) {
+  std::vector<float> own;
+  for (const TensorPart& part : value_parts("", whole, sharding, 1)) {
+    const auto first = numbers.begin() + part.first_row;
+    own.insert(own.end(), first, first + part.num_rows);
+  }
+  return own;
 }
 
 std::vector<TensorPart> apart_conv_parts(const std::string& base, const LinearSpec& whole,
                                          const Sharding& sharding, bool is_deep) {
   const LinearPlaces at(whole, sharding);
   std::vector<TensorPart> parts = {at.of_keys(base + "q_conv1d.weight", at.q_size, 0),
-                                   at.of_keys(base + "k_conv1d.weight", at.q_size, 0),
-                                   at.of_values(base + "v_conv1d.weight", at.v_size, 0)};
+                                   at.of_keys(base + "k_conv1d.weight", at.q_size, 0)};
+  at.add_values(base + "v_conv1d.weight", at.v_size, 0, &parts);
   for (TensorPart& part : parts) {
     if (is_deep) part.stacked = part.rows;
     part.row_size = whole.conv_width;
@@ -204,11 +268,11 @@ std::vector<TensorPart> conv_parts(const std::string& name, const LinearSpec& wh
   const int64_t all = whole.conv_channels();
   std::vector<TensorPart> parts;
   if (whole.files == LinearFiles::kStep) {
-    parts = {at.of_keys(name, all, at.v_size + at.q_size), at.of_keys(name, all, at.v_size),
-             at.of_values(name, all, 0)};
+    parts = {at.of_keys(name, all, at.v_size + at.q_size), at.of_keys(name, all, at.v_size)};
+    at.add_values(name, all, 0, &parts);
   } else {
-    parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size),
-             at.of_values(name, all, 2 * at.q_size)};
+    parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
+    at.add_values(name, all, 2 * at.q_size, &parts);
   }
   for (TensorPart& part : parts) {
     part.rows *= each;

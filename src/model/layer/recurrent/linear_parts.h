@@ -10,7 +10,9 @@
 namespace foretoken {
 
 // Where the rows of a rank's part of LinearMixer lie in the tensors of LinearFiles. `base` is
-// before the names of the spec, which is of the whole model.
+// before the names of the spec, which is of the whole model. A rank's heads of values are some of
+// each of its heads of keys, and lie among one another as those of the model do: where these take
+// turns (LinearShape::tiled), they do not lie together in the files.
 
 // [queries | keys | values | gates] of LinearMixer::first, without ".weight".
 std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& whole,
@@ -18,9 +20,16 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
 // [decays | scales] of LinearMixer::steps; empty: there are none.
 std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& whole,
                                    const Sharding& sharding);
-// Of gates or decays that are made of few numbers, each with `each` rows of a value head.
-TensorPart low_part(const std::string& name, const LinearSpec& whole, const Sharding& sharding,
-                    int64_t each);
+// Of a tensor that has `each` rows, or elements, for every head of values.
+std::vector<TensorPart> value_parts(const std::string& name, const LinearSpec& whole,
+                                    const Sharding& sharding, int64_t each);
+// The columns of LinearMixer::out, of which the model has v_size.
+ColumnRange value_columns(const LinearSpec& whole, const Sharding& sharding);
+// Of that many of the model's numbers, one for each of its heads of values.
+std::vector<float> values_of_rank(const std::vector<float>& numbers, const LinearSpec& whole,
+                                  const Sharding& sharding);
+// How heads of values of `rows` rows, or columns, lie in a file, the first at `first`.
+TurningHeads turning_of(const LinearSpec& whole, int64_t first, int64_t rows);
 // Of the convolutions of kEach where they are tensors of their own; `is_deep` as of conv_parts.
 std::vector<TensorPart> apart_conv_parts(const std::string& base, const LinearSpec& whole,
                                          const Sharding& sharding, bool is_deep);
