@@ -344,6 +344,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   }
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
+  policy.host_may_bound = !device_traits(device_->type()).uses_host_cores;
   for (const auto& drafter : drafters_) {
     const DrafterTraits& traits = drafter->traits();
     policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,

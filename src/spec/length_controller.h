@@ -38,6 +38,9 @@ struct LengthControllerConfig {
   int steps_in_flight = 1;
   // Adaptive: what steps really take corrects the table; otherwise it decides alone.
   bool follows_device = false;
+  // The device computes beside the host, so that short steps can take as long as the host's part of
+  // them, whatever they verify.
+  bool host_may_bound = false;
   std::vector<CostFeedback::Known> steps = {};  // what an earlier engine with the same table saw
   std::vector<PolicyDrafter> drafters = {};
 };

@@ -212,5 +212,35 @@ TEST(CostFeedback, ATableThatIsRightStaysRight) {
   }
 }
 
+// A small model on a fast device: the host's part of a step takes longer than the device's, so that
+// drafts which the table calls too dear are free.
+TEST(CostFeedback, DraftsAreFreeWhereTheHostBoundsSteps) {
+  CostTable times = tiled_times();
+  times.target = test::curve({{1, 100000}, {16, 200000}, {32, 330000}, {64, 600000}, {128, 1100000}});
+  times.drafters[0].catch_up = test::curve({{1, 20000}, {64, 40000}, {2048, 800000}});
+  times.drafters[0].pass = test::curve({{1, 20000}, {64, 40000}});
+  times.verify.clear();
+  const auto run = [&](LengthMode mode, bool host_may_bound, int64_t host_ns) {
+    LengthControllerConfig config = policy_config(mode, 3);
+    config.follows_device = true;
+    config.host_may_bound = host_may_bound;
+    PolicyWorld world(times, config,
+                      {.batch = 16,
+                       .num_requests = 48,
+                       .prompt_len = 64,
+                       .output_len = 64,
+                       .acceptance = [](int, int position) { return .8 - .05 * position; },
+                       .really = [=](int, int, int64_t ns) { return std::max(ns, host_ns); }});
+    return world.run().tokens_per_second();
+  };
+  constexpr int64_t kHostNs = 1500000;
+  const double best = run(LengthMode::kFixed, false, kHostNs);
+  EXPECT_LT(run(LengthMode::kAdaptive, false, kHostNs), 0.8 * best) << "the table alone errs";
+  EXPECT_GE(run(LengthMode::kAdaptive, true, kHostNs), 0.85 * best);
+  // A little more is what else the host does.
+  const double off = run(LengthMode::kOff, false, 230000);
+  EXPECT_GE(run(LengthMode::kAdaptive, true, 230000), 0.97 * off);
+}
+
 }  // namespace
 }  // namespace foretoken
