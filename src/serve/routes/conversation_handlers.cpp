@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "serve/fields/json_fields.h"
+#include "serve/responses/item_page.h"
 #include "serve/responses/response_items.h"
-#include "serve/routes/item_page.h"
 
 namespace foretoken {
 namespace {

@@ -1,9 +1,9 @@
 #include "serve/routes/response_handlers.h"
 
 #include "serve/fields/request_warnings.h"
+#include "serve/responses/item_page.h"
 #include "serve/responses/responses_format.h"
 #include "serve/routes/conversation_handlers.h"
-#include "serve/routes/item_page.h"
 #include "serve/routes/openai_handlers.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "serve/routes/item_page.h"
+#include "serve/responses/item_page.h"
 
 #include <algorithm>
 #include <charconv>
