@@ -45,13 +45,13 @@ function(ft_built_library folder)
 endfunction()
 
 # Where most files log or format.
-set(folders_that_format base engine group http hub model net serve text)
+set(folders_that_format base engine group http hub model net otlp serve text)
 # What runs for less time than it takes to compile: under a sanitizer -O0 takes two fifths of -O1's time, and
 # where a release is built for its tests alone GCC's -O1 takes half of -O2's. The others, which go over values or are
 # called many times over by tests, would run longer by more.
 # The presets turn it off again where it is not asked for: what is measured is built as it is shipped.
 option(FORETOKEN_PLAIN_PARTS "Optimise less what runs little, in a build for tests" OFF)
-set(folders_that_run_little bench chat compat config convert engine gguf http hub model net serve text)
+set(folders_that_run_little bench chat compat config convert engine gguf http hub model net otlp serve text)
 set(options_of_what_runs_little "")
 if(FORETOKEN_SANITIZE)
   set(options_of_what_runs_little -O0)

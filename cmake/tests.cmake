@@ -24,13 +24,14 @@ set(test_libraries_kernels ft_kernels test_step_data test_test_device test_thinn
 set(test_libraries_kv ft_kv)
 set(test_libraries_model ft_dialled ft_model test_test_device)
 set(test_libraries_net ft_net ft_http test_fake_server)
+set(test_libraries_otlp ft_otlp test_fake_server)
 set(test_libraries_sched ft_sched)
 set(test_libraries_spec ft_spec ft_sched)
 set(test_libraries_text ft_text)
 set(folders_of_the_program apps)
 # Folders below the engine, whose tests build without it.
 set(folders_without_engine attention base bench compat config convert device gguf group http hub kernels kv model net
-  sched spec text)
+  otlp sched spec text)
 # A file of tests/support, for those that build with it alone.
 function(ft_test_part name)
   add_library(test_${name} STATIC ${PROJECT_SOURCE_DIR}/tests/support/${name}.cpp)
@@ -65,7 +66,7 @@ endif()
 # -O0 takes a third of -O1's time of clang, four fifths of GCC's. The others would run longer by more than that.
 option(FORETOKEN_PLAIN_TESTS "Compile most tests without optimisation, as under a sanitizer" OFF)
 set(folders_of_short_tests apps base chat compat config conformance convert device draft engine gguf group
-  http hub model net sched serve spec text)
+  http hub model net otlp sched serve spec text)
 
 foreach(folder IN LISTS test_folders)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)

@@ -54,7 +54,7 @@ endfunction()
 
 # Called at the end, when all targets are known.
 function(ft_unity_targets)
-  foreach(folder IN ITEMS attention base bench chat compat config convert device draft engine group gguf http hub kv model net
+  foreach(folder IN ITEMS attention base bench chat compat config convert device draft engine group gguf http hub kv model net otlp
       sched serve spec text)
     if(TARGET ft_${folder})
       get_target_property(type ft_${folder} TYPE)
@@ -71,7 +71,7 @@ function(ft_unity_targets)
     return()
   endif()
   foreach(folder IN ITEMS apps attention base bench chat compat config conformance convert device draft engine gguf group http
-      hub kernels kv model net sched serve spec text)
+      hub kernels kv model net otlp sched serve spec text)
     if(TARGET test_${folder})
       ft_unity(test_${folder})
     endif()

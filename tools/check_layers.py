@@ -25,6 +25,7 @@ ALLOWED = {
     "gguf": {"base"},
     "text": {"base", "gguf"},
     "net": {"base"},
+    "otlp": {"base", "text", "net"},
     "hub": {"base", "gguf", "net"},
     "kernels": {"base", "spec", "group", "device"},
     "attention": {"base", "spec", "group", "device", "kernels"},
@@ -38,9 +39,9 @@ ALLOWED = {
     "http": {"base"},
     "chat": {"base"},
     "bench": {"base", "text", "net"},
-    "serve": {"base", "config", "text", "http", "chat", "compat"},
+    "serve": {"base", "config", "text", "otlp", "http", "chat", "compat"},
     # Commands show, choose and convert what lies below the engine; what makes its steps they do not need.
-    "apps": LIBRARY - {"group", "kv", "sched", "spec"} | {"http", "chat", "bench", "serve", "convert"},
+    "apps": LIBRARY - {"group", "kv", "sched", "spec"} | {"otlp", "http", "chat", "bench", "serve", "convert"},
 }
 # What python/src may include besides its own files, as serve/ the public engine and what reads its requests.
 PYTHON = {"base", "config", "text", "serve"}
@@ -67,7 +68,7 @@ ROOMS = {
     "http": ["message", "server"],
     "chat": ["scan", "calls", ""],
     "bench": ["samples", ""],
-    "serve": ["fields", "metrics", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
+    "serve": ["fields", "metrics", "traces", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
               "sglang", "ollama", "openapi", "routes"],
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }

@@ -1,6 +1,8 @@
 #include "apps/options/serve_options.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "apps/flags/flag_table.h"
 #include "apps/options/prompt_item.h"
@@ -9,6 +11,8 @@
 #include "base/files/json_object.h"
 #include "chat/calls/chat_parser.h"
 #include "chat/calls/parser_table.h"
+#include "engine/start/parallel_checks.h"
+#include "otlp/trace_settings.h"
 
 namespace foretoken {
 namespace {
@@ -230,6 +234,36 @@ void add_log_flags(CLI::App& app, ServeOptions& options) {
       ->group(group);
 }
 
+void add_trace_flags(CLI::App& app, ServeOptions& options) {
+  const char* group = "Server";
+  app.add_option("--otlp-traces-endpoint", options.otlp_traces_endpoint,
+                 "Collector that gets a span of each request, by OTLP over HTTP: "
+                 "http://localhost:4318/v1/traces (default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT; "
+                 "none: there are no spans)")
+      ->group(group)
+      ->type_name("URL");
+  app.add_option("--collect-detailed-traces", options.detailed_traces,
+                 "With model, worker or all: spans of a request's parts, too")
+      ->group(group)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"model", "worker", "all", "None", "none"}));
+}
+
+Status read_traces(const ServeOptions& options, std::optional<TraceOptions>* traces) {
+  FT_ASSIGN_OR_RETURN(std::optional<otlp::TraceSettings> settings,
+                      otlp::read_trace_settings(options.otlp_traces_endpoint, process_environment));
+  const bool detailed = std::ranges::any_of(options.detailed_traces, [](const std::string& name) {
+    return name != "None" && name != "none";
+  });
+  if (settings) {
+    *traces = TraceOptions{std::move(*settings), detailed};
+  } else if (detailed) {
+    return invalid_argument(
+        "--collect-detailed-traces has no collector to send to; add --otlp-traces-endpoint");
+  }
+  return {};
+}
+
 Status read_list(const char* flag, const std::string& text, std::vector<std::string>* list) {
   if (text.empty()) return {};
   FT_ASSIGN_OR_RETURN(const nlohmann::ordered_json value, parse_ordered_json(text, flag));
@@ -277,6 +311,7 @@ void ServeOptions::add_to(CLI::App& app) {
   add_tls_flags(app, *this);
   add_cors_flags(app, *this);
   add_log_flags(app, *this);
+  add_trace_flags(app, *this);
   add_http_limit_flags(app, http);
   add_request_limit_flags(app, serve);
   add_model_text_flags(app, *this);
@@ -301,6 +336,7 @@ Status ServeOptions::finish(const EngineConfig& config) {
       read_template_arguments(chat_template_kwargs, &serve.answers.template_arguments));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
   FT_ASSIGN_OR_RETURN(serve.answers.pooling, parse_pooling(pooling));
+  FT_RETURN_IF_ERROR(read_traces(*this, &serve.traces));
   serve.needs_key = !http.api_keys.empty();
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);
   if (!auto_tool_choice || serve.answers.tool_parser == "none") serve.answers.tool_parser.clear();

@@ -31,6 +31,8 @@ struct ServeOptions {
   bool ssl_refresh = false;
   double shutdown_timeout = 30;
   int sse_keep_alive = 0;  // seconds
+  std::string otlp_traces_endpoint;
+  std::vector<std::string> detailed_traces;
   std::string config_file;
 
   // They write into this object, which must outlive the parsing.

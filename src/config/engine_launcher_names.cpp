@@ -63,11 +63,17 @@ constexpr ForeignFlag kTable[] = {
     {"--cuda-memory-fraction", kValue, {"--gpu-memory-utilization %"}, "", nullptr},
     {"--huggingface-hub-cache|--weights-cache-override", kValue, {"--download-dir %"}, "", nullptr},
     {"--validation-workers|--max-best-of|--max-stop-sequences|--max-top-n-tokens|"
-     "--waiting-served-ratio|--max-waiting-tokens|--max-client-batch-size|--otlp-endpoint|"
-     "--otlp-service-name|--watermark-gamma|--watermark-delta|--shard-uds-path",
+     "--waiting-served-ratio|--max-waiting-tokens|--max-client-batch-size|--watermark-gamma|"
+     "--watermark-delta|--shard-uds-path",
      kValue,
      {},
      kNothingOfTheKind,
+     nullptr},
+    {"--otlp-endpoint", kValue, {"--otlp-traces-endpoint %"}, "", nullptr},
+    {"--otlp-service-name",
+     kValue,
+     {},
+     "remove it; the variable OTEL_SERVICE_NAME says it",
      nullptr},
     {"--cuda-graphs", kValue, {"--cudagraph-capture-sizes %"}, "", nullptr},
     {"--payload-limit", kValue, {"--max-body-bytes %"}, "", nullptr},

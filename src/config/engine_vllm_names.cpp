@@ -38,7 +38,7 @@ constexpr const char* kRestarted =
     "a server whose engine failed ends; let whoever started it start it again";
 constexpr const char* kReaders = "weights are read by up to 12 threads";
 constexpr const char* kNoMetrics = "there are no such metrics";
-constexpr const char* kNoTraces = "traces are not sent; use --profile";
+constexpr const char* kNoTraces = "'foretoken serve' alone sends traces; use --profile";
 constexpr const char* kByShape = "kernels are chosen by shape";
 
 constexpr const char* kBoundOutside = "threads are bound as numactl or taskset start the program";
@@ -417,8 +417,8 @@ constexpr VllmName kTable[] = {
 
     // Observation.
     {"aggregate_engine_logging", kFlag, "", kWarned, "there is one engine"},
-    {"otlp_traces_endpoint", kValue, "", kWarned, kNoTraces},
-    {"collect_detailed_traces", kValue, "", kWarned, kNoTraces},
+    {"otlp_traces_endpoint", kValue, "", kWarned, kNoTraces, kPython},
+    {"collect_detailed_traces", kValue, "", kWarned, kNoTraces, kPython},
     {"show_hidden_metrics_for_version", kValue, "", kWarned, "there are no hidden metrics"},
     {"kv_cache_metrics", kFlag, "", kWarned, kNoMetrics},
     {"kv_cache_metrics_sample", kValue, "", kWarned, kNoMetrics},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/ascii_text.h"
 #include "serve/answer/sse.h"
 #include "serve/openai/openai_response.h"
 
@@ -26,6 +27,18 @@ http::Headers error_headers(const ServeError& error) {
 }
 
 }  // namespace
+
+RequestOrigin origin_of(const http::Request& request) {
+  RequestOrigin origin;
+  origin.received = request.received;
+  origin.traceparent = request.header("traceparent");
+  // Its members may come in several headers.
+  for (const auto& [name, value] : request.headers) {
+    if (lower_case(name) != "tracestate") continue;
+    origin.tracestate += (origin.tracestate.empty() ? "" : ",") + value;
+  }
+  return origin;
+}
 
 Generation::Generation(const Parts& parts, GenerationJob job)
     : parts_(parts), job_(std::move(job)) {
@@ -56,7 +69,10 @@ void Generation::submit_all() {
   for (size_t i = 0; i < all_.size(); ++i) {
     Request request = std::move(job_.requests[i]);
     request.request_id = all_[i].engine_id;
-    if (parts_.observer.on_submit) parts_.observer.on_submit(request);
+    if (parts_.observer.on_submit) {
+      const std::string number = all_.size() > 1 ? "-" + std::to_string(i) : "";
+      parts_.observer.on_submit({request, job_.id + number, job_.origin});
+    }
     const Status status = parts_.engine.submit(
         std::move(request),
         [self = shared_from_this(), i](const RequestOutput& output) { self->receive(i, output); });

@@ -29,7 +29,10 @@ struct GenerationJob {
   std::unique_ptr<AnswerFormat> format;
   RequestGate::Ticket ticket;
   http::Headers headers = {};  // of an answer that is no error
+  RequestOrigin origin = {};
 };
+
+RequestOrigin origin_of(const http::Request& request);
 
 // Runs the engine requests of one HTTP request and writes the answer. The engine's output thread
 // only adds what came and posts one drain to the connection's thread, where events are formatted

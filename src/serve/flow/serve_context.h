@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "serve/openai/openai_request.h"
 #include "serve/openai/openai_response.h"
 #include "serve/openai/served_adapters.h"
+#include "serve/traces/request_tracer.h"
 
 namespace foretoken {
 
@@ -42,6 +44,7 @@ struct ServeConfig {
   bool needs_key = false;              // the server has API keys; for /openapi.json
   // Streams that are silent for so long get a comment; 0: never.
   std::chrono::milliseconds keep_alive{0};
+  std::optional<TraceOptions> traces;  // none: no spans are made
   ServeObserver observer;
 };
 
@@ -99,7 +102,8 @@ void respond_error(http::Exchange& exchange, const ErrorText& error_text, const 
 // A text request that is ready to run.
 struct PreparedText {
   RequestGate::Ticket ticket;
-  PromptTexts prompts;  // where they are echoed
+  PromptTexts prompts;        // where they are echoed
+  RequestOrigin origin = {};  // of one that nobody waits for
 };
 
 // Renders, tokenizes and counts the prompts of `request`, whose prompt_token_ids are filled in, and

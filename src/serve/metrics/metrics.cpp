@@ -15,6 +15,7 @@
 #include "serve/metrics/metric_buckets.h"
 #include "serve/metrics/older_names.h"
 #include "serve/metrics/process_metrics.h"
+#include "serve/metrics/span_metrics.h"
 
 namespace foretoken {
 namespace {
@@ -383,7 +384,8 @@ void ServeMetrics::find_adapters(bool some_wait, std::set<std::string>* running,
   }
 }
 
-std::string ServeMetrics::text(const EngineStats& stats) {
+std::string ServeMetrics::text(const EngineStats& stats,
+                               const std::optional<otlp::SpanCounts>& spans) {
   const std::lock_guard lock(families_->scrape_mutex);
   const auto label = [](size_t engine) { return Labels{{"engine", std::to_string(engine)}}; };
   if (stats.engines.empty()) families_->set_stats(stats, label(0));
@@ -403,6 +405,7 @@ std::string ServeMetrics::text(const EngineStats& stats) {
     find_adapters(stats.num_waiting_requests > 0, &running, &waiting);
     all.push_back(adapter_family(max_loras_, running, waiting));
   }
+  if (spans) all.push_back(span_family(*spans));
   std::ostringstream page;
   prometheus::TextSerializer().Serialize(page, all);
   return with_float_bounds(page.str());

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "otlp/trace_span.h"
 #include "serve/metrics/http_metrics.h"
 #include "serve/metrics/serve_observer.h"
 
@@ -70,8 +72,8 @@ class ServeMetrics {
   // An answer of the server before it.
   void count_http(const http::AccessRecord& record) { http_.count(record); }
 
-  // The page of GET /metrics.
-  std::string text(const EngineStats& stats);
+  // The page of GET /metrics. `spans`: of a server that makes some.
+  std::string text(const EngineStats& stats, const std::optional<otlp::SpanCounts>& spans = {});
   // Its content type.
   static const char* content_type() { return "text/plain; version=0.0.4; charset=utf-8"; }
 

@@ -1,7 +1,9 @@
 #pragma once
 #include <foretoken/request.h>
 
+#include <chrono>
 #include <functional>
+#include <string>
 
 namespace foretoken {
 
@@ -12,10 +14,24 @@ struct ToolParse {
   bool found = false;                  // a call, or a piece of one
 };
 
+// Who asked for a request, and when.
+struct RequestOrigin {
+  std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
+  std::string traceparent;  // W3C's headers of the client; empty: it sent none
+  std::string tracestate;
+};
+
+// A request that is about to be given to the engine, with the engine's id.
+struct Submission {
+  const Request& request;
+  const std::string& answer_id;  // by which the client knows it
+  const RequestOrigin& origin;
+};
+
 // Where counts of serving are known, for whoever keeps metrics. Each may be empty; none may wait.
 struct ServeObserver {
-  // A request is about to be given to the engine, with its id. On a thread of the pool.
-  std::function<void(const Request&)> on_submit;
+  // On a thread of the pool.
+  std::function<void(const Submission&)> on_submit;
   // The engine refused that request. On the same thread.
   std::function<void(const std::string& request_id)> on_refused;
   // A request was refused for want of room before it reached the engine.

@@ -35,6 +35,7 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
   job.stream_interval = request.stream_interval;
   job.format = std::move(format);
   job.ticket = std::move(prepared.ticket);
+  job.origin = exchange == nullptr ? std::move(prepared.origin) : origin_of(exchange->request());
   Generation::start(context.parts(), std::move(job));
 }
 

@@ -50,6 +50,7 @@ Status handle_responses(ServeContext& context, const std::shared_ptr<http::Excha
     events->follow(exchange, -1, warning_headers(chat.warnings));
     answered = EventLog::make_exchange(events, context.pool, exchange->request());
   }
+  prepared.value().origin = origin_of(exchange->request());
   start_generation(context, answered, chat, std::move(prepared.value()), std::move(id),
                    std::move(format));
   // Only now: whoever knows the id can cancel what has begun.

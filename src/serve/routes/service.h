@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "http/message/exchange.h"
+#include "otlp/span_exporter.h"
 #include "serve/flow/serve_context.h"
 #include "serve/metrics/metrics.h"
+#include "serve/traces/request_tracer.h"
 
 namespace foretoken {
 
@@ -17,7 +19,8 @@ class Service {
  public:
   // `log_requests`: a line of the log for each request that the engine gets. The engine lives until
   // `stop` has returned and ends before the service, whose context its last outputs still find.
-  // `max_loras`: of the engine, for the metrics; 0: requests name no adapters.
+  // `max_loras`: of the engine, for the metrics; 0: requests name no adapters. Spans that wait when
+  // it ends are sent first.
   Service(Engine& engine, ServeConfig config, bool log_requests, int max_loras = 0);
 
   // Of the APIs, the page and the metrics. They call into the service, on threads of their own.
@@ -40,6 +43,9 @@ class Service {
   http::Route metrics_route();
 
   ServeMetrics metrics_;
+  // Where the server sends spans.
+  std::unique_ptr<otlp::SpanExporter> exporter_;
+  std::unique_ptr<RequestTracer> tracer_;
   ServeContext context_;
 };
 

@@ -14,6 +14,7 @@ std::shared_ptr<FakeExchange> FakeExchange::make(std::string body, std::string p
   made->request_.path = std::move(path);
   made->request_.body = std::move(body);
   made->request_.id = "test-id";
+  made->request_.received = std::chrono::steady_clock::now();
   return made;
 }
 

@@ -1,0 +1,2 @@
+# See tests/entries.cmake.
+set(sanitizers asan)
