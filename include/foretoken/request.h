@@ -68,7 +68,7 @@ struct SamplingParams {
   std::optional<uint64_t> seed;     // none: derived from the engine's seed and the request's number
   // Token id and bias in [-100, 100]; at most 1024 different ids.
   std::vector<std::pair<int32_t, float>> logit_bias;
-  std::vector<std::string> bad_words;                     // texts that never appear
+  std::vector<std::string> bad_words;                     // texts that the output never has
   std::optional<std::vector<int32_t>> allowed_token_ids;  // the only ones that can be sampled
   // Applied in order.
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;

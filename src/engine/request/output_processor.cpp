@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -230,6 +231,7 @@ void OutputProcessor::count(RequestState& request, const OutputEvent& event) {
   if (request.first_step_ns > 0) stats.queue_ns = request.first_step_ns - request.submitted_ns;
   stats.num_preemptions = std::max<int64_t>(stats.num_preemptions, event.num_preemptions);
   add(stats, event);
+  if (event.num_ids > 0) count_prompt(request);
   change_totals(request, event.num_drafted > 0 ? event.drafter : request.sequence.drafter,
                 [&](RequestStats& sum) { add(sum, event); });
   acceptance_log_.add(event.num_drafted, event.num_accepted);
@@ -339,11 +341,19 @@ void OutputProcessor::finish(RequestState& request, FinishReason reason) {
   emit(request);
 }
 
-void OutputProcessor::count_finished(const RequestState& request) {
+// When the first token came, or at the end without one.
+void OutputProcessor::count_prompt(RequestState& request) {
+  if (std::exchange(request.prompt_counted, true)) return;
+  RequestStats prompt;
+  prompt.num_prompt_tokens = request.stats.num_prompt_tokens;
+  prompt.num_cached_tokens = request.stats.num_cached_tokens;
+  change_totals(request, request.sequence.drafter, [&](RequestStats& sum) { sum += prompt; });
+}
+
+void OutputProcessor::count_finished(RequestState& request) {
+  count_prompt(request);
   // The other counts grew with the events.
   RequestStats rest;
-  rest.num_prompt_tokens = request.stats.num_prompt_tokens;
-  rest.num_cached_tokens = request.stats.num_cached_tokens;
   rest.num_preemptions = request.stats.num_preemptions;
   rest.queue_ns = request.stats.queue_ns;
   change_totals(request, request.sequence.drafter, [&](RequestStats& sum) { sum += rest; });

@@ -59,7 +59,8 @@ class OutputProcessor {
   void end_here(RequestState& request, FinishReason reason);
   void finish(RequestState& request, FinishReason reason);
   void finish_text(RequestState& request, FinishReason& reason);
-  void count_finished(const RequestState& request);
+  void count_prompt(RequestState& request);
+  void count_finished(RequestState& request);
   // Changes the sums that a request counts in; `change` gets each of them.
   template <class Change>
   void change_totals(const RequestState& request, int drafter, const Change& change);

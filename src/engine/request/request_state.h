@@ -65,7 +65,8 @@ struct RequestState {
   RequestOutput output;  // reused for every callback
   RequestStats stats;
   bool first_output = true;
-  bool finished = false;  // the last output is out; anything later is dropped
+  bool prompt_counted = false;  // its tokens are in the sums
+  bool finished = false;        // the last output is out; anything later is dropped
 };
 
 }  // namespace foretoken

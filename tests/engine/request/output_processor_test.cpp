@@ -95,6 +95,22 @@ TEST_F(OutputEvents, AreCountedByRequestAndInAll) {
   EXPECT_EQ(num_forgotten_, 1);
 }
 
+TEST_F(OutputEvents, APromptCountsWithItsFirstToken) {
+  RequestState* request = new_request();
+  std::vector<int64_t> counted;
+  request->group->callback = [&](const RequestOutput&) {
+    counted.push_back(outputs_.totals().num_prompt_tokens);
+  };
+  ring_.push(event_of(request, {5}));
+  OutputEvent last = event_of(request, {6});
+  last.finish = FinishReason::kLength;
+  last.released = true;
+  ring_.push(last);
+  end();
+  EXPECT_EQ(counted, (std::vector<int64_t>{4, 4}));
+  EXPECT_EQ(outputs_.totals().num_prompt_tokens, 4);
+}
+
 TEST_F(OutputEvents, AfterTheEndNothingMoreIsShown) {
   RequestState* request = new_request();
   OutputEvent aborted = event_of(request, {});
