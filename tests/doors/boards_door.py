@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""What boards, alerts and routers read of /metrics: names, labels and texts of bounds as vLLM has them."""
+"""What boards, alerts and routers read of /metrics: names, labels and texts of bounds as vLLM has them;
+and paths of gateways and of other services' clients: Azure's, KServe's, Cohere's, Mistral's, SGLang's."""
 
+import base64
 import re
+import struct
 
 import door
 
@@ -26,6 +29,8 @@ NAMES = """
 """.split()
 # The bounds that a service's goals are chosen from.
 GOALS = ("0.1", "0.25", "0.5", "0.75", "1.0", "2.5", "5.0", "10.0", "+Inf")
+AZURE = "/openai/deployments/foretoken-7m"
+VERSION = "?api-version=2024-10-21"
 
 
 class Boards(door.DoorCase):
@@ -74,6 +79,97 @@ class Boards(door.DoorCase):
         self.assertGreater(drafted, 0)
         self.assertGreaterEqual(drafted, accepted)
         self.assertEqual(accepted, self.sums("vllm:spec_decode_num_accepted_tokens_per_pos_total"))
+
+
+class Gateways(door.DoorCase):
+    flags = ("--max-model-len", "256", "--max-num-seqs", "4", "--api-key", "secret",
+             "--served-model-name", "foretoken-7m", "org/other")
+    key = {"api-key": "secret"}
+
+    def ask(self, path, body, status=200):
+        return self.post(path, body, status, headers=self.key)
+
+    def test_azures_key_and_deployments(self):
+        body = {"messages": door.USER, "max_tokens": 4}
+        self.post(f"{AZURE}/chat/completions{VERSION}", body, 401)
+        answer = self.ask(f"{AZURE}/chat/completions{VERSION}", body).json
+        self.assertEqual((answer["object"], answer["model"]), ("chat.completion", "foretoken-7m"))
+        stream = self.ask(f"{AZURE}/chat/completions{VERSION}", {**body, "stream": True})
+        self.assertEqual(stream.events[-1]["choices"][0]["finish_reason"], "length")
+        text = self.ask(f"{AZURE}/completions{VERSION}",
+                        {"model": "gpt-4o", "prompt": "Once", "max_tokens": 2}).json
+        self.assertEqual((text["object"], text["model"]), ("text_completion", "foretoken-7m"))
+        vectors = self.ask(f"{AZURE}/embeddings{VERSION}", {"input": ["One", "Two"]}).json
+        self.assertEqual(len(vectors["data"]), 2)
+        self.ask(f"/openai/deployments/gpt-4o/chat/completions{VERSION}", body, 404)
+
+    def test_azures_v1(self):
+        body = {"model": "foretoken-7m", "input": "Hi", "max_output_tokens": 4}
+        response = self.ask("/openai/v1/responses", body).json
+        for path in (f"/openai/v1/responses/{response['id']}",
+                     f"/openai/responses/{response['id']}?api-version=preview"):
+            self.assertEqual(self.get(path, headers=self.key).json["id"], response["id"])
+        models = self.get("/openai/v1/models", headers=self.key).json["data"]
+        self.assertEqual([one["id"] for one in models], ["foretoken-7m", "org/other"])
+        self.get("/openai/v1/models/org/other", headers=self.key)
+        self.ask("/openai/v1/chat/completions",
+                 {"model": "foretoken-7m", "messages": door.USER, "max_tokens": 2})
+
+    def test_kserves_probes_need_no_key(self):
+        self.assertEqual(self.get("/v2").json["name"], "foretoken")
+        self.get("/v2/health/live")
+        self.get("/v2/health/ready")
+        for name in ("foretoken-7m", "org/other", "org%2Fother"):
+            model = self.get(f"/v2/models/{name}").json
+            self.assertEqual((model["name"], model["versions"]), (name.replace("%2F", "/"), ["1"]))
+            self.assertEqual(self.get(f"/v2/models/{name}/ready").json["ready"], True)
+            self.get(f"/v2/models/{name}/versions/1/ready")
+        self.get("/v2/models/nobody/ready", 404)
+
+    def test_coheres_vectors(self):
+        texts = ["One cat", "Two dogs"]
+        answer = self.ask("/v2/embed", {"model": "foretoken-7m", "texts": texts,
+                                        "input_type": "search_document",
+                                        "embedding_types": ["float", "base64"]}).json
+        self.assertEqual(answer["texts"], texts)
+        self.assertEqual(answer["response_type"], "embeddings_by_type")
+        self.assertGreater(answer["meta"]["billed_units"]["input_tokens"], 0)
+        for numbers, packed in zip(answer["embeddings"]["float"], answer["embeddings"]["base64"]):
+            unpacked = struct.unpack(f"<{len(numbers)}f", base64.b64decode(packed))
+            for one, other in zip(numbers, unpacked):
+                self.assertAlmostEqual(one, other, places=6)
+        ours = self.ask("/v1/embeddings", {"model": "foretoken-7m", "input": texts}).json
+        self.assertEqual([one["embedding"] for one in ours["data"]], answer["embeddings"]["float"])
+        parts = {"content": [{"type": "text", "text": texts[0]}]}
+        self.assertEqual(self.ask("/v2/embed", {"inputs": [parts]}).json["embeddings"]["float"],
+                         answer["embeddings"]["float"][:1])
+
+    def test_coheres_long_texts(self):
+        long = "a cat and " * 400
+        for body in ({}, {"truncate": "START"}, {"max_tokens": 7}):
+            answer = self.ask("/v2/embed", {"texts": [long], **body}).json
+            self.assertLessEqual(answer["meta"]["billed_units"]["input_tokens"],
+                                 8 if "max_tokens" in body else 256)
+        self.ask("/v2/embed", {"texts": [long], "truncate": "NONE"}, 400)
+        self.ask("/v2/embed", {"texts": ["a"], "embedding_types": ["int8"]}, 400)
+
+    def test_mistrals_gaps_need_a_model_that_knows_how(self):
+        body = {"model": "foretoken-7m", "prompt": "Once upon", "max_tokens": 4, "random_seed": 1}
+        answer = self.ask("/v1/fim/completions", body).json
+        self.assertEqual(answer["object"], "chat.completion")
+        self.assertEqual(answer["choices"][0]["message"]["role"], "assistant")
+        self.assertEqual(answer["usage"]["completion_tokens"], 4)
+        stream = self.ask("/v1/fim/completions", {**body, "stream": True}).events
+        pieces = [one["choices"][0]["delta"]["content"] for one in stream]
+        self.assertEqual("".join(pieces), answer["choices"][0]["message"]["content"])
+        self.assertEqual(stream[-1]["usage"], answer["usage"])
+        self.ask("/v1/fim/completions", {**body, "suffix": "the end"}, 501)
+
+    def test_sglangs_loads(self):
+        (load,) = self.get("/get_load", headers=self.key).json
+        self.assertEqual((load["dp_rank"], load["num_reqs"]), (0, 0))
+        self.assertEqual(self.get("/v1/loads", headers=self.key).json["dp_rank_count"], 1)
+        self.get("/flush_cache", headers=self.key)
 
 
 if __name__ == "__main__":

@@ -106,8 +106,7 @@ class Generate(door.DoorCase):
                            ("/models/load", "/v1/models"), ("/v1/videos", "only texts"),
                            ("/load_lora_adapter", "VLLM_ALLOW_RUNTIME_LORA_UPDATING")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
-        for path, word in (("/get_load", "/load"), ("/v1/loads", "/load"), ("/docs", "/openapi.json")):
-            self.assertIn(word, self.get(path, 404).json["error"]["message"])
+        self.assertIn("/openapi.json", self.get("/docs", 404).json["error"]["message"])
         for path in ("/reset_mm_cache", "/reset_encoder_cache"):
             self.post(path, None)
         self.assertEqual(self.get("/is_paused").json, {"is_paused": False})

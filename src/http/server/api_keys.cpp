@@ -12,6 +12,8 @@
 namespace foretoken::http {
 namespace {
 
+constexpr const char* kKeyHeaders[] = {"x-api-key", "api-key"};
+
 // As RFC 7235 writes it: the scheme in any case, one or more spaces, the key.
 std::string_view bearer_of(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer";
@@ -83,8 +85,10 @@ bool ApiKeys::accepts(std::string_view key) const {
 bool ApiKeys::accepts(const Request& request) const {
   const std::string_view bearer = bearer_of(request.header("authorization"));
   if (!bearer.empty() && accepts(bearer)) return true;
-  const std::string_view key = request.header("x-api-key");
-  return !key.empty() && accepts(key);
+  return std::ranges::any_of(kKeyHeaders, [&](const char* name) {
+    const std::string_view key = request.header(name);
+    return !key.empty() && accepts(key);
+  });
 }
 
 }  // namespace foretoken::http

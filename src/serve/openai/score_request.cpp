@@ -34,22 +34,6 @@ Result<std::string> one_text(const json& value, const std::string& name) {
   return text;
 }
 
-Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts) {
-  const json* value = fields.raw(name);
-  if (value == nullptr) return invalid_argument("'" + std::string(name) + "' is missing");
-  const json list = value->is_array() ? *value : json::array({*value});
-  if (list.empty()) return invalid_argument("'" + std::string(name) + "' is an empty list");
-  for (const json& item : list) {
-    FT_ASSIGN_OR_RETURN(std::string text, one_text(item, name));
-    if (text.empty()) {
-      return invalid_argument("'" + std::string(name) +
-                              "' has an empty text, which has no meaning");
-    }
-    texts->push_back(std::move(text));
-  }
-  return {};
-}
-
 void read_lengths(JsonFields& fields, ScoreRequest* request) {
   fields.read("max_tokens_per_query", &request->max_tokens_per_query);
   fields.read("max_tokens_per_doc", &request->max_tokens_per_doc);
@@ -98,9 +82,26 @@ Result<std::string> beginning(const Engine& engine, const std::string& text,
   return is_whole ? common : decoded;
 }
 
-// Of `texts`, whose requests begin at `requests`.
-Status shorten(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
-               Request* requests) {
+}  // namespace
+
+Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts) {
+  const json* value = fields.raw(name);
+  if (value == nullptr) return invalid_argument("'" + std::string(name) + "' is missing");
+  const json list = value->is_array() ? *value : json::array({*value});
+  if (list.empty()) return invalid_argument("'" + std::string(name) + "' is an empty list");
+  for (const json& item : list) {
+    FT_ASSIGN_OR_RETURN(std::string text, one_text(item, name));
+    if (text.empty()) {
+      return invalid_argument("'" + std::string(name) +
+                              "' has an empty text, which has no meaning");
+    }
+    texts->push_back(std::move(text));
+  }
+  return {};
+}
+
+Status shorten_texts(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
+                     Request* requests) {
   const auto most = static_cast<size_t>(max_tokens);
   for (size_t i = 0; most > 0 && i < texts.size(); ++i) {
     std::vector<int32_t> ids;
@@ -112,13 +113,12 @@ Status shorten(const Engine& engine, const std::vector<std::string>& texts, int 
   return {};
 }
 
-}  // namespace
-
 Status shorten_texts(const Engine& engine, ScoreRequest* request) {
   Request* requests = request->embeddings.requests.data();
-  FT_RETURN_IF_ERROR(shorten(engine, request->first, request->max_tokens_per_query, requests));
-  return shorten(engine, request->second, request->max_tokens_per_doc,
-                 requests + request->first.size());
+  FT_RETURN_IF_ERROR(
+      shorten_texts(engine, request->first, request->max_tokens_per_query, requests));
+  return shorten_texts(engine, request->second, request->max_tokens_per_doc,
+                       requests + request->first.size());
 }
 
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {

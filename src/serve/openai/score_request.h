@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/fields/json_fields.h"
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
@@ -32,5 +33,14 @@ Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
 // Leaves the first `max_tokens_per_query` and `max_tokens_per_doc` tokens of the texts to the
 // comparison; the documents of the answer stay whole. Needs the model's tokenizer.
 Status shorten_texts(const Engine& engine, ScoreRequest* request);
+
+// Appends the field's texts: one, or a list of texts, of {"text"}, or of vLLM's and Cohere's
+// {"content": [{"type": "text", "text"}]}. An empty text, and a missing field, is an error.
+Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts);
+
+// Leaves the first `max_tokens` tokens, unless that is 0, of each text to its request, which begin
+// at `requests`.
+Status shorten_texts(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
+                     Request* requests);
 
 }  // namespace foretoken

@@ -12,6 +12,7 @@
 #include "serve/routes/conversation_handlers.h"
 #include "serve/routes/count_handlers.h"
 #include "serve/routes/elsewhere_routes.h"
+#include "serve/routes/gateway_routes.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/llama_handlers.h"
 #include "serve/routes/llama_props.h"
@@ -387,6 +388,10 @@ void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* 
 // What operators and trainers ask of engines that have caches of images and pauses.
 void add_control_routes(ServeContext& context, std::vector<Route>* others) {
   others->push_back(post(context, "/abort_request", handle_sglang_abort));
+  others->push_back(get("/flush_cache", [&context](Exchange& exchange) {
+    context.reset_prefix_cache();
+    respond_text(exchange, 200, "");
+  }));
   for (const char* path : {"/reset_mm_cache", "/reset_encoder_cache"}) {
     others->push_back(
         at_once("POST", path, [](Exchange& exchange) { respond_text(exchange, 200, ""); }));
@@ -422,6 +427,7 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                get("/get_model_info", answer_model_info),
                                get("/model_info", answer_model_info)};
   add_ollama_routes(context, &others);
+  for (Route& other : gateway_routes(context, routes)) others.push_back(std::move(other));
   for (Route& other : elsewhere_routes()) others.push_back(std::move(other));
   if (!context.config.tokenizer_info) {
     others.push_back(missing_route("GET", "/tokenizer_info",

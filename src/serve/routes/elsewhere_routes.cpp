@@ -33,8 +33,10 @@ constexpr const char* kNotGemini =
     "Google's own form is not spoken here; take a client for OpenAI's API, with this server's "
     "address and /v1";
 constexpr const char* kNotAzure =
-    "deployments have no paths of their own here; take the client for OpenAI's API instead of "
-    "Azure's, with this server's address and /v1";
+    "a deployment has /chat/completions, /completions and /embeddings here, and /openai/v1 all of "
+    "/v1; it is called as in GET /v1/models";
+constexpr const char* kNoTensors =
+    "tensors are not taken here; use /v1/chat/completions, /v1/completions or /v1/embeddings";
 constexpr const char* kNotLmStudio =
     "LM Studio's and KoboldCpp's own forms are not spoken here; take a client for OpenAI's API, "
     "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
@@ -59,6 +61,7 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1beta/models/{id...}", kNotGemini},
     {"GET", "/v1beta/models", kNotGemini},
     {"POST", "/openai/deployments/{id...}", kNotAzure},
+    {"POST", "/v2/models/{id...}", kNoTensors},
     {"GET", "/api/v0/models", kNotLmStudio},
     {"POST", "/api/v0/chat/completions", kNotLmStudio},
     {"GET", "/api/v1/models", kNotLmStudio},
@@ -80,9 +83,7 @@ constexpr EndpointElsewhere kElsewhere[] = {
      "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
     {"POST", "/start_profile", "start the server with --profile FILE"},
     {"POST", "/stop_profile", "start the server with --profile FILE"},
-    {"POST", "/v1/fim/completions", "use /infill, or 'suffix' of /v1/completions"},
     {"POST", "/embed", "use /v1/embeddings with 'input'"},
-    {"POST", "/v2/embed", "use /v1/embeddings with 'input'"},
     {"POST", "/v2/chat", "use /v1/chat/completions"},
     {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
     {"POST", "/v1/decisions", kNoClasses},
@@ -95,8 +96,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1/videos", kTextsAlone},
     {"GET", "/docs", "/openapi.json describes all endpoints and fields"},
     {"GET", "/redoc", "/openapi.json describes all endpoints and fields"},
-    {"GET", "/get_load", "use /load, or /metrics"},
-    {"GET", "/v1/loads", "use /load, or /metrics"},
     {"POST", "/models/load", kOneModel},
     {"POST", "/models/unload", kOneModel},
     {"POST", "/v1/models/load", kOneModel},

@@ -21,6 +21,24 @@ Result<SglangRequest> read_generate(const ServeContext& context, Body body) {
   return request;
 }
 
+nlohmann::ordered_json load_of(const EngineStats& stats, size_t rank, int block_size) {
+  const int64_t running = stats.num_running_requests;
+  const int64_t waiting = stats.num_waiting_requests;
+  const int64_t used = (stats.num_total_blocks - stats.num_free_blocks) * block_size;
+  const int64_t all = stats.num_total_blocks * block_size;
+  const double usage = all > 0 ? static_cast<double>(used) / static_cast<double>(all) : 0;
+  return {{"dp_rank", rank},
+          {"num_reqs", running + waiting},
+          {"num_running_reqs", running},
+          {"num_waiting_reqs", waiting},
+          {"num_total_reqs", running + waiting},
+          {"num_tokens", used},
+          {"num_used_tokens", used},
+          {"max_total_num_tokens", all},
+          {"max_running_requests", stats.num_total_slots},
+          {"token_usage", usage}};
+}
+
 }  // namespace
 
 Status handle_generate(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
@@ -64,6 +82,17 @@ nlohmann::ordered_json sglang_model_info(const ServeContext& context) {
           {"is_generation", true},
           {"preferred_sampling_params", nullptr},
           {"weight_version", "default"}};
+}
+
+nlohmann::ordered_json sglang_loads(const ServeContext& context) {
+  const EngineStats stats = context.engine.stats();
+  const int block_size = context.engine.info().block_size;
+  nlohmann::ordered_json loads = nlohmann::ordered_json::array();
+  if (stats.engines.empty()) loads.push_back(load_of(stats, 0, block_size));
+  for (size_t i = 0; i < stats.engines.size(); ++i) {
+    loads.push_back(load_of(stats.engines[i], i, block_size));
+  }
+  return loads;
 }
 
 }  // namespace foretoken

@@ -14,5 +14,7 @@ Status handle_sglang_abort(ServeContext& context, const std::shared_ptr<http::Ex
                            const Body& body);
 // GET /get_model_info: what SGLang's own clients ask for first.
 nlohmann::ordered_json sglang_model_info(const ServeContext& context);
+// GET /get_load and /v1/loads: an entry for each engine, by which routers choose the least busy.
+nlohmann::ordered_json sglang_loads(const ServeContext& context);
 
 }  // namespace foretoken

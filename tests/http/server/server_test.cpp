@@ -58,6 +58,8 @@ TEST(HttpServer, KeysOpenRoutesThatNeedThem) {
   EXPECT_EQ(refused.header("WWW-Authenticate"), "Bearer");
   EXPECT_EQ(server.ask(get("/hello", "Authorization: Bearer two\r\n")).status, 200);
   EXPECT_EQ(server.ask(get("/hello", "x-api-key: one\r\n")).status, 200);
+  EXPECT_EQ(server.ask(get("/hello", "api-key: one\r\n")).status, 200);
+  EXPECT_EQ(server.ask(get("/hello", "api-key: three\r\n")).status, 401);
   EXPECT_EQ(server.ask(get("/hello", "x-api-key: three\r\n")).status, 401);
 }
 
