@@ -25,11 +25,14 @@ LayerSpec ernie4_5_moe_layer(const ModelConfig& config, const LayerConfig& layer
   GqaSpec attention = gqa_of(config, layer);
   attention.paired = config.rope.full.rotary_dim;
   ExpertsSpec experts = experts_of(config);
-  experts.correction = "moe_statics.e_score_correction_bias";
+  if (config.experts.correction) experts.correction = "moe_statics.e_score_correction_bias";
   experts.correction_is_row = true;
   experts.shared_bias = config.mlp_bias;
   return pre_norm_layer(attention, experts_or_mlp(config, layer, experts));
 }
+
+// Of what is read; files do not have it.
+constexpr const char* kCorrection = "moe_correction";
 
 // The draft module in the same files; draft_head.h reads it.
 constexpr const char* kErnieModules[] = {"model.mtp_"};
@@ -45,8 +48,12 @@ Status read_ernie4_5_moe(const ConfigFields& fields, ModelConfig* config) {
   config->head_bias = config->mlp_bias;
   config->experts.correction = true;
   config->experts.normalised = true;
+  FT_RETURN_IF_ERROR(fields.read_flag(kCorrection, &config->experts.correction));
   return read_mixture(fields, &config->experts, &config->layers);
 }
+
+// MLX's tools leave the correction of choices out.
+void take_mlx_ernie(Json* json) { (*json)[kCorrection] = false; }
 
 }  // namespace
 
@@ -83,6 +90,7 @@ constinit const Architecture kErnie4_5MoeArchitecture = {
             .count = 1,
             .layer = ernie4_5_layer},
     .translate = translate_ernie4_5_moe,
+    .take_mlx = take_mlx_ernie,
     .read = read_ernie4_5_moe,
 };
 

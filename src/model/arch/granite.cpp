@@ -156,7 +156,8 @@ Status translate_granite_swa(const ConfigFields& fields, Json* json) {
 // The expert that all tokens share is the whole feed-forward part where there are no others.
 LayerSpec granite_hybrid_layer(const ModelConfig& config, const LayerConfig& layer) {
   LayerSpec spec = granite_moe_layer(config, layer);
-  if (auto* shared = std::get_if<GatedMlpSpec>(&spec.feed_forward)) {
+  auto* shared = std::get_if<GatedMlpSpec>(&spec.feed_forward);
+  if (shared != nullptr && !config.usual_mlp) {
     shared->fused = !config.plain_matrices;
     shared->base = "shared_mlp.";
     shared->gate_up = "input_linear";
@@ -202,8 +203,15 @@ Status translate_granite_hybrid(const ConfigFields& fields, Json* json) {
   return {};
 }
 
+// Of what is read; files do not have it.
+constexpr const char* kUsualMlp = "usual_mlp";
+
+// MLX's tools give the shared expert of models without others Llama's names.
+void take_mlx_granite(Json* json) { (*json)[kUsualMlp] = true; }
+
 Status read_granite_hybrid(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(read_granite_moe(fields, config));
+  FT_RETURN_IF_ERROR(fields.read_flag(kUsualMlp, &config->usual_mlp));
   const auto& layers = config->layers;
   const auto recurs = [](const LayerConfig& layer) { return layer.recurrent; };
   if (std::none_of(layers.begin(), layers.end(), recurs)) return {};
@@ -255,6 +263,8 @@ constinit const Architecture kGraniteMoeHybridArchitecture = {
     .decoder = {.layer = granite_hybrid_layer},
     .recurrent_type = "mamba",
     .translate = translate_granite_hybrid,
+    .take_mlx = take_mlx_granite,
+    .mlx_sign = ".mlp.gate_proj.",
     .read = read_granite_hybrid,
 };
 

@@ -116,6 +116,11 @@ struct Architecture {
   // Translates fields of a config.json that have other names than Llama's, before anything is read
   // and behind `defaults`; null: there are none.
   Status (*translate)(const ConfigFields& fields, nlohmann::json* json) = nullptr;
+  // Changes fields of a config.json, as the file has them, to those of weights that MLX's tools
+  // have sanitised (settled_fields.h); null: they are the same.
+  void (*take_mlx)(nlohmann::json* fields) = nullptr;
+  // In the name of a tensor that other folders do not have, where nothing else tells these.
+  const char* mlx_sign = nullptr;
   // Reads what only this architecture has into a config that is complete otherwise; null: nothing.
   Status (*read)(const ConfigFields& fields, ModelConfig* config) = nullptr;
 };

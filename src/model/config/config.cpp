@@ -19,7 +19,7 @@
 #include "model/config/config_overrides.h"
 #include "model/config/families.h"
 #include "model/config/model_types.h"
-#include "model/config/settled_head.h"
+#include "model/config/settled_fields.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/quantization.h"
 
@@ -456,7 +456,7 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
   FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
-  config = with_settled_head(model, std::move(config));
+  config = with_mlx_weights(model, with_settled_head(model, std::move(config)));
   Json generation_config = Json::object();
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));

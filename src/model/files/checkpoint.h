@@ -25,6 +25,8 @@
 
 namespace foretoken {
 
+struct MlxLayout;
+
 // A tensor of a GGUF file, under its name there; lives as long as the file.
 TensorView gguf_tensor_view(const GgufTensor& tensor);
 
@@ -66,8 +68,8 @@ class Checkpoint {
   Result<std::unique_ptr<TensorView>> with_column_scales(std::unique_ptr<TensorView> view,
                                                          const TensorView& scales);
   Status add_mlx_floats(const MlxMatrix& matrix);
-  void take_names_of_mlx();
-  void mark_whole_norms();
+  void take_names_of_mlx(const MlxLayout* layout);
+  void mark_whole_norms(const MlxLayout* layout);
   Status add_online();
   // Of layouts of their own that makers of models have.
   Status take_names_of_makers();

@@ -6,6 +6,7 @@
 
 #include "model/files/checkpoint.h"
 #include "model/files/containers/json_file.h"
+#include "model/files/forms/mlx_layouts.h"
 #include "model/files/forms/quantization.h"
 
 // What MLX's tools make of a folder: matrices of their own kind, and other names and forms of some
@@ -36,29 +37,21 @@ const MlxFloats* floats_of(const AffineParts& parts) {
                                       : nullptr;
 }
 
-// Of families whose weights MLX's tools change in a way that is not undone here.
-Status check_mlx(const std::string& folder, const nlohmann::json& config) {
-  constexpr const char* kRemedy =
-      ", which is not undone here; use the model's Hugging Face folder or a GGUF file";
-  const auto type = config.find("model_type");
-  if (type == config.end() || (*type != "falcon_h1" && *type != "step3p5")) return {};
-  return unsupported(folder +
-                     ": MLX's tools multiplied or moved the weights of models of the type " +
-                     type->dump() + kRemedy);
-}
-
 }  // namespace
 
-void Checkpoint::take_names_of_mlx() {
+void Checkpoint::take_names_of_mlx(const MlxLayout* layout) {
   std::map<std::string, const TensorView*> plain;
-  for (const auto& [name, tensor] : tensors_) plain.emplace(name_without_mlx(name), tensor);
+  for (const auto& [name, tensor] : tensors_) {
+    plain.emplace(name_without_mlx(layout != nullptr ? layout->without(name) : name), tensor);
+  }
   tensors_ = std::move(plain);
 }
 
-void Checkpoint::mark_whole_norms() {
-  if (!has_turned_convolutions(tensors_)) return;
+void Checkpoint::mark_whole_norms(const MlxLayout* layout) {
+  const bool all_are_whole = layout != nullptr && layout->whole_norms;
+  if (!all_are_whole && !has_turned_convolutions(tensors_)) return;
   for (auto& [name, tensor] : tensors_) {
-    if (!is_whole_mlx_norm(name)) continue;
+    if (all_are_whole ? !name.ends_with("norm.weight") : !is_whole_mlx_norm(name)) continue;
     made_tensors_.push_back(std::make_unique<TensorView>(*tensor));
     made_tensors_.back()->is_whole_norm = true;
     tensor = made_tensors_.back().get();
@@ -96,14 +89,14 @@ Status Checkpoint::add_mlx_floats(const MlxMatrix& matrix) {
 }
 
 Status Checkpoint::add_mlx() {
-  take_names_of_mlx();
-  mark_whole_norms();
+  const MlxLayout* layout = find_mlx_layout(tensors_);
+  take_names_of_mlx(layout);
+  mark_whole_norms(layout);
   const bool has_words = std::ranges::any_of(tensors_, [](const auto& entry) {
     return entry.second->dtype_name == "U32" && entry.first.ends_with(".weight");
   });
-  if (!has_words && !has_turned_convolutions(tensors_)) return {};
+  if (!has_words) return {};
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
-  FT_RETURN_IF_ERROR(check_mlx(folder_, config));
   const nlohmann::json* said = mlx_quantization(config);
   FT_ASSIGN_OR_RETURN(const auto found,
                       find_mlx(tensors_, said != nullptr ? *said : nlohmann::json::object()));

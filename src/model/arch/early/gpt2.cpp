@@ -99,6 +99,9 @@ Status read_opt(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
+// MLX's tools turn matrices back.
+void take_mlx_gpt2(Json* json) { (*json)["plain_matrices"] = true; }
+
 }  // namespace
 
 // Radford et al. 2019: positions are a table, norms have biases, and so has every matrix, which
@@ -118,6 +121,7 @@ constinit const Architecture kGpt2Architecture = {
                 .layer = gpt2_layer,
                 .norms = {.kind = NormKind::kLayer, .bias = true}},
     .translate = translate_gpt2,
+    .take_mlx = take_mlx_gpt2,
     .read = read_gpt2,
 };
 

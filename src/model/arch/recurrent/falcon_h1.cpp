@@ -37,6 +37,28 @@ Status read_multiplier(const ConfigFields& fields, const char* name, float* out)
   return {};
 }
 
+// MLX's tools multiply weights by all of these, but those of keys by what enters attention alone,
+// and those of values by nothing. An output matrix that is the embedding is multiplied as such.
+void take_mlx_weights(nlohmann::json* json) {
+  const auto number = [&](const char* name) {
+    const auto found = json->find(name);
+    const bool is_there = found != json->end() && found->is_number() && *found > 0;
+    return is_there ? found->get<double>() : 1.0;
+  };
+  const auto tied = json->find("tie_word_embeddings");
+  const bool is_tied = tied != json->end() && *tied == true;
+  const double in = number("attention_in_multiplier");
+  (*json)["key_multiplier"] = number("key_multiplier") / (in * in);
+  (*json)["lm_head_multiplier"] =
+      is_tied ? number("lm_head_multiplier") / number("embedding_multiplier") : 1.0;
+  for (const char* name : {"embedding_multiplier", "attention_out_multiplier", "ssm_in_multiplier",
+                           "ssm_out_multiplier"}) {
+    (*json)[name] = 1.0;
+  }
+  (*json)["ssm_multipliers"] = std::vector<double>(5, 1.0);
+  (*json)["mlp_multipliers"] = std::vector<double>(2, 1.0);
+}
+
 // What multiplies rows between linear maps is a part of the weights, and of the scale of scores.
 Status read_scales(const ConfigFields& fields, ModelConfig* config) {
   float keys = 1, into_attention = 1, out_of_attention = 1, into_states = 1;
@@ -95,6 +117,7 @@ constinit const Architecture kFalconH1Architecture = {
                     "rms_norm_eps": 1e-5, "mamba_n_heads": 128, "mamba_d_state": 256,
                     "mamba_d_conv": 4, "mamba_rms_norm": false})",
     .decoder = {.last_norm = "final_layernorm", .layer = falcon_h1_layer},
+    .take_mlx = take_mlx_weights,
     .read = read_falcon_h1,
 };
 

@@ -16,8 +16,9 @@ constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
     {".switch_mlp.fc2.", ".experts.down_proj."},
     {".switch_mlp.", ".experts."},
     {".experts.switch_glu.", ".experts."},
-    {".self_attn.embed_q.", ".self_attn.k_b_proj."},
-    {".self_attn.unembed_out.", ".self_attn.v_b_proj."}};
+    {".mlp.gate.gate_proj.", ".mlp.gate."},
+    {".embed_q.", ".k_b_proj."},
+    {".unembed_out.", ".v_b_proj."}};
 constexpr std::array<std::string_view, 5> kWholeNorms = {
     ".input_layernorm.weight", ".post_attention_layernorm.weight", "model.norm.weight",
     ".q_norm.weight", ".k_norm.weight"};

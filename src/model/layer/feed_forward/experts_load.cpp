@@ -314,6 +314,15 @@ Status load_table(PartLoader& loader, const std::string& base, const ExpertsSpec
   return {};
 }
 
+// MLX's tools put the correction of choices to the router.
+std::string name_of_correction(const PartLoader& loader, const std::string& base,
+                               const ExpertsSpec& whole) {
+  const std::string own = base + whole.correction;
+  const std::string of_router = base + whole.router + ".e_score_correction_bias";
+  const bool moved = !loader.weights().has(own) && loader.weights().has_optional(of_router);
+  return moved ? of_router : own;
+}
+
 // The matrix by which rows choose, and what shapes their choices.
 Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpec& whole,
                    Experts* to) {
@@ -331,7 +340,7 @@ Status load_router(PartLoader& loader, const std::string& base, const ExpertsSpe
   }
   if (whole.table != nullptr) FT_RETURN_IF_ERROR(load_table(loader, base, whole, &to->table));
   if (whole.correction == nullptr) return {};
-  TensorPart part{base + whole.correction, whole.choices()};
+  TensorPart part{name_of_correction(loader, base, whole), whole.choices()};
   if (whole.correction_is_row) part.row_size = whole.choices();
   return loader.load_vector({part}, &to->correction);
 }

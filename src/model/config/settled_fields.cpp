@@ -1,4 +1,4 @@
-#include "model/config/settled_head.h"
+#include "model/config/settled_fields.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "model/config/architecture.h"
 #include "model/files/checkpoint.h"
+#include "model/files/forms/mlx_layouts.h"
 
 namespace foretoken {
 namespace {
@@ -68,6 +70,14 @@ std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_den
   return false;
 }
 
+// Null: none that is known.
+const Architecture* named_architecture(const Json& config) {
+  const auto names = config.find("architectures");
+  const bool is_named =
+      names != config.end() && names->is_array() && names->size() == 1 && (*names)[0].is_string();
+  return is_named ? find_architecture((*names)[0].get<std::string>()) : nullptr;
+}
+
 }  // namespace
 
 Json with_settled_head(const ModelFiles& model, Json config) {
@@ -85,6 +95,17 @@ Json with_settled_head(const ModelFiles& model, Json config) {
   if (!ties.has_value()) return config;
   if (text != nullptr) (*text)[kField] = *ties;
   if (text == nullptr || !*ties) config[kField] = *ties;
+  return config;
+}
+
+Json with_mlx_weights(const ModelFiles& model, Json config) {
+  if (model.is_gguf()) return config;
+  const Architecture* architecture = named_architecture(config);
+  if (architecture == nullptr || architecture->take_mlx == nullptr) return config;
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  const char* sign = architecture->mlx_sign;
+  const bool is_sanitised = files.ok() && is_sanitised_by_mlx(files.value().tensors(), sign);
+  if (is_sanitised) architecture->take_mlx(&config);
   return config;
 }
 

@@ -13,4 +13,9 @@ namespace foretoken {
 // that one of the copies of `model` is asked about.
 nlohmann::json with_settled_head(const ModelFiles& model, nlohmann::json config);
 
+// The fields of a folder's config.json as its weights want them that MLX's tools have sanitised
+// (Architecture::take_mlx), where they multiplied what the fields multiply, or left tensors out.
+// GGUF files, other families and the folders of other tools are given back as they are.
+nlohmann::json with_mlx_weights(const ModelFiles& model, nlohmann::json config);
+
 }  // namespace foretoken

@@ -1,4 +1,4 @@
-#include "model/config/settled_head.h"
+#include "model/config/settled_fields.h"
 
 #include <gtest/gtest.h>
 
