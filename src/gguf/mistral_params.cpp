@@ -49,8 +49,10 @@ constexpr MistralNames kYarnFields[] = {
 // Of a mixture, how its trainer spread the experts over devices.
 constexpr std::string_view kRunSettings[] = {"expert_parallel", "expert_model_parallel"};
 // Of which a model may say that it has none.
-constexpr std::string_view kNothing[] = {"use_biases",   "moe",  "multimodal",
-                                         "quantization", "yarn", "llama_4_scaling"};
+constexpr std::string_view kNothing[] = {
+    "use_biases",          "moe",  "multimodal",     "quantization",
+    "quantization_config", "yarn", "llama_4_scaling"};
+constexpr std::string_view kQuantization[] = {"quantization", "quantization_config"};
 
 // Puts a field under the name that it has in a config.json; false: the table has it not.
 bool translate(std::span<const MistralNames> table, const std::string& name, const Json& value,
@@ -91,7 +93,8 @@ class MistralParams {
     if (name == "moe" && has("moe")) return read_mixture(value);
     if (name == "yarn" && has("yarn")) return read_yarn(value);
     if (name == "llama_4_scaling" && has("llama_4_scaling")) return read_growth(value);
-    if (name == "quantization" && has("quantization")) return read_quantization(value);
+    const bool codes = std::ranges::find(kQuantization, name) != std::end(kQuantization);
+    if (codes && has(name.c_str())) return read_quantization(name, value);
     return says_nothing(name, value) ? Status() : not_read(path_, name);
   }
 
@@ -163,15 +166,22 @@ class MistralParams {
     return {};
   }
 
-  Status read_quantization(const Json& quantization) {
+  // Mistral's own FP8, or what compressed-tensors says in a config.json, too.
+  Status read_quantization(const std::string& name, const Json& quantization) {
+    const Json method = quantization.value("quant_method", Json());
+    if (method == "compressed-tensors" || method == "compressed_tensors") {
+      config_["quantization_config"] = quantization;
+      config_["quantization_config"]["quant_method"] = "compressed-tensors";
+      return {};
+    }
     const Json activations = quantization.value("qscheme_act", Json("TENSOR"));
     if (quantization.value("qformat_weight", Json()) != "fp8_e4m3" ||
-        (activations != "TENSOR" && activations != "NO_SCALES")) {
-      return not_read(path_, "quantization");
+        (activations != "TENSOR" && activations != "NO_SCALES" && !activations.is_null())) {
+      return not_read(path_, name);
     }
     config_["quantization_config"] = {
         {"quant_method", "fp8"},
-        {"activation_scheme", activations == "TENSOR" ? "static" : "dynamic"}};
+        {"activation_scheme", activations == "NO_SCALES" ? "dynamic" : "static"}};
     return {};
   }
 
@@ -211,10 +221,6 @@ Result<Json> mistral_config(const std::filesystem::path& folder) {
   const auto [name, type] = class_of(config);
   const bool has_experts = config.contains("n_routed_experts");
   if (type == "mistral4" && !has_experts) return not_read(path, "qk_nope_head_dim");
-  // Rows of queries and keys that lie in pairs are not turned in FP8.
-  if (type != "mistral4" && config.contains("quantization_config")) {
-    return not_read(path, "quantization");
-  }
   if (type == "mixtral" && config.contains("rope_parameters")) return not_read(path, "yarn");
   config["architectures"] = Json::array({std::string(name)});
   config["model_type"] = std::string(type);

@@ -107,6 +107,23 @@ TEST(MistralParams, LatentAttentionWithExpertsIsThatOfMistral4) {
   EXPECT_EQ(coded["quantization_config"]["activation_scheme"], "static");
 }
 
+TEST(MistralParams, CodesAreMistralsOwnOrThoseOfCompressedTensors) {
+  const auto own = config_with({{"quantization", {{"qformat_weight", "fp8_e4m3"}}}});
+  EXPECT_EQ(own["architectures"][0], "MistralForCausalLM");
+  EXPECT_EQ(own["quantization_config"]["activation_scheme"], "static");
+  const auto free = config_with(
+      {{"quantization", {{"qformat_weight", "fp8_e4m3"}, {"qscheme_act", "NO_SCALES"}}}});
+  EXPECT_EQ(free["quantization_config"]["activation_scheme"], "dynamic");
+  const nlohmann::json blocks = {{"quant_method", "compressed_tensors"},
+                                 {"format", "float-quantized"},
+                                 {"config_groups", {{"group_0", {{"weights", nullptr}}}}}};
+  for (const char* name : {"quantization", "quantization_config"}) {
+    const auto config = config_with(both(kLatent, {{name, blocks}}));
+    EXPECT_EQ(config["quantization_config"]["quant_method"], "compressed-tensors") << name;
+    EXPECT_EQ(config["quantization_config"]["config_groups"], blocks["config_groups"]) << name;
+  }
+}
+
 TEST(MistralParams, DenseModelsWhoseQueriesGrowAreMinistral3) {
   const auto config = config_with({{"yarn", kYarn},
                                    {"llama_4_scaling", kGrowth},
@@ -120,12 +137,13 @@ TEST(MistralParams, DenseModelsWhoseQueriesGrowAreMinistral3) {
 }
 
 TEST(MistralParams, WhatIsNotReadIsNamed) {
-  const nlohmann::json fp8 = {{"qformat_weight", "fp8_e4m3"}};
+  const nlohmann::json other = {{"quant_method", "awq"}};
   nlohmann::json scaled = kYarn;
   scaled["apply_scale"] = true;
   const std::pair<const char*, nlohmann::json> cases[] = {
       {"multimodal", {{"multimodal", {{"whisper_model_args", 1}}}}},
-      {"quantization", {{"quantization", fp8}}},
+      {"quantization", {{"quantization", other}}},
+      {"quantization_config", {{"quantization_config", other}}},
       {"quantization", both(kLatent, {{"quantization", {{"qformat_weight", "int4"}}}})},
       {"qk_nope_head_dim", {{"qk_nope_head_dim", 16}}},
       {"moe", {{"moe", {{"num_experts", 8}, {"num_shared_experts", 1}}}}},

@@ -111,6 +111,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());
+  FT_RETURN_IF_ERROR(checkpoint.pair_rows_of_makers());
   FT_RETURN_IF_ERROR(checkpoint.add_online());
   FT_RETURN_IF_ERROR(checkpoint.add_widened());
   return checkpoint;

@@ -73,6 +73,7 @@ class Checkpoint {
   Status add_online();
   // Of layouts of their own that makers of models have.
   Status take_names_of_makers();
+  Status pair_rows_of_makers();
   Status add_meta(const std::vector<std::filesystem::path>& files);
   Status add_meta_parts(const std::string& name, const nlohmann::json& config,
                         const std::vector<const TensorView*>& parts);

@@ -40,18 +40,26 @@ Status check_all_parts(const std::string& folder, const nlohmann::json& config,
 
 Status Checkpoint::take_names_of_makers() {
   if (!has_mistral_params(folder_) && !has_meta_params(folder_)) return {};
-  FT_ASSIGN_OR_RETURN(const int64_t head_dim, paired_head(folder_));
   std::map<std::string, const TensorView*> plain;
   for (const auto& [name, tensor] : tensors_) {
     if (is_mistral_vision(name) || name == "rope.freqs") continue;
-    const std::string usual = name_without_mistral(name);
-    plain[usual] = tensor;
-    if (!usual.ends_with(".q_proj.weight") && !usual.ends_with(".k_proj.weight")) continue;
-    made_tensors_.push_back(std::make_unique<TensorView>(*tensor));
-    FT_RETURN_IF_ERROR(interleave(head_dim, made_tensors_.back().get()));
-    plain[usual] = made_tensors_.back().get();
+    plain[name_without_mistral(name)] = tensor;
   }
   tensors_ = std::move(plain);
+  return {};
+}
+
+// Once matrices are whole, whatever they are made of: codes, scales and floats of a row lie at the
+// same place of the file.
+Status Checkpoint::pair_rows_of_makers() {
+  if (!has_mistral_params(folder_) && !has_meta_params(folder_)) return {};
+  FT_ASSIGN_OR_RETURN(const int64_t head_dim, paired_head(folder_));
+  for (auto& [name, tensor] : tensors_) {
+    if (!ends_with_one_of(name, {".q_proj.weight", ".k_proj.weight"})) continue;
+    made_tensors_.push_back(std::make_unique<TensorView>(*tensor));
+    FT_RETURN_IF_ERROR(interleave(head_dim, made_tensors_.back().get()));
+    tensor = made_tensors_.back().get();
+  }
   return {};
 }
 

@@ -79,10 +79,22 @@ constexpr NamePair kMistralExperts[] = {{"feed_forward.experts.", "block_sparse_
 constexpr NamePair kMistralExpert[] = {{"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}};
 constexpr NamePair kMistralWhole[] = {
     {"tok_embeddings", "model.embed_tokens"}, {"norm", "model.norm"}, {"output", "lm_head"}};
-// What a tensor is of its module; the scales are those of FP8.
+// Scales of a layer's keys and values.
+constexpr NamePair kMistralKeys[] = {
+    {"attention.k_fake_quantizer.qscale_act", "self_attn.attn.k_scale"},
+    {"attention.v_fake_quantizer.qscale_act", "self_attn.attn.v_scale"}};
+// What a tensor is of its module: Mistral's own FP8, and the parts of compressed-tensors.
 constexpr NamePair kMistralEndings[] = {{".weight", ".weight"},
                                         {".qscale_weight", ".weight_scale_inv"},
-                                        {".qscale_act", ".activation_scale"}};
+                                        {".qscale_act", ".activation_scale"},
+                                        {".weight_scale", ".weight_scale"},
+                                        {".weight_packed", ".weight_packed"},
+                                        {".weight_shape", ".weight_shape"},
+                                        {".weight_global_scale", ".weight_global_scale"},
+                                        {".weight_zero_point", ".weight_zero_point"},
+                                        {".weight_g_idx", ".weight_g_idx"},
+                                        {".input_scale", ".input_scale"},
+                                        {".input_global_scale", ".input_global_scale"}};
 
 std::optional<std::string> renamed(std::span<const NamePair> table, std::string_view name) {
   const auto known = std::ranges::find(table, name, &NamePair::first);
@@ -117,15 +129,20 @@ bool is_mistral_vision(std::string_view name) {
 
 std::string name_without_mistral(const std::string& name) {
   constexpr std::string_view kLayers = "layers.";
+  const bool is_of_layer = name.starts_with(kLayers);
+  const size_t dot = is_of_layer ? name.find('.', kLayers.size()) : name.npos;
+  if (is_of_layer && dot == name.npos) return name;
+  const std::string layer = is_of_layer ? "model." + name.substr(0, dot + 1) : "";
+  const std::string_view inside =
+      is_of_layer ? std::string_view(name).substr(dot + 1) : std::string_view(name);
+  if (is_of_layer) {
+    if (const auto scale = renamed(kMistralKeys, inside)) return layer + *scale;
+  }
   for (const auto& [ending, usual] : kMistralEndings) {
-    if (!name.ends_with(ending)) continue;
-    const std::string_view module = std::string_view(name).substr(0, name.size() - ending.size());
-    if (const auto whole = renamed(kMistralWhole, module)) return *whole + std::string(usual);
-    const size_t at = module.find('.', kLayers.size());
-    if (!module.starts_with(kLayers) || at == module.npos) return name;
-    const auto inside = mistral_module(module.substr(at + 1));
-    if (!inside) return name;
-    return "model." + std::string(module.substr(0, at + 1)) + *inside + std::string(usual);
+    if (!inside.ends_with(ending)) continue;
+    const std::string_view module = inside.substr(0, inside.size() - ending.size());
+    const auto known = is_of_layer ? mistral_module(module) : renamed(kMistralWhole, module);
+    return known ? layer + *known + std::string(usual) : name;
   }
   return name;
 }

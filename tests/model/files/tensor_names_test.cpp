@@ -52,6 +52,13 @@ TEST(TensorNames, OfMistralsOwnLayout) {
             "model.layers.3.mlp.experts.11.down_proj.weight_scale_inv");
   EXPECT_EQ(name_without_mistral("layers.3.attention.wkv_a_with_mqa.qscale_act"),
             "model.layers.3.self_attn.kv_a_proj_with_mqa.activation_scale");
+  EXPECT_EQ(name_without_mistral("layers.3.experts.11.w1.weight_scale"),
+            "model.layers.3.mlp.experts.11.gate_proj.weight_scale");
+  EXPECT_EQ(name_without_mistral("layers.3.attention.wo.input_global_scale"),
+            "model.layers.3.self_attn.o_proj.input_global_scale");
+  EXPECT_EQ(name_without_mistral("layers.3.attention.k_fake_quantizer.qscale_act"),
+            "model.layers.3.self_attn.attn.k_scale");
+  EXPECT_EQ(name_without_mistral("layers.3"), "layers.3");
   EXPECT_EQ(name_without_mistral("layers.3.shared_experts.w3.weight"),
             "model.layers.3.mlp.shared_experts.up_proj.weight");
   EXPECT_EQ(name_without_mistral("layers.3.experts.w2.weight"), "layers.3.experts.w2.weight");
